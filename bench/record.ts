@@ -1,0 +1,55 @@
+/** The records of the benchmark: made by number, 30 a second, 786 bytes of JSON each like those of the specification with every field. */
+
+export const perSecond = 30;
+
+const places = [
+  ['51.5074,-0.1278', '10 Sample Street, London'],
+  ['48.8566,2.3522', '20 Sample Street, Paris'],
+  ['52.5200,13.4050', '30 Sample Street, Berlin'],
+  ['40.7128,-74.0060', '40 Sample Street, New York'],
+] as const;
+const outcomes = [
+  ['Decrypt', 'AccessGranted', 'Success'],
+  ['Encrypt', 'AccessGranted', 'Success'],
+  ['Decrypt', 'AccessDenied', 'UserPayloadNoAccess'],
+  ['Audit', 'AuthorisedUserAccess', 'Created'],
+  ['Decrypt', 'AccessDenied', 'GeoValidationFailed'],
+] as const;
+
+/** Record `i` of a log that begins at `beginMs`. */
+export function recordText(i: number, beginMs: number): string {
+  const [action, result, reason] = outcomes[i % outcomes.length] ?? outcomes[0];
+  const [latLong, address] = places[i % places.length] ?? places[0];
+  const user = i % 997;
+  const owner = i % 89;
+  const micros = Math.floor((i * 1_000_000) / perSecond);
+  const at = new Date(beginMs + Math.floor(micros / 1000)).toISOString().slice(0, 23);
+  return JSON.stringify({
+    logId: 1_000_000 + i,
+    userId: `u-${user.toString().padStart(6, '0')}`,
+    payloadId: `p-${(i % 5003).toString().padStart(8, '0')}`,
+    payloadName: `Quarterly forecast ${(i % 5003).toString().padStart(5, '0')} draft.xlsx`,
+    currentPayloadOwnerId: `u-${owner.toString().padStart(6, '0')}`,
+    actionAttempted: action,
+    result,
+    resultReason: reason,
+    logTimestamp: `${at}${(micros % 1000).toString().padStart(3, '0')}`,
+    userNetwork: {
+      ipAddress: `192.0.2.${i % 250}`,
+      networkName: 'Sample corporate network',
+      networkId: `net-${(i % 17).toString().padStart(4, '0')}`,
+      domainName: 'corp.example.com',
+      deviceType: 'Laptop',
+      machineName: `LT-${user.toString().padStart(6, '0')}`,
+      mac: '00-00-5E-00-53-AF',
+      uuid: `4c4c4544-0042-3510-8054-${user.toString(16).padStart(12, '0')}`,
+      serviceProvider: 'Sample Telecom plc',
+      latLong,
+      address,
+    },
+    userLastNameFirstName: `Sample-${user.toString().padStart(4, '0')},Person`,
+    userEmailAddress: `person-${user.toString().padStart(4, '0')}@example.com`,
+    currentOwnerLastNameFirstName: `Sample-${owner.toString().padStart(4, '0')},Owner`,
+    currentOwnerEmailAddress: `owner-${owner.toString().padStart(4, '0')}@example.com`,
+  });
+}

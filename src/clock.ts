@@ -1,0 +1,43 @@
+/**
+ * The clock and the chance of the real world: what the daemon gives to every room that takes a `Clock` or a `Random`. A simulation gives
+ * its own instead.
+ */
+import type { Clock, Random } from './model.ts';
+
+/** The longest delay that a timer of Node can hold; longer sleeps are cut into pieces. */
+const timerMax = 2_147_483_647;
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  async sleep(ms, signal) {
+    if (ms <= 0) return turn(signal);
+    for (let left = ms; ; left -= timerMax) {
+      await timer(Math.min(Math.max(left, 0), timerMax), signal);
+      if (left <= timerMax) return;
+    }
+  },
+};
+
+export const systemRandom: Random = () => Math.random();
+
+/** Lets everything go ahead that waits already: a timer would wait a millisecond. */
+function turn(signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+function timer(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const abort = () => {
+      clearTimeout(running);
+      reject(signal.reason as Error);
+    };
+    const running = setTimeout(() => {
+      signal.removeEventListener('abort', abort);
+      resolve();
+    }, ms);
+    signal.addEventListener('abort', abort, { once: true });
+  });
+}

@@ -1,0 +1,191 @@
+/**
+ * One question to a source, repeated until there is an answer that counts. A source that cannot be reached makes no gap: the question waits.
+ * What repeating cannot help (a page that is never readable, a page size that is refused) is for the one who asked.
+ */
+import { codeOf, WaybillError, wordsOf } from '../errors.ts';
+import type { ErrorCode } from '../errors.ts';
+import type { Clock, CollectedRecord, JsonValue, Log, Micros, Page, PageRequest, Random, ServerClock, Source } from '../model.ts';
+import { glance } from '../record/glance.ts';
+import { objectOf, parseRecord } from '../record/json.ts';
+import { timeOfRecord } from '../record/time-of.ts';
+
+/** A page whose records have been read: identity and time of each. */
+export interface Answer {
+  readonly records: readonly CollectedRecord[];
+  readonly page: number | undefined;
+  readonly pageSize: number | undefined;
+  readonly total: number | undefined;
+  readonly received: Micros;
+  /** Server time when it was taken. */
+  readonly serverNow: Micros;
+}
+
+/** What is known about the way to a source, for status and probes. */
+export interface SourceHealth {
+  /** The last failure, in words, until an answer comes. */
+  trouble: { readonly code: ErrorCode | undefined; readonly words: string; readonly since: Micros } | undefined;
+  lastSuccess: Micros | undefined;
+  lastError: string | undefined;
+  requests: number;
+}
+
+const backoffFirstMs = 250;
+const backoffMostMs = 60_000;
+/** How often a page that cannot be read is asked for before the question is given back. */
+const malformedTries = 3;
+const cachedMs = 1_000;
+const textDecoder = new TextDecoder('utf-8');
+
+export class Asker {
+  readonly health: SourceHealth = { trouble: undefined, lastSuccess: undefined, lastError: undefined, requests: 0 };
+  readonly #source: Source;
+  readonly #sourceId: string;
+  readonly #uidOf: (value: JsonValue, text: string) => string;
+  readonly #serverClock: ServerClock;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #log: Log;
+  readonly #meanwhile: (signal: AbortSignal) => Promise<void>;
+
+  constructor(parts: {
+    source: Source;
+    sourceId: string;
+    uidOf: (value: JsonValue, text: string) => string;
+    serverClock: ServerClock;
+    clock: Clock;
+    random: Random;
+    log: Log;
+    /** Called after each wait for an answer that has not come yet. */
+    meanwhile?: (signal: AbortSignal) => Promise<void>;
+  }) {
+    this.#source = parts.source;
+    this.#sourceId = parts.sourceId;
+    this.#uidOf = parts.uidOf;
+    this.#serverClock = parts.serverClock;
+    this.#clock = parts.clock;
+    this.#random = parts.random;
+    this.#log = parts.log;
+    this.#meanwhile = parts.meanwhile ?? (() => Promise.resolve());
+  }
+
+  /**
+   * Asks until a well-formed answer comes that is not cached, and reads its records.
+   * @throws WaybillError `page_malformed` (three times unreadable), `page_refused`, `page_missing`; or the signal's reason
+   */
+  async ask(request: PageRequest, signal: AbortSignal): Promise<Answer> {
+    return this.#repeat(request, (page) => this.#read(page), signal);
+  }
+
+  /** The same for calibration, which wants the page as it is. */
+  async page(request: PageRequest, signal: AbortSignal): Promise<Page> {
+    return this.#repeat(
+      request,
+      (page) => {
+        this.#observe(page, undefined);
+        return page;
+      },
+      signal,
+    );
+  }
+
+  /**
+   * The total that the service counts for a query; undefined when it gives none that is usable, or its answer cannot be read. What would make a
+   * page smaller, or end a pass, is waited for: there is no smaller question.
+   */
+  async count(
+    query: PageRequest['query'],
+    page: number | undefined,
+    signal: AbortSignal,
+  ): Promise<{ total: number | undefined; serverNow: Micros | undefined }> {
+    for (let failures = 1; ; failures += 1) {
+      try {
+        return await this.ask({ query, page, pageSize: 1 }, signal);
+      } catch (thrown) {
+        const code = codeOf(thrown);
+        if (code === 'page_malformed') return { total: undefined, serverNow: undefined };
+        if (code !== 'page_refused' && code !== 'page_missing') throw thrown;
+        await this.wait(thrown, failures, signal);
+      }
+    }
+  }
+
+  /** Says what went wrong, and waits: as long as the other side asked, else with full jitter, longer each time. */
+  async wait(thrown: unknown, failures: number, signal: AbortSignal): Promise<void> {
+    this.#failed(thrown);
+    const asked = thrown instanceof WaybillError ? thrown.retryAfterMs : undefined;
+    const most = Math.min(backoffMostMs, backoffFirstMs * 2 ** Math.min(failures, 10));
+    const waitMs = asked ?? Math.max(50, this.#random() * most);
+    const fields = { source: this.#sourceId, code: codeOf(thrown), waitMs: Math.round(waitMs), error: thrown };
+    if (failures < 3) this.#log.info(fields, 'request repeated');
+    else this.#log.warn(fields, 'request repeated');
+    await this.#clock.sleep(waitMs, signal);
+  }
+
+  async #repeat<Result>(request: PageRequest, read: (page: Page) => Result, signal: AbortSignal): Promise<Result> {
+    let malformed = 0;
+    for (let failures = 0; ; failures += 1) {
+      signal.throwIfAborted();
+      let thrown: unknown;
+      try {
+        this.health.requests += 1;
+        const result = read(await this.#source.page(request, signal));
+        this.#succeeded();
+        return result;
+      } catch (caught) {
+        signal.throwIfAborted();
+        thrown = caught;
+      }
+      const code = codeOf(thrown);
+      if (code === undefined || code === 'page_missing' || code === 'page_refused') throw thrown;
+      if (code === 'page_malformed' && (malformed += 1) >= malformedTries) {
+        this.#failed(thrown);
+        throw thrown;
+      }
+      await this.wait(thrown, failures, signal);
+      await this.#meanwhile(signal);
+    }
+  }
+
+  #succeeded(): void {
+    if (this.health.trouble) this.#log.info({ source: this.#sourceId, after: this.health.trouble.code }, 'source answers again');
+    this.health.trouble = undefined;
+    this.health.lastSuccess = this.#clock.now() * 1000;
+  }
+
+  #failed(thrown: unknown): void {
+    const words = wordsOf(thrown);
+    this.health.lastError = words;
+    const since = this.health.trouble?.since ?? this.#clock.now() * 1000;
+    this.health.trouble = { code: codeOf(thrown), words, since };
+  }
+
+  /** Each item is parsed alone: what is odd about it is one odd record. What is not JSON at all makes the page unreadable. */
+  #read(page: Page): Answer {
+    let newest: Micros | undefined;
+    const records = page.items.map((bytes, i): CollectedRecord => {
+      const text = textDecoder.decode(bytes);
+      try {
+        // Identity and time need five fields; the whole value is made where it is used, by each sink.
+        const value = glance(bytes) ?? parseRecord(text);
+        const time = timeOfRecord(value);
+        if (time !== undefined && (newest === undefined || time > newest)) newest = time;
+        return { bytes, text, uid: this.#uidOf(value, text), time, isObject: objectOf(value) !== undefined };
+      } catch (cause) {
+        throw new WaybillError('page_malformed', `cannot read record ${i + 1} of a page of "${this.#sourceId}": ${wordsOf(cause)}`, {
+          cause,
+        });
+      }
+    });
+    this.#observe(page, newest);
+    const { page: number, pageSize, total, received } = page;
+    return { records, page: number, pageSize, total, received, serverNow: this.#serverClock.now() ?? received };
+  }
+
+  #observe(page: Page, newest: Micros | undefined): void {
+    if (this.#serverClock.observe(page, newest) === 'accepted') return;
+    throw new WaybillError('source_busy', `answer of "${this.#sourceId}" is cached: it is older than an answer before it`, {
+      // Not longer each time: so many that agree with each other have the bound built anew.
+      retryAfterMs: cachedMs,
+    });
+  }
+}

@@ -1,0 +1,299 @@
+/**
+ * The loop of one source: what is asked next, one request at a time. Right of way: tip when due, close, what is due for a recount or another
+ * try; but after ten windows of close one that is due further down gets its turn.
+ */
+import { codeOf } from '../errors.ts';
+import type {
+  Appended,
+  Clock,
+  CollectedPage,
+  CollectJournal,
+  Log,
+  Meters,
+  Micros,
+  Random,
+  ServerClock,
+  Source,
+  SourceSnapshot,
+} from '../model.ts';
+import { Asker } from './ask.ts';
+import { Closer } from './close.ts';
+import type { Paging } from './pass.ts';
+import type { Caps } from './read-window.ts';
+import { pollTip } from './tip.ts';
+import type { Resume } from './tip.ts';
+import { widestMicros } from './windows.ts';
+
+export interface CollectSettings {
+  readonly id: string;
+  /** ms */
+  readonly poll: number;
+  readonly settle: number;
+  /** Ages of recount, ms, ascending. */
+  readonly recount: readonly number[];
+}
+
+export interface CollectorParts {
+  readonly settings: CollectSettings;
+  readonly source: Source;
+  readonly serverClock: ServerClock;
+  readonly journal: CollectJournal;
+  readonly uidOf: ConstructorParameters<typeof Asker>[0]['uidOf'];
+  readonly paging: Paging;
+  readonly caps: Caps;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly meters: Meters;
+}
+
+/** What the collector knows of a source's snapshot. */
+export interface SourceView extends Pick<SourceSnapshot, 'trouble' | 'lastSuccess' | 'lastError' | 'serverNow' | 'clockOffsetSeconds'> {
+  readonly hold: boolean;
+}
+
+/** Windows of close in a row before something further down gets its turn. */
+const closesInARow = 10;
+/** A poll that ended at its 20th page is followed at once, but at least this long after its own beginning. */
+const resumeMs = 1_000;
+const pausedMs = 1_000;
+const idleMostMs = 1_000;
+const growMs = 600_000;
+const giveWayMs = 4;
+const giveWayTurns = 5;
+/** For waits so short that nobody needs to end them. */
+const unstoppable = new AbortController().signal;
+/** A gateway that sticks to one wrong node cannot be told by `Date` alone: further ahead of the wall clock than this, nothing is closed. */
+const aheadMost = 3_600_000_000;
+
+export class Collector {
+  readonly #parts: CollectorParts;
+  readonly #asker: Asker;
+  readonly #closer: Closer;
+  readonly #journal: CollectJournal;
+  readonly #settle: Micros;
+  #pollAt = 0;
+  #resume: Resume | undefined;
+  /** Before the loop begins the source may have no place in the journal yet. */
+  #isRunning = false;
+  #inTip = false;
+  /** The largest page size that was in use, and when it is tried again. */
+  #sizeMost = 0;
+  #growAt = 0;
+  #closes = 0;
+  #hold: string | undefined;
+  #paused = false;
+  #records = false;
+  /** Where the slowest sink stood when it was last waited for in vain. */
+  #stoodAt: number | undefined;
+
+  constructor(parts: CollectorParts) {
+    this.#parts = parts;
+    const { settings, serverClock, clock, log, paging, caps } = parts;
+    this.#settle = settings.settle * 1000;
+    this.#asker = new Asker({ ...parts, sourceId: settings.id, meanwhile: (signal) => this.#between(signal) });
+    this.#journal = counted(parts.journal, async (page, appended) => {
+      this.#count(page, appended);
+      if (page.window !== undefined && appended.appended > 0) await this.#giveWay();
+    });
+    const reading = {
+      sourceId: settings.id,
+      asker: this.#asker,
+      paging,
+      journal: this.#journal,
+      caps,
+      clock,
+      log,
+      // 2 s with the default settle; in proportion where everything is shortened.
+      pauseMs: Math.min(2_000, Math.max(50, settings.settle / 30)),
+      // A poll that goes on where the last was cut waits until the window is read: a burst must not hold up its proof.
+      tipIsDue: () => this.#resume === undefined && this.#tipIsDue(),
+      between: (signal: AbortSignal) => this.#between(signal),
+    };
+    const ages = settings.recount.map((ms) => ms * 1000);
+    this.#closer = new Closer({ reading, asker: this.#asker, journal: this.#journal, serverClock, clock, log, settle: this.#settle, ages });
+  }
+
+  /** For calibration, which asks before the loop begins. */
+  get asker(): Asker {
+    return this.#asker;
+  }
+
+  /** Runs until the signal is aborted. What it throws besides the signal's reason is final: the process must end. */
+  async run(signal: AbortSignal): Promise<void> {
+    this.#isRunning = true;
+    for (;;) {
+      signal.throwIfAborted();
+      try {
+        if (await this.#pause(signal)) continue;
+        if (!(await this.#turn(signal))) await this.#idle(signal);
+      } catch (thrown) {
+        signal.throwIfAborted();
+        if (codeOf(thrown) !== 'journal_full') throw thrown;
+        this.#parts.log.error({ source: this.#parts.settings.id, code: 'journal_full', error: thrown }, 'collecting pauses');
+        await this.#parts.clock.sleep(pausedMs, signal);
+      }
+    }
+  }
+
+  view(): SourceView {
+    const { serverClock, settings, clock } = this.#parts;
+    const { health } = this.#asker;
+    const now = clock.now() * 1000;
+    const isRecent = health.lastSuccess !== undefined && now - health.lastSuccess < Math.max(3 * settings.poll, 5_000) * 1000;
+    const serverNow = serverClock.now();
+    const trouble = isRecent ? undefined : (health.trouble?.words ?? 'no answer yet');
+    return {
+      trouble: this.#hold ?? trouble,
+      hold: this.#hold !== undefined,
+      lastSuccess: health.lastSuccess,
+      lastError: health.lastError,
+      serverNow,
+      clockOffsetSeconds: serverNow === undefined ? undefined : (serverNow - now) / 1e6,
+    };
+  }
+
+  /** One piece of work; false when none is due. */
+  async #turn(signal: AbortSignal): Promise<boolean> {
+    this.#grow();
+    if (this.#tipIsDue()) {
+      await this.#tip(signal);
+      // After a poll that was cut at its 20th page close gets one turn before the next.
+      if (this.#resume === undefined) return true;
+    }
+    const { serverClock, paging } = this.#parts;
+    if (!serverClock.established()) {
+      // Until the clock of the service is known, records flow by tip alone; the answers that are missing are asked for by counts.
+      if (serverClock.missing() === 0) return false;
+      await this.#asker.count({}, paging.first, signal);
+      return true;
+    }
+    const serverNow = serverClock.now();
+    if (serverNow === undefined || this.#isAhead(serverNow)) return false;
+    if (this.#closes >= closesInARow) {
+      this.#closes = 0;
+      if (await this.#closer.again(serverNow, signal)) return true;
+    }
+    if (await this.#closer.closeNext(serverNow, signal)) {
+      this.#closes += 1;
+      return true;
+    }
+    this.#closes = 0;
+    return this.#closer.again(serverNow, signal);
+  }
+
+  /** A page size that shrank, because of refusals that may have passed, is not kept for ever. */
+  #grow(): void {
+    const { paging, clock } = this.#parts;
+    this.#sizeMost = Math.max(this.#sizeMost, paging.size);
+    if (paging.size === this.#sizeMost) this.#growAt = clock.monotonic() + growMs;
+    else if (clock.monotonic() >= this.#growAt) paging.size = this.#sizeMost;
+  }
+
+  /** What is new is read between two questions about a window too, also while one of them is answered by failures alone. */
+  async #between(signal: AbortSignal): Promise<void> {
+    if (!this.#isRunning || this.#inTip || this.#resume !== undefined || !this.#tipIsDue()) return;
+    await this.#tip(signal);
+  }
+
+  #tipIsDue(): boolean {
+    return this.#parts.clock.monotonic() >= this.#pollAt;
+  }
+
+  async #tip(signal: AbortSignal): Promise<void> {
+    const { settings, clock, serverClock, log, paging } = this.#parts;
+    const began = clock.monotonic();
+    // A poll within a poll would not end: from here on tip is not due.
+    this.#pollAt = began + settings.poll;
+    const tip = {
+      sourceId: settings.id,
+      asker: this.#asker,
+      paging,
+      journal: this.#journal,
+      settle: this.#settle,
+      log,
+    };
+    this.#inTip = true;
+    try {
+      this.#resume = await pollTip(tip, serverClock.now() ?? clock.now() * 1000, this.#resume, signal);
+    } finally {
+      this.#inTip = false;
+    }
+    if (this.#resume !== undefined) this.#pollAt = began + Math.min(resumeMs, settings.poll);
+  }
+
+  #isAhead(serverNow: Micros): boolean {
+    const isAhead = serverNow - this.#parts.clock.now() * 1000 > aheadMost;
+    if (isAhead && this.#hold === undefined)
+      this.#parts.log.error({ source: this.#parts.settings.id, serverNow }, 'source is on hold: its clock is ahead');
+    this.#hold = isAhead ? 'hold (clock): the clock of the service is more than an hour ahead; nothing is closed' : undefined;
+    return isAhead;
+  }
+
+  /** How late records become visible is measured where that can be told: not while history is read for the first time. */
+  #count(page: CollectedPage, { appended, late, fresh }: Appended): void {
+    const { settings, meters, log } = this.#parts;
+    if (appended === 0) return;
+    meters.recordsCollected(settings.id, appended);
+    if (late > 0) meters.recordsLate(settings.id, late);
+    const { reached } = this.#parts.journal.marks(settings.id).live;
+    const isHistory =
+      page.window !== undefined && page.serverNow - reached > this.#settle + 2 * widestMicros(reached, reached, this.#settle);
+    if (!isHistory)
+      for (const { time } of fresh) if (time !== undefined) meters.recordDelay(settings.id, Math.max(0, page.received - time) / 1e6);
+    if (this.#records) return;
+    this.#records = true;
+    log.info({ source: settings.id, records: appended }, 'first record');
+  }
+
+  /**
+   * History is read no faster than sinks that move take it from memory: reading it back from the file costs more than waiting a moment. The
+   * wait is bounded, and a sink that stands still is not waited for: it delays itself alone.
+   */
+  async #giveWay(): Promise<void> {
+    const { journal, clock } = this.#parts;
+    for (let turn = 0; turn < giveWayTurns; turn += 1) {
+      const behind = journal.behind();
+      if (behind === undefined || behind === this.#stoodAt) return;
+      await clock.sleep(giveWayMs, unstoppable);
+    }
+    this.#stoodAt = journal.behind();
+  }
+
+  async #pause(signal: AbortSignal): Promise<boolean> {
+    const reason = this.#parts.journal.paused();
+    if ((reason !== undefined) !== this.#paused) {
+      this.#paused = reason !== undefined;
+      const fields = { source: this.#parts.settings.id, reason };
+      if (this.#paused) this.#parts.log.error(fields, 'collecting pauses');
+      else this.#parts.log.info(fields, 'collecting goes on');
+    }
+    if (reason === undefined) return false;
+    await this.#parts.clock.sleep(pausedMs, signal);
+    return true;
+  }
+
+  /** Sleeps until the next poll, at most a second: windows and recounts that become due in between need nobody to wake this loop. */
+  async #idle(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#parts;
+    await clock.sleep(Math.min(idleMostMs, Math.max(10, this.#pollAt - clock.monotonic())), signal);
+  }
+}
+
+/** The journal, with what each page added told to `count`. */
+function counted(journal: CollectJournal, count: (page: CollectedPage, appended: Appended) => Promise<void>): CollectJournal {
+  return {
+    marks: (id) => journal.marks(id),
+    close: (...args) => journal.close(...args),
+    confirm: (...args) => journal.confirm(...args),
+    due: (...args) => journal.due(...args),
+    setProfile: (...args) => journal.setProfile(...args),
+    paused: () => journal.paused(),
+    behind: () => journal.behind(),
+    append: async (page) => {
+      const appended = await journal.append(page);
+      await count(page, appended);
+      return appended;
+    },
+  };
+}

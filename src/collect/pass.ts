@@ -1,0 +1,142 @@
+/**
+ * One pass over the pages of a query, in ascending order. A pass ends at a short page, never where a total says so: a total that lags would
+ * otherwise hide a record and prove itself. While the caller stores a page the next one is already asked for.
+ */
+import { codeOf } from '../errors.ts';
+import type { Log, WindowQuery } from '../model.ts';
+import type { Answer, Asker } from './ask.ts';
+
+/** What a source grants, as far as it is known; it follows what the service says. */
+export interface Paging {
+  /** The number of the first page. */
+  first: number;
+  /** The page size to ask for. */
+  size: number;
+}
+
+export interface PassPage {
+  readonly answer: Answer;
+  /** The first page of the query: its total decides about splitting. */
+  readonly isFirst: boolean;
+  /** Nothing comes behind it. */
+  readonly isLast: boolean;
+  /** The next page is asked for already: no other question may be asked now. */
+  readonly isAhead: boolean;
+}
+
+export interface PassOptions {
+  readonly asker: Asker;
+  readonly paging: Paging;
+  readonly query: WindowQuery;
+  /** Pages read at most. */
+  readonly pagesMax: number;
+  /** Pages of the query to step over, of the size asked for now; default 0. */
+  readonly skip?: number;
+  /** Whether the next page is asked for before the caller has stored this one. */
+  readonly ahead: () => boolean;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+  /** Called for each record's place that cannot be read even alone. */
+  readonly unreadable: (page: number, thrown: unknown) => void;
+}
+
+/** So many places in a row that cannot be read even alone end the pass: a service that answers nothing readable must not hold it for ever. */
+const unreadableMost = 20;
+
+/** The pages of a query, in order, each once unless the pass begins again because the page size changed. */
+export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void, void> {
+  const { asker, paging, query, signal } = options;
+  // A place in the query: `offset` records lie before it. The size may shrink to a divisor on the way, so that pages stay aligned.
+  let granted = paging.size;
+  let size = granted;
+  let offset = (options.skip ?? 0) * size;
+  let refusals = 0;
+  let unreadable = 0;
+  let previous: Answer | undefined;
+  let pending: Promise<Answer> | undefined;
+  const askAt = (): Promise<Answer> => {
+    const asked = asker.ask({ query, page: paging.first + offset / size, pageSize: size }, signal);
+    // Awaited later; a failure in between must not count as unhandled.
+    asked.catch(() => undefined);
+    return asked;
+  };
+  const restart = (smaller: number): void => {
+    granted = size = smaller;
+    offset = 0;
+    previous = pending = undefined;
+  };
+  try {
+    for (let pages = 0; pages < options.pagesMax;) {
+      let answer: Answer;
+      const page = paging.first + offset / size;
+      try {
+        answer = await (pending ?? askAt());
+        pending = undefined;
+      } catch (thrown) {
+        pending = undefined;
+        const code = codeOf(thrown);
+        if (code === 'page_missing' && offset > 0) return;
+        if (code === 'page_malformed') {
+          if (size === 1) {
+            options.unreadable(page, thrown);
+            offset += 1;
+            if ((unreadable += 1) >= unreadableMost) return;
+          } else size = divisorOf(size);
+          continue;
+        }
+        if (code === 'page_refused' && size > 1) {
+          options.log.warn({ pageSize: size, error: thrown }, 'page size refused');
+          restart(Math.max(1, Math.floor(size / 2)));
+          paging.size = size;
+          continue;
+        }
+        if (code !== 'page_refused' && code !== 'page_missing') throw thrown;
+        await asker.wait(thrown, (refusals += 1), signal);
+        continue;
+      }
+      if (answer.page !== undefined && answer.page !== page) return;
+      if (previous && sameRecords(previous, answer)) return;
+      const { length } = answer.records;
+      // Granted less than was asked for: believed when the page is full of it and more follows. A last page may call its own length its size.
+      const isLess = answer.pageSize !== undefined && answer.pageSize < size && length === answer.pageSize && length > 0;
+      if (isLess && answer.total !== undefined && answer.total > offset + length) {
+        paging.size = length;
+        if (offset > 0) {
+          restart(length);
+          continue;
+        }
+        granted = size = length;
+      } else if (isLess && answer.total === undefined && offset === 0) granted = size = length;
+      if (offset === 0 && length > 0 && length < size && answer.total !== undefined && answer.total > length) {
+        // A short first page under a greater total: a cap that the answer does not admit. Or a total that is wrong: so it counts for this pass
+        // alone, and does not make every later page small.
+        restart(length);
+        continue;
+      }
+      const isFirst = offset === 0;
+      const isLast = length < size;
+      pages += 1;
+      unreadable = 0;
+      previous = answer;
+      offset += size;
+      // Back to the full size where a full page begins.
+      if (size < granted && offset % granted === 0) size = granted;
+      if (!isLast && pages < options.pagesMax && options.ahead()) pending = askAt();
+      yield { answer, isFirst, isLast, isAhead: pending !== undefined };
+      if (isLast) return;
+    }
+  } finally {
+    // One request at a time: a question that nobody waits for any more is let end first.
+    if (pending) await pending.catch(() => undefined);
+  }
+}
+
+/** The largest proper divisor, so that pages of the smaller size stay aligned with those of the larger. */
+function divisorOf(size: number): number {
+  for (let parts = 2; parts <= size; parts += 1) if (size % parts === 0) return size / parts;
+  return 1;
+}
+
+function sameRecords(a: Answer, b: Answer): boolean {
+  return a.records.length > 0 && a.records.length === b.records.length && a.records.every((record, i) => record.uid === b.records[i]?.uid);
+}

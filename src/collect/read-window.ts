@@ -1,0 +1,219 @@
+/**
+ * Reads a window until the service itself confirms that nothing is missing. This is where the theorem is used:
+ *
+ *   Fix a query. If the set of matching records only grows, totals are true, and a record keeps its identity, then: when an answer served after
+ *   the last page reports a total T equal to the number of distinct records received for that query, every matching record was received.
+ *   (The records received are a subset of those that match, and a finite set has no proper subset of its own size.)
+ *
+ * Nothing is assumed about order, pages, retries or restarts: they make the loop longer, never end it wrongly.
+ */
+import { createHash } from 'node:crypto';
+import type { Clock, CollectJournal, Log, Micros, Verdict, Window, WindowQuery } from '../model.ts';
+import type { Answer, Asker } from './ask.ts';
+import { pass } from './pass.ts';
+import type { Paging } from './pass.ts';
+import { filterSlack, owns, recordsMax, recordsOfSecondMax } from './windows.ts';
+
+/** What reading a window needs besides the window. */
+export interface Reading {
+  readonly sourceId: string;
+  readonly asker: Asker;
+  readonly paging: Paging;
+  readonly journal: CollectJournal;
+  readonly caps: Caps;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** ms between two passes. */
+  readonly pauseMs: number;
+  /** Runs tip when it is due; between two pages. */
+  readonly between: (signal: AbortSignal) => Promise<void>;
+  readonly tipIsDue: () => boolean;
+}
+
+/** The largest total that this source has ever given: a total that equals it may be a cap. */
+export interface Caps {
+  largest: number;
+}
+
+/** A window is proven, a gap, or holds too much to be proven in one piece: then it is to be halved. */
+export type Outcome = Verdict | { readonly split: true; readonly records: number };
+
+const passesMost = 6;
+/** Without a usable total no pass can prove anything: these are for records that pages hid from each other. */
+const passesWithoutTotal = 3;
+/** Passes that found something do not count, up to here. */
+const passesFoundMost = 40;
+/** Below this a total that equals the largest ever given is no sign of a cap. */
+const capLeast = 100;
+
+/**
+ * @param query  the query of the window: a recount asks the stored one, word for word
+ * @param mayBeSplit  false for a window that is in the ledger already: its edges stand
+ */
+export async function readWindow(
+  reading: Reading,
+  window: Window,
+  query: WindowQuery,
+  mayBeSplit: boolean,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const { asker, paging, journal, caps, clock } = reading;
+  const requestsBefore = asker.health.requests;
+  // U of the algorithm: uid, and whether the window itself owns the record.
+  const seen = new Map<string, boolean>();
+  // What earlier rounds received before U began from nothing; a gap tells of all of it.
+  const dropped = new Map<string, boolean>();
+  let first: Micros | undefined;
+  let most = 0;
+  let passes = 0;
+  let rounds = 0;
+  let exceeded = 0;
+  let total: number | undefined;
+  let strangers = 0;
+  const unreadable: string[] = [];
+  const gap = (reason: (Verdict & { proven: false })['reason'], words: string): Verdict => {
+    for (const [uid, isOwn] of seen) dropped.set(uid, isOwn);
+    const own = ownOf(dropped);
+    const requests = asker.health.requests - requestsBefore;
+    return {
+      proven: false,
+      reason,
+      words,
+      query,
+      total,
+      own: own.length,
+      seen: dropped.size,
+      digest: digestOf(own),
+      passes: rounds,
+      requests,
+    };
+  };
+  const store = async (answer: Answer): Promise<void> => {
+    await journal.append({
+      source: reading.sourceId,
+      records: answer.records,
+      received: answer.received,
+      serverNow: answer.serverNow,
+      window,
+    });
+    for (const { uid, time } of answer.records) {
+      if (time !== undefined && (time < window.from - filterSlack || time >= window.until + filterSlack)) strangers += 1;
+      else seen.set(uid, time !== undefined && owns(window, time));
+    }
+  };
+
+  for (;;) {
+    unreadable.length = 0;
+    const pages = pass({
+      asker,
+      paging,
+      query,
+      pagesMax: Number.MAX_SAFE_INTEGER,
+      ahead: () => !reading.tipIsDue(),
+      log: reading.log,
+      signal,
+      unreadable: (page) => unreadable.push(String(page)),
+    });
+    for await (const { answer, isFirst, isAhead } of pages) {
+      first ??= answer.serverNow;
+      // Lets the question that was asked ahead leave before this thread is busy with storing.
+      await clock.sleep(0, signal);
+      await store(answer);
+      if (isFirst && answer.total !== undefined && answer.total > recordsMax && mayBeSplit) return { split: true, records: answer.total };
+      if (seen.size > recordsOfSecondMax) return gap('size', `more than ${recordsOfSecondMax} records`);
+      // A service that does not filter by time at all would have everything read for each window.
+      if (strangers > recordsMax) break;
+      if (!isAhead) await reading.between(signal);
+    }
+    // The pass was read to its end all the same: what the service serves is collected, proven or not.
+    if (strangers > 0) return gap('filter', `${strangers} records of the answers are dated more than 2 s outside the window`);
+    if (unreadable.length > 0) {
+      return gap('unreadable', `page ${unreadable.slice(0, 5).join(', ')} with pageSize 1 cannot be read: ${asker.health.lastError ?? ''}`);
+    }
+    const counted = await asker.count(query, paging.first, signal);
+    total = counted.total;
+    rounds += 1;
+    if (total === seen.size) {
+      if (!(await mayBeCap(reading, total, signal))) {
+        const own = ownOf(seen);
+        const requests = asker.health.requests - requestsBefore;
+        const last = counted.serverNow ?? first ?? 0;
+        return {
+          proven: true,
+          proof: { query, total, own: own.length, digest: digestOf(own), passes: rounds, requests, first: first ?? last, last },
+        };
+      }
+      if (mayBeSplit) return { split: true, records: total };
+      return gap('total', `the service counted ${total}, the most it has ever counted: this may be a cap`);
+    }
+    const grew = seen.size > most;
+    most = Math.max(most, seen.size);
+    if (total !== undefined && seen.size > total) {
+      exceeded += 1;
+      // The same in two passes running: not something that vanished, but a total that is capped.
+      if (exceeded >= 2 && mayBeSplit) return { split: true, records: seen.size };
+      for (const [uid, isOwn] of seen) dropped.set(uid, isOwn);
+      seen.clear();
+    } else exceeded = 0;
+    if (!grew) passes += 1;
+    if (passes >= (total === undefined ? passesWithoutTotal : passesMost) || rounds >= passesFoundMost) {
+      if (total === undefined) return gap('total', 'the service gave no usable total');
+      const words = `received ${most}, the service counted ${total}`;
+      if (caps.largest >= capLeast && total >= caps.largest) return gap('total', words);
+      return gap('count', total > most ? words + (await twinsOf(reading, query, signal)) : words);
+    }
+    await clock.sleep(reading.pauseMs, signal);
+  }
+}
+
+/**
+ * Two records that share everything that identity hangs on count as one, so their window can never be proven. One more pass finds out which
+ * they are: the same uid with other content.
+ */
+async function twinsOf({ asker, paging, log }: Reading, query: WindowQuery, signal: AbortSignal): Promise<string> {
+  const texts = new Map<string, string>();
+  const twins = new Set<string>();
+  const pages = pass({
+    asker,
+    paging,
+    query,
+    pagesMax: Number.MAX_SAFE_INTEGER,
+    ahead: () => false,
+    log,
+    signal,
+    unreadable: () => undefined,
+  });
+  for await (const { answer } of pages) {
+    for (const { uid, text } of answer.records) {
+      if ((texts.get(uid) ?? text) !== text) twins.add(uid);
+      texts.set(uid, text);
+    }
+  }
+  if (twins.size === 0) return '';
+  return `; records with other content share the identity ${[...twins].slice(0, 5).join(', ')}${twins.size > 5 ? ', …' : ''}`;
+}
+
+/**
+ * A total that may be a cap proves nothing. One that is at least as large as any before it is held against the total of everything: in a sound
+ * service that is larger, or what the window holds is all there is.
+ */
+async function mayBeCap(reading: Reading, total: number, signal: AbortSignal): Promise<boolean> {
+  const { caps } = reading;
+  if (total < capLeast || total < caps.largest) return false;
+  const everything = await reading.asker.count({}, reading.paging.first, signal);
+  caps.largest = Math.max(caps.largest, total, everything.total ?? 0);
+  return total >= caps.largest;
+}
+
+function ownOf(seen: ReadonlyMap<string, boolean>): string[] {
+  const own: string[] = [];
+  for (const [uid, isOwn] of seen) if (isOwn) own.push(uid);
+  return own;
+}
+
+/** SHA-256 over the uids, 16 bytes each, sorted as bytes. */
+function digestOf(uids: readonly string[]): Buffer {
+  // One character a byte: the order of such strings is the order of the bytes.
+  const sorted = uids.map((uid) => Buffer.from(uid, 'base64url').toString('latin1')).sort();
+  return createHash('sha256').update(sorted.join(''), 'latin1').digest();
+}

@@ -1,0 +1,75 @@
+/**
+ * Tip reads what is new, at once and without proof: it gives latency, and close does not rely on it. Its mark is a hint; no safety property
+ * uses it.
+ */
+import type { CollectJournal, Log, Micros } from '../model.ts';
+import type { Asker } from './ask.ts';
+import { pass } from './pass.ts';
+import type { Paging } from './pass.ts';
+import { filterSlack, queryFrom, tipOverlap, wholeSecond } from './windows.ts';
+
+export interface Tip {
+  readonly sourceId: string;
+  readonly asker: Asker;
+  readonly paging: Paging;
+  readonly journal: CollectJournal;
+  readonly settle: Micros;
+  readonly log: Log;
+}
+
+const pagesMost = 20;
+
+/** Where a poll that was cut at its 20th page goes on: behind so many pages of the query from a time. */
+export interface Resume {
+  readonly from: Micros;
+  readonly skip: number;
+}
+
+/**
+ * One poll. After one that was cut at its 20th page the next begins 2 s before the newest time read, without the overlap; or behind the pages
+ * read, where that is no later than the last began: more records than fit into 20 pages can share two seconds.
+ * @returns where the next poll resumes, undefined when this one ended at a short page
+ */
+export async function pollTip(tip: Tip, serverNow: Micros, resume: Resume | undefined, signal: AbortSignal): Promise<Resume | undefined> {
+  const marks = tip.journal.marks(tip.sourceId);
+  const mark = marks.tip === 0 ? serverNow : marks.tip;
+  const overlapped = Math.max(Math.min(marks.live.reached, serverNow - tip.settle), Math.min(mark, serverNow) - tipOverlap);
+  const from = wholeSecond(resume?.from ?? overlapped);
+  const query = queryFrom(from);
+  let newest: Micros | undefined;
+  let ended = false;
+  let pages = 0;
+  const markAfter = (): Micros => Math.min(serverNow, newest ?? mark);
+  const read = pass({
+    asker: tip.asker,
+    paging: tip.paging,
+    query,
+    pagesMax: pagesMost,
+    skip: resume?.skip ?? 0,
+    ahead: () => true,
+    log: tip.log,
+    signal,
+    unreadable: (page, error) => tip.log.warn({ source: tip.sourceId, page, error }, 'page cannot be read'),
+  });
+  for await (const { answer, isLast } of read) {
+    pages += 1;
+    for (const { time } of answer.records) if (time !== undefined && (newest === undefined || time > newest)) newest = time;
+    ended = isLast;
+    await tip.journal.append({
+      source: tip.sourceId,
+      records: answer.records,
+      received: answer.received,
+      serverNow: answer.serverNow,
+      tip: isLast || pages === pagesMost ? markAfter() : undefined,
+    });
+  }
+  if (ended) return undefined;
+  if (pages < pagesMost) {
+    // The pass ended at a page past the end: the mark moves all the same.
+    await tip.journal.append({ source: tip.sourceId, records: [], received: serverNow, serverNow, tip: markAfter() });
+    return undefined;
+  }
+  if (newest === undefined) return undefined;
+  const next = wholeSecond(newest - filterSlack);
+  return next > from ? { from: next, skip: 0 } : { from, skip: (resume?.skip ?? 0) + pages };
+}

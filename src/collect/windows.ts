@@ -1,0 +1,90 @@
+/**
+ * The arithmetic of windows, pure: which stretch of time comes next, what is asked for it, when it is looked at again. Edges are whole
+ * seconds, so that a service that cuts times moves no record over one.
+ */
+import type { Micros, Window, WindowQuery } from '../model.ts';
+
+export const secondMicros = 1_000_000;
+const minuteMicros = 60 * secondMicros;
+const hourMicros = 60 * minuteMicros;
+const dayMicros = 24 * hourMicros;
+
+/** More records than this in a window are split where they can be: under the usual caps of 10,000 on deep paging and on counting. */
+export const recordsMax = 5_000;
+const recordsFew = 2_000;
+/** A window of one second cannot be split; it is read up to here, and beyond it is a gap (`size`). */
+export const recordsOfSecondMax = 500_000;
+/** How far back tip reaches, for what became visible out of order. */
+export const tipOverlap = 120 * secondMicros;
+/** A record further outside its window than this means that the service does not filter by time as it says. */
+export const filterSlack = 2 * secondMicros;
+
+/**
+ * The query of a window: one more second on both sides, because a service may cut times to 10 ms or to seconds, and may exclude either
+ * bound. Who owns a record is decided here, exactly, and not by the service (specification 4.6 says nothing about the bounds).
+ */
+export function queryOf(window: Window): WindowQuery {
+  return { startTime: boundText(window.from - secondMicros), endTime: boundText(window.until + secondMicros) };
+}
+
+/** The query of tip: no upper bound, so that records of a node whose clock is ahead arrive too. */
+export function queryFrom(from: Micros): WindowQuery {
+  return { startTime: boundText(Math.max(0, wholeSecond(from))) };
+}
+
+/** `YYYY-MM-DDTHH:MM:SS.00`, the form of the specification (4.6). */
+function boundText(us: Micros): string {
+  return `${new Date(Math.max(0, us) / 1000).toISOString().slice(0, 19)}.00`;
+}
+
+export function wholeSecond(us: Micros): Micros {
+  return Math.floor(us / secondMicros) * secondMicros;
+}
+
+export function owns(window: Window, time: Micros): boolean {
+  return window.from <= time && time < window.until;
+}
+
+/**
+ * The widest a window may be: `settle` between 10 s and 1 h, so that the frontier lags about twice `settle` at most; or a tenth of what lies
+ * between `reached` and the settled time if that is more, so that history is read in few requests; at most one day.
+ */
+export function widestMicros(reached: Micros, settled: Micros, settle: Micros): Micros {
+  const steady = Math.min(Math.max(settle, 10 * secondMicros), hourMicros);
+  return Math.min(Math.max(steady, wholeSecond((settled - reached) / 10)), dayMicros);
+}
+
+/** The next window to close, once its end is settled; undefined before. `width` is a wish, in µs. */
+export function nextWindow(reached: Micros, width: Micros, serverNow: Micros, settle: Micros): Window | undefined {
+  const settled = serverNow - settle;
+  const most = Math.min(width, widestMicros(reached, settled, settle));
+  const until = reached + Math.max(secondMicros, wholeSecond(most));
+  return until <= settled ? { from: reached, until } : undefined;
+}
+
+/** The width after a window that held `total` records. */
+export function nextWidth(width: Micros, total: number): Micros {
+  if (total > recordsMax) return Math.max(secondMicros, wholeSecond(width / 2));
+  if (total < recordsFew) return Math.min(dayMicros, width * 2);
+  return width;
+}
+
+/** The lower half of a window, cut at a whole second; undefined for a window of one second. The upper half is simply the next window. */
+export function lowerHalf(window: Window): Window | undefined {
+  const seconds = Math.floor((window.until - window.from) / secondMicros);
+  if (seconds <= 1) return undefined;
+  return { from: window.from, until: window.from + Math.floor(seconds / 2) * secondMicros };
+}
+
+/** The next recount of a window: the first age that is still ahead of server time; undefined when none is. Ages in µs, ascending. */
+export function nextRecount(until: Micros, ages: readonly Micros[], serverNow: Micros): Micros | undefined {
+  for (const age of ages) if (until + age > serverNow) return until + age;
+  return undefined;
+}
+
+/** When a window that could not be proven is tried again: after 1, 5 and 15 minutes, then at the ages of recount, then once a day. */
+export function nextTry(until: Micros, tries: number, ages: readonly Micros[], serverNow: Micros): Micros {
+  const wait = [1, 5, 15][tries - 1];
+  if (wait !== undefined) return serverNow + wait * minuteMicros;
+  return nextRecount(until, ages, serverNow) ?? serverNow + dayMicros;
+}

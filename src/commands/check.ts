@@ -1,0 +1,173 @@
+/**
+ * `waybill check`: the configuration with every error at once, then what works and what does not, connection by connection. Sends no record
+ * and changes nothing.
+ */
+import { parseArgs } from 'node:util';
+import { systemClock } from '../clock.ts';
+import { loadConfig } from '../config/load.ts';
+import type { Config, SinkConfig, SourceConfig } from '../config/load.ts';
+import { WaybillError, wordsOf } from '../errors.ts';
+import type { Log, Meters } from '../model.ts';
+import { table } from '../observe/table.ts';
+import { calibrate } from '../source/calibrate.ts';
+import { createSource } from '../source/client.ts';
+import type { ServiceSource } from '../source/client.ts';
+import type { Route } from '../source/connection.ts';
+import { Budget } from '../source/limits.ts';
+import type { Finding } from '../sink/define.ts';
+import type { Io } from './io.ts';
+
+export const summary = 'checks the configuration, then every connection and right';
+
+export const usage = `waybill check [--config FILE] [--offline] [--require-secrets] [--source ID] [--sink ID] [--json]
+
+Checks the configuration and names every error at once. Then, unless --offline: gets a token, reads one page of each source, looks at each
+sink, and says what works, what does not, and what weakens a guarantee. Sends no record.
+
+  --offline           only the configuration; a secret that is not there is listed
+  --require-secrets   with --offline: a secret that is not there is an error
+  --source ID         only this source
+  --sink ID           only this sink
+
+Exits 2 when the configuration itself is wrong, 1 when a server or a right is at fault.
+
+Examples:
+  waybill check --config waybill.yaml
+  waybill check --offline --require-secrets
+`;
+
+/** One line of the result. */
+interface Line extends Finding {
+  readonly subject: string;
+}
+
+export async function run(args: string[], io: Io): Promise<number> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      config: { type: 'string' },
+      offline: { type: 'boolean', default: false },
+      'require-secrets': { type: 'boolean', default: false },
+      source: { type: 'string' },
+      sink: { type: 'string' },
+      json: { type: 'boolean', default: false },
+    },
+  });
+  const { config, warnings, file } = await loadConfig(values.config, io.env, {
+    requireSecrets: !values.offline || values['require-secrets'],
+  });
+  const only = values.source !== undefined || values.sink !== undefined;
+  const sources = chosen('source', config.sources, values.source, only);
+  const sinks = chosen('sink', config.sinks, values.sink, only);
+  const lines: Line[] = warnings.map((words) => ({ subject: 'configuration', level: 'warning', words }));
+  lines.push({
+    subject: 'configuration',
+    level: 'ok',
+    words: `"${file}" is valid: ${names('source', config.sources)}, ${names('sink', config.sinks)}`,
+  });
+  if (!values.offline) {
+    for (const source of sources) lines.push(...(await checkSource(source, config, io.signal)));
+    for (const sink of sinks) lines.push(...(await checkSink(sink, io.signal)));
+  }
+  const failed = lines.some(({ level }) => level === 'error');
+  if (values.json) io.stdout.write(`${JSON.stringify({ ok: !failed, findings: lines }, null, 2)}\n`);
+  else {
+    const columns = [{ head: 'what' }, { head: 'is' }, { head: 'because' }];
+    const rows = lines.map(({ subject, level, words }) => [
+      subject,
+      level === 'ok' ? 'well' : level === 'warning' ? 'WARNING' : 'WRONG',
+      words,
+    ]);
+    io.stdout.write(`${table(columns, rows).join('\n')}\n`);
+  }
+  return failed ? 1 : 0;
+}
+
+async function checkSource(settings: SourceConfig, config: Config, signal: AbortSignal): Promise<Line[]> {
+  const subject = `source ${settings.id}`;
+  const lines: Line[] = [];
+  const ok = (words: string): number => lines.push({ subject, level: 'ok', words });
+  const budget = new Budget(systemClock, settings.requests.perSecond);
+  await using source = createSource(settings, { clock: systemClock, budget, meters: unmetered, ca: config.tls.ca });
+  try {
+    await source.authenticate(signal);
+    ok(`a token is had from "${settings.auth.authUrl}" for client "${settings.auth.clientId}"`);
+    const found = await calibrate(source, settings.pageSize, signal);
+    ok(`${settings.endpoint} is read: pages of ${found.pageSize}, ${found.total ?? 'no'} records counted`);
+    if (found.total === undefined) {
+      lines.push({
+        subject,
+        level: 'warning',
+        words: 'the service gives no usable totalRecords: no window can be proven, each will be a gap (total)',
+      });
+    }
+    if (!found.dated)
+      lines.push({ subject, level: 'warning', words: 'answers carry no Date: server time is taken from the newest record' });
+    lines.push(...(await clockLine(source, subject, signal)));
+    ok(atRest(settings));
+  } catch (thrown) {
+    signal.throwIfAborted();
+    if (!(thrown instanceof WaybillError)) throw thrown;
+    lines.push({ subject, level: 'error', words: wordsOf(thrown) });
+  }
+  // Service and token endpoint are often one host; and a way that failed has said so.
+  if (!lines.some(({ level }) => level === 'error')) for (const way of new Set(source.routes().map(wayOf))) ok(way);
+  return lines;
+}
+
+function wayOf({ target, proxy, peer }: Route): string {
+  const issuer = peer === undefined ? '' : `, certificate of '${peer.subject}' issued by '${peer.issuer}'`;
+  return `${target} is reached ${proxy === undefined ? 'directly' : `through ${proxy}`}${issuer}`;
+}
+
+/** How far the service's clock is from ours: windows follow the service's, so this is only to be known. */
+async function clockLine(source: ServiceSource, subject: string, signal: AbortSignal): Promise<Line[]> {
+  const { date, received } = await source.page({ query: {}, page: undefined, pageSize: 1 }, signal);
+  if (date === undefined) return [];
+  const seconds = Math.round((date * 1000 - received) / 1e6);
+  const words = `the service's clock is ${Math.abs(seconds)} s ${seconds < 0 ? 'behind' : 'ahead of'} this machine's`;
+  return [{ subject, level: Math.abs(seconds) > 3_600 ? 'warning' : 'ok', words }];
+}
+
+/** Requests a day of a quiet source: tip once a poll, close and its count once a window, every recount once a window, and the guard. */
+function atRest({ poll, settle, recount, requests }: SourceConfig): string {
+  const day = 86_400_000;
+  const windows = day / Math.min(Math.max(settle, 10_000), 3_600_000);
+  const daily = Math.round(day / poll + windows * 2 + windows * recount.length + 288);
+  const perSecond = daily / 86_400;
+  const beyond = perSecond > requests.perSecond ? `, which is more than requests.perSecond (${requests.perSecond})` : '';
+  return `about ${daily} requests a day at rest, ${perSecond.toFixed(2)} a second${beyond}`;
+}
+
+async function checkSink(sink: SinkConfig, signal: AbortSignal): Promise<Line[]> {
+  const subject = `sink ${sink.id}`;
+  const { delivery, duplicates, losses } = sink.definition.guarantee(sink.settings);
+  const findings = await sink.definition.check(sink.settings, { id: sink.id, log: silent }, signal);
+  const promise = {
+    subject,
+    level: 'ok',
+    words: `${sink.type}, ${sink.format}: ${delivery}; twice at most ${duplicates}; lost at most ${losses}`,
+  } as const;
+  return [promise, ...findings.map((finding) => ({ subject, ...finding }))];
+}
+
+/** With --source or --sink given, only those are looked at. */
+function chosen<Item extends { readonly id: string }>(
+  what: string,
+  all: readonly Item[],
+  id: string | undefined,
+  only: boolean,
+): readonly Item[] {
+  if (id === undefined) return only ? [] : all;
+  const found = all.filter((item) => item.id === id);
+  if (found.length === 0)
+    throw new WaybillError('usage', `cannot find the ${what} "${id}": there are ${all.map((item) => item.id).join(', ')}`);
+  return found;
+}
+
+function names(what: string, items: readonly { readonly id: string }[]): string {
+  return `${items.length} ${what}${items.length === 1 ? '' : 's'}${items.length === 0 ? '' : ` (${items.map(({ id }) => id).join(', ')})`}`;
+}
+
+const silent: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const unmetered: Pick<Meters, 'sourceRequest'> = { sourceRequest: () => undefined };

@@ -1,0 +1,156 @@
+/** What the demo shows: denials as the file sink gets them, now and then the verdict, and the ledger once windows are proven and again at the end. */
+import { createWriteStream } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { systemClock } from '../clock.ts';
+import type { Config } from '../config/load.ts';
+import { ledgerReport, snapshotOf } from '../journal/report.ts';
+import { openReadOnly } from '../journal/state.ts';
+import type { LedgerReport } from '../model.ts';
+import { cut, printable } from '../observe/table.ts';
+import { verdict } from '../observe/verdict.ts';
+import { version } from '../version.ts';
+import type { Io } from './io.ts';
+import { ledgerText } from './ledger-text.ts';
+
+/** The parts of an event that the screen shows. */
+interface ShownEvent {
+  readonly '@timestamp': string;
+  readonly event: { readonly outcome: string; readonly reason?: string; readonly created: string };
+  readonly message: string;
+}
+
+const lookMs = 250;
+/** A person can read about two lines a second; the rest is counted. */
+const linesPerLook = 1;
+const ledgerEveryMs = 10_000;
+const windowsShown = 8;
+
+export class DemoScreen {
+  readonly #io: Io;
+  readonly #directory: string;
+  readonly #color: boolean;
+
+  constructor(io: Io, directory: string) {
+    this.#io = io;
+    this.#directory = directory;
+    this.#color = 'isTTY' in io.stdout && io.stdout.isTTY === true && !io.env['NO_COLOR'];
+  }
+
+  say(line: string): void {
+    this.#io.stdout.write(`${line}\n`);
+  }
+
+  logFile(): { write(line: string): boolean } {
+    const stream = createWriteStream(join(this.#directory, 'waybill.log'), { flags: 'a', mode: 0o600 });
+    return { write: (line) => stream.write(line) };
+  }
+
+  begin(baseUrl: string, file: string): void {
+    this.say(`The service listens on ${baseUrl}: 1,500 records of the last minute, 25 new ones a second, one in twenty up to 8 s late.`);
+    this.say(`Configuration ${file}; events and log beside it.`);
+  }
+
+  listens(addresses: readonly string[]): void {
+    for (const address of addresses) this.say(`The daemon answers on ${address}/status, /ledger, /metrics and /readyz.`);
+    this.say('');
+    this.say('Denials, as they arrive in events.ndjson:');
+  }
+
+  /** Follows the file and the ledger until stopped. */
+  async show(config: Config, stop: AbortSignal): Promise<void> {
+    const path = join(this.#directory, 'events.ndjson');
+    let offset = 0;
+    let ledgerAt = systemClock.monotonic() + ledgerEveryMs;
+    let unshown = 0;
+    while (!stop.aborted) {
+      await systemClock.sleep(lookMs, stop).catch(() => undefined);
+      const { lines, next } = await newLines(path, offset);
+      offset = next;
+      const denials = lines.map((line) => JSON.parse(line) as ShownEvent).filter(({ event }) => event.outcome === 'failure');
+      // The newest are shown: what arrives now is what the demo is about.
+      unshown += Math.max(0, denials.length - linesPerLook);
+      for (const denial of denials.slice(-linesPerLook)) {
+        this.say(this.#denialLine(denial, unshown));
+        unshown = 0;
+      }
+      if (systemClock.monotonic() >= ledgerAt) {
+        ledgerAt = systemClock.monotonic() + ledgerEveryMs;
+        this.#showLedger(config);
+      }
+    }
+  }
+
+  end(config: Config): void {
+    this.#showLedger(config);
+    this.say(`Ended. What was made stays in ${this.#directory}: events.ndjson, waybill.log, waybill.yaml, state.`);
+  }
+
+  #showLedger(config: Config): void {
+    const db = openReadOnly(config.state);
+    try {
+      const report = ledgerReport(db);
+      const snapshot = snapshotOf(db, version, systemClock.now() * 1000, {
+        source: () => ({ trouble: undefined }),
+        sink: () => undefined,
+        settleSeconds: () => (config.sources[0]?.settle ?? 0) / 1000,
+        paused: undefined,
+        quota: config.journal.quota,
+        configured: config.sources.map(({ id }) => id),
+      });
+      this.say('');
+      this.say(verdict(snapshot));
+      this.say(ledgerText(lastWindows(report), { by: 'window', tz: 'UTC', color: this.#color }).trimEnd());
+      const whole = report.sources.reduce((sum, source) => sum + source.windows.length, 0);
+      if (whole > windowsShown)
+        this.say(
+          this.#dim(
+            `(the last ${windowsShown} of ${whole} windows; waybill ledger --config ${join(this.#directory, 'waybill.yaml')} shows all)`,
+          ),
+        );
+      this.say('');
+    } finally {
+      db.close();
+    }
+  }
+
+  #denialLine({ '@timestamp': at, event, message }: ShownEvent, before: number): string {
+    const delay = (Date.parse(event.created) - Date.parse(at)) / 1000;
+    const age = delay < 60 ? `${delay.toFixed(1)} s` : `${Math.round(delay / 60)} min`;
+    const more = before > 0 ? this.#dim(`  (+${before} more)`) : '';
+    return `  ${at.slice(11, 19)}  ${this.#red('denied')}  ${cut(printable(message), 100).padEnd(60)}  ${this.#dim(`read ${age} after it happened`)}${more}`;
+  }
+
+  #dim(text: string): string {
+    return this.#color ? `\u001b[2m${text}\u001b[0m` : text;
+  }
+
+  #red(text: string): string {
+    return this.#color ? `\u001b[31m${text}\u001b[0m` : text;
+  }
+}
+
+/** The report with only its last windows: sums are of these. */
+function lastWindows(report: LedgerReport): LedgerReport {
+  return { ...report, sources: report.sources.map((source) => ({ ...source, windows: source.windows.slice(-windowsShown) })) };
+}
+
+/** The whole lines behind `offset`, and where the next ones begin. */
+async function newLines(path: string, offset: number): Promise<{ lines: string[]; next: number }> {
+  const handle = await open(path, 'r').catch(() => undefined);
+  if (!handle) return { lines: [], next: offset };
+  try {
+    const { size } = await handle.stat();
+    const bytes = Buffer.alloc(Math.max(0, size - offset));
+    const { bytesRead } = await handle.read(bytes, 0, bytes.length, offset);
+    const end = bytes.subarray(0, bytesRead).lastIndexOf(0x0a) + 1;
+    const lines = bytes
+      .subarray(0, end)
+      .toString('utf8')
+      .split('\n')
+      .filter((line) => line !== '');
+    return { lines, next: offset + end };
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,48 @@
+/** `waybill help`: the list of commands, or what one of them takes. */
+import { parseArgs } from 'node:util';
+import { nearest } from '../config/nearest.ts';
+import { WaybillError } from '../errors.ts';
+import type { Io } from './io.ts';
+import { commands, isCommand, loadCommand } from './list.ts';
+
+export const summary = 'prints what a command takes, with examples';
+
+export const usage = `waybill help [COMMAND]
+
+Prints the list of commands, or what one of them takes. The same as waybill COMMAND --help.
+
+Examples:
+  waybill help
+  waybill help init
+`;
+
+export async function run(args: string[], io: Pick<Io, 'stdout'>): Promise<number> {
+  const { positionals } = parseArgs({ args, allowPositionals: true, options: {} });
+  const [name, ...others] = positionals;
+  if (others.length > 0) throw new WaybillError('usage', `cannot give help on ${positionals.length} commands at once: name one`);
+  io.stdout.write(name === undefined ? await overview() : (await loadCommand(known(name))).usage);
+  return 0;
+}
+
+/** @throws WaybillError `usage` that names the nearest command */
+export function known(name: string) {
+  if (isCommand(name)) return name;
+  throw new WaybillError(
+    'usage',
+    `cannot find the command "${name}": the nearest is "${nearest(name, commands) ?? ''}"; waybill help lists all`,
+  );
+}
+
+async function overview(): Promise<string> {
+  const rows = await Promise.all(commands.map(async (name) => `  ${name.padEnd(10)} ${(await loadCommand(name)).summary}\n`));
+  return `waybill COMMAND [options]
+
+Ships the audit trail of a data protection service to the places where people watch and keep it, and proves that nothing is missing.
+
+${rows.join('')}
+waybill help COMMAND says more, with examples; waybill --version prints the release.
+Most commands take --config FILE; without it: WAYBILL_CONFIG, ./waybill.yaml, /etc/waybill/waybill.yaml.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 incomplete, 75 the state is owned by another running process.
+`;
+}

@@ -1,0 +1,76 @@
+/**
+ * `waybill init`: a configuration to begin with, for one type of sink. What must be filled in is named as environment variables, so
+ * that it works as it is once they are set; everything else is left to its default.
+ */
+import { parseArgs } from 'node:util';
+import { systemClock } from '../clock.ts';
+import { nearest } from '../config/nearest.ts';
+import { laterSinks } from '../config/schema.ts';
+import { WaybillError } from '../errors.ts';
+import type { Clock } from '../model.ts';
+import type { Io } from './io.ts';
+
+export const summary = 'prints a commented configuration with only what must be filled in';
+
+/** What follows under `sinks` for each type that can be begun with. */
+const sinkParts: Readonly<Record<string, string>> = {
+  file: `  - id: file
+    type: file
+    format: ecs                              # ecs, cef or raw: one message a line
+    path: \${env:WAYBILL_FILE:-./audit.ndjson} # the file to write; its directory must be there
+`,
+};
+
+const planned = ['elasticsearch', 'splunk', 'kafka', 'syslog'];
+
+export const usage = `waybill init file
+
+Prints a commented configuration for a file as sink. Write it to waybill.yaml, set the environment variables that it names (or write what
+they stand for), and ask "waybill check". ${planned.join(', ')} come with a later release.
+
+Examples:
+  waybill init file > waybill.yaml
+  waybill init file | sudo tee /etc/waybill/waybill.yaml
+`;
+
+export async function run(args: string[], io: Pick<Io, 'stdout'>, clock: Clock = systemClock): Promise<number> {
+  const { positionals } = parseArgs({ args, allowPositionals: true, options: {} });
+  const [type, ...others] = positionals;
+  if (type === undefined || others.length > 0)
+    throw new WaybillError('usage', 'cannot begin a configuration: name one type of sink, as in "waybill init file"');
+  const part = Object.hasOwn(sinkParts, type) ? sinkParts[type] : undefined;
+  if (part === undefined) throw new WaybillError('usage', `cannot begin a configuration for "${type}": ${reason(type)}`);
+  io.stdout.write(configuration(part, new Date(clock.now())));
+  return 0;
+}
+
+function reason(type: string): string {
+  const types = Object.keys(sinkParts);
+  if (planned.includes(type) || laterSinks.includes(type)) return `it is not in this release yet; there is ${types.join(', ')}`;
+  return `the nearest is "${nearest(type, [...types, ...planned]) ?? ''}"`;
+}
+
+function configuration(sink: string, now: Date): string {
+  const hour = `${now.toISOString().slice(0, 13)}:00:00Z`;
+  return `# Waybill: the audit trail of one service, to one sink. Everything not named here has a default (docs/configuration.md).
+# \${env:NAME} stands for an environment variable, \${file:/path} for the text of a file.
+
+state: \${env:WAYBILL_STATE:-./state}         # directory on a disk that stays; one for each Waybill
+
+sources:
+  - id: production                           # a part of every event's identity: choose it once
+    baseUrl: \${env:WAYBILL_BASE_URL}         # address of the service, e.g. https://service.example/v2/api
+    auth:
+      authUrl: \${env:WAYBILL_AUTH_URL}       # tokens come from {authUrl}/{tenantId}/oauth2/v2.0/token
+      tenantId: \${env:WAYBILL_TENANT_ID}
+      clientId: \${env:WAYBILL_CLIENT_ID}
+      clientSecret: \${env:WAYBILL_CLIENT_SECRET} # or \${file:/run/secrets/client-secret}
+      scopeAddress: \${env:WAYBILL_SCOPE_ADDRESS} # the scope is api://{scopeAddress}/.default
+    subscriptionKey: \${env:WAYBILL_SUBSCRIPTION_KEY}
+    # Where the ledger begins: the hour in which this was printed. An earlier time reads what the service still holds from there on.
+    # A literal time is the safe form: a state that was lost begins there again.
+    start: ${hour}
+
+sinks:
+${sink}`;
+}

@@ -1,0 +1,102 @@
+/** `waybill ledger`: the completeness report, for a person or for a script. Reads the state beside a running daemon. */
+import { writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { systemClock } from '../clock.ts';
+import { loadConfig } from '../config/load.ts';
+import { sinkSources } from '../daemon/views.ts';
+import { WaybillError, wordsOf } from '../errors.ts';
+import { ledgerReport } from '../journal/report.ts';
+import { openReadOnly } from '../journal/state.ts';
+import type { Io } from './io.ts';
+import { ledgerText } from './ledger-text.ts';
+import { joinSpans, parseTime, parseZone } from './period.ts';
+
+export const summary = 'reports what was counted, collected and delivered, window by window';
+
+export const usage = `waybill ledger [--source ID] [--from T] [--to T] [--by window|day] [--tz ZONE] [--format text|json] [--out FILE] [--expect-final]
+
+The completeness report: for each window what the service counted for its query, what was collected, what each sink has, late records, and
+gaps with their reasons. Exits 3 when a window is not proven.
+
+  --source ID         only this source
+  --from T, --to T    a time, a date, a month, 2026-Q3, or -7d
+  --by window|day     one row a window (the default), or a day
+  --tz ZONE           zone of the times in text; default UTC
+  --format text|json  default text; --json is short for --format json
+  --out FILE          writes there instead of standard output
+  --expect-final      exits 3 as well when a window's last recount is still to come
+
+Examples:
+  waybill ledger --from -7d --by day
+  waybill ledger --source production --from 2026-Q3 --to 2026-Q3 --format json --out q3.json --expect-final
+`;
+
+export async function run(args: string[], io: Io): Promise<number> {
+  const { values } = parseArgs({
+    args: joinSpans(args),
+    options: {
+      config: { type: 'string' },
+      source: { type: 'string' },
+      from: { type: 'string' },
+      to: { type: 'string' },
+      by: { type: 'string', default: 'window' },
+      tz: { type: 'string', default: 'UTC' },
+      format: { type: 'string' },
+      json: { type: 'boolean', default: false },
+      out: { type: 'string' },
+      'expect-final': { type: 'boolean', default: false },
+    },
+  });
+  const by = oneOf('--by', values.by, ['window', 'day']);
+  const format = oneOf('--format', values.format ?? (values.json ? 'json' : 'text'), ['text', 'json']);
+  const tz = parseZone(values.tz);
+  const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
+  if (values.source !== undefined && !config.sources.some(({ id }) => id === values.source)) {
+    throw new WaybillError(
+      'usage',
+      `cannot find the source "${values.source}": there are ${config.sources.map(({ id }) => id).join(', ')}`,
+    );
+  }
+  const now = systemClock.now() * 1000;
+  const from = values.from === undefined ? undefined : parseTime(values.from, '--from', now, false);
+  const to = values.to === undefined ? undefined : parseTime(values.to, '--to', now, true);
+  if (from !== undefined && to !== undefined && from >= to) {
+    throw new WaybillError('usage', `cannot report from "${values.from ?? ''}" to "${values.to ?? ''}": the end is not behind the begin`);
+  }
+  const db = openReadOnly(config.state);
+  try {
+    const report = ledgerReport(db, {
+      source: values.source,
+      from,
+      to,
+      sinkSources: sinkSources(config),
+    });
+    const color = format === 'text' && values.out === undefined && isTerminal(io.stdout) && !io.env['NO_COLOR'];
+    const text = format === 'json' ? `${JSON.stringify(report, null, 2)}\n` : ledgerText(report, { by, tz, color });
+    const ended = text.endsWith('\n') ? text : `${text}\n`;
+    if (values.out === undefined) io.stdout.write(ended);
+    else writeOut(values.out, ended);
+    const isFinal = report.sources.every((source) => source.windows.every((window) => window.state === 'final'));
+    return report.complete && (isFinal || !values['expect-final']) ? 0 : 3;
+  } finally {
+    db.close();
+  }
+}
+
+function writeOut(path: string, text: string): void {
+  try {
+    writeFileSync(path, text);
+  } catch (cause) {
+    throw new WaybillError('usage', `cannot write --out "${path}": ${wordsOf(cause)}`, { cause });
+  }
+}
+
+function oneOf<Name extends string>(option: string, given: string, names: readonly Name[]): Name {
+  const found = names.find((name) => name === given);
+  if (found === undefined) throw new WaybillError('usage', `cannot use ${option} "${given}": there are ${names.join(', ')}`);
+  return found;
+}
+
+function isTerminal(stream: NodeJS.WritableStream): boolean {
+  return 'isTTY' in stream && stream.isTTY === true;
+}

@@ -1,0 +1,101 @@
+/**
+ * Rules that tie several settings together: ids that must differ, names that must be known, settings that need one another. They look at
+ * the configuration as it was written, so that they are found beside all other problems.
+ */
+import { resolve } from 'node:path';
+import { type Document, type Fault, type Path, referenceAt } from './document.ts';
+import { nearest } from './nearest.ts';
+import { memberOf } from './schema-walk.ts';
+import { shortNamePattern, unresolved } from './values.ts';
+
+export function crossFaults(document: Document): readonly Fault[] {
+  const { value } = document;
+  const sources = itemsOf(memberOf(value, 'sources'));
+  const sinks = itemsOf(memberOf(value, 'sinks'));
+  return [
+    ...repeated(sources, 'sources', 'id', 'source'),
+    ...repeated(sinks, 'sinks', 'id', 'sink'),
+    ...repeated(sinks, 'sinks', 'path', 'sink', (sink) => memberOf(sink, 'type') === 'file', resolve),
+    ...sinks.flatMap((sink, index) => unknownSources(document, sink, index, sources)),
+    ...sources.flatMap((source, index) => [...grantFaults(source, ['sources', index, 'auth']), ...groupFaults(sources, index)]),
+    ...sources.flatMap((source, index) => [
+      ...pairFaults(memberOf(source, 'tls'), ['sources', index, 'tls']),
+      ...pairFaults(memberOf(memberOf(source, 'auth'), 'tls'), ['sources', index, 'auth', 'tls']),
+    ]),
+  ];
+}
+
+function itemsOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** A setting that two items share although it must differ. */
+function repeated(
+  items: readonly unknown[],
+  list: string,
+  key: string,
+  noun: string,
+  concerns: (item: unknown) => boolean = () => true,
+  normal: (text: string) => string = (text) => text,
+): readonly Fault[] {
+  const texts = items.map((item) => {
+    const given = concerns(item) ? memberOf(item, key) : undefined;
+    return typeof given === 'string' && given !== unresolved ? normal(given) : undefined;
+  });
+  return texts.flatMap((text, index) => {
+    const first = texts.indexOf(text);
+    if (text === undefined || first === index) return [];
+    return [{ path: [list, index, key], words: `is the same as that of another ${noun}, ${list}[${first}]` }];
+  });
+}
+
+function unknownSources(document: Document, sink: unknown, index: number, sources: readonly unknown[]): readonly Fault[] {
+  const ids = sources.map((source) => memberOf(source, 'id')).map((id) => (typeof id === 'string' ? id : undefined));
+  const shown = (id: string | undefined, source: number): id is string =>
+    id !== undefined && shortNamePattern.test(id) && referenceAt(document, ['sources', source, 'id']) === undefined;
+  const shownIds = ids.filter(shown);
+  return itemsOf(memberOf(sink, 'sources')).flatMap((id, at) => {
+    if (typeof id !== 'string' || id === unresolved || ids.includes(id)) return [];
+    const path = ['sinks', index, 'sources', at];
+    const reference = referenceAt(document, path);
+    if (reference !== undefined) return [{ path, words: `the value of ${reference} is not a source` }];
+    const near = nearest(id, shownIds);
+    return [{ path, words: `${JSON.stringify(id)} is not a source${near === undefined ? '' : `; the nearest is "${near}"`}` }];
+  });
+}
+
+function grantFaults(source: unknown, path: Path): readonly Fault[] {
+  const auth = memberOf(source, 'auth');
+  if (typeof auth !== 'object' || auth === null || Array.isArray(auth)) return [];
+  const grant = memberOf(auth, 'grant') ?? 'client_credentials';
+  const needs = grant === 'password' ? ['username', 'password'] : grant === 'client_credentials' ? ['clientSecret'] : [];
+  const useless = grant === 'client_credentials' ? ['username', 'password'] : [];
+  return [
+    ...needs
+      .filter((key) => memberOf(auth, key) === undefined)
+      .map((key) => ({ path: [...path, key], words: `is missing: the grant ${grant as string} needs it` })),
+    ...useless
+      .filter((key) => memberOf(auth, key) !== undefined)
+      .map((key) => ({ path: [...path, key], words: 'is not used: it belongs to the grant password' })),
+  ];
+}
+
+/** Sources of one group share one budget: it cannot have two sizes. */
+function groupFaults(sources: readonly unknown[], index: number): readonly Fault[] {
+  const budgets = sources.map((source) => memberOf(source, 'requests'));
+  const group = memberOf(budgets[index], 'group');
+  const first = budgets.findIndex((budget) => memberOf(budget, 'group') === group);
+  const [shared, own] = [first, index].map((at) => memberOf(budgets[at], 'perSecond') ?? 10);
+  if (typeof group !== 'string' || typeof shared !== 'number' || typeof own !== 'number' || shared === own) return [];
+  const words = `${own} is not what the group "${group}" has in sources[${first}], ${shared}`;
+  return [{ path: ['sources', index, 'requests', 'perSecond'], words }];
+}
+
+/** A certificate needs its key, and a key its certificate. */
+function pairFaults(tls: unknown, path: Path): readonly Fault[] {
+  const missing = (key: string, other: string) => memberOf(tls, key) === undefined && memberOf(tls, other) !== undefined;
+  return [
+    ...(missing('key', 'cert') ? [{ path: [...path, 'key'], words: 'is missing: the certificate in "cert" needs it' }] : []),
+    ...(missing('cert', 'key') ? [{ path: [...path, 'cert'], words: 'is missing: the key in "key" needs it' }] : []),
+  ];
+}

@@ -1,0 +1,160 @@
+/**
+ * From the text of a configuration file to a plain value: YAML 1.2, every key once, no merge keys, references replaced by what they refer
+ * to. It remembers where each setting stands and what it refers to, for messages and for secrets that are read again.
+ */
+import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments, type ScalarTag, type YAMLError } from 'yaml';
+import { wordsOf } from '../errors.ts';
+import { type Environment, file, parseTemplate, type Template, variable } from './reference.ts';
+import { unresolved } from './values.ts';
+
+export type Path = readonly (string | number)[];
+
+/** Where a setting stands, and what it refers to. */
+export interface Place {
+  readonly line: number;
+  readonly template?: Template;
+}
+
+/** Something wrong at a place. */
+export interface Fault {
+  readonly path: Path;
+  readonly words: string;
+  /** A reference that leads nowhere, as it may be on a machine that is not the daemon's. */
+  readonly missing?: boolean;
+}
+
+export interface Document {
+  readonly value: unknown;
+  /** By `keyOf(path)`. */
+  readonly places: ReadonlyMap<string, Place>;
+  readonly faults: readonly Fault[];
+  /** What makes the file no YAML at all, with line and column; then there is nothing else. */
+  readonly errors: readonly string[];
+}
+
+export function keyOf(path: Path): string {
+  return JSON.stringify(path);
+}
+
+/** What the setting at a path refers to, if it is a reference: its value is not for showing. */
+export function referenceAt(document: Document, path: Path): string | undefined {
+  return document.places.get(keyOf(path))?.template?.origin;
+}
+
+/** No configuration is larger; a few lines of aliases can be. */
+const settingsMax = 50_000;
+
+/** Keys that would make a plain object behave as something else when it is compared or put into text. */
+const unusable: ReadonlySet<string> = new Set(['__proto__', 'toString', 'valueOf', 'toJSON']);
+
+/** @throws RangeError when the text is nested more deeply than the stack can follow */
+export function readDocument(text: string, environment: Environment): Document {
+  const lines = new LineCounter();
+  const documents = parseAllDocuments(text, {
+    version: '1.2',
+    schema: 'core',
+    merge: false,
+    prettyErrors: false,
+    lineCounter: lines,
+    customTags: [tag('!env'), tag('!file')],
+  });
+  const none = { value: undefined, places: new Map<string, Place>(), faults: [] };
+  if ('empty' in documents) return { ...none, value: {}, errors: [] };
+  const [document, second] = documents;
+  const errors = documents.flatMap((each) => [...each.errors, ...each.warnings]);
+  // The parser reports its own stack overflow as if it were an error of the text, among hundreds of others.
+  if (errors.some((error) => error.message === 'Maximum call stack size exceeded'))
+    throw new RangeError('the document is nested too deeply');
+  if (errors.length > 0) return { ...none, errors: errors.map((error) => `${at(lines, error.pos[0])}: ${yamlWords(error)}`) };
+  if (second) return { ...none, errors: [`${at(lines, second.range[0])}: a second document begins; the configuration is one document`] };
+  return walk(document?.contents ?? null, lines, environment, (alias) => alias.resolve(document as never));
+}
+
+/** The parser's words, without the text that they may quote: it may be a secret. */
+function yamlWords({ code, message }: YAMLError): string {
+  if (code === 'TAG_RESOLVE_FAILED') return 'the tag is not known (there are !env and !file); text that begins with ! stands in quotes';
+  return message.replace(/: ".*/s, '');
+}
+
+type AliasNode = { resolve(document: never): Node | undefined };
+
+/** Scalars with this tag are kept as text; `walk` sees the tag. */
+function tag(name: string): ScalarTag {
+  return { tag: name, resolve: (text) => text };
+}
+
+function at(lines: LineCounter, offset: number): string {
+  const { line, col } = lines.linePos(offset);
+  return `line ${line}, column ${col}`;
+}
+
+function walk(root: unknown, lines: LineCounter, environment: Environment, resolve: (alias: AliasNode) => Node | undefined): Document {
+  const places = new Map<string, Place>();
+  const faults: Fault[] = [];
+  const above = new Set<unknown>();
+
+  const valueOf = (node: unknown, path: Path, line: number): unknown => {
+    const place = keyOf(path);
+    places.set(place, { line });
+    if (isAlias(node)) {
+      const target = resolve(node);
+      if (!target) {
+        fail(path, 'refers to an anchor that is not there; text that begins with * stands in quotes');
+        return undefined;
+      }
+      if (above.has(target)) {
+        fail(path, 'contains itself by an alias');
+        return undefined;
+      }
+      return valueOf(target, path, line);
+    }
+    if (places.size > settingsMax) {
+      fail(path, `is one setting too many: more than ${settingsMax}, by aliases`);
+      return undefined;
+    }
+    if (isMap(node)) {
+      above.add(node);
+      const result: Record<string, unknown> = {};
+      for (const pair of node.items) {
+        const key = isScalar(pair.key) ? String(pair.key.value) : undefined;
+        const keyLine = lineOf(pair.key) ?? line;
+        if (key === undefined || unusable.has(key)) fail(path, 'has a key that cannot be the name of a setting');
+        else result[key] = valueOf(pair.value, [...path, key], keyLine);
+      }
+      above.delete(node);
+      return result;
+    }
+    if (isSeq(node)) {
+      above.add(node);
+      const result = node.items.map((item, index) => valueOf(item, [...path, index], lineOf(item) ?? line));
+      above.delete(node);
+      return result;
+    }
+    if (!isScalar(node) || typeof node.value !== 'string') return isScalar(node) ? node.value : null;
+    return textOf(node.value, node.tag, path, line);
+  };
+
+  const textOf = (text: string, tag: string | undefined, path: Path, line: number): string => {
+    try {
+      const template = tag === '!env' ? variable(text, environment) : tag === '!file' ? file(text) : parseTemplate(text, environment);
+      if (typeof template === 'string') return template;
+      places.set(keyOf(path), { line, template });
+      return template.read();
+    } catch (thrown) {
+      faults.push({ path, words: wordsOf(thrown), missing: !(thrown instanceof SyntaxError) });
+      return unresolved;
+    }
+  };
+
+  const fail = (path: Path, words: string): void => {
+    faults.push({ path, words });
+  };
+
+  const lineOf = (node: unknown): number | undefined => {
+    const range = isScalar(node) || isMap(node) || isSeq(node) || isAlias(node) ? node.range : undefined;
+    return range ? lines.linePos(range[0]).line : undefined;
+  };
+
+  const value = valueOf(root, [], 1);
+  return { value, places, faults, errors: [] };
+}

@@ -1,0 +1,45 @@
+/**
+ * The JSON Schema of the configuration, for editors: what may be written in the file, so durations as text, and references wherever text
+ * may stand. Made from the very schema that the file is checked with.
+ */
+import { z } from 'zod';
+import type { SinkDefinition } from '../sink/define.ts';
+import { configSchema } from './schema.ts';
+import { facts } from './values.ts';
+
+/** A text that holds a reference; what it leads to is checked when the configuration is read. */
+const referencePattern = String.raw`\$\{(env|file):`;
+
+export function configJsonSchema(sinks: readonly SinkDefinition[]): object {
+  return z.toJSONSchema(configSchema(sinks), {
+    io: 'input',
+    unrepresentable: 'any',
+    override({ zodSchema, jsonSchema }) {
+      const pattern = facts.get(zodSchema)?.pattern ?? jsonSchema.pattern;
+      if (jsonSchema.type === 'string' && pattern !== undefined) jsonSchema.pattern = withReference(pattern);
+      if (jsonSchema.type === 'string' && jsonSchema.enum) allowReference(jsonSchema);
+      if (zodSchema instanceof z.ZodObject) leaveOutLater(zodSchema, jsonSchema);
+    },
+  });
+}
+
+function withReference(pattern: string): string {
+  return pattern.endsWith(`|${referencePattern}`) ? pattern : `${pattern}|${referencePattern}`;
+}
+
+function allowReference(schema: z.core.JSONSchema.BaseSchema): void {
+  const { enum: choices } = schema;
+  delete schema.enum;
+  delete schema.type;
+  schema.anyOf = [
+    { type: 'string', enum: choices ?? [] },
+    { type: 'string', pattern: referencePattern },
+  ];
+}
+
+/** Keys that are known only to be refused. */
+function leaveOutLater(schema: z.ZodObject, written: z.core.JSONSchema.BaseSchema): void {
+  for (const [key, member] of Object.entries(schema.shape)) {
+    if (facts.get(member)?.later) delete written.properties?.[key];
+  }
+}

@@ -1,0 +1,201 @@
+/**
+ * Loads the configuration: finds the file, reads it, replaces references, checks every setting, and reports every problem at once. What it
+ * gives is complete: every default is filled in, every secret knows its setting, every source its proxy.
+ */
+import { readFileSync } from 'node:fs';
+import type { z } from 'zod';
+import type { deliverSettings } from '../deliver/settings.ts';
+import { WaybillError, wordsOf } from '../errors.ts';
+import type { PrivacySettings } from '../normalize/settings.ts';
+import type { SinkDefinition } from '../sink/define.ts';
+import type { ProxySettings } from '../source/settings.ts';
+import { crossFaults } from './cross.ts';
+import { type Document, type Fault, keyOf, type Path, readDocument } from './document.ts';
+import { PemFiles } from './pem.ts';
+import { lineOf, problem, schemaFaults, settingName } from './problems.ts';
+import { environmentProxy } from './proxy.ts';
+import type { Environment } from './reference.ts';
+import { configSchema, type Settings } from './schema.ts';
+import { isSecretAt, memberOf } from './schema-walk.ts';
+import { Secret } from './secret.ts';
+import { environmentProblems, environmentWarnings, settingWarnings } from './warnings.ts';
+
+type Given = Settings['sources'][number];
+type Common = z.output<z.ZodObject<ReturnType<typeof deliverSettings>>>;
+
+/** A source, with what holds for it: the proxy its own, the general one, or the environment's; rules and key of privacy, each, its own or the general ones. */
+export type SourceConfig = Omit<Given, 'proxy' | 'privacy'> & {
+  readonly proxy: ProxySettings | undefined;
+  readonly privacy: PrivacySettings;
+};
+
+/** A sink: what every sink has, and the type's own settings apart, as its definition takes them. */
+export type SinkConfig = Common &
+  Pick<Settings['sinks'][number], 'original' | 'where' | 'cef'> & {
+    readonly type: string;
+    /** What overrides the privacy of a source: `{ ...source.privacy, ...sink.privacy }`. */
+    readonly privacy: Partial<PrivacySettings>;
+    readonly definition: SinkDefinition;
+    readonly settings: Readonly<Record<string, unknown>>;
+  };
+
+export type Config = Omit<Settings, 'sources' | 'sinks' | 'proxy' | 'include' | 'telemetry'> & {
+  readonly sources: readonly SourceConfig[];
+  readonly sinks: readonly SinkConfig[];
+  readonly proxy: ProxySettings | undefined;
+};
+
+export interface Loaded {
+  readonly config: Config;
+  /** What `check` and the start say besides, one line each. */
+  readonly warnings: readonly string[];
+  readonly file: string;
+  /** The files behind `${file:…}` and PEM settings, to be watched. */
+  readonly files: readonly string[];
+}
+
+export interface LoadOptions {
+  /** The types of sinks that there are; default all. */
+  readonly sinks?: readonly SinkDefinition[];
+  /** Whether a secret that is not there is a problem (the default) or only a warning, as for `check --offline`. */
+  readonly requireSecrets?: boolean;
+}
+
+const usual = ['./waybill.yaml', '/etc/waybill/waybill.yaml'];
+
+/**
+ * @param path  what `--config` says; else `WAYBILL_CONFIG`, `./waybill.yaml`, `/etc/waybill/waybill.yaml`
+ * @throws WaybillError `config_invalid`, with every problem in `problems`
+ */
+export async function loadConfig(path: string | undefined, environment: Environment, options: LoadOptions = {}): Promise<Loaded> {
+  const { file, text } = readFile(path ?? (environment['WAYBILL_CONFIG'] === '' ? undefined : environment['WAYBILL_CONFIG']));
+  const sinks = options.sinks ?? (await import('../sink/index.ts')).sinks;
+  return { ...readConfig(text, file, environment, sinks, options.requireSecrets ?? true), file };
+}
+
+function readConfig(
+  text: string,
+  file: string,
+  environment: Environment,
+  sinks: readonly SinkDefinition[],
+  requireSecrets: boolean,
+): Omit<Loaded, 'file'> {
+  const refuse = (problems: readonly string[]): never => {
+    const count = problems.length === 1 ? 'one problem' : `${problems.length} problems`;
+    throw new WaybillError('config_invalid', `cannot use the configuration "${file}": ${count}`, { problems });
+  };
+
+  const document = parse(text, environment);
+  if (document.errors.length > 0) return refuse(document.errors);
+
+  const schema = configSchema(sinks);
+  const tolerated = (fault: Fault) => !requireSecrets && fault.missing === true && isSecretAt(schema, fault.path, document.value);
+  const result = schema.safeParse(document.value);
+  const faults = [
+    ...document.faults.filter((fault) => !tolerated(fault)),
+    ...schemaFaults(schema, document, result.error?.issues ?? []),
+    ...crossFaults(document),
+  ];
+  faults.sort((a, b) => lineOf(document, a.path) - lineOf(document, b.path));
+  const problems = [...faults.map((fault) => problem(document, fault)), ...environmentProblems(environment)];
+  if (!result.success || problems.length > 0) return refuse([...new Set(problems)]);
+
+  const files = bind(result.data, document);
+  const absent = document.faults.filter(tolerated).map((fault) => problem(document, fault));
+  return {
+    config: complete(result.data, document, sinks, environment),
+    warnings: [...absent, ...settingWarnings(schema, result.data, document), ...environmentWarnings(environment)],
+    files,
+  };
+}
+
+function readFile(given: string | undefined): { readonly file: string; readonly text: string } {
+  const candidates = given === undefined ? usual : [given];
+  for (const file of candidates) {
+    try {
+      return { file, text: readFileSync(file, 'utf8') };
+    } catch (thrown) {
+      const absent = thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOENT';
+      if (given !== undefined || !absent) {
+        throw new WaybillError('config_invalid', `cannot read the configuration "${file}": ${wordsOf(thrown)}`, { cause: thrown });
+      }
+    }
+  }
+  const words = `cannot find a configuration: neither ${usual.join(' nor ')} is there; --config FILE or WAYBILL_CONFIG names another`;
+  throw new WaybillError('config_invalid', `${words}, and "waybill init" prints one to begin with`);
+}
+
+function parse(text: string, environment: Environment): Document {
+  try {
+    return readDocument(text, environment);
+  } catch (thrown) {
+    if (!(thrown instanceof RangeError)) throw thrown;
+    return { value: undefined, places: new Map(), faults: [], errors: ['the file is nested too deeply to be a configuration'] };
+  }
+}
+
+/** Tells every secret and PEM file which setting it is and where it comes from. @returns the files that they are read from */
+function bind(settings: Settings, document: Document): readonly string[] {
+  const files = new Set<string>();
+  const visit = (value: unknown, path: Path): void => {
+    if (value instanceof Secret) {
+      value.bind(settingName(document, path), document.places.get(keyOf(path))?.template);
+      value.files.forEach((file) => files.add(file));
+    } else if (value instanceof PemFiles) {
+      value.bind(settingName(document, path));
+      value.paths.forEach((file) => files.add(file));
+    } else if (Array.isArray(value)) {
+      value.forEach((item, index) => visit(item, [...path, index]));
+    } else if (typeof value === 'object' && value !== null) {
+      for (const [key, item] of Object.entries(value)) visit(item, [...path, key]);
+    }
+  };
+  visit(settings, []);
+  for (const place of document.places.values()) place.template?.files.forEach((file) => files.add(file));
+  if (settings.admin.tls) files.add(settings.admin.tls.cert).add(settings.admin.tls.key);
+  return [...files];
+}
+
+/** Fills in what a source takes from the general settings, and sets the own settings of each sink apart. */
+function complete(settings: Settings, document: Document, sinks: readonly SinkDefinition[], environment: Environment): Config {
+  const general = settings.proxy ?? environmentProxy(environment);
+  const direct = (proxy: typeof general): ProxySettings | undefined => (proxy === 'none' ? undefined : proxy);
+  const { state, journal, tls, privacy, mapping, grace, admin, log } = settings;
+  const sources = settings.sources.map((source, index) => ({
+    ...source,
+    proxy: direct(source.proxy ?? general),
+    privacy: { ...privacy, ...overriding(source.privacy, document, ['sources', index, 'privacy']) },
+  }));
+  return {
+    state,
+    journal,
+    tls,
+    privacy,
+    mapping,
+    grace,
+    admin,
+    log,
+    proxy: direct(general),
+    sources,
+    sinks: settings.sinks.map(sinkConfig),
+  };
+
+  function sinkConfig(sink: Settings['sinks'][number], index: number): SinkConfig {
+    const definition = sinks.find(({ type }) => type === sink.type);
+    if (!definition) throw new RangeError(`cannot find the definition of "${sink.type}"`);
+    const own = Object.keys(definition.config.shape);
+    const part = (wanted: boolean) => Object.fromEntries(Object.entries(sink).filter(([key]) => own.includes(key) === wanted));
+    return {
+      ...(part(false) as unknown as SinkConfig),
+      privacy: overriding(sink.privacy, document, ['sinks', index, 'privacy']),
+      definition,
+      settings: part(true),
+    };
+  }
+}
+
+/** Rules or key of its own: what the file does not name is not overridden, whatever the schema fills in for it. */
+function overriding(privacy: PrivacySettings | undefined, document: Document, path: Path): Partial<PrivacySettings> {
+  const given = path.reduce(memberOf, document.value);
+  return Object.fromEntries(Object.entries(privacy ?? {}).filter(([key]) => memberOf(given, key) !== undefined));
+}

@@ -1,0 +1,22 @@
+/** Finds what somebody meant who mistyped a name. */
+
+/** The name that takes the fewest insertions, deletions and replacements to reach, upper case aside; undefined when there is none. */
+export function nearest(given: string, names: readonly string[]): string | undefined {
+  const wanted = given.slice(0, 100).toLowerCase();
+  const ranked = names.map((name) => ({ name, distance: distance(wanted, name.toLowerCase()) }));
+  return ranked.sort((a, b) => a.distance - b.distance)[0]?.name;
+}
+
+/** Levenshtein's distance, row by row. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j += 1) {
+      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}

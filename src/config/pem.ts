@@ -1,0 +1,60 @@
+/**
+ * Certificates and keys in PEM files. Paths are kept and the files are read when they are asked for, so that a renewed certificate is used
+ * by the next connection.
+ */
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { WaybillError, wordsOf } from '../errors.ts';
+
+export class PemFiles {
+  readonly paths: readonly string[];
+  #setting = 'a PEM file';
+
+  constructor(paths: readonly string[]) {
+    this.paths = paths;
+  }
+
+  /** Called once, by the one who loads the configuration. */
+  bind(setting: string): void {
+    this.#setting = setting;
+  }
+
+  /**
+   * The text of each file as it now stands; of a directory, of every file in it that ends in `.pem`, `.crt` or `.cer`, by name.
+   * @throws WaybillError `config_invalid` that names the setting: a file cannot be read, holds no PEM, or a directory holds none
+   */
+  read(): readonly string[] {
+    return this.paths.flatMap((path) => {
+      try {
+        return filesOf(path).map(readPem);
+      } catch (thrown) {
+        throw new WaybillError('config_invalid', `cannot read "${this.#setting}": ${wordsOf(thrown)}`, { cause: thrown });
+      }
+    });
+  }
+
+  /** Which setting, and its paths. */
+  describe(): string {
+    return `${this.#setting} (${this.paths.join(', ')})`;
+  }
+
+  toJSON(): readonly string[] {
+    return this.paths;
+  }
+}
+
+function filesOf(path: string): readonly string[] {
+  if (!statSync(path).isDirectory()) return [path];
+  const files = readdirSync(path)
+    .filter((name) => /\.(pem|crt|cer)$/i.test(name))
+    .sort()
+    .map((name) => join(path, name));
+  if (files.length === 0) throw new Error(`no file in "${path}" ends in .pem, .crt or .cer`);
+  return files;
+}
+
+function readPem(path: string): string {
+  const text = readFileSync(path, 'utf8');
+  if (!/-----BEGIN [A-Z0-9 ]+-----[^]+-----END [A-Z0-9 ]+-----/.test(text)) throw new Error(`"${path}" holds no PEM`);
+  return text;
+}

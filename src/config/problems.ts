@@ -1,0 +1,141 @@
+/**
+ * Puts what is wrong with a configuration into words: one line a problem, with the setting, the line of the file, the value (never a
+ * secret's) and what is allowed there. Knows the schema's types, not single settings.
+ */
+import { z } from 'zod';
+import { type Document, type Fault, keyOf, type Path, referenceAt } from './document.ts';
+import { nearest } from './nearest.ts';
+import { type Found, isSecretAt, keysAt, memberOf, typesAt } from './schema-walk.ts';
+import { laterSinks } from './schema.ts';
+import { shortNamePattern } from './values.ts';
+
+type Issue = z.core.$ZodIssue;
+type Root = z.core.$ZodType;
+
+/** Every fault that the schema finds; those at or below a reference that leads nowhere are left out, for they follow from it. */
+export function schemaFaults(root: Root, document: Document, issues: readonly Issue[]): readonly Fault[] {
+  const known = document.faults.map((fault) => keyOf(fault.path));
+  const follows = (path: Path): boolean => known.some((key) => keyOf(path.slice(0, (JSON.parse(key) as Path).length)) === key);
+  return issues.flatMap((issue) => faultsOf(root, document, issue, [])).filter((fault) => !follows(fault.path));
+}
+
+/** `sources.production.poll (line 12): "15 minuts" is not a duration such as 10s, 5m, 2h` */
+export function problem(document: Document, { path, words }: Fault): string {
+  return `${settingName(document, path)}${lineAt(document, path)}: ${words}`;
+}
+
+/** A setting by its path, with the id of a source or sink in place of its number: `sources.production.poll`, else `sources[0].poll`. */
+export function settingName(document: Document, path: Path): string {
+  if (path.length === 0) return 'the configuration';
+  let at = document.value;
+  let name = '';
+  for (const [depth, key] of path.entries()) {
+    const list = at;
+    at = memberOf(at, key);
+    const named = depth === 1 && typeof key === 'number' && referenceAt(document, [...path.slice(0, 2), 'id']) === undefined;
+    const id = named ? memberOf(at, 'id') : undefined;
+    const unique = Array.isArray(list) && list.filter((item) => memberOf(item, 'id') === id).length === 1;
+    if (typeof key === 'number' && !(typeof id === 'string' && unique && shortNamePattern.test(id))) name += `[${key}]`;
+    else name += `${name && '.'}${typeof key === 'number' ? String(id) : plainKey(key)}`;
+  }
+  return name;
+}
+
+function lineAt(document: Document, path: Path): string {
+  const line = lineOf(document, path);
+  return line === 0 ? '' : ` (line ${line})`;
+}
+
+/** The number of the line where a setting stands, or, for one that is missing, what it is missing from; 0 for the whole file. */
+export function lineOf(document: Document, path: Path): number {
+  for (let length = path.length; length > 0; length -= 1) {
+    const place = document.places.get(keyOf(path.slice(0, length)));
+    if (place) return place.line;
+  }
+  return 0;
+}
+
+function faultsOf(root: Root, document: Document, issue: Issue, above: Path): readonly Fault[] {
+  const path = [...above, ...(issue.path as Path)];
+  const value = path.reduce(memberOf, document.value);
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({ path: [...path, key], words: unknownKey(key, keysAt(root, path, document.value)) }));
+  }
+  if (issue.code === 'invalid_key')
+    return [{ path, words: unknownKey(String(path.at(-1)), keysAt(root, path.slice(0, -1), document.value)) }];
+  if (issue.code === 'invalid_union' && issue.discriminator === undefined) {
+    const branch = issue.errors.find((issues) => !issues.some((inside) => inside.path.length === 0 && isMismatch(inside)));
+    if (branch) return branch.flatMap((inside) => faultsOf(root, document, inside, path));
+  }
+  const shown = shownValue(root, document, path, value);
+  if (/^(must|is|names) /.test(issue.message) && value !== undefined) return [{ path, words: `${shown} ${issue.message}` }];
+  if (issue.code === 'custom') return [{ path, words: issue.message }];
+  if (issue.code === 'too_small' && (Array.isArray(value) || value === '')) return [{ path, words: `${shown} is too short` }];
+  if (issue.code === 'too_big' && typeof value === 'string')
+    return [{ path, words: `${shown} is too long: at most ${issue.maximum} characters` }];
+  const types = typesAt(root, path, document.value);
+  const expected = expectation(types);
+  if (value === undefined) return [{ path, words: `is missing: it takes ${expected}` }];
+  if (value === null) return [{ path, words: `has no value: it takes ${expected}` }];
+  const names = types.flatMap(({ schema }) => choicesOf(schema));
+  if (typeof value === 'string' && names.length > 8)
+    return [{ path, words: `${shown} is not known; the nearest is "${nearest(value, names) ?? ''}"` }];
+  const later = issue.code === 'invalid_union' && typeof value === 'string' && laterSinks.includes(value);
+  return [{ path, words: later ? `${shown} is not in this release yet, and not ${expected}` : `${shown} is not ${expected}` }];
+}
+
+/** Whether a value is of another kind altogether: then the alternatives are named, and not what one of them says of it. */
+function isMismatch(issue: Issue): boolean {
+  return issue.code === 'invalid_type' || issue.code === 'invalid_value' || issue.message.startsWith('is not ');
+}
+
+function unknownKey(key: string, known: readonly string[]): string {
+  const near = nearest(key, known);
+  return near === undefined ? 'is not a setting' : `is not a setting; the nearest is "${near}"`;
+}
+
+function shownValue(root: Root, document: Document, path: Path, value: unknown): string {
+  if (isSecretAt(root, path, document.value)) return 'its value, which is not shown,';
+  const reference = referenceAt(document, path);
+  if (reference !== undefined) return `the value of ${reference}`;
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
+  if (typeof value === 'object' && value !== null) return 'a group of settings';
+  if (typeof value !== 'string') return String(value);
+  if (value.includes('-----BEGIN')) return 'PEM text';
+  const harmless = value.replace(/\/\/[^/@]*@/g, '//…@');
+  return JSON.stringify(harmless.length > 80 ? `${harmless.slice(0, 80)}…` : harmless);
+}
+
+function plainKey(key: string): string {
+  return /^[\w:/-]{1,80}$/.test(key) ? key : JSON.stringify(key.slice(0, 80));
+}
+
+/** What a setting takes, as it follows "is not": `a duration such as 10s, 5m, 2h`. */
+export function expectation(types: readonly Found[]): string {
+  const choices = types.flatMap(({ schema, facts }) => (facts.expects === undefined && isChoice(schema) ? choicesOf(schema) : []));
+  const kinds = types.flatMap(({ schema, facts }) =>
+    facts.expects !== undefined || !isChoice(schema) ? [facts.expects ?? kindOf(schema)] : [],
+  );
+  const oneOf = choices.length > 1 ? [`one of ${choices.join(', ')}`] : choices;
+  return [...new Set([...oneOf, ...kinds])].join(' or ') || 'a setting of another kind';
+}
+
+function isChoice(schema: Root): boolean {
+  return schema instanceof z.ZodEnum || schema instanceof z.ZodLiteral;
+}
+
+function choicesOf(schema: Root): readonly string[] {
+  if (schema instanceof z.ZodEnum) return schema.options.map(String);
+  return schema instanceof z.ZodLiteral ? [...schema.values].map(String) : [];
+}
+
+function kindOf(schema: Root): string {
+  if (schema instanceof z.ZodNumber) {
+    const { minValue, maxValue } = schema;
+    return `a ${schema.format === 'safeint' ? 'whole number' : 'number'} from ${minValue ?? 0}${maxValue === null ? '' : ` to ${maxValue}`}`;
+  }
+  if (schema instanceof z.ZodString) return 'text';
+  if (schema instanceof z.ZodBoolean) return 'true or false';
+  if (schema instanceof z.ZodArray) return 'a list';
+  return 'a group of settings';
+}

@@ -1,0 +1,103 @@
+/**
+ * References from the configuration to the environment and to files: `${env:NAME}`, `${env:NAME:-default}`, `${file:/path}`, and `$${` for a
+ * literal `${`. What a setting refers to may change while the daemon runs, so a template is kept and read again when it is asked for.
+ */
+import { readFileSync, statSync } from 'node:fs';
+import { WaybillError, wordsOf } from '../errors.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Text with references in it. */
+export interface Template {
+  /** The text as it now stands. @throws WaybillError `secret_missing` that says what is not there, without the setting's name */
+  read(): string;
+  /** Forgets what was read of files. */
+  refresh(): void;
+  /** Where it comes from: `file /run/secrets/x`, `environment variable NAME`. */
+  readonly origin: string;
+  /** The files that it refers to. */
+  readonly files: readonly string[];
+}
+
+type Part = string | Template;
+
+/** @returns the text itself when it refers to nothing. @throws SyntaxError with the reason when a reference is malformed */
+export function parseTemplate(text: string, environment: Environment): string | Template {
+  const parts: Part[] = [];
+  let rest = text;
+  for (;;) {
+    const at = rest.indexOf('${');
+    if (at < 0) break;
+    if (rest[at - 1] === '$') {
+      parts.push(`${rest.slice(0, at - 1)}\${`);
+      rest = rest.slice(at + 2);
+      continue;
+    }
+    const end = rest.indexOf('}', at);
+    parts.push(rest.slice(0, at), reference(end < 0 ? rest.slice(at) : rest.slice(at, end + 1), environment));
+    rest = end < 0 ? '' : rest.slice(end + 1);
+  }
+  parts.push(rest);
+  const templates = parts.filter((part) => typeof part !== 'string');
+  if (templates.length === 0) return text.replaceAll('$${', '${');
+  return {
+    read: () => parts.map((part) => (typeof part === 'string' ? part : part.read())).join(''),
+    refresh: () => templates.forEach((template) => template.refresh()),
+    origin: templates.map((template) => template.origin).join(', '),
+    files: templates.flatMap((template) => template.files),
+  };
+}
+
+/** `NAME` or `NAME:-default`. @throws SyntaxError */
+export function variable(text: string, environment: Environment): Template {
+  const [, name, , otherwise] = /^([A-Za-z_][A-Za-z0-9_]*)(:-([^]*))?$/.exec(text) ?? [];
+  if (name === undefined) throw new SyntaxError(`"${text}" is not the name of an environment variable`);
+  return {
+    read() {
+      const value = environment[name];
+      if (value !== undefined && value !== '') return value;
+      if (otherwise !== undefined) return otherwise;
+      throw new WaybillError('secret_missing', `environment variable "${name}" is ${value === undefined ? 'not set' : 'empty'}`);
+    },
+    refresh: () => undefined,
+    origin: `environment variable ${name}`,
+    files: [],
+  };
+}
+
+/** The text of a file less one line break at its end; read again when the file changed. @throws SyntaxError */
+export function file(path: string): Template {
+  if (path.trim() === '') throw new SyntaxError('"${file:}" names no file');
+  let kept: { readonly version: string; readonly text: string } | undefined;
+  return {
+    read() {
+      try {
+        const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
+        const version = [dev, ino, size, mtimeNs, ctimeNs].join();
+        if (kept?.version !== version) kept = { version, text: decode(readFileSync(path)) };
+      } catch (thrown) {
+        throw new WaybillError('secret_missing', `file "${path}" cannot be read: ${wordsOf(thrown)}`, { cause: thrown });
+      }
+      if (kept.text === '') throw new WaybillError('secret_missing', `file "${path}" is empty`);
+      return kept.text;
+    },
+    refresh() {
+      kept = undefined;
+    },
+    origin: `file ${path}`,
+    files: [path],
+  };
+}
+
+function decode(bytes: Uint8Array): string {
+  return new TextDecoder('utf-8', { fatal: true }).decode(bytes).replace(/\r?\n$/, '');
+}
+
+function reference(text: string, environment: Environment): Template {
+  const [, kind, what = ''] = /^\$\{(env|file):([^}]*)\}$/.exec(text) ?? [];
+  if (kind === 'env') return variable(what, environment);
+  if (kind === 'file') return file(what);
+  throw new SyntaxError(
+    `"${text}" is not a reference such as \${env:NAME}, \${env:NAME:-default} or \${file:/path}; a literal "\${" is written "$\${"`,
+  );
+}

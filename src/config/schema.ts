@@ -1,0 +1,79 @@
+/**
+ * The schema of the whole configuration, put together from the settings that stand beside what they configure, and from the definitions of
+ * the sinks. A room adds its settings here with one line.
+ */
+import { z } from 'zod';
+import { deliverSettings } from '../deliver/settings.ts';
+import { cefSettings, originalSettings } from '../encode/settings.ts';
+import { journalSettings } from '../journal/settings.ts';
+import { mappingSettings, observerSettings, privacySettings, whereSettings } from '../normalize/settings.ts';
+import { adminSettings, logSettings } from '../observe/settings.ts';
+import type { SinkDefinition } from '../sink/define.ts';
+import { proxySettings, sourceSettings, trustSettings } from '../source/settings.ts';
+import { duration, facts, notYet, path } from './values.ts';
+
+/** Types of sinks that the contract names and a later release brings. */
+export const laterSinks = ['elasticsearch', 'kafka', 'syslog', 'splunk-hec', 'archive'];
+
+facts.add(privacySettings.shape.key, { secret: true, expects: 'text of at least 16 characters' });
+
+const source = sourceSettings
+  .extend({
+    privacy: privacySettings.optional().describe('Rules and key in place of the general ones, for this source'),
+    observer: observerSettings,
+  })
+  .describe('One service, one tenant, one set of credentials that is polled');
+
+function sinkSchema(definition: SinkDefinition) {
+  return z
+    .strictObject({
+      ...deliverSettings(definition.formats, definition.batch),
+      type: z.literal(definition.type).describe(definition.summary),
+      original: originalSettings,
+      where: whereSettings.optional().describe('Only records that match; default all'),
+      cef: cefSettings,
+      privacy: privacySettings.optional().describe('Rules and key in place of those of the source, for this sink'),
+      ...definition.config.shape,
+    })
+    .describe(`Sink of the type ${definition.type}: ${definition.summary}`);
+}
+
+/** Making a schema takes longer than using it: one for each list of sinks. */
+const made = new WeakMap<readonly SinkDefinition[], ConfigSchema>();
+
+/** The whole, for sinks of these types. */
+export function configSchema(sinks: readonly SinkDefinition[]): ConfigSchema {
+  const schema = made.get(sinks) ?? assemble(sinks);
+  made.set(sinks, schema);
+  return schema;
+}
+
+function assemble(sinks: readonly SinkDefinition[]) {
+  const [first, ...others] = sinks.map(sinkSchema);
+  if (!first) throw new RangeError('cannot make a schema without any type of sink');
+  return z
+    .strictObject({
+      state: path().default('./state').describe('Directory of the state; made with mode 0700, one that is there is left as it is'),
+      journal: journalSettings,
+      tls: trustSettings,
+      proxy: proxySettings
+        .optional()
+        .describe('Proxy of every HTTPS connection; default HTTPS_PROXY and NO_PROXY of the environment; `none` ignores them'),
+      sources: z.array(source).min(1, 'names no source: nothing would be collected').describe('What is polled'),
+      privacy: privacySettings.prefault({}).describe('What is hidden from every message; a source or a sink may override it'),
+      mapping: mappingSettings,
+      sinks: z
+        .array(z.discriminatedUnion('type', [first, ...others]))
+        .default([])
+        .describe('Where messages go'),
+      grace: duration({ max: '1h' }).prefault('20s').describe('How long a stop may take'),
+      admin: adminSettings,
+      log: logSettings,
+      include: notYet(),
+      telemetry: notYet(),
+    })
+    .describe('Configuration of Waybill');
+}
+
+export type ConfigSchema = ReturnType<typeof assemble>;
+export type Settings = z.output<ConfigSchema>;

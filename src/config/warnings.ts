@@ -1,0 +1,53 @@
+/** What a valid configuration is warned of, and what is wrong with the environment that it would run in. */
+import type { z } from 'zod';
+import { type Document, type Path } from './document.ts';
+import { problem } from './problems.ts';
+import { environmentProxyProblem } from './proxy.ts';
+import type { Environment } from './reference.ts';
+import type { Settings } from './schema.ts';
+import { memberOf, typesAt } from './schema-walk.ts';
+
+/** One line each. */
+export function settingWarnings(schema: z.ZodType, settings: Settings, document: Document): readonly string[] {
+  const none = settings.sinks.length === 0 ? ['sinks: there is none: what is collected stays in the journal'] : [];
+  return [...literalSecrets(schema, document), ...startWarnings(settings, document), ...none];
+}
+
+/** What the environment asks for and this release does not do. */
+export function environmentWarnings(environment: Environment): readonly string[] {
+  return environment['OTEL_EXPORTER_OTLP_ENDPOINT']
+    ? ['OTEL_EXPORTER_OTLP_ENDPOINT: has no effect: telemetry is not in this release yet']
+    : [];
+}
+
+/** What must not be so when Waybill starts. */
+export function environmentProblems(environment: Environment): readonly string[] {
+  const proxy = environmentProxyProblem(environment);
+  const unverified = environment['NODE_TLS_REJECT_UNAUTHORIZED'] === '0';
+  return [
+    ...(unverified ? ['NODE_TLS_REJECT_UNAUTHORIZED: "0" would have every certificate accepted; take it out of the environment'] : []),
+    ...(proxy === undefined ? [] : [proxy]),
+  ];
+}
+
+/** A secret that stands in the file itself is known to whoever reads the file. */
+function literalSecrets(schema: z.ZodType, document: Document): readonly string[] {
+  return [...document.places].flatMap(([key, { template }]) => {
+    const path = JSON.parse(key) as Path;
+    const literal = path.reduce(memberOf, document.value);
+    if (template || typeof literal !== 'string') return [];
+    const telling = typesAt(schema, path, document.value).some(({ facts }) => facts.secret && (facts.telling?.(literal) ?? true));
+    const words = 'the secret stands in the file itself; ${file:/path} or ${env:NAME} keeps it out of it';
+    return telling ? [problem(document, { path, words })] : [];
+  });
+}
+
+/** What a state that was lost would do with these settings. */
+function startWarnings(settings: Settings, document: Document): readonly string[] {
+  const reasons = { now: 'at the present', ago: 'where that duration leads then', earliest: 'at whatever the service still holds then' };
+  return settings.sources.flatMap(({ start }, index) => {
+    if (start.kind === 'instant') return [];
+    const words = `a state that was lost would begin ${reasons[start.kind]}; a time such as 2026-11-21T00:00:00Z begins there again`;
+    return [problem(document, { path: ['sources', index, 'start'], words })];
+  });
+}

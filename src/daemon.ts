@@ -1,0 +1,177 @@
+/**
+ * The wiring of the daemon, in the order in which data flows: configuration, journal, sources with their collectors, sinks with their loops,
+ * and what looks at them. Nothing else constructs these; what is opened is released in the opposite order, whatever happens.
+ */
+import { join } from 'node:path';
+import type { Config } from './config/load.ts';
+import { createDelivery } from './daemon/sink.ts';
+import { runSource } from './daemon/source.ts';
+import { sinkSources, Views } from './daemon/views.ts';
+import { codeOf, WaybillError, wordsOf } from './errors.ts';
+import { Journal } from './journal/journal.ts';
+import { ledgerReport, snapshotOf } from './journal/report.ts';
+import type { Clock, Log, Micros, Random, Snapshot } from './model.ts';
+import { startAdmin } from './observe/admin.ts';
+import type { LedgerParams } from './observe/admin.ts';
+import type { RoomLog } from './observe/log.ts';
+import { createMetrics } from './observe/metrics.ts';
+import { microsToIso } from './record/timestamp.ts';
+import { Budgets } from './source/limits.ts';
+
+export interface DaemonOptions {
+  readonly config: Config;
+  readonly version: string;
+  readonly expectState: boolean;
+  /** ms */
+  readonly lockWait: number;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: RoomLog;
+  /** Told once, with the addresses of the admin server. */
+  readonly listening?: (addresses: readonly string[]) => void;
+}
+
+const lookMs = 10_000;
+const pruneMs = 60_000;
+const hourMs = 3_600_000;
+
+/** Runs until the signal is aborted, and resolves once everything is released. Rejects when nothing can mend what happened. */
+export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Promise<void> {
+  const { config, clock, log } = options;
+  await using open = new AsyncDisposableStack();
+  const daemon: { journal: Journal | undefined; views: Views | undefined } = { journal: undefined, views: undefined };
+
+  const metrics = open.use(createMetrics(options.version, process.env['WAYBILL_REVISION'] ?? ''));
+  const snapshot = (): Snapshot | undefined =>
+    daemon.journal && daemon.views
+      ? snapshotOf(daemon.journal.db, options.version, clock.now() * 1000, daemon.views.live(daemon.journal))
+      : undefined;
+  const ledger = async (params: LedgerParams): Promise<unknown> => {
+    if (!daemon.journal) throw new WaybillError('usage', 'cannot give the report: the state is not open yet');
+    return ledgerReport(daemon.journal.db, { ...period(params), source: params.source, sinkSources: sinkSources(config) });
+  };
+  const shown = { snapshot, ledger, metricsText: () => metrics.text(), log: log.child('admin'), clock };
+  const { listen, token, readToken, tls } = config.admin;
+  // Before the state is had, so that probes are answered while its owner ends. Where that owner has the port too, it is the owner that counts.
+  const health = (): string => (daemon.journal ? 'ok' : 'waiting for the owner of the state');
+  const admin = await startAdmin({ listen, token, readToken, tls }, { ...shown, health }).catch((thrown: unknown) => ({ thrown }));
+  if ('addresses' in admin) {
+    open.use(admin);
+    options.listening?.(admin.addresses);
+    log.info({ addresses: admin.addresses }, 'admin server listens');
+  }
+
+  const journal = open.use(
+    await Journal.open(
+      {
+        directory: config.state,
+        quota: config.journal.quota,
+        keep: config.journal.keep,
+        version: options.version,
+        expectState: options.expectState,
+        lockWait: options.lockWait,
+      },
+      clock,
+      signal,
+    ),
+  );
+  if ('thrown' in admin) throw admin.thrown;
+  if (journal.fresh) log.warn({ state: config.state, journal: journal.id }, 'state.created');
+  else log.info({ state: config.state, journal: journal.id, head: journal.head().seq }, 'state opened');
+  for (const id of journal.orphanSources(new Set(config.sources.map((source) => source.id))))
+    log.warn({ source: id }, 'source is not configured any more');
+  for (const sink of journal.progress.orphan(new Set(config.sinks.map((each) => each.id))))
+    log.warn({ sink: sink.id }, 'sink is not configured any more');
+
+  const views = new Views(config);
+  daemon.journal = journal;
+  daemon.views = views;
+  metrics.bind(() => snapshotOf(journal.db, options.version, clock.now() * 1000, views.live(journal)));
+  open.use(await startAdmin({ listen: [] }, { ...shown, socketPath: join(config.state, 'waybill.sock') }));
+
+  // Sinks are registered before the first record can arrive, so that `from: now` means this moment.
+  const deliveries = config.sinks.map((sink) => createDelivery(sink, journal, options, metrics.meters));
+  for (const each of deliveries) views.deliveries.set(each.id, each.loop);
+
+  // One failure that nothing can mend ends all: the orchestrator starts the process again, and starting again is always safe.
+  const failure = new AbortController();
+  const stop = AbortSignal.any([signal, failure.signal]);
+  const abandon = new AbortController();
+  const guarded = async (name: string, work: Promise<void>): Promise<void> => {
+    try {
+      await work;
+    } catch (thrown) {
+      if (stop.aborted && thrown === stop.reason) return;
+      if (!failure.signal.aborted) {
+        log.error({ name, code: codeOf(thrown), error: thrown }, 'this cannot be mended: the process ends');
+        failure.abort(thrown);
+      }
+    }
+  };
+  const budgets = new Budgets(clock);
+  const running = [
+    ...config.sources.map((source) => guarded('collect', runSource(source, journal, options, metrics.meters, budgets, views, stop))),
+    ...deliveries.map(({ loop }) => guarded('deliver', loop.run(stop, abandon.signal))),
+    guarded(
+      'journal',
+      tend(
+        journal,
+        config.sources.map(({ id }) => id),
+        clock,
+        log.child('journal'),
+        stop,
+      ),
+    ),
+  ];
+
+  await new Promise<void>((resolve) => {
+    if (stop.aborted) resolve();
+    else stop.addEventListener('abort', () => resolve(), { once: true });
+  });
+  log.info({ reason: wordsOf(stop.reason) }, 'stopping');
+  const grace = new AbortController();
+  const ended = Promise.all(running);
+  const timer = clock.sleep(config.grace, grace.signal).then(
+    () => {
+      log.warn({ graceMs: config.grace }, 'the batch under way is abandoned');
+      abandon.abort(new WaybillError('aborted', 'the grace period is over'));
+    },
+    () => undefined,
+  );
+  await ended;
+  grace.abort();
+  await timer;
+  if (failure.signal.aborted) throw failure.signal.reason;
+  log.info({}, 'stopped');
+}
+
+/** What the journal needs now and then: a look whether its file is still there, pruning; and, once an hour, each frontier in the log, where it outlives a state that is lost. */
+async function tend(journal: Journal, sources: readonly string[], clock: Clock, log: Log, signal: AbortSignal): Promise<void> {
+  let sayAt = clock.monotonic() + hourMs;
+  let pruneAt = clock.monotonic() + pruneMs;
+  for (;;) {
+    await clock.sleep(lookMs, signal);
+    journal.assertPresent();
+    if (clock.monotonic() < pruneAt) continue;
+    pruneAt = clock.monotonic() + pruneMs;
+    for (let pruned = journal.prune(); pruned > 0; pruned = journal.prune()) {
+      log.debug({ entries: pruned }, 'journal pruned');
+      await clock.sleep(10, signal);
+    }
+    if (clock.monotonic() < sayAt) continue;
+    sayAt += hourMs;
+    for (const id of sources.filter((source) => journal.hasSource(source))) {
+      log.info({ source: id, frontier: microsToIso(journal.marks(id).frontier) }, 'ledger.frontier');
+    }
+  }
+}
+
+function period({ from, to }: { from?: string; to?: string }): { from: Micros | undefined; to: Micros | undefined } {
+  const at = (text: string | undefined, name: string): Micros | undefined => {
+    if (text === undefined) return undefined;
+    const ms = Date.parse(text);
+    if (Number.isNaN(ms)) throw new WaybillError('usage', `cannot read ${name} "${text}": not a time such as 2026-11-21T00:00:00Z`);
+    return ms * 1000;
+  };
+  return { from: at(from, 'from'), to: at(to, 'to') };
+}

@@ -1,0 +1,85 @@
+/** One sink of the daemon: the way of a record to it, and the loop around it. */
+import type { Config, SinkConfig } from '../config/load.ts';
+import type { DaemonOptions } from '../daemon.ts';
+import { Delivery } from '../deliver/loop.ts';
+import { pipeline } from '../deliver/pipeline.ts';
+import { encoder, isEncodedFormat } from '../encode/index.ts';
+import { WaybillError } from '../errors.ts';
+import type { Journal } from '../journal/journal.ts';
+import type { Meters, Normalize } from '../model.ts';
+import { normalizer } from '../normalize/normalizer.ts';
+import { compileWhere } from '../normalize/where.ts';
+
+/** Registers the sink with the journal and makes its loop, which is not running yet. */
+export function createDelivery(sink: SinkConfig, journal: Journal, options: DaemonOptions, meters: Meters): { id: string; loop: Delivery } {
+  const { config, clock, random } = options;
+  const { definition, id } = sink;
+  const log = options.log.child(`sink/${sink.type}`);
+  const from = sink.from.kind === 'instant' ? sink.from.at : sink.from.kind;
+  const start = journal.positionFor(from);
+  const destination = definition.destination(sink.settings);
+  const state = journal.progress.register(id, sink.type, destination, start, sink.from.kind === 'instant' ? sink.from.at : undefined);
+  const kept = {
+    journal: journal.id,
+    get position() {
+      return state.taken;
+    },
+    get note() {
+      return state.note;
+    },
+    chainAt: (seq: number) => journal.chainAt(seq),
+    commitNote: (note: string) => journal.commitNote(id, note),
+  };
+  const loop = new Delivery({
+    settings: {
+      id,
+      type: sink.type,
+      batch: sink.batch,
+      deadline: definition.deadline,
+      resolvable: definition.resolvable,
+      unreadyAfter: sink.unreadyAfter ?? Infinity,
+    },
+    journal,
+    pipeline: pipeline({
+      normalize: normalizersOf(sink, config),
+      matches: sink.where ? compileWhere(sink.where) : () => true,
+      encode: encodeOf(sink),
+      fromTime: state.fromTime,
+      irregular: (source, tags) => {
+        for (const tag of tags) meters.eventsIrregular(source, tag);
+      },
+    }),
+    open: (signal) => definition.open(sink.settings, { id, log }, kept, signal),
+    clock,
+    random,
+    log,
+    meters,
+  });
+  return { id, loop };
+}
+
+function normalizersOf(sink: SinkConfig, config: Config): Map<string, Normalize> {
+  const wanted = config.sources.filter((source) => sink.sources?.includes(source.id) ?? true);
+  return new Map(
+    wanted.map((source) => {
+      const privacy = { ...source.privacy, ...sink.privacy };
+      const { observer, baseUrl, auth } = source;
+      const settings = {
+        tenantId: auth.tenantId,
+        baseUrl,
+        observer,
+        dataset: 'dpas.audit',
+        namespace: 'default',
+        mapping: config.mapping,
+        privacy,
+      };
+      return [source.id, normalizer(settings)];
+    }),
+  );
+}
+
+function encodeOf(sink: SinkConfig): ReturnType<typeof encoder> {
+  if (!isEncodedFormat(sink.format))
+    throw new WaybillError('config_invalid', `cannot use sinks.${sink.id}.format: "${sink.format}" is not in this release yet`);
+  return encoder(sink.format, { original: sink.original, cef: sink.cef });
+}

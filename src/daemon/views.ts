@@ -1,0 +1,42 @@
+/** What only the running daemon knows of its sources and sinks: what status, probes and gauges add to what stands in the file. */
+import type { Collector } from '../collect/collector.ts';
+import type { Config } from '../config/load.ts';
+import type { Delivery } from '../deliver/loop.ts';
+import type { Journal } from '../journal/journal.ts';
+import type { LiveViews } from '../journal/report.ts';
+import type { SinkSnapshot, SourceSnapshot } from '../model.ts';
+
+/** Which sources a sink takes, for the report. */
+export function sinkSources(config: Config): Map<string, readonly string[]> {
+  return new Map(config.sinks.flatMap((sink) => (sink.sources ? [[sink.id, sink.sources] as const] : [])));
+}
+
+export class Views {
+  readonly collectors = new Map<string, Collector>();
+  readonly deliveries = new Map<string, Delivery>();
+  readonly #config: Config;
+
+  constructor(config: Config) {
+    this.#config = config;
+  }
+
+  live(journal: Journal): LiveViews {
+    const settle = new Map(this.#config.sources.map((source) => [source.id, source.settle / 1000]));
+    return {
+      source: (id) => this.#source(id),
+      sink: (id): Partial<SinkSnapshot> | undefined => this.deliveries.get(id)?.view(),
+      settleSeconds: (id) => settle.get(id) ?? 0,
+      paused: journal.refuses(),
+      quota: this.#config.journal.quota,
+      commits: journal.usage().commits,
+      configured: this.#config.sources.map((source) => source.id),
+    };
+  }
+
+  #source(id: string): Partial<SourceSnapshot> | undefined {
+    const view = this.collectors.get(id)?.view();
+    if (!view) return undefined;
+    const { hold, ...parts } = view;
+    return hold ? { ...parts, mode: 'hold' } : parts;
+  }
+}

@@ -1,0 +1,39 @@
+/**
+ * The way of one entry to one sink: is it for this sink, what event is it, what text. Pure but for the count of odd records. Each sink has its
+ * own pipeline, so that nothing is shared between two loops but the journal.
+ */
+import type { Encode, Entry, JsonValue, Message, Micros, Normalize } from '../model.ts';
+import { parseRecord } from '../record/json.ts';
+import { timeOfRecord } from '../record/time-of.ts';
+
+export interface PipelineParts {
+  /** How to normalize the records of each source that this sink takes; a source that is missing is not for this sink. */
+  readonly normalize: ReadonlyMap<string, Normalize>;
+  /** `where` on the record as received, before privacy. */
+  readonly matches: (value: JsonValue) => boolean;
+  readonly encode: Encode;
+  /** Records with a readable time before it are not for this sink. */
+  readonly fromTime: Micros | undefined;
+  readonly irregular: (source: string, tags: readonly string[]) => void;
+}
+
+/** Turns an entry into a message; undefined when it is not for this sink. */
+export type Pipeline = (entry: Entry) => Message | undefined;
+
+export function pipeline(parts: PipelineParts): Pipeline {
+  const { normalize, matches, encode, fromTime, irregular } = parts;
+  return (entry) => {
+    if (entry.kind === 'ledger') return undefined;
+    const { seq, number, uid, source, text, received } = entry;
+    const toEvent = normalize.get(source);
+    if (!toEvent) return undefined;
+    // Parsed here, once for each sink: a value that was kept since it was collected costs more, in the collection of garbage, than this does.
+    const value = parseRecord(text);
+    if (!matches(value)) return undefined;
+    if (fromTime !== undefined && (timeOfRecord(value) ?? fromTime) < fromTime) return undefined;
+    const event = toEvent({ text, uid, received, value });
+    if (event.irregular.length > 0) irregular(source, event.irregular);
+    const { time, severity, action, key } = event;
+    return { seq, number, uid, source, time, severity, action, key, text: encode(event) };
+  };
+}

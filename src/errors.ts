@@ -1,0 +1,78 @@
+/**
+ * The one error type of the forwarder. Programs match on `code`, which is stable; the words may improve (docs/operations.md has a heading
+ * for each code). The other side's own words come last in the message; a secret never stands in one.
+ */
+
+/** Every stable error code. A new one gets a heading in docs/operations.md. */
+export type ErrorCode =
+  // configuration and use
+  | 'usage' // the command line does not fit
+  | 'config_invalid' // one or more settings are wrong; `problems` lists each
+  | 'secret_missing' // a file or variable that a setting names is not there, or empty
+  // the source and its token endpoint
+  | 'source_unreachable' // name, connection, reset, timeout: no answer
+  | 'source_busy' // 429, 403 with Retry-After, 5xx: asked to come back
+  | 'source_unauthorized' // 401 with a fresh token: the key or the token is not accepted
+  | 'source_forbidden' // 403 without Retry-After: the right is missing
+  | 'tls_untrusted' // a certificate that is not trusted, for source or token endpoint
+  | 'proxy_refused' // the proxy itself refuses (407, 403 on CONNECT)
+  | 'token_refused' // the token endpoint refuses the credentials
+  | 'token_unreachable' // the token endpoint does not answer, or not with a token
+  | 'page_malformed' // not JSON, cut, too large, without `data`
+  | 'page_refused' // 400: the request does not suit the service (a page size above its maximum)
+  | 'page_missing' // 404: past the last page, or a wrong base URL
+  // the state
+  | 'state_newer' // written by a newer release
+  | 'state_owned' // another running process owns it
+  | 'state_unusable' // not a directory, not writable, not a state
+  | 'state_corrupt' // SQLite says so, or the chain is broken
+  | 'state_missing' // --expect-state and there is none
+  | 'journal_full' // the quota is reached
+  | 'invariant' // an assertion of docs/guarantees.md does not hold: the process ends
+  // sinks
+  | 'sink_again' // nothing of these items was taken; later
+  | 'sink_refused' // the request as a whole was refused, no item named
+  | 'sink_unknown' // the outcome is not known
+  | 'sink_blocked' // cannot go on before a person acts
+  | 'file_lost_data' // a file of ours is shorter than what it had taken
+  | 'admin_unusable' // the admin server cannot listen
+  | 'aborted';
+
+export interface WaybillErrorOptions {
+  readonly cause?: unknown;
+  /** How long the other side asks us to wait, in ms. */
+  readonly retryAfterMs?: number | undefined;
+  /** For `config_invalid`: every problem, one line each. */
+  readonly problems?: readonly string[];
+}
+
+export class WaybillError extends Error {
+  override readonly name = 'WaybillError';
+  readonly code: ErrorCode;
+  readonly retryAfterMs: number | undefined;
+  readonly problems: readonly string[];
+
+  constructor(code: ErrorCode, message: string, options: WaybillErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.retryAfterMs = options.retryAfterMs;
+    this.problems = options.problems ?? [];
+  }
+}
+
+/** The words of anything that was thrown, with the words of its causes behind it, each once. */
+export function wordsOf(thrown: unknown): string {
+  const words: string[] = [];
+  let at: unknown = thrown;
+  for (let depth = 0; at !== undefined && at !== null && depth < 8; depth += 1) {
+    const word = at instanceof Error ? at.message || at.name : typeof at === 'string' ? at : JSON.stringify(at);
+    if (word && !words.some((w) => w.includes(word))) words.push(word);
+    at = at instanceof Error ? at.cause : undefined;
+  }
+  return words.join(': ');
+}
+
+/** The code of a WaybillError, else undefined. */
+export function codeOf(thrown: unknown): ErrorCode | undefined {
+  return thrown instanceof WaybillError ? thrown.code : undefined;
+}

@@ -1,0 +1,361 @@
+/**
+ * The durable middle: what collect has read and no sink can lose. This file stores what is new of a page in one transaction, and ties the parts
+ * together: sources, segments, uids, ledger, progress of the sinks.
+ */
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Statement } from 'better-sqlite3';
+import type Database from 'better-sqlite3';
+import { WaybillError } from '../errors.ts';
+import type {
+  Acknowledgement,
+  Appended,
+  Clock,
+  CollectedPage,
+  CollectJournal,
+  DeadLetter,
+  DeliverJournal,
+  Entry,
+  LedgerWindow,
+  Limit,
+  Micros,
+  Position,
+  SinkMarks,
+  SourceMarks,
+  Turn,
+  Window,
+} from '../model.ts';
+import { Judge } from './judge.ts';
+import type { Judged } from './judge.ts';
+import { Ledger } from './ledger.ts';
+import { Progress } from './progress.ts';
+import { bucketMicros, endOfNegativeBucket, Seen } from './seen.ts';
+import { chainStart } from './segment.ts';
+import { Segments } from './segments.ts';
+import { ownerOf, Sources } from './sources.ts';
+import type { SourceState } from './sources.ts';
+import { createdAt, journalId, openState } from './state.ts';
+import type { OpenState, StateOptions } from './state.ts';
+import { Store } from './store.ts';
+
+export interface JournalOptions extends StateOptions {
+  readonly directory: string;
+  /** ms that entries which every sink has taken stay for replay. */
+  readonly keep: number;
+}
+
+const pauseAbove = 0.97;
+const resumeBelow = 0.9;
+/** Segments deleted in one turn of pruning: a few, so that no transaction is long. */
+const pruneSegments = 64;
+
+export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable {
+  readonly id: string;
+  readonly created: Micros;
+  /** True when there was no state before this process. */
+  readonly fresh: boolean;
+  readonly progress: Progress;
+  readonly #state: OpenState;
+  readonly #store: Store;
+  readonly #segments: Segments;
+  readonly #ledger: Ledger;
+  readonly #seen: Seen;
+  readonly #keepMs: number;
+  readonly #clock: Clock;
+  readonly #judge: Judge;
+  readonly #sources: Sources;
+  readonly #setTip: Statement;
+  readonly #count: Statement;
+  #changed = Promise.withResolvers<undefined>();
+  #paused = false;
+
+  /** Opens the state of one directory as its owner. Throws as `openState` does. */
+  static async open(options: JournalOptions, clock: Clock, signal: AbortSignal): Promise<Journal> {
+    const state = await openState(options.directory, options, clock, signal);
+    return new Journal(state, options, clock);
+  }
+
+  private constructor(state: OpenState, options: JournalOptions, clock: Clock) {
+    const { db } = state;
+    this.#state = state;
+    this.#clock = clock;
+    this.#keepMs = options.keep;
+    this.id = journalId(db);
+    this.created = createdAt(db);
+    this.fresh = state.created;
+    this.#store = new Store(db, state.directory, state.epoch);
+    this.#sources = new Sources(this.#store);
+    this.#segments = new Segments(this.#store, this.#sources.ids, () => this.progress.taken());
+    this.#ledger = new Ledger(this.#store, this.#segments);
+    this.#seen = new Seen(db);
+    this.#judge = new Judge(this.#seen, this.#ledger);
+    this.#setTip = db.prepare('UPDATE sources SET tip_us = ? WHERE n = ?');
+    this.#count = db.prepare('UPDATE sources SET collected = ?, late = ?, last_record_us = ? WHERE n = ?');
+    this.progress = new Progress(this.#store, this.#sources.numbers);
+  }
+
+  // ----------------------------------------------------------------------------------------------------------------- sources
+
+  hasSource(id: string): boolean {
+    return this.#sources.has(id);
+  }
+
+  /** See Sources.register. */
+  registerSource(id: string, destination: string, start: Micros | undefined): void {
+    this.#sources.register(id, destination, start);
+  }
+
+  /** See Sources.orphan. */
+  orphanSources(configured: ReadonlySet<string>): string[] {
+    return this.#sources.orphan(configured);
+  }
+
+  async setProfile(id: string, profile: string): Promise<void> {
+    this.#sources.setProfile(id, profile);
+  }
+
+  marks(id: string): SourceMarks {
+    return this.#sources.marks(id);
+  }
+
+  // ----------------------------------------------------------------------------------------------------------------- collect
+
+  /**
+   * Appends one page of records with their uids, and moves head and tip, in one transaction.
+   *
+   * Called by collect, from one source at a time, in page order. Records whose identity is known are counted, not stored; those that no range
+   * of the source owns, or that are older than what is remembered, are outside.
+   * @throws WaybillError `journal_full` when the quota is reached: nothing was stored, collecting pauses
+   * @see specification 2.6 (pagination), docs/guarantees.md ("collected once")
+   */
+  async append(page: CollectedPage): Promise<Appended> {
+    const source = this.#sources.get(page.source);
+    const judged = this.#judge.page(source, page);
+    const { fresh, late, known, outside } = judged;
+    const received = page.records.length;
+    if (received !== fresh.length + known + outside) {
+      throw new WaybillError('invariant', `page of "${page.source}": ${received} records are not ${fresh.length} + ${known} + ${outside}`);
+    }
+    const lateCount = late.reduce((sum, is) => sum + (is ? 1 : 0), 0);
+    const tip = page.tip !== undefined && page.tip !== source.row.tip ? page.tip : undefined;
+    if (fresh.length > 0 || judged.buckets.size > 0 || tip !== undefined) {
+      const write = (): void => this.#store.transaction(() => this.#write(source, page, judged, lateCount, tip));
+      try {
+        write();
+      } catch (thrown) {
+        // An append that fails takes no acknowledgement with it: those are written alone.
+        if (thrown instanceof WaybillError && thrown.code === 'journal_full') this.progress.flush();
+        throw thrown;
+      }
+    } else {
+      this.#seen.committed(source.row.n, judged.buckets);
+    }
+    if (fresh.length > 0) this.#wake();
+    return { received, appended: fresh.length, known, outside, late: lateCount, fresh };
+  }
+
+  /** Writes what was found about a window; see Ledger.record. */
+  async close(sourceId: string, window: Window, turn: Turn, lastAge: Micros): Promise<void> {
+    const source = this.#sources.get(sourceId);
+    this.#ledger.record(source.row, ownerOf(source, window), window, turn, lastAge);
+    this.#forget(source);
+    this.#wake();
+  }
+
+  /** A recount that found the stored total; see Ledger.confirm. */
+  async confirm(sourceId: string, window: Window, next: Micros | undefined, at: Micros, lastAge: Micros): Promise<void> {
+    const source = this.#sources.get(sourceId);
+    this.#ledger.confirm(source.row, ownerOf(source, window), window, next, at, lastAge);
+    this.#forget(source);
+    this.#wake();
+  }
+
+  /** The window that is due first, for a recount or another try, at server time `now`. */
+  async due(sourceId: string, now: Micros): Promise<LedgerWindow | undefined> {
+    return this.#ledger.due(this.#sources.get(sourceId).row.n, now);
+  }
+
+  behind(): number | undefined {
+    return this.#segments.behind();
+  }
+
+  // ----------------------------------------------------------------------------------------------------------------- deliver
+
+  head(): Position {
+    const { seq, chain } = this.#segments.head;
+    return { seq, chain };
+  }
+
+  async read(after: number, limit: Limit): Promise<readonly Entry[]> {
+    return this.#segments.read(after, limit);
+  }
+
+  async chainAt(seq: number): Promise<Uint8Array | undefined> {
+    return this.#segments.chainAt(seq);
+  }
+
+  /** Resolves when something was appended after this call. */
+  changed(): Promise<unknown> {
+    return this.#changed.promise;
+  }
+
+  sinkMarks(id: string): SinkMarks {
+    return this.progress.sink(id);
+  }
+
+  async acknowledge(id: string, acknowledgement: Acknowledgement, deadLetters: readonly DeadLetter[]): Promise<void> {
+    this.progress.now(id, acknowledgement, deadLetters, this.#clock.now() * 1000);
+  }
+
+  acknowledgeLater(id: string, acknowledgement: Acknowledgement): void {
+    this.progress.later(id, acknowledgement);
+  }
+
+  async flush(): Promise<void> {
+    this.progress.flush();
+  }
+
+  async commitNote(id: string, note: string): Promise<void> {
+    this.progress.writeNote(id, note);
+  }
+
+  /** Where a new sink begins (contract, `from`). */
+  positionFor(from: 'journal' | 'now' | Micros): Position {
+    if (from === 'now') return this.head();
+    const { db } = this.#store;
+    const head = db.prepare('SELECT pruned_seq, pruned_chain FROM head WHERE one = 1').get() as {
+      pruned_seq: number;
+      pruned_chain: Buffer;
+    };
+    const beginning = { seq: head.pruned_seq, chain: head.pruned_chain };
+    if (from === 'journal') return beginning;
+    const first = db.prepare<[number], { seq: number }>('SELECT min(seq) AS seq FROM segments WHERE max_us >= ?').get(from)?.seq;
+    if (!first) return this.head();
+    return { seq: first - 1, chain: this.#segments.chainAt(first - 1) ?? chainStart };
+  }
+
+  // ------------------------------------------------------------------------------------------------------------------- state
+
+  /** Why collecting pauses, if it does: it begins above 97 % of the quota and ends below 90 %. */
+  paused(): string | undefined {
+    const share = this.#store.usedBytes() / this.#store.quotaBytes();
+    this.#paused = share > (this.#paused ? resumeBelow : pauseAbove);
+    return this.#paused ? 'quota' : undefined;
+  }
+
+  /** Why the journal does not accept, for people and probes: the quota, or a disk that was full when it was last written to. */
+  refuses(): string | undefined {
+    return this.paused() ?? (this.#store.isFull ? 'disk' : undefined);
+  }
+
+  /** @throws WaybillError `state_missing` when the file that is open is not the one in the state directory any more */
+  assertPresent(): void {
+    const open = this.#state.inode;
+    const found = statSync(join(this.#state.directory, 'waybill.db'), { throwIfNoEntry: false })?.ino;
+    if (found === open) return;
+    const words = found === undefined ? 'it was removed' : 'another file is in its place';
+    throw new WaybillError('state_missing', `cannot go on with the state in "${this.#state.directory}": ${words} while the daemon runs`);
+  }
+
+  usage(): { bytes: number; quota: number; commits: number } {
+    return { bytes: this.#store.usedBytes(), quota: this.#store.quotaBytes(), commits: this.#store.commits };
+  }
+
+  /** The same connection, for reports that only read. */
+  get db(): Database.Database {
+    return this.#store.db;
+  }
+
+  /**
+   * Removes whole segments that every sink has acknowledged and that are older than the time to keep (any age once half of the quota is
+   * used), a few at a time. Returns how many entries went.
+   */
+  prune(): number {
+    const { db } = this.#store;
+    const through = Math.min(this.head().seq, ...[...this.progress.sinks()].filter((s) => s.state !== 'retired').map((s) => s.acked));
+    const { bytes, quota } = this.usage();
+    const before = bytes > quota / 2 ? Number.MAX_SAFE_INTEGER : (this.#clock.now() - this.#keepMs) * 1000;
+    const rows = db
+      .prepare<[number, number], { seq: number; n: number; chain: Buffer }>(
+        'SELECT seq, n, chain FROM segments WHERE seq + n - 1 <= ? AND received_us < ? ORDER BY seq LIMIT ' + String(pruneSegments),
+      )
+      .all(through, before);
+    const last = rows.at(-1);
+    if (!last) return 0;
+    this.#store.transaction(() => {
+      db.prepare('DELETE FROM segments WHERE seq <= ?').run(last.seq);
+      db.prepare('UPDATE head SET pruned_seq = ?, pruned_chain = ? WHERE one = 1').run(last.seq + last.n - 1, last.chain);
+    });
+    db.pragma('incremental_vacuum(2000)');
+    return rows.reduce((sum, row) => sum + row.n, 0);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      this.progress.flush();
+    } finally {
+      this.#store.db.close();
+      this.#state.lock.close();
+    }
+  }
+
+  // ------------------------------------------------------------------------------------------------------------------- inside
+
+  #write(source: SourceState, page: CollectedPage, judged: Judged, lateCount: number, tip: Micros | undefined): void {
+    const { row } = source;
+    const { fresh, late, buckets } = judged;
+    if (buckets.size > 0) {
+      const seq = fresh.length > 0 ? this.#segments.writeRecords(row.n, row.id, fresh, late, page.received) : undefined;
+      for (const [bucket, uids] of buckets) this.#seen.store(row.n, bucket, seq, uids);
+      for (const [from, count] of judged.lateByWindow) this.#ledger.addLate(row.n, from, count);
+      const collected = source.collected + fresh.length;
+      const lateSum = source.late + lateCount;
+      const lastRecord = fresh.reduce<number | undefined>(
+        (most, r) => (r.time === undefined ? most : Math.max(most ?? r.time, r.time)),
+        source.lastRecord,
+      );
+      this.#count.run(collected, lateSum, lastRecord ?? null, row.n);
+      this.#store.after(() => {
+        source.collected = collected;
+        source.late = lateSum;
+        source.lastRecord = lastRecord;
+        this.#seen.committed(row.n, buckets);
+      });
+    }
+    if (tip !== undefined) {
+      this.#setTip.run(tip, row.n);
+      this.#store.after(() => (row.tip = tip));
+    }
+    this.progress.writePending();
+  }
+
+  /** Deletes the uids of buckets that lie wholly before what every range remembers. */
+  #forget(source: SourceState): void {
+    const remembered = source.ranges.reduce((least, range) => Math.min(least, range.remembered), Number.MAX_SAFE_INTEGER);
+    const { db } = this.#store;
+    const oldest = db
+      .prepare<[number], { bucket: number | null }>('SELECT min(bucket) AS bucket FROM seen WHERE source = ? AND bucket >= 0')
+      .get(source.row.n)?.bucket;
+    const negative = this.#seen
+      .negativeBuckets(source.row.n)
+      .filter((bucket) => endOfNegativeBucket(bucket) + 5 * 86_400_000_000 < remembered);
+    const positive = oldest !== null && oldest !== undefined && (oldest + 1) * bucketMicros <= remembered;
+    if (!positive && negative.length === 0) return;
+    const before = Math.floor(remembered / bucketMicros);
+    const buckets = db.prepare<[number, number], { bucket: number }>(
+      'SELECT DISTINCT bucket FROM seen WHERE source = ? AND bucket >= 0 AND bucket < ?',
+    );
+    const forgotten = [...negative, ...(positive ? buckets.all(source.row.n, before).map((row) => row.bucket) : [])];
+    this.#store.transaction(() => {
+      const remove = db.prepare('DELETE FROM seen WHERE source = ? AND bucket = ?');
+      for (const bucket of forgotten) remove.run(source.row.n, bucket);
+    });
+    for (const bucket of forgotten) this.#seen.forget(source.row.n, bucket);
+  }
+
+  #wake(): void {
+    const { resolve } = this.#changed;
+    this.#changed = Promise.withResolvers<undefined>();
+    resolve(undefined);
+  }
+}

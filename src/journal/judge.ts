@@ -1,0 +1,112 @@
+/**
+ * What becomes of each record of a page: known already, outside of what this source collects, or new; and of a new one, whether it is late.
+ * Nothing is written here: the page's own uids are kept apart until its transaction is committed.
+ */
+import { WaybillError } from '../errors.ts';
+import type { CollectedPage, CollectedRecord, Micros } from '../model.ts';
+import type { Ledger } from './ledger.ts';
+import type { Known, Seen } from './seen.ts';
+import { bucketOf, negativeBucketOf } from './seen.ts';
+import { rangeOf } from './sources.ts';
+import type { SourceState } from './sources.ts';
+
+/** What a page adds: the records, whether each is late, and their uids by bucket. */
+export interface Judged {
+  readonly fresh: readonly CollectedRecord[];
+  readonly late: readonly boolean[];
+  /** How many late records each closed window gets, by its begin. */
+  readonly lateByWindow: ReadonlyMap<Micros, number>;
+  /** uids to be known from now on, by bucket. */
+  readonly buckets: ReadonlyMap<number, readonly string[]>;
+  readonly known: number;
+  readonly outside: number;
+}
+
+interface Mutable {
+  readonly fresh: CollectedRecord[];
+  readonly late: boolean[];
+  readonly lateByWindow: Map<Micros, number>;
+  readonly buckets: Map<number, string[]>;
+  known: number;
+  outside: number;
+}
+
+export class Judge {
+  readonly #seen: Seen;
+  readonly #ledger: Ledger;
+
+  constructor(seen: Seen, ledger: Ledger) {
+    this.#seen = seen;
+    this.#ledger = ledger;
+  }
+
+  page(source: SourceState, page: CollectedPage): Judged {
+    const judged: Mutable = { fresh: [], late: [], lateByWindow: new Map(), buckets: new Map(), known: 0, outside: 0 };
+    const here = new Set<string>();
+    const n = source.row.n;
+    // The set that the last record asked: most records of a page share a bucket.
+    let lastBucket = NaN;
+    let lastUids: Known = here;
+    for (const record of page.records) {
+      if (record.time === undefined) {
+        this.#timeless(source, page, record, judged, here);
+        continue;
+      }
+      const range = rangeOf(source.ranges, record.time);
+      if (range === undefined || record.time < range.remembered) {
+        if (range && page.window && record.time >= page.window.from && record.time < page.window.until) {
+          throw new WaybillError(
+            'invariant',
+            `window of "${source.row.id}" at ${page.window.from} is read with proof, but its uids are forgotten`,
+          );
+        }
+        judged.outside += 1;
+        continue;
+      }
+      const bucket = bucketOf(record.time);
+      if (bucket !== lastBucket) {
+        lastUids = this.#seen.bucket(n, bucket);
+        lastBucket = bucket;
+      }
+      if (here.has(record.uid) || lastUids.has(record.uid)) {
+        judged.known += 1;
+        continue;
+      }
+      here.add(record.uid);
+      const owner = record.time < range.reached ? this.#ledger.owner(n, record.time) : undefined;
+      const isLate = owner !== undefined && owner.state !== 'gap';
+      if (isLate) judged.lateByWindow.set(owner.from, (judged.lateByWindow.get(owner.from) ?? 0) + 1);
+      judged.fresh.push(record);
+      judged.late.push(isLate);
+      addTo(judged.buckets, bucket, record.uid);
+    }
+    return judged;
+  }
+
+  /** A record without a readable time belongs to no window: it is known by the day on which it was received, and asked of all such days. */
+  #timeless(source: SourceState, page: CollectedPage, record: CollectedRecord, judged: Mutable, here: Set<string>): void {
+    const n = source.row.n;
+    const reached = source.ranges.reduce((most, range) => Math.max(most, range.reached), 0);
+    const bucket = negativeBucketOf(Math.max(page.serverNow, reached));
+    const today = this.#seen.bucket(n, bucket);
+    if (here.has(record.uid) || today.has(record.uid)) {
+      judged.known += 1;
+      return;
+    }
+    here.add(record.uid);
+    // Brought again on a later day, it is known by that day too: the earlier day may be forgotten before the service stops bringing it.
+    addTo(judged.buckets, bucket, record.uid);
+    if (this.#seen.negativeBuckets(n).some((other) => this.#seen.bucket(n, other).has(record.uid))) {
+      judged.known += 1;
+      return;
+    }
+    judged.fresh.push(record);
+    judged.late.push(false);
+  }
+}
+
+function addTo(buckets: Map<number, string[]>, bucket: number, uid: string): void {
+  const uids = buckets.get(bucket);
+  if (uids) uids.push(uid);
+  else buckets.set(bucket, [uid]);
+}

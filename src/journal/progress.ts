@@ -1,0 +1,215 @@
+/**
+ * How far each sink is, and what it refused. An acknowledgement never goes back; those of sinks whose outcome can be found out afterwards wait
+ * in memory for the next transaction, all others are committed at once.
+ */
+import type { Statement } from 'better-sqlite3';
+import { WaybillError } from '../errors.ts';
+import type { Acknowledgement, DeadLetter, Micros, Position, SinkMarks } from '../model.ts';
+import type { Store } from './store.ts';
+
+/** A sink as the state knows it. */
+export interface SinkState extends SinkMarks {
+  readonly id: string;
+  readonly type: string;
+  readonly destination: string;
+  state: string;
+  acked: number;
+  taken: Position;
+  note: string | undefined;
+  deadLetters: number;
+}
+
+interface SinkRow {
+  id: string;
+  type: string;
+  destination: string;
+  state: string;
+  acked: number;
+  taken: number;
+  taken_chain: Buffer;
+  note: string | null;
+  from_us: number | null;
+}
+
+export class Progress {
+  readonly #store: Store;
+  readonly #sourceNumbers: ReadonlyMap<string, number>;
+  readonly #write: Statement;
+  readonly #deadLetter: Statement;
+  readonly #sinks = new Map<string, SinkState>();
+  readonly #pending = new Map<string, Acknowledgement>();
+
+  constructor(store: Store, sourceNumbers: ReadonlyMap<string, number>) {
+    this.#store = store;
+    this.#sourceNumbers = sourceNumbers;
+    this.#write = store.db.prepare('UPDATE sinks SET acked = ?, taken = ?, taken_chain = ?, note = ? WHERE id = ?');
+    this.#deadLetter = store.db.prepare(
+      `INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, body, code, words, tries, at_us, state)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'kept') ON CONFLICT (sink, seq) DO NOTHING`,
+    );
+    for (const row of store.db.prepare<[], SinkRow>('SELECT * FROM sinks').all()) this.#sinks.set(row.id, stateOf(row));
+    const counts = store.db.prepare<[], { sink: string; n: number }>(
+      "SELECT sink, count(*) AS n FROM dead_letters WHERE state = 'kept' GROUP BY sink",
+    );
+    for (const row of counts.all()) {
+      const sink = this.#sinks.get(row.sink);
+      if (sink) sink.deadLetters = row.n;
+    }
+  }
+
+  sinks(): Iterable<SinkState> {
+    return this.#sinks.values();
+  }
+
+  sink(id: string): SinkState {
+    const sink = this.#sinks.get(id);
+    if (!sink) throw new WaybillError('invariant', `sink "${id}" is not in the state`);
+    return sink;
+  }
+
+  /** Up to where every sink that is delivered to has taken what there is; without a sink, everything. */
+  taken(): number {
+    let least = Number.MAX_SAFE_INTEGER;
+    for (const sink of this.#sinks.values()) {
+      if (sink.state === 'active') least = Math.min(least, this.#pending.get(sink.id)?.acked ?? sink.acked);
+    }
+    return least;
+  }
+
+  /** A sink of the configuration: a new one begins behind `from`; one that is known goes on, and its destination must be what it was. */
+  register(id: string, type: string, destination: string, from: Position, fromTime: Micros | undefined): SinkState {
+    const known = this.#sinks.get(id);
+    if (known && known.destination !== destination) {
+      throw new WaybillError(
+        'config_invalid',
+        `cannot use sinks.${id}: it delivered to "${known.destination}" before and would now deliver to "${destination}"; give the new destination a new id`,
+      );
+    }
+    this.#store.transaction(() => {
+      this.#store.db
+        .prepare(
+          `INSERT INTO sinks (id, type, destination, state, from_seq, acked, taken, taken_chain, from_us) VALUES (?, ?, ?, 'active', ?, ?, ?, ?, ?)
+           ON CONFLICT (id) DO UPDATE SET state = 'active', reason = NULL`,
+        )
+        .run(id, type, destination, from.seq, from.seq, from.seq, from.chain, fromTime ?? null);
+    });
+    const state = known ?? {
+      id,
+      type,
+      destination,
+      state: 'active',
+      acked: from.seq,
+      taken: from,
+      note: undefined,
+      fromTime,
+      deadLetters: 0,
+    };
+    state.state = 'active';
+    this.#sinks.set(id, state);
+    return state;
+  }
+
+  /** Sinks that are in the state but not in the configuration keep their place, and hold back pruning, until they are retired. */
+  orphan(configured: ReadonlySet<string>): SinkState[] {
+    const orphans = [...this.#sinks.values()].filter((sink) => !configured.has(sink.id) && sink.state !== 'retired');
+    if (orphans.length === 0) return [];
+    this.#store.transaction(() => {
+      const set = this.#store.db.prepare("UPDATE sinks SET state = 'orphaned' WHERE id = ?");
+      for (const sink of orphans) set.run(sink.id);
+    });
+    for (const sink of orphans) sink.state = 'orphaned';
+    return orphans;
+  }
+
+  /** Keeps an acknowledgement for the next transaction. A later one replaces an earlier one. */
+  later(id: string, acknowledgement: Acknowledgement): void {
+    this.#assertForward(this.sink(id), acknowledgement);
+    const taken = acknowledgement.taken ?? this.#pending.get(id)?.taken;
+    this.#pending.set(id, { acked: acknowledgement.acked, taken });
+  }
+
+  get waiting(): boolean {
+    return this.#pending.size > 0;
+  }
+
+  /** Commits one acknowledgement with its dead letters, and whatever else is waiting. */
+  now(id: string, acknowledgement: Acknowledgement, deadLetters: readonly DeadLetter[], at: Micros): void {
+    const before = this.#pending.get(id);
+    this.later(id, acknowledgement);
+    const write = (): void => {
+      this.writePending();
+      let added = 0;
+      for (const { entry, rejection, tries } of deadLetters) {
+        const source = this.#sourceNumbers.get(entry.source) ?? 0;
+        const uid = Buffer.from(entry.uid, 'base64url');
+        const body = Buffer.from(entry.text, 'utf8');
+        const { changes } = this.#deadLetter.run(
+          id, entry.seq, source, uid, entry.time ?? null, entry.received, body, rejection.code, rejection.words, tries, at,
+        ); // prettier-ignore
+        added += changes;
+      }
+      this.#store.after(() => (this.sink(id).deadLetters += added));
+    };
+    try {
+      this.#store.transaction(write);
+    } catch (thrown) {
+      // Without its dead letters it must not go with the next transaction: they would be lost.
+      if (before) this.#pending.set(id, before);
+      else this.#pending.delete(id);
+      throw thrown;
+    }
+  }
+
+  /** Commits what waits. */
+  flush(): void {
+    if (this.#pending.size === 0) return;
+    this.#store.transaction(() => this.writePending());
+  }
+
+  /** Within a transaction: writes what waits; memory follows after COMMIT. */
+  writePending(): void {
+    for (const [id, waiting] of this.#pending) {
+      const sink = this.sink(id);
+      const taken = waiting.taken?.position ?? sink.taken;
+      const note = waiting.taken?.note ?? sink.note;
+      this.#write.run(waiting.acked, taken.seq, taken.chain, note ?? null, id);
+      this.#store.after(() => {
+        sink.acked = waiting.acked;
+        sink.taken = taken;
+        sink.note = note;
+        if (this.#pending.get(id) === waiting) this.#pending.delete(id);
+      });
+    }
+  }
+
+  /** A new note for the same position (file: the begin of another file), committed before this returns. */
+  writeNote(id: string, note: string): void {
+    this.flush();
+    const sink = this.sink(id);
+    this.#store.transaction(() => {
+      this.#write.run(sink.acked, sink.taken.seq, sink.taken.chain, note, id);
+      this.#store.after(() => (sink.note = note));
+    });
+  }
+
+  #assertForward(sink: SinkState, acknowledgement: Acknowledgement): void {
+    const at = this.#pending.get(sink.id)?.acked ?? sink.acked;
+    if (acknowledgement.acked < at) {
+      throw new WaybillError('invariant', `acknowledgement of sink "${sink.id}" goes back from ${at} to ${acknowledgement.acked}`);
+    }
+  }
+}
+
+function stateOf(row: SinkRow): SinkState {
+  return {
+    id: row.id,
+    type: row.type,
+    destination: row.destination,
+    state: row.state,
+    acked: row.acked,
+    taken: { seq: row.taken, chain: row.taken_chain },
+    note: row.note ?? undefined,
+    fromTime: row.from_us ?? undefined,
+    deadLetters: 0,
+  };
+}

@@ -1,0 +1,242 @@
+/**
+ * What the state says about itself, for reports, status and metrics: only reads, on the daemon's own connection or on one that was opened
+ * beside it.
+ */
+import type { Database } from 'better-sqlite3';
+import type { LedgerReport, LedgerReportState, LedgerReportWindow, Micros, SinkSnapshot, Snapshot, SourceSnapshot } from '../model.ts';
+import type { WindowDbRow } from './ledger.ts';
+import { createdAt } from './state.ts';
+
+export interface ReportQuery {
+  readonly source?: string | undefined;
+  /** Windows that begin before `to` and end behind `from`. */
+  readonly from?: Micros | undefined;
+  readonly to?: Micros | undefined;
+  /** Which sources a sink takes; a sink that is not named takes all. */
+  readonly sinkSources?: ReadonlyMap<string, readonly string[]> | undefined;
+}
+
+interface SourceDbRow {
+  n: number;
+  id: string;
+  frontier_us: number;
+  tip_us: number;
+  collected: number;
+  late: number;
+  last_record_us: number | null;
+  mode: string;
+  reached_us: number;
+}
+
+interface SinkDbRow {
+  id: string;
+  type: string;
+  state: string;
+  acked: number;
+}
+
+/** The completeness report (contract, "JSON"). Sums are over what the windows own, never over totals, which count the padding too. */
+export function ledgerReport(db: Database, query: ReportQuery = {}): LedgerReport {
+  const sinks = sinkRows(db).filter((sink) => sink.state !== 'retired');
+  const letters = deadLetterTimes(db);
+  const windowsOf = db.prepare<[number, number, number], WindowDbRow>(
+    'SELECT * FROM windows WHERE source = ? AND from_us < ? AND until_us > ? ORDER BY from_us',
+  );
+  const sources = sourceRows(db)
+    .filter((source) => query.source === undefined || source.id === query.source)
+    .map((source) => {
+      const own = sinks.filter((sink) => query.sinkSources?.get(sink.id)?.includes(source.id) ?? true);
+      let collected = 0;
+      let late = 0;
+      const windows: LedgerReportWindow[] = [];
+      for (const row of windowsOf.iterate(source.n, query.to ?? Number.MAX_SAFE_INTEGER, query.from ?? 0)) {
+        collected += row.own;
+        late += row.late;
+        windows.push({
+          from: instant(row.from_us),
+          until: instant(row.until_us),
+          state: stateOf(row),
+          reason: row.reason,
+          total: row.total,
+          own: row.own,
+          late: row.late,
+          passes: row.proof === null ? row.tries : (JSON.parse(row.proof) as { passes: number }).passes,
+          recounts: row.recounts,
+          nextRecount: row.next_us === null ? null : instant(row.next_us),
+          closed: row.state === 'gap' ? null : instant(row.closed_us),
+          sinks: Object.fromEntries(
+            own.map((sink) => [
+              sink.id,
+              { complete: row.seq <= sink.acked, deadLetters: letters(sink.id, source.n, row.from_us, row.until_us) },
+            ]),
+          ),
+        });
+      }
+      return { id: source.id, frontier: instant(source.frontier_us), reached: instant(source.reached_us), collected, late, windows };
+    });
+  // Of a period without a window nothing can be said.
+  const complete = sources.length > 0 && sources.every(({ windows }) => windows.length > 0 && windows.every(isProven));
+  return { complete, sources };
+}
+
+/** What only the running daemon knows, by id; without it the snapshot is that of a stopped one. */
+export interface LiveViews {
+  readonly source: (id: string) => Partial<SourceSnapshot> | undefined;
+  readonly sink: (id: string) => Partial<SinkSnapshot> | undefined;
+  readonly settleSeconds: (id: string) => number;
+  readonly paused: string | undefined;
+  readonly quota: number;
+  readonly commits?: number;
+  /** Ids of sources that are configured: one that has not answered yet has no row. */
+  readonly configured: readonly string[];
+}
+
+/** The state of everything at one moment, as far as the file knows it, with what the daemon adds. */
+export function snapshotOf(db: Database, version: string, now: Micros, live: LiveViews): Snapshot {
+  const head = db.prepare<[], { seq: number }>('SELECT seq FROM head WHERE one = 1').get()?.seq ?? 0;
+  const used = db
+    .prepare<[], { bytes: number }>(
+      'SELECT (page_count - freelist_count) * page_size AS bytes FROM pragma_page_count, pragma_freelist_count, pragma_page_size',
+    )
+    .get();
+  const count = db.prepare<[number], { n: number }>('SELECT count(*) AS n FROM windows WHERE source = ?');
+  const open = db.prepare<[number], { state: string; reason: string | null; n: number }>(
+    "SELECT state, reason, count(*) AS n FROM windows WHERE source = ? AND (state <> 'closed' OR reason IS NOT NULL) GROUP BY state, reason",
+  );
+  const overdue = db.prepare<[number, number], { n: number }>('SELECT count(*) AS n FROM windows WHERE source = ? AND next_us < ?');
+  const letters = new Map(
+    db
+      .prepare<[], { sink: string; n: number }>("SELECT sink, count(*) AS n FROM dead_letters WHERE state = 'kept' GROUP BY sink")
+      .all()
+      .map((row) => [row.sink, row.n]),
+  );
+  const sources = sourceRows(db).map((row): SourceSnapshot => {
+    const groups = open.all(row.n);
+    const of = (state: string): number => groups.filter((group) => group.state === state).reduce((sum, group) => sum + group.n, 0);
+    const reread = groups.filter((group) => group.state === 'closed' && group.reason === 'reread').reduce((sum, group) => sum + group.n, 0);
+    const gap = of('gap');
+    const accepted = of('accepted');
+    return {
+      id: row.id,
+      mode: row.mode,
+      trouble: undefined,
+      frontier: row.frontier_us,
+      reached: row.reached_us,
+      tip: row.tip_us,
+      collected: row.collected,
+      late: row.late,
+      windows: { closed: (count.get(row.n)?.n ?? 0) - gap - accepted, gap, accepted },
+      gaps: gap + reread,
+      recountsOverdue: overdue.get(row.n, now - 60_000_000)?.n ?? 0,
+      settleSeconds: live.settleSeconds(row.id),
+      lastSuccess: undefined,
+      lastRecord: row.last_record_us ?? undefined,
+      lastError: undefined,
+      serverNow: undefined,
+      clockOffsetSeconds: undefined,
+      ...live.source(row.id),
+    };
+  });
+  const sinks = sinkRows(db).map((row): SinkSnapshot => {
+    const lag = head - row.acked;
+    return {
+      id: row.id,
+      type: row.type,
+      state: row.state,
+      trouble: undefined,
+      acked: row.acked,
+      lagRecords: lag,
+      lagSeconds: lag === 0 ? 0 : lagSeconds(db, row.acked, now),
+      deadLetters: letters.get(row.id) ?? 0,
+      lastSuccess: undefined,
+      lastError: undefined,
+      ...live.sink(row.id),
+    };
+  });
+  for (const id of live.configured) if (!sources.some((source) => source.id === id)) sources.push(unanswered(id, live));
+  return {
+    version,
+    created: createdAt(db),
+    now,
+    journal: {
+      bytes: used?.bytes ?? 0,
+      quota: live.quota,
+      head,
+      paused: live.paused,
+      ...(live.commits === undefined ? {} : { commits: live.commits }),
+    },
+    sources,
+    sinks,
+  };
+}
+
+/** A source whose ledger has not begun: `start: now` awaits its first answer. */
+function unanswered(id: string, live: LiveViews): SourceSnapshot {
+  return {
+    id,
+    mode: 'normal',
+    trouble: 'no answer yet',
+    frontier: 0,
+    reached: 0,
+    tip: 0,
+    collected: 0,
+    late: 0,
+    windows: { closed: 0, gap: 0, accepted: 0 },
+    gaps: 0,
+    recountsOverdue: 0,
+    settleSeconds: live.settleSeconds(id),
+    lastSuccess: undefined,
+    lastRecord: undefined,
+    lastError: undefined,
+    serverNow: undefined,
+    clockOffsetSeconds: undefined,
+    ...live.source(id),
+  };
+}
+
+/** Closed with a proof that no later count has put in doubt. */
+function isProven({ state, reason }: LedgerReportWindow): boolean {
+  return (state === 'proven' || state === 'final') && reason !== 'reread';
+}
+
+/** `final`: proven, and its last recount is done. A closed window that a later count put in doubt is `proven` with the reason `reread`. */
+function stateOf(row: WindowDbRow): LedgerReportState {
+  if (row.state !== 'closed') return row.state;
+  return row.next_us === null ? 'final' : 'proven';
+}
+
+function sourceRows(db: Database): SourceDbRow[] {
+  return db
+    .prepare<[], SourceDbRow>(
+      'SELECT sources.*, ranges.reached_us FROM sources JOIN ranges ON ranges.source = n AND until_us IS NULL ORDER BY id',
+    )
+    .all();
+}
+
+function sinkRows(db: Database): SinkDbRow[] {
+  return db.prepare<[], SinkDbRow>('SELECT id, type, state, acked FROM sinks ORDER BY id').all();
+}
+
+/** How many records of a window one sink refused for good. Dead letters are few, and read once. */
+function deadLetterTimes(db: Database): (sink: string, source: number, from: Micros, until: Micros) => number {
+  const rows = db
+    .prepare<[], { sink: string; source: number; time_us: number | null }>('SELECT sink, source, time_us FROM dead_letters')
+    .all();
+  return (sink, source, from, until) => {
+    if (rows.length === 0) return 0;
+    return rows.filter(
+      (row) => row.sink === sink && row.source === source && row.time_us !== null && row.time_us >= from && row.time_us < until,
+    ).length;
+  };
+}
+
+function lagSeconds(db: Database, acked: number, now: Micros): number {
+  const next = db
+    .prepare<[number], { received_us: number }>('SELECT received_us FROM segments WHERE seq + n - 1 > ? ORDER BY seq LIMIT 1')
+    .get(acked);
+  return next ? Math.max(0, (now - next.received_us) / 1e6) : 0;
+}
+
+function instant(at: Micros): string {
+  return new Date(at / 1000).toISOString().replace('.000Z', 'Z');
+}

@@ -1,0 +1,118 @@
+/**
+ * A segment: what one page added to the journal, packed into one row. Pure: rows in, entries out, and the chain value that ties each segment
+ * to all before it, so that a changed, missing or reordered byte anywhere is found.
+ */
+import { createHash } from 'node:crypto';
+import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+import type { Micros } from '../model.ts';
+
+export const kindRecords = 1;
+export const kindLedger = 2;
+const codecPlain = 0;
+const codecZstd = 1;
+
+export const flagLate = 1;
+export const flagNoObject = 2;
+export const flagNoTime = 4;
+
+/** The content of a segment before it is packed. `seq` is that of its first entry, `number` that of its first record. */
+export interface SegmentContent {
+  readonly seq: number;
+  readonly n: number;
+  readonly kind: typeof kindRecords | typeof kindLedger;
+  readonly number: number | null;
+  readonly sourceId: string;
+  readonly received: Micros;
+  /** One byte an entry; empty when all are 0. */
+  readonly flags: Uint8Array;
+  /** 16 bytes an entry; empty for a ledger entry. */
+  readonly uids: Uint8Array;
+  /** Where each entry ends in `body`: uint32, little-endian. */
+  readonly ends: Uint8Array;
+  /** The exact bytes of the entries, one after another. */
+  readonly body: Uint8Array;
+}
+
+/** 32 zero bytes: the chain before the first segment. */
+export const chainStart: Uint8Array = new Uint8Array(32);
+
+/**
+ * The chain value of a segment: SHA-256 over the previous value, the numbers (8 bytes each, big-endian, 0 for none), and source id, flags,
+ * uids, ends and uncompressed body, each preceded by its length in 8 bytes.
+ */
+export function chainOf(previous: Uint8Array, content: SegmentContent): Buffer {
+  const source = Buffer.from(content.sourceId, 'utf8');
+  const small = [source, content.flags, content.uids, content.ends];
+  const head = Buffer.allocUnsafe(32 + 5 * 8 + small.reduce((sum, part) => sum + 8 + part.length, 0) + 8);
+  head.set(previous, 0);
+  let at = 32;
+  const writeNumber = (value: number): void => {
+    at = head.writeBigUInt64BE(BigInt(value), at);
+  };
+  for (const value of [content.seq, content.n, content.kind, content.number ?? 0, content.received]) writeNumber(value);
+  for (const part of small) {
+    writeNumber(part.length);
+    head.set(part, at);
+    at += part.length;
+  }
+  writeNumber(content.body.length);
+  return createHash('sha256').update(head).update(content.body).digest();
+}
+
+/** The uid of a ledger entry, from its text: the parts of a window's turn, hashed as those of a record are (docs/formats.md, "Identity"). */
+export function ledgerUid(text: string): string {
+  const { source, from, until, turn } = JSON.parse(text) as { source: string; from: number; until: number; turn: number };
+  const hash = createHash('sha256');
+  for (const part of ['waybill/ledger/1', source, String(from), String(until), String(turn)]) {
+    const bytes = Buffer.from(part, 'utf8');
+    const length = Buffer.allocUnsafe(4);
+    length.writeUInt32BE(bytes.length);
+    hash.update(length).update(bytes);
+  }
+  return hash.digest().toString('base64url', 0, 16);
+}
+
+/** Packs a body: zstd level 1 where that is smaller. Returns the value of the `kind` column and the bytes to store. */
+export function packBody(kind: number, body: Uint8Array): { kind: number; body: Uint8Array } {
+  const packed = zstdCompressSync(body, { params: { [constants.ZSTD_c_compressionLevel]: 1 } });
+  return packed.length < body.length ? { kind: kind | (codecZstd << 8), body: packed } : { kind, body };
+}
+
+/** The kind (1 or 2) in the `kind` column. */
+export function kindOf(column: number): number {
+  return column & 0xff;
+}
+
+/** The bytes of a stored body. Throws when the codec is unknown or the bytes do not unpack. */
+export function unpackBody(column: number, body: Uint8Array): Uint8Array {
+  const codec = column >> 8;
+  if (codec === codecPlain) return body;
+  if (codec === codecZstd) return zstdDecompressSync(body);
+  throw new Error(`segment has codec ${codec}, known are 0 and 1`);
+}
+
+/** Cuts a body into the bytes of its entries. */
+export function splitBody(body: Uint8Array, ends: Uint8Array, n: number): Uint8Array[] {
+  const view = new DataView(ends.buffer, ends.byteOffset, ends.byteLength);
+  const parts: Uint8Array[] = [];
+  for (let i = 0, begin = 0; i < n; i += 1) {
+    const end = view.getUint32(i * 4, true);
+    parts.push(body.subarray(begin, end));
+    begin = end;
+  }
+  return parts;
+}
+
+/** Joins entries into a body and the table of where each ends. `space`, where it is large enough, holds the body until it is used again. */
+export function joinBody(parts: readonly Uint8Array[], space?: Buffer): { body: Buffer; ends: Buffer } {
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  const body = space && space.length >= length ? space.subarray(0, length) : Buffer.allocUnsafe(length);
+  const ends = Buffer.allocUnsafe(parts.length * 4);
+  let at = 0;
+  parts.forEach((part, i) => {
+    body.set(part, at);
+    at += part.length;
+    ends.writeUInt32LE(at, i * 4);
+  });
+  return { body, ends };
+}

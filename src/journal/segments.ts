@@ -1,0 +1,310 @@
+/**
+ * The segments of the journal: written at the head by collect, read in order by each sink's loop. The last few megabytes stay in memory with
+ * text and parsed value, so that a sink that keeps up reads nothing back and parses nothing twice.
+ */
+import type { Statement } from 'better-sqlite3';
+import { WaybillError } from '../errors.ts';
+import type { CollectedRecord, Entry, Limit, Micros } from '../model.ts';
+import { parseRecord } from '../record/json.ts';
+import { timeOfRecord } from '../record/time-of.ts';
+import {
+  chainOf,
+  chainStart,
+  flagLate,
+  flagNoObject,
+  flagNoTime,
+  joinBody,
+  kindLedger,
+  kindOf,
+  kindRecords,
+  ledgerUid,
+  packBody,
+  splitBody,
+  unpackBody,
+} from './segment.ts';
+import type { SegmentContent } from './segment.ts';
+import type { Store } from './store.ts';
+
+/** How much text stays in memory for sinks that keep up. */
+const handOverBytes = 2 * 1024 * 1024;
+/** A sink that has less than this ahead of it in memory keeps up. */
+const keepsUpBytes = 1024 * 1024;
+/** A body of usual size is put together in the same place each time: nearly a megabyte a page would only be garbage. */
+const spaceBytes = 2 * 1024 * 1024;
+const unpackedHeld = 4;
+
+export interface Head {
+  readonly seq: number;
+  /** Counts records alone. */
+  readonly number: number;
+  readonly chain: Uint8Array;
+}
+
+export interface SegmentRow {
+  seq: number;
+  n: number;
+  kind: number;
+  number: number | null;
+  source: number;
+  received_us: number;
+  flags: Buffer;
+  uids: Buffer;
+  ends: Buffer;
+  body: Buffer;
+  chain: Buffer;
+}
+
+/** A segment with its entries in hand. */
+interface Unpacked {
+  readonly seq: number;
+  readonly n: number;
+  readonly bytes: number;
+  readonly entries: readonly Entry[];
+}
+
+/** An entry read back from the file; its time is read when somebody asks. */
+class StoredEntry implements Entry {
+  readonly kind: 'record' | 'ledger';
+  readonly seq: number;
+  readonly number: number | undefined;
+  readonly source: string;
+  readonly received: Micros;
+  readonly late: boolean;
+  readonly chain: Uint8Array;
+  readonly uid: string;
+  readonly text: string;
+  readonly #hasTime: boolean;
+
+  constructor(row: SegmentRow, source: string, i: number, part: Uint8Array) {
+    const flag = row.flags[i] ?? 0;
+    this.kind = kindOf(row.kind) === kindLedger ? 'ledger' : 'record';
+    this.seq = row.seq + i;
+    this.number = row.number === null ? undefined : row.number + i;
+    this.source = source;
+    this.received = row.received_us;
+    this.late = (flag & flagLate) !== 0;
+    this.chain = row.chain;
+    this.text = Buffer.from(part.buffer, part.byteOffset, part.byteLength).toString('utf8');
+    this.uid = this.kind === 'record' ? row.uids.toString('base64url', i * 16, i * 16 + 16) : ledgerUid(this.text);
+    this.#hasTime = (flag & flagNoTime) === 0;
+  }
+
+  get time(): Micros | undefined {
+    return this.#hasTime && this.kind === 'record' ? timeOfRecord(parseRecord(this.text)) : undefined;
+  }
+}
+
+export class Segments {
+  readonly #store: Store;
+  readonly #sourceIds: ReadonlyMap<number, string>;
+  readonly #taken: () => number;
+  readonly #insert: Statement;
+  readonly #setHead: Statement;
+  readonly #holding: Statement<[number], SegmentRow>;
+  readonly #space = Buffer.allocUnsafeSlow(spaceBytes);
+  #head: Head;
+  #recent: Unpacked[] = [];
+  #recentBytes = 0;
+  #unpacked: Unpacked[] = [];
+
+  /** `sourceIds` is the live map of source numbers to ids; `taken` says up to where every sink has read. */
+  constructor(store: Store, sourceIds: ReadonlyMap<number, string>, taken: () => number) {
+    this.#store = store;
+    this.#sourceIds = sourceIds;
+    this.#taken = taken;
+    this.#insert = store.db.prepare(
+      `INSERT INTO segments (seq, n, kind, number, source, min_us, max_us, received_us, flags, uids, ends, body, chain)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    );
+    this.#setHead = store.db.prepare('UPDATE head SET seq = ?, number = ?, chain = ? WHERE one = 1');
+    this.#holding = store.db.prepare('SELECT * FROM segments WHERE seq <= ? ORDER BY seq DESC LIMIT 1');
+    const head = store.db.prepare('SELECT seq, number, chain FROM head WHERE one = 1').get() as {
+      seq: number;
+      number: number;
+      chain: Buffer;
+    };
+    this.#head = head;
+    this.#checkHead();
+  }
+
+  get head(): Head {
+    return this.#head;
+  }
+
+  /** Within a transaction: one segment of records. `late[i]` says whether record i is late. Returns the seq of the first. */
+  writeRecords(source: number, sourceId: string, records: readonly CollectedRecord[], late: readonly boolean[], received: Micros): number {
+    const { body, ends } = joinBody(
+      records.map((record) => record.bytes),
+      this.#space,
+    );
+    const uids = Buffer.allocUnsafe(records.length * 16);
+    let flagged = 0;
+    let min: Micros | null = null;
+    let max: Micros | null = null;
+    const flags = Buffer.allocUnsafe(records.length);
+    records.forEach((record, i) => {
+      uids.write(record.uid, i * 16, 16, 'base64url');
+      const flag = (late[i] ? flagLate : 0) | (record.isObject ? 0 : flagNoObject) | (record.time === undefined ? flagNoTime : 0);
+      flags[i] = flag;
+      flagged |= flag;
+      if (record.time === undefined) return;
+      if (min === null || record.time < min) min = record.time;
+      if (max === null || record.time > max) max = record.time;
+    });
+    const before = this.#head;
+    const content: SegmentContent = {
+      seq: before.seq + 1,
+      n: records.length,
+      kind: kindRecords,
+      number: before.number + 1,
+      sourceId,
+      received,
+      flags: flagged === 0 ? new Uint8Array(0) : flags,
+      uids,
+      ends,
+      body,
+    };
+    const chain = this.#write(source, content, min, max);
+    this.#store.after(() => {
+      const entries = records.map((record, i): Entry => ({
+        kind: 'record',
+        seq: content.seq + i,
+        number: before.number + 1 + i,
+        source: sourceId,
+        received,
+        time: record.time,
+        late: late[i] ?? false,
+        chain,
+        uid: record.uid,
+        text: record.text,
+      }));
+      this.#handOver({ seq: content.seq, n: content.n, bytes: body.length, entries });
+    });
+    return content.seq;
+  }
+
+  /** Within a transaction: one line of the ledger, as JSON text. Returns its seq. */
+  writeLedgerEntry(source: number, sourceId: string, line: string, from: Micros, until: Micros, received: Micros): number {
+    const { body, ends } = joinBody([Buffer.from(line, 'utf8')]);
+    const nothing = new Uint8Array(0);
+    const content: SegmentContent = {
+      seq: this.#head.seq + 1,
+      n: 1,
+      kind: kindLedger,
+      number: null,
+      sourceId,
+      received,
+      flags: nothing,
+      uids: nothing,
+      ends,
+      body,
+    };
+    this.#write(source, content, from, until);
+    return content.seq;
+  }
+
+  /** The entry up to which every sink has taken what there is, while one of them is about to have to read back from the file. */
+  behind(): number | undefined {
+    const taken = this.#taken();
+    const ahead = this.#recent.reduce((sum, segment) => (segment.seq + segment.n - 1 > taken ? sum + segment.bytes : sum), 0);
+    return ahead > keepsUpBytes ? taken : undefined;
+  }
+
+  /** The entries behind `after`, in order, until a limit is reached; at least one if there is one. */
+  read(after: number, limit: Limit): readonly Entry[] {
+    const found: Entry[] = [];
+    let bytes = 0;
+    let next = after + 1;
+    while (next <= this.#head.seq && found.length < limit.records && bytes < limit.bytes) {
+      const segment = this.#segmentWith(next);
+      for (let i = next - segment.seq; i < segment.n; i += 1) {
+        const entry = segment.entries[i];
+        if (!entry) throw new WaybillError('invariant', `segment ${segment.seq} of ${segment.n} has no entry ${i}`);
+        const length = Buffer.byteLength(entry.text, 'utf8');
+        if (found.length > 0 && bytes + length > limit.bytes) return found;
+        found.push(entry);
+        bytes += length;
+        if (found.length >= limit.records) return found;
+      }
+      next = segment.seq + segment.n;
+    }
+    return found;
+  }
+
+  /** The chain of the segment that holds `seq`; undefined when this journal has no such position any more, or never had. */
+  chainAt(seq: number): Uint8Array | undefined {
+    if (seq === this.#head.seq) return this.#head.chain;
+    if (seq === 0) return chainStart;
+    if (seq > this.#head.seq || seq < 0) return undefined;
+    const pruned = this.#store.db.prepare('SELECT pruned_seq, pruned_chain FROM head WHERE one = 1').get() as {
+      pruned_seq: number;
+      pruned_chain: Buffer;
+    };
+    if (seq === pruned.pruned_seq) return pruned.pruned_chain;
+    const row = this.#holding.get(seq);
+    return row && seq < row.seq + row.n ? row.chain : undefined;
+  }
+
+  #write(source: number, content: SegmentContent, min: Micros | null, max: Micros | null): Uint8Array {
+    const before = this.#head;
+    const chain = chainOf(before.chain, content);
+    const packed = packBody(content.kind, content.body);
+    const { seq, n, number, received, flags, uids, ends } = content;
+    this.#insert.run(seq, n, packed.kind, number, source, min, max, received, flags, uids, ends, packed.body, chain);
+    const head = { seq: seq + n - 1, number: before.number + (content.kind === kindRecords ? n : 0), chain };
+    this.#setHead.run(head.seq, head.number, head.chain);
+    this.#head = head;
+    this.#store.undo(() => (this.#head = before));
+    return chain;
+  }
+
+  /** Keeps the newest segments until every sink has them, as far as there is room. What is behind is read back from the file. */
+  #handOver(segment: Unpacked): void {
+    this.#recent.push(segment);
+    this.#recentBytes += segment.bytes;
+    const taken = this.#taken();
+    for (let oldest = this.#recent[0]; oldest; oldest = this.#recent[0]) {
+      if (oldest.seq + oldest.n - 1 > taken && (this.#recentBytes <= handOverBytes || this.#recent.length === 1)) break;
+      this.#recent.shift();
+      this.#recentBytes -= oldest.bytes;
+    }
+  }
+
+  #segmentWith(seq: number): Unpacked {
+    for (const held of [this.#recent, this.#unpacked]) {
+      for (let i = held.length - 1; i >= 0; i -= 1) {
+        const segment = held[i];
+        if (segment && segment.seq <= seq && seq < segment.seq + segment.n) return segment;
+      }
+    }
+    const row = this.#holding.get(seq);
+    if (!row || seq >= row.seq + row.n) throw new WaybillError('state_corrupt', `journal has no segment for entry ${seq}: it is damaged`);
+    const segment = this.#unpack(row);
+    this.#unpacked.push(segment);
+    if (this.#unpacked.length > unpackedHeld) this.#unpacked.shift();
+    return segment;
+  }
+
+  #unpack(row: SegmentRow): Unpacked {
+    const parts = splitBody(unpackBody(row.kind, row.body), row.ends, row.n);
+    const source = this.#sourceIds.get(row.source) ?? '';
+    const entries = parts.map((part, i) => new StoredEntry(row, source, i, part));
+    return { seq: row.seq, n: row.n, bytes: row.body.length, entries };
+  }
+
+  /** The last segment must end at the head and carry its chain: a file that was cut or patched is found at once. */
+  #checkHead(): void {
+    if (this.#head.seq === 0) return;
+    const row = this.#holding.get(this.#head.seq);
+    if (!row) {
+      const { pruned_seq } = this.#store.db.prepare('SELECT pruned_seq FROM head WHERE one = 1').get() as { pruned_seq: number };
+      if (pruned_seq === this.#head.seq) return;
+    }
+    if (!row || row.seq + row.n - 1 !== this.#head.seq || Buffer.compare(row.chain, this.#head.chain) !== 0) {
+      throw new WaybillError(
+        'state_corrupt',
+        `journal's head (entry ${this.#head.seq}) does not fit its last segment: the state is damaged`,
+      );
+    }
+  }
+}

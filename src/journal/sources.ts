@@ -1,0 +1,147 @@
+/**
+ * The sources that the state knows, and where each stands: its ranges and marks in memory, as they stand in the file. Only transactions move
+ * them.
+ */
+import { WaybillError } from '../errors.ts';
+import type { Micros, SourceMarks, Window } from '../model.ts';
+import type { RangeRow, SourceRow } from './ledger.ts';
+import type { Store } from './store.ts';
+
+export interface SourceState {
+  readonly row: SourceRow;
+  readonly ranges: RangeRow[];
+  collected: number;
+  late: number;
+  lastRecord: Micros | undefined;
+}
+
+export class Sources {
+  readonly #store: Store;
+  readonly #byId = new Map<string, SourceState>();
+  /** Ids by number, and numbers by id. */
+  readonly ids = new Map<number, string>();
+  readonly numbers = new Map<string, number>();
+
+  constructor(store: Store) {
+    this.#store = store;
+    this.#load();
+  }
+
+  has(id: string): boolean {
+    return this.#byId.has(id);
+  }
+
+  /**
+   * A source of the configuration; `start` (where its ledger begins) is asked only for one that the state does not know yet. A known one goes on from where it was; its destination (path of baseUrl, tenant) must be the same.
+   * @throws WaybillError `config_invalid` when the same id now names another service
+   */
+  register(id: string, destination: string, start: Micros | undefined): void {
+    const known = this.#byId.get(id);
+    const { db } = this.#store;
+    if (known) {
+      const stored = db
+        .prepare<[number], { destination: string | null }>('SELECT destination FROM sources WHERE n = ?')
+        .get(known.row.n)?.destination;
+      if (stored !== null && stored !== undefined && stored !== destination) {
+        throw new WaybillError(
+          'config_invalid',
+          `cannot use sources.${id}: it polled "${stored}" before and would now poll "${destination}"; give it a new id`,
+        );
+      }
+      if (known.row.mode === 'orphaned') this.setMode(id, 'normal');
+      return;
+    }
+    if (start === undefined) throw new WaybillError('invariant', `source "${id}" is new and has no start`);
+    this.#store.transaction(() => {
+      db.prepare('INSERT INTO sources (id, destination, frontier_us, tip_us) VALUES (?, ?, ?, ?)').run(id, destination, start, 0);
+      const { n } = db.prepare<[string], { n: number }>('SELECT n FROM sources WHERE id = ?').get(id) ?? { n: 0 };
+      db.prepare('INSERT INTO ranges (source, from_us, until_us, reached_us, remembered_us) VALUES (?, ?, NULL, ?, ?)').run(
+        n,
+        start,
+        start,
+        start,
+      );
+    });
+    this.#load();
+  }
+
+  /** Sources that are in the state but not in the configuration: their ledger says where it ended. */
+  orphan(configured: ReadonlySet<string>): string[] {
+    const orphans = [...this.#byId.keys()].filter((id) => !configured.has(id));
+    for (const id of orphans) if (this.get(id).row.mode !== 'retired') this.setMode(id, 'orphaned');
+    return orphans;
+  }
+
+  setMode(id: string, mode: string): void {
+    const { row } = this.get(id);
+    this.#store.transaction(() => {
+      this.#store.db.prepare('UPDATE sources SET mode = ? WHERE n = ?').run(mode, row.n);
+      this.#store.after(() => (row.mode = mode));
+    });
+  }
+
+  /** What is kept about the service itself: calibration, offset of its clock. JSON, the business of who writes it. */
+  setProfile(id: string, profile: string): void {
+    const { row } = this.get(id);
+    this.#store.transaction(() => {
+      this.#store.db.prepare('UPDATE sources SET profile = ? WHERE n = ?').run(profile, row.n);
+      this.#store.after(() => (row.profile = profile));
+    });
+  }
+
+  get(id: string): SourceState {
+    const source = this.#byId.get(id);
+    if (!source) throw new WaybillError('invariant', `source "${id}" is not in the state`);
+    return source;
+  }
+
+  marks(id: string): SourceMarks {
+    const { row, ranges, collected, late, lastRecord } = this.get(id);
+    const live = ranges.find((range) => range.until === null);
+    if (!live) throw new WaybillError('invariant', `source "${id}" has no live range`);
+    return { id, frontier: row.frontier, tip: row.tip, mode: row.mode, profile: row.profile, collected, late, lastRecord, live };
+  }
+
+  #load(): void {
+    const { db } = this.#store;
+    interface Row {
+      n: number;
+      id: string;
+      frontier_us: number;
+      tip_us: number;
+      mode: string;
+      profile: string | null;
+      collected: number;
+      late: number;
+      last_record_us: number | null;
+    }
+    const ranges = db.prepare<[number], { from_us: number; until_us: number | null; reached_us: number; remembered_us: number }>(
+      'SELECT * FROM ranges WHERE source = ? ORDER BY from_us',
+    );
+    for (const row of db.prepare<[], Row>('SELECT * FROM sources').all()) {
+      if (this.#byId.has(row.id)) continue;
+      this.ids.set(row.n, row.id);
+      this.numbers.set(row.id, row.n);
+      this.#byId.set(row.id, {
+        row: { n: row.n, id: row.id, frontier: row.frontier_us, tip: row.tip_us, mode: row.mode, profile: row.profile ?? undefined },
+        ranges: ranges.all(row.n).map((r) => ({ from: r.from_us, until: r.until_us, reached: r.reached_us, remembered: r.remembered_us })),
+        collected: row.collected,
+        late: row.late,
+        lastRecord: row.last_record_us ?? undefined,
+      });
+    }
+  }
+}
+
+/** The range of a source that a time lies in. */
+export function rangeOf(ranges: readonly RangeRow[], time: Micros): RangeRow | undefined {
+  for (const range of ranges) if (time >= range.from && (range.until === null || time < range.until)) return range;
+  return undefined;
+}
+
+/** The range that a window of the ledger lies in. */
+export function ownerOf(source: SourceState, window: Window): RangeRow {
+  const range = rangeOf(source.ranges, window.from);
+  if (!range) throw new WaybillError('invariant', `window of "${source.row.id}" at ${window.from} lies in no range`);
+  return range;
+}

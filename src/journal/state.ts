@@ -1,0 +1,275 @@
+/**
+ * The state directory and the file in it: who may open it, whether this release can read it, and the settings of SQLite on which the promises
+ * rest. Everything durable of a daemon lies in `waybill.db`; `lock.db` is held for the life of the process, so that there is one owner.
+ */
+import { randomBytes, randomUUID } from 'node:crypto';
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { WaybillError, wordsOf } from '../errors.ts';
+import type { Clock } from '../model.ts';
+
+/** The schema this release writes, and the oldest schema number that a release must know to read it. */
+const schemaVersion = 1;
+const minReader = 1;
+const readableFrom = '0.1.0';
+/** Versions from 3.7.0 to 3.51.2 can corrupt a WAL file when two connections write or checkpoint at once (sqlite.org, "WAL-reset bug"). */
+const sqliteLeast = [3, 51, 3];
+const pageBytes = 4096;
+
+export interface StateOptions {
+  /** Bytes; the file never grows past this. */
+  readonly quota: number;
+  /** ms to wait for another owner to end. */
+  readonly lockWait: number;
+  readonly version: string;
+  /** Refuse to begin with an empty directory. */
+  readonly expectState: boolean;
+}
+
+export interface OpenState {
+  readonly db: Database.Database;
+  readonly lock: Database.Database;
+  readonly directory: string;
+  readonly epoch: number;
+  /** Of the file as it was opened. */
+  readonly inode: number;
+  /** True when there was no state before. */
+  readonly created: boolean;
+}
+
+/** Opens the state as its only owner. Throws `state_owned`, `state_newer`, `state_missing`, `state_unusable` or `state_corrupt`. */
+export async function openState(directory: string, options: StateOptions, clock: Clock, signal: AbortSignal): Promise<OpenState> {
+  requireSqlite();
+  const file = join(directory, 'waybill.db');
+  if (options.expectState && !existsSync(file)) {
+    throw new WaybillError('state_missing', `cannot find a state in "${directory}": --expect-state was given; is the volume mounted?`);
+  }
+  makeDirectory(directory);
+  const lock = await takeLock(directory, options.lockWait, clock, signal);
+  try {
+    const created = !existsSync(file);
+    const db = openFile(file, directory, options.quota);
+    migrate(db, options.version, clock, directory);
+    const epoch = newOwner(db, clock);
+    return { db, lock, directory, epoch, created, inode: statSync(file).ino };
+  } catch (thrown) {
+    lock.close();
+    throw thrown;
+  }
+}
+
+/** Opens the state beside a running daemon, for commands that only read. */
+export function openReadOnly(directory: string): Database.Database {
+  requireSqlite();
+  const file = join(directory, 'waybill.db');
+  if (!existsSync(file))
+    throw new WaybillError('state_missing', `cannot find a state in "${directory}": has the daemon run with this configuration?`);
+  try {
+    const db = new Database(file, { readonly: true, timeout: 2_000 });
+    db.pragma('trusted_schema = OFF');
+    refuseNewer(db, directory, '');
+    return db;
+  } catch (thrown) {
+    throw asStateError(thrown, directory);
+  }
+}
+
+/** The journal's random name, by which sinks tell it from another. */
+export function journalId(db: Database.Database): string {
+  return textOf(db, 'journal');
+}
+
+/** When the state was made, in µs. */
+export function createdAt(db: Database.Database): number {
+  return Number(metaOf(db, 'created_us') ?? 0);
+}
+
+/** Turns what SQLite or the file system throws into one of our codes; our own errors pass. */
+export function asStateError(thrown: unknown, directory: string): WaybillError {
+  if (thrown instanceof WaybillError) return thrown;
+  const code = (thrown as { code?: unknown }).code;
+  const text = typeof code === 'string' ? code : '';
+  if (text.startsWith('SQLITE_FULL') || text === 'ENOSPC') {
+    return new WaybillError('journal_full', `cannot write the state in "${directory}": the quota or the disk is full`, { cause: thrown });
+  }
+  if (text.startsWith('SQLITE_CORRUPT') || text.startsWith('SQLITE_NOTADB')) {
+    return new WaybillError('state_corrupt', `cannot read the state in "${directory}": ${wordsOf(thrown)}`, { cause: thrown });
+  }
+  return new WaybillError('state_unusable', `cannot use the state in "${directory}": ${wordsOf(thrown)}`, { cause: thrown });
+}
+
+function requireSqlite(): void {
+  const probe = new Database(':memory:');
+  const found = (probe.prepare('SELECT sqlite_version() AS v').get() as { v: string }).v;
+  probe.close();
+  const parts = found.split('.').map(Number);
+  for (let i = 0; i < 3; i += 1) {
+    const difference = (parts[i] ?? 0) - (sqliteLeast[i] ?? 0);
+    if (difference > 0) return;
+    if (difference < 0) {
+      throw new WaybillError(
+        'state_unusable',
+        `cannot use SQLite ${found}: versions before ${sqliteLeast.join('.')} can corrupt a WAL file`,
+      );
+    }
+  }
+}
+
+function makeDirectory(directory: string): void {
+  try {
+    if (!existsSync(directory)) mkdirSync(directory, { recursive: true, mode: 0o700 });
+    if (!statSync(directory).isDirectory())
+      throw new WaybillError('state_unusable', `cannot use "${directory}" for the state: it is not a directory`);
+  } catch (thrown) {
+    throw asStateError(thrown, directory);
+  }
+}
+
+/**
+ * Makes the file before SQLite does, which gives the mode of a database to its -wal and -shm as well. One that is there is not opened: closing
+ * it would release the locks that this process holds on it (POSIX, fcntl).
+ */
+function makePrivate(file: string): void {
+  if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));
+  chmodSync(file, 0o600);
+}
+
+/** An exclusive transaction on a file of its own: the operating system releases it with the process, however that ends. */
+async function takeLock(directory: string, waitMs: number, clock: Clock, signal: AbortSignal): Promise<Database.Database> {
+  const file = join(directory, 'lock.db');
+  const deadline = clock.monotonic() + waitMs;
+  for (;;) {
+    let lock: Database.Database | undefined;
+    try {
+      makePrivate(file);
+      lock = new Database(file, { timeout: 0 });
+      lock.exec('BEGIN EXCLUSIVE');
+      return lock;
+    } catch (thrown) {
+      lock?.close();
+      const code = (thrown as { code?: unknown }).code;
+      if (typeof code !== 'string' || !code.startsWith('SQLITE_BUSY')) throw asStateError(thrown, directory);
+      if (clock.monotonic() >= deadline) {
+        throw new WaybillError('state_owned', `cannot own the state in "${directory}": another running process owns it`, { cause: thrown });
+      }
+    }
+    await clock.sleep(Math.min(250, Math.max(1, deadline - clock.monotonic())), signal);
+  }
+}
+
+function openFile(file: string, directory: string, quota: number): Database.Database {
+  let db: Database.Database | undefined;
+  try {
+    makePrivate(file);
+    db = new Database(file, { timeout: 0 });
+    // auto_vacuum counts only before the first table; the rest is per connection.
+    for (const pragma of [
+      `page_size = ${pageBytes}`,
+      'auto_vacuum = INCREMENTAL',
+      'journal_mode = WAL',
+      'synchronous = FULL',
+      'foreign_keys = ON',
+      'trusted_schema = OFF',
+      'cell_size_check = ON',
+      'mmap_size = 0',
+      'journal_size_limit = 67108864',
+      'busy_timeout = 0',
+      'wal_autocheckpoint = 8000',
+      'cache_size = -8192',
+      `max_page_count = ${Math.max(64, Math.floor(quota / pageBytes))}`,
+    ]) {
+      db.pragma(pragma);
+    }
+    if (db.pragma('journal_mode', { simple: true }) !== 'wal') {
+      throw new WaybillError(
+        'state_unusable',
+        `cannot use "${directory}" for the state: its file system does not support WAL (network file systems do not)`,
+      );
+    }
+    return db;
+  } catch (thrown) {
+    db?.close();
+    throw asStateError(thrown, directory);
+  }
+}
+
+function migrate(db: Database.Database, version: string, clock: Clock, directory: string): void {
+  try {
+    refuseNewer(db, directory, version);
+    const found = Number(metaOf(db, 'schema') ?? 0);
+    for (const migration of migrations().filter((m) => m.number > found)) {
+      db.exec('BEGIN IMMEDIATE');
+      db.exec(migration.sql);
+      if (migration.number === 1) beginState(db, clock);
+      setMeta(db, 'schema', migration.number);
+      db.exec('COMMIT');
+    }
+    if (metaOf(db, 'written_by') !== version) {
+      db.exec('BEGIN IMMEDIATE');
+      setMeta(db, 'schema', schemaVersion);
+      setMeta(db, 'min_reader', minReader);
+      setMeta(db, 'written_by', version);
+      setMeta(db, 'readable_from', readableFrom);
+      db.exec('COMMIT');
+    }
+  } catch (thrown) {
+    db.close();
+    throw asStateError(thrown, directory);
+  }
+}
+
+function beginState(db: Database.Database, clock: Clock): void {
+  setMeta(db, 'journal', randomBytes(16).toString('hex'));
+  setMeta(db, 'created_us', clock.now() * 1000);
+  db.prepare('INSERT INTO owner (one, epoch) VALUES (1, 0)').run();
+  db.prepare('INSERT INTO head (one, seq, number, chain, pruned_seq, pruned_chain) VALUES (1, 0, 0, zeroblob(32), 0, zeroblob(32))').run();
+}
+
+/** A state that this release cannot read is refused in one line that says which can (docs/operations.md, `state_newer`). */
+function refuseNewer(db: Database.Database, directory: string, version: string): void {
+  const known = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'meta'").get();
+  if (!known) {
+    if (db.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get()) {
+      throw new WaybillError('state_unusable', `cannot use "${directory}/waybill.db": it is a database, but not a state of waybill`);
+    }
+    return;
+  }
+  const reader = Number(metaOf(db, 'min_reader') ?? 0);
+  if (reader <= schemaVersion) return;
+  const from = textOf(db, 'readable_from');
+  const own = version === '' ? 'this release is older' : `this is ${version}`;
+  throw new WaybillError(
+    'state_newer',
+    `state was written by ${textOf(db, 'written_by')} (schema ${textOf(db, 'schema')}, readable from ${from} on); ${own}. Start ${from} or later`,
+  );
+}
+
+function newOwner(db: Database.Database, clock: Clock): number {
+  const row = db
+    .prepare('UPDATE owner SET epoch = epoch + 1, instance = ?, since_us = ? WHERE one = 1 RETURNING epoch')
+    .get(randomUUID(), clock.now() * 1000) as { epoch: number };
+  return row.epoch;
+}
+
+function migrations(): { number: number; sql: string }[] {
+  const folder = new URL('./migrations/', import.meta.url);
+  return readdirSync(folder)
+    .filter((name) => /^\d{3}\.sql$/.test(name))
+    .sort()
+    .map((name) => ({ number: Number(name.slice(0, 3)), sql: readFileSync(new URL(name, folder), 'utf8') }));
+}
+
+function metaOf(db: Database.Database, key: string): string | number | undefined {
+  const known = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'meta'").get();
+  if (!known) return undefined;
+  return (db.prepare('SELECT value FROM meta WHERE key = ?').get(key) as { value: string | number } | undefined)?.value;
+}
+
+function textOf(db: Database.Database, key: string): string {
+  return String(metaOf(db, key) ?? '?');
+}
+
+function setMeta(db: Database.Database, key: string, value: string | number): void {
+  db.prepare('INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value').run(key, value);
+}

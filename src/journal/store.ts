@@ -1,0 +1,92 @@
+/**
+ * One connection, one transaction at a time. Every change of the state goes through `transaction`: it asserts that this process still owns
+ * the state, and lets memory follow the file, never the other way round.
+ */
+import type { Database } from 'better-sqlite3';
+import { WaybillError } from '../errors.ts';
+import { asStateError } from './state.ts';
+
+export class Store {
+  readonly db: Database;
+  readonly directory: string;
+  readonly epoch: number;
+  readonly #quotaPages: number;
+  readonly #ownerEpoch;
+  readonly #pageCount;
+  readonly #freePages;
+  #after: (() => void)[] = [];
+  #undo: (() => void)[] = [];
+  /** What must be known for ever: after a failed write nobody knows what the file holds until it is opened again. */
+  #broken: WaybillError | undefined;
+  /** Whether the last transaction found the disk or the quota full. */
+  isFull = false;
+  /** Committed transactions, for the benchmark and the status. */
+  commits = 0;
+
+  constructor(db: Database, directory: string, epoch: number) {
+    this.db = db;
+    this.directory = directory;
+    this.epoch = epoch;
+    this.#quotaPages = db.pragma('max_page_count', { simple: true }) as number;
+    this.#ownerEpoch = db.prepare<[], { epoch: number }>('SELECT epoch FROM owner WHERE one = 1');
+    this.#pageCount = db.prepare<[], { page_count: number }>('SELECT page_count FROM pragma_page_count');
+    this.#freePages = db.prepare<[], { freelist_count: number }>('SELECT freelist_count FROM pragma_freelist_count');
+  }
+
+  /**
+   * Runs `act` in one immediate transaction. Throws `journal_full` when quota or disk are used up (nothing was stored; try again later),
+   * anything else is final: this object refuses all further work, and the process must end.
+   */
+  transaction<Result>(act: () => Result): Result {
+    if (this.#broken) throw this.#broken;
+    this.#after = [];
+    this.#undo = [];
+    let result: Result;
+    try {
+      this.db.exec('BEGIN IMMEDIATE');
+      const owner = this.#ownerEpoch.get()?.epoch;
+      if (owner !== this.epoch) {
+        throw new WaybillError(
+          'invariant',
+          `state in "${this.directory}" is owned by epoch ${owner ?? 'none'}, this process is ${this.epoch}`,
+        );
+      }
+      result = act();
+      this.db.exec('COMMIT');
+    } catch (thrown) {
+      for (const undo of this.#undo.reverse()) undo();
+      const error = asStateError(thrown, this.directory);
+      try {
+        if (this.db.inTransaction) this.db.exec('ROLLBACK');
+      } catch (rollback) {
+        this.#broken = asStateError(rollback, this.directory);
+      }
+      if (error.code === 'journal_full') this.isFull = true;
+      else this.#broken = error;
+      throw error;
+    }
+    this.commits += 1;
+    this.isFull = false;
+    for (const after of this.#after) after();
+    return result;
+  }
+
+  /** Within a transaction: what is to happen in memory once it is committed. */
+  after(act: () => void): void {
+    this.#after.push(act);
+  }
+
+  /** Within a transaction: what takes memory back when it is not. */
+  undo(act: () => void): void {
+    this.#undo.push(act);
+  }
+
+  /** Bytes in use: pages that hold something. */
+  usedBytes(): number {
+    return ((this.#pageCount.get()?.page_count ?? 0) - (this.#freePages.get()?.freelist_count ?? 0)) * 4096;
+  }
+
+  quotaBytes(): number {
+    return this.#quotaPages * 4096;
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * A set of uids that costs 22 to 43 bytes each: open addressing over one typed array. As strings a million of them would cost several times as
+ * much, and every collection of garbage would walk over them. Uids are parts of a SHA-256, so their own bits serve as the hash.
+ */
+
+/** Words of 32 bits that a uid has. */
+const words = 4;
+const slotsLeast = 16;
+
+export class UidSet {
+  #slots = new Uint32Array(slotsLeast * words);
+  #capacity = slotsLeast;
+  #size = 0;
+  /** Sixteen zero bytes mark an empty slot; should they ever be a uid, it is known by this. */
+  #hasZero = false;
+  /** The words of the uid that is being looked at. */
+  readonly #uid = new Uint32Array(words);
+
+  get size(): number {
+    return this.#size;
+  }
+
+  has(uid: string): boolean {
+    this.#read(uid);
+    if (this.#isZero()) return this.#hasZero;
+    return !this.#isFree(this.#find());
+  }
+
+  add(uid: string): void {
+    this.#read(uid);
+    this.#put();
+  }
+
+  /** Adds the uids that stand in `bytes` one after another, 16 bytes each. */
+  addBytes(bytes: Buffer): void {
+    for (let at = 0; at + 16 <= bytes.length; at += 16) {
+      for (let i = 0; i < words; i += 1) this.#uid[i] = bytes.readUInt32BE(at + i * 4);
+      this.#put();
+    }
+  }
+
+  #put(): void {
+    if (this.#isZero()) {
+      this.#size += this.#hasZero ? 0 : 1;
+      this.#hasZero = true;
+      return;
+    }
+    // At most three quarters full, so that runs stay short.
+    if ((this.#size + 1) * 4 > this.#capacity * 3) this.#grow();
+    const slot = this.#find();
+    if (!this.#isFree(slot)) return;
+    this.#slots.set(this.#uid, slot);
+    this.#size += 1;
+  }
+
+  /** Where the uid stands, or would: the index of its first word. */
+  #find(): number {
+    const slots = this.#slots;
+    const uid = this.#uid;
+    const a = uid[0] ?? 0;
+    const b = uid[1];
+    const c = uid[2];
+    const d = uid[3];
+    for (let at = a & (this.#capacity - 1); ; at = (at + 1) & (this.#capacity - 1)) {
+      const slot = at * words;
+      if (this.#isFree(slot)) return slot;
+      if (slots[slot] === a && slots[slot + 1] === b && slots[slot + 2] === c && slots[slot + 3] === d) return slot;
+    }
+  }
+
+  #isFree(slot: number): boolean {
+    const slots = this.#slots;
+    return slots[slot] === 0 && slots[slot + 1] === 0 && slots[slot + 2] === 0 && slots[slot + 3] === 0;
+  }
+
+  #isZero(): boolean {
+    const uid = this.#uid;
+    return uid[0] === 0 && uid[1] === 0 && uid[2] === 0 && uid[3] === 0;
+  }
+
+  /** Doubles while small; half as much again would do for memory, but a power of two keeps the hash a mask. */
+  #grow(): void {
+    const old = this.#slots;
+    this.#capacity *= 2;
+    this.#slots = new Uint32Array(this.#capacity * words);
+    const asked = Uint32Array.from(this.#uid);
+    for (let slot = 0; slot < old.length; slot += words) {
+      this.#uid.set(old.subarray(slot, slot + words));
+      if (!this.#isZero()) this.#slots.set(this.#uid, this.#find());
+    }
+    this.#uid.set(asked);
+  }
+
+  /** The 16 bytes behind 22 characters of base64url, as four words. */
+  #read(uid: string): void {
+    let bits = 0;
+    let held = 0;
+    let word = 0;
+    for (let i = 0; i < 22 && word < words; i += 1) {
+      const six = sextets[uid.charCodeAt(i)] ?? 0;
+      const missing = 32 - held;
+      if (missing > 6) {
+        bits = (bits << 6) | six;
+        held += 6;
+        continue;
+      }
+      // The word is full: what is left of these six bits begins the next one.
+      held = 6 - missing;
+      this.#uid[word] = (bits << missing) | (six >>> held);
+      word += 1;
+      bits = six & ((1 << held) - 1);
+    }
+  }
+}
+
+/** The value of each character of base64url (RFC 4648, section 5) by its code. */
+const sextets = new Uint8Array(128);
+const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+for (let value = 0; value < alphabet.length; value += 1) sextets[alphabet.charCodeAt(value)] = value;

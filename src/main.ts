@@ -1,0 +1,75 @@
+/**
+ * The command line: finds the command, runs it, and turns what comes of it into an exit code. Whatever is thrown becomes a message on
+ * standard error; a command itself never ends the process.
+ */
+import { known } from './commands/help.ts';
+import type { Io } from './commands/io.ts';
+import { loadCommand } from './commands/list.ts';
+import { type ErrorCode, WaybillError } from './errors.ts';
+import { version } from './version.ts';
+
+/** Runs the program for the arguments behind its name, and sets the exit code. */
+export async function main(argv: readonly string[], run = dispatch): Promise<void> {
+  const stop = new AbortController();
+  const onSignal = (signal: NodeJS.Signals): void => {
+    // The second one is from somebody who does not want to wait.
+    if (stop.signal.aborted) process.exit(signal === 'SIGINT' ? 130 : 143);
+    stop.abort(new WaybillError('aborted', `cannot go on: stopped by ${signal}`));
+  };
+  process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
+  // The reader of our output has what it wanted (`waybill encode … | head`).
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    // The daemon goes on: its sink says that nobody reads, and the others are not concerned.
+    if (argv[0] === 'run') return;
+    if (error.code === 'EPIPE') process.exit(0);
+    throw error;
+  });
+  const { stdin, stdout, stderr, env } = process;
+  process.exitCode = await run(argv, { stdin, stdout, stderr, env, signal: stop.signal });
+  process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
+}
+
+/** Runs one command line. @returns the exit code; nothing is thrown */
+export async function dispatch(argv: readonly string[], io: Io): Promise<number> {
+  const [first = 'help', ...args] = argv;
+  try {
+    if (first === '--version' || first === '-v') {
+      io.stdout.write(`${version}\n`);
+      return 0;
+    }
+    const name = first === '--help' || first === '-h' ? 'help' : known(first);
+    const command = await loadCommand(name);
+    if (wantsHelp(args)) {
+      io.stdout.write(command.usage);
+      return 0;
+    }
+    return await command.run(args, io);
+  } catch (thrown) {
+    return report(thrown, first, io);
+  }
+}
+
+const exitCodes: Partial<Record<ErrorCode, number>> = { usage: 2, config_invalid: 2, secret_missing: 2, state_owned: 75 };
+
+function wantsHelp(args: readonly string[]): boolean {
+  const end = args.indexOf('--');
+  return args.slice(0, end < 0 ? args.length : end).some((arg) => arg === '--help' || arg === '-h');
+}
+
+function report(thrown: unknown, name: string, io: Io): number {
+  if (thrown instanceof WaybillError) {
+    io.stderr.write(`${[thrown.message, ...thrown.problems.map((problem) => `  ${problem}`)].join('\n')}\n`);
+    return exitCodes[thrown.code] ?? 1;
+  }
+  if (isParseArgsError(thrown)) {
+    io.stderr.write(`cannot read the options of "${name}": ${thrown.message}; waybill help ${name} names them\n`);
+    return 2;
+  }
+  io.stderr.write(`${thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)}\n`);
+  return 1;
+}
+
+/** What `parseArgs` of node:util throws for a command line that does not fit. */
+function isParseArgsError(thrown: unknown): thrown is Error {
+  return thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string' && thrown.code.startsWith('ERR_PARSE_ARGS_');
+}

@@ -1,0 +1,667 @@
+/**
+ * The words of Waybill, and the boundaries between its rooms. Data flows one way: source, collect, journal, normalize, encode, deliver, sink.
+ *
+ * record    one item of `data` from the logs endpoints, exactly as received
+ * event     a record after normalization: one ECS document
+ * message   an event encoded for one sink, with its key
+ * source    one service, one tenant, one set of credentials that is polled
+ * sink      one place where messages go
+ * window    a half-open interval of `logTimestamp`, [from, until)
+ * frontier  the instant before which every window of a source's live range is closed, or accepted by a person
+ * proof     the numbers that show that a window was read whole
+ * ledger    the windows of a source with their proofs, recounts and gaps
+ * gap       a window that could not be proven, with the reason
+ * late      said of a record first seen after its window was closed
+ * journal   the SQLite file between collecting and delivering
+ * segment   what one page added to the journal: the unit of a transaction, of the chain and of pruning
+ * position  a sequence number in the journal, with the chain of the segment that holds it
+ * dead letter  a record that one sink refused for good, kept with the sink's own words
+ * settle    the age at which a window is closed
+ * recount   asking a closed window for its total again
+ *
+ * This file imports nothing.
+ */
+
+// ---------------------------------------------------------------------------------------------------------------- time and chance
+
+/** Microseconds since 1970-01-01T00:00:00Z, an integer; exact to the year 2255. */
+export type Micros = number;
+
+/** Time as the rooms see it: a parameter, so that a simulation can own it. */
+export interface Clock {
+  /** The machine's wall clock, ms since 1970. For what people read and for the time of receipt; never for planning windows. */
+  now(): number;
+  /** Milliseconds of a clock that never jumps. */
+  monotonic(): number;
+  /** Resolves after `ms`; rejects with the signal's reason when that is aborted first. */
+  sleep(ms: number, signal: AbortSignal): Promise<void>;
+}
+
+/** A number in [0, 1). */
+export type Random = () => number;
+
+// ------------------------------------------------------------------------------------------------------------------------- source
+
+/** The two bounds of a query, exactly as they are sent (specification 4.6), e.g. `2026-11-20T02:00:00.00`. */
+export interface WindowQuery {
+  readonly startTime?: string;
+  readonly endTime?: string;
+}
+
+/** One request for one page. `page` undefined: asked without the parameter, to learn the number of the first page. */
+export interface PageRequest {
+  readonly query: WindowQuery;
+  readonly page: number | undefined;
+  readonly pageSize: number;
+}
+
+/** One well-formed answer of a logs endpoint. */
+export interface Page {
+  /** The exact bytes of each item of `data`, in the order received. */
+  readonly items: readonly Uint8Array[];
+  /** `pagination.page`, when it is an integer (decimal text counts). */
+  readonly page: number | undefined;
+  /** `pagination.pageSize`: the size granted. */
+  readonly pageSize: number | undefined;
+  /** `pagination.totalRecords`, when it is usable: a non-negative integer (decimal text counts). */
+  readonly total: number | undefined;
+  /** The `Date` header, ms since 1970. */
+  readonly date: number | undefined;
+  /** The `Age` header in seconds, 0 when there is none. Above 0 the answer is cached and proves nothing. */
+  readonly age: number;
+  /** When the answer had arrived: wall clock in µs, and the monotonic clock in ms. */
+  readonly received: Micros;
+  readonly receivedMonotonic: number;
+}
+
+/**
+ * Where records come from. One call is one request (a rejected token is renewed once within it); the source keeps no state between windows
+ * and repeats nothing by itself: that is for the one who asks.
+ *
+ * Throws WaybillError: `source_unreachable`, `source_busy` (perhaps with `retryAfterMs`), `source_unauthorized`, `source_forbidden`,
+ * `tls_untrusted`, `proxy_refused`, `token_refused`, `token_unreachable`, `page_malformed`, `page_refused`, `page_missing`; or the signal's
+ * reason.
+ */
+export interface Source extends AsyncDisposable {
+  page(request: PageRequest, signal: AbortSignal): Promise<Page>;
+}
+
+/** A lower bound of the service's clock: windows are planned on it, never on ours (docs/guarantees.md, "Server time"). */
+export interface ServerClock {
+  /**
+   * Takes an answer into account; `newest` is the newest readable `logTimestamp` of the page. `cached`: the answer is older than what was
+   * known, and does not count.
+   */
+  observe(page: Page, newest?: Micros): 'accepted' | 'cached';
+  /** Undefined before the first answer. Never goes back once established. */
+  now(): Micros | undefined;
+  /** Until then nothing is closed, recounted, tried again or forgotten. */
+  established(): boolean;
+  /** How many answers are missing before it is established; they are asked for by counts. */
+  missing(): number;
+}
+
+// ------------------------------------------------------------------------------------------------------------- records and events
+
+/**
+ * A value of JSON as `record/json.ts` reads it. A number that is not a safe integer is kept with the digits of its text, as an object made
+ * by `JSON.rawJSON` (read with `JSON.isRawJSON(v)` and `v.rawJSON`), so that 9007199254740993 stays what it is.
+ */
+export type JsonValue = string | number | boolean | null | RawNumber | readonly JsonValue[] | { readonly [key: string]: JsonValue };
+export interface RawNumber {
+  readonly rawJSON: string;
+}
+
+/** A record with what the journal knows about it. */
+export interface AuditRecord {
+  /** The record as received, one JSON value. */
+  readonly text: string;
+  /** Its identity: 16 bytes in base64url, 22 characters (docs/formats.md, "Identity"). */
+  readonly uid: string;
+  /** When the response that held it had arrived. */
+  readonly received: Micros;
+  /** `text` as a value, where somebody has parsed it already. */
+  readonly value?: JsonValue | undefined;
+}
+
+/**
+ * A record after normalization: the ECS document (ECS 9.4.0, docs/formats.md), and beside it what an envelope needs without a look inside.
+ */
+export interface EcsEvent {
+  readonly document: EcsDocument;
+  /** What happened in a few constant words, without user or file: `Protected file open denied`. */
+  readonly name: string;
+  /** `logTimestamp` in µs, or the time of receipt when it cannot be read. */
+  readonly time: Micros;
+  /** 0-10. */
+  readonly severity: number;
+  /** actionAttempted as received, `Unknown` when absent. */
+  readonly action: string;
+  /** payloadId after privacy; undefined when the record has none or it is masked. */
+  readonly key: string | undefined;
+  /** The tags that say what is odd about the record (`missing_field`, …), each once; nearly always empty. */
+  readonly irregular: readonly string[];
+}
+
+/**
+ * What is written. An absent field is undefined (`JSON.stringify` leaves it out), never null, "" or an empty list or object; the order of
+ * keys is that of this type.
+ */
+export interface EcsDocument {
+  readonly '@timestamp': string;
+  readonly ecs: { readonly version: string };
+  readonly data_stream: { readonly type: 'logs'; readonly dataset: string; readonly namespace: string };
+  readonly event: {
+    readonly kind: 'event' | 'pipeline_error';
+    readonly category: readonly string[] | undefined;
+    readonly type: readonly string[] | undefined;
+    readonly action: string;
+    readonly outcome: 'success' | 'failure' | 'unknown';
+    readonly reason: string | undefined;
+    readonly code: string;
+    readonly id: string | undefined;
+    readonly provider: string;
+    readonly module: string;
+    readonly dataset: string;
+    readonly severity: number;
+    readonly timezone: string;
+    readonly created: string;
+    readonly original: string;
+    readonly hash: string;
+  };
+  readonly message: string;
+  readonly tags: readonly string[];
+  readonly user: EcsUser | undefined;
+  readonly file: EcsFile | undefined;
+  readonly source: EcsSource | undefined;
+  readonly host: EcsHost | undefined;
+  readonly network: { readonly name: string | undefined; readonly type: 'ipv4' | 'ipv6' | undefined } | undefined;
+  readonly related:
+    | {
+        readonly user: readonly string[] | undefined;
+        readonly ip: readonly string[] | undefined;
+        readonly hosts: readonly string[] | undefined;
+      }
+    | undefined;
+  readonly organization: { readonly id: string } | undefined;
+  /** The same object in every event of one source. */
+  readonly observer: EcsObserver;
+  readonly dpas: EcsDpas;
+}
+
+export interface EcsUser {
+  readonly id: string | undefined;
+  readonly email: string | undefined;
+  readonly full_name: string | undefined;
+  readonly name: string | undefined;
+  readonly domain: string | undefined;
+}
+
+export interface EcsFile {
+  readonly name: string | undefined;
+  readonly extension: string | undefined;
+  readonly uid: string | undefined;
+  readonly owner: string | undefined;
+}
+
+export interface EcsSource {
+  readonly address: string | undefined;
+  readonly ip: string | undefined;
+  readonly mac: string | undefined;
+  readonly geo: { readonly location: { readonly lat: number; readonly lon: number } } | undefined;
+  readonly as: { readonly organization: { readonly name: string } } | undefined;
+}
+
+export interface EcsHost {
+  readonly name: string | undefined;
+  readonly hostname: string | undefined;
+  readonly domain: string | undefined;
+  readonly id: string | undefined;
+  readonly mac: readonly string[] | undefined;
+  readonly type: string | undefined;
+}
+
+export interface EcsObserver {
+  readonly vendor: string;
+  readonly product: string;
+  readonly version: string;
+  readonly hostname: string | undefined;
+}
+
+/** What ECS has no place for, and the record's own words. */
+export interface EcsDpas {
+  readonly uid: string;
+  readonly action_attempted: string | undefined;
+  readonly result: string | undefined;
+  readonly result_reason: string | undefined;
+  readonly log_time: string | undefined;
+  readonly payload: { readonly id: string | undefined; readonly name: string | undefined } | undefined;
+  readonly user: { readonly id: string | undefined; readonly last_name_first_name: string | undefined } | undefined;
+  readonly owner:
+    | {
+        readonly id: string | undefined;
+        readonly email: string | undefined;
+        readonly full_name: string | undefined;
+        readonly last_name_first_name: string | undefined;
+      }
+    | undefined;
+  readonly network:
+    | {
+        readonly id: string | undefined;
+        readonly name: string | undefined;
+        readonly address: string | undefined;
+        readonly lat_long: string | undefined;
+        readonly device_type: string | undefined;
+        readonly mac: string | undefined;
+        readonly uuid: string | undefined;
+        readonly domain_name: string | undefined;
+        readonly service_provider: string | undefined;
+      }
+    | undefined;
+}
+
+/** Pure and total: what is odd about a record becomes a tag, never an exception. */
+export type Normalize = (record: AuditRecord) => EcsEvent;
+
+/** Pure and total; the text is one line without line break at its end, and well-formed. */
+export type Encode = (event: EcsEvent) => string;
+
+// -------------------------------------------------------------------------------------------------------------- journal and ledger
+
+export interface Window {
+  readonly from: Micros;
+  readonly until: Micros;
+}
+
+/** A sequence number of the journal, with the chain value of the segment that holds it. 0 is the beginning, with 32 zero bytes. */
+export interface Position {
+  readonly seq: number;
+  readonly chain: Uint8Array;
+}
+
+/** The numbers that show that a window was read whole (docs/guarantees.md, "The proof"). */
+export interface Proof {
+  /** The query that was counted, word for word; a recount asks the very same. */
+  readonly query: WindowQuery;
+  /** What the service counted for that query after the last page; it counts the padding too. */
+  readonly total: number;
+  /** How many of the distinct records received the window itself owns. */
+  readonly own: number;
+  /** SHA-256 over the uids that the window owns: 16 bytes each, sorted as bytes, one after another. */
+  readonly digest: Uint8Array;
+  readonly passes: number;
+  readonly requests: number;
+  /** Server time of the first and the last answer. */
+  readonly first: Micros;
+  readonly last: Micros;
+}
+
+/** Why a window could not be proven. */
+export type GapReason = 'total' | 'count' | 'filter' | 'unreadable' | 'size';
+
+export type Verdict =
+  | { readonly proven: true; readonly proof: Proof }
+  | {
+      readonly proven: false;
+      readonly reason: GapReason;
+      /** What a person should know: the page that cannot be read, the numbers that never agreed. */
+      readonly words: string;
+      readonly query: WindowQuery;
+      readonly total: number | undefined;
+      readonly own: number;
+      readonly seen: number;
+      readonly digest: Uint8Array;
+      readonly passes: number;
+      readonly requests: number;
+    };
+
+/** A record as collect hands it to the journal. */
+export interface CollectedRecord {
+  readonly bytes: Uint8Array;
+  readonly text: string;
+  readonly uid: string;
+  /** `logTimestamp`, undefined when it cannot be read. */
+  readonly time: Micros | undefined;
+  readonly isObject: boolean;
+}
+
+export interface CollectedPage {
+  readonly source: string;
+  readonly records: readonly CollectedRecord[];
+  readonly received: Micros;
+  /** Server time, for the bucket of records without a readable time. */
+  readonly serverNow: Micros;
+  /** The new mark of tip, in the transaction of the last page of a poll. */
+  readonly tip?: Micros | undefined;
+  /** The window being read with proof: none of its records may be outside for having been forgotten (asserted). */
+  readonly window?: Window | undefined;
+}
+
+/** received = appended + known + outside, always. */
+export interface Appended {
+  readonly received: number;
+  readonly appended: number;
+  readonly known: number;
+  readonly outside: number;
+  readonly late: number;
+  /** The records that were appended. */
+  readonly fresh: readonly CollectedRecord[];
+}
+
+/** A stretch of a source's time that its ledger covers: [from, until), read and closed up to `reached`. */
+export interface Range {
+  readonly from: Micros;
+  /** null: the live range, without an end. */
+  readonly until: Micros | null;
+  readonly reached: Micros;
+  /** Records dated before it are no longer known by uid, and outside. */
+  readonly remembered: Micros;
+}
+
+/** A window as it stands in the ledger. */
+export interface LedgerWindow extends Window {
+  readonly query: WindowQuery;
+  readonly state: 'closed' | 'gap' | 'accepted';
+  readonly total: number | undefined;
+  readonly own: number;
+  readonly late: number;
+  readonly seen: number;
+  readonly recounts: number;
+  /** Server time at which it is looked at again; undefined: final. */
+  readonly next: Micros | undefined;
+  readonly tries: number;
+  readonly reason: string | undefined;
+}
+
+/** What was found about a window, and when it is looked at again. */
+export interface Turn {
+  readonly verdict: Verdict;
+  readonly next: Micros | undefined;
+  /** Server time. */
+  readonly at: Micros;
+  /** Whether this was a recount of a closed window. */
+  readonly recount: boolean;
+}
+
+/** Where a source stands. */
+export interface SourceMarks {
+  readonly id: string;
+  readonly frontier: Micros;
+  /** 0 before the first poll. */
+  readonly tip: Micros;
+  readonly mode: string;
+  /** What is kept about the service itself, JSON. */
+  readonly profile: string | undefined;
+  /** Records appended ever, those of them that were late, and the newest readable time among them. */
+  readonly collected: number;
+  readonly late: number;
+  readonly lastRecord: Micros | undefined;
+  readonly live: Range;
+}
+
+/**
+ * The durable middle as collect sees it. Each call is one transaction; on SQLite it is also one turn of the event loop. Callers rely on the
+ * transaction alone and on the loop of a source being sequential: so the same boundary can stand on another database later.
+ *
+ * Any call may throw `journal_full` (nothing was stored, collecting pauses); whatever else they throw ends the process.
+ */
+export interface CollectJournal {
+  marks(source: string): SourceMarks;
+  append(page: CollectedPage): Promise<Appended>;
+  /** A window that is new must begin at `reached`; a proof moves the frontier when contiguous, a gap holds it. `lastAge` in µs. */
+  close(source: string, window: Window, turn: Turn, lastAge: Micros): Promise<void>;
+  /** A recount that found the stored total. */
+  confirm(source: string, window: Window, next: Micros | undefined, at: Micros, lastAge: Micros): Promise<void>;
+  /** The window that is due first, for a recount or another try, at server time `now`. */
+  due(source: string, now: Micros): Promise<LedgerWindow | undefined>;
+  setProfile(source: string, profile: string): Promise<void>;
+  /** Why collecting pauses, if it does. */
+  paused(): string | undefined;
+  /** Where the slowest sink is, while it is about to have to read back from the file what is still in memory; undefined when none is. */
+  behind(): number | undefined;
+}
+
+/** One entry of the journal, on its way out: a record, or a line of the ledger. */
+export interface Entry extends AuditRecord {
+  readonly seq: number;
+  readonly kind: 'record' | 'ledger';
+  /** Counts records alone, without holes; undefined for a ledger entry. */
+  readonly number: number | undefined;
+  readonly source: string;
+  readonly time: Micros | undefined;
+  readonly late: boolean;
+  /** The position of this entry's segment's chain. */
+  readonly chain: Uint8Array;
+}
+
+export interface Limit {
+  readonly records: number;
+  readonly bytes: number;
+}
+
+// -------------------------------------------------------------------------------------------------------------------------- sinks
+
+/** How far a sink is. */
+export interface SinkMarks {
+  /** Committed: every entry up to here is taken, a dead letter, or not for this sink. */
+  readonly acked: number;
+  /** The last position that the sink took itself. */
+  readonly taken: Position;
+  readonly note: string | undefined;
+  /** Records with a readable time before it are not for this sink. */
+  readonly fromTime: Micros | undefined;
+  readonly deadLetters: number;
+}
+
+export interface Acknowledgement {
+  /** Every entry up to here is taken, a dead letter, or not for this sink. */
+  readonly acked: number;
+  /** The last position that the sink took itself, with its note; undefined when nothing was sent. */
+  readonly taken: { readonly position: Position; readonly note: string | undefined } | undefined;
+}
+
+export interface DeadLetter {
+  readonly entry: Entry;
+  readonly rejection: Rejection;
+  readonly tries: number;
+}
+
+/** The durable middle as the loop of one sink sees it. */
+export interface DeliverJournal {
+  readonly id: string;
+  head(): Position;
+  /** The entries behind `after`, in order, until a limit is reached; at least one if there is one. */
+  read(after: number, limit: Limit): Promise<readonly Entry[]>;
+  /** Resolves when something was appended after this call. */
+  changed(): Promise<unknown>;
+  sinkMarks(sink: string): SinkMarks;
+  /** The chain of the segment that holds `seq`; undefined when this journal has no such position. */
+  chainAt(seq: number): Promise<Uint8Array | undefined>;
+  /** Commits an acknowledgement with its dead letters. Never backwards. */
+  acknowledge(sink: string, acknowledgement: Acknowledgement, deadLetters: readonly DeadLetter[]): Promise<void>;
+  /** Keeps an acknowledgement for the next transaction: for sinks whose outcome can be found out afterwards. */
+  acknowledgeLater(sink: string, acknowledgement: Acknowledgement): void;
+  /** Commits what waits. */
+  flush(): Promise<void>;
+  /** A new note for what is taken (file: the begin of another file), committed before it resolves. */
+  commitNote(sink: string, note: string): Promise<void>;
+}
+
+/** What a sink gets: enough for an envelope without parsing the text again. */
+export interface Message {
+  readonly seq: number;
+  readonly number: number | undefined;
+  readonly uid: string;
+  readonly source: string;
+  /** `logTimestamp` (or the time of receipt) in µs. */
+  readonly time: Micros;
+  /** 0–10, docs/formats.md. */
+  readonly severity: number;
+  /** actionAttempted as received, `Unknown` when absent. */
+  readonly action: string;
+  /** payloadId, where the record has one. */
+  readonly key: string | undefined;
+  readonly text: string;
+}
+
+export interface Batch {
+  readonly messages: readonly Message[];
+  /** The position of the last entry that this batch settles (it may lie beyond the last message: entries not for this sink). */
+  readonly through: Position;
+  /** An earlier attempt at some of these messages may have been taken. */
+  readonly uncertain: boolean;
+  readonly bytes: number;
+}
+
+/** A message that the sink refused for good, with its own words. */
+export interface Rejection {
+  readonly seq: number;
+  readonly code: string;
+  readonly words: string;
+}
+
+export interface Taken {
+  readonly rejections: readonly Rejection[];
+  /** What the sink wants to find again when it is opened; kept with the acknowledgement. */
+  readonly note?: string | undefined;
+}
+
+/** What a sink finds when it is opened: the last position that it took, and its note. */
+export interface Kept {
+  readonly journal: string;
+  readonly position: Position;
+  readonly note: string | undefined;
+  /** The chain of the segment that holds `seq`, or undefined when this journal has no such position. */
+  chainAt(seq: number): Promise<Uint8Array | undefined>;
+  /** Commits what is acknowledged so far with a new note, before the sink goes on (file: the begin of another file). */
+  commitNote(note: string): Promise<void>;
+}
+
+/**
+ * Sends. Does not retry, batch, log, measure, or know the journal: the loop around it does. Called by one loop, one batch at a time.
+ *
+ * `send` resolves when the batch is durably taken, except the rejected. It throws WaybillError `sink_again` (nothing of these items was
+ * taken), `sink_blocked` (the same, and a person must act), `sink_refused` (the server refuses the request without naming an item), or
+ * anything else: the outcome is unknown.
+ */
+export interface Sink extends AsyncDisposable {
+  send(batch: Batch, signal: AbortSignal): Promise<Taken>;
+  /** Only sinks that keep our progress on their side: the last position that they find to be true. */
+  position?(signal: AbortSignal): Promise<{ position: Position; note: string | undefined } | undefined>;
+}
+
+// -------------------------------------------------------------------------------------------------------------- what the rooms say
+
+/** Structured logging: a short constant phrase, everything else as fields under the words of this file. Never a secret. */
+export interface Log {
+  debug(fields: object, phrase: string): void;
+  info(fields: object, phrase: string): void;
+  warn(fields: object, phrase: string): void;
+  error(fields: object, phrase: string): void;
+}
+
+/** What is counted while it happens; gauges are read from a Snapshot when asked for. Durations in seconds. */
+export interface Meters {
+  recordsCollected(source: string, count: number): void;
+  recordsLate(source: string, count: number): void;
+  /** First seen minus logTimestamp. */
+  recordDelay(source: string, seconds: number): void;
+  sourceRequest(source: string, outcome: string, seconds: number): void;
+  eventsIrregular(source: string, tag: string): void;
+  eventsSent(sink: string, count: number): void;
+  /** logTimestamp to taken. */
+  deliveryDelay(sink: string, seconds: number): void;
+  sinkDuplicates(sink: string, count: number): void;
+}
+
+export interface SourceSnapshot {
+  readonly id: string;
+  /** normal | hold | orphaned | retired */
+  readonly mode: string;
+  /** Why it is not ready, in one line; undefined when it is. */
+  readonly trouble: string | undefined;
+  readonly frontier: Micros;
+  readonly reached: Micros;
+  readonly tip: Micros;
+  readonly collected: number;
+  readonly late: number;
+  readonly windows: { readonly closed: number; readonly gap: number; readonly accepted: number };
+  readonly gaps: number;
+  readonly recountsOverdue: number;
+  readonly settleSeconds: number;
+  readonly lastSuccess: Micros | undefined;
+  readonly lastRecord: Micros | undefined;
+  readonly lastError: string | undefined;
+  readonly serverNow: Micros | undefined;
+  readonly clockOffsetSeconds: number | undefined;
+}
+
+export interface SinkSnapshot {
+  readonly id: string;
+  readonly type: string;
+  /** active | waiting | blocked | orphaned | retired */
+  readonly state: string;
+  readonly trouble: string | undefined;
+  readonly acked: number;
+  readonly lagRecords: number;
+  readonly lagSeconds: number;
+  readonly deadLetters: number;
+  readonly lastSuccess: Micros | undefined;
+  readonly lastError: string | undefined;
+}
+
+/** The state of the whole daemon at one moment: what status, probes and gauges are made of. */
+export interface Snapshot {
+  readonly version: string;
+  readonly created: Micros;
+  readonly now: Micros;
+  readonly journal: {
+    readonly bytes: number;
+    readonly quota: number;
+    readonly head: number;
+    readonly paused: string | undefined;
+    /** Transactions committed since the daemon started. */
+    readonly commits?: number;
+  };
+  readonly sources: readonly SourceSnapshot[];
+  readonly sinks: readonly SinkSnapshot[];
+}
+
+// --------------------------------------------------------------------------------------------------------------------------- report
+
+/** The completeness report, exactly as `ledger --json` prints it: times in RFC 3339, sums over `own`, never over `total` (it counts the padding too). */
+export interface LedgerReport {
+  /** No gap, accepted or not, and every window closed with a proof. */
+  readonly complete: boolean;
+  readonly sources: readonly LedgerReportSource[];
+}
+
+export interface LedgerReportSource {
+  readonly id: string;
+  readonly frontier: string | null;
+  readonly reached: string | null;
+  readonly collected: number;
+  readonly late: number;
+  readonly windows: readonly LedgerReportWindow[];
+}
+
+/** `final`: proven, and its last recount is done. */
+export type LedgerReportState = 'proven' | 'final' | 'gap' | 'accepted';
+
+export interface LedgerReportWindow {
+  readonly from: string;
+  readonly until: string;
+  readonly state: LedgerReportState;
+  /** Why it is a gap; of a proven one `reread` or `vanished`, when a later count said so. */
+  readonly reason: string | null;
+  readonly total: number | null;
+  readonly own: number;
+  readonly late: number;
+  readonly passes: number;
+  /** How many recounts are done. */
+  readonly recounts: number;
+  readonly nextRecount: string | null;
+  readonly closed: string | null;
+  /** `complete`: the sink's position is past the window's newest ledger entry; `deadLetters` of its records the sink refused for good. */
+  readonly sinks: Readonly<Record<string, { readonly complete: boolean; readonly deadLetters: number }>>;
+}

@@ -1,0 +1,144 @@
+/**
+ * From a record to an event: privacy on the record first, then its fields read as text, its meaning from the table of outcomes, and one ECS
+ * document (ECS 9.4.0). Pure and total: the same record, time of receipt and settings give the same event, and no record makes it throw.
+ */
+import { hash } from 'node:crypto';
+import type { EcsObserver, Micros, Normalize } from '../model.ts';
+import { type JsonObject, objectOf, parseRecord } from '../record/json.ts';
+import { microsToIso, parseTimestamp } from '../record/timestamp.ts';
+import { dpasOf, recordParts, shown } from './document.ts';
+import { messageText } from './message.ts';
+import { outcomesByCode } from './outcomes.ts';
+import { droppedFields, type Privacy, redactor } from './privacy.ts';
+import { type Fields, readFields } from './reading.ts';
+import { unknownOutcome } from './unknown.ts';
+
+/** What the events of one source are made with. */
+export interface NormalizeSettings {
+  /** `organization.id`; undefined where none is known (`waybill encode`). */
+  readonly tenantId: string | undefined;
+  /** Of the service; its host becomes `observer.hostname`. */
+  readonly baseUrl: string | undefined;
+  readonly observer: { readonly vendor: string; readonly product: string; readonly version: string };
+  /** Of the data stream: `dpas.audit` and `default`, unless the sink says otherwise. */
+  readonly dataset: string;
+  readonly namespace: string;
+  readonly mapping: {
+    /** Overrides the severity of single outcomes, by code. */
+    readonly severity: Readonly<Record<string, number | undefined>>;
+    /** Whether `uuid` names the machine: `host.id` and `related.hosts`. */
+    readonly hostIdFromUuid: boolean;
+  };
+  readonly privacy: Privacy;
+}
+
+const ecs = { version: '9.4.0' };
+const forwarded: readonly string[] = ['forwarded'];
+const regular: readonly string[] = [];
+const noObject: readonly string[] = ['not_an_object'];
+const noFields: JsonObject = {};
+
+/** Binds the settings of a source once; what is constant is made here. */
+export function normalizer(settings: NormalizeSettings): Normalize {
+  const { tenantId, dataset, namespace, mapping, privacy } = settings;
+  const table = outcomesByCode(mapping.severity);
+  const redact = redactor(privacy);
+  const dropped = droppedFields(privacy);
+  const { vendor, product, version } = settings.observer;
+  const observer: EcsObserver = {
+    vendor,
+    product,
+    version,
+    hostname: settings.baseUrl === undefined ? undefined : hostOf(settings.baseUrl),
+  };
+  const organization = tenantId === undefined || tenantId === '' ? undefined : { id: tenantId };
+  const dataStream = { type: 'logs', dataset, namespace } as const;
+  const createdOf = timeText();
+
+  return (record) => {
+    const received = record.value ?? parseRecord(record.text);
+    const { value, text } = redact?.(received, record.text) ?? { value: received, text: record.text };
+    const original = text.toWellFormed();
+    const object = objectOf(value);
+    const fields = readFields(object ?? noFields, dropped);
+    const { actionAttempted, result, resultReason } = fields;
+    const known = table.get(`${actionAttempted ?? ''}:${result ?? ''}:${resultReason ?? ''}`);
+    const meaning = known ?? unknownOutcome(actionAttempted, result, resultReason);
+    const timestamp = fields.logTimestamp === undefined ? undefined : parseTimestamp(fields.logTimestamp);
+    const created = createdOf(record.received);
+    const irregular = object === undefined ? noObject : tagsOf(known === undefined, fields, timestamp === undefined);
+    const who = shown(fields.userEmailAddress) ?? shown(fields.userId);
+    const parts = recordParts(fields, mapping.hostIdFromUuid);
+    return {
+      document: {
+        '@timestamp': timestamp?.iso ?? created,
+        ecs,
+        data_stream: dataStream,
+        event: {
+          kind: object === undefined ? 'pipeline_error' : 'event',
+          category: meaning.category,
+          type: meaning.type,
+          action: meaning.action,
+          outcome: meaning.outcome,
+          reason: resultReason,
+          code: meaning.code,
+          id: fields.logId,
+          provider: 'dpas',
+          module: 'dpas',
+          dataset,
+          severity: meaning.severity,
+          timezone: 'UTC',
+          created,
+          original,
+          hash: hash('sha256', original, 'hex'),
+        },
+        message: messageText(meaning.name, who, shown(fields.payloadName), resultReason),
+        tags: irregular.length === 0 ? forwarded : [...forwarded, ...irregular],
+        user: parts.user,
+        file: parts.file,
+        source: parts.source,
+        host: parts.host,
+        network: parts.network,
+        related: parts.related,
+        organization,
+        observer,
+        dpas: dpasOf(fields, record.uid),
+      },
+      name: meaning.name,
+      time: timestamp?.us ?? record.received,
+      severity: meaning.severity,
+      action: actionAttempted ?? 'Unknown',
+      key: shown(fields.payloadId),
+      irregular,
+    };
+  };
+}
+
+/** In the order of docs/formats.md, "The unexpected". */
+function tagsOf(unknown: boolean, fields: Fields, timeless: boolean): readonly string[] {
+  if (!unknown && !fields.missing && !fields.unexpected && !timeless) return regular;
+  const tags: string[] = [];
+  if (unknown) tags.push('unknown_combination');
+  if (fields.missing) tags.push('missing_field');
+  if (fields.unexpected) tags.push('unexpected_type');
+  if (timeless) tags.push('invalid_timestamp');
+  return tags;
+}
+
+/** The host of a URL, an IPv6 address without its brackets. */
+function hostOf(url: string): string {
+  return new URL(url).hostname.replace(/^\[(.*)\]$/, '$1');
+}
+
+/** All records of a page were received at once: the last time is remembered with its text. */
+function timeText(): (us: Micros) => string {
+  let last: Micros | undefined;
+  let text = '';
+  return (us) => {
+    if (us !== last) {
+      text = microsToIso(us);
+      last = us;
+    }
+    return text;
+  };
+}

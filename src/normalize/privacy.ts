@@ -1,0 +1,121 @@
+/**
+ * Privacy rules, applied to the record before it is normalized: an event spreads one value over many fields, and everything derived must
+ * come from the redacted record. What a rule names is hidden in whatever shape it arrives, and the text is then written again.
+ */
+import { createHmac } from 'node:crypto';
+import { WaybillError } from '../errors.ts';
+import type { JsonValue } from '../model.ts';
+import type { FieldPath } from '../record/fields.ts';
+import { isAbsent, objectOf, textOf } from '../record/json.ts';
+
+export type PrivacyAction = 'drop' | 'mask' | 'pseudonymize';
+
+export interface PrivacyRule {
+  readonly fields: readonly FieldPath[];
+  readonly action: PrivacyAction;
+}
+
+export interface Privacy {
+  readonly rules: readonly PrivacyRule[];
+  /** Of the keyed hash; needed by `pseudonymize` alone. */
+  readonly key?: string | undefined;
+}
+
+/** A record as it goes on: unchanged, or redacted and written again. */
+export interface Redacted {
+  readonly value: JsonValue;
+  readonly text: string;
+}
+
+export type Redact = (value: JsonValue, text: string) => Redacted;
+
+/** What a masked value becomes. */
+export const masked = '***';
+
+/**
+ * Compiles the rules to one function, undefined when there are none. A rule for `userNetwork` holds for everything inside it that has no
+ * rule of its own. Of a record that is not an object nothing is passed on: no rule can find its way in it.
+ * @throws WaybillError `config_invalid` when the key is missing
+ */
+export function redactor(privacy: Privacy): Redact | undefined {
+  const actions = new Map<string, PrivacyAction>();
+  for (const rule of privacy.rules) for (const field of rule.fields) actions.set(field, rule.action);
+  if (actions.size === 0) return undefined;
+  if (keyMissing(privacy)) throw new WaybillError('config_invalid', 'cannot pseudonymize: the setting "privacy.key" is missing');
+
+  const network = 'userNetwork';
+  const inside = new Map(
+    [...actions].flatMap(([field, action]) => (field.includes('.') ? [[field.slice(network.length + 1), action] as const] : [])),
+  );
+  const whole = actions.get(network);
+  const top = [...actions].filter(([field]) => field !== network && !field.includes('.'));
+  const namesNetwork = whole !== undefined || inside.size > 0;
+  const hide = hider(privacy.key);
+
+  return (value, text) => {
+    const record = objectOf(value);
+    if (record === undefined) return { value: masked, text: JSON.stringify(masked) };
+    // A key that is there counts as touched even when its value is null: with a doubled key, the text may hold another one.
+    const touched = top.filter(([field]) => Object.hasOwn(record, field));
+    const touchesNetwork = namesNetwork && Object.hasOwn(record, network);
+    if (touched.length === 0 && !touchesNetwork) return { value, text };
+    const redacted: Record<string, JsonValue> = { ...record };
+    for (const [field, action] of touched) replace(redacted, field, hide(action, record[field] ?? null));
+    if (touchesNetwork) replace(redacted, network, redactNetwork(record[network] ?? null, whole, inside, hide));
+    return { value: redacted, text: JSON.stringify(redacted) };
+  };
+}
+
+/** Whether a rule pseudonymizes and there is no key for it. */
+export function keyMissing({ rules, key }: Privacy): boolean {
+  return key === undefined && rules.some(({ action }) => action === 'pseudonymize');
+}
+
+/** The names of the fields that rules drop: their absence is no irregularity. */
+export function droppedFields(privacy: Privacy): ReadonlySet<string> {
+  return new Set(privacy.rules.filter((rule) => rule.action === 'drop').flatMap((rule) => rule.fields));
+}
+
+type Hide = (action: PrivacyAction, value: JsonValue) => JsonValue | undefined;
+
+/** `pn_` and the first 22 characters of the base64url of HMAC-SHA-256(key, value as text): equal values give equal pseudonyms. */
+function hider(key: string | undefined): Hide {
+  return (action, value) => {
+    if (action === 'drop') return undefined;
+    if (isAbsent(value)) return value;
+    if (action === 'mask' || key === undefined) return masked;
+    const text = textOf(value) ?? JSON.stringify(value);
+    return `pn_${createHmac('sha256', key).update(text).digest('base64url').slice(0, 22)}`;
+  };
+}
+
+function redactNetwork(
+  value: JsonValue,
+  whole: PrivacyAction | undefined,
+  inside: ReadonlyMap<string, PrivacyAction>,
+  hide: Hide,
+): JsonValue | undefined {
+  const network = objectOf(value);
+  // Not an object: it may hold anything, so the rule for one of its fields holds for all of it, dropping before the rest.
+  if (network === undefined) return hide(whole ?? strictest(inside), value);
+  if (whole === 'drop' && inside.size === 0) return undefined;
+  const redacted: Record<string, JsonValue> = { ...network };
+  for (const field of Object.keys(network)) {
+    const action = inside.get(field) ?? whole;
+    if (action !== undefined) replace(redacted, field, hide(action, network[field] ?? null));
+  }
+  return redacted;
+}
+
+function strictest(inside: ReadonlyMap<string, PrivacyAction>): PrivacyAction {
+  const actions = new Set(inside.values());
+  return actions.has('drop') ? 'drop' : actions.has('mask') ? 'mask' : 'pseudonymize';
+}
+
+function replace(object: Record<string, JsonValue>, field: string, value: JsonValue | undefined): void {
+  if (value === undefined) {
+    Reflect.deleteProperty(object, field);
+  } else {
+    Object.defineProperty(object, field, { value, writable: true, enumerable: true, configurable: true });
+  }
+}

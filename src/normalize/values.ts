@@ -1,0 +1,64 @@
+/**
+ * Reads what is written inside a value: the parts of an address, a name, a position, a MAC, a file extension. Each gives undefined (or the
+ * text as it was) when the value is not of that form; the plain field carries it all the same.
+ */
+
+export interface Position {
+  readonly lat: number;
+  readonly lon: number;
+}
+
+/** Local part and domain, when there is exactly one `@` with text on both sides. */
+export function emailParts(text: string): { readonly name: string; readonly domain: string } | undefined {
+  const parts = halves(text, '@');
+  return parts === undefined ? undefined : { name: parts[0], domain: parts[1] };
+}
+
+/** `First Last` out of `Last,First`, when there is exactly one comma with text on both sides; else the text as it is. */
+export function fullName(lastNameFirstName: string): string {
+  const parts = halves(lastNameFirstName, ',');
+  return parts === undefined ? lastNameFirstName : `${parts[1].trim()} ${parts[0].trim()}`;
+}
+
+/** The extension in lower case: 1 to 16 ASCII letters or digits behind a dot, with something before it. */
+export function fileExtension(name: string): string | undefined {
+  const dot = name.lastIndexOf('.');
+  const length = name.length - dot - 1;
+  if (dot < 1 || length < 1 || length > 16) return undefined;
+  const extension = name.slice(dot + 1);
+  return /^[A-Za-z0-9]+$/.test(extension) ? extension.toLowerCase() : undefined;
+}
+
+/** 12 or 16 hex digits and nothing else but `:` `-` `.` and blank, in upper case with hyphens: `0A-1B-2C-3D-4E-5F`. */
+export function macAddress(text: string): string | undefined {
+  // 16 digits with something between each; longer is something else.
+  if (text.length < 12 || text.length > 48 || !/^[0-9A-Fa-f:. -]+$/.test(text)) return undefined;
+  const digits = text.replace(/[:. -]/g, '').toUpperCase();
+  if (digits.length !== 12 && digits.length !== 16) return undefined;
+  let mac = digits.slice(0, 2);
+  for (let i = 2; i < digits.length; i += 2) mac += `-${digits.slice(i, i + 2)}`;
+  return mac;
+}
+
+/** `latitude,longitude`: two decimal numbers within ±90 and ±180; blanks are allowed. */
+export function position(text: string): Position | undefined {
+  const comma = text.indexOf(',');
+  if (comma < 0) return undefined;
+  const lat = decimal(text.slice(0, comma));
+  const lon = decimal(text.slice(comma + 1));
+  return lat !== undefined && lon !== undefined && Math.abs(lat) <= 90 && Math.abs(lon) <= 180 ? { lat, lon } : undefined;
+}
+
+function decimal(text: string): number | undefined {
+  const trimmed = text.trim();
+  return /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)$/.test(trimmed) ? Number(trimmed) : undefined;
+}
+
+/** What stands before and behind the only occurrence of a separator, when both hold text. */
+function halves(text: string, separator: string): readonly [string, string] | undefined {
+  const at = text.indexOf(separator);
+  if (at < 1 || text.indexOf(separator, at + 1) >= 0) return undefined;
+  const before = text.slice(0, at);
+  const behind = text.slice(at + 1);
+  return before.trim() === '' || behind.trim() === '' ? undefined : [before, behind];
+}

@@ -1,0 +1,206 @@
+/**
+ * The admin server: probes, metrics, status and the ledger, over HTTP on the configured addresses and on the state's own socket. It only
+ * reads; nothing that it answers changes anything, and an answer never shows more of a failure than its words.
+ */
+import { chmod, readFile } from 'node:fs/promises';
+import { createServer, type ServerOptions } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { codeOf, WaybillError, wordsOf } from '../errors.ts';
+import type { Clock, Log, Snapshot } from '../model.ts';
+import { createGate, isLoopback, type Gate, type Place, type Tokens } from './gate.ts';
+import { troubles } from './readiness.ts';
+import { clearSocketPath } from './state-socket.ts';
+import { statusJson } from './verdict.ts';
+
+export interface AdminSettings extends Tokens {
+  /** `127.0.0.1:9464`, `[::]:9464`, `localhost:9464`; several are all listened on. */
+  readonly listen: string | readonly string[];
+  /** Files in PEM. */
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined;
+}
+
+/** The parameters of the report as they came: source, from, to, by, tz, format. */
+export type LedgerParams = Readonly<Partial<Record<(typeof ledgerParams)[number], string>>>;
+
+export interface AdminSources {
+  /** Undefined while the state is not open yet (another process may still own it). */
+  readonly snapshot: () => Snapshot | undefined;
+  /** The report as JSON. A WaybillError `usage` becomes 400 with its words. */
+  readonly ledger: (params: LedgerParams) => Promise<unknown>;
+  readonly metricsText: () => Promise<string>;
+  /** One line for `/healthz` while the process works; default `ok`. */
+  readonly health?: () => string;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** `waybill.sock` in the state directory. */
+  readonly socketPath?: string | undefined;
+}
+
+export interface Admin extends AsyncDisposable {
+  /** `http://127.0.0.1:9464`, `https://[::1]:9464`, `unix:/var/lib/waybill/state/waybill.sock`; with the ports really used. */
+  readonly addresses: readonly string[];
+}
+
+const ledgerParams = ['source', 'from', 'to', 'by', 'tz', 'format'] as const;
+const limits: ServerOptions = { maxHeaderSize: 16_384, headersTimeout: 5_000, requestTimeout: 10_000, keepAliveTimeout: 5_000 };
+
+/** @throws WaybillError `admin_unusable`, naming the setting: nothing listens then */
+export async function startAdmin(settings: AdminSettings, sources: AdminSources): Promise<Admin> {
+  await using started = new AsyncDisposableStack();
+  const tls = settings.tls && { cert: await readPem('cert', settings.tls.cert), key: await readPem('key', settings.tls.key) };
+  const gate = createGate(settings, sources.clock);
+  const addresses: string[] = [];
+  for (const listen of typeof settings.listen === 'string' ? [settings.listen] : settings.listen) {
+    const { host, port } = parseListen(listen);
+    const app = build(isLoopback(host) ? 'loopback' : 'elsewhere', gate, sources, listen, tls);
+    started.defer(() => app.close());
+    await app.listen({ host, port }).catch((thrown: unknown) => {
+      throw new WaybillError('admin_unusable', `cannot listen on admin.listen "${listen}": ${listenWords(thrown)}`, { cause: thrown });
+    });
+    // Typed as if it could be a pipe as well.
+    for (const at of app.addresses().filter((a) => typeof a !== 'string')) {
+      addresses.push(`${tls ? 'https' : 'http'}://${at.family === 'IPv6' ? `[${at.address}]` : at.address}:${at.port}`);
+    }
+  }
+  if (sources.socketPath !== undefined) {
+    const path = sources.socketPath;
+    await clearSocketPath(path);
+    const app = build('socket', gate, sources, path);
+    started.defer(() => app.close());
+    await app
+      .listen({ path })
+      .then(() => chmod(path, 0o600))
+      .catch((thrown: unknown) => {
+        throw new WaybillError('admin_unusable', `cannot listen on "${path}": ${listenWords(thrown)}`, { cause: thrown });
+      });
+    addresses.push(`unix:${path}`);
+  }
+  const running = started.move();
+  return { addresses, [Symbol.asyncDispose]: () => running.disposeAsync() };
+}
+
+function build(place: Place, gate: Gate, sources: AdminSources, at: string, tls?: { cert: Buffer; key: Buffer }): FastifyInstance {
+  const app = fastify({
+    logger: false,
+    bodyLimit: 1_024,
+    forceCloseConnections: true,
+    return503OnClosing: true,
+    serverFactory: (handler) => {
+      try {
+        return tls ? createTlsServer({ ...limits, ...tls }, handler) : createServer(limits, handler);
+      } catch (thrown) {
+        throw new WaybillError('admin_unusable', `cannot use admin.tls for "${at}": ${wordsOf(thrown)}`, { cause: thrown });
+      }
+    },
+  });
+  const admit = (what: 'metrics' | 'read') => async (request: FastifyRequest, reply: FastifyReply) => {
+    const { host, authorization } = request.headers;
+    const answer = gate({ place, address: request.ip, host, authorization }, what);
+    if (answer.admitted) return;
+    if (answer.status === 401) reply.header('www-authenticate', 'Basic realm="waybill", charset="UTF-8"');
+    else reply.header('retry-after', '60');
+    return reply.code(answer.status).send({ error: answer.words });
+  };
+
+  app.addHook('onRequest', async (_, reply) => {
+    reply.headers({
+      'cache-control': 'no-store',
+      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+      'cross-origin-resource-policy': 'same-origin',
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+    });
+  });
+  app.get('/healthz', async (_, reply) => reply.type('text/plain; charset=utf-8').send(`${sources.health?.() ?? 'ok'}\n`));
+  app.get('/readyz', async (request, reply) => {
+    const snapshot = sources.snapshot();
+    const only = params(request.query, ['source', 'sink']);
+    if (!snapshot) return reply.code(503).send({ ready: false, reasons: [stateless(sources)] });
+    const missing = unknownIds(snapshot, only);
+    if (missing !== undefined) return reply.code(404).send({ error: missing });
+    const reasons = troubles(snapshot, only);
+    return reply.code(reasons.length === 0 ? 200 : 503).send({ ready: reasons.length === 0, reasons });
+  });
+  app.get('/metrics', { onRequest: admit('metrics') }, async (_, reply) =>
+    reply.type('text/plain; version=0.0.4; charset=utf-8').send(await sources.metricsText()),
+  );
+  app.get('/status', { onRequest: admit('read') }, async (_, reply) => {
+    const snapshot = sources.snapshot();
+    return snapshot ? statusJson(snapshot) : reply.code(503).send({ error: stateless(sources) });
+  });
+  // The whole snapshot, for `waybill status` on the same machine.
+  if (place === 'socket')
+    app.get('/snapshot', async (_, reply) => sources.snapshot() ?? reply.code(503).send({ error: stateless(sources) }));
+  app.get('/ledger', { onRequest: admit('read') }, async (request, reply) => {
+    const asked = params(request.query, ledgerParams);
+    if (asked.format !== undefined && asked.format !== 'json') {
+      throw new WaybillError('usage', `cannot give the report as "${asked.format}": json is what this address gives`);
+    }
+    return sources.snapshot() ? sources.ledger(asked) : reply.code(503).send({ error: stateless(sources) });
+  });
+  app.setNotFoundHandler((_, reply) => reply.code(404).send({ error: 'nothing is here' }));
+  app.setErrorHandler((thrown, request, reply) => {
+    if (codeOf(thrown) === 'usage') return reply.code(400).send({ error: wordsOf(thrown) });
+    const status = statusOf(thrown);
+    if (status < 500) return reply.code(status).send({ error: 'this request cannot be understood' });
+    sources.log.error({ error: thrown, path: request.routeOptions.url }, 'admin request failed');
+    return reply.code(500).send({ error: 'this cannot be answered now; the log says why' });
+  });
+  return app;
+}
+
+function stateless(sources: AdminSources): string {
+  return sources.health?.() ?? 'the state is not open yet';
+}
+
+/** Parameters by name, each once; another name is an error, so that a typing error does not quietly widen the question. */
+function params<Name extends string>(query: unknown, names: readonly Name[]): Partial<Record<Name, string>> {
+  const taken: Partial<Record<Name, string>> = {};
+  for (const [name, value] of Object.entries(query ?? {})) {
+    const known = names.find((n) => n === name);
+    if (known === undefined) throw new WaybillError('usage', `cannot take the parameter "${name}": here are ${names.join(', ')}`);
+    if (typeof value !== 'string') throw new WaybillError('usage', `cannot take the parameter "${name}" more than once`);
+    taken[known] = value;
+  }
+  return taken;
+}
+
+function unknownIds(snapshot: Snapshot, only: { source?: string; sink?: string }): string | undefined {
+  if (only.source !== undefined && !snapshot.sources.some(({ id }) => id === only.source)) return `there is no source "${only.source}"`;
+  if (only.sink !== undefined && !snapshot.sinks.some(({ id }) => id === only.sink)) return `there is no sink "${only.sink}"`;
+  return undefined;
+}
+
+function parseListen(listen: string): { host: string; port: number } {
+  const [, bracketed, plain, digits] = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:[\]]+)):(\d{1,5})$/.exec(listen) ?? [];
+  const host = bracketed ?? plain;
+  const port = Number(digits);
+  if (host === undefined || !(port <= 65_535)) {
+    throw new WaybillError(
+      'admin_unusable',
+      `cannot read admin.listen "${listen}": not an address and a port such as 127.0.0.1:9464 or [::]:9464`,
+    );
+  }
+  return { host, port };
+}
+
+function listenWords(thrown: unknown): string {
+  const code = thrown instanceof Error ? (thrown as NodeJS.ErrnoException).code : undefined;
+  if (code === 'EADDRINUSE') return 'another process listens there already';
+  if (code === 'EADDRNOTAVAIL') return 'this machine does not have that address';
+  if (code === 'EACCES') return 'this user may not listen there';
+  return wordsOf(thrown);
+}
+
+async function readPem(key: 'cert' | 'key', path: string): Promise<Buffer> {
+  return readFile(path).catch((thrown: unknown) => {
+    throw new WaybillError('admin_unusable', `cannot read admin.tls.${key} "${path}": ${wordsOf(thrown)}`, { cause: thrown });
+  });
+}
+
+function statusOf(thrown: unknown): number {
+  return typeof thrown === 'object' && thrown !== null && 'statusCode' in thrown && typeof thrown.statusCode === 'number'
+    ? thrown.statusCode
+    : 500;
+}

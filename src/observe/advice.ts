@@ -1,0 +1,89 @@
+/**
+ * The worst trouble of a moment: what it is, whether anything is lost by it, and what to do. In the order in which a person should care:
+ * what stops all sources, what stops one, what is not proven, what stops a sink, what was refused.
+ */
+import type { Snapshot } from '../model.ts';
+import { counted } from './time-words.ts';
+
+export interface Advice {
+  readonly what: string;
+  readonly lost: string;
+  readonly act: string;
+}
+
+/** Undefined when nothing needs a person. */
+export function worst({ sources, sinks, journal }: Snapshot): Advice | undefined {
+  if (journal.paused !== undefined) {
+    return {
+      what: `Collecting is paused: ${journal.paused}.`,
+      lost: 'Nothing is lost while the service keeps its log: what is new waits there.',
+      act: 'Mend the sink that is furthest behind, or raise journal.quota.',
+    };
+  }
+  const held = sources.find(({ mode }) => mode === 'hold');
+  if (held) {
+    return {
+      what: `Source ${held.id} is on hold: ${held.trouble ?? held.lastError ?? 'fewer fields or records are shown than before'}.`,
+      lost: 'Nothing collected is lost; what the service hides or has deleted cannot be collected.',
+      act: `Give the client of ${held.id} its rights back, or find out who removed records; it goes on by itself.`,
+    };
+  }
+  const failing = sources.find(({ mode, trouble }) => mode === 'normal' && trouble !== undefined);
+  if (failing) {
+    return {
+      what: `Source ${failing.id}: ${failing.trouble ?? ''}${failing.lastError === undefined ? '' : ` (${failing.lastError})`}.`,
+      lost: 'Nothing is lost while the service keeps its log: it is late.',
+      act: `waybill check --source ${failing.id}`,
+    };
+  }
+  const blocked =
+    sinks.find(({ state }) => state === 'blocked') ??
+    sinks.find(({ state, trouble }) => trouble !== undefined && state !== 'orphaned' && state !== 'retired');
+  if (blocked) {
+    return {
+      what: `Sink ${blocked.id} is ${blocked.state}: ${blocked.trouble ?? blocked.lastError ?? 'it waits for a person'}.`,
+      lost: `Nothing is lost: the journal keeps what ${blocked.id} has not taken, until its quota is full.`,
+      act: `waybill check --sink ${blocked.id}`,
+    };
+  }
+  const gap = sources.find(({ gaps, mode }) => gaps > 0 && mode !== 'retired');
+  if (gap) {
+    return {
+      what: `${counted(gap.gaps, 'window')} of ${gap.id} could not be proven.`,
+      lost: 'What was seen is delivered; whether that is everything is not known. It is tried again by itself.',
+      act: 'waybill gaps list',
+    };
+  }
+  const orphan = sources.find(({ mode }) => mode === 'orphaned');
+  if (orphan) {
+    return {
+      what: `Source ${orphan.id} is gone from the configuration and is polled no more.`,
+      lost: 'What was collected is delivered; what is new since is only at the service.',
+      act: `put sources.${orphan.id} back into the configuration; nothing is polled for it meanwhile`,
+    };
+  }
+  const orphaned = sinks.find(({ state }) => state === 'orphaned');
+  if (orphaned) {
+    return {
+      what: `Sink ${orphaned.id} is gone from the configuration; the journal keeps everything for it.`,
+      lost: 'Nothing is lost, but the journal grows until its quota is full.',
+      act: `put sinks.${orphaned.id} back into the configuration; the journal holds everything for it meanwhile`,
+    };
+  }
+  const refused = sinks.find(({ deadLetters, state }) => deadLetters > 0 && state !== 'retired');
+  if (refused) {
+    return {
+      what: `Sink ${refused.id} refused ${counted(refused.deadLetters, 'record')} for good.`,
+      lost: 'Nothing is lost: each is kept with the words of the receiver.',
+      act: `see the log of sink ${refused.id} ("dead letter"); the records are kept in the state`,
+    };
+  }
+  const overdue = sources.find(({ recountsOverdue, mode }) => recountsOverdue > 0 && mode !== 'retired');
+  return (
+    overdue && {
+      what: `${counted(overdue.recountsOverdue, 'recount')} of ${overdue.id} should have been done already.`,
+      lost: 'Nothing is lost: a late record is found later than it could be.',
+      act: `If it stays so, raise sources[].requests.perSecond of ${overdue.id}.`,
+    }
+  );
+}

@@ -1,0 +1,58 @@
+/**
+ * The fields of a log record by their names (specification 2.7), and which of them carry its meaning. Everything that takes field names from
+ * a person (privacy rules, `where`) checks them against these lists.
+ */
+
+/** The nine fields of every record, in the order of the specification. Each may be absent all the same. */
+export const mainFields = [
+  'logId',
+  'userId',
+  'payloadId',
+  'payloadName',
+  'currentPayloadOwnerId',
+  'actionAttempted',
+  'result',
+  'resultReason',
+  'logTimestamp',
+] as const;
+
+/** The four fields of the full-payload record, all personal data. */
+export const personalFields = [
+  'userLastNameFirstName',
+  'userEmailAddress',
+  'currentOwnerLastNameFirstName',
+  'currentOwnerEmailAddress',
+] as const;
+
+/** The fields inside `userNetwork`. */
+export const networkFields = [
+  'ipAddress',
+  'networkName',
+  'networkId',
+  'domainName',
+  'deviceType',
+  'machineName',
+  'mac',
+  'uuid',
+  'serviceProvider',
+  'latLong',
+  'address',
+] as const;
+
+/** What identity and meaning hang on: no privacy rule may name these. */
+export const meaningFields = ['logId', 'logTimestamp', 'actionAttempted', 'result', 'resultReason'] as const;
+
+export type MainField = (typeof mainFields)[number];
+export type PersonalField = (typeof personalFields)[number];
+export type NetworkField = (typeof networkFields)[number];
+
+/** A field as a person names it: `userId`, `userNetwork`, `userNetwork.ipAddress`. */
+export type FieldPath = MainField | PersonalField | 'userNetwork' | `userNetwork.${NetworkField}`;
+
+/** Every field that can be named. */
+export const fieldPaths: readonly FieldPath[] = [
+  ...mainFields,
+  ...personalFields,
+  'userNetwork',
+  ...networkFields.map((field): FieldPath => `userNetwork.${field}`),
+];

@@ -1,0 +1,136 @@
+/**
+ * The control port: plain HTTP on loopback, by which tests read what is true, change the switches while the service runs, and hand in
+ * records of their own. It is no part of the service that the specification describes, and needs no credentials.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { BadLine, type Feed } from './feed.ts';
+import type { Logs } from './logs.ts';
+import { Problem } from './problem.ts';
+import type { Stats } from './stats.ts';
+import type { Switches } from './switches.ts';
+import { BadValue } from './values.ts';
+
+export interface ControlRooms {
+  readonly switches: Switches;
+  readonly logs: Logs;
+  readonly feed: Feed;
+  readonly stats: Stats;
+}
+
+const bodyBytesMax = 256 * 1024 * 1024;
+
+export class ControlServer {
+  readonly #rooms: ControlRooms;
+  readonly #server: Server;
+
+  constructor(rooms: ControlRooms) {
+    this.#rooms = rooms;
+    this.#server = createServer((request, response) => void this.#serve(request, response));
+  }
+
+  /** Listens on the port, 0 for any free one, and resolves with the port. */
+  listen(port: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen(port, '127.0.0.1', () => resolve((this.#server.address() as AddressInfo).port));
+    });
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#server.close(() => resolve());
+      this.#server.closeAllConnections();
+    });
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const url = new URL(request.url ?? '', 'http://control');
+      await this.#answer(`${request.method ?? ''} ${url.pathname}`, url.searchParams, request, response);
+    } catch (error) {
+      if (response.headersSent) {
+        response.destroy();
+        return;
+      }
+      const problem =
+        error instanceof Problem
+          ? error
+          : new Problem(isGivenWrong(error) ? 400 : 500, error instanceof Error ? error.message : String(error));
+      response.writeHead(problem.status, { 'content-type': 'application/problem+json' }).end(problem.body());
+    }
+  }
+
+  async #answer(endpoint: string, query: URLSearchParams, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { switches, logs, feed, stats } = this.#rooms;
+    switch (endpoint) {
+      case 'GET /truth':
+        response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+        return pipeline(Readable.from(linesOf(logs.truth())), response);
+      case 'GET /stats': {
+        sendJson(response, { ...stats.show(), logAnswers: logs.answers, records: logs.counts() });
+        return;
+      }
+      case 'GET /switches': {
+        sendJson(response, switches.show());
+        return;
+      }
+      case 'PATCH /switches':
+        switches.set(objectOf(await textOf(request)));
+        {
+          sendJson(response, switches.show());
+          return;
+        }
+      case 'POST /records': {
+        const visibleIn = query.get('visibleIn') ?? '0';
+        if (!/^\d{1,12}$/.test(visibleIn)) throw new BadValue(`visibleIn: "${visibleIn}" is not a number of milliseconds`);
+        const lines = (await textOf(request)).split('\n').filter((line) => line.trim() !== '');
+        sendJson(response, { added: feed.addVerbatim(lines, Number(visibleIn)) });
+        return;
+      }
+      default:
+        throw new Problem(404, 'There are GET /truth, GET /stats, GET /switches, PATCH /switches and POST /records');
+    }
+  }
+}
+
+function isGivenWrong(error: unknown): boolean {
+  return error instanceof BadValue || error instanceof BadLine;
+}
+
+function* linesOf(portions: Iterable<string[]>): Generator<string> {
+  for (const texts of portions) yield `${texts.join('\n')}\n`;
+}
+
+function objectOf(text: string): Record<string, unknown> {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch (error) {
+    throw new BadValue('the body is not JSON', { cause: error });
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
+    throw new BadValue('the body is not a JSON object of switches');
+  return parsed as Record<string, unknown>;
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of request as AsyncIterable<Buffer>) {
+    bytes += part.length;
+    if (bytes > bodyBytesMax) throw new Problem(413, 'The body is too large');
+    parts.push(part);
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(parts));
+  } catch (error) {
+    throw new BadValue('the body is not UTF-8', { cause: error });
+  }
+}
+
+function sendJson(response: ServerResponse, value: unknown): void {
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+}

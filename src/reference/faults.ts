@@ -1,0 +1,102 @@
+/**
+ * What can go wrong between a good answer and the client. Chance chooses for each request to the API, in the order in which they come, from
+ * a stream of its own: the same seed and the same requests meet the same faults.
+ */
+import type { ServerResponse } from 'node:http';
+import { Problem } from './problem.ts';
+import { randomOf, type Random } from './random.ts';
+import { faultNames, type SwitchValues } from './switches.ts';
+
+export type Fault = (typeof faultNames)[number];
+
+/** An answer before it is sent. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+const slowParts = 20;
+const html = Buffer.from(
+  '<!DOCTYPE html>\n<html><head><title>Service gateway</title></head><body><h1>Our service is being looked after</h1></body></html>\n',
+);
+
+export class Faults {
+  readonly #values: SwitchValues;
+  readonly #random: Random;
+
+  constructor(values: SwitchValues, seed: string) {
+    this.#values = values;
+    this.#random = randomOf(`${seed}/faults`);
+  }
+
+  /** The fault of the next request, or none. One number is drawn for each request, whatever the shares are. */
+  next(): Fault | undefined {
+    let left = this.#random();
+    return faultNames.find((name) => (left -= this.#values[name]) < 0);
+  }
+}
+
+/** The answer that the fault puts in the place of the true one; undefined for faults that only spoil how it is sent. */
+export function answerOf(fault: Fault): Answer | undefined {
+  switch (fault) {
+    case 'fault500':
+    case 'fault502':
+    case 'fault503':
+    case 'fault504':
+      return answerOfProblem(new Problem(Number(fault.slice(5)), 'The service has a fault'));
+    case 'faultHtml200':
+    case 'faultHtml502':
+      return { status: Number(fault.slice(9)), headers: { 'content-type': 'text/html; charset=utf-8' }, body: html };
+    default:
+      return undefined;
+  }
+}
+
+export function answerOfProblem(problem: Problem): Answer {
+  const headers = { 'content-type': 'application/problem+json', ...problem.headers };
+  return { status: problem.status, headers, body: Buffer.from(problem.body()) };
+}
+
+/** Sends the answer as the fault has it. `reset` ends the connection with a TCP reset. */
+export function send(response: ServerResponse, answer: Answer, fault: Fault | undefined, slowForMs: number, reset: () => void): void {
+  const half = answer.body.subarray(0, Math.floor(answer.body.length / 2));
+  const begin = (length: number): unknown => response.writeHead(answer.status, { ...answer.headers, 'content-length': length });
+  switch (fault) {
+    case 'faultReset':
+      reset();
+      return;
+    case 'faultTruncated':
+      begin(answer.body.length);
+      response.write(half, () => response.socket?.end());
+      return;
+    case 'faultCut':
+      begin(half.length);
+      response.end(half);
+      return;
+    case 'faultStalled':
+      begin(answer.body.length);
+      response.write(half);
+      return;
+    case 'faultSlow':
+      begin(answer.body.length);
+      sendSlowly(response, answer.body, slowForMs / slowParts);
+      return;
+    default:
+      begin(answer.body.length);
+      response.end(answer.body);
+  }
+}
+
+function sendSlowly(response: ServerResponse, body: Buffer, pauseMs: number): void {
+  const size = Math.max(1, Math.ceil(body.length / slowParts));
+  let sent = 0;
+  const timer = setInterval(() => {
+    response.write(body.subarray(sent, sent + size));
+    sent += size;
+    if (sent < body.length) return;
+    clearInterval(timer);
+    response.end();
+  }, pauseMs);
+  response.once('close', () => clearInterval(timer));
+}

@@ -1,0 +1,145 @@
+/**
+ * Brings records into the store: many at once at start, then so many a second, and those that a test hands in. It decides at which node a
+ * record is collected and how long it takes to become visible, which is what makes records late.
+ */
+import { keysOf, RecordMaker, storedFrom } from './records.ts';
+import { instantOf, nowNanos } from './instant.ts';
+import { makeOdd, value } from './oddities.ts';
+import type { Organisation } from './people.ts';
+import { below, randomOf, type Random } from './random.ts';
+import type { Store, StoredRecord } from './store.ts';
+import type { SwitchValues } from './switches.ts';
+
+interface Arrival {
+  readonly record: StoredRecord;
+  /** When it becomes visible, ms since 1970. */
+  readonly shownAt: number;
+}
+
+const tickMs = 20;
+const tieShare = 0.1;
+const progressEach = 20_000;
+const latestMs = 30 * 86_400_000;
+/** Pareto: one value in a hundred is beyond 35 times the median. */
+const paretoAlpha = Math.log(50) / Math.log(35);
+const idsRemembered = 100;
+const firstLogId = 1_000_001;
+
+/** A line that cannot be taken as a record. */
+export class BadLine extends Error {
+  override readonly name = 'BadLine';
+}
+
+export class Feed {
+  readonly #store: Store;
+  readonly #values: SwitchValues;
+  readonly #maker: RecordMaker;
+  readonly #random: Random;
+  readonly #lastIds: string[][] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #lastTick = 0;
+  #owed = 0;
+
+  constructor(store: Store, values: SwitchValues, organisation: Organisation, seed: string) {
+    const firstId = Number(store.fact('nextLogId') ?? firstLogId);
+    this.#store = store;
+    this.#values = values;
+    this.#maker = new RecordMaker(organisation.people, seed, firstId);
+    this.#random = randomOf(`${seed}/arrival/${firstId}`);
+  }
+
+  /** Adds so many records, spread evenly with some ties over the time before now. */
+  fill(count: number, spanMs: number, progress: (done: number) => void): void {
+    this.#add(this.#history(count, (spanMs * 1e6) / count, progress), Date.now());
+  }
+
+  /** Begins to make records at the rate of the switch, and to show those that are due. */
+  start(): void {
+    this.#lastTick = performance.now();
+    this.#timer = setInterval(() => this.#tick(), tickMs);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /**
+   * Adds JSON texts as they are, one record each, visible after so many ms. Its place is its logTimestamp when it has a readable one,
+   * else the time of the call. All are added or none: a text that is not one JSON value throws a BadLine.
+   */
+  addVerbatim(texts: readonly string[], visibleInMs: number): number {
+    const now = Date.now();
+    const arrivals = texts.map((text, index) => ({ record: verbatim(text, index + 1), shownAt: now + visibleInMs }));
+    this.#store.add(arrivals, now);
+    return arrivals.length;
+  }
+
+  #tick(): void {
+    const at = performance.now();
+    const rate = this.#values.rate;
+    this.#owed = rate === 0 ? 0 : this.#owed + ((at - this.#lastTick) / 1000) * rate;
+    this.#lastTick = at;
+    const count = Math.floor(this.#owed);
+    this.#owed -= count;
+    let instant = nowNanos();
+    const arrivals = Array.from({ length: count }, () => {
+      if (this.#random() >= tieShare) instant = nowNanos();
+      return this.#arrival(instant);
+    });
+    if (arrivals.length > 0) this.#add(arrivals, Date.now());
+    this.#store.reveal(Date.now());
+  }
+
+  /** Records one after the other, `stepNs` apart on average, up to now. */
+  *#history(count: number, stepNs: number, progress: (done: number) => void): Generator<Arrival> {
+    const until = nowNanos();
+    let instant = until;
+    for (let left = count; left > 0; left -= 1) {
+      if (left === count || this.#random() >= tieShare) instant = until - BigInt(Math.round(stepNs * (left - this.#random())));
+      yield this.#arrival(instant);
+      if (left % progressEach === 1) progress(count - left + 1);
+    }
+  }
+
+  #add(arrivals: Iterable<Arrival>, now: number): void {
+    this.#store.add(arrivals, now);
+    this.#store.setFact('nextLogId', String(this.#maker.nextId));
+  }
+
+  #arrival(instant: bigint): Arrival {
+    const node = below(this.#random, this.#values.nodes);
+    const made = this.#maker.make(instant);
+    makeOdd(made, this.#values, this.#random, this.#idsOfOthers(node));
+    const ids = (this.#lastIds[node] ??= []);
+    ids.push(value(made, 'logId') ?? '');
+    if (ids.length > idsRemembered) ids.shift();
+    return { record: storedFrom(made), shownAt: Number(instant / 1000n) / 1000 + this.#delay(node) };
+  }
+
+  #idsOfOthers(node: number): string[] {
+    if (this.#values.oddRepeatedId === 0) return [];
+    return this.#lastIds.slice(0, this.#values.nodes).flatMap((ids, other) => (other === node ? [] : ids));
+  }
+
+  /** How many ms after its logTimestamp a record of this node becomes visible. */
+  #delay(node: number): number {
+    const { lateShare, lateDelay, lateTail } = this.#values;
+    if (this.#random() >= (lateShare[node % lateShare.length] ?? 0)) return 0;
+    const scale = lateDelay[node % lateDelay.length] ?? 0;
+    const chance = 1 - this.#random();
+    if (lateTail[node % lateTail.length] === 'bounded') return scale * chance;
+    return Math.min(latestMs, scale * (2 * chance) ** (-1 / paretoAlpha));
+  }
+}
+
+function verbatim(text: string, line: number): StoredRecord {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch (error) {
+    throw new BadLine(`line ${line} is not one JSON value`, { cause: error });
+  }
+  const fields = typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : {};
+  const given = typeof fields['logTimestamp'] === 'string' ? instantOf(fields['logTimestamp']) : undefined;
+  return { ...keysOf(fields), at: given ?? nowNanos(), head: text, network: '', personal: '', tail: '' };
+}

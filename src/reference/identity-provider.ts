@@ -1,0 +1,285 @@
+/**
+ * The identity provider of specification section 5: token endpoint with both grants, keys and discovery document, so that any standard
+ * client can get a token and verify it. It also says whose a token is when the API asks.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { timingSafeEqual, createHash } from 'node:crypto';
+import { exportJWK, generateKeyPair, jwtVerify, SignJWT, type CryptoKey, type JWK } from 'jose';
+import type { Organisation, Person } from './people.ts';
+import type { SwitchValues } from './switches.ts';
+
+interface SigningKey {
+  readonly kid: string;
+  readonly privateKey: CryptoKey;
+  readonly publicKey: CryptoKey;
+  readonly jwk: JWK;
+}
+
+interface Issued {
+  readonly person: Person;
+  readonly expiresAt: number;
+  /** The value of `revokeTokens` when it was issued. */
+  readonly generation: number;
+  readonly kid: string;
+}
+
+interface Grant {
+  readonly person: Person;
+  readonly clientId: string;
+  readonly claims: Readonly<Record<string, unknown>>;
+}
+
+const algorithm = 'RS256';
+const bodyBytesMax = 64 * 1024;
+const rememberedMax = 10_000;
+
+/** A refusal in the form of RFC 6749 section 5.2. */
+class OAuthError extends Error {
+  override readonly name = 'OAuthError';
+  readonly status: number;
+  readonly code: string;
+
+  constructor(code: string, description: string, status = 400) {
+    super(description);
+    this.code = code;
+    this.status = status;
+  }
+}
+
+export class IdentityProvider {
+  readonly #organisation: Organisation;
+  readonly #values: SwitchValues;
+  readonly #authUrl: string;
+  /** The key of each rotation; the last two are published and good. */
+  readonly #keys: Promise<SigningKey>[] = [];
+  readonly #verified = new Map<string, Issued>();
+
+  /** @param authUrl  the address below which the tenant's endpoints are, without a slash at the end */
+  constructor(organisation: Organisation, values: SwitchValues, authUrl: string) {
+    this.#organisation = organisation;
+    this.#values = values;
+    this.#authUrl = authUrl;
+  }
+
+  get issuer(): string {
+    return `${this.#authUrl}/${this.#organisation.tenantId}/v2.0`;
+  }
+
+  /** Whether the path is one of this provider's. */
+  owns(path: string): boolean {
+    return path.startsWith(`/${this.#organisation.tenantId}/`);
+  }
+
+  async serve(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
+    const endpoint = path.slice(this.#organisation.tenantId.length + 2);
+    if (endpoint === 'oauth2/v2.0/token') return this.#token(request, response);
+    if (request.method !== 'GET') {
+      answer(response, 405, { error: 'invalid_request' }, { allow: 'GET' });
+      return;
+    }
+    if (endpoint === 'v2.0/.well-known/openid-configuration') {
+      answer(response, 200, this.#discovery());
+      return;
+    }
+    if (endpoint === 'discovery/v2.0/keys') {
+      const keys = await this.#goodKeys();
+      answer(response, 200, { keys: keys.map((key) => key.jwk) });
+      return;
+    }
+    answer(response, 404, { error: 'not_found' });
+  }
+
+  /** Whose access token this is; undefined when it is none of ours, expired, or revoked. A token once verified is remembered. */
+  async holderOf(token: string): Promise<Person | undefined> {
+    return this.rememberedHolderOf(token) ?? (await this.#verify(token));
+  }
+
+  /** As holderOf, for a token that was verified before; without waiting. */
+  rememberedHolderOf(token: string): Person | undefined {
+    const issued = this.#verified.get(token);
+    if (!issued || issued.expiresAt <= Date.now() || issued.generation !== this.#values.revokeTokens) return undefined;
+    return this.#goodNumbers().some((number) => kidOf(number) === issued.kid) ? issued.person : undefined;
+  }
+
+  async #verify(token: string): Promise<Person | undefined> {
+    const keys = await this.#goodKeys();
+    try {
+      const { payload, protectedHeader } = await jwtVerify(
+        token,
+        (header) => {
+          const key = keys.find((each) => each.kid === header.kid);
+          if (!key) throw new Error('unknown key');
+          return key.publicKey;
+        },
+        { issuer: this.issuer, audience: this.#audience(), algorithms: [algorithm], requiredClaims: ['exp'] },
+      );
+      const person = this.#organisation.people.find((each) => each.userId === payload['oid']);
+      if (!person || payload['generation'] !== this.#values.revokeTokens) return undefined;
+      if (this.#verified.size >= rememberedMax) this.#verified.clear();
+      const issued = {
+        person,
+        expiresAt: (payload.exp ?? 0) * 1000,
+        generation: this.#values.revokeTokens,
+        kid: protectedHeader.kid ?? '',
+      };
+      this.#verified.set(token, issued);
+      return person;
+    } catch {
+      // Whatever is wrong with a token, its bearer is not known: the API answers 401 either way.
+      return undefined;
+    }
+  }
+
+  async #token(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      if (request.method !== 'POST') throw new OAuthError('invalid_request', 'The token endpoint takes POST', 405);
+      const grant = this.#grant(await formOf(request), request.headers.authorization);
+      const lifetime = Math.max(1, Math.round(this.#values.tokenLifetime / 1000));
+      const key = await this.#key(this.#values.rotateKeys);
+      const now = Math.floor(Date.now() / 1000);
+      const token = await new SignJWT({ ...grant.claims, generation: this.#values.revokeTokens })
+        .setProtectedHeader({ alg: algorithm, typ: 'JWT', kid: key.kid })
+        .setIssuer(this.issuer)
+        .setAudience(this.#audience())
+        .setSubject(grant.person.userId)
+        .setIssuedAt(now)
+        .setNotBefore(now)
+        .setExpirationTime(now + lifetime)
+        .setJti(crypto.randomUUID())
+        .sign(key.privateKey);
+      answer(response, 200, { token_type: 'Bearer', expires_in: lifetime, access_token: token });
+    } catch (error) {
+      if (!(error instanceof OAuthError)) throw error;
+      const headers: Record<string, string> = error.status === 401 ? { 'www-authenticate': 'Basic realm="token endpoint"' } : {};
+      answer(response, error.status, { error: error.code, error_description: error.message }, headers);
+    }
+  }
+
+  #grant(form: URLSearchParams, authorization: string | undefined): Grant {
+    for (const name of new Set(form.keys())) {
+      if (form.getAll(name).length > 1) throw new OAuthError('invalid_request', `The parameter "${name}" is given more than once`);
+    }
+    const field = (name: string): string => {
+      const value = form.get(name);
+      if (!value) throw new OAuthError('invalid_request', `The parameter "${name}" is missing`);
+      return value;
+    };
+    const kind = field('grant_type');
+    if (kind !== 'client_credentials' && kind !== 'password')
+      throw new OAuthError('unsupported_grant_type', `The grant "${kind}" is not supported`);
+    const basic = basicOf(authorization);
+    const clientId = basic?.name ?? field('client_id');
+    const secret = basic?.secret ?? form.get('client_secret') ?? '';
+    const client = this.#organisation.clients.find((each) => each.clientId === clientId);
+    const isPublic = clientId === this.#organisation.publicClientId;
+    if (!client && !isPublic) throw new OAuthError('invalid_client', 'The client is not known', 401);
+    if (client && !same(client.clientSecret, secret)) throw new OAuthError('invalid_client', 'The client secret is not right', 401);
+
+    const scopeName = kind === 'password' ? 'access_as_user' : '.default';
+    if (field('scope') !== `${this.#audience()}/${scopeName}`) {
+      throw new OAuthError('invalid_scope', `The scope of the grant ${kind} is api://<scope_address>/${scopeName}`);
+    }
+    if (kind === 'client_credentials') {
+      if (!client) throw new OAuthError('unauthorized_client', 'A client without a secret cannot act for itself');
+      return { person: client.person, clientId, claims: this.#claims(client.person, clientId, { roles: client.person.roles }) };
+    }
+    const account = this.#organisation.accounts.find((each) => each.username === field('username'));
+    if (!account || !same(account.password, field('password')))
+      throw new OAuthError('invalid_grant', 'The user name or the password is not right');
+    const { person } = account;
+    return {
+      person,
+      clientId,
+      claims: this.#claims(person, clientId, { scp: scopeName, roles: person.roles, preferred_username: account.username }),
+    };
+  }
+
+  #claims(person: Person, clientId: string, more: Record<string, unknown>): Record<string, unknown> {
+    return { oid: person.userId, azp: clientId, tid: this.#organisation.tenantId, ver: '2.0', ...more };
+  }
+
+  #discovery(): unknown {
+    const tenant = `${this.#authUrl}/${this.#organisation.tenantId}`;
+    return {
+      issuer: this.issuer,
+      authorization_endpoint: `${tenant}/oauth2/v2.0/authorize`,
+      token_endpoint: `${tenant}/oauth2/v2.0/token`,
+      jwks_uri: `${tenant}/discovery/v2.0/keys`,
+      response_types_supported: ['token'],
+      subject_types_supported: ['public'],
+      id_token_signing_alg_values_supported: [algorithm],
+      grant_types_supported: ['client_credentials', 'password'],
+      token_endpoint_auth_methods_supported: ['client_secret_post', 'client_secret_basic', 'none'],
+      scopes_supported: [`${this.#audience()}/.default`, `${this.#audience()}/access_as_user`],
+      claims_supported: ['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'oid', 'tid', 'azp', 'roles', 'scp', 'preferred_username', 'ver'],
+    };
+  }
+
+  #audience(): string {
+    return `api://${this.#organisation.scopeAddress}`;
+  }
+
+  #goodNumbers(): number[] {
+    const now = this.#values.rotateKeys;
+    return now === 0 ? [0] : [now, now - 1];
+  }
+
+  async #goodKeys(): Promise<SigningKey[]> {
+    return Promise.all(this.#goodNumbers().map((number) => this.#key(number)));
+  }
+
+  #key(number: number): Promise<SigningKey> {
+    return (this.#keys[number] ??= makeKey(kidOf(number)));
+  }
+}
+
+function kidOf(rotation: number): string {
+  return `key-${rotation}`;
+}
+
+async function makeKey(kid: string): Promise<SigningKey> {
+  const { privateKey, publicKey } = await generateKeyPair(algorithm);
+  return { kid, privateKey, publicKey, jwk: { ...(await exportJWK(publicKey)), kid, alg: algorithm, use: 'sig' } };
+}
+
+async function formOf(request: IncomingMessage): Promise<URLSearchParams> {
+  if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers['content-type'] ?? '')) {
+    throw new OAuthError('invalid_request', 'The body must be application/x-www-form-urlencoded');
+  }
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of request as AsyncIterable<Buffer>) {
+    bytes += part.length;
+    if (bytes > bodyBytesMax) throw new OAuthError('invalid_request', 'The body is too large', 413);
+    parts.push(part);
+  }
+  return new URLSearchParams(Buffer.concat(parts).toString('utf8'));
+}
+
+/** The credentials of RFC 6749 section 2.3.1: both parts are form-urlencoded before they are joined. */
+function basicOf(authorization: string | undefined): { name: string; secret: string } | undefined {
+  const encoded = /^Basic ([A-Za-z0-9+/=]+)$/i.exec(authorization ?? '')?.[1];
+  if (encoded === undefined) return undefined;
+  const text = Buffer.from(encoded, 'base64').toString('utf8');
+  const colon = text.indexOf(':');
+  if (colon < 0) throw new OAuthError('invalid_client', 'The Authorization header is malformed', 401);
+  const decoded = (part: string): string => new URLSearchParams(`v=${part}`).get('v') ?? '';
+  return { name: decoded(text.slice(0, colon)), secret: decoded(text.slice(colon + 1)) };
+}
+
+function same(one: string, other: string): boolean {
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(one), digest(other));
+}
+
+function answer(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
+  const text = JSON.stringify(body);
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(text),
+    'cache-control': 'no-store',
+    pragma: 'no-cache',
+    ...headers,
+  });
+  response.end(text);
+}

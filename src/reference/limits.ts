@@ -1,0 +1,57 @@
+/**
+ * The limits of the gateway before the service: a budget of requests for each interval, the rate limit answering 429 and the quota 403.
+ * An interval begins with the first request after the one before has ended, or after the budget was changed.
+ */
+import { Problem } from './problem.ts';
+import type { SwitchValues } from './switches.ts';
+import type { Budget } from './values.ts';
+
+export class Limits {
+  readonly #values: SwitchValues;
+  readonly #rate = new Meter();
+  readonly #quota = new Meter();
+
+  constructor(values: SwitchValues) {
+    this.#values = values;
+  }
+
+  /** Counts one request. @throws Problem when there is nothing left for it */
+  take(): void {
+    const now = Date.now();
+    const { rateLimit, quota } = this.#values;
+    const quotaWait = quota === 'off' ? 0 : this.#quota.take(quota, now);
+    if (quotaWait > 0) throw new Problem(403, 'The quota is used up', { headers: this.#retryAfter(now, quotaWait) });
+    const rateWait = rateLimit === 'off' ? 0 : this.#rate.take(rateLimit, now);
+    if (rateWait > 0) throw new Problem(429, 'The rate limit is exceeded', { headers: this.#retryAfter(now, rateWait) });
+  }
+
+  #retryAfter(now: number, waitMs: number): Record<string, string> {
+    switch (this.#values.retryAfter) {
+      case 'none':
+        return {};
+      case 'seconds':
+        return { 'retry-after': String(Math.ceil(waitMs / 1000)) };
+      case 'date':
+        // A date has whole seconds: the next one, so that who waits for it does not come early.
+        return { 'retry-after': new Date(Math.ceil((now + waitMs) / 1000) * 1000).toUTCString() };
+    }
+  }
+}
+
+class Meter {
+  #budget: Budget | undefined;
+  #until = 0;
+  #taken = 0;
+
+  /** 0 when one was left, else how many ms until there is. */
+  take(budget: Budget, now: number): number {
+    if (budget !== this.#budget || now >= this.#until) {
+      this.#budget = budget;
+      this.#until = now + budget.intervalMs;
+      this.#taken = 0;
+    }
+    if (this.#taken >= budget.count) return this.#until - now;
+    this.#taken += 1;
+    return 0;
+  }
+}

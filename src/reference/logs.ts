@@ -1,0 +1,129 @@
+/**
+ * The two logs endpoints (specification 4.6 and 4.7): from a query and the caller's rights to one page of records. The switches that
+ * make this service one of many possible ones are obeyed here: bounds, largest page, pages past the end, order, totals, rights, retention.
+ */
+import { floorDivide } from './instant.ts';
+import type { Person } from './people.ts';
+import { badParameter, Problem } from './problem.ts';
+import { logsQueryOf, type LogsQuery } from './query.ts';
+import { below, randomOf, type Random } from './random.ts';
+import { allows } from './roles.ts';
+import type { Order, Selection, Shape, Store } from './store.ts';
+import type { SwitchValues } from './switches.ts';
+
+const nanosOfPrecision = { exact: 1n, '10ms': 10_000_000n, '1s': 1_000_000_000n };
+
+export class Logs {
+  readonly #store: Store;
+  readonly #values: SwitchValues;
+  readonly #ties: Random;
+  /** How many answers were served: what `pageSizeMaxThen` counts. */
+  answers = 0;
+
+  constructor(store: Store, values: SwitchValues, seed: string) {
+    this.#store = store;
+    this.#values = values;
+    this.#ties = randomOf(`${seed}/ties`);
+  }
+
+  /**
+   * One page as UTF-8 JSON. `personal` says which endpoint: full-payload or payload.
+   * @throws Problem 403 without the permission, 400 for a parameter, 404 past the end when the switch says so
+   */
+  answer(caller: Person, personal: boolean, queryText: string): Buffer {
+    const rights = this.#rightsOf(caller, personal);
+    const query = logsQueryOf(queryText);
+    this.#store.reveal(Date.now());
+    const selection = this.#selectionOf(query, rights.ownOf);
+    const total = this.#store.count(selection);
+    const { size, page, number } = this.#pageOf(query, total);
+    const found = this.#store.page(selection, rights.shape, this.#orderOf(query), size, page * size);
+    this.answers += 1;
+    const pagination = { totalRecords: this.#totalOf(selection, total), pageSize: size, itemsInPage: found.items, page: number };
+    return Buffer.concat([Buffer.from(`{"pagination":${JSON.stringify(pagination)},"data":[`), found.json, Buffer.from(']}')]);
+  }
+
+  /** Everything that is visible now, oldest first, as JSON texts in portions. */
+  truth(): Generator<string[]> {
+    this.#store.reveal(Date.now());
+    return this.#store.all({ from: this.#retained(), until: undefined, equal: {}, ownOf: undefined });
+  }
+
+  /** How many are visible now, and how many are on their way. */
+  counts(): { visible: number; total: number } {
+    this.#store.reveal(Date.now());
+    const visible = this.#store.count({ from: this.#retained(), until: undefined, equal: {}, ownOf: undefined });
+    return {
+      visible,
+      total: this.#store.count({ from: undefined, until: undefined, equal: {}, ownOf: undefined }) + this.#store.pendingCount(),
+    };
+  }
+
+  /** `logs.read` shows own records without network data, on /logs/payload alone; `logs.read.all` everything (section 5). */
+  #rightsOf(caller: Person, personal: boolean): { shape: Shape; ownOf: string | undefined } {
+    const all = allows(caller.roles, 'logs.read.all');
+    const { permissions } = this.#values;
+    const allowed = all || (!personal && allows(caller.roles, 'logs.read'));
+    if (!allowed || permissions === 'none') {
+      throw new Problem(403, `The permission ${personal ? 'logs.read.all' : 'logs.read or logs.read.all'} is needed`);
+    }
+    const fields = permissions !== 'fields';
+    return {
+      shape: { network: all && fields, personal: personal && fields },
+      ownOf: all && permissions !== 'rows' ? undefined : caller.userId,
+    };
+  }
+
+  #selectionOf(query: LogsQuery, ownOf: string | undefined): Selection {
+    const { startBound, endBound, timePrecision } = this.#values;
+    const unit = nanosOfPrecision[timePrecision];
+    const cut = (instant: bigint): bigint => floorDivide(instant, unit) * unit;
+    const start = query.startTime === undefined ? undefined : cut(query.startTime) + (startBound === 'inclusive' ? 0n : unit);
+    const end = query.endTime === undefined ? undefined : cut(query.endTime) + (endBound === 'inclusive' ? unit : 0n);
+    const retained = this.#retained();
+    const from = start !== undefined && retained !== undefined ? (start > retained ? start : retained) : (start ?? retained);
+    return { from, until: end, equal: query.filters, ownOf };
+  }
+
+  #retained(): bigint | undefined {
+    const { retention } = this.#values;
+    return retention === 'off' ? undefined : BigInt(Math.floor(Date.now() - retention)) * 1_000_000n;
+  }
+
+  /** The page's size, its place counted from 0, and its number as the service counts. */
+  #pageOf(query: LogsQuery, total: number): { size: number; page: number; number: number } {
+    const { firstPage, pagePast, pageSizeAbove, pageSizeMaxThen } = this.#values;
+    const max = pageSizeMaxThen !== 'off' && this.answers >= pageSizeMaxThen.answers ? pageSizeMaxThen.max : this.#values.pageSizeMax;
+    if (query.pageSize > max && pageSizeAbove === 'refused') throw badParameter('pageSize', `must not be more than ${max}`);
+    const size = Math.min(query.pageSize, max);
+    const asked = (query.page ?? firstPage) - firstPage;
+    if (asked < 0) throw badParameter('page', `must be a whole number of at least ${firstPage}`);
+    const last = Math.max(0, Math.ceil(total / size) - 1);
+    if (asked > last && pagePast === '404')
+      throw new Problem(404, `There is no page ${asked + firstPage}; the last is ${last + firstPage}`);
+    const page = asked > last && pagePast === 'last' ? last : asked;
+    return { size, page, number: page + firstPage };
+  }
+
+  #orderOf(query: LogsQuery): Order {
+    const { sort } = this.#values;
+    if (sort === 'ignored') return { by: 'arrival', descending: false, tiesBy: undefined };
+    return { ...query.sort, tiesBy: sort === 'unstable-ties' ? 2 * below(this.#ties, 500_000) + 1 : undefined };
+  }
+
+  #totalOf(selection: Selection, total: number): number | string | undefined {
+    const values = this.#values;
+    switch (values.total) {
+      case 'missing':
+        return undefined;
+      case 'capped':
+        return Math.min(total, values.totalCap);
+      case 'lagging':
+        return this.#store.count(selection, Date.now() - values.totalLag);
+      case 'text':
+        return String(total);
+      case 'right':
+        return total;
+    }
+  }
+}

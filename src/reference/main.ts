@@ -1,0 +1,23 @@
+/**
+ * The reference service as a program: reads the command line, and serves. It imports nothing of the forwarder, so that one misreading of the
+ * specification cannot cancel out another.
+ */
+import { helpText, optionsOf } from './options.ts';
+import { BadValue } from './values.ts';
+
+await main(process.argv.slice(2));
+
+async function main(args: readonly string[]): Promise<void> {
+  try {
+    const options = optionsOf(args);
+    if (options.help) process.stdout.write(helpText());
+    else {
+      // Help and refusals are quick: the rooms of the service are loaded when they are needed.
+      const { serve } = await import('./serve.ts');
+      await serve(options);
+    }
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = error instanceof BadValue ? 2 : 1;
+  }
+}

@@ -1,0 +1,77 @@
+/**
+ * Records as no specification wants them, at the shares that the switches give: a collector must take them all the same. Each kind is
+ * drawn for itself, so that a record may be odd in more than one way.
+ */
+import type { MadeRecord } from './records.ts';
+import { below, oneOf, type Random } from './random.ts';
+import type { SwitchName, SwitchValues } from './switches.ts';
+
+type OddName = Extract<SwitchName, `odd${string}`>;
+type Twist = (made: MadeRecord, random: Random) => void;
+
+const hugeLength = 64 * 1024;
+
+const twists: Readonly<Partial<Record<OddName, Twist>>> = {
+  oddMissing: (made, random) => made.fields.splice(below(random, made.fields.length), 1),
+  oddNull: (made, random) => inField(made, random, () => 'null'),
+  oddUnknown: (made, random) => made.fields.splice(1 + below(random, made.fields.length), 0, oneOf(random, unknownFields)),
+  oddType: (made, random) =>
+    inField(made, random, (json) => oneOf(random, json.startsWith('"') ? notTexts : [`"${json.length}"`, '["a"]'])),
+  oddHuge: (made) => set(made, 'payloadName', JSON.stringify('huge '.repeat(hugeLength / 5 + 1).slice(0, hugeLength))),
+  oddControl: (made) => {
+    set(made, 'payloadName', JSON.stringify('line\r\nbreak\ttab\u0000nul\u001b[31m\u007f\u0085\u2028.pdf'));
+    set(made, 'userNetwork', JSON.stringify({ ...network(made), machineName: 'a\nb\u0000c\u001b[2J' }));
+  },
+  oddSurrogate: (made, random) =>
+    set(made, 'payloadName', oneOf(random, ['"lone \\ud83d high.pdf"', '"lone \\ude00 low.pdf"', '"\\ude00\\ud83d.pdf"'])),
+  oddValue: (made, random) => {
+    const name = oneOf(random, ['actionAttempted', 'result', 'resultReason']);
+    set(made, name, `"Unheard${name.slice(0, 1).toUpperCase()}${name.slice(1)}"`);
+  },
+  // Added as digits: a number of JavaScript would round them.
+  oddBigId: (made) => set(made, 'logId', (9_007_199_254_740_993n + 2n * BigInt(value(made, 'logId') ?? '0')).toString()),
+};
+
+const names = Object.keys(twists) as OddName[];
+const notTexts = ['7', 'true', '["a"]', '{"a":1}', '1.5e3'];
+const unknownFields: [string, string][] = [
+  ['riskScore', '0.75'],
+  ['tags', '["a",{"b":null}]'],
+  ['__proto__', '{"polluted":true}'],
+  ['ключ', '"значение"'],
+];
+
+/** Makes the record odd in the ways that chance and the shares want. `otherIds`: logIds of records of other nodes. */
+export function makeOdd(made: MadeRecord, values: SwitchValues, random: Random, otherIds: readonly string[]): void {
+  if (values.oddRepeatedId > 0 && random() < values.oddRepeatedId && otherIds.length > 0) set(made, 'logId', oneOf(random, otherIds));
+  for (const name of names) {
+    if (values[name] > 0 && random() < values[name]) twists[name]?.(made, random);
+  }
+}
+
+/** The JSON text of a field; undefined when the record has none of that name. */
+export function value(made: MadeRecord, name: string): string | undefined {
+  return made.fields.find((field) => field[0] === name)?.[1];
+}
+
+function set(made: MadeRecord, name: string, json: string): void {
+  const field = made.fields.find((each) => each[0] === name);
+  if (field) field[1] = json;
+}
+
+/** One field, or one inside userNetwork, gets another value. */
+function inField(made: MadeRecord, random: Random, change: (json: string) => string): void {
+  const field = oneOf(random, made.fields);
+  if (field[0] !== 'userNetwork' || random() < 0.3) {
+    field[1] = change(field[1]);
+    return;
+  }
+  const inner = Object.entries(network(made)).map(([name, each]) => [name, JSON.stringify(each)] as const);
+  const chosen = below(random, inner.length);
+  field[1] = `{${inner.map(([name, json], at) => `${JSON.stringify(name)}:${at === chosen ? change(json) : json}`).join()}}`;
+}
+
+function network(made: MadeRecord): Record<string, unknown> {
+  const parsed: unknown = JSON.parse(value(made, 'userNetwork') ?? '{}');
+  return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? { ...parsed } : {};
+}

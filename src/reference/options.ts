@@ -1,0 +1,109 @@
+/**
+ * The command line of the reference service: its own options, then every switch by its name. `--name value` and `--name=value` are the
+ * same; what does not fit is refused in one line that names the option.
+ */
+import { describeSwitches, optionOf, switchNames, Switches } from './switches.ts';
+import { BadValue, durationOf } from './values.ts';
+
+export interface Options {
+  readonly port: number;
+  readonly controlPort: number;
+  readonly records: number;
+  readonly spanMs: number;
+  readonly seed: string;
+  readonly json: boolean;
+  readonly help: boolean;
+  readonly data: string | undefined;
+  readonly tlsDir: string | undefined;
+  readonly switches: Switches;
+}
+
+const own: readonly (readonly [name: string, value: string, meaning: string])[] = [
+  ['port', 'N', 'HTTPS port on 127.0.0.1 (any free one)'],
+  ['control-port', 'N', 'plain HTTP port on 127.0.0.1 for tests: truth, stats, switches, records (any free one)'],
+  ['records', 'N', 'records to begin with, unless the data file has some (0)'],
+  ['span', 'DURATION', 'the time before now over which they are spread (1d)'],
+  ['seed', 'TEXT', 'what credentials, records and chance are made from (1)'],
+  ['data', 'FILE', 'keeps the records in this SQLite file (gone at the end)'],
+  ['tls-dir', 'DIR', 'keeps the certificate authority in this folder (a new one at each start)'],
+  ['json', '', 'prints one line of JSON with addresses and credentials'],
+  ['help', '', 'prints this'],
+];
+const recordsMax = 100_000_000;
+const helpWidth = 46;
+
+/** @throws BadValue with one line for the user */
+export function optionsOf(args: readonly string[]): Options {
+  const given = new Map<string, string>();
+  const switches = new Switches();
+  const flags = switchNames.map(optionOf);
+  for (let at = 0; at < args.length; at += 1) {
+    const [, name = '', joined] = /^--([^=]+)(?:=([^]*))?$/.exec(args[at] ?? '') ?? [];
+    const ownOption = own.find((each) => each[0] === name);
+    if (!ownOption && !flags.includes(name)) throw new BadValue(`there is no option "${args[at] ?? ''}"; --help lists all`);
+    const takesValue = ownOption?.[1] !== '';
+    if (!takesValue && joined !== undefined) throw new BadValue(`--${name} takes no value`);
+    const value = takesValue ? (joined ?? args[(at += 1)]) : '';
+    if (value === undefined) throw new BadValue(`--${name} needs a value`);
+    given.set(name, value);
+  }
+  switches.set(Object.fromEntries([...given].filter(([name]) => flags.includes(name)).map(([name, value]) => [name, value])));
+  const spanMs = read('span', () => durationOf(given.get('span') ?? '1d'));
+  if (spanMs <= 0) throw new BadValue('--span: the time must be longer than nothing');
+  return {
+    port: wholeOf(given, 'port', 65_535),
+    controlPort: wholeOf(given, 'control-port', 65_535),
+    records: wholeOf(given, 'records', recordsMax),
+    spanMs,
+    seed: given.get('seed') ?? '1',
+    json: given.has('json'),
+    help: given.has('help'),
+    data: given.get('data'),
+    tlsDir: given.get('tls-dir'),
+    switches,
+  };
+}
+
+export function helpText(): string {
+  const line = (option: string, meaning: string): string =>
+    option.length < helpWidth ? `  ${option.padEnd(helpWidth)} ${meaning}` : `  ${option}\n  ${''.padEnd(helpWidth)} ${meaning}`;
+  const rows = describeSwitches();
+  return [
+    'usage: waybill reference [options]',
+    '',
+    'Runs a service as the interface specification describes it, over HTTPS on 127.0.0.1, with people, credentials and audit records.',
+    '',
+    'Options (default)',
+    ...own.map(([name, value, meaning]) => line(`--${name} ${value}`.trimEnd(), meaning)),
+    '',
+    'Switches make it the service as others might have built it. Each can be changed while it runs: PATCH /switches on the control port',
+    'takes a JSON object of names and values. DURATION is 250ms, 10s, 5m, 2h, 30d; SHARE is from 0 to 1.',
+    ...[...new Set(rows.map((row) => row.group))].flatMap((group) => [
+      '',
+      group,
+      ...rows
+        .filter((row) => row.group === group)
+        .map((row) => line(`--${optionOf(row.name)} ${row.value}`, `${row.meaning}${row.initial === '' ? '' : ` (${row.initial})`}`)),
+    ]),
+    '',
+    'Examples',
+    '  waybill reference --records 100000 --span 1d --json',
+    '  waybill reference --rate 50 --late-share 0.05 --late-delay 2m --fault-503 0.02 --seed 7',
+    '',
+  ].join('\n');
+}
+
+function wholeOf(given: ReadonlyMap<string, string>, name: string, most: number): number {
+  const text = given.get(name) ?? '0';
+  if (!/^\d{1,9}$/.test(text) || Number(text) > most) throw new BadValue(`--${name}: "${text}" is not a whole number from 0 to ${most}`);
+  return Number(text);
+}
+
+function read<T>(name: string, how: () => T): T {
+  try {
+    return how();
+  } catch (error) {
+    if (error instanceof BadValue) throw new BadValue(`--${name}: ${error.message}`, { cause: error });
+    throw error;
+  }
+}

@@ -1,0 +1,80 @@
+/**
+ * The organisation that the service serves: its people, the applications that act for it and their secrets, all drawn from the seed, so
+ * that a service started again with the same seed has the same credentials. The names are such that nobody can take them for a person's.
+ */
+import { hexOf, randomOf, uuidOf, type Random } from './random.ts';
+import { roles, type Role } from './roles.ts';
+
+/** One user of the organisation; `name` is formatted as last name, comma, first name (specification 2.4, 2.7). */
+export interface Person {
+  readonly userId: string;
+  readonly name: string;
+  readonly email: string;
+  readonly roles: readonly Role[];
+}
+
+/** An application with a secret, for the grant client_credentials; it acts as the user named. */
+export interface Client {
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly person: Person;
+}
+
+/** A person who can sign in with the grant password, through the application without a secret. */
+export interface Account {
+  readonly username: string;
+  readonly password: string;
+  readonly person: Person;
+}
+
+export interface Organisation {
+  readonly tenantId: string;
+  readonly scopeAddress: string;
+  readonly subscriptionKey: string;
+  /** The application through which people sign in; it has no secret. */
+  readonly publicClientId: string;
+  readonly people: readonly Person[];
+  readonly clients: readonly Client[];
+  readonly accounts: readonly Account[];
+}
+
+const words = 'Alpha Bravo Charlie Delta Echo Foxtrot Golf Hotel India Juliett Kilo Lima Mike November Oscar Papa Quebec Romeo'.split(' ');
+const othersCount = 45;
+
+/**
+ * One client and one account for each role, a second account for Author, and others who only appear in the log. There is one Super
+ * Administrator (section 5: one per organization), so its client and its account are the same person.
+ */
+export function organisationOf(seed: string): Organisation {
+  const random = randomOf(`${seed}/organisation`);
+  const organisation = {
+    tenantId: uuidOf(random),
+    scopeAddress: uuidOf(random),
+    subscriptionKey: hexOf(random, 32),
+    publicClientId: uuidOf(random),
+  };
+  const people: Person[] = [];
+  const add = (last: string, first: string, held: readonly Role[]): Person => {
+    const email = `${first}.${last}`.toLowerCase().replaceAll(' ', '-') + '@example.com';
+    const person = { userId: uuidOf(random), name: `${last},${first}`, email, roles: held };
+    people.push(person);
+    return person;
+  };
+  const clients = roles.map((role) => {
+    return { clientId: uuidOf(random), clientSecret: secretOf(random), person: add(`Service ${role}`, 'Application', [role]) };
+  });
+  const accounts = [...roles, 'Author' as const].map((role, index) => {
+    const only = role === 'Super Administrator' ? clients.find((client) => client.person.roles.includes(role))?.person : undefined;
+    const person = only ?? add(`Tester ${role}`, index < roles.length ? 'One' : 'Two', [role]);
+    return { username: person.email, password: secretOf(random), person };
+  });
+  for (let number = 0; number < othersCount; number += 1) {
+    const last = `${words[number % words.length] ?? ''}-Sample`;
+    add(last, `Person ${number + 1}`, [number % 3 === 0 ? 'Author' : 'Recipient']);
+  }
+  return { ...organisation, people, clients, accounts };
+}
+
+function secretOf(random: Random): string {
+  return hexOf(random, 40);
+}

@@ -1,0 +1,36 @@
+/**
+ * Refusals as the service words them: RFC 9457 problem details, one shape for every condition, without anything of the inside. What is
+ * thrown anywhere while a request is served and is a Problem becomes its answer.
+ */
+import { STATUS_CODES } from 'node:http';
+
+export interface ProblemOptions {
+  /** The query parameter or field that does not fit. */
+  readonly parameter?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export class Problem extends Error {
+  override readonly name = 'Problem';
+  readonly status: number;
+  readonly parameter: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(status: number, detail: string, options: ProblemOptions = {}) {
+    super(detail);
+    this.status = status;
+    this.parameter = options.parameter;
+    this.headers = options.headers ?? {};
+  }
+
+  /** The body, media type application/problem+json. */
+  body(): string {
+    const title = STATUS_CODES[this.status] ?? 'Problem';
+    return JSON.stringify({ type: 'about:blank', title, status: this.status, detail: this.message, parameter: this.parameter });
+  }
+}
+
+/** A query parameter whose value does not fit: 400, and the text names it. */
+export function badParameter(parameter: string, reason: string): Problem {
+  return new Problem(400, `The parameter "${parameter}" ${reason}`, { parameter });
+}

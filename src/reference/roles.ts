@@ -1,0 +1,53 @@
+/**
+ * The roles of specification section 5 with their permissions, word for word. What a role may do is decided here and nowhere else;
+ * where the table says "not shown" (Policy Administrator) the choice and its reason are in docs/reference-service.md.
+ */
+
+export type Permission =
+  | 'payload.create'
+  | 'payload.open'
+  | 'payload.read'
+  | 'payload.read.all'
+  | 'payload.update'
+  | 'payload.update.all'
+  | 'users.read'
+  | 'users.read.all'
+  | 'users.write'
+  | 'groups.read'
+  | 'groups.read.all'
+  | 'logs.read'
+  | 'logs.read.all';
+
+export type Role = keyof typeof permissionsOfRole;
+
+const permissionsOfRole = {
+  Author: ['payload.create', 'payload.open', 'payload.read', 'payload.update', 'users.read', 'groups.read', 'logs.read'],
+  Recipient: ['payload.open'],
+  'Security Administrator': ['users.read.all', 'groups.read.all', 'logs.read.all'],
+  'User Administrator': ['users.read.all', 'users.write'],
+  'Data Administrator': ['payload.read.all', 'payload.update.all', 'logs.read', 'users.read', 'groups.read'],
+  'Policy Administrator': ['payload.read.all', 'payload.update.all', 'users.read', 'groups.read'],
+  'Super Administrator': [
+    'payload.create',
+    'payload.open',
+    'payload.read',
+    'payload.read.all',
+    'payload.update',
+    'payload.update.all',
+    'users.read',
+    'users.read.all',
+    'users.write',
+    'groups.read',
+    'groups.read.all',
+    'logs.read',
+    'logs.read.all',
+  ],
+} as const satisfies Record<string, readonly Permission[]>;
+
+/** Every role of the specification, in its order. */
+export const roles = Object.keys(permissionsOfRole) as Role[];
+
+/** Whether any of the roles holds the permission: a person with several roles has what each of them gives. */
+export function allows(held: readonly Role[], permission: Permission): boolean {
+  return held.some((role) => (permissionsOfRole[role] as readonly Permission[]).includes(permission));
+}

@@ -1,0 +1,128 @@
+/**
+ * The wiring of the reference service, in the order in which it comes up: people, records, certificates, identity provider, API, control
+ * port. It says where it listens and lives until a signal ends it.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Api, apiRoot } from './api.ts';
+import { certificatesIn } from './authority.ts';
+import { ControlServer } from './control.ts';
+import { Faults } from './faults.ts';
+import { Feed } from './feed.ts';
+import { IdentityProvider } from './identity-provider.ts';
+import { Limits } from './limits.ts';
+import { Logs } from './logs.ts';
+import type { Options } from './options.ts';
+import { organisationOf, type Organisation } from './people.ts';
+import { ServiceServer } from './server.ts';
+import { Stats } from './stats.ts';
+import { Store } from './store.ts';
+import { BadValue } from './values.ts';
+
+interface Addresses {
+  readonly baseUrl: string;
+  readonly authUrl: string;
+  readonly ca: string;
+  readonly control: string;
+}
+
+/** Serves until it is told to end. Prints one text when it listens: the start line with `json`, else words for a person. */
+export async function serve(options: Options): Promise<void> {
+  const { values } = options.switches;
+  await using release = new AsyncDisposableStack();
+  const ended = endSignal();
+  const folder = mkdtempSync(join(tmpdir(), 'reference-service-'));
+  release.defer(() => rmSync(folder, { recursive: true, force: true }));
+
+  const organisation = organisationOf(options.seed);
+  const store = new Store(options.data ?? join(folder, 'records.db'), options.data !== undefined);
+  release.defer(() => store.close());
+  checkSeed(store, options);
+  const feed = new Feed(store, values, organisation, options.seed);
+  if (store.isEmpty() && options.records > 0) feed.fill(options.records, options.spanMs, progressOf(options.records));
+
+  const certificates = await certificatesIn(options.tlsDir ?? folder);
+  const server = new ServiceServer(certificates);
+  const port = await server.listen(options.port);
+  release.defer(() => server.close());
+  const authUrl = `https://127.0.0.1:${port}`;
+  const provider = new IdentityProvider(organisation, values, authUrl);
+  const logs = new Logs(store, values, options.seed);
+  const stats = new Stats();
+  const api = new Api(organisation, provider, new Limits(values), logs);
+  server.open({ provider, api, faults: new Faults(values, options.seed), stats, values });
+
+  const control = new ControlServer({ switches: options.switches, logs, feed, stats });
+  const controlPort = await control.listen(options.controlPort);
+  release.defer(() => control.close());
+  feed.start();
+  release.defer(() => feed.stop());
+
+  const addresses = { baseUrl: authUrl + apiRoot, authUrl, ca: certificates.caFile, control: `http://127.0.0.1:${controlPort}` };
+  process.stdout.write(options.json ? startLine(addresses, organisation) : startText(addresses, organisation, logs.counts().visible));
+  await ended;
+  if (process.connected) process.disconnect();
+}
+
+/** Resolves with the first SIGTERM or SIGINT, or when a parent that started this process with a channel is gone. */
+function endSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    process.once('disconnect', () => resolve());
+    process.once('SIGTERM', () => resolve());
+    process.once('SIGINT', () => resolve());
+  });
+}
+
+function checkSeed(store: Store, options: Options): void {
+  const before = store.fact('seed');
+  if (before !== undefined && before !== options.seed) {
+    throw new BadValue(`--data: the file was made with --seed ${before}, whose people are others than those of --seed ${options.seed}`);
+  }
+  store.setFact('seed', options.seed);
+}
+
+function progressOf(count: number): (done: number) => void {
+  return (done) => {
+    if (process.stderr.isTTY) process.stderr.write(`\r${done} of ${count} records${done === count ? '\n' : ''}`);
+  };
+}
+
+function startLine(addresses: Addresses, organisation: Organisation): string {
+  const { tenantId, scopeAddress, subscriptionKey, publicClientId } = organisation;
+  const line = {
+    baseUrl: addresses.baseUrl,
+    authUrl: addresses.authUrl,
+    tenantId,
+    scopeAddress,
+    subscriptionKey,
+    ca: addresses.ca,
+    control: addresses.control,
+    clients: organisation.clients.map(({ clientId, clientSecret, person }) => {
+      return { clientId, clientSecret, userId: person.userId, roles: person.roles };
+    }),
+    users: organisation.accounts.map(({ username, password, person }) => {
+      return { userId: person.userId, username, password, clientId: publicClientId, roles: person.roles };
+    }),
+  };
+  return `${JSON.stringify(line)}\n`;
+}
+
+function startText(addresses: Addresses, organisation: Organisation, visible: number): string {
+  const auditor = organisation.clients.find((client) => client.person.roles.includes('Security Administrator'));
+  return [
+    `The reference service listens, with ${visible} audit records`,
+    '',
+    `  base address      ${addresses.baseUrl}`,
+    `  token endpoint    ${addresses.authUrl}/${organisation.tenantId}/oauth2/v2.0/token`,
+    `  tenant id         ${organisation.tenantId}`,
+    `  scope address     ${organisation.scopeAddress}`,
+    `  subscription key  ${organisation.subscriptionKey}`,
+    `  authority         ${addresses.ca}`,
+    `  control           ${addresses.control}`,
+    `  client            ${auditor?.clientId ?? ''} (Security Administrator), secret ${auditor?.clientSecret ?? ''}`,
+    '',
+    'All credentials are made up, and are the same with the same seed; --json prints those of every role. Ctrl-C ends it.',
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,147 @@
+/**
+ * The HTTPS server: takes each request to the identity provider or to the API, lets faults happen, and turns what was thrown into an
+ * answer. Only loopback is listened on.
+ */
+import { createServer, type Server } from 'node:https';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { DEFAULT_CIPHERS } from 'node:tls';
+import type { Api } from './api.ts';
+import type { Certificates } from './authority.ts';
+import { answerOf, answerOfProblem, send, type Answer, type Faults } from './faults.ts';
+import type { IdentityProvider } from './identity-provider.ts';
+import { Problem } from './problem.ts';
+import type { Stats } from './stats.ts';
+import type { SwitchValues } from './switches.ts';
+
+export interface Rooms {
+  readonly provider: IdentityProvider;
+  readonly api: Api;
+  readonly faults: Faults;
+  readonly stats: Stats;
+  readonly values: SwitchValues;
+}
+
+/** The default list of Node with the quickest of its strong ciphers in front. */
+const ciphers = `TLS_AES_128_GCM_SHA256:${DEFAULT_CIPHERS}`;
+const keepAliveMs = 65_000;
+
+export class ServiceServer {
+  readonly #server: Server;
+  /** The TCP connection below each TLS connection, by the client's port: only it can be reset. */
+  readonly #connections = new Map<number, Socket>();
+  #rooms: Rooms | undefined;
+
+  constructor(certificates: Certificates) {
+    const listener: RequestListener = (request, response) => void this.#serve(request, response);
+    this.#server = createServer(
+      { cert: certificates.cert, key: certificates.key, minVersion: 'TLSv1.2', ciphers, honorCipherOrder: true },
+      listener,
+    );
+    this.#server.keepAliveTimeout = keepAliveMs;
+    this.#server.on('connection', (socket: Socket) => {
+      const port = socket.remotePort ?? 0;
+      this.#connections.set(port, socket);
+      socket.once('close', () => this.#connections.delete(port));
+    });
+  }
+
+  /** Listens on the port, 0 for any free one, and resolves with the port. */
+  listen(port: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen(port, '127.0.0.1', () => resolve((this.#server.address() as AddressInfo).port));
+    });
+  }
+
+  /** From now on requests are served by these; before, they wait. */
+  open(rooms: Rooms): void {
+    this.#rooms = rooms;
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#server.close(() => resolve());
+      this.#server.closeAllConnections();
+    });
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const [path, query] = splitOnce(request.url ?? '', '?');
+    const rooms = this.#rooms;
+    if (!rooms) {
+      this.#reset(request);
+      return;
+    }
+    try {
+      if (rooms.provider.owns(path)) {
+        await this.#serveProvider(rooms, request, response, path);
+        return;
+      }
+      if (rooms.api.owns(path)) {
+        await this.#serveApi(rooms, request, response, path, query);
+        return;
+      }
+      rooms.stats.request('other', 404);
+      send(response, answerOfProblem(new Problem(404, 'There is nothing here')), undefined, 0, () => this.#reset(request));
+    } catch (error) {
+      if (request.destroyed || response.headersSent) return;
+      process.stderr.write(
+        `cannot serve ${request.method ?? ''} ${path}: ${error instanceof Error ? (error.stack ?? '') : String(error)}\n`,
+      );
+      send(response, answerOfProblem(new Problem(500, 'The service has a fault')), undefined, 0, () => this.#reset(request));
+    }
+  }
+
+  async #serveProvider(rooms: Rooms, request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
+    const endpoint = path.endsWith('/token') ? 'POST token' : 'GET provider';
+    switch (rooms.values.identityProvider) {
+      case 'down':
+        rooms.stats.request(endpoint, 'none');
+        {
+          this.#reset(request);
+          return;
+        }
+      case 'stalled': {
+        rooms.stats.request(endpoint, 'none');
+        return;
+      }
+      case 'unavailable':
+        rooms.stats.request(endpoint, 503);
+        {
+          send(response, answerOfProblem(new Problem(503, 'The identity provider is not available')), undefined, 0, () => undefined);
+          return;
+        }
+      case 'up':
+        await rooms.provider.serve(request, response, path);
+        rooms.stats.request(endpoint, response.statusCode);
+    }
+  }
+
+  async #serveApi(rooms: Rooms, request: IncomingMessage, response: ServerResponse, path: string, query: string): Promise<void> {
+    const fault = rooms.faults.next();
+    const answer = (fault && answerOf(fault)) ?? (await trueAnswer(rooms.api, request, path, query));
+    if (fault) rooms.stats.fault(fault);
+    rooms.stats.request(rooms.api.nameOf(request.method ?? '', path), fault === 'faultReset' ? 'none' : answer.status);
+    send(response, answer, fault, rooms.values.slowFor, () => this.#reset(request));
+  }
+
+  #reset(request: IncomingMessage): void {
+    const connection = this.#connections.get(request.socket.remotePort ?? 0);
+    connection?.resetAndDestroy();
+  }
+}
+
+async function trueAnswer(api: Api, request: IncomingMessage, path: string, query: string): Promise<Answer> {
+  try {
+    return await api.answer(request, path, query);
+  } catch (error) {
+    if (error instanceof Problem) return answerOfProblem(error);
+    throw error;
+  }
+}
+
+function splitOnce(text: string, mark: string): [string, string] {
+  const at = text.indexOf(mark);
+  return at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + mark.length)];
+}

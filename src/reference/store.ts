@@ -1,0 +1,265 @@
+/**
+ * Where log records are: one SQLite database, in which `records` holds exactly what is visible now and `pending` what will become visible
+ * later, so that no query asks about visibility. A record is kept as its ready-made JSON text, cut where the permissions cut it, and
+ * beside it the columns by which it can be found and sorted; a page is put together inside SQLite and leaves it as bytes.
+ */
+import { rmSync } from 'node:fs';
+import Database, { type Statement } from 'better-sqlite3';
+
+/** The columns by which the logs endpoints filter; null where the record has no such text, which no filter matches. */
+export interface Keys {
+  readonly userId: string | null;
+  readonly payloadId: string | null;
+  readonly payloadName: string | null;
+  readonly currentPayloadOwnerId: string | null;
+  readonly actionAttempted: string | null;
+  readonly result: string | null;
+  readonly resultReason: string | null;
+  readonly userLastNameFirstName: string | null;
+}
+
+/** One record. Its JSON text is head + network + personal + tail; the shapes leave out network, personal or both. */
+export interface StoredRecord extends Keys {
+  /** Nanoseconds since 1970. */
+  readonly at: bigint;
+  readonly head: string;
+  readonly network: string;
+  readonly personal: string;
+  readonly tail: string;
+}
+
+/** Which records; every condition holds together. */
+export interface Selection {
+  /** `from` is in, `until` is not, in nanoseconds. */
+  readonly from: bigint | undefined;
+  readonly until: bigint | undefined;
+  readonly equal: Partial<Record<keyof Keys, string>>;
+  /** Only what this user did, and what was done to payloads that this user owns. */
+  readonly ownOf: string | undefined;
+}
+
+export type SortField = 'logTimestamp' | keyof Keys;
+
+export interface Order {
+  /** `arrival` is the order of becoming visible. */
+  readonly by: SortField | 'arrival';
+  readonly descending: boolean;
+  /** Puts equal values in an order that depends on this odd number; without it the older, then the earlier visible, comes first. */
+  readonly tiesBy: number | undefined;
+}
+
+/** Which parts of a record's text are served. */
+export interface Shape {
+  readonly network: boolean;
+  readonly personal: boolean;
+}
+
+const columnOf: Record<SortField, string> = {
+  logTimestamp: 'at',
+  userId: 'user_id',
+  payloadId: 'payload_id',
+  payloadName: 'payload_name',
+  currentPayloadOwnerId: 'owner_id',
+  actionAttempted: 'action',
+  result: 'result',
+  resultReason: 'reason',
+  userLastNameFirstName: 'user_name',
+};
+const keyFields = Object.keys(columnOf).filter((field) => field !== 'logTimestamp') as (keyof Keys)[];
+const columns = ['at', 'shown_at', ...keyFields.map((field) => columnOf[field]), 'head', 'network', 'personal', 'tail'];
+const tableOf = (name: string): string =>
+  `CREATE TABLE IF NOT EXISTS ${name} (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, shown_at REAL NOT NULL,
+   ${keyFields.map((field) => `${columnOf[field]} TEXT`).join(', ')},
+   head TEXT NOT NULL, network TEXT NOT NULL, personal TEXT NOT NULL, tail TEXT NOT NULL) STRICT`;
+const countsRememberedMax = 2000;
+
+export class Store {
+  readonly #db: Database.Database;
+  readonly #statements = new Map<string, Statement>();
+  readonly #counts = new Map<string, number>();
+  readonly #indexed = new Set<keyof Keys>();
+  #nextShown = Infinity;
+
+  /**
+   * @param file      where the database is
+   * @param lasting   whether it is kept; else its name is taken away at once, and it is gone with the process however that ends
+   */
+  constructor(file: string, lasting: boolean) {
+    this.#db = new Database(file);
+    this.#db.pragma('page_size = 16384');
+    // What is lost with the machine can be made again from the seed; what is asked for is survival of a restart.
+    this.#db.pragma(lasting ? 'journal_mode = WAL' : 'journal_mode = MEMORY');
+    this.#db.pragma('synchronous = OFF');
+    this.#db.pragma('cache_size = -262144');
+    this.#db.pragma(`mmap_size = ${2 ** 36}`);
+    this.#db.pragma('temp_store = MEMORY');
+    this.#db.exec(`${tableOf('records')}; ${tableOf('pending')};
+      CREATE INDEX IF NOT EXISTS records_at ON records (at);
+      CREATE INDEX IF NOT EXISTS pending_shown_at ON pending (shown_at);
+      CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT`);
+    if (!lasting && process.platform !== 'win32') rmSync(file);
+    this.#nextShown = this.#soonest();
+  }
+
+  /** Adds records in one transaction, each visible at its time in ms since 1970. */
+  add(records: Iterable<{ readonly record: StoredRecord; readonly shownAt: number }>, now: number): void {
+    const into = (table: string): Statement =>
+      this.#prepared(`INSERT INTO ${table} (${columns.join()}) VALUES (${columns.map(() => '?').join()})`);
+    const visible = into('records');
+    const pending = into('pending');
+    this.#transaction(() => {
+      for (const { record, shownAt } of records) {
+        const values = [
+          record.at,
+          shownAt,
+          ...keyFields.map((field) => record[field]),
+          record.head,
+          record.network,
+          record.personal,
+          record.tail,
+        ];
+        (shownAt <= now ? visible : pending).run(values);
+        if (shownAt > now) this.#nextShown = Math.min(this.#nextShown, shownAt);
+      }
+    });
+    this.#counts.clear();
+  }
+
+  /** Makes visible what is due. */
+  reveal(now: number): void {
+    if (this.#nextShown > now) return;
+    const names = columns.join();
+    this.#transaction(() => {
+      this.#prepared(`INSERT INTO records (${names}) SELECT ${names} FROM pending WHERE shown_at <= ? ORDER BY shown_at, id`).run(now);
+      this.#prepared('DELETE FROM pending WHERE shown_at <= ?').run(now);
+    });
+    this.#nextShown = this.#soonest();
+    this.#counts.clear();
+  }
+
+  /** How many are selected; with `shownBefore` (ms since 1970) only those that were visible then. */
+  count(selection: Selection, shownBefore?: number): number {
+    this.#indexFor(selection);
+    const { where, values } = conditionOf(selection);
+    const lagging = shownBefore === undefined ? '' : `${where === '' ? 'WHERE' : 'AND'} shown_at <= ?`;
+    if (shownBefore !== undefined) values.push(shownBefore);
+    const sql = `SELECT count(*) FROM records ${where} ${lagging}`;
+    const key = `${sql}\n${values.join('\n')}`;
+    const remembered = this.#counts.get(key);
+    if (remembered !== undefined) return remembered;
+    const counted = this.#one<number>(sql, values);
+    if (this.#counts.size >= countsRememberedMax) this.#counts.clear();
+    this.#counts.set(key, counted);
+    return counted;
+  }
+
+  /** The JSON texts of one page with commas between, as UTF-8, and how many they are. */
+  page(selection: Selection, shape: Shape, order: Order, limit: number, offset: number): { items: number; json: Buffer } {
+    this.#indexFor(selection, order);
+    const { where, values } = conditionOf(selection);
+    const text = `head${shape.network ? ' || network' : ''}${shape.personal ? ' || personal' : ''} || tail`;
+    // The aggregate takes the rows in the order in which the inner query, limited as it is, gives them.
+    const row = this.#prepared(
+      `SELECT count(*) AS items, CAST(group_concat(text, ',') AS BLOB) AS json
+       FROM (SELECT ${text} AS text FROM records ${where} ORDER BY ${orderOf(order, selection)} LIMIT ? OFFSET ?)`,
+    ).get([...values, limit, offset]) as { items: number; json: Buffer | null };
+    return { items: row.items, json: row.json ?? Buffer.alloc(0) };
+  }
+
+  /** All selected records as JSON text, oldest first, as they are at the moment of the call, in portions. */
+  *all(selection: Selection): Generator<string[]> {
+    const newest = this.#one<number | null>('SELECT max(id) FROM records') ?? 0;
+    const { where, values } = conditionOf(selection);
+    let after: [bigint, bigint] | undefined;
+    do {
+      const more = `${where === '' ? 'WHERE' : 'AND'} id <= ? ${after ? 'AND (at, id) > (?, ?)' : ''}`;
+      const rows = this.#prepared(
+        `SELECT at, id, head || network || personal || tail AS text FROM records ${where} ${more} ORDER BY at, id LIMIT 5000`,
+      )
+        .safeIntegers(true)
+        .all([...values, newest, ...(after ?? [])]) as { at: bigint; id: bigint; text: string }[];
+      const last = rows.at(-1);
+      after = last && [last.at, last.id];
+      if (rows.length > 0) yield rows.map((row) => row.text);
+    } while (after);
+  }
+
+  isEmpty(): boolean {
+    return this.pendingCount() === 0 && this.#one<number>('SELECT count(*) FROM (SELECT 1 FROM records LIMIT 1)') === 0;
+  }
+
+  pendingCount(): number {
+    return this.#one<number>('SELECT count(*) FROM pending');
+  }
+
+  /** A fact about the data that outlives the process, such as the seed. */
+  fact(name: string): string | undefined {
+    return this.#one<string | undefined>('SELECT value FROM facts WHERE name = ?', [name]);
+  }
+
+  setFact(name: string, value: string): void {
+    this.#prepared('INSERT OR REPLACE INTO facts VALUES (?, ?)').run([name, value]);
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+
+  /** Fields are rarely asked for, and each index slows every insert: one is made when a query first names its field. */
+  #indexFor(selection: Selection, order?: Order): void {
+    const fields = [
+      ...Object.keys(selection.equal),
+      ...(selection.ownOf === undefined ? [] : ['userId', 'currentPayloadOwnerId']),
+      order?.by,
+    ];
+    for (const field of keyFields) {
+      if (!fields.includes(field) || this.#indexed.has(field)) continue;
+      this.#db.exec(`CREATE INDEX IF NOT EXISTS records_${columnOf[field]} ON records (${columnOf[field]}, at)`);
+      this.#indexed.add(field);
+    }
+  }
+
+  #soonest(): number {
+    return this.#one<number | null>('SELECT min(shown_at) FROM pending') ?? Infinity;
+  }
+
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller knows the type of the one column
+  #one<T>(sql: string, values: unknown[] = []): T {
+    return this.#prepared(sql).pluck().get(values) as T;
+  }
+
+  #transaction(work: () => void): void {
+    this.#db.transaction(work)();
+  }
+
+  #prepared(sql: string): Statement {
+    let statement = this.#statements.get(sql);
+    if (!statement) this.#statements.set(sql, (statement = this.#db.prepare(sql)));
+    return statement;
+  }
+}
+
+function conditionOf(selection: Selection): { where: string; values: unknown[] } {
+  const parts: string[] = [];
+  const values: unknown[] = [];
+  const add = (part: string, ...more: unknown[]): void => {
+    parts.push(part);
+    values.push(...more);
+  };
+  for (const [field, value] of Object.entries(selection.equal)) add(`${columnOf[field as keyof Keys]} = ?`, value);
+  if (selection.ownOf !== undefined) add('(user_id = ? OR owner_id = ?)', selection.ownOf, selection.ownOf);
+  if (selection.from !== undefined) add('at >= ?', selection.from);
+  if (selection.until !== undefined) add('at < ?', selection.until);
+  return { where: parts.length === 0 ? '' : `WHERE ${parts.join(' AND ')}`, values };
+}
+
+function orderOf(order: Order, selection: Selection): string {
+  const direction = order.descending ? 'DESC' : 'ASC';
+  if (order.by === 'arrival') return 'id';
+  // A unary plus keeps SQLite from walking a whole index in order when the conditions select little.
+  const narrow = Object.keys(selection.equal).length > 0 || (selection.from !== undefined && selection.until !== undefined);
+  const column = columnOf[order.by];
+  const first = `${narrow && column !== 'at' ? '+' : ''}${column} ${direction}`;
+  if (order.tiesBy !== undefined) return `${first}, (id * ${order.tiesBy}) % 1000003`;
+  return [first, ...(column === 'at' ? [] : [`at ${direction}`]), `id ${direction}`].join(', ');
+}

@@ -1,0 +1,131 @@
+/**
+ * The kinds of values that switches have: how each is read from a command line or from JSON, how it is shown, and what to say when it does
+ * not fit. A kind knows nothing of the service.
+ */
+
+/** One kind. `read` takes text or a JSON value and throws a BadValue that says what is allowed; `show` gives the JSON form back. */
+export interface Kind<T> {
+  /** What stands for the value in the help, e.g. `DURATION`. */
+  readonly placeholder: string;
+  read(given: unknown, before: T): T;
+  show(value: T): unknown;
+}
+
+export class BadValue extends Error {
+  override readonly name = 'BadValue';
+}
+
+/** So many within each interval. */
+export interface Budget {
+  readonly count: number;
+  readonly intervalMs: number;
+}
+
+const unitMs: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Milliseconds of a text such as `250ms`, `10s`, `1.5h`, `30d`. */
+export function durationOf(given: unknown): number {
+  const match = typeof given === 'string' ? /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(given) : null;
+  const ms = Number(match?.[1]) * (unitMs[match?.[2] ?? ''] ?? Number.NaN);
+  if (!Number.isFinite(ms)) throw new BadValue(`${quoted(given)} is not a duration such as 250ms, 10s, 5m, 2h, 30d`);
+  return ms;
+}
+
+/** The shortest text of a duration that reads back to the same. */
+export function durationText(ms: number): string {
+  const unit = ['d', 'h', 'm', 's'].find((each) => ms >= (unitMs[each] ?? 0) && ms % (unitMs[each] ?? 1) === 0) ?? 'ms';
+  return `${ms / (unitMs[unit] ?? 1)}${unit}`;
+}
+
+export function choice<T extends string>(...allowed: readonly T[]): Kind<T> {
+  return {
+    placeholder: allowed.join('|'),
+    read(given) {
+      const found = allowed.find((each) => each === given);
+      if (found === undefined) throw new BadValue(`${quoted(given)} is none of ${allowed.join(', ')}`);
+      return found;
+    },
+    show: (value) => value,
+  };
+}
+
+export function whole(least: number, most: number): Kind<number> {
+  return {
+    placeholder: 'N',
+    read(given) {
+      const value = numberOf(given);
+      if (!Number.isInteger(value) || value < least || value > most) {
+        throw new BadValue(`${quoted(given)} is not a whole number from ${least} to ${most}`);
+      }
+      return value;
+    },
+    show: (value) => value,
+  };
+}
+
+/** A number from 0 to `most`, by default a share from 0 to 1. */
+export function share(most = 1): Kind<number> {
+  return {
+    placeholder: most === 1 ? 'SHARE' : 'N',
+    read(given) {
+      const value = numberOf(given);
+      if (!(value >= 0 && value <= most)) throw new BadValue(`${quoted(given)} is not a number from 0 to ${most}`);
+      return value;
+    },
+    show: (value) => value,
+  };
+}
+
+export const duration: Kind<number> = { placeholder: 'DURATION', read: durationOf, show: durationText };
+
+export function offOr<T>(kind: Kind<T>): Kind<T | 'off'> {
+  return {
+    placeholder: `off|${kind.placeholder}`,
+    read: (given, before) => (given === 'off' ? 'off' : kind.read(given, before as T)),
+    show: (value) => (value === 'off' ? 'off' : kind.show(value)),
+  };
+}
+
+/** One value for each node, separated by commas; they repeat when there are more nodes. */
+export function perNode<T>(kind: Kind<T>): Kind<readonly T[]> {
+  return {
+    placeholder: `${kind.placeholder}[,…]`,
+    read(given, before) {
+      const parts: unknown[] = Array.isArray(given) ? given : typeof given === 'string' ? given.split(',') : [given];
+      if (parts.length === 0) throw new BadValue('an empty list has no value for any node');
+      return parts.map((part) => kind.read(part, before[0] as T));
+    },
+    show: (value) => (value.length === 1 ? kind.show(value[0] as T) : value.map((each) => kind.show(each))),
+  };
+}
+
+/** `100/1s`: so many in each interval. */
+export const budget: Kind<Budget> = {
+  placeholder: 'N/DURATION',
+  read(given) {
+    const [count, interval, more] = typeof given === 'string' ? given.split('/') : [];
+    if (!/^\d+$/.test(count ?? '') || interval === undefined || more !== undefined) {
+      throw new BadValue(`${quoted(given)} is not a number for an interval such as 100/1s`);
+    }
+    return { count: Number(count), intervalMs: durationOf(interval) };
+  },
+  show: (value) => `${value.count}/${durationText(value.intervalMs)}`,
+};
+
+/** Something that is done rather than set: each `now` counts one up, and the count is what is shown. */
+export const act: Kind<number> = {
+  placeholder: 'now',
+  read(given, before) {
+    if (given !== 'now') throw new BadValue(`${quoted(given)} is not "now"`);
+    return before + 1;
+  },
+  show: (value) => value,
+};
+
+function numberOf(given: unknown): number {
+  return typeof given === 'number' ? given : typeof given === 'string' && given.trim() !== '' ? Number(given) : Number.NaN;
+}
+
+function quoted(given: unknown): string {
+  return typeof given === 'string' ? `"${given}"` : JSON.stringify(given);
+}

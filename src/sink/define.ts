@@ -1,0 +1,60 @@
+/**
+ * What a sink is made of, in one place: its configuration, its formats, what it promises, how it is checked and how it is opened. The list
+ * of sinks (index.ts), the configuration's schema, the option tables and the contract suite follow from it.
+ */
+import type { z } from 'zod';
+import type { Kept, Log, Sink } from '../model.ts';
+
+export type Format = 'ecs' | 'cef' | 'leef' | 'ocsf' | 'raw';
+
+/** A row of the table of guarantees (docs/guarantees.md). */
+export interface Guarantee {
+  readonly delivery: 'exactly once' | 'at least once' | 'at most once' | 'best effort';
+  readonly duplicates: string;
+  readonly losses: string;
+}
+
+/** One line of `waybill check`. */
+export interface Finding {
+  readonly level: 'ok' | 'warning' | 'error';
+  readonly words: string;
+  /** The setting at fault, e.g. `sinks.siem.path`. */
+  readonly setting?: string;
+}
+
+/** Where a sink stands: its id, and what the daemon gives to every sink. */
+export interface SinkContext {
+  readonly id: string;
+  readonly log: Log;
+}
+
+export interface BatchDefaults {
+  readonly records: number;
+  readonly bytes: number;
+  /** ms */
+  readonly wait: number;
+}
+
+export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
+  readonly type: string;
+  readonly summary: string;
+  /** The type's own keys. */
+  readonly config: Schema;
+  /** What it takes; the first is the default. */
+  readonly formats: readonly [Format, ...Format[]];
+  readonly batch: BatchDefaults;
+  /** Whether the outcome of a send can be found out afterwards: then acknowledgements may be grouped. */
+  readonly resolvable: boolean;
+  /** ms a send may take before its outcome counts as unknown. */
+  readonly deadline: number;
+  /** What may not change under the same id (docs/guarantees.md): the place where messages lie. */
+  destination(config: z.output<Schema>): string;
+  guarantee(config: z.output<Schema>): Guarantee;
+  check(config: z.output<Schema>, context: SinkContext, signal: AbortSignal): Promise<readonly Finding[]>;
+  open(config: z.output<Schema>, context: SinkContext, kept: Kept, signal: AbortSignal): Promise<Sink>;
+}
+
+/** Ties the type of the configuration to the functions that take it. */
+export function defineSink<Schema extends z.ZodObject>(type: string, parts: Omit<SinkDefinition<Schema>, 'type'>): SinkDefinition<Schema> {
+  return { type, ...parts };
+}

@@ -1,0 +1,93 @@
+/**
+ * The position that the file sink keeps beside its file: `<path>.position`, two slots written by turns, each with a checksum, so that a kill in
+ * the middle of one leaves the other. It is not synced: an old slot is only old, and the journal's own note is the other candidate.
+ */
+import { createHash } from 'node:crypto';
+import type { FileHandle } from 'node:fs/promises';
+import type { Position } from '../model.ts';
+
+/** A file by what stays when it is renamed: device, inode and birth time. */
+export interface FileName {
+  readonly dev: string;
+  readonly ino: string;
+  readonly birth: string;
+}
+
+/** Which file a position lies in, and how long it was then. Also the sink's note in the journal. */
+export interface FileMark {
+  readonly file: FileName;
+  readonly length: number;
+}
+
+export interface FilePosition extends FileMark {
+  readonly journal: string;
+  readonly position: Position;
+}
+
+interface Slot extends FilePosition {
+  readonly turn: number;
+}
+
+const slotBytes = 512;
+
+export class PositionFile {
+  readonly #handle: FileHandle;
+  #turn: number;
+  readonly newest: FilePosition | undefined;
+
+  /** Reads what is there; a slot without a good checksum counts as absent. */
+  static async read(handle: FileHandle): Promise<PositionFile> {
+    const bytes = Buffer.alloc(2 * slotBytes);
+    const { bytesRead } = await handle.read(bytes, 0, bytes.length, 0);
+    const slots = [0, 1].flatMap((i) => slotOf(bytes.subarray(0, bytesRead).subarray(i * slotBytes, (i + 1) * slotBytes)) ?? []);
+    return new PositionFile(handle, slots.sort((a, b) => b.turn - a.turn)[0]);
+  }
+
+  private constructor(handle: FileHandle, newest: Slot | undefined) {
+    this.#handle = handle;
+    this.#turn = newest?.turn ?? 0;
+    this.newest = newest;
+  }
+
+  async write(at: FilePosition): Promise<void> {
+    this.#turn += 1;
+    const text = JSON.stringify({
+      turn: this.#turn,
+      journal: at.journal,
+      seq: at.position.seq,
+      chain: Buffer.from(at.position.chain).toString('hex'),
+      file: at.file,
+      length: at.length,
+    });
+    const line = `${checksum(text)} ${text}\n`;
+    await this.#handle.write(Buffer.from(line.padEnd(slotBytes, ' ')), 0, slotBytes, (this.#turn % 2) * slotBytes);
+  }
+}
+
+export function sameFile(a: FileName, b: FileName): boolean {
+  return a.dev === b.dev && a.ino === b.ino && a.birth === b.birth;
+}
+
+/** The mark in a note of the journal; undefined when the text is none. */
+export function markOf(note: string | undefined): FileMark | undefined {
+  if (note === undefined) return undefined;
+  try {
+    const mark = JSON.parse(note) as Partial<FileMark>;
+    return mark.file && typeof mark.length === 'number' ? { file: mark.file, length: mark.length } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function slotOf(bytes: Buffer): Slot | undefined {
+  const line = bytes.toString('utf8').trimEnd();
+  const text = line.slice(65);
+  if (line.length < 66 || line.slice(0, 64) !== checksum(text)) return undefined;
+  const slot = JSON.parse(text) as { turn: number; journal: string; seq: number; chain: string; file: FileName; length: number };
+  const { turn, journal, seq, chain, file, length } = slot;
+  return { turn, journal, position: { seq, chain: Buffer.from(chain, 'hex') }, file, length };
+}
+
+function checksum(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}

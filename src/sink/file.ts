@@ -1,0 +1,259 @@
+/**
+ * A file, one message a line, each line exactly once: a batch is appended and synced before it is acknowledged, and what was written past the
+ * acknowledged position is cut when the file is opened again. Whoever renames the file (logrotate) is noticed before the next batch.
+ */
+import { constants } from 'node:fs';
+import { access, open, stat } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { z } from 'zod';
+import { WaybillError, wordsOf } from '../errors.ts';
+import type { Batch, Kept, Position, Sink, Taken } from '../model.ts';
+import { defineSink } from './define.ts';
+import type { SinkContext } from './define.ts';
+import { LineBuffer } from './file-lines.ts';
+import { markOf, PositionFile, sameFile } from './file-position.ts';
+import type { FileMark, FileName } from './file-position.ts';
+
+const config = z.strictObject({
+  path: z.string().min(1).describe('The file; its directory must exist. A relative path is taken from the working directory'),
+});
+
+type FileConfig = z.output<typeof config>;
+
+/** Writes and openings that are still under way, by path: a deadline cannot stop them, so whoever opens the file waits for them. */
+const underWay = new Map<string, Promise<unknown>>();
+
+export const file = defineSink('file', {
+  summary: 'a file on a local disk, one message a line',
+  config,
+  formats: ['ecs', 'cef', 'raw'],
+  batch: { records: 250, bytes: 1024 * 1024, wait: 1_000 },
+  resolvable: true,
+  deadline: 60_000,
+  destination: ({ path }) => resolve(path),
+  guarantee: () => ({
+    delivery: 'exactly once',
+    duplicates: '0 (one batch in a file that somebody else rotated between the begin of a batch and the start after a kill)',
+    losses: '0',
+  }),
+  async check({ path }, { id }) {
+    const setting = `sinks.${id}.path`;
+    const words = (what: string, cause: unknown): string => `cannot ${what} "${path}": ${wordsOf(cause)}`;
+    try {
+      await access(dirname(resolve(path)), constants.W_OK | constants.X_OK);
+    } catch (cause) {
+      return [{ level: 'error', words: words('write in the directory of', cause), setting }];
+    }
+    try {
+      await access(path, constants.W_OK);
+      return [{ level: 'ok', words: `"${path}" is there and can be written` }];
+    } catch (cause) {
+      if ((cause as { code?: unknown }).code === 'ENOENT') return [{ level: 'ok', words: `"${path}" can be made` }];
+      return [{ level: 'error', words: words('write', cause), setting }];
+    }
+  },
+  open: (settings, context, kept) => FileSink.open(settings, context, kept),
+});
+
+class FileSink implements Sink {
+  readonly #path: string;
+  readonly #id: string;
+  readonly #kept: Kept;
+  readonly #slots: PositionFile;
+  readonly #slotsHandle: FileHandle;
+  readonly #lines = new LineBuffer();
+  #handle: FileHandle;
+  #name: FileName;
+  /** Bytes of the file that are ours to keep: everything up to the last batch that was taken. */
+  #length: number;
+  #position: Position;
+
+  /** One life of a file begins when the one before has let go: an opening that comes too late must not cut what a later life has written. */
+  static async open(settings: FileConfig, context: SinkContext, kept: Kept): Promise<FileSink> {
+    const absolute = resolve(settings.path);
+    const opening = (underWay.get(absolute) ?? Promise.resolve()).then(() => FileSink.#open(absolute, settings, context, kept));
+    return whileUnderWay(absolute, opening);
+  }
+
+  static async #open(absolute: string, { path }: FileConfig, { id }: SinkContext, kept: Kept): Promise<FileSink> {
+    const slotsHandle = await openFile(`${absolute}.position`, id);
+    try {
+      const slots = await PositionFile.read(slotsHandle);
+      const at = await believed(slots, kept, id, path);
+      const handle = await openFile(absolute, id);
+      try {
+        const found = await nameAndSize(handle);
+        const ours = at.mark && sameFile(at.mark.file, found.name) ? at.mark : undefined;
+        const sink = new FileSink(absolute, id, kept, slots, slotsHandle, handle, found.name, ours?.length ?? found.size, at.position);
+        if (!ours) {
+          await sink.#begin();
+        } else if (found.size < ours.length) {
+          throw new WaybillError(
+            'file_lost_data',
+            `cannot go on in "${path}" for sink "${id}": it holds ${found.size} bytes, and ${ours.length} had been taken; restore it, or give the sink a new id`,
+          );
+        } else if (found.size > ours.length) {
+          // What lies beyond was never acknowledged. The cut is synced before anything else is written.
+          await handle.truncate(ours.length);
+          await handle.sync();
+        }
+        return sink;
+      } catch (thrown) {
+        await handle.close();
+        throw thrown;
+      }
+    } catch (thrown) {
+      await slotsHandle.close();
+      throw thrown;
+    }
+  }
+
+  private constructor(
+    path: string,
+    id: string,
+    kept: Kept,
+    slots: PositionFile,
+    slotsHandle: FileHandle,
+    handle: FileHandle,
+    name: FileName,
+    length: number,
+    position: Position,
+  ) {
+    this.#path = path;
+    this.#id = id;
+    this.#kept = kept;
+    this.#slots = slots;
+    this.#slotsHandle = slotsHandle;
+    this.#handle = handle;
+    this.#name = name;
+    this.#length = length;
+    this.#position = position;
+  }
+
+  async position(): Promise<{ position: Position; note: string }> {
+    return { position: this.#position, note: this.#note() };
+  }
+
+  async send(batch: Batch): Promise<Taken> {
+    return whileUnderWay(this.#path, this.#write(batch));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await underWay.get(this.#path);
+    await this.#handle.close();
+    await this.#slotsHandle.close();
+  }
+
+  async #write(batch: Batch): Promise<Taken> {
+    try {
+      await this.#followPath();
+      const bytes = this.#lines.lines(batch.messages);
+      for (let written = 0; written < bytes.length;) {
+        const { bytesWritten } = await this.#handle.write(bytes, written, bytes.length - written, this.#length + written);
+        written += bytesWritten;
+      }
+      await this.#handle.datasync();
+      this.#length += bytes.length;
+      this.#position = batch.through;
+      await this.#slots.write({ journal: this.#kept.journal, position: this.#position, file: this.#name, length: this.#length });
+      return { rejections: [], note: this.#note() };
+    } catch (cause) {
+      if (cause instanceof WaybillError) throw cause;
+      throw new WaybillError('sink_unknown', `cannot write "${this.#path}" for sink "${this.#id}": ${wordsOf(cause)}`, { cause });
+    }
+  }
+
+  /** A file that is gone, another one, or one that was cut has been rotated by somebody else: writing goes on at the end of what is there. */
+  async #followPath(): Promise<void> {
+    const at = await stat(this.#path, { bigint: true }).catch((cause: unknown) => {
+      if ((cause as { code?: unknown }).code === 'ENOENT') return undefined;
+      throw cause;
+    });
+    if (at && sameFile(nameOf(at), this.#name) && Number(at.size) === this.#length) return;
+    if (!at || !sameFile(nameOf(at), this.#name)) {
+      const handle = await openFile(this.#path, this.#id);
+      await this.#handle.close();
+      this.#handle = handle;
+    }
+    const found = await nameAndSize(this.#handle);
+    this.#name = found.name;
+    this.#length = found.size;
+    await this.#begin();
+  }
+
+  /** Before the first line goes into a file, the journal knows which file, and from where on it is ours. */
+  async #begin(): Promise<void> {
+    await this.#handle.sync();
+    await syncDirectory(dirname(this.#path));
+    await this.#kept.commitNote(this.#note());
+  }
+
+  #note(): string {
+    return JSON.stringify({ file: this.#name, length: this.#length } satisfies FileMark);
+  }
+}
+
+/** Whoever opens the file next waits for this. */
+async function whileUnderWay<Result>(path: string, work: Promise<Result>): Promise<Result> {
+  const settled = work.catch(() => undefined);
+  underWay.set(path, settled);
+  try {
+    return await work;
+  } finally {
+    if (underWay.get(path) === settled) underWay.delete(path);
+  }
+}
+
+/** Which of the two candidates is true: the journal's own note, or the newest slot beside the file. */
+async function believed(
+  slots: PositionFile,
+  kept: Kept,
+  id: string,
+  path: string,
+): Promise<{ position: Position; mark: FileMark | undefined }> {
+  const slot = slots.newest;
+  const own = { position: kept.position, mark: markOf(kept.note) };
+  if (!slot) return own;
+  if (slot.journal !== kept.journal) {
+    throw new WaybillError(
+      'sink_blocked',
+      `cannot go on in "${path}" for sink "${id}": it belongs to another state (the state was lost, or two daemons write it); restore that state, or use another path`,
+    );
+  }
+  if (slot.position.seq <= kept.position.seq) return own;
+  const chain = await kept.chainAt(slot.position.seq);
+  if (!chain || Buffer.compare(chain, slot.position.chain) !== 0) {
+    throw new WaybillError(
+      'sink_blocked',
+      `cannot go on in "${path}" for sink "${id}": it has entry ${slot.position.seq}, which this state does not know (an older copy was restored); restore the right state, or use another path`,
+    );
+  }
+  return { position: slot.position, mark: { file: slot.file, length: slot.length } };
+}
+
+async function openFile(path: string, id: string): Promise<FileHandle> {
+  try {
+    return await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+  } catch (cause) {
+    throw new WaybillError('sink_blocked', `cannot open "${path}" for sink "${id}" (sinks.${id}.path): ${wordsOf(cause)}`, { cause });
+  }
+}
+
+async function nameAndSize(handle: FileHandle): Promise<{ name: FileName; size: number }> {
+  const found = await handle.stat({ bigint: true });
+  return { name: nameOf(found), size: Number(found.size) };
+}
+
+function nameOf(found: { dev: bigint; ino: bigint; birthtimeNs: bigint }): FileName {
+  return { dev: String(found.dev), ino: String(found.ino), birth: String(found.birthtimeNs) };
+}
+
+async function syncDirectory(path: string): Promise<void> {
+  const handle = await open(path, constants.O_RDONLY);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,51 @@
+/** Standard output, one message a line: for a container's log collector, and for trying things out. At least once. */
+import { z } from 'zod';
+import { WaybillError, wordsOf } from '../errors.ts';
+import { defineSink } from './define.ts';
+
+export const stdout = defineSink('stdout', {
+  summary: 'one message a line on standard output',
+  config: z.strictObject({}),
+  formats: ['ecs', 'cef', 'raw'],
+  batch: { records: 500, bytes: 1024 * 1024, wait: 1_000 },
+  resolvable: false,
+  deadline: 30_000,
+  destination: () => 'stdout',
+  guarantee: () => ({ delivery: 'at least once', duplicates: 'one batch after a crash', losses: 'what the reader of the pipe loses' }),
+  check: async () => [{ level: 'ok', words: 'standard output is there; whether anybody reads it cannot be told' }],
+  open: async (_config, { id }) => {
+    const stream = process.stdout;
+    // An error that nobody waits for (the reader is gone) is found by the next write.
+    const ignore = (): void => undefined;
+    stream.on('error', ignore);
+    return {
+      async send(batch, signal) {
+        if (stream.destroyed || !stream.writable)
+          throw new WaybillError('sink_blocked', `cannot write to standard output for sink "${id}": it is closed`);
+        try {
+          await written(stream, batch.messages.map((message) => `${message.text}\n`).join(''), signal);
+        } catch (cause) {
+          throw new WaybillError('sink_unknown', `cannot write to standard output for sink "${id}": ${wordsOf(cause)}`, { cause });
+        }
+        return { rejections: [] };
+      },
+      async [Symbol.asyncDispose]() {
+        stream.off('error', ignore);
+      },
+    };
+  },
+});
+
+/** Resolves when the reader's pipe has all of it: what only lies in this process would be lost with it. */
+function written(stream: NodeJS.WriteStream, text: string, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const abort = (): void => reject(signal.reason as Error);
+    signal.addEventListener('abort', abort, { once: true });
+    stream.write(text, (error) => {
+      signal.removeEventListener('abort', abort);
+      if (error) reject(error);
+      else resolve();
+    });
+  });
+}

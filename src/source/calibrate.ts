@@ -1,0 +1,63 @@
+/**
+ * Finds out what cannot be assumed of a service and must be known: the number of its first page, the largest page that it grants, whether it
+ * counts, and whether it says what time it is. Asked at the first start, weekly, and by `check`; the answer is kept in the source's profile.
+ */
+import { codeOf } from '../errors.ts';
+import type { Page, Source } from '../model.ts';
+
+/** What was found; plain JSON. */
+export interface Calibration {
+  /** `pagination.page` of an answer to a request without `page`. */
+  readonly firstPage: number;
+  readonly pageSize: number;
+  /** The total of everything that the credentials may see; undefined when the service gives no usable total, and then nothing can be proven. */
+  readonly total: number | undefined;
+  /** Whether answers carry a `Date`. */
+  readonly dated: boolean;
+}
+
+/** Page sizes that are tried when the service is to grant the largest. */
+const sizes = [1000, 500, 200, 100];
+
+/**
+ * Asks without times, so that in a sound service the total is the largest there is.
+ * @param pageSize  `auto`, or the size that the configuration wants; smaller ones are tried when it is refused
+ * @throws WaybillError whatever a request throws, but for a page size that is refused while a smaller one is left
+ */
+export async function calibrate(source: Source, pageSize: number | 'auto', signal: AbortSignal): Promise<Calibration> {
+  const wanted = pageSize === 'auto' ? sizes : [pageSize, ...sizes.filter((size) => size < pageSize)];
+  for (const [index, size] of wanted.entries()) {
+    try {
+      const page = await source.page({ query: {}, page: undefined, pageSize: size }, signal);
+      return {
+        firstPage: page.page ?? (await findFirstPage(source, page, signal)),
+        pageSize: granted(page, size),
+        total: page.total,
+        dated: page.date !== undefined,
+      };
+    } catch (thrown) {
+      if (codeOf(thrown) !== 'page_refused' || index === wanted.length - 1) throw thrown;
+    }
+  }
+  throw new RangeError('cannot calibrate a source without a page size to try');
+}
+
+/** The size that the service says, else what came when more was there, else what was asked for. */
+function granted(page: Page, asked: number): number {
+  if (page.pageSize !== undefined) return Math.min(page.pageSize, asked);
+  const hidden = page.items.length > 0 && page.items.length < asked && page.total !== undefined && page.total > page.items.length;
+  return hidden ? page.items.length : asked;
+}
+
+/** Where answers do not say their number: 1 when that page begins like the one without a number, else 0. */
+async function findFirstPage(source: Source, unnumbered: Page, signal: AbortSignal): Promise<number> {
+  try {
+    const one = await source.page({ query: {}, page: 1, pageSize: 1 }, signal);
+    const [expected, got] = [unnumbered.items[0], one.items[0]];
+    if (expected === undefined || got === undefined) return expected === got ? 1 : 0;
+    return Buffer.compare(expected, got) === 0 ? 1 : 0;
+  } catch (thrown) {
+    if (codeOf(thrown) === 'page_missing') return 0;
+    throw thrown;
+  }
+}

@@ -1,0 +1,255 @@
+/**
+ * The client of a logs endpoint: one call is one page (specification 4.6, 4.7), or a WaybillError that says what kind of trouble it is. It
+ * renews a rejected token once within a call and repeats nothing else; when to ask, and how often, is the affair of collect.
+ */
+import { WaybillError, codeOf } from '../errors.ts';
+import type { Clock, Meters, Page, PageRequest, Source } from '../model.ts';
+import { Connection } from './connection.ts';
+import type { Route } from './connection.ts';
+import { BrokenAnswer, exchange } from './exchange.ts';
+import type { Answer } from './exchange.ts';
+import { parseAge, parseHttpDate, parseRetryAfter } from './headers.ts';
+import type { Budget } from './limits.ts';
+import { plain, redact } from './quote.ts';
+import type { ProxySettings } from './proxy.ts';
+import { scanPage } from './scan.ts';
+import { TokenKeeper } from './token.ts';
+import type { AuthSettings } from './token.ts';
+import type { Pem, Secret, TlsSettings } from './trust.ts';
+
+/** What the client needs of a source's settings. */
+export interface ClientSettings {
+  readonly id: string;
+  /** Ends with the `api` segment. */
+  readonly baseUrl: string;
+  readonly endpoint: 'full-payload' | 'payload';
+  readonly auth: AuthSettings;
+  readonly subscriptionKey?: Secret | undefined;
+  readonly tls?: TlsSettings | undefined;
+  /** As the configuration resolves it for this source; undefined: direct. */
+  readonly proxy?: ProxySettings | undefined;
+  /** `timeout` in ms, for one request as a whole. */
+  readonly requests: { readonly timeout: number };
+}
+
+export interface ClientContext {
+  readonly clock: Clock;
+  readonly budget: Budget;
+  readonly meters: Pick<Meters, 'sourceRequest'>;
+  /** The top-level `tls.ca`. */
+  readonly ca?: Pem | undefined;
+}
+
+/** A source, and what `check` wants to know about it. */
+export interface ServiceSource extends Source {
+  /** Gets a token, or says why there is none. */
+  authenticate(signal: AbortSignal): Promise<void>;
+  /** The ways to the service and to its token endpoint. */
+  routes(): readonly Route[];
+}
+
+/** The largest body of a page, before and after decompression: 16 MiB. */
+export const pageBytesMax = 16 * 1024 * 1024;
+
+export function createSource(settings: ClientSettings, context: ClientContext): ServiceSource {
+  return new HttpSource(settings, context);
+}
+
+class HttpSource implements ServiceSource {
+  readonly #settings: ClientSettings;
+  readonly #context: ClientContext;
+  readonly #setting: string;
+  readonly #service: Connection;
+  readonly #login: Connection;
+  readonly #tokens: TokenKeeper;
+
+  constructor(settings: ClientSettings, context: ClientContext) {
+    this.#settings = settings;
+    this.#context = context;
+    this.#setting = `sources.${settings.id}`;
+    const { auth, tls, proxy, requests } = settings;
+    const shared = { proxy, sharedCa: context.ca, timeoutMs: Math.min(requests.timeout, 10_000) };
+    this.#service = new Connection({ setting: this.#setting, url: settings.baseUrl, tls, ...shared });
+    const trusting = auth.tls === undefined ? this.#setting : `${this.#setting}.auth`;
+    this.#login = new Connection({ setting: trusting, url: auth.authUrl, tls: auth.tls ?? tls, ...shared });
+    this.#tokens = new TokenKeeper(`${this.#setting}.auth`, auth, this.#login, context.clock, requests.timeout);
+  }
+
+  async page(request: PageRequest, signal: AbortSignal): Promise<Page> {
+    const what = `page ${request.page ?? '(first)'} of ${this.#setting}`;
+    const refused = await this.#attempt(request, what, signal);
+    if ('items' in refused) return refused;
+    // The token, or the subscription key, may have been renewed on their side: both are read again, and the page is asked for once more.
+    this.#tokens.reject(refused.token);
+    this.#settings.subscriptionKey?.refresh();
+    const again = await this.#attempt(request, what, signal);
+    if ('items' in again) return again;
+    throw new WaybillError(
+      'source_unauthorized',
+      `cannot read ${what}: the service does not accept the token or the subscription key; see ${this.#setting}.subscriptionKey and ` +
+        `${this.#setting}.auth: ${again.words}`,
+    );
+  }
+
+  async authenticate(signal: AbortSignal): Promise<void> {
+    await this.#tokens.get(signal);
+  }
+
+  routes(): readonly Route[] {
+    return [this.#service.route(), this.#login.route()];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([this.#tokens[Symbol.asyncDispose](), this.#service[Symbol.asyncDispose]()]);
+  }
+
+  /** One request, counted and timed; a 401 is for the caller. */
+  async #attempt(request: PageRequest, what: string, signal: AbortSignal): Promise<Page | Unauthorized> {
+    const { clock, budget, meters } = this.#context;
+    const token = await this.#tokens.get(signal);
+    await budget.take(signal);
+    const begun = clock.monotonic();
+    let outcome = 'ok';
+    try {
+      const page = await this.#ask(request, what, token, signal);
+      if (!('items' in page)) outcome = 'source_unauthorized';
+      return page;
+    } catch (thrown) {
+      outcome = codeOf(thrown) ?? (signal.aborted ? 'aborted' : 'invariant');
+      throw thrown;
+    } finally {
+      meters.sourceRequest(this.#settings.id, outcome, (clock.monotonic() - begun) / 1000);
+    }
+  }
+
+  async #ask(request: PageRequest, what: string, token: string, signal: AbortSignal): Promise<Page | Unauthorized> {
+    const { clock } = this.#context;
+    const { subscriptionKey, requests } = this.#settings;
+    const key = subscriptionKey?.read();
+    const question = {
+      method: 'GET',
+      url: this.#url(request),
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(key === undefined ? {} : { 'ocp-apim-subscription-key': key }),
+        'cache-control': 'no-cache',
+        accept: 'application/json',
+      },
+      bytesMax: pageBytesMax,
+      timeoutMs: requests.timeout,
+    } as const;
+    let answer: Answer;
+    try {
+      answer = await exchange(this.#service, question, clock, signal);
+    } catch (thrown) {
+      if (thrown instanceof BrokenAnswer)
+        throw new WaybillError('page_malformed', `cannot read ${what}: ${thrown.message}`, { cause: thrown });
+      if (thrown instanceof WaybillError && thrown !== signal.reason) {
+        throw new WaybillError(thrown.code, `cannot read ${what}: ${thrown.message}`, { cause: thrown.cause });
+      }
+      throw thrown;
+    }
+    const receivedMonotonic = clock.monotonic();
+    const now = clock.now();
+    const date = parseHttpDate(answer.headers['date'], now);
+    if (answer.status === 200) {
+      const { items, pagination } = scanPage(answer.body, what, contentType(answer));
+      return {
+        items,
+        page: integer(member(pagination, 'page')),
+        pageSize: positive(integer(member(pagination, 'pageSize'))),
+        total: natural(integer(member(pagination, 'totalRecords'))),
+        date,
+        age: parseAge(answer.headers['age']),
+        received: Math.floor(now * 1000),
+        receivedMonotonic,
+      };
+    }
+    const words = saidBy(answer, key === undefined ? [token] : [token, key]);
+    if (answer.status === 401) return { token, words };
+    throw this.#refusal(answer, words, what, date ?? now);
+  }
+
+  #url({ query, page, pageSize }: PageRequest): string {
+    const { baseUrl, endpoint } = this.#settings;
+    // In this order always: what stands between may key a cache or a limit on the text.
+    const parameters = [
+      ['startTime', query.startTime],
+      ['endTime', query.endTime],
+      ['page', page],
+      ['pageSize', pageSize],
+      // A bare `+` in a query is a blank.
+      ['sort', '+logTimestamp'],
+    ] as const;
+    const text = parameters.filter(([, value]) => value !== undefined).map(([name, value]) => `${name}=${encodeURIComponent(value ?? '')}`);
+    return `${baseUrl.replace(/\/+$/, '')}/logs/${endpoint}?${text.join('&')}`;
+  }
+
+  #refusal(answer: Answer, words: string, what: string, now: number): WaybillError {
+    const { status, headers } = answer;
+    const begin = `cannot read ${what}`;
+    const retryAfterMs = parseRetryAfter(headers['retry-after'], now);
+    if (status === 403 && headers['retry-after'] === undefined) {
+      const right = this.#settings.endpoint === 'full-payload' ? 'logs.read.all' : 'logs.read';
+      const reason = `the right ${right} is missing for client "${this.#settings.auth.clientId}"; see ${this.#setting}.endpoint`;
+      return new WaybillError('source_forbidden', `${begin}: ${reason}: ${words}`);
+    }
+    if (status === 403 || status === 408 || status === 425 || status === 429 || status >= 500) {
+      return new WaybillError('source_busy', `${begin}: the service is busy: ${words}`, { retryAfterMs });
+    }
+    if (status === 404) {
+      return new WaybillError('page_missing', `${begin}: no such page, or a wrong ${this.#setting}.baseUrl: ${words}`);
+    }
+    if (status >= 300 && status < 400) {
+      return new WaybillError('source_unreachable', `${begin}: redirects are not followed; see ${this.#setting}.baseUrl: ${words}`);
+    }
+    if (status < 300) return new WaybillError('page_malformed', `${begin}: expected status 200, got ${words}`);
+    return new WaybillError('page_refused', `${begin}: the service refuses the request: ${words}`);
+  }
+}
+
+/** A 401: the token that was sent, and the service's words. */
+interface Unauthorized {
+  readonly token: string;
+  readonly words: string;
+}
+
+/** The status with the words of the body: a problem (RFC 9457), what API gateways write, or the begin of whatever it is. */
+function saidBy(answer: Answer, secrets: readonly string[]): string {
+  const text = new TextDecoder().decode(answer.body);
+  let said: unknown;
+  try {
+    const value: unknown = JSON.parse(text);
+    const error = member(value, 'error');
+    const parts = [member(value, 'title'), member(value, 'detail'), member(value, 'message'), member(error, 'message'), error];
+    const words = parts.filter((part): part is string => typeof part === 'string' && part !== '');
+    said = words.length === 0 ? text : words.join(': ');
+  } catch {
+    said = text;
+  }
+  const words = plain(redact(String(said), secrets), 200);
+  return words === '' ? String(answer.status) : `${answer.status} ${words}`;
+}
+
+function contentType(answer: Answer): string {
+  const header = answer.headers['content-type'];
+  return plain((typeof header === 'string' ? header : (header?.[0] ?? '')).split(';')[0]?.trim() ?? '', 60);
+}
+
+function member(value: unknown, key: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? (value as Record<string, unknown>)[key] : undefined;
+}
+
+/** An integer that a number holds exactly; decimal text counts. */
+function integer(value: unknown): number | undefined {
+  const number = typeof value === 'string' && /^-?\d{1,16}$/.test(value) ? Number(value) : value;
+  return typeof number === 'number' && Number.isSafeInteger(number) ? number : undefined;
+}
+
+function natural(value: number | undefined): number | undefined {
+  return value !== undefined && value >= 0 ? value : undefined;
+}
+
+function positive(value: number | undefined): number | undefined {
+  return value !== undefined && value > 0 ? value : undefined;
+}

@@ -1,0 +1,144 @@
+/**
+ * One request and its whole answer in memory, with a limit on everything: on time, on bytes received and on bytes after decompression.
+ * Redirects are not followed. Both the page client and the token client speak through it.
+ */
+import { pipeline } from 'node:stream/promises';
+import { createGunzip } from 'node:zlib';
+import { request } from 'undici';
+import { WaybillError, wordsOf } from '../errors.ts';
+import type { Clock } from '../model.ts';
+import type { Connection } from './connection.ts';
+import type { Header } from './headers.ts';
+
+export interface Question {
+  readonly method: 'GET' | 'POST';
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** The most bytes of an answer with status 200, before and after decompression. */
+  readonly bytesMax: number;
+  /** The longest time from here to the last byte, ms. */
+  readonly timeoutMs: number;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, Header>>;
+  /** Whole when `status` is 200; of other answers the first 64 KiB, as far as they could be read. */
+  readonly body: Uint8Array;
+}
+
+/** An answer with status 200 whose body is not whole: cut off, too large, or not what its encoding says. */
+export class BrokenAnswer extends Error {}
+
+/**
+ * @throws WaybillError of the connection, `source_unreachable` when the time is over; BrokenAnswer; or the signal's reason
+ */
+export async function exchange(connection: Connection, question: Question, clock: Clock, signal: AbortSignal): Promise<Answer> {
+  signal.throwIfAborted();
+  const over = new AbortController();
+  const finished = new AbortController();
+  const timer = clock.sleep(question.timeoutMs, finished.signal).then(
+    () => over.abort(),
+    () => undefined, // the exchange was finished first
+  );
+  let stage = 'no answer';
+  try {
+    const head = await request(question.url, {
+      dispatcher: connection.dispatcher,
+      method: question.method,
+      headers: { ...question.headers, 'accept-encoding': 'gzip' },
+      body: question.body ?? null,
+      signal: AbortSignal.any([signal, over.signal]),
+    });
+    stage = 'no whole answer';
+    const body =
+      head.statusCode === 200
+        ? await readWhole(head.body, head.headers['content-encoding'], question.bytesMax)
+        : await readBegin(head.body, head.headers['content-encoding']);
+    // What ended early for the signal or the time is no answer.
+    if (signal.aborted || over.signal.aborted) throw new Error(stage);
+    return { status: head.statusCode, headers: head.headers, body };
+  } catch (thrown) {
+    signal.throwIfAborted();
+    if (over.signal.aborted) {
+      const { origin } = new URL(question.url);
+      throw new WaybillError('source_unreachable', `cannot reach "${origin}": ${stage} within ${question.timeoutMs} ms`, { cause: thrown });
+    }
+    throw thrown instanceof BrokenAnswer ? thrown : connection.translate(thrown);
+  } finally {
+    finished.abort();
+    await timer;
+  }
+}
+
+/** What is kept of an answer that is not 200: enough for its words. */
+const wordsMax = 64 * 1024;
+
+async function readWhole(body: AsyncIterable<Buffer>, encoding: Header, max: number): Promise<Uint8Array> {
+  const read = new Chunks(max);
+  try {
+    await decoded(body, encoding, max, read);
+  } catch (thrown) {
+    if (thrown instanceof BrokenAnswer) throw thrown;
+    throw new BrokenAnswer(`the answer is cut off after ${read.size} bytes: ${wordsOf(thrown)}`, { cause: thrown });
+  }
+  return read.bytes();
+}
+
+async function readBegin(body: AsyncIterable<Buffer>, encoding: Header): Promise<Uint8Array> {
+  const read = new Chunks(wordsMax);
+  try {
+    await decoded(body, encoding, wordsMax, read);
+  } catch {
+    // The status says what is to be done; its words are cut where they could not be read.
+  }
+  return read.bytes();
+}
+
+async function decoded(body: AsyncIterable<Buffer>, encoding: Header, max: number, read: Chunks): Promise<void> {
+  const name = typeof encoding === 'string' ? encoding.trim().toLowerCase() : encoding;
+  if (name === undefined || name === '' || name === 'identity') return pipeline(body, (chunks) => read.take(chunks));
+  if (name !== 'gzip' && name !== 'x-gzip') throw new BrokenAnswer(`the answer is encoded as "${String(name).slice(0, 60)}", not gzip`);
+  const received = new Chunks(max, false);
+  return pipeline(
+    body,
+    (chunks: AsyncIterable<Buffer>) => received.pass(chunks),
+    createGunzip(),
+    (chunks: AsyncIterable<Buffer>) => read.take(chunks),
+  );
+}
+
+/** Counts bytes while they come, and keeps them if wanted. */
+class Chunks {
+  readonly #max: number;
+  readonly #keep: boolean;
+  readonly #chunks: Buffer[] = [];
+  size = 0;
+
+  constructor(max: number, keep = true) {
+    this.#max = max;
+    this.#keep = keep;
+  }
+
+  async take(chunks: AsyncIterable<Buffer>): Promise<void> {
+    for await (const chunk of chunks) this.#add(chunk);
+  }
+
+  async *pass(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const chunk of chunks) {
+      this.#add(chunk);
+      yield chunk;
+    }
+  }
+
+  bytes(): Uint8Array {
+    return this.#chunks.length === 1 && this.#chunks[0] !== undefined ? this.#chunks[0] : Buffer.concat(this.#chunks);
+  }
+
+  #add(chunk: Buffer): void {
+    this.size += chunk.length;
+    if (this.size > this.#max) throw new BrokenAnswer(`the answer is larger than ${this.#max} bytes`);
+    if (this.#keep) this.#chunks.push(chunk);
+  }
+}

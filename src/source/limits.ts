@@ -1,0 +1,101 @@
+/**
+ * How often a source may be asked: a token bucket on the clock, shared by all the requests of a source, or of a group of sources. Those who
+ * wait are served in the order in which they came, and may leave the queue.
+ */
+import type { Clock } from '../model.ts';
+
+export class Budget {
+  readonly #clock: Clock;
+  #perSecond: number;
+  /** Requests that may be sent at once; fractions build up between two of them. */
+  #tokens: number;
+  #filledAt: number;
+  /** Resolves when everyone who asked before is served or gone. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  /** @param perSecond  greater than 0; also how many may be sent at once after a quiet second, at least one */
+  constructor(clock: Clock, perSecond: number) {
+    this.#clock = clock;
+    this.#perSecond = perSecond;
+    this.#tokens = Math.max(perSecond, 1);
+    this.#filledAt = clock.monotonic();
+  }
+
+  get perSecond(): number {
+    return this.#perSecond;
+  }
+
+  /** Changes the rate for those who come now and later. */
+  set perSecond(rate: number) {
+    this.#fill();
+    this.#perSecond = rate;
+    this.#tokens = Math.min(this.#tokens, Math.max(rate, 1));
+  }
+
+  /** Resolves when one request may be sent; rejects with the signal's reason, and then nothing is taken. */
+  async take(signal: AbortSignal): Promise<void> {
+    const before = this.#turn;
+    const mine = Promise.withResolvers<undefined>();
+    this.#turn = mine.promise;
+    try {
+      await orAborted(before, signal);
+      this.#fill();
+      while (this.#tokens < 1) {
+        await this.#clock.sleep(((1 - this.#tokens) / this.#perSecond) * 1000, signal);
+        this.#fill();
+      }
+      this.#tokens -= 1;
+    } finally {
+      // One who leaves the queue early passes the turn on only after it has come.
+      void before.then(() => {
+        mine.resolve(undefined);
+      });
+    }
+  }
+
+  #fill(): void {
+    const now = this.#clock.monotonic();
+    const built = ((now - this.#filledAt) / 1000) * this.#perSecond;
+    // Sleeping exactly as long as one token takes must yield it, whatever the last bit of the sum says.
+    const tokens = Math.min(this.#tokens + built, Math.max(this.#perSecond, 1));
+    this.#tokens = Math.abs(tokens - Math.round(tokens)) < 1e-9 ? Math.round(tokens) : tokens;
+    this.#filledAt = now;
+  }
+}
+
+/** The budgets of all sources: one for each group, and one for each source without a group. */
+export class Budgets {
+  readonly #clock: Clock;
+  readonly #budgets = new Map<string, { readonly budget: Budget; readonly rates: Map<string, number> }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The budget of a source. Where the sources of a group name different rates, the lowest holds for all of them. */
+  of(source: string, perSecond: number, group: string | undefined): Budget {
+    const key = group === undefined ? `source ${source}` : `group ${group}`;
+    let shared = this.#budgets.get(key);
+    if (shared === undefined) {
+      shared = { budget: new Budget(this.#clock, perSecond), rates: new Map() };
+      this.#budgets.set(key, shared);
+    }
+    shared.rates.set(source, perSecond);
+    const lowest = Math.min(...shared.rates.values());
+    if (lowest !== shared.budget.perSecond) shared.budget.perSecond = lowest;
+    return shared.budget;
+  }
+}
+
+/** Waits for a promise or for the signal, whichever comes first. */
+export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  const aborted = Promise.withResolvers<never>();
+  const abort = () => aborted.reject(signal.reason as Error);
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await Promise.race([promise, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}

@@ -1,0 +1,159 @@
+/**
+ * Whether a connection goes through a proxy, and the tunnel through it (CONNECT, RFC 9110 section 9.3.6). A refusal of the proxy itself is
+ * told from one of the service behind it.
+ */
+import { request as requestHttp } from 'node:http';
+import type { IncomingMessage, RequestOptions } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import type { RequestOptions as SecureRequestOptions } from 'node:https';
+import { BlockList, isIP } from 'node:net';
+import type { Socket } from 'node:net';
+import type { SecureContext } from 'node:tls';
+import { WaybillError, wordsOf } from '../errors.ts';
+import { plain, redact } from './quote.ts';
+import { onPeer } from './trust.ts';
+import type { Peer, Secret, Trust } from './trust.ts';
+
+/** `proxy` of a connection, as the configuration resolves it: its own, the top-level one, or the one that the environment names. */
+export interface ProxySettings {
+  readonly url: Secret;
+  readonly noProxy?: readonly string[] | undefined;
+}
+
+/** A proxy that a connection goes through: `http://` or `https://`, perhaps with user and password. */
+export type Proxy = Secret;
+
+/** The proxy for a target; undefined when the connection is direct: none is set, `noProxy` names the host, or the host is this machine. */
+export function proxyFor(target: URL, settings: ProxySettings | undefined): Proxy | undefined {
+  const host = bare(target.hostname);
+  if (settings === undefined || target.protocol !== 'https:' || isLoopback(host)) return undefined;
+  return excludes(settings.noProxy ?? [], host, target.port === '' ? '443' : target.port) ? undefined : settings.url;
+}
+
+/** Whether the host is this machine: `localhost`, 127.0.0.0/8 or ::1. */
+export function isLoopback(host: string): boolean {
+  const name = bare(host).toLowerCase().replace(/\.$/, '');
+  return (
+    name === 'localhost' || name.endsWith('.localhost') || (isIP(name) !== 0 && loopback.check(name, isIP(name) === 4 ? 'ipv4' : 'ipv6'))
+  );
+}
+
+export interface Tunnel {
+  readonly socket: Socket;
+  /** The certificate of an `https://` proxy. */
+  readonly peer: Peer | undefined;
+}
+
+/**
+ * Asks the proxy for a tunnel to `host:port`. Names are resolved by the proxy.
+ * @throws WaybillError `proxy_refused` (401, 403, 407, and other answers of its own), `source_unreachable` (the proxy does not answer, or
+ *         says that the target does not), `tls_untrusted` (its certificate)
+ */
+export function openTunnel(proxy: Proxy, trust: Trust, host: string, port: number, timeoutMs: number): Promise<Tunnel> {
+  const url = readUrl(proxy);
+  const secrets = [decodeURIComponent(url.password), url.password];
+  const authority = `${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
+  const secure = url.protocol === 'https:';
+  const options: RequestOptions = {
+    method: 'CONNECT',
+    host: bare(url.hostname),
+    port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
+    path: authority,
+    headers: { host: authority, ...authorization(url) },
+    agent: false,
+    timeout: timeoutMs,
+  };
+  return new Promise((resolve, reject) => {
+    let peer: Peer | undefined;
+    const asked = secure ? requestHttps(secured(options, trust.context())) : requestHttp(options);
+    const refuse = (answer: IncomingMessage) => {
+      answer.destroy();
+      reject(refusal(answer.statusCode ?? 0, plain(redact(answer.statusMessage ?? '', secrets), 100), proxy, url, authority));
+    };
+    asked.on('socket', (socket) => {
+      onPeer(socket, (found) => (peer = found));
+    });
+    asked.on('connect', (answer, socket, head) => {
+      if (answer.statusCode === undefined || answer.statusCode < 200 || answer.statusCode > 299) {
+        socket.destroy();
+        refuse(answer);
+        return;
+      }
+      socket.setTimeout(0);
+      if (head.length > 0) socket.unshift(head);
+      resolve({ socket, peer });
+    });
+    asked.on('response', refuse);
+    asked.on('timeout', () => asked.destroy(new Error(`no answer within ${timeoutMs} ms`)));
+    asked.on('error', (cause) => {
+      const reason = trust.explain(cause, url.hostname, peer);
+      reject(
+        reason ??
+          new WaybillError('source_unreachable', `cannot reach the proxy "${url.host}" of ${proxy.describe()}: ${wordsOf(cause)}`, {
+            cause,
+          }),
+      );
+    });
+    asked.end();
+  });
+}
+
+const loopback = new BlockList();
+loopback.addSubnet('127.0.0.0', 8, 'ipv4');
+loopback.addAddress('::1', 'ipv6');
+
+/** `secureContext` is passed on to `tls.connect`; the types of Node leave it out. */
+function secured(options: RequestOptions, secureContext: SecureContext): SecureRequestOptions & { readonly secureContext: SecureContext } {
+  return { ...options, secureContext, rejectUnauthorized: true, minVersion: 'TLSv1.2' };
+}
+
+function readUrl(proxy: Proxy): URL {
+  proxy.refresh();
+  const text = proxy.read();
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  // Not quoted: it may hold a password.
+  if (url?.protocol === 'http:' || url?.protocol === 'https:') return url;
+  throw new WaybillError('config_invalid', `cannot use "${proxy.describe()}": expected http://host:port or https://host:port`);
+}
+
+function authorization(url: URL): Record<string, string> {
+  if (url.username === '' && url.password === '') return {};
+  const pair = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+  return { 'proxy-authorization': `Basic ${Buffer.from(pair, 'utf8').toString('base64')}` };
+}
+
+function refusal(status: number, words: string, proxy: Proxy, url: URL, authority: string): WaybillError {
+  const begin = `cannot reach "${authority}" through the proxy "${url.host}"`;
+  const said = `${status} ${words}`.trim();
+  if (status >= 500) return new WaybillError('source_unreachable', `${begin} of ${proxy.describe()}: the proxy answers ${said}`);
+  const reason =
+    status === 407 ? `the proxy does not accept user and password of ${proxy.describe()}` : `the proxy refuses; see ${proxy.describe()}`;
+  return new WaybillError('proxy_refused', `${begin}: ${reason}: ${said}`);
+}
+
+/** Whether a list like NO_PROXY names the host: `*`, a name with all below it, a suffix with its dot, an address, a network; each perhaps `:port`. */
+function excludes(entries: readonly string[], host: string, port: string): boolean {
+  const name = host.toLowerCase().replace(/\.$/, '');
+  const family = isIP(name) === 4 ? 'ipv4' : 'ipv6';
+  return entries.some((entry) => {
+    const wanted = entry.trim().toLowerCase();
+    if (wanted === '*') return true;
+    const [, literal, plainName, entryPort] = /^(?:\[([^\]]+)\]|(.*?))(?::(\d+))?$/.exec(isIP(wanted) === 6 ? `[${wanted}]` : wanted) ?? [];
+    if (entryPort !== undefined && entryPort !== port) return false;
+    const item = (literal ?? plainName ?? '').replace(/^\*(?=\.)/, '');
+    if (isIP(name) !== 0) {
+      const [network, bits] = item.split('/');
+      if (network === undefined || isIP(network) !== isIP(name)) return false;
+      const block = new BlockList();
+      if (bits === undefined) block.addAddress(network, family);
+      else if (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 'ipv4' ? 32 : 128)) block.addSubnet(network, Number(bits), family);
+      return block.check(name, family);
+    }
+    return item.startsWith('.') ? name.endsWith(item) : item !== '' && (name === item || name.endsWith(`.${item}`));
+  });
+}
+
+/** A host of a URL without the brackets of an IPv6 literal. */
+function bare(host: string): string {
+  return host.startsWith('[') ? host.slice(1, -1) : host;
+}

@@ -1,0 +1,243 @@
+/**
+ * Finds the items of `data` in the body of a page without parsing them: each is cut out as it was received, byte for byte, and is parsed
+ * later by itself, so that an odd item is one odd record and not a lost page.
+ *
+ * What holds when `scanPage` returns: the body is one JSON object with nothing but white space around it (a byte order mark in front is
+ * stepped over); all of it but the items of `data` that are objects or arrays has been parsed; in those, every string ends and holds no raw
+ * control character, and every bracket is closed by its own kind. So the body is JSON exactly when every item parses alone. What is not
+ * looked at inside such an item is left to that parse: numbers and words, commas and colons, escapes, UTF-8.
+ */
+import { WaybillError } from '../errors.ts';
+import { quote } from './quote.ts';
+
+export interface ScannedPage {
+  /** The exact bytes of each item, views of the body. */
+  readonly items: readonly Uint8Array[];
+  /** The value of `pagination`; undefined when there is none. */
+  readonly pagination: unknown;
+}
+
+/**
+ * @param body  UTF-8
+ * @param what  what was asked for, as it stands in a message: `page 3 of source "production"`
+ * @param type  the media type of the answer, named in the message when it is not JSON
+ * @throws WaybillError `page_malformed`, with the body's first characters
+ */
+export function scanPage(body: Uint8Array, what: string, type = ''): ScannedPage {
+  try {
+    return new Scanner(body).page();
+  } catch (thrown) {
+    if (!(thrown instanceof Flaw)) throw thrown;
+    const begin = quote(decode(body.subarray(0, 240)));
+    const got = type === '' || /json/i.test(type) ? begin : `${type} (${begin})`;
+    throw new WaybillError('page_malformed', `cannot read ${what}: ${thrown.message}, got ${got}`);
+  }
+}
+
+/** Why a body is not a page. */
+class Flaw extends Error {}
+
+const quotation = 0x22;
+const comma = 0x2c;
+const colon = 0x3a;
+const openArray = 0x5b;
+const backslash = 0x5c;
+const closeArray = 0x5d;
+const openObject = 0x7b;
+const closeObject = 0x7d;
+
+/** What a byte outside a string means for the structure. */
+const nothing = 0;
+const string = 1;
+const open = 2;
+const close = 3;
+const separator = 4;
+const meaning = new Uint8Array(256);
+meaning[quotation] = string;
+meaning[openArray] = meaning[openObject] = open;
+meaning[closeArray] = meaning[closeObject] = close;
+meaning[comma] = meaning[colon] = separator;
+for (const space of [0x20, 0x09, 0x0a, 0x0d]) meaning[space] = separator;
+
+/** Bytes that end the plain run of a string: the quotation mark, the backslash, and control characters. */
+const special = new Uint8Array(256);
+special.fill(1, 0, 0x20);
+special[quotation] = special[backslash] = 1;
+
+const decoder = new TextDecoder();
+const decode = (bytes: Uint8Array): string => decoder.decode(bytes);
+
+class Scanner {
+  readonly #body: Uint8Array;
+  /** The bracket that closes each open level, innermost last. It grows with the nesting: no recursion, so no depth exhausts the stack. */
+  #closers = new Uint8Array(64);
+
+  constructor(body: Uint8Array) {
+    this.#body = body;
+  }
+
+  page(): ScannedPage {
+    const body = this.#body;
+    let at = body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? 3 : 0;
+    at = this.#space(at);
+    if (body[at] !== openObject) throw new Flaw('expected a JSON object');
+    let items: Uint8Array[] | undefined;
+    let pagination: unknown;
+    at = this.#space(at + 1);
+    if (body[at] === closeObject) at += 1;
+    else {
+      for (;;) {
+        const keyEnd = this.#string(at);
+        const key = this.#parse(at, keyEnd);
+        at = this.#space(keyEnd);
+        if (body[at] !== colon) throw this.#unexpected(at);
+        at = this.#space(at + 1);
+        if (key === 'data') {
+          // As in JSON.parse, the last of two equal keys counts; the one before must be JSON all the same.
+          for (const item of items ?? []) parse(item);
+          items = undefined;
+          if (body[at] === openArray) {
+            items = [];
+            at = this.#items(at, items);
+          } else at = this.#other(at);
+        } else {
+          const end = this.#value(at);
+          const value = this.#parse(at, end);
+          if (key === 'pagination') pagination = value;
+          at = end;
+        }
+        at = this.#space(at);
+        if (body[at] === closeObject) {
+          at += 1;
+          break;
+        }
+        if (body[at] !== comma) throw this.#unexpected(at);
+        at = this.#space(at + 1);
+      }
+    }
+    at = this.#space(at);
+    if (at < body.length) throw new Flaw(`expected the end of the JSON object at byte ${at} of ${body.length}`);
+    if (items === undefined) throw new Flaw('expected a JSON object with an array "data"');
+    return { items, pagination };
+  }
+
+  /** Walks over an array from its bracket on and cuts out its items. */
+  #items(from: number, items: Uint8Array[]): number {
+    const body = this.#body;
+    let at = this.#space(from + 1);
+    if (body[at] === closeArray) return at + 1;
+    for (;;) {
+      const begin = at;
+      const first = body[at];
+      at = first === openObject || first === openArray ? this.#brackets(at) : this.#other(at);
+      items.push(body.subarray(begin, at));
+      at = this.#space(at);
+      const next = body[at];
+      if (next === closeArray) return at + 1;
+      if (next !== comma) throw this.#unexpected(at);
+      at = this.#space(at + 1);
+    }
+  }
+
+  /** Walks over a value that is parsed as well. */
+  #other(from: number): number {
+    const end = this.#value(from);
+    this.#parse(from, end);
+    return end;
+  }
+
+  /** Where a value of any kind ends. */
+  #value(from: number): number {
+    const body = this.#body;
+    const first = body[from];
+    if (first === quotation) return this.#string(from);
+    if (first === openObject || first === openArray) return this.#brackets(from);
+    let at = from;
+    while (at < body.length && meaning[body[at] ?? 0] === nothing) at += 1;
+    if (at === from) throw this.#unexpected(at);
+    return at;
+  }
+
+  /** Where an object or an array ends. Nearly all the bytes of a page pass here, so the string's loop stands in it. */
+  #brackets(from: number): number {
+    const body = this.#body;
+    const length = body.length;
+    let closers = this.#closers;
+    let depth = 0;
+    let at = from;
+    while (at < length) {
+      const byte = body[at] ?? 0;
+      at += 1;
+      const kind = meaning[byte];
+      if (kind === string) {
+        for (;;) {
+          while (at < length && special[body[at] ?? 0] === 0) at += 1;
+          if (at >= length) throw this.#cut();
+          const end = body[at];
+          at += 1;
+          if (end === quotation) break;
+          if (end !== backslash) throw this.#unexpected(at - 1);
+          at += 1;
+        }
+      } else if (kind === open) {
+        if (depth === closers.length) {
+          this.#closers = new Uint8Array(depth * 2);
+          this.#closers.set(closers);
+          closers = this.#closers;
+        }
+        // `[` and `{` are both two before the bracket that closes them.
+        closers[depth] = byte + 2;
+        depth += 1;
+      } else if (kind === close) {
+        depth -= 1;
+        if (closers[depth] !== byte) throw this.#unexpected(at - 1);
+        if (depth === 0) return at;
+      }
+    }
+    throw this.#cut();
+  }
+
+  /** Where a string ends, its quotation marks included. */
+  #string(from: number): number {
+    const body = this.#body;
+    if (body[from] !== quotation) throw this.#unexpected(from);
+    for (let at = from + 1; at < body.length; at += 1) {
+      const byte = body[at] ?? 0;
+      if (byte === quotation) return at + 1;
+      if (byte === backslash) at += 1;
+    }
+    throw this.#cut();
+  }
+
+  #space(from: number): number {
+    const body = this.#body;
+    let at = from;
+    for (;;) {
+      const byte = body[at];
+      if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return at;
+      at += 1;
+    }
+  }
+
+  #parse(from: number, until: number): unknown {
+    return parse(this.#body.subarray(from, until));
+  }
+
+  #unexpected(at: number): Flaw {
+    if (at >= this.#body.length) return this.#cut();
+    return new Flaw(`expected JSON, which ends at byte ${at} of ${this.#body.length}`);
+  }
+
+  #cut(): Flaw {
+    return new Flaw(`expected JSON, which is cut off after ${this.#body.length} bytes`);
+  }
+}
+
+function parse(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(decode(bytes)) as unknown;
+  } catch {
+    // The words of JSON.parse quote the body at length; ours quote its begin.
+    throw new Flaw('expected JSON');
+  }
+}

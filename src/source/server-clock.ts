@@ -1,0 +1,193 @@
+/**
+ * A lower bound of the service's clock, made of the `Date` headers of its answers; windows are planned on it and never on our own clock. One
+ * node of the service whose clock is wrong can neither close a window early nor, once the bound stands, hold it back. Pure on the `Clock`:
+ * collect shows every answer and reads the bound (docs/guarantees.md, "Server time").
+ */
+import type { ServerClock as Boundary, Clock, Log, Micros, Page } from '../model.ts';
+
+/** What is kept of an established bound in the source's profile. */
+export interface ClockProfile {
+  /** The bound less the wall clock, ms. */
+  readonly offsetMs: number;
+  /** Whether answers carried a `Date`. */
+  readonly dated: boolean;
+}
+
+export interface ServerClockOptions {
+  /** The id of the source, for the log. */
+  readonly source: string;
+  /** ms */
+  readonly settle: number;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly profile?: ClockProfile | undefined;
+}
+
+/** Answers that a bound is made of, at least. */
+export const answersMin = 20;
+const windowMaxMs = 5 * 60_000;
+/** How much an answer's `Date` may lie before the bound, and how well a restored bound must agree. */
+const toleranceMs = 5_000;
+/** A `Date` is cut to the second. */
+const marginMs = 1_000;
+const aheadMs = 3_600_000;
+/** Answers that must agree with a restored bound. */
+const agreeing = 3;
+
+/** One answer: its lower bound of the service's clock less our monotonic clock, ms. */
+interface Answer {
+  readonly at: number;
+  readonly offset: number;
+}
+
+export class ServerClock implements Boundary {
+  readonly #source: string;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #windowMs: number;
+  /** Until the first answers have confirmed or refuted it. */
+  #restored: ClockProfile | undefined;
+  #answers: Answer[] = [];
+  /** When the answers too far in the past arrived. */
+  #refused: number[] = [];
+  #first: number | undefined;
+  #count = 0;
+  #dated = false;
+  /** The newest `logTimestamp` less the monotonic clock when it was read, ms: stands for `Date` where there is none. */
+  #newest: number | undefined;
+  /** The greatest bound given since it was established, µs; undefined while it is being built. */
+  #floor: Micros | undefined;
+
+  constructor({ source, settle, clock, log, profile }: ServerClockOptions) {
+    this.#source = source;
+    this.#clock = clock;
+    this.#log = log;
+    this.#windowMs = Math.min(windowMaxMs, settle / 3);
+    this.#restored = profile;
+  }
+
+  /**
+   * Takes an answer into account. One that is `cached` (an `Age` above 0, or a `Date` more than 5 s before the established bound) proves
+   * nothing and must be asked for again.
+   * @param newest  the newest readable `logTimestamp` of the page
+   */
+  observe(page: Pick<Page, 'date' | 'age' | 'received' | 'receivedMonotonic'>, newest?: Micros): 'accepted' | 'cached' {
+    if (page.age > 0) return 'cached';
+    const at = page.receivedMonotonic;
+    if (newest !== undefined) this.#newest = Math.max(this.#newest ?? -Infinity, newest / 1000 - at);
+    if (page.date !== undefined) {
+      const offset = page.date - marginMs - at;
+      const bound = this.#established() ? this.now() : undefined;
+      if (bound !== undefined && page.date + (this.#clock.monotonic() - at) < bound / 1000 - toleranceMs) {
+        if (!this.#refuse(at)) return 'cached';
+      }
+      this.#dated = true;
+      this.#answers.push({ at, offset });
+      this.#forget(at);
+    }
+    this.#first ??= at;
+    this.#count += 1;
+    if (this.#restored !== undefined) this.#compare(page);
+    return 'accepted';
+  }
+
+  /**
+   * The bound. It never goes back once it is established; undefined before there was an answer to make it of (without `Date` headers: a
+   * record with a readable time).
+   */
+  now(): Micros | undefined {
+    const bound = this.#bound();
+    if (bound === undefined || !this.#established()) return this.#floor ?? bound;
+    this.#floor = Math.max(this.#floor ?? bound, bound);
+    return this.#floor;
+  }
+
+  /** False while the bound is being built: records flow, but nothing may be closed, recounted, retried or forgotten. */
+  established(): boolean {
+    return this.now() !== undefined && this.#established();
+  }
+
+  /** How many answers the bound still lacks; collect asks for them by counts. Besides these it takes its time: `remainingMs`. */
+  missing(): number {
+    return this.#floor === undefined ? Math.max(answersMin - this.#count, 0) : 0;
+  }
+
+  /** How long the bound must still be built, however many answers there are, ms. */
+  remainingMs(): number {
+    if (this.#floor !== undefined) return 0;
+    return this.#first === undefined ? this.#windowMs : Math.max(this.#first + this.#windowMs - this.#clock.monotonic(), 0);
+  }
+
+  /** Whether the service claims to be more than an hour ahead of the wall clock: a gateway that sticks to one wrong node, or our own fault. */
+  ahead(): boolean {
+    const bound = this.now();
+    return bound !== undefined && bound / 1000 - this.#clock.now() > aheadMs;
+  }
+
+  /** The bound less the wall clock in ms; undefined before there is one. */
+  offsetMs(): number | undefined {
+    const bound = this.now();
+    return bound === undefined ? undefined : bound / 1000 - this.#clock.now();
+  }
+
+  /** What a restart should find; undefined while the bound is being built. */
+  profile(): ClockProfile | undefined {
+    const offsetMs = this.offsetMs();
+    return offsetMs === undefined || !this.#established() ? undefined : { offsetMs, dated: this.#dated };
+  }
+
+  #established(): boolean {
+    if (this.#floor !== undefined) return true;
+    return this.#count >= answersMin && this.#first !== undefined && this.#clock.monotonic() - this.#first >= this.#windowMs;
+  }
+
+  #bound(): Micros | undefined {
+    const monotonic = this.#clock.monotonic();
+    if (!this.#dated) {
+      if (this.#newest === undefined) return undefined;
+      return Math.floor(Math.min(this.#clock.now(), this.#newest + monotonic) * 1000);
+    }
+    this.#forget(monotonic);
+    const least = this.#answers.reduce((least, { offset }) => Math.min(least, offset), Infinity);
+    return least === Infinity ? undefined : Math.floor((least + monotonic) * 1000);
+  }
+
+  /** Keeps the answers of the window, and at least the last twenty. */
+  #forget(now: number): void {
+    const spare = this.#answers.length - answersMin;
+    if (spare <= 0) return;
+    const young = this.#answers.findIndex(({ at }) => at >= now - this.#windowMs);
+    this.#answers.splice(0, young === -1 ? spare : Math.min(young, spare));
+  }
+
+  /** Counts an answer that is too far in the past. True when there are more of them than the bound rests on: then it is built anew. */
+  #refuse(at: number): boolean {
+    this.#refused = [...this.#refused.filter((each) => each >= at - windowMaxMs), at];
+    if (this.#refused.length <= this.#answers.length) return false;
+    this.#log.warn(
+      { source: this.#source, refused: this.#refused.length, accepted: this.#answers.length },
+      'server clock is built anew: most answers lie before it',
+    );
+    this.#answers = [];
+    this.#refused = [];
+    this.#first = undefined;
+    this.#count = 0;
+    this.#newest = undefined;
+    this.#floor = undefined;
+    return true;
+  }
+
+  /** Whether the first answers after a restart agree with the bound that was kept: then it stands at once. */
+  #compare(page: Pick<Page, 'date' | 'received' | 'receivedMonotonic'>): void {
+    const bound = page.date === undefined ? this.#bound() : (page.date - marginMs) * 1000;
+    const kept = page.received / 1000 + (this.#restored?.offsetMs ?? 0);
+    const agrees = bound !== undefined && this.#dated === this.#restored?.dated && Math.abs(bound / 1000 - kept) <= toleranceMs;
+    if (!agrees) {
+      this.#restored = undefined;
+      return;
+    }
+    if (this.#count < agreeing) return;
+    this.#restored = undefined;
+    this.#floor = this.#bound();
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * The settings of a source (`sources[]`), and those that every connection shares: TLS and proxy. What becomes of a source's records stands
+ * in normalize/settings.ts.
+ */
+import { z } from 'zod';
+import {
+  duration,
+  facts,
+  httpsUrl,
+  line,
+  parseDuration,
+  parseInstant,
+  pemFile,
+  pemFiles,
+  proxyUrl,
+  secret,
+  shortName,
+  text,
+} from '../config/values.ts';
+import type { Micros } from '../model.ts';
+
+/** Where the ledger begins. */
+export type Start =
+  | { readonly kind: 'instant'; readonly at: Micros }
+  | { readonly kind: 'now' }
+  | { readonly kind: 'earliest' }
+  | { readonly kind: 'ago'; readonly ms: number };
+
+/** `tls` of one connection. */
+export const tlsSettings = z
+  .strictObject({
+    ca: pemFiles()
+      .optional()
+      .describe(
+        'Trusted by this connection in place of the built-in roots and of the general `tls.ca`; a PEM file, a list of them or a directory',
+      ),
+    cert: pemFile().optional().describe('Certificate that Waybill shows, with its chain, a PEM file; needs `key`'),
+    key: pemFile().optional().describe('Private key of `cert`, a PEM file'),
+    passphrase: secret().optional().describe('Passphrase of `key`'),
+    serverName: text(/^[A-Za-z0-9._-]+$/, 'the name of a host')
+      .optional()
+      .describe('Name that the certificate must have; default the host of the address'),
+  })
+  .describe('Trust and client certificate of this connection');
+
+/** Top-level `tls`. */
+export const trustSettings = z
+  .strictObject({
+    ca: pemFiles().optional().describe('Trusted by every connection besides the built-in roots; a PEM file, a list of them or a directory'),
+  })
+  .prefault({})
+  .describe('What every connection trusts');
+
+/** `proxy`: of every HTTPS connection, or of one. */
+export const proxySettings = z
+  .union([
+    z.literal('none'),
+    z.strictObject({
+      url: proxyUrl().describe('Address of the proxy, with user and password where it wants them'),
+      noProxy: z
+        .array(line('a host name, or a suffix of one such as .svc'))
+        .default([])
+        .describe('Names, and suffixes that begin with a dot, that are reached directly; loopback always is'),
+    }),
+  ])
+  .register(facts, { expects: '"none", or a group with the setting "url"' })
+  .describe('Proxy for HTTPS; `none` connects directly and ignores HTTPS_PROXY and NO_PROXY of the environment');
+
+const authSettings = z
+  .strictObject({
+    authUrl: httpsUrl().describe('Address of the token endpoint, which is `{authUrl}/{tenantId}/oauth2/v2.0/token`'),
+    tenantId: text(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'a tenant id: letters, digits, dot, hyphen and underscore').describe(
+      'Tenant: a part of the token endpoint, and `organization.id` of every event',
+    ),
+    clientId: line().describe('Client id'),
+    clientSecret: secret().optional().describe('Client secret; needed by `client_credentials`'),
+    scopeAddress: text(/^[^\s/][^\s]*$/, 'the address of a scope, without api:// before it and without a blank').describe(
+      'Scope: `api://{scopeAddress}/.default`, or `/access_as_user` with the password grant',
+    ),
+    grant: z.enum(['client_credentials', 'password']).default('client_credentials').describe('How a token is asked for'),
+    username: line().optional().describe('User of the password grant'),
+    password: secret().optional().describe('Password of the password grant'),
+    tls: tlsSettings.optional().describe('Trust and client certificate towards the token endpoint; default the `tls` of the source'),
+  })
+  .describe('How tokens are had');
+
+const requestSettings = z
+  .strictObject({
+    perSecond: z.number().min(0.01).max(1000).default(10).describe('Requests a second at most, tokens aside'),
+    timeout: duration({ min: '1s', max: '10m' }).prefault('30s').describe('How long one request may take'),
+    group: shortName().optional().describe('Sources of one group share one budget, which must be the same in all of them'),
+  })
+  .prefault({})
+  .describe('Budget of requests');
+
+const startExpects = 'a time such as 2026-11-21T00:00:00Z, now, or a duration before now such as 24h';
+const start = z
+  .string()
+  .transform((given, context): Start => {
+    const at = parseInstant(given);
+    if (at !== undefined) return { kind: 'instant', at };
+    if (given === 'now') return { kind: 'now' };
+    const ms = parseDuration(given);
+    if (ms !== undefined) return { kind: 'ago', ms };
+    context.addIssue({ code: 'custom', message: given === 'earliest' ? 'is not in this release yet' : `is not ${startExpects}` });
+    return z.NEVER;
+  })
+  .register(facts, { expects: startExpects });
+
+/** One entry of `sources`; settings of other rooms are added by the assembly. */
+export const sourceSettings = z.strictObject({
+  id: shortName().describe("Name of the source, a part of every event's identity: under another one everything is sent anew"),
+  baseUrl: httpsUrl().describe('Address of the service, up to and with `/api`; http only on a loopback address'),
+  endpoint: z
+    .enum(['full-payload', 'payload'])
+    .default('full-payload')
+    .describe('Which logs endpoint is read; `payload` is without personal data and network'),
+  auth: authSettings,
+  subscriptionKey: secret().optional().describe('Subscription key of the service'),
+  tls: tlsSettings.optional().describe('Trust and client certificate towards the service'),
+  proxy: proxySettings.optional().describe('Overrides the general `proxy` for this source; `none` for a direct connection'),
+  start: start
+    .prefault('now')
+    .describe(
+      'Where the ledger begins. A literal time is the safe form: a state that was lost begins there again. Or `now`, or a duration before now',
+    ),
+  poll: duration({ min: '1s', max: '1h' }).prefault('10s').describe('How often the newest part is read'),
+  settle: duration({ min: '1s', max: '7d' }).prefault('15m').describe('Age at which a window is closed with a proof'),
+  recount: z
+    .array(duration({ min: '1s' }))
+    .refine((ages) => ages.every((age, index) => index === 0 || age > (ages[index - 1] ?? 0)), 'must be ascending')
+    .prefault(['1h', '6h', '1d', '3d', '7d', '14d', '30d'])
+    .describe('Ages at which the total of a closed window is asked for again, ascending; an empty list for never'),
+  pageSize: z
+    .union([z.literal('auto'), z.int().min(1).max(10_000)])
+    .register(facts, { expects: '"auto" or a whole number from 1 to 10000' })
+    .default('auto')
+    .describe('Records a page: `auto` takes the most that the service grants; a number is asked for, and believed when less is granted'),
+  requests: requestSettings,
+});
+
+export type TlsSettings = z.output<typeof tlsSettings>;
+export type ProxySettings = Exclude<z.output<typeof proxySettings>, 'none'>;
+export type SourceSettings = z.output<typeof sourceSettings>;

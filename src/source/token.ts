@@ -1,0 +1,232 @@
+/**
+ * The access token of one source (specification section 5; RFC 6749 sections 4.3, 4.4 and 5). One token serves all requests; it is renewed
+ * at 80 % of its life, or when the service does not accept it, once for everyone who waits. The secrets are read again at each renewal, so
+ * a changed file takes effect. No error holds a secret, a token, or anything of an answer that may hold one.
+ */
+import { decodeJwt } from 'jose';
+import {
+  ClientSecretPost,
+  Configuration,
+  None,
+  allowInsecureRequests,
+  clientCredentialsGrant,
+  customFetch,
+  genericGrantRequest,
+} from 'openid-client';
+import { WaybillError, codeOf } from '../errors.ts';
+import type { Clock } from '../model.ts';
+import type { Connection } from './connection.ts';
+import { BrokenAnswer, exchange } from './exchange.ts';
+import type { Answer } from './exchange.ts';
+import { parseHttpDate, parseRetryAfter } from './headers.ts';
+import { orAborted } from './limits.ts';
+import { plain, redact } from './quote.ts';
+import type { Secret, TlsSettings } from './trust.ts';
+
+/** `auth` of a source. */
+export interface AuthSettings {
+  /** Without path the address of the identity provider; the token endpoint is `{authUrl}/{tenantId}/oauth2/v2.0/token`. */
+  readonly authUrl: string;
+  readonly tenantId: string;
+  readonly clientId: string;
+  readonly clientSecret?: Secret | undefined;
+  readonly scopeAddress: string;
+  readonly grant: 'client_credentials' | 'password';
+  readonly username?: string | undefined;
+  readonly password?: Secret | undefined;
+  readonly tls?: TlsSettings | undefined;
+}
+
+export class TokenKeeper implements AsyncDisposable {
+  readonly #setting: string;
+  readonly #auth: AuthSettings;
+  readonly #connection: Connection;
+  readonly #clock: Clock;
+  readonly #timeoutMs: number;
+  readonly #stop = new AbortController();
+  #current: { readonly token: string; readonly renewAt: number } | undefined;
+  #renewal: Promise<string> | undefined;
+
+  /**
+   * @param setting    where `auth` stands: `sources.production.auth`
+   * @param timeoutMs  the longest time of one request for a token
+   */
+  constructor(setting: string, auth: AuthSettings, connection: Connection, clock: Clock, timeoutMs: number) {
+    this.#setting = setting;
+    this.#auth = auth;
+    this.#connection = connection;
+    this.#clock = clock;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /**
+   * A token that is good for a while. Everyone who asks during a renewal waits for that one; who stops waiting does not stop it.
+   * @throws WaybillError `token_refused`, `token_unreachable`, `tls_untrusted`, `proxy_refused`, `secret_missing`
+   */
+  async get(signal: AbortSignal): Promise<string> {
+    if (this.#current !== undefined && this.#clock.monotonic() < this.#current.renewAt) return this.#current.token;
+    this.#renewal ??= this.#renew().finally(() => (this.#renewal = undefined));
+    return orAborted(this.#renewal, signal);
+  }
+
+  /** The service does not accept this token. A newer one, which somebody else has got meanwhile, stays. */
+  reject(token: string): void {
+    if (this.#current?.token === token) this.#current = undefined;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort(new WaybillError('aborted', `cannot get a token for "${this.#setting}": stopping`));
+    await this.#renewal?.catch(() => undefined);
+    await this.#connection[Symbol.asyncDispose]();
+  }
+
+  async #renew(): Promise<string> {
+    const { grant, authUrl, tenantId, clientId, scopeAddress, username } = this.#auth;
+    const secrets = this.#secrets();
+    const base = authUrl.replace(/\/+$/, '');
+    const endpoint = `${base}/${encodeURIComponent(tenantId)}/oauth2/v2.0/token`;
+    const authentication = grant === 'password' ? None() : ClientSecretPost(secrets.clientSecret);
+    const configuration = new Configuration({ issuer: base, token_endpoint: endpoint }, clientId, undefined, authentication);
+    // Plain HTTP is for a loopback address only, which the configuration has checked. The limit on time is ours.
+    // eslint-disable-next-line @typescript-eslint/no-deprecated -- marked so only to stand out
+    if (base.startsWith('http:')) allowInsecureRequests(configuration);
+    configuration.timeout = 0;
+    let failure: Error | undefined;
+    configuration[customFetch] = async (_url, { headers, body }) => {
+      try {
+        const answer = await this.#ask(endpoint, headers, String(body as URLSearchParams), secrets);
+        return new Response(whole(answer), { status: 200, headers: { 'content-type': 'application/json' } });
+      } catch (thrown) {
+        failure = thrown instanceof Error ? thrown : new Error(String(thrown));
+        throw failure;
+      }
+    };
+    const scope = `api://${scopeAddress}/${grant === 'password' ? 'access_as_user' : '.default'}`;
+    try {
+      const granted =
+        grant === 'password'
+          ? await genericGrantRequest(configuration, grant, { scope, username: username ?? '', password: secrets.password })
+          : await clientCredentialsGrant(configuration, { scope });
+      const token = granted.access_token;
+      // A token that cannot stand in a header would otherwise fail at each request, with the token in the message.
+      if (!/^[\x21-\x7e]+$/.test(token)) throw this.#unreachable('the answer holds no usable access_token');
+      const life = lifeMs(granted.expires_in, token, this.#clock.now());
+      this.#current = { token, renewAt: this.#clock.monotonic() + life * 0.8 };
+      return token;
+    } catch (thrown) {
+      if (failure !== undefined) throw failure;
+      if (thrown instanceof WaybillError) throw thrown;
+      // Without a cause: the client's errors carry the whole answer.
+      throw this.#unreachable('the answer holds no bearer token (RFC 6749 section 5.1)');
+    }
+  }
+
+  #secrets(): { readonly clientSecret: string; readonly password: string } {
+    const read = (secret: Secret | undefined): string => {
+      secret?.refresh();
+      return secret?.read() ?? '';
+    };
+    return { clientSecret: read(this.#auth.clientSecret), password: read(this.#auth.password) };
+  }
+
+  async #ask(
+    url: string,
+    headers: Record<string, string>,
+    body: string,
+    secrets: { readonly clientSecret: string; readonly password: string },
+  ): Promise<Answer> {
+    let answer: Answer;
+    try {
+      const question = { method: 'POST', url, headers, body, bytesMax: tokenBytesMax, timeoutMs: this.#timeoutMs } as const;
+      answer = await exchange(this.#connection, question, this.#clock, this.#stop.signal);
+    } catch (thrown) {
+      if (thrown instanceof BrokenAnswer) throw this.#unreachable(thrown.message);
+      if (codeOf(thrown) !== 'source_unreachable' || !(thrown instanceof WaybillError)) throw thrown;
+      throw new WaybillError('token_unreachable', `${this.#begin()}: ${thrown.message}; see ${this.#setting}.authUrl`, {
+        cause: thrown.cause,
+      });
+    }
+    if (answer.status === 200) return answer;
+
+    const said = readRefusal(answer, [secrets.clientSecret, secrets.password]);
+    const words = [said.error, said.description].filter(Boolean).join(': ') || `status ${answer.status}`;
+    if (said.error === '' || answer.status === 429 || answer.status >= 500 || transient.has(said.error)) {
+      const now = this.#clock.now();
+      const retryAfterMs = parseRetryAfter(answer.headers['retry-after'], parseHttpDate(answer.headers['date'], now) ?? now);
+      const status = answer.status >= 300 && answer.status < 400 ? `status ${answer.status}, redirects are not followed` : words;
+      // The tenant is a part of the path.
+      throw this.#unreachable(status, retryAfterMs, answer.status === 404 ? `authUrl and ${this.#setting}.tenantId` : 'authUrl');
+    }
+    throw new WaybillError('token_refused', `${this.#begin()}: ${words}; see ${this.#setting}.${this.#at(said)}`);
+  }
+
+  #unreachable(words: string, retryAfterMs?: number, at = 'authUrl'): WaybillError {
+    return new WaybillError('token_unreachable', `${this.#begin()}: ${words}; see ${this.#setting}.${at}`, { retryAfterMs });
+  }
+
+  #begin(): string {
+    return `cannot get a token from "${this.#auth.authUrl}" for client "${this.#auth.clientId}"`;
+  }
+
+  /** The key of `auth` that a person should look at first. */
+  #at({ error, description }: { readonly error: string; readonly description: string }): string {
+    // AADSTS90002: tenant not found; AADSTS700016: application not found in the directory.
+    if (/AADSTS90002\b|tenant/i.test(description)) return 'tenantId';
+    if (/AADSTS700016\b|\b(client|application)\b.*\b(unknown|not (known|found))\b/i.test(description) || error === 'unauthorized_client') {
+      return 'clientId';
+    }
+    if (error === 'invalid_scope' || error === 'invalid_resource' || error === 'invalid_target') return 'scopeAddress';
+    if (error === 'unsupported_grant_type') return 'grant';
+    return this.#auth.grant === 'password' ? (error === 'invalid_client' ? 'clientId' : 'password') : 'clientSecret';
+  }
+}
+
+/** No token answer is as long as that. */
+const tokenBytesMax = 1024 * 1024;
+
+/** Refusals that pass by themselves (RFC 6749 section 4.1.2.1, OpenID Connect). */
+const transient = new Set(['temporarily_unavailable', 'server_error', 'slow_down']);
+
+/** Life of a token that says nothing about it, ms. */
+const lifeUnknownMs = 5 * 60_000;
+
+/** The life of a token in ms: what the answer says, else what the token says about itself, else five minutes. */
+function lifeMs(expiresIn: number | undefined, token: string, now: number): number {
+  if (expiresIn !== undefined && Number.isFinite(expiresIn) && expiresIn > 0) return expiresIn * 1000;
+  try {
+    const { exp, iat } = decodeJwt(token);
+    // Between two times of the issuer's own clock, where it says both.
+    const life = exp === undefined ? Number.NaN : exp * 1000 - (iat === undefined ? now : iat * 1000);
+    if (life > 0) return life;
+  } catch {
+    // An opaque token is as good as any.
+  }
+  return lifeUnknownMs;
+}
+
+/** The answer's JSON, with the one word that RFC 6749 requires and the specification does not name: an answer without it means a bearer token. */
+function whole(answer: Answer): string {
+  const text = new TextDecoder().decode(answer.body);
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !('token_type' in value)) return JSON.stringify({ token_type: 'Bearer', ...value });
+  } catch {
+    // The client says what is wrong with it.
+  }
+  return text;
+}
+
+/** `error` and `error_description` of a refusal (RFC 6749 section 5.2), safe to show; empty when the answer has none. */
+function readRefusal(answer: Answer, secrets: readonly string[]): { readonly error: string; readonly description: string } {
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder().decode(answer.body));
+  } catch {
+    value = undefined;
+  }
+  const read = (key: string, max: number): string => {
+    const text: unknown = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined;
+    return typeof text === 'string' ? plain(redact(text.split(/\r?\n/, 1)[0] ?? '', secrets), max) : '';
+  };
+  return { error: read('error', 60), description: read('error_description', 300) };
+}

@@ -1,0 +1,194 @@
+/**
+ * Which certificates a connection trusts and which one it shows: reads the files that the settings name, and says in words why a server's
+ * certificate was refused. The files are read again for each new connection and compared by content, so a renewed file takes effect without
+ * a watcher and without a restart; verification itself can not be turned off.
+ */
+import { X509Certificate, createHash } from 'node:crypto';
+import type { Socket } from 'node:net';
+import { TLSSocket, createSecureContext, getCACertificates } from 'node:tls';
+import type { SecureContext } from 'node:tls';
+import { WaybillError, wordsOf } from '../errors.ts';
+import { plain } from './quote.ts';
+
+/** A secret as the configuration gives it: where it comes from is its own affair. */
+export interface Secret {
+  /** The value as it now stands. */
+  read(): string;
+  /** Has the next `read` look for a new value, whether or not there seems to be one. */
+  refresh(): void;
+  /** The setting that it stands in, and where its value comes from. */
+  describe(): string;
+}
+
+/** Files with certificates or a key, in PEM form. */
+export interface Pem {
+  /** The text of each file as it now stands. */
+  read(): readonly string[];
+  describe(): string;
+}
+
+/** `tls` of one connection. */
+export interface TlsSettings {
+  readonly ca?: Pem | undefined;
+  readonly cert?: Pem | undefined;
+  readonly key?: Pem | undefined;
+  readonly passphrase?: Secret | undefined;
+  /** The name that the certificate must hold, where it is not the host of the URL. */
+  readonly serverName?: string | undefined;
+}
+
+/** What a certificate says about itself, for messages, `check` and the metric of its end. */
+export interface Peer {
+  readonly subject: string;
+  readonly issuer: string;
+  /** ms since 1970 */
+  readonly validFrom: number;
+  readonly validTo: number;
+  /** The names that it is for, as OpenSSL writes them: `DNS:service.example, IP Address:192.0.2.1`. */
+  readonly names: string;
+}
+
+export class Trust {
+  readonly #setting: string;
+  readonly #own: TlsSettings;
+  readonly #shared: Pem | undefined;
+  #digest = '';
+  #context: SecureContext | undefined;
+  #trusted = '';
+
+  /**
+   * @param setting  where the connection stands in the configuration, e.g. `sources.production`
+   * @param shared   the top-level `tls.ca`, trusted besides the built-in roots unless the connection has its own
+   */
+  constructor(setting: string, own: TlsSettings | undefined, shared: Pem | undefined) {
+    this.#setting = setting;
+    this.#own = own ?? {};
+    this.#shared = shared;
+  }
+
+  get serverName(): string | undefined {
+    return this.#own.serverName;
+  }
+
+  /**
+   * What TLS needs for a new connection.
+   * @throws WaybillError `config_invalid` or `secret_missing` when a file cannot be read or does not hold what it should
+   */
+  context(): SecureContext {
+    const { cert, key, passphrase } = this.#own;
+    const own = this.#own.ca;
+    const ca = certificates(own ?? this.#shared);
+    const chain = cert?.read().join('\n');
+    const secret = key?.read().join('\n');
+    passphrase?.refresh();
+    const phrase = passphrase?.read();
+
+    const hash = createHash('sha256');
+    for (const part of [...ca, chain ?? '', secret ?? '', phrase ?? '']) hash.update(part).update('\0');
+    const digest = hash.digest('hex');
+    if (this.#context !== undefined && digest === this.#digest) return this.#context;
+
+    this.#trusted = [...(own === undefined ? ['built-in roots'] : []), ...ca.map(named)].join(', ');
+    const roots = own !== undefined ? [...ca] : ca.length > 0 ? [...getCACertificates('default'), ...ca] : undefined;
+    try {
+      this.#context = createSecureContext({
+        minVersion: 'TLSv1.2',
+        ...(roots === undefined ? {} : { ca: roots }),
+        ...(chain === undefined ? {} : { cert: chain }),
+        ...(secret === undefined ? {} : { key: secret }),
+        ...(phrase === undefined ? {} : { passphrase: phrase }),
+      });
+    } catch (cause) {
+      throw new WaybillError('config_invalid', `cannot use "${this.#setting}.tls.cert" with its key: ${wordsOf(cause)}`);
+    }
+    this.#digest = digest;
+    return this.#context;
+  }
+
+  /** Why a handshake failed; undefined when that was not for a certificate or a version of TLS. */
+  explain(thrown: unknown, host: string, peer: Peer | undefined): WaybillError | undefined {
+    const code = thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : '';
+    const words = this.#refusal(code, host, peer);
+    return words === undefined ? undefined : new WaybillError('tls_untrusted', words, { cause: thrown });
+  }
+
+  #refusal(code: string, host: string, peer: Peer | undefined): string | undefined {
+    const tls = `${this.#setting}.tls`;
+    const about = peer === undefined ? '' : `; subject '${peer.subject}', valid from ${day(peer.validFrom)} to ${day(peer.validTo)}`;
+    const whose = `certificate of ${host} issued by '${peer?.issuer ?? 'unknown'}'`;
+    if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+      return `${tls}.serverName: ${whose} is for another name: expected ${this.serverName ?? host}, got ${peer?.names ?? 'none'}${about}`;
+    }
+    if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID') {
+      const state = code === 'CERT_HAS_EXPIRED' ? 'has expired' : 'is not valid yet';
+      return `${tls}.ca: ${whose} ${state}, or one that it rests on${about}`;
+    }
+    if (untrusted.test(code)) return `${tls}.ca: ${whose} is not trusted; trusted here: ${this.#trusted}${about}`;
+    if (/UNSUPPORTED_PROTOCOL|PROTOCOL_VERSION|VERSION_TOO_LOW/.test(code)) {
+      return `${tls}: ${host} does not speak TLS 1.2 or later`;
+    }
+    if (/ALERT.*(CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED)|ALERT_HANDSHAKE_FAILURE/.test(code)) {
+      const shown = this.#own.cert === undefined ? 'and none is set' : `and refuses the one of ${this.#own.cert.describe()}`;
+      return `${tls}.cert: ${host} asks for a client certificate ${shown}`;
+    }
+    return undefined;
+  }
+}
+
+/**
+ * Tells the server's certificate as soon as it is there, whether or not it is trusted afterwards. That is before Node's own listener, which
+ * destroys the connection, and the certificate with it, when it is not.
+ */
+export function onPeer(socket: Socket, told: (peer: Peer) => void): void {
+  socket.prependListener('secure', () => {
+    if (!(socket instanceof TLSSocket)) return;
+    // Not `getPeerX509Certificate`: called here it has Node 24 find no names in the certificate, and refuse it.
+    const { raw } = socket.getPeerCertificate(true) as { readonly raw?: Buffer };
+    if (raw !== undefined) told(peerOf(new X509Certificate(raw)));
+  });
+}
+
+function peerOf(certificate: X509Certificate): Peer {
+  return {
+    subject: commonName(certificate.subject),
+    issuer: commonName(certificate.issuer),
+    validFrom: Date.parse(certificate.validFrom),
+    validTo: Date.parse(certificate.validTo),
+    names: plain(certificate.subjectAltName ?? 'none', 200),
+  };
+}
+
+/** The codes of OpenSSL's verification that mean: no way from this certificate to a trusted one. */
+const untrusted =
+  /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_|CERT_|INVALID_|PATH_LENGTH_EXCEEDED|ERROR_IN_|EE_|CA_|HOSTNAME_MISMATCH)/;
+
+const pem = /-----BEGIN (?:TRUSTED )?CERTIFICATE-----[^-]+-----END (?:TRUSTED )?CERTIFICATE-----/g;
+
+/** Each certificate of the files. */
+function certificates(files: Pem | undefined): readonly string[] {
+  if (files === undefined) return [];
+  const found = files.read().flatMap((text) => text.match(pem) ?? []);
+  if (found.length === 0)
+    throw new WaybillError('config_invalid', `cannot read "${files.describe()}": it holds no certificate in PEM form`);
+  return found;
+}
+
+function named(certificate: string): string {
+  try {
+    const { subject, validTo } = peerOf(new X509Certificate(certificate));
+    return `'${subject}' (until ${day(validTo).slice(0, 4)})`;
+  } catch {
+    return 'a certificate that cannot be read';
+  }
+}
+
+/** The common name of a distinguished name, or all of it on one line. */
+function commonName(name: string): string {
+  const lines = name.split('\n');
+  const common = lines.find((line) => line.startsWith('CN='));
+  return plain(common?.slice(3) ?? lines.join(', '), 100);
+}
+
+function day(ms: number): string {
+  return Number.isNaN(ms) ? 'unknown' : new Date(ms).toISOString().slice(0, 10);
+}

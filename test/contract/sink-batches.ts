@@ -1,0 +1,58 @@
+/** Numbered messages, batches of them, and what a journal would keep for a sink: the same for every sink's tests. */
+import type { Batch, Kept, Message, Position } from '../../src/model.ts';
+
+export function message(seq: number, text = JSON.stringify({ seq, name: `file ${seq}` })): Message {
+  const uid = Buffer.alloc(16, seq).toString('base64url');
+  return {
+    seq,
+    number: seq,
+    uid,
+    source: 'records',
+    time: Date.UTC(2026, 10, 20) * 1000 + seq,
+    severity: 3,
+    action: 'Open',
+    key: 'k',
+    text,
+  };
+}
+
+export function batchOf(messages: readonly Message[], uncertain = false): Batch {
+  const bytes = messages.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+  return { messages, through: positionOf(messages.at(-1)?.seq ?? 0), uncertain, bytes };
+}
+
+export function positionOf(seq: number): Position {
+  return { seq, chain: Buffer.alloc(32, seq % 251) };
+}
+
+/** What a journal would keep for the sink: it changes only by what the test acknowledges, and by notes. */
+export class ModelKept implements Kept {
+  readonly journal: string;
+  position: Position = { seq: 0, chain: new Uint8Array(32) };
+  note: string | undefined;
+  /** The last entry that this journal has. */
+  head = 1_000_000;
+  notes = 0;
+
+  constructor(journal = 'a'.repeat(32)) {
+    this.journal = journal;
+  }
+
+  async chainAt(seq: number): Promise<Uint8Array | undefined> {
+    return seq <= this.head ? positionOf(seq).chain : undefined;
+  }
+
+  async commitNote(note: string): Promise<void> {
+    this.note = note;
+    this.notes += 1;
+  }
+
+  acknowledge(batch: Batch, note: string | undefined): void {
+    this.position = batch.through;
+    this.note = note ?? this.note;
+  }
+}
+
+export function messages(from: number, through: number): Message[] {
+  return Array.from({ length: Math.max(0, through - from + 1) }, (_, i) => message(from + i));
+}

@@ -1,0 +1,444 @@
+/**
+ * The sink `file` and its disk: which file is ours and how long, what is cut, who may read it, what happens when somebody rotates, deletes or
+ * replaces it, and in which order things reach the disk.
+ */
+import { execFileSync } from 'node:child_process';
+import * as fs from 'node:fs';
+import { open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { Delivery } from '../../../src/deliver/loop.ts';
+import type { Log, Meters, Sink } from '../../../src/model.ts';
+import { file } from '../../../src/sink/file.ts';
+import { append, openJournal, temporary } from '../../support/model-journal.ts';
+import { plain } from '../../unit/deliver/rig.ts';
+import { batchOf, messages, ModelKept, positionOf } from '../sink-batches.ts';
+
+const never = new AbortController().signal;
+const silent = (): void => undefined;
+const log: Log = { debug: silent, info: silent, warn: silent, error: silent };
+const meters = { eventsSent: silent, deliveryDelay: silent } as unknown as Meters;
+
+let folder: string;
+let path: string;
+let kept: ModelKept;
+let opened: Sink[] = [];
+
+beforeEach(() => {
+  folder = temporary();
+  path = join(folder, 'audit.log');
+  kept = new ModelKept();
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  for (const sink of opened) await sink[Symbol.asyncDispose]();
+  opened = [];
+  fs.rmSync(folder, { recursive: true, force: true });
+});
+
+async function openSink(): Promise<Sink> {
+  const sink = await file.open({ path }, { id: 'siem', log }, kept, never);
+  opened.push(sink);
+  return sink;
+}
+
+/** Sends messages; `acknowledge` says whether the journal learned of it. */
+async function send(sink: Sink, from: number, through: number, { acknowledge = true } = {}): Promise<void> {
+  const batch = batchOf(messages(from, through));
+  const { note } = await sink.send(batch, never);
+  if (acknowledge) kept.acknowledge(batch, note);
+}
+
+const text = (from: number, through: number): string => messages(from, through).map((each) => `${each.text}\n`).join(''); // prettier-ignore
+const read = (name = 'audit.log'): string => fs.readFileSync(join(folder, name), 'utf8');
+const slots = (): string => `${path}.position`;
+
+describe('on open', () => {
+  test.each(['{"half a li', '{"a whole line of a batch that was never acknowledged"}\n', '\0\0\0\0'])(
+    'what lies beyond our length is cut: %j',
+    async (torn) => {
+      const sink = await openSink();
+      await send(sink, 1, 3);
+      fs.appendFileSync(path, torn);
+      await openSink();
+      expect(read()).toBe(text(1, 3));
+    },
+  );
+
+  test('a file that was there before is never cut, and lines go behind what it holds', async () => {
+    fs.writeFileSync(path, 'of somebody else\n');
+    const sink = await openSink();
+    await send(sink, 1, 2);
+    await openSink();
+    expect(read()).toBe(`of somebody else\n${text(1, 2)}`);
+  });
+
+  test('the slot beside the file is believed when it is ahead and the journal has its chain', async () => {
+    const first = await openSink();
+    await send(first, 1, 3);
+    await send(first, 4, 6, { acknowledge: false });
+    const second = await openSink();
+    expect((await second.position?.(never))?.position).toEqual(positionOf(6));
+    expect(read()).toBe(text(1, 6));
+  });
+
+  test.each([
+    ['an entry that the journal does not have', () => (kept.head = 5)],
+    ['a chain that the journal does not have', () => (kept.chainAt = async () => Buffer.alloc(32, 255))],
+  ])('a slot ahead with %s blocks the sink, and nothing is cut', async (_name, change) => {
+    const first = await openSink();
+    await send(first, 1, 3);
+    await send(first, 4, 6, { acknowledge: false });
+    change();
+    await expect(openSink()).rejects.toMatchObject({ code: 'sink_blocked', message: expect.stringContaining('entry 6') as string });
+    expect(read()).toBe(text(1, 6));
+  });
+
+  test('a slot of another journal blocks the sink, even one that is behind', async () => {
+    await send(await openSink(), 1, 3);
+    kept = new ModelKept('b'.repeat(32));
+    kept.position = positionOf(10);
+    await expect(openSink()).rejects.toMatchObject({ code: 'sink_blocked', message: expect.stringContaining('another state') as string });
+    expect(read()).toBe(text(1, 3));
+  });
+
+  test('an older slot is only old: the note of the journal is the later one', async () => {
+    const first = await openSink();
+    await send(first, 1, 3);
+    const old = fs.readFileSync(slots());
+    await send(first, 4, 6);
+    fs.writeFileSync(slots(), old);
+    const second = await openSink();
+    expect((await second.position?.(never))?.position).toEqual(positionOf(6));
+    expect(read()).toBe(text(1, 6));
+    await send(second, 7, 7);
+    expect(read()).toBe(text(1, 7));
+  });
+
+  test('with equal positions the note of the journal wins over the slot', async () => {
+    const first = await openSink();
+    await send(first, 1, 3);
+    fs.renameSync(path, `${path}.1`);
+    fs.writeFileSync(path, 'other\n');
+    // The begin of the other file is noted; the slot still names the first one, for the same position.
+    await openSink();
+    fs.appendFileSync(path, 'torn');
+    await openSink();
+    expect(read()).toBe('other\n');
+    expect(read('audit.log.1')).toBe(text(1, 3));
+  });
+
+  test.each([0, 1])('a torn slot counts as absent, and the other one holds (slot %i)', async (torn) => {
+    const first = await openSink();
+    await send(first, 1, 3);
+    await send(first, 4, 6, { acknowledge: false });
+    const bytes = fs.readFileSync(slots());
+    // Two slots of 512 bytes; the newer one holds entry 6.
+    const newer = bytes.subarray(512, 1024).includes('"seq":6') ? 1 : 0;
+    bytes.fill('?', torn * 512 + 100, torn * 512 + 110);
+    fs.writeFileSync(slots(), bytes);
+    const second = await openSink();
+    // Without the newer slot nobody knows of the second batch: it is cut, and comes again.
+    const known = torn === newer ? 3 : 6;
+    expect((await second.position?.(never))?.position).toEqual(positionOf(known));
+    expect(read()).toBe(text(1, known));
+    await send(second, known + 1, 8);
+    await openSink();
+    expect(read()).toBe(text(1, 8));
+  });
+
+  test.each(['', '{}', 'x'.repeat(2_000), '\0'.repeat(1_024)])('a slot file that is none is ignored (%#)', async (content) => {
+    fs.writeFileSync(slots(), content);
+    const sink = await openSink();
+    await send(sink, 1, 2);
+    await openSink();
+    expect(read()).toBe(text(1, 2));
+  });
+
+  test('a file of ours that is shorter than what it had taken has lost data, and is left as it is', async () => {
+    await send(await openSink(), 1, 3);
+    fs.truncateSync(path, 20);
+    await expect(openSink()).rejects.toMatchObject({ code: 'file_lost_data', message: expect.stringContaining('20 bytes') as string });
+    expect(fs.statSync(path).size).toBe(20);
+  });
+
+  test('two at once do not cut what the other wrote: the second waits for the first', async () => {
+    await send(await openSink(), 1, 3);
+    fs.appendFileSync(path, 'torn');
+    const prototype = await handles();
+    const truncate = callOf(prototype, 'truncate');
+    let isHeld = true;
+    const thaw = Promise.withResolvers<undefined>();
+    vi.spyOn(prototype, 'truncate').mockImplementation(async function (this: FileHandle, length) {
+      if (isHeld) {
+        isHeld = false;
+        await thaw.promise;
+      }
+      await truncate.apply(this, [length]);
+    });
+    // The first one hangs past its deadline, and the loop opens another.
+    const late = openSink();
+    const next = (async () => {
+      const sink = await openSink();
+      await send(sink, 4, 6);
+    })();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    thaw.resolve(undefined);
+    await Promise.all([late, next]);
+    expect(read()).toBe(text(1, 6));
+  });
+});
+
+describe('while open', () => {
+  test('a file renamed away is followed by a new one', async () => {
+    const sink = await openSink();
+    await send(sink, 1, 3);
+    fs.renameSync(path, `${path}.1`);
+    await send(sink, 4, 6);
+    expect([read('audit.log.1'), read()]).toEqual([text(1, 3), text(4, 6)]);
+    await openSink();
+    expect([read('audit.log.1'), read()]).toEqual([text(1, 3), text(4, 6)]);
+  });
+
+  test('a file cut by copytruncate is written from its new end, without a hole', async () => {
+    const sink = await openSink();
+    await send(sink, 1, 3);
+    fs.copyFileSync(path, `${path}.1`);
+    fs.truncateSync(path, 0);
+    await send(sink, 4, 6);
+    expect([read('audit.log.1'), read()]).toEqual([text(1, 3), text(4, 6)]);
+    await openSink();
+    expect(read()).toBe(text(4, 6));
+  });
+
+  test('a deleted file is made again, and one put in its place is written behind its end', async () => {
+    const sink = await openSink();
+    await send(sink, 1, 3);
+    fs.unlinkSync(path);
+    await send(sink, 4, 4);
+    expect(read()).toBe(text(4, 4));
+    fs.unlinkSync(path);
+    fs.writeFileSync(path, 'new\n');
+    await send(sink, 5, 5);
+    expect(read()).toBe(`new\n${text(5, 5)}`);
+  });
+
+  test('the journal knows the new file before the first line is in it: after a kill the lines are not there twice', async () => {
+    const sink = await openSink();
+    await send(sink, 1, 3);
+    fs.renameSync(path, `${path}.1`);
+    fs.writeFileSync(path, 'first line of the new file\n');
+    const before = kept.notes;
+    const lengths: number[] = [];
+    const commitNote = kept.commitNote.bind(kept);
+    kept.commitNote = async (note) => {
+      lengths.push(fs.statSync(path).size);
+      await commitNote(note);
+    };
+    // The batch reaches the new file, and the process dies before its slot and its acknowledgement are written.
+    const slot = fs.readFileSync(slots());
+    await send(sink, 4, 6, { acknowledge: false });
+    fs.writeFileSync(slots(), slot);
+    expect([kept.notes, lengths]).toEqual([before + 1, [27]]);
+    const next = await openSink();
+    expect((await next.position?.(never))?.position).toEqual(positionOf(3));
+    await send(next, 4, 6);
+    expect(read()).toBe(`first line of the new file\n${text(4, 6)}`);
+  });
+
+  test('a directory that is gone blocks the sink until it is back', async () => {
+    const sink = await openSink();
+    await send(sink, 1, 1);
+    fs.renameSync(folder, `${folder}.away`);
+    await expect(send(sink, 2, 2)).rejects.toMatchObject({ code: 'sink_blocked', message: expect.stringContaining('ENOENT') as string });
+    fs.renameSync(`${folder}.away`, folder);
+    await send(sink, 2, 2);
+    expect(read()).toBe(text(1, 2));
+  });
+});
+
+describe('who may read and write', () => {
+  test('both files are 0600, whatever the umask', async () => {
+    // The umask belongs to a process, and the workers of the tests share theirs: so this is asked in a process of its own.
+    const made = execFileSync(
+      process.execPath,
+      ['--input-type=module', '-e', `process.umask(0); const { file } = await import(${JSON.stringify(new URL('../../../src/sink/file.ts', import.meta.url).href)});
+       const kept = { journal: 'a', position: { seq: 0, chain: new Uint8Array(32) }, note: undefined, chainAt: async () => undefined, commitNote: async () => {} };
+       await (await file.open({ path: ${JSON.stringify(path)} }, { id: 'siem' }, kept, AbortSignal.timeout(9e3)))[Symbol.asyncDispose]();`],
+      { encoding: 'utf8' },
+    ); // prettier-ignore
+    expect(made).toBe('');
+    expect([path, slots()].map((each) => (fs.statSync(each).mode & 0o777).toString(8))).toEqual(['600', '600']);
+  });
+
+  test.each(['audit.log', 'audit.log.position'])('a link in the place of %s is refused, and nothing behind it is touched', async (name) => {
+    const secret = join(folder, 'secret');
+    fs.writeFileSync(secret, 'untouched');
+    fs.symlinkSync(secret, join(folder, name));
+    await expect(openSink()).rejects.toMatchObject({ code: 'sink_blocked', message: expect.stringContaining('sinks.siem.path') as string });
+    expect(fs.readFileSync(secret, 'utf8')).toBe('untouched');
+  });
+
+  test('a directory that is missing, or in the place of the file, blocks the sink by the name of its setting', async () => {
+    fs.mkdirSync(path);
+    await expect(openSink()).rejects.toMatchObject({ code: 'sink_blocked', message: expect.stringContaining('EISDIR') as string });
+    path = join(folder, 'missing', 'audit.log');
+    await expect(openSink()).rejects.toThrow(`cannot open "${path}.position" for sink "siem" (sinks.siem.path): ENOENT`);
+  });
+});
+
+describe('the order in which things reach the disk', () => {
+  test('a cut is synced before anything is written; then data, sync, position', async () => {
+    await send(await openSink(), 1, 3);
+    fs.appendFileSync(path, 'torn');
+    const calls = await observed();
+    const sink = await openSink();
+    await send(sink, 4, 6);
+    await send(sink, 7, 9);
+    const each = ['write audit.log', 'datasync audit.log', 'write audit.log.position'];
+    expect(calls).toEqual(['truncate audit.log', 'sync audit.log', ...each, ...each]);
+  });
+
+  test('a new file and its directory are synced before the journal learns of it, and before a line is in it', async () => {
+    const sink = await openSink();
+    await send(sink, 1, 3);
+    fs.renameSync(path, `${path}.1`);
+    const calls = await observed();
+    kept.commitNote = async () => void calls.push('note');
+    await send(sink, 4, 6);
+    const name = folder.slice(folder.lastIndexOf('/') + 1);
+    const begin = ['sync audit.log', `sync ${name}`, 'note'];
+    expect(calls).toEqual([...begin, 'write audit.log', 'datasync audit.log', 'write audit.log.position']);
+  });
+
+  test('a batch is not taken before its sync has returned', async () => {
+    const sink = await openSink();
+    const prototype = await handles();
+    vi.spyOn(prototype, 'datasync').mockRejectedValueOnce(new Error('EIO: i/o error'));
+    await expect(send(sink, 1, 3)).rejects.toMatchObject({ code: 'sink_unknown' });
+    const next = await openSink();
+    expect((await next.position?.(never))?.position.seq).toBe(0);
+    expect(read()).toBe('');
+  });
+
+  test('a sink that is opened while an earlier life still writes waits for it', async () => {
+    const first = await openSink();
+    await send(first, 1, 3);
+    const prototype = await handles();
+    const datasync = callOf(prototype, 'datasync');
+    const thaw = Promise.withResolvers<undefined>();
+    vi.spyOn(prototype, 'datasync').mockImplementationOnce(async function (this: FileHandle) {
+      await thaw.promise;
+      await datasync.apply(this, []);
+    });
+    const writing = send(first, 4, 6, { acknowledge: false });
+    let isOpen = false;
+    const opening = openSink().then((sink) => ((isOpen = true), sink));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(isOpen).toBe(false);
+    thaw.resolve(undefined);
+    await writing;
+    // The write did reach the disk: its slot says so, and nothing is sent again.
+    expect((await (await opening).position?.(never))?.position).toEqual(positionOf(6));
+    expect(read()).toBe(text(1, 6));
+  });
+});
+
+test('a full disk: the sink waits, goes on by itself when there is room, and nothing is lost or there twice', async ({ skip }) => {
+  const disk = join(folder, 'small');
+  fs.mkdirSync(disk);
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', disk], { stdio: 'pipe' });
+  } catch (cause) {
+    return skip(`no small disk can be mounted here: ${String(cause).split('\n')[0] ?? ''}`);
+  }
+  try {
+    path = join(disk, 'audit.log');
+    const ballast = join(disk, 'ballast');
+    fs.writeFileSync(ballast, Buffer.alloc(40_000));
+    await using journal = await openJournal(join(folder, 'state'), systemClock);
+    journal.progress.register('siem', 'file', path, journal.positionFor('journal'), undefined);
+    await append(journal, 100, () => ({ pad: 'x'.repeat(200) }));
+    const stop = new AbortController();
+    const state = journal.progress.sink('siem');
+    const loop = new Delivery({
+      settings: {
+        id: 'siem',
+        type: 'file',
+        batch: { records: 9, bytes: 1e6, wait: 1 },
+        deadline: 60_000,
+        resolvable: true,
+        unreadyAfter: 1e6,
+      },
+      journal,
+      pipeline: plain,
+      open: (signal) =>
+        file.open(
+          { path },
+          { id: 'siem', log },
+          {
+            journal: journal.id,
+            get position() {
+              return state.taken;
+            },
+            get note() {
+              return state.note;
+            },
+            chainAt: (seq) => journal.chainAt(seq),
+            commitNote: (note) => journal.commitNote('siem', note),
+          },
+          signal,
+        ),
+      clock: systemClock,
+      random: () => 0.2,
+      log,
+      meters,
+    });
+    const running = loop.run(stop.signal, stop.signal);
+    await vi.waitFor(
+      () => expect(loop.view()).toMatchObject({ state: 'waiting', lastError: expect.stringContaining('ENOSPC') as string }),
+      5_000,
+    );
+    expect(loop.view().acked).toBeLessThan(100);
+    fs.rmSync(ballast);
+    await vi.waitFor(() => expect(loop.view()).toMatchObject({ state: 'active', lagRecords: 0 }), 10_000);
+    stop.abort(new Error('stop'));
+    await running;
+    const numbers = fs.readFileSync(path, 'utf8').split('\n').slice(0, -1).map((line) => (JSON.parse(line) as { logId: number }).logId); // prettier-ignore
+    expect(numbers).toEqual(Array.from({ length: 100 }, (_, i) => i + 1));
+  } finally {
+    execFileSync('umount', [disk], { stdio: 'pipe' });
+  }
+});
+
+/** What every file handle of this process inherits from. */
+async function handles(): Promise<FileHandle> {
+  const handle = await open('/dev/null');
+  const prototype = Object.getPrototypeOf(handle) as FileHandle;
+  await handle.close();
+  return prototype;
+}
+
+type Call = (this: FileHandle, ...given: unknown[]) => Promise<unknown>;
+
+function callOf(prototype: FileHandle, name: 'write' | 'datasync' | 'sync' | 'truncate'): Call {
+  return Reflect.get(prototype, name) as Call;
+}
+
+/** From now on every call that changes or syncs a file is written down, with the name that the kernel has for the file. */
+async function observed(): Promise<string[]> {
+  const calls: string[] = [];
+  const prototype = await handles();
+  for (const name of ['write', 'datasync', 'sync', 'truncate'] as const) {
+    const original = callOf(prototype, name);
+    vi.spyOn(prototype, name).mockImplementation(async function (this: FileHandle, ...given: unknown[]) {
+      const target = fs.readlinkSync(`/proc/self/fd/${this.fd}`);
+      const result = await original.apply(this, given);
+      calls.push(`${name} ${target.slice(target.lastIndexOf('/') + 1)}`);
+      return result as never;
+    });
+  }
+  return calls;
+}

@@ -1,0 +1,78 @@
+/**
+ * A process that collects numbered records into a real state and delivers them with the real loop and the real sink `file`, without an end:
+ * until it is killed, or, with a number as third argument, until that many records are there and all are acknowledged. Several batches are under
+ * acknowledgement at any moment, so that a kill meets each state of the file.
+ */
+import { systemClock, systemRandom } from '../../../src/clock.ts';
+import { Delivery } from '../../../src/deliver/loop.ts';
+import { raw } from '../../../src/encode/raw.ts';
+import type { Log, Meters } from '../../../src/model.ts';
+import { file } from '../../../src/sink/file.ts';
+import { append, openJournal, source } from '../../support/model-journal.ts';
+
+const [directory = '', path = '', end] = process.argv.slice(2);
+const silent = (): void => undefined;
+const log: Log = { debug: silent, info: silent, warn: (fields) => console.error(fields), error: (fields) => console.error(fields) };
+const meters = { eventsSent: silent, deliveryDelay: silent } as unknown as Meters;
+const journal = await openJournal(directory, systemClock);
+const state = journal.progress.register('file', 'file', path, journal.positionFor('journal'), undefined);
+const stop = new AbortController();
+const encode = raw();
+const loop = new Delivery({
+  settings: {
+    id: 'file',
+    type: 'file',
+    batch: { records: 7, bytes: 1e6, wait: 1 },
+    deadline: 60_000,
+    resolvable: true,
+    unreadyAfter: Infinity,
+  },
+  journal,
+  pipeline: (entry) => {
+    const { seq, number, uid, text, received } = entry;
+    const made = { seq, number, uid, source, time: received, severity: 1, action: 'Open', key: undefined };
+    return { ...made, text: encode({ document: { event: { original: text } } } as Parameters<typeof encode>[0]) };
+  },
+  open: (signal) =>
+    file.open(
+      { path },
+      { id: 'file', log },
+      {
+        journal: journal.id,
+        get position() {
+          return state.taken;
+        },
+        get note() {
+          return state.note;
+        },
+        chainAt: (seq) => journal.chainAt(seq),
+        commitNote: (note) => journal.commitNote('file', note),
+      },
+      signal,
+    ),
+  clock: systemClock,
+  random: systemRandom,
+  log,
+  meters,
+});
+const running = loop.run(stop.signal, stop.signal);
+running.catch((thrown: unknown) => {
+  console.error(thrown);
+  process.exit(1);
+});
+const wanted = end === undefined ? Infinity : Number(end);
+const pad = { pad: 'x'.repeat(300) };
+process.stdout.write('begun\n');
+let hasTaken = false;
+while (journal.head().seq < wanted || state.acked < journal.head().seq) {
+  if (journal.head().seq < wanted && loop.view().lagRecords < 100) await append(journal, 20, () => pad);
+  if (!hasTaken && loop.view().lastSuccess !== undefined) {
+    hasTaken = true;
+    process.stdout.write('taken\n');
+  }
+  await new Promise((resolve) => setTimeout(resolve, 2));
+}
+stop.abort(new Error('all is there'));
+await running;
+await journal[Symbol.asyncDispose]();
+process.stdout.write(`head ${journal.head().seq}\n`);

@@ -1,0 +1,46 @@
+/** The sink `file` against the promises of every sink, on a real disk. */
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Kept, Log, Sink } from '../../../src/model.ts';
+import { file } from '../../../src/sink/file.ts';
+import { temporary } from '../../support/model-journal.ts';
+import { sinkSuite } from '../sink-suite.ts';
+import type { Place } from '../sink-suite.ts';
+
+const silent = (): void => undefined;
+const log: Log = { debug: silent, info: silent, warn: silent, error: silent };
+
+class FilePlace implements Place {
+  readonly #directory = temporary();
+  readonly #folder = join(this.#directory, 'logs');
+  readonly #open: Sink[] = [];
+
+  constructor() {
+    mkdirSync(this.#folder);
+  }
+
+  readonly open = async (kept: Kept): Promise<Sink> => {
+    const sink = await file.open({ path: join(this.#folder, 'audit.log') }, { id: 'under-test', log }, kept, new AbortController().signal);
+    this.#open.push(sink);
+    return sink;
+  };
+
+  /** The objects are left as they are: nothing is closed, nothing written any more. */
+  async kill(): Promise<void> {}
+
+  async received(): Promise<readonly string[]> {
+    const text = readFileSync(join(this.#folder, 'audit.log'), 'utf8');
+    return text.split('\n').slice(0, -1);
+  }
+
+  ruin(): void {
+    rmSync(this.#folder, { recursive: true });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const sink of this.#open) await sink[Symbol.asyncDispose]();
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+}
+
+sinkSuite({ name: 'file', formats: file.formats, twice: () => 0, secrets: [], start: async () => new FilePlace() });

@@ -1,0 +1,153 @@
+/** The sink `stdout` in a process of its own, against the promises of every sink and its own: what is taken is in the reader's pipe. */
+import { fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import type { Batch, Sink, Taken } from '../../../src/model.ts';
+import { stdout } from '../../../src/sink/stdout.ts';
+import { batchOf, message, ModelKept } from '../sink-batches.ts';
+import { sinkSuite } from '../sink-suite.ts';
+import type { Place } from '../sink-suite.ts';
+import type { Order } from './stdout-sender.ts';
+
+const program = fileURLToPath(new URL('stdout-sender.ts', import.meta.url));
+const never = new AbortController().signal;
+
+/** A process with the sink in it, and what was read from its standard output. */
+class Sender {
+  readonly #child: ChildProcess;
+  readonly #answers = new Map<number, (answer: { result?: unknown; error?: unknown }) => void>();
+  readonly ready: Promise<unknown>;
+  readonly #ended: Promise<unknown>;
+  #text = '';
+  #id = 0;
+  #isKilled = false;
+
+  constructor() {
+    this.#child = fork(program, [], { stdio: ['ignore', 'pipe', 'inherit', 'ipc'], serialization: 'advanced' });
+    this.ready = once(this.#child, 'message');
+    this.#ended = once(this.#child, 'close');
+    this.#child.on('message', ({ id, ...answer }: { id: number }) => this.#answers.get(id)?.(answer));
+    this.#child.stdout?.setEncoding('utf8').on('data', (data: string) => (this.#text += data));
+  }
+
+  async ask(order: { what: 'open' | 'close' | 'abort' } | { what: 'send'; batch: Batch }): Promise<unknown> {
+    if (this.#isKilled) return undefined;
+    this.#id += 1;
+    const id = this.#id;
+    const answer = new Promise<{ result?: unknown; error?: unknown }>((resolve) => this.#answers.set(id, resolve));
+    this.#child.send({ ...order, id } satisfies Order);
+    const { result, error } = await answer;
+    if (error !== undefined) throw error as Error;
+    return result;
+  }
+
+  /** Stops reading: the pipe fills, and then nothing more can be written. */
+  pause(): void {
+    this.#child.stdout?.pause();
+  }
+
+  leave(): void {
+    this.#child.stdout?.destroy();
+  }
+
+  async kill(): Promise<void> {
+    this.#isKilled = true;
+    this.#child.kill('SIGKILL');
+    this.#child.stdout?.resume();
+    await this.#ended;
+  }
+
+  /** What was written so far, whole lines and perhaps a torn one. */
+  get text(): string {
+    return this.#text;
+  }
+}
+
+class StdoutPlace implements Place {
+  readonly #lives: Sender[] = [];
+
+  readonly open = async (): Promise<Sink> => {
+    const sender = new Sender();
+    this.#lives.push(sender);
+    await sender.ready;
+    await sender.ask({ what: 'open' });
+    return {
+      send: async (batch, signal) => {
+        const abort = (): void => void sender.ask({ what: 'abort' });
+        signal.addEventListener('abort', abort);
+        return (await sender.ask({ what: 'send', batch })) as Taken;
+      },
+      [Symbol.asyncDispose]: async () => {
+        await sender.ask({ what: 'close' });
+      },
+    };
+  };
+
+  async kill(): Promise<void> {
+    await this.#lives.at(-1)?.kill();
+  }
+
+  /** A life ends before it is read to its end: only then is all of the pipe here. */
+  async received(): Promise<readonly string[]> {
+    for (const life of this.#lives) await life.kill();
+    return this.#lives.flatMap(({ text }) => text.split('\n').slice(0, -1));
+  }
+
+  stall(): void {
+    this.#lives.at(-1)?.pause();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const life of this.#lives) await life.kill();
+  }
+}
+
+sinkSuite({
+  name: 'stdout',
+  formats: stdout.formats,
+  twice: (size) => size,
+  secrets: [],
+  start: async () => new StdoutPlace(),
+});
+
+test('nothing is taken that the pipe does not hold: with a reader that stops, a kill loses nothing that was taken', async () => {
+  const sender = new Sender();
+  await sender.ready;
+  await sender.ask({ what: 'open' });
+  sender.pause();
+  let taken = 0;
+  for (let seq = 1; seq <= 500; seq += 1) {
+    const sent = sender.ask({ what: 'send', batch: batchOf([message(seq, `${seq} ${'x'.repeat(2_000)}`)]) });
+    const isTaken = await Promise.race([sent.then(() => true), new Promise((resolve) => setTimeout(resolve, 300, false))]);
+    if (isTaken !== true) break;
+    taken = seq;
+  }
+  // The pipe of Linux holds 64 KiB, and the reader has perhaps taken as much.
+  expect(taken).toBeGreaterThan(10);
+  expect(taken).toBeLessThan(500);
+  await sender.kill();
+  const lines = sender.text.split('\n').slice(0, -1);
+  expect(lines.length).toBeGreaterThanOrEqual(taken);
+  expect(lines.map((line) => Number(line.split(' ')[0]))).toEqual(lines.map((_, i) => i + 1));
+});
+
+test('a reader that has gone fails every send, and does not end the process', async () => {
+  const sender = new Sender();
+  await sender.ready;
+  await sender.ask({ what: 'open' });
+  sender.leave();
+  for (let i = 1; i <= 5; i += 1) {
+    await expect(sender.ask({ what: 'send', batch: batchOf([message(i)]) })).rejects.toThrow(
+      /^cannot write to standard output for sink "under-test": (write EPIPE|it is closed)$/,
+    );
+  }
+  await sender.kill();
+});
+
+test('the row of guarantees says what may come twice', async () => {
+  expect(stdout.guarantee({})).toMatchObject({ delivery: 'at least once' });
+  expect(stdout.resolvable).toBe(false);
+  await expect(stdout.open({}, { id: 'one', log: console }, new ModelKept(), never)).resolves.not.toHaveProperty('position');
+});

@@ -1,0 +1,480 @@
+/**
+ * The Source boundary against a real HTTPS server: what is sent, what each answer becomes, and which faults of the transport become which
+ * error (model.ts, specification 4.1, 4.6, 5).
+ */
+import { randomBytes } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { wordsOf } from '../../src/errors.ts';
+import { createAuthority } from '../support/certificates.ts';
+import type { Authority, KeyPair } from '../support/certificates.ts';
+import { answerJson, answering, startService } from '../support/model-service-server.ts';
+import type { Handler, TestService } from '../support/model-service-server.ts';
+import { errorOf, pemOf, sourceUnderTest } from '../support/source-under-test.ts';
+import type { UnderTest, Wish } from '../support/source-under-test.ts';
+
+let authority: Authority;
+let certificate: KeyPair;
+let service: TestService;
+let open: UnderTest[] = [];
+
+beforeAll(async () => {
+  authority = await createAuthority('Test Root');
+  certificate = await authority.issue({ name: 'service', hosts: ['127.0.0.1'] });
+});
+beforeEach(async () => {
+  service = await startService({ certificate });
+});
+afterEach(async () => {
+  for (const each of open) await each.source[Symbol.asyncDispose]();
+  open = [];
+  await service[Symbol.asyncDispose]();
+});
+afterAll(() => {
+  expect(process.env['NODE_TLS_REJECT_UNAUTHORIZED']).toBeUndefined();
+});
+
+function make(wish: Partial<Wish> = {}): UnderTest {
+  const made = sourceUnderTest({ at: `127.0.0.1:${service.port}`, sharedCa: pemOf(authority.cert), ...wish });
+  open.push(made);
+  return made;
+}
+
+/** No word of an error, nor of its causes, is a secret. */
+function expectNoSecret(error: Error): void {
+  expect(`${wordsOf(error)} ${JSON.stringify(error)} ${error.stack ?? ''}`).not.toMatch(/secret-\d|key-\d|canary/);
+}
+
+describe('a request', () => {
+  test('has its parameters in one order, the plus of the sort order escaped, and the headers of the specification', async () => {
+    const { page } = make();
+    await page({ query: { startTime: '2026-11-20T02:00:00.00', endTime: '2026-11-20T02:15:00.00' }, page: 3, pageSize: 500 });
+    const [asked] = service.pages;
+    expect(decodeURIComponent(asked?.url.replaceAll('%2B', '%252B') ?? '')).toBe(
+      '/v2/api/logs/full-payload?startTime=2026-11-20T02:00:00.00&endTime=2026-11-20T02:15:00.00&page=3&pageSize=500&sort=%2BlogTimestamp',
+    );
+    expect(asked?.headers).toMatchObject({
+      authorization: 'Bearer token-1-canary',
+      'ocp-apim-subscription-key': 'key-1',
+      'cache-control': 'no-cache',
+      accept: 'application/json',
+      'accept-encoding': 'gzip',
+    });
+  });
+
+  test('leaves out what is not asked for', async () => {
+    const { page } = make({ endpoint: 'payload' });
+    await page({ page: undefined, pageSize: 1 });
+    expect(service.pages[0]?.url).toBe('/v2/api/logs/payload?pageSize=1&sort=%2BlogTimestamp');
+  });
+
+  test('for a token is that of the specification, for each grant', async () => {
+    await make().page();
+    const userAccess = make({ auth: { grant: 'password', username: 'user-1', password: pemless('secret-1'), clientSecret: undefined } });
+    await userAccess.page();
+    expect(service.tokens.map(({ url }) => url)).toEqual(['/tenant-1/oauth2/v2.0/token', '/tenant-1/oauth2/v2.0/token']);
+    expect(service.tokens.map(({ body }) => Object.fromEntries(new URLSearchParams(body)))).toEqual([
+      { grant_type: 'client_credentials', client_id: 'client-1', client_secret: 'secret-1', scope: 'api://scope-1/.default' },
+      { grant_type: 'password', client_id: 'client-1', scope: 'api://scope-1/access_as_user', username: 'user-1', password: 'secret-1' },
+    ]);
+    expect(service.tokens[0]?.headers['content-type']).toMatch(/^application\/x-www-form-urlencoded/);
+  });
+
+  test('uses the connection again', async () => {
+    const { page } = make();
+    for (let n = 0; n < 5; n += 1) await page();
+    // One for the token endpoint, one for the pages: they are different servers to the client.
+    expect(service.connections).toBe(2);
+  });
+});
+
+describe('a page', () => {
+  test('holds the exact bytes of its items and the numbers of the service', async () => {
+    service.model.fill(250, Date.UTC(2026, 10, 20, 2));
+    const got = await make().page({ page: 3, pageSize: 100 });
+    expect(got.items.map((item) => Buffer.from(item).toString())).toEqual(service.model.records.slice(200).map(({ text }) => text));
+    expect(got).toMatchObject({ page: 3, pageSize: 100, total: 250, age: 0 });
+    expect(Math.abs(got.received / 1000 - Date.now())).toBeLessThan(5_000);
+    expect(Math.abs((got.date ?? 0) - Date.now())).toBeLessThan(5_000);
+    expect(Math.abs(got.receivedMonotonic - performance.now())).toBeLessThan(5_000);
+  });
+
+  const paginations: readonly (readonly [string, unknown, object])[] = [
+    ['decimal text', { page: '2', pageSize: '50', totalRecords: '123' }, { page: 2, pageSize: 50, total: 123 }],
+    ['a negative total', { page: 0, pageSize: -1, totalRecords: -1 }, { page: 0, pageSize: undefined, total: undefined }],
+    [
+      'a fraction, and a number that is not exact',
+      { page: 1.5, pageSize: 1e300, totalRecords: 2 ** 63 },
+      { page: undefined, pageSize: undefined, total: undefined },
+    ],
+    ['null and words', { page: null, pageSize: 'many', totalRecords: '1e3' }, { page: undefined, pageSize: undefined, total: undefined }],
+    ['no object', 'none', { page: undefined, pageSize: undefined, total: undefined }],
+  ];
+  test.each(paginations)('with %s for numbers', async (_name, pagination, expected) => {
+    service.nextPages.push((_request, response) => answerJson(response, 200, { pagination, data: [] }));
+    expect(await make().page()).toMatchObject(expected);
+  });
+
+  test('may be compressed', async () => {
+    const body = gzipSync('{"data":[{"a":1}],"pagination":{"totalRecords":1}}');
+    service.nextPages.push((_request, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(body));
+    expect(await make().page()).toMatchObject({ total: 1 });
+  });
+
+  test('that is cached says its age', async () => {
+    service.nextPages.push(answering(200, { age: '17', date: 'Fri, 20 Nov 2026 02:00:00 GMT' }, '{"data":[]}'));
+    expect(await make().page()).toMatchObject({ age: 17, date: Date.UTC(2026, 10, 20, 2) });
+  });
+
+  test('without a Date header has no date', async () => {
+    service.nextPages.push((_request, response) => {
+      response.sendDate = false;
+      response.end('{"data":[]}');
+    });
+    expect((await make().page()).date).toBeUndefined();
+  });
+});
+
+describe('an answer that is no page', () => {
+  const cut: Handler = (_request, response) => {
+    response.writeHead(200, { 'content-length': '1000' }).write('{"data":[{"a":1}');
+    setTimeout(() => response.socket?.end(), 20);
+  };
+  const reset: Handler = (_request, response) => {
+    response.writeHead(200, { 'transfer-encoding': 'chunked' }).write('{"data":[{"a":1}');
+    setTimeout(() => response.socket?.destroy(), 20);
+  };
+  const endless: Handler = (_request, response) => {
+    const chunk = Buffer.alloc(256 * 1024, 0x20);
+    response.writeHead(200);
+    const more = (): void => {
+      while (!response.destroyed && response.write(chunk));
+    };
+    response.on('drain', more);
+    more();
+  };
+  const cases: readonly (readonly [string, Handler, RegExp])[] = [
+    [
+      'HTML',
+      answering(200, { 'content-type': 'text/html; charset=utf-8' }, '<html><head>'),
+      /expected a JSON object, got text\/html \("<html><head>"\)/,
+    ],
+    ['an empty body', answering(200, {}), /cut off after 0 bytes|expected a JSON object/],
+    ['a body cut by the connection', cut, /cut off after 16 bytes/],
+    ['a chunked body that is reset', reset, /cut off after 16 bytes/],
+    ['a whole body of cut JSON', answering(200, {}, '{"data":[{"a":1}'), /which is cut off after 16 bytes/],
+    ['an endless body', endless, /larger than 16777216 bytes/],
+    [
+      'a gzip bomb',
+      (_q, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(Buffer.alloc(40_000_000))),
+      /larger than 16777216 bytes/,
+    ],
+    [
+      'a gzip stream that is cut',
+      (_q, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(randomBytes(1000)).subarray(0, 500)),
+      /cut off after/,
+    ],
+    ['what is not gzip', answering(200, { 'content-encoding': 'gzip' }, '{"data":[]}'), /cut off after 0 bytes: incorrect header check/],
+    ['another encoding', answering(200, { 'content-encoding': 'br' }, 'x'), /encoded as "br", not gzip/],
+    ['no content', answering(204), /expected status 200, got 204/],
+  ];
+  test.each(cases)('%s is malformed', async (_name, handler, words) => {
+    service.nextPages.push(handler);
+    const made = make();
+    const error = await errorOf(made.page());
+    expect(error).toMatchObject({ code: 'page_malformed', message: expect.stringMatching(words) as string });
+    expect(error.message).toMatch(/^cannot read page 1 of sources\.production: /);
+    expect(made.outcomes).toEqual(['page_malformed']);
+    // The connection is not poisoned.
+    expect(await made.page()).toMatchObject({ total: 0 });
+  });
+});
+
+describe('a status', () => {
+  const date = 'Fri, 20 Nov 2026 02:00:00 GMT';
+  const cases: readonly (readonly [string, Handler, string, number | undefined, RegExp])[] = [
+    ['429 with seconds', answering(429, { 'retry-after': '7' }, 'slow down'), 'source_busy', 7_000, /429 slow down/],
+    ['429 with a date', answering(429, { 'retry-after': 'Fri, 20 Nov 2026 02:00:30 GMT', date }), 'source_busy', 30_000, /429/],
+    ['429 with nothing', answering(429), 'source_busy', undefined, /429/],
+    ['503 with ten years', answering(503, { 'retry-after': '315360000' }), 'source_busy', 900_000, /503/],
+    ['503 with no time at all', answering(503, { 'retry-after': '0' }), 'source_busy', 1_000, /503/],
+    ['500', answering(500, {}, '{"title":"broken","detail":"worse"}'), 'source_busy', undefined, /500 broken: worse/],
+    [
+      '403 with Retry-After: a quota',
+      answering(403, { 'retry-after': '60' }, '{"message":"Out of call volume quota"}'),
+      'source_busy',
+      60_000,
+      /Out of call volume quota/,
+    ],
+    [
+      '403',
+      answering(403, {}, '{"error":{"message":"no"}}'),
+      'source_forbidden',
+      undefined,
+      /the right logs\.read\.all is missing for client "client-1".*403 no/,
+    ],
+    ['404', answering(404), 'page_missing', undefined, /sources\.production\.baseUrl/],
+    ['400', answering(400, {}, '{"title":"pageSize is too large"}'), 'page_refused', undefined, /400 pageSize is too large/],
+    ['301', answering(301, { location: 'https://elsewhere.example/' }), 'source_unreachable', undefined, /redirects are not followed/],
+    ['307', answering(307, { location: '/v2/api/logs/payload' }), 'source_unreachable', undefined, /redirects are not followed/],
+  ];
+  test.each(cases)('%s', async (_name, handler, code, retryAfterMs, words) => {
+    service.nextPages.push(handler);
+    const made = make();
+    const error = await errorOf(made.page());
+    expect(error).toMatchObject({ code, retryAfterMs, message: expect.stringMatching(words) as string });
+    expect(made.outcomes).toEqual([code]);
+    // Nothing was asked for a second time, and no other place.
+    expect(service.pages).toHaveLength(1);
+  });
+
+  test('403 on payload names the smaller right', async () => {
+    service.nextPages.push(answering(403));
+    expect((await errorOf(make({ endpoint: 'payload' }).page())).message).toMatch(/the right logs\.read is missing/);
+  });
+
+  test('words of the service are short, on one line, and hold no secret that it repeats', async () => {
+    service.nextPages.push(answering(400, {}, `bad key-1\n\u001b[31m token-1-canary ${'x'.repeat(1000)}`));
+    const error = await errorOf(make().page());
+    expect(error.message).toContain(String.raw`400 bad [secret]\n\u001b[31m [secret] xxx`);
+    expect(error.message.length).toBeLessThan(400);
+    expectNoSecret(error);
+  });
+});
+
+describe('no answer', () => {
+  test('a connection that is closed', async () => {
+    service.nextPages.push((request) => void request.socket.destroy());
+    const error = await errorOf(make().page());
+    expect(error).toMatchObject({
+      code: 'source_unreachable',
+      message: expect.stringContaining(`cannot reach "https://127.0.0.1:${service.port}"`) as string,
+    });
+    expectNoSecret(error);
+  });
+
+  test('nobody listens', async () => {
+    const gone = await startService({ certificate });
+    const { port } = gone;
+    await gone[Symbol.asyncDispose]();
+    const made = make({ baseUrl: `https://127.0.0.1:${port}/v2/api` });
+    expect(await errorOf(made.page())).toMatchObject({
+      code: 'source_unreachable',
+      message: expect.stringContaining('ECONNREFUSED') as string,
+    });
+  });
+
+  test('a name that nobody knows', async () => {
+    const made = make({ baseUrl: 'https://nobody.invalid/v2/api' });
+    expect(await errorOf(made.page())).toMatchObject({
+      code: 'source_unreachable',
+      message: expect.stringMatching(/ENOTFOUND|EAI_AGAIN/) as string,
+    });
+  });
+
+  test('a stall before, and one within the answer; a drip', async () => {
+    const made = make({ requests: { timeout: 250 } });
+    service.nextPages.push(() => undefined);
+    expect(await errorOf(made.page())).toMatchObject({
+      code: 'source_unreachable',
+      message: expect.stringContaining('no answer within 250 ms') as string,
+    });
+    service.nextPages.push((_request, response) => void response.writeHead(200).write('{"data":['));
+    expect(await errorOf(made.page())).toMatchObject({
+      code: 'source_unreachable',
+      message: expect.stringContaining('no whole answer within 250 ms') as string,
+    });
+    service.nextPages.push((_request, response) => {
+      response.writeHead(200).write('{"data":[');
+      const drip = setInterval(() => response.write(' '), 20);
+      response.on('close', () => clearInterval(drip));
+    });
+    expect(await errorOf(made.page())).toMatchObject({ code: 'source_unreachable' });
+    expect(await made.page()).toMatchObject({ total: 0 });
+  });
+
+  test('headers of a megabyte', async () => {
+    service.nextPages.push((_request, response) => {
+      for (let n = 0; n < 100; n += 1) response.setHeader(`x-${n}`, 'x'.repeat(10_000));
+      response.end('{"data":[]}');
+    });
+    expect(await errorOf(make().page())).toMatchObject({
+      code: 'source_unreachable',
+      message: expect.stringContaining('Headers Overflow') as string,
+    });
+  });
+
+  test('the signal ends it with its own reason', async () => {
+    const stop = new AbortController();
+    const reason = new Error('stopping');
+    // Once the question has arrived, and no answer comes.
+    service.nextPages.push(() => stop.abort(reason));
+    const made = make();
+    expect(await errorOf(made.page({}, stop.signal))).toBe(reason);
+    expect(made.outcomes).toEqual(['aborted']);
+    expect(await errorOf(made.page({}, AbortSignal.abort(reason)))).toBe(reason);
+  });
+});
+
+describe('a token', () => {
+  test('is renewed once when the service forgets it, and the page is read', async () => {
+    const made = make();
+    await made.page();
+    service.good.clear();
+    await made.page();
+    expect(service.tokens).toHaveLength(2);
+    expect(made.outcomes).toEqual(['ok', 'source_unauthorized', 'ok']);
+  });
+
+  test('is renewed once for many that wait', async () => {
+    const made = make();
+    await made.page();
+    service.good.clear();
+    await Promise.all(Array.from({ length: 20 }, () => made.page()));
+    expect(service.tokens).toHaveLength(2);
+  });
+
+  test('is renewed at four fifths of its life', async () => {
+    service.expiresIn = 1;
+    const made = make();
+    await made.page();
+    await made.page();
+    expect(service.tokens).toHaveLength(1);
+    await new Promise((resolve) => setTimeout(resolve, 850));
+    await made.page();
+    expect(service.tokens).toHaveLength(2);
+  });
+
+  test('a subscription key changed on disk takes effect after its refusal; a wrong one is named', async () => {
+    const made = make();
+    await made.page();
+    service.subscriptionKey = 'key-2';
+    const error = await errorOf(made.page());
+    expect(error).toMatchObject({
+      code: 'source_unauthorized',
+      message: expect.stringContaining('sources.production.subscriptionKey') as string,
+    });
+    expect(error.message).toContain('401 Access denied');
+    expectNoSecret(error);
+    made.subscriptionKey.stored = 'key-2';
+    expect(await made.page()).toMatchObject({ total: 0 });
+  });
+
+  test('a client secret changed on disk takes effect after its refusal; a wrong one is named', async () => {
+    service.secret = 'secret-2';
+    const made = make();
+    const error = await errorOf(made.page());
+    expect(error).toMatchObject({
+      code: 'token_refused',
+      message:
+        `cannot get a token from "https://127.0.0.1:${service.port}" for client "client-1": invalid_client: ` +
+        'AADSTS7000215: Invalid client secret provided.; see sources.production.auth.clientSecret',
+    });
+    expectNoSecret(error);
+    made.clientSecret.stored = 'secret-2';
+    expect(await made.page()).toMatchObject({ total: 0 });
+  });
+
+  const oauth =
+    (error: string, error_description?: string): Handler =>
+    (_request, response) =>
+      answerJson(response, 400, { error, error_description });
+  const refusals: readonly (readonly [string, Handler, string, RegExp])[] = [
+    [
+      'an unknown tenant',
+      oauth('invalid_request', "AADSTS90002: Tenant 'x' not found."),
+      'token_refused',
+      /see sources\.production\.auth\.tenantId$/,
+    ],
+    ['an unknown client', oauth('unauthorized_client', 'AADSTS700016: Application not found.'), 'token_refused', /auth\.clientId$/],
+    ['an unknown scope', oauth('invalid_scope'), 'token_refused', /: invalid_scope; see sources\.production\.auth\.scopeAddress$/],
+    ['a refusal that repeats the secret', oauth('invalid_client', 'not secret-1'), 'token_refused', /invalid_client: not \[secret\]/],
+    ['a refusal that passes', oauth('temporarily_unavailable'), 'token_unreachable', /temporarily_unavailable/],
+    ['HTML', answering(200, {}, '<html>canary'), 'token_unreachable', /holds no bearer token/],
+    [
+      'an answer without a token',
+      answering(200, {}, '{"token_type":"Bearer","id_token":"canary"}'),
+      'token_unreachable',
+      /holds no bearer token/,
+    ],
+    [
+      'a token of another type',
+      answering(200, {}, '{"token_type":"mac","access_token":"canary"}'),
+      'token_unreachable',
+      /holds no bearer token/,
+    ],
+    [
+      'a token that breaks a header',
+      answering(200, {}, String.raw`{"token_type":"Bearer","access_token":"can\r\nary: canary"}`),
+      'token_unreachable',
+      /no usable access_token/,
+    ],
+    ['503', answering(503, { 'retry-after': '9' }), 'token_unreachable', /status 503/],
+    ['a redirect', answering(302, { location: 'https://elsewhere.example/' }), 'token_unreachable', /redirects are not followed/],
+    [
+      '401 with a challenge',
+      answering(401, { 'www-authenticate': 'Basic realm="x"', 'content-type': 'application/json' }, '{"error":"invalid_client"}'),
+      'token_refused',
+      /invalid_client/,
+    ],
+    ['a body without end', answering(200, {}, 'x'.repeat(2_000_000)), 'token_unreachable', /larger than 1048576 bytes/],
+    [
+      'a cut connection',
+      (request) => void request.socket.destroy(),
+      'token_unreachable',
+      /cannot reach.*see sources\.production\.auth\.authUrl$/,
+    ],
+  ];
+  test.each(refusals)('%s', async (_name, handler, code, words) => {
+    service.nextTokens.push(handler);
+    const made = make();
+    const error = await errorOf(made.page());
+    expect(error).toMatchObject({ code, message: expect.stringMatching(words) as string });
+    if (code === 'token_unreachable' && /503/.test(error.message)) expect(error.retryAfterMs).toBe(9_000);
+    expectNoSecret(error);
+    expect(service.pages).toHaveLength(0);
+    expect(await made.page()).toMatchObject({ total: 0 });
+  });
+
+  test('of a life that only it knows is used for that long', async () => {
+    const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
+    const token = `${part({ alg: 'none' })}.${part({ iat: 1_000_000, exp: 1_000_001 })}.canary`;
+    service.good.add(token);
+    service.nextTokens.push(answering(200, {}, JSON.stringify({ token_type: 'Bearer', access_token: token })));
+    const made = make();
+    await made.page();
+    await new Promise((resolve) => setTimeout(resolve, 850));
+    await made.page();
+    expect(service.tokens).toHaveLength(2);
+  });
+
+  test('without the word token_type, which the specification does not name, is a bearer token', async () => {
+    service.good.add('plain-canary');
+    service.nextTokens.push(answering(200, {}, '{"access_token":"plain-canary"}'));
+    expect(await make().page()).toMatchObject({ total: 0 });
+  });
+
+  test('one who stops waiting does not stop the renewal for the others', async () => {
+    const made = make();
+    const stop = new AbortController();
+    const first = errorOf(made.page({}, stop.signal));
+    const second = made.page();
+    stop.abort(new Error('enough'));
+    expect((await first).message).toBe('enough');
+    expect(await second).toMatchObject({ total: 0 });
+    expect(service.tokens).toHaveLength(1);
+  });
+
+  test('a renewal that hangs ends when the source is released', async () => {
+    service.nextTokens.push(() => undefined);
+    const made = make();
+    const waiting = errorOf(made.page());
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await made.source[Symbol.asyncDispose]();
+    expect(await waiting).toMatchObject({ code: 'aborted' });
+  });
+});
+
+function pemless(value: string) {
+  return { read: () => value, refresh: () => undefined, describe: () => 'a password of the test' };
+}

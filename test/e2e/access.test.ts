@@ -1,0 +1,197 @@
+/**
+ * Credentials, rights, addresses and certificates that are wrong: `check` exits 1 and names the setting; the daemon does not end, says the same
+ * at `/readyz`, and goes on by itself when the thing is mended. One source for each, all in one daemon.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createAuthority } from '../support/certificates.ts';
+import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
+import type { Settings } from '../support/e2e-daemon.ts';
+import { Place, until } from '../support/e2e-place.ts';
+import type { Done } from '../support/e2e-place.ts';
+import { Service } from '../support/e2e-service.ts';
+
+interface Case {
+  readonly id: string;
+  /** What the message must hold: the setting, and the reason in words. */
+  readonly says: readonly RegExp[];
+  readonly change: (source: Source) => void;
+  /** A file in which what is wrong stands, and what must stand there. */
+  readonly mend?: () => readonly [file: string, text: string];
+  readonly role?: string;
+}
+
+interface Source extends Settings {
+  baseUrl: string;
+  subscriptionKey: string;
+  tls: { ca: string };
+  auth: { authUrl: string; tenantId: string; clientId: string; clientSecret: string; scopeAddress: string; tls?: { ca: string } };
+}
+
+const place = new Place('access');
+let service: Service;
+let daemon: Daemon;
+let checked: Done;
+let findings: readonly { readonly subject: string; readonly level: string; readonly words: string }[];
+const expired = { port: 0, ca: '' };
+const wrongSecret = 'not-the-secret-of-anyone';
+
+const cases: readonly Case[] = [
+  {
+    id: 'secret',
+    says: [/sources\.secret\.auth\.clientSecret/, /cannot get a token/],
+    change: (source) => (source.auth.clientSecret = inFile('secret', wrongSecret)),
+    mend: () => ['secret', service.client('Security Administrator').clientSecret],
+  },
+  {
+    id: 'key',
+    says: [/sources\.key\.subscriptionKey|subscriptionKey/, /401|not accept/],
+    change: (source) => (source.subscriptionKey = inFile('key', wrongSecret)),
+    mend: () => ['key', service.line.subscriptionKey],
+  },
+  { id: 'client', says: [/sources\.client\.auth\.clientId/], change: (source) => (source.auth.clientId = 'nobody') },
+  { id: 'tenant', says: [/sources\.tenant\.auth\.tenantId/], change: (source) => (source.auth.tenantId = 'nowhere') },
+  { id: 'scope', says: [/sources\.scope\.auth\.scopeAddress/], change: (source) => (source.auth.scopeAddress = 'elsewhere.example') },
+  { id: 'recipient', role: 'Recipient', says: [/sources\.recipient/, /logs\.read\.all|permission|right/], change: () => undefined },
+  { id: 'author', role: 'Author', says: [/sources\.author/, /logs\.read\.all|permission|right/], change: () => undefined },
+  {
+    id: 'port',
+    says: [/sources\.port\.baseUrl|127\.0\.0\.1:1\b/, /cannot reach/],
+    change: (source) => (source.baseUrl = 'https://127.0.0.1:1/v2/api'),
+  },
+  { id: 'host', says: [/nowhere\.invalid/, /cannot reach/], change: (source) => (source.baseUrl = 'https://nowhere.invalid/v2/api') },
+  {
+    id: 'token-port',
+    says: [/sources\.token-port\.auth\.authUrl/, /cannot get a token/],
+    change: (source) => (source.auth.authUrl = 'https://127.0.0.1:1'),
+  },
+  { id: 'path', says: [/sources\.path/, /404/], change: (source) => (source.baseUrl = source.baseUrl.replace('/v2/api', '/v2/api/other')) },
+  {
+    id: 'ca',
+    says: [/sources\.ca\.(auth\.)?tls\.ca/, /is not trusted/, /Stranger/],
+    change: (source) => (source.tls.ca = place.path('ca.pem')),
+    mend: () => ['ca.pem', readFileSync(service.line.ca, 'utf8')],
+  },
+  {
+    id: 'expired',
+    says: [/sources\.expired\.tls\.ca/, /has expired/],
+    change: (source) => {
+      source.auth.tls = source.tls;
+      source.baseUrl = `https://127.0.0.1:${expired.port}/v2/api`;
+      source.tls = { ca: expired.ca };
+    },
+  },
+];
+
+beforeAll(async () => {
+  await place.during(async () => {
+    const authority = await createAuthority('Stranger');
+    writeFileSync(place.path('ca.pem'), authority.cert);
+    expired.ca = place.path('stranger.pem');
+    writeFileSync(expired.ca, authority.cert);
+    const day = 86_400_000;
+    const old = { name: 'old', hosts: ['127.0.0.1'], notBefore: new Date(Date.now() - 9 * day), notAfter: new Date(Date.now() - day) };
+    const server = createServer(await authority.issue(old)).listen(0, '127.0.0.1');
+    server.unref();
+    await new Promise((resolve) => server.once('listening', resolve));
+    expired.port = (server.address() as AddressInfo).port;
+
+    service = await Service.start(place, '--records', '300', '--span', '1m');
+    const sources = cases.map(({ id, change, role }) => {
+      const source = sourceOf(service, ago(90_000), { id }, role) as Source;
+      change(source);
+      return source;
+    });
+    sources.push(sourceOf(service, ago(90_000), { id: 'sound' }) as Source);
+    configure(place, sources, [{ id: 'siem', type: 'file', path: './siem.ndjson' }]);
+    checked = await place.waybill('check', '--config', 'waybill.yaml', '--json');
+    if (!checked.stdout.startsWith('{')) throw new Error(`check ended with ${checked.code ?? 'a signal'}: ${checked.stderr}`);
+    ({ findings } = JSON.parse(checked.stdout) as { findings: typeof findings });
+    daemon = new Daemon(place);
+    await until('the sound source works', 20_000, async () => ((await readyz('sound')).status === 200 ? true : undefined));
+  });
+}, 60_000);
+
+afterAll(() => place[Symbol.asyncDispose]());
+
+test('check exits 1, with one error for each source and none for the sound one', () =>
+  place.during(async () => {
+    expect(checked.code).toBe(1);
+    const errors = findings.filter(({ level }) => level === 'error');
+    expect(errors.map(({ subject }) => subject).sort()).toEqual(cases.map(({ id }) => `source ${id}`).sort());
+  }));
+
+test.each(cases)('$id: check and /readyz name the setting and the reason', ({ id, says }) =>
+  place.during(async () => {
+    const words = findings.find(({ subject, level }) => subject === `source ${id}` && level === 'error')?.words ?? '';
+    for (const said of says) expect(words).toMatch(said);
+    expect(words, 'one line').not.toMatch(/\n|\.$/);
+    const { status, text } = await readyz(id);
+    expect(status).toBe(503);
+    for (const said of says) expect(text).toMatch(said);
+  }),
+);
+
+const mendable = cases.filter(({ mend }) => mend);
+test('what stands in a file is mended there, and nothing is started again', { timeout: 90_000 }, () =>
+  place.during(async () => {
+    for (const { mend } of mendable) {
+      const [file, text] = mend?.() ?? ['', ''];
+      writeFileSync(place.path(file), text);
+    }
+    for (const { id } of mendable)
+      await until(
+        () => `/readyz of ${id} with 200\n${daemon.words()}`,
+        75_000,
+        async () => ((await readyz(id)).status === 200 ? true : undefined),
+      );
+  }),
+);
+
+test('a right that is taken away and given back', { timeout: 90_000 }, () =>
+  place.during(async () => {
+    await service.set({ permissions: 'none' });
+    await until('/readyz of sound says the right is missing', 20_000, async () => {
+      const { status, text } = await readyz('sound');
+      return status === 503 && text.includes('403') ? true : undefined;
+    });
+    await service.set({ permissions: 'full' });
+    await until('/readyz of sound with 200', 75_000, async () => ((await readyz('sound')).status === 200 ? true : undefined));
+  }),
+);
+
+test('a token endpoint that is away and comes back', { timeout: 90_000 }, () =>
+  place.during(async () => {
+    await service.set({ identityProvider: 'unavailable', revokeTokens: 'now' });
+    await until('/readyz of sound names the token endpoint', 20_000, async () => {
+      const { status, text } = await readyz('sound');
+      return status === 503 && text.includes('sources.sound.auth.authUrl') ? true : undefined;
+    });
+    await service.set({ identityProvider: 'up' });
+    await until('/readyz of sound with 200', 75_000, async () => ((await readyz('sound')).status === 200 ? true : undefined));
+  }),
+);
+
+test('the daemon has not ended, and nothing that was said holds a secret', () =>
+  place.during(async () => {
+    expect((await daemon.get('/healthz')).status).toBe(200);
+    const log = readFileSync(place.path('daemon.log'), 'utf8');
+    const metrics = (await daemon.get('/metrics')).text;
+    const status = (await daemon.get('/status')).text;
+    expect(await daemon.stop()).toMatchObject({ code: 0, signal: null });
+    const { subscriptionKey, clients } = service.line;
+    for (const said of [log, metrics, status, checked.stdout, checked.stderr])
+      for (const secret of [wrongSecret, subscriptionKey, ...clients.map(({ clientSecret }) => clientSecret)])
+        expect(said).not.toContain(secret);
+  }));
+
+function readyz(source: string): Promise<{ status: number; text: string }> {
+  return daemon.get(`/readyz?source=${source}`);
+}
+
+function inFile(name: string, text: string): string {
+  writeFileSync(place.path(name), text);
+  return `\${file:${place.path(name)}}`;
+}

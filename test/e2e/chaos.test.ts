@@ -1,0 +1,128 @@
+/**
+ * The promise of the whole, with real programs: whatever the service does and however often the daemon is killed, each record is in the file
+ * exactly once, and the ledger agrees with the service window by window. WAYBILL_E2E_RECORDS and WAYBILL_E2E_KILLS make it longer.
+ */
+import { expect, test } from 'vitest';
+import { ago, configure, Daemon, ledgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
+import { compare, exactlyOnce, faultsOf, linesOf, Seconds } from '../support/e2e-oracle.ts';
+import { inPlace, pause, seed, until } from '../support/e2e-place.ts';
+import type { Chance } from '../support/e2e-place.ts';
+import { Service } from '../support/e2e-service.ts';
+
+const records = Number(process.env['WAYBILL_E2E_RECORDS'] ?? 100_000);
+const kills = Number(process.env['WAYBILL_E2E_KILLS'] ?? 30);
+const lateCount = 50;
+const lastRecountMs = 8_000;
+/** So much is there before the daemon begins; the rest is made while it is being killed. */
+const history = Math.floor(records * 0.85);
+const perSecond = Math.min(400, Math.ceil((records - history) / (kills * 1.3)));
+
+/** What the service must have answered at least once. */
+const wanted = ['fault500', 'faultReset', 'faultTruncated', 'faultCut', 'faultHtml200', '401', '403', '429'];
+
+/**
+ * When the daemon is killed, by turns: at any moment of its start and of its reading, or a moment after it has delivered, or after it has
+ * proven a window. Without the latter two a slow machine would only ever kill it while it starts.
+ */
+const moments: readonly { readonly after?: string; readonly withinMs: number; readonly mostMs?: number }[] = [
+  { withinMs: 400 },
+  { after: 'first event taken', withinMs: 400 },
+  { withinMs: 1_500 },
+  { after: 'first window proven', withinMs: 800, mostMs: 8_000 },
+  { after: 'first event taken', withinMs: 100 },
+];
+/** Under faults the moment may take its time; then the daemon is killed without it. */
+const momentMostMs = 3_000;
+
+/** Kinds of trouble, each with what ends it. Between two kills some of them are on. */
+const troubles: readonly { on: Record<string, unknown>; off: Record<string, unknown>; slows?: true }[] = [
+  { on: { fault500: 0.05 }, off: { fault500: 0 } },
+  { on: { faultReset: 0.05 }, off: { faultReset: 0 } },
+  { on: { faultTruncated: 0.05 }, off: { faultTruncated: 0 } },
+  { on: { faultCut: 0.05 }, off: { faultCut: 0 } },
+  { on: { faultHtml200: 0.05 }, off: { faultHtml200: 0 } },
+  { on: { rateLimit: '10/500ms', retryAfter: 'date' }, off: { rateLimit: 'off' }, slows: true },
+  { on: { quota: '10/700ms', retryAfter: 'seconds' }, off: { quota: 'off' }, slows: true },
+  { on: { sort: 'unstable-ties' }, off: { sort: 'honoured' } },
+  { on: { pageSizeMax: 700 }, off: { pageSizeMax: 1000 } },
+  { on: { rotateKeys: 'now' }, off: { revokeTokens: 'now' } },
+];
+
+test(`${records} records and ${kills} kills: each record once, and the ledger agrees`, { timeout: 400_000 + kills * 10_000 }, async () => {
+  process.stderr.write(`chaos: WAYBILL_SEED=${seed}\n`);
+  await inPlace('chaos', async (place) => {
+    // Before the service makes its history, so that nothing of it lies before the ledger.
+    const start = ago(1_800_000);
+    const service = await Service.start(
+      place,
+      ...['--seed', seed, '--records', String(history), '--span', '30m', '--nodes', '3', '--token-lifetime', '3s'],
+      // Every fifth record of two nodes becomes visible late, by up to 5 s: before the last recount.
+      ...['--late-share', '0.2,0,0.2', '--late-delay', '5s,1s,4s'],
+    );
+    const source = sourceOf(service, start, { poll: '2s', settle: '1s', recount: ['1s', '3s', `${lastRecountMs}ms`] });
+    configure(place, [source], [{ id: 'siem', type: 'file', path: './siem.ndjson', format: 'raw' }]);
+    await service.set({ rate: perSecond });
+
+    for (let life = 0; life < kills; life += 1) {
+      const daemon = new Daemon(place);
+      const { after, withinMs, mostMs = momentMostMs } = moments[life % moments.length] ?? { withinMs: 1_000 };
+      await service.set(mixed(place.chance, mostMs > momentMostMs));
+      if (after !== undefined) await daemon.logged(after, mostMs).catch(() => undefined);
+      await pause(place.chance() * withinMs);
+      await daemon.kill();
+    }
+    const { ledger: before } = await ledgerOf(place);
+    expect(before.sources[0]?.windows.length, 'windows were proven between kills').toBeGreaterThan(0);
+
+    // One more life with every trouble at once, until each was met: a test that meets none shows nothing.
+    await service.set({ ...all(({ on }) => on), rate: perSecond });
+    const daemon = new Daemon(place);
+    await until('all records made and every trouble met', 180_000, async () => {
+      const { records: made, faults, requests } = await service.stats();
+      const met = { ...faults, ...requests['GET /logs/full-payload'] };
+      return made.total >= records && wanted.every((name) => met[name] !== undefined) ? true : undefined;
+    });
+    await service.set(all(({ off }) => off));
+
+    // Then records that become visible in a window which was proven without them and has its last recount still ahead.
+    const samples = (await service.truth()).slice(0, lateCount);
+    const reached = await until('a window of the present is proven', 180_000, async () => {
+      const at = Date.parse((await daemon.ledger()).sources[0]?.reached ?? start);
+      return at + lastRecountMs > Date.now() + 3_000 ? at : undefined;
+    });
+    await service.add(lateOnes(samples, reached - 500));
+    await service.set({ rate: 0 });
+    await settled(daemon, Math.ceil(Date.now() / 1000) * 1000, 120_000);
+
+    expect(await daemon.stop()).toMatchObject({ code: 0, signal: null });
+    const { code, ledger: report } = await ledgerOf(place);
+    expect({ code, complete: report.complete }).toEqual({ code: 0, complete: true });
+    const [ledger] = report.sources;
+    if (!ledger) throw new Error('the report has no source');
+    const stats = await service.stats();
+    const truth = await service.truth();
+    expect(stats.records.visible, 'all records are visible').toBe(stats.records.total);
+    expect(truth.length).toBeGreaterThanOrEqual(records);
+    expect(compare(linesOf(place.path('siem.ndjson')), truth, (line) => line)).toEqual(exactlyOnce);
+    expect(faultsOf(ledger, new Seconds(truth), Date.parse(start) / 1000)).toEqual([]);
+    expect(ledger.collected).toBe(truth.length);
+    expect(ledger.late, 'late records are told').toBeGreaterThanOrEqual(lateCount);
+  });
+});
+
+/** Copies of records with ids of their own, dated at this instant. */
+function lateOnes(samples: readonly string[], at: number): string[] {
+  const stamp = new Date(at).toISOString().slice(0, 23);
+  return samples.map((text, i) =>
+    text.replace(/"logId":\d+/, `"logId":${900_000_000 + i}`).replace(/"logTimestamp":"[^"]*"/, `"logTimestamp":"${stamp}"`),
+  );
+}
+
+/** Each trouble on or off, as chance will have it, a third of them at a time; without those that make everything wait when `quick`. */
+function mixed(chance: Chance, quick: boolean): Record<string, unknown> {
+  return all(({ on, off, slows }) => (chance() < 0.35 && !(quick && slows) ? on : off));
+}
+
+function all(choose: (trouble: (typeof troubles)[number]) => Record<string, unknown>): Record<string, unknown> {
+  return Object.assign({}, ...troubles.map(choose)) as Record<string, unknown>;
+}

@@ -1,0 +1,50 @@
+/**
+ * The way to the service: through a real CONNECT proxy that wants a password, with an authority of one's own. The proxy alone knows the names, so
+ * nothing can have gone around it.
+ */
+import { writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
+import { delivered } from '../support/e2e-oracle.ts';
+import { inPlace } from '../support/e2e-place.ts';
+import { Service } from '../support/e2e-service.ts';
+import { startProxy } from '../support/proxy.ts';
+
+test("everything through a proxy with a password, and a wrong password is the proxy's refusal", { timeout: 110_000 }, () =>
+  inPlace('proxy', async (place) => {
+    const service = await Service.start(place, '--records', '3000', '--span', '2m', '--fault-reset', '0.05');
+    const port = Number(new URL(service.line.baseUrl).port);
+    const names = { 'service.test:443': port, 'login.test:443': port };
+    await using proxy = await startProxy({ names, user: 'waybill', password: 'p:ss/w@rd' });
+    writeFileSync(place.path('password'), 'wrong');
+    const source = sourceOf(service, ago(150_000), { settle: '1s', recount: [], baseUrl: 'https://service.test/v2/api' });
+    const { auth, tls } = source as { auth: object; tls: object };
+    const through = {
+      ...source,
+      auth: { ...auth, authUrl: 'https://login.test' },
+      tls: { ...tls, serverName: 'localhost' },
+      proxy: { url: `http://waybill:\${file:${place.path('password')}}@127.0.0.1:${proxy.port}` },
+    };
+    configure(place, [through], [{ id: 'siem', type: 'file', path: './siem.ndjson' }]);
+    const refused = await place.waybill('check', '--config', 'waybill.yaml');
+    expect(refused.code).toBe(1);
+    expect(refused.stdout).toMatch(/407/);
+    expect(refused.stdout).toMatch(/proxy\.url/);
+
+    const daemon = new Daemon(place);
+    await daemon.ready(503, /407/);
+    // As it stands in an address: percent-encoded.
+    writeFileSync(place.path('password'), encodeURIComponent('p:ss/w@rd'));
+    await daemon.ready(200, undefined, 75_000);
+    await delivered(service, [place.path('siem.ndjson')]);
+    expect(await daemon.stop()).toMatchObject({ code: 0, signal: null });
+    expect(new Set(proxy.asked)).toEqual(new Set(Object.keys(names)));
+
+    // What is checked is asked once, and is to be told from a service that fails now and then.
+    await service.set({ faultReset: 0 });
+    const checked = await place.waybill('check', '--config', 'waybill.yaml');
+    expect(checked.code, checked.stdout).toBe(0);
+    expect(checked.stdout).toMatch(/through .*127\.0\.0\.1/);
+    expect(checked.stdout + refused.stdout + daemon.words()).not.toMatch(/p:ss|p%3Ass/);
+  }),
+);

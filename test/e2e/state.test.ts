@@ -1,0 +1,232 @@
+/**
+ * The state directory as its owner meets it: a second daemon, a volume that is not mounted, a newer release, a state that was lost, a stop. Each
+ * ends or goes on as the documents say, in words that help.
+ */
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import { ago, configure, Daemon, ledgerOf, sourceOf } from '../support/e2e-daemon.ts';
+import { compare, delivered, exactlyOnce, linesOf, originalOf } from '../support/e2e-oracle.ts';
+import { inPlace, pause } from '../support/e2e-place.ts';
+import type { Place } from '../support/e2e-place.ts';
+import { Service } from '../support/e2e-service.ts';
+
+const records = 2_000;
+const startService = (place: Place): Promise<Service> => Service.start(place, '--records', String(records), '--span', '2m');
+/** Quick: no recounts, so that windows of the past are final at once. */
+const quick = { settle: '1s', recount: [] };
+const file = { id: 'siem', type: 'file', path: './siem.ndjson' };
+
+// Each has a place and programs of its own, and mostly waits.
+describe.concurrent('the state', () => {
+  test('a configuration with errors: all of them at once, exit 2, and no state', () =>
+    inPlace('configuration', async (place) => {
+      const auth = { authUrl: 'https://login.example', tenantId: 't', scopeAddress: 's', clientSecret: `\${file:${place.path('none')}}` };
+      const source = { id: 'production', baseUrl: 'http://service.example/v2/api', auth, settle: '15 minutes', subscriptionKy: 'abc' };
+      configure(place, [source], [{ id: 'siem', type: 'kafkaa' }], { setle: 3, admin: { listen: 'nowhere' } });
+      const expected = [
+        /setle .*is not a setting/,
+        /sources\.production\.baseUrl .*https:/,
+        /sources\.production\.auth\.clientId .*is missing/,
+        /sources\.production\.settle .*"15 minutes" is not a duration/,
+        /sources\.production\.subscriptionKy .*nearest is "subscriptionKey"/,
+        /sinks\.siem\.type .*"kafkaa" is not one of/,
+        /admin\.listen .*"nowhere"/,
+      ];
+      for (const command of [['run'], ['check'], ['check', '--offline']]) {
+        const { code, stdout, stderr } = await place.waybill(...command, '--config', 'waybill.yaml');
+        expect({ code, stdout }, command.join(' ')).toEqual({ code: 2, stdout: '' });
+        for (const problem of expected) expect(stderr, command.join(' ')).toMatch(problem);
+      }
+      expect(existsSync(place.path('state'))).toBe(false);
+    }));
+
+  test('a secret that is not there: exit 2 and the setting; offline it is only listed', () =>
+    inPlace('secret', async (place) => {
+      const auth = {
+        authUrl: 'https://login.example',
+        tenantId: 't',
+        clientId: 'c',
+        scopeAddress: 's',
+        clientSecret: `\${file:${place.path('none')}}`,
+      };
+      configure(place, [{ id: 'production', baseUrl: 'https://service.example/v2/api', auth, start: ago(0) }], [file]);
+      for (const command of [['run'], ['check'], ['check', '--offline', '--require-secrets']]) {
+        const { code, stderr } = await place.waybill(...command, '--config', 'waybill.yaml');
+        expect(code, command.join(' ')).toBe(2);
+        expect(stderr).toMatch(/sources\.production\.auth\.clientSecret/);
+        expect(stderr).toContain(place.path('none'));
+      }
+      const offline = await place.waybill('check', '--offline', '--config', 'waybill.yaml');
+      expect(offline.code).toBe(0);
+      expect(offline.stdout).toMatch(/sources\.production\.auth\.clientSecret/);
+    }));
+
+  test('one owner: a second daemon exits 75, and the first is not disturbed', { timeout: 120_000 }, () =>
+    inPlace('owner', async (place) => {
+      const service = await startService(place);
+      configure(place, [sourceOf(service, ago(150_000), quick)], [file]);
+      const first = new Daemon(place);
+      await first.ready(200);
+      const began = performance.now();
+      const second = await place.waybill('run', '--config', 'waybill.yaml', '--lock-wait', '1s');
+      expect(second.code).toBe(75);
+      expect(performance.now() - began).toBeGreaterThan(1_000);
+      expect(second.stderr).toMatch(/cannot own the state in .*another running process/);
+      await first.ready(200);
+      // With the first gone, one that waits takes over.
+      const third = new Daemon(place, '--lock-wait', '20s');
+      await third.logged('admin server listens');
+      expect((await third.get('/healthz')).status, 'while it waits').toBe(200);
+      await first.kill();
+      await third.logged('state opened');
+      await third.ready(200);
+      expect(await third.stop()).toMatchObject({ code: 0, signal: null });
+    }),
+  );
+
+  test('--expect-state refuses an empty directory', () =>
+    inPlace('expect', async (place) => {
+      const service = await startService(place);
+      configure(place, [sourceOf(service, ago(150_000), quick)], [file]);
+      mkdirSync(place.path('state'), { mode: 0o700 });
+      const { code, stderr } = await place.waybill('run', '--config', 'waybill.yaml', '--expect-state');
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/cannot find a state in .*is the volume mounted\?/);
+      expect(readdirSync(place.path('state'))).toEqual([]);
+      expect(existsSync(place.path('siem.ndjson'))).toBe(false);
+    }));
+
+  test('a state of a newer release is refused in one line that says which to start', { timeout: 120_000 }, () =>
+    inPlace('newer', async (place) => {
+      const service = await startService(place);
+      configure(place, [sourceOf(service, ago(150_000), quick)], [file]);
+      const daemon = new Daemon(place);
+      await daemon.ready(200);
+      expect(await daemon.stop()).toMatchObject({ code: 0 });
+      const db = new Database(place.path('state/waybill.db'));
+      const set = db.prepare('UPDATE meta SET value = ? WHERE key = ?');
+      for (const [key, value] of [
+        ['schema', 99],
+        ['min_reader', 99],
+        ['written_by', '9.9.9'],
+        ['readable_from', '9.0.0'],
+      ])
+        expect(set.run(value, key).changes, String(key)).toBe(1);
+      db.close();
+      const said = /state was written by 9\.9\.9 \(schema 99, readable from 9\.0\.0 on\); this .*\. Start 9\.0\.0 or later/;
+      for (const command of ['run', 'ledger', 'status']) {
+        const { code, stderr } = await place.waybill(command, '--config', 'waybill.yaml');
+        expect(code, command).toBe(1);
+        const lines = stderr.split('\n').filter((line) => said.test(line) && !line.startsWith('{'));
+        expect(lines, `${command}: ${stderr}`).toHaveLength(1);
+      }
+      const after = new Database(place.path('state/waybill.db'), { readonly: true });
+      expect(after.prepare("SELECT value FROM meta WHERE key = 'written_by'").pluck().get(), 'not touched').toBe('9.9.9');
+      after.close();
+    }),
+  );
+
+  test('a state that was lost: the file is blocked with a reason, a new sink gets everything again from start', { timeout: 120_000 }, () =>
+    inPlace('lost', async (place) => {
+      const service = await startService(place);
+      const source = sourceOf(service, ago(150_000), quick);
+      configure(place, [source], [file]);
+      const first = new Daemon(place);
+      await delivered(service, [place.path('siem.ndjson')]);
+      expect(await first.stop()).toMatchObject({ code: 0 });
+      const size = statSync(place.path('siem.ndjson')).size;
+
+      rmSync(place.path('state'), { recursive: true });
+      configure(
+        place,
+        [source],
+        [
+          { ...file, unreadyAfter: '1s' },
+          { id: 'other', type: 'file', path: './other.ndjson' },
+        ],
+      );
+      const second = new Daemon(place);
+      expect(await second.logged('state.created')).toMatchObject({ level: 'warn' });
+      const blocked = await second.logged('sink is blocked');
+      expect(blocked).toMatchObject({ level: 'error', sink: 'siem', code: 'sink_blocked' });
+      await second.ready(503, /sink siem: .*siem\.ndjson.*belongs to another state/);
+      expect((await second.get('/readyz?sink=other')).status).toBe(200);
+      const truth = await service.truth();
+      await delivered(service, [place.path('other.ndjson')]);
+      expect(compare(linesOf(place.path('siem.ndjson')), truth, originalOf)).toEqual(exactlyOnce);
+      expect(statSync(place.path('siem.ndjson')).size).toBe(size);
+      expect(await second.stop()).toMatchObject({ code: 0 });
+    }),
+  );
+
+  test('SIGTERM while much is under way: exit 0 within the grace, no torn line, and the next life goes on', { timeout: 120_000 }, () =>
+    inPlace('stop', async (place) => {
+      const service = await Service.start(
+        place,
+        '--records',
+        '6000',
+        '--span',
+        '5m',
+        '--fault-slow',
+        '0.2',
+        '--slow-for',
+        '300ms',
+        '--fault-stalled',
+        '0.03',
+      );
+      configure(place, [sourceOf(service, ago(310_000), quick)], [file]);
+      for (const after of ['admin server listens', 'first record', 'first event taken', 'first window proven']) {
+        const daemon = new Daemon(place);
+        await daemon.logged(after, 30_000);
+        await pause(place.chance() * 300);
+        const { code, signal, ms } = await daemon.stop();
+        expect({ code, signal }, after).toEqual({ code: 0, signal: null });
+        expect(ms, after).toBeLessThan(5_000);
+        if (existsSync(place.path('siem.ndjson'))) {
+          const found = compare(linesOf(place.path('siem.ndjson')), await service.truth(), originalOf);
+          expect({ ...found, missing: [] }, after).toEqual(exactlyOnce);
+        }
+      }
+      await service.set({ faultSlow: 0, faultStalled: 0 });
+      const daemon = new Daemon(place);
+      await delivered(service, [place.path('siem.ndjson')]);
+      expect(await daemon.stop()).toMatchObject({ code: 0 });
+      expect((await ledgerOf(place)).code).toBe(0);
+    }),
+  );
+
+  test('the journal is a directory of its owner alone, and so is what it writes', { timeout: 120_000 }, () =>
+    inPlace('modes', async (place) => {
+      const service = await startService(place);
+      configure(place, [sourceOf(service, ago(150_000), quick)], [file]);
+      const daemon = new Daemon(place);
+      await daemon.logged('first event taken');
+      const mode = (name: string): string => (statSync(place.path(name)).mode & 0o777).toString(8);
+      expect(mode('state')).toBe('700');
+      for (const name of ['state/waybill.db', 'siem.ndjson', 'siem.ndjson.position']) expect(mode(name), name).toBe('600');
+      await daemon.kill();
+    }),
+  );
+
+  test(
+    'a sink whose directory is not there is blocked, others go on; made and started again, it has everything',
+    { timeout: 120_000 },
+    () =>
+      inPlace('directory', async (place) => {
+        const service = await startService(place);
+        const later = { id: 'later', type: 'file', path: './later/siem.ndjson', unreadyAfter: '1s' };
+        configure(place, [sourceOf(service, ago(150_000), quick)], [file, later]);
+        const first = new Daemon(place);
+        await first.ready(503, /sink later: .*sinks\.later\.path/);
+        expect((await first.get('/readyz?sink=siem')).status).toBe(200);
+        await first.logged('first event taken');
+        expect(await first.stop()).toMatchObject({ code: 0 });
+        mkdirSync(place.path('later'));
+        const second = new Daemon(place);
+        await second.ready(200);
+        await delivered(service, [place.path('later/siem.ndjson'), place.path('siem.ndjson')]);
+        expect(await second.stop()).toMatchObject({ code: 0 });
+      }),
+  );
+});

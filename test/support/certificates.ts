@@ -1,0 +1,103 @@
+/**
+ * An authority of the test's own, and certificates issued by it: valid, expired, for another name, for a client. Nothing of it is written to
+ * a file but by the test itself.
+ */
+import 'reflect-metadata';
+import {
+  BasicConstraintsExtension,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  PemConverter,
+  SubjectAlternativeNameExtension,
+  X509CertificateGenerator,
+} from '@peculiar/x509';
+import type { webcrypto } from 'node:crypto';
+import type { X509Certificate } from '@peculiar/x509';
+
+export interface KeyPair {
+  readonly cert: string;
+  readonly key: string;
+}
+
+export interface CertificateWish {
+  readonly name: string;
+  /** DNS names and addresses that it is for. */
+  readonly hosts?: readonly string[];
+  readonly notBefore?: Date;
+  readonly notAfter?: Date;
+}
+
+export interface Authority {
+  /** PEM */
+  readonly cert: string;
+  issue(wish: CertificateWish): Promise<KeyPair>;
+}
+
+type Keys = webcrypto.CryptoKeyPair;
+
+const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+const dayMs = 86_400_000;
+
+export async function createAuthority(name: string): Promise<Authority> {
+  const keys = await generateKeys();
+  const root = await X509CertificateGenerator.createSelfSigned({
+    name: `CN=${name}`,
+    ...validity({}),
+    serialNumber: serial(),
+    keys,
+    signingAlgorithm: algorithm,
+    extensions: [new BasicConstraintsExtension(true, undefined, true), new KeyUsagesExtension(KeyUsageFlags.keyCertSign, true)],
+  });
+  return {
+    cert: root.toString('pem'),
+    async issue(wish) {
+      const own = await generateKeys();
+      const certificate = await X509CertificateGenerator.create({
+        ...names(wish),
+        issuer: root.subject,
+        publicKey: own.publicKey,
+        signingKey: keys.privateKey,
+      });
+      return pair(certificate, own);
+    },
+  };
+}
+
+export async function createSelfSigned(wish: CertificateWish): Promise<KeyPair> {
+  const keys = await generateKeys();
+  const { subject, ...rest } = names(wish);
+  return pair(await X509CertificateGenerator.createSelfSigned({ ...rest, name: subject, keys }), keys);
+}
+
+function names(wish: CertificateWish) {
+  const hosts = (wish.hosts ?? []).map((value) => ({ type: /^[\d.]+$|:/.test(value) ? ('ip' as const) : ('dns' as const), value }));
+  return {
+    subject: `CN=${wish.name}`,
+    ...validity(wish),
+    serialNumber: serial(),
+    signingAlgorithm: algorithm,
+    extensions: [
+      new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth, ExtendedKeyUsage.clientAuth]),
+      ...(hosts.length === 0 ? [] : [new SubjectAlternativeNameExtension(hosts)]),
+    ],
+  };
+}
+
+function validity(wish: { readonly notBefore?: Date; readonly notAfter?: Date }) {
+  return { notBefore: wish.notBefore ?? new Date(Date.now() - dayMs), notAfter: wish.notAfter ?? new Date(Date.now() + 30 * dayMs) };
+}
+
+async function pair(certificate: X509Certificate, keys: Keys): Promise<KeyPair> {
+  const key = await crypto.subtle.exportKey('pkcs8', keys.privateKey);
+  return { cert: certificate.toString('pem'), key: PemConverter.encode(key, 'PRIVATE KEY') };
+}
+
+async function generateKeys(): Promise<Keys> {
+  return crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+}
+
+function serial(): string {
+  return `01${Buffer.from(crypto.getRandomValues(new Uint8Array(8))).toString('hex')}`;
+}

@@ -1,0 +1,219 @@
+/**
+ * The daemon as a program: a configuration in a file, `waybill run` with its log and its exit, the admin server, and the commands beside it.
+ * Settings are short, so that what takes days in the field takes seconds.
+ */
+import type { ChildProcess } from 'node:child_process';
+import { appendFileSync, writeFileSync } from 'node:fs';
+import { endOf, pause, until } from './e2e-place.ts';
+import type { Ended, Place } from './e2e-place.ts';
+import type { Service } from './e2e-service.ts';
+
+export type Settings = Record<string, unknown>;
+
+/** One line of the log. */
+export interface LogLine {
+  readonly level: string;
+  readonly message: string;
+  readonly [field: string]: unknown;
+}
+
+/** What `ledger --json` prints (contract, "JSON"). */
+export interface Ledger {
+  readonly complete: boolean;
+  readonly sources: readonly LedgerSource[];
+}
+
+export interface LedgerSource {
+  readonly id: string;
+  readonly frontier: string;
+  readonly reached: string;
+  readonly collected: number;
+  readonly late: number;
+  readonly windows: readonly LedgerWindow[];
+}
+
+export interface LedgerWindow {
+  readonly from: string;
+  readonly until: string;
+  readonly state: string;
+  readonly reason: string | null;
+  readonly total: number | null;
+  readonly own: number;
+  readonly late: number;
+  readonly recounts: number;
+  readonly sinks: Readonly<Record<string, { readonly complete: boolean; readonly deadLetters: number }>>;
+}
+
+/** The settings of a source that polls this service with the rights of a role. */
+export function sourceOf(service: Service, start: string, more: Settings = {}, role = 'Security Administrator'): Settings {
+  const { baseUrl, authUrl, tenantId, scopeAddress, subscriptionKey, ca } = service.line;
+  const { clientId, clientSecret } = service.client(role);
+  return {
+    id: 'production',
+    baseUrl,
+    auth: { authUrl, tenantId, clientId, clientSecret, scopeAddress },
+    subscriptionKey,
+    tls: { ca },
+    start,
+    poll: '1s',
+    settle: '2s',
+    recount: ['3s', '8s', '15s'],
+    requests: { perSecond: 500, timeout: '5s' },
+    ...more,
+  };
+}
+
+/** Writes a configuration; JSON is YAML. */
+export function configure(place: Place, sources: readonly Settings[], sinks: readonly Settings[], more: Settings = {}): string {
+  const file = place.path('waybill.yaml');
+  const whole = { state: './state', sources, sinks, admin: { listen: '127.0.0.1:0' }, grace: '5s', ...more };
+  writeFileSync(file, JSON.stringify(whole, null, 2));
+  return file;
+}
+
+/** A time so many ms before now, in whole seconds, as `start` takes it. */
+export function ago(ms: number): string {
+  return `${new Date(Date.now() - ms).toISOString().slice(0, 19)}Z`;
+}
+
+export class Daemon {
+  readonly log: LogLine[] = [];
+  /** What was written to standard error and is no line of the log. */
+  readonly said: string[] = [];
+  readonly ended: Promise<Ended>;
+  readonly #child: ChildProcess;
+  readonly #file: string;
+
+  /** Starts it with these options behind `waybill run`. What it says is kept in `daemon.log` too. */
+  constructor(place: Place, ...options: string[]) {
+    this.#file = place.path('daemon.log');
+    this.#child = place.spawnWaybill(['run', '--config', 'waybill.yaml', ...options]);
+    this.ended = endOf(this.#child);
+    let rest = '';
+    this.#child.stderr?.setEncoding('utf8').on('data', (part: string) => {
+      const lines = (rest + part).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) this.#read(line);
+    });
+    this.#child.stderr?.on('end', () => {
+      if (rest !== '') this.said.push(rest);
+    });
+  }
+
+  /** The first line of the log with this message; waits for it. */
+  async logged(message: string, ms = 15_000): Promise<LogLine> {
+    return until(
+      () => `"${message}" in the log\n${this.words()}`,
+      ms,
+      () => {
+        const found = this.find(message);
+        if (!found) this.#mustRun();
+        return found;
+      },
+    );
+  }
+
+  find(message: string): LogLine | undefined {
+    return this.log.find((line) => line.message === message);
+  }
+
+  /** The log as text, for messages. */
+  words(): string {
+    return [...this.log.slice(-30).map((line) => JSON.stringify(line)), ...this.said].join('\n');
+  }
+
+  /** GET on the admin server, at the address that it says in the log. */
+  async get(path: string): Promise<{ status: number; text: string }> {
+    const { addresses } = (await this.logged('admin server listens')) as LogLine & { addresses: string[] };
+    const answer = await fetch(`${addresses[0] ?? ''}${path}`);
+    return { status: answer.status, text: await answer.text() };
+  }
+
+  /** What the running daemon reports: the same as `ledger --json`. */
+  async ledger(): Promise<Ledger> {
+    const { status, text } = await this.get('/ledger');
+    if (status !== 200) throw new Error(`/ledger answers ${status}: ${text}`);
+    return JSON.parse(text) as Ledger;
+  }
+
+  /** Waits until `/readyz` answers with this status and, with `words`, says them. @returns its text */
+  async ready(status: number, words?: RegExp, ms = 15_000): Promise<string> {
+    let last = '';
+    return until(
+      () => `/readyz with ${status}${words ? ` and ${words.source}` : ''}, but ${last}\n${this.words()}`,
+      ms,
+      async () => {
+        const answer = await this.get('/readyz');
+        last = `${answer.status} ${answer.text}`;
+        if (answer.status === status && (words?.test(answer.text) ?? true)) return answer.text;
+        this.#mustRun();
+        return undefined;
+      },
+    );
+  }
+
+  /** SIGKILL, at once. */
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    const { code, signal } = await this.ended;
+    if (signal !== 'SIGKILL') throw new Error(`the daemon had ended before it was killed, with ${code ?? signal ?? ''}\n${this.words()}`);
+  }
+
+  /** SIGTERM. @returns how it ended, and after how many ms */
+  async stop(): Promise<Ended & { readonly ms: number }> {
+    const began = performance.now();
+    this.#child.kill('SIGTERM');
+    return { ...(await this.ended), ms: performance.now() - began };
+  }
+
+  #read(line: string): void {
+    appendFileSync(this.#file, `${line}\n`);
+    if (line.startsWith('{')) this.log.push(JSON.parse(line) as LogLine);
+    else if (line !== '') this.said.push(line);
+  }
+
+  #mustRun(): void {
+    const { exitCode, signalCode } = this.#child;
+    if (exitCode !== null || signalCode !== null) throw new Error(`the daemon ended with ${exitCode ?? signalCode ?? ''}\n${this.words()}`);
+  }
+}
+
+/** `ledger --json` beside the daemon, or without one. */
+export async function ledgerOf(place: Place, ...options: string[]): Promise<{ code: number | null; ledger: Ledger }> {
+  const { code, stdout, stderr } = await place.waybill('ledger', '--config', 'waybill.yaml', '--json', ...options);
+  if (stdout === '') throw new Error(`ledger ended with ${code ?? 'a signal'}: ${stderr}`);
+  return { code, ledger: JSON.parse(stdout) as Ledger };
+}
+
+/**
+ * Waits until every window that begins before `end` is final (or a gap, where gaps are allowed), and each sink has it.
+ * @param end  a whole second in ms since 1970
+ */
+export async function settled(
+  daemon: Daemon,
+  end: number,
+  ms: number,
+  mayHaveGaps: (source: string) => boolean = () => false,
+): Promise<void> {
+  let last = 'no ledger';
+  await until(
+    () => `windows final up to ${new Date(end).toISOString()}; ${last}`,
+    ms,
+    async () => {
+      await pause(1_000);
+      const { sources } = await daemon.ledger();
+      const open = sources.filter(({ id, reached, windows }) => {
+        const isDone = ({ state, sinks }: LedgerWindow): boolean =>
+          (state === 'final' || (state === 'gap' && mayHaveGaps(id))) && Object.values(sinks).every(({ complete }) => complete);
+        return Date.parse(reached) < end || windows.some((window) => Date.parse(window.from) < end && !isDone(window));
+      });
+      last = open
+        .map(
+          ({ id, reached, windows }) =>
+            `${id} reached ${reached}: ${JSON.stringify(windows.filter(({ state }) => state !== 'final').slice(0, 3))}`,
+        )
+        .join('\n');
+      return sources.length > 0 && open.length === 0 ? true : undefined;
+    },
+  );
+}

@@ -1,0 +1,162 @@
+/**
+ * What must be so, computed from what the service says is true: which records a sink holds, and how many each window owns. It is a second
+ * reading of the specification, and shares no code with the program.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import type { LedgerSource } from './e2e-daemon.ts';
+import { until } from './e2e-place.ts';
+import type { Service } from './e2e-service.ts';
+
+/** How the lines of a file differ from the records that should be in it; all three are empty when it holds each exactly once. */
+export interface Difference {
+  readonly missing: readonly string[];
+  readonly twice: readonly string[];
+  readonly unknown: readonly string[];
+  /** What cannot be read as a whole line of the format. */
+  readonly torn: readonly string[];
+}
+
+export const exactlyOnce: Difference = { missing: [], twice: [], unknown: [], torn: [] };
+
+/** The lines of a file. The last must end with a line break as well: what stands behind it is given as a line that is torn. */
+export function linesOf(file: string): string[] {
+  const text = readFileSync(file, 'utf8');
+  const lines = text.split('\n');
+  if (lines.pop() !== '') throw new Error(`"${file}" ends in the middle of a line`);
+  return lines;
+}
+
+/** The record that an ECS line carries, word for word; undefined when the line is none. */
+export function originalOf(line: string): string | undefined {
+  try {
+    const { event } = JSON.parse(line) as { event?: { original?: unknown } };
+    return typeof event?.original === 'string' ? event.original : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Compares the lines of a file, each turned into the record behind it, with the records that the service shows. */
+export function compare(lines: readonly string[], truth: readonly string[], recordOf: (line: string) => string | undefined): Difference {
+  const counts = new Map<string, number>();
+  for (const record of truth) counts.set(record, 0);
+  const unknown: string[] = [];
+  const torn: string[] = [];
+  for (const line of lines) {
+    const record = recordOf(line);
+    if (record === undefined) torn.push(line);
+    else {
+      const count = counts.get(record);
+      if (count === undefined) unknown.push(record);
+      else counts.set(record, count + 1);
+    }
+  }
+  const missing = [...counts].filter(([, count]) => count === 0).map(([record]) => record);
+  const twice = [...counts].filter(([, count]) => count > 1).map(([record]) => record);
+  return { missing: few(missing), twice: few(twice), unknown: few(unknown), torn: few(torn) };
+}
+
+/** Waits until ECS files hold every record that the service shows now, each exactly once. */
+export async function delivered(service: Service, files: readonly string[], ms = 30_000): Promise<void> {
+  const truth = await service.truth();
+  let found: Difference[] = [];
+  await until(
+    () => `every record in ${files.join(', ')}: ${JSON.stringify(found).slice(0, 2_000)}`,
+    ms,
+    () => {
+      found = files.map((file) => compare(existsSync(file) ? wholeLinesOf(file) : [], truth, originalOf));
+      return found.every(({ missing }) => missing.length === 0) ? true : undefined;
+    },
+  );
+  for (const difference of found)
+    if ([difference.twice, difference.unknown, difference.torn].some((list) => list.length > 0))
+      throw new Error(`more than once, unknown or torn: ${JSON.stringify(difference).slice(0, 2_000)}`);
+}
+
+/** The lines of a file that is being written: what stands behind the last line break is not there yet. */
+function wholeLinesOf(file: string): string[] {
+  return readFileSync(file, 'utf8').split('\n').slice(0, -1);
+}
+
+/** How many records of the service begin in each second since 1970, and are asked for by the times between two of them. */
+export class Seconds {
+  readonly #counts = new Map<number, number>();
+  readonly #onEdge = new Map<number, number>();
+  first = Infinity;
+  last = -Infinity;
+
+  /** `logTimestamp` is UTC without an offset, with any number of digits (specification 2.7); records without one belong to no second. */
+  constructor(truth: readonly string[]) {
+    for (const text of truth) {
+      const [, stamp, fraction] = /"logTimestamp":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)([^"]*)"/.exec(text) ?? [];
+      if (stamp === undefined) continue;
+      const second = Date.parse(`${stamp}Z`) / 1000;
+      this.#counts.set(second, (this.#counts.get(second) ?? 0) + 1);
+      if (!/[1-9]/.test(fraction ?? '')) this.#onEdge.set(second, (this.#onEdge.get(second) ?? 0) + 1);
+      this.first = Math.min(this.first, second);
+      this.last = Math.max(this.last, second);
+    }
+  }
+
+  /** Records in [from, until), whole seconds since 1970. */
+  between(from: number, until: number): number {
+    let sum = 0;
+    for (let second = from; second < until; second += 1) sum += this.#counts.get(second) ?? 0;
+    return sum;
+  }
+
+  /** Records in [from, until]: what a service whose bounds are both inclusive matches. */
+  matching(from: number, until: number): number {
+    return this.between(from, until) + (this.#onEdge.get(until) ?? 0);
+  }
+}
+
+/**
+ * What is wrong with a source's ledger: windows that do not tile the time from `start`, that are not in the state they should be, or that own
+ * another number of records than the service has there. Empty when all is well.
+ * @param start   whole second of the range's beginning, since 1970
+ * @param states  which states and reasons a window may have, by the window's bounds in seconds
+ */
+export function faultsOf(
+  ledger: LedgerSource,
+  seconds: Seconds,
+  start: number,
+  states: (from: number, until: number) => readonly string[] = () => ['final', 'proven'],
+): string[] {
+  const faults: string[] = [];
+  let at = start;
+  for (const window of ledger.windows) {
+    const from = secondOf(window.from);
+    const until = secondOf(window.until);
+    const name = `${window.from} to ${window.until}`;
+    if (from !== at) faults.push(`window ${name} does not begin at ${new Date(at * 1000).toISOString()}`);
+    if (until <= from) faults.push(`window ${name} is empty or turned round`);
+    at = until;
+    const state = window.reason === null ? window.state : `${window.state} ${window.reason}`;
+    const allowed = states(from, until);
+    if (!allowed.includes(state)) faults.push(`window ${name} is ${state}, not ${allowed.join(' or ')}`);
+    const truth = seconds.between(from, until);
+    if (window.own !== truth) faults.push(`window ${name} owns ${window.own}, the service has ${truth} there`);
+    for (const [sink, { complete, deadLetters }] of Object.entries(window.sinks)) {
+      if (from <= seconds.last && (!complete || deadLetters !== 0)) faults.push(`window ${name} is not complete at ${sink}`);
+    }
+  }
+  if (secondOf(ledger.reached) !== at)
+    faults.push(`the ledger reached ${ledger.reached}, its windows ${new Date(at * 1000).toISOString()}`);
+  if (at <= seconds.last) faults.push(`the ledger ends at ${ledger.reached}, before the last record`);
+  const firstGap = ledger.windows.find(({ state }) => state === 'gap');
+  const frontier = firstGap?.from ?? ledger.reached;
+  if (ledger.frontier !== frontier) faults.push(`the frontier is ${ledger.frontier}, not ${frontier}`);
+  return faults.slice(0, 20);
+}
+
+function secondOf(time: string): number {
+  const ms = Date.parse(time);
+  if (ms % 1000 !== 0) throw new Error(`${time} is not a whole second`);
+  return ms / 1000;
+}
+
+/** Enough to see what it is. */
+function few(records: readonly string[]): string[] {
+  return records.length <= 5 ? [...records] : [...records.slice(0, 5), `… ${records.length} in all`];
+}

@@ -1,0 +1,159 @@
+/**
+ * Where an end-to-end test happens: a directory of its own, the programs that it starts, and one seed from which every choice is drawn. What
+ * a failed test leaves behind is kept, and its place printed; `WAYBILL_SEED` repeats the choices.
+ */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** A number in [0, 1). */
+export type Chance = () => number;
+
+/** How a process ended. */
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** What a command printed, and its exit code. */
+export interface Done {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export const seed = process.env['WAYBILL_SEED'] ?? '20261121';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const waybillProgram = join(root, 'bin/waybill.js');
+const running = new Set<ChildProcess>();
+// A test process that ends in whatever way leaves no program behind.
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
+export class Place implements AsyncDisposable {
+  readonly directory: string;
+  readonly chance: Chance;
+  readonly #name: string;
+  readonly #children = new Set<ChildProcess>();
+  /** Works that have begun and not succeeded. */
+  #unfinished = 0;
+
+  constructor(name: string) {
+    this.#name = name;
+    this.directory = mkdtempSync(join(tmpdir(), `waybill-e2e-${name}-`));
+    this.chance = chanceOf(`${seed}/${name}`);
+  }
+
+  path(name: string): string {
+    return join(this.directory, name);
+  }
+
+  /** Does the work: when it throws, or does not come to its end, the directory is kept. */
+  async during<Result>(work: () => Promise<Result>): Promise<Result> {
+    this.#unfinished += 1;
+    const result = await work();
+    this.#unfinished -= 1;
+    return result;
+  }
+
+  /** Starts the program in this directory. The environment has no proxy and no setting of Waybill but those given. */
+  spawn(args: readonly string[], env: Readonly<Record<string, string>> = {}): ChildProcess {
+    const child = spawn(process.execPath, args, {
+      cwd: this.directory,
+      env: { PATH: process.env['PATH'] ?? '', TMPDIR: this.directory, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    running.add(child);
+    this.#children.add(child);
+    child.once('exit', () => {
+      running.delete(child);
+      this.#children.delete(child);
+    });
+    return child;
+  }
+
+  /** `waybill …` until it ends by itself. */
+  async waybill(...args: string[]): Promise<Done> {
+    const child = this.spawn([waybillProgram, ...args]);
+    const [stdout, stderr, ended] = await Promise.all([textOf(child.stdout), textOf(child.stderr), endOf(child)]);
+    return { code: ended.code, stdout, stderr };
+  }
+
+  /** `waybill …` that goes on. */
+  spawnWaybill(args: readonly string[], env: Readonly<Record<string, string>> = {}): ChildProcess {
+    return this.spawn([waybillProgram, ...args], env);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const ends = [...this.#children].map((child) => endOf(child));
+    for (const child of this.#children) child.kill('SIGKILL');
+    await Promise.all(ends);
+    if (this.#unfinished === 0) rmSync(this.directory, { recursive: true, force: true });
+    else process.stderr.write(`${this.#name}: kept in ${this.directory}, repeat with WAYBILL_SEED=${seed}\n`);
+  }
+}
+
+/** A test in a place of its own, which is cleaned when the work succeeds and kept when it does not. */
+export async function inPlace(name: string, work: (place: Place) => Promise<void>): Promise<void> {
+  await using place = new Place(name);
+  await place.during(() => work(place));
+}
+
+/** Numbers that follow from the text alone (xmur3 and mulberry32). */
+export function chanceOf(text: string): Chance {
+  let hash = 1_779_033_703 ^ text.length;
+  for (let i = 0; i < text.length; i += 1) {
+    hash = Math.imul(hash ^ text.charCodeAt(i), 3_432_918_353);
+    hash = (hash << 13) | (hash >>> 19);
+  }
+  return () => {
+    hash = (hash + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(hash ^ (hash >>> 15), 1 | hash);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+export function endOf(child: ChildProcess): Promise<Ended> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve({ code: child.exitCode, signal: child.signalCode });
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code, signal) => resolve({ code, signal }));
+  });
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/**
+ * Asks again and again until there is a value.
+ * @param what  what is awaited, for the message; a function may say how far it is
+ * @param ms    when to give up
+ */
+export async function until<Value>(
+  what: string | (() => string),
+  ms: number,
+  ask: () => Value | undefined | Promise<Value | undefined>,
+): Promise<Value> {
+  const deadline = performance.now() + ms;
+  for (;;) {
+    const value = await ask();
+    if (value !== undefined) return value;
+    if (performance.now() > deadline) throw new Error(`not within ${ms} ms: ${typeof what === 'string' ? what : what()}`);
+    await pause(50);
+  }
+}
+
+async function textOf(stream: NodeJS.ReadableStream | null): Promise<string> {
+  if (!stream) return '';
+  let text = '';
+  stream.setEncoding('utf8');
+  for await (const part of stream as AsyncIterable<string>) text += part;
+  return text;
+}

@@ -1,0 +1,92 @@
+/**
+ * The reference service as a program, and its control port: what is true, which switches are set, records handed in by the test. Nothing of it
+ * is imported.
+ */
+import type { ChildProcess } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { endOf } from './e2e-place.ts';
+import type { Place } from './e2e-place.ts';
+
+/** The line that it prints when it listens, and the client to take for each role. */
+export interface ServiceLine {
+  readonly baseUrl: string;
+  readonly authUrl: string;
+  readonly tenantId: string;
+  readonly scopeAddress: string;
+  readonly subscriptionKey: string;
+  readonly ca: string;
+  readonly control: string;
+  readonly clients: readonly { readonly clientId: string; readonly clientSecret: string; readonly roles: readonly string[] }[];
+}
+
+export interface Stats {
+  /** By endpoint and status. */
+  readonly requests: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  readonly faults: Readonly<Record<string, number>>;
+  readonly records: { readonly visible: number; readonly total: number };
+}
+
+const program = fileURLToPath(new URL('../../src/reference/main.ts', import.meta.url));
+
+export class Service {
+  readonly line: ServiceLine;
+  readonly #child: ChildProcess;
+
+  private constructor(child: ChildProcess, line: ServiceLine) {
+    this.#child = child;
+    this.line = line;
+  }
+
+  /** Starts it with these options, and resolves when it listens. */
+  static async start(place: Place, ...options: string[]): Promise<Service> {
+    const child = place.spawn([program, '--json', ...options]);
+    let said = '';
+    child.stderr?.on('data', (part: Buffer) => (said += part.toString()));
+    const line = await new Promise<string>((resolve, reject) => {
+      let out = '';
+      child.stdout?.on('data', (part: Buffer) => {
+        out += part.toString();
+        if (out.endsWith('\n')) resolve(out);
+      });
+      child.once('close', (code) => reject(new Error(`the reference service ended with ${code ?? 'a signal'}: ${said}`)));
+    });
+    return new Service(child, JSON.parse(line) as ServiceLine);
+  }
+
+  client(role: string): ServiceLine['clients'][number] {
+    const client = this.line.clients.find(({ roles }) => roles.includes(role));
+    if (!client) throw new Error(`the reference service has no client for ${role}`);
+    return client;
+  }
+
+  /** Every record that is visible now, as the very text that is served, oldest first. */
+  async truth(): Promise<string[]> {
+    const text = await (await this.#control('GET', '/truth')).text();
+    return text.split('\n').filter((line) => line !== '');
+  }
+
+  async stats(): Promise<Stats> {
+    return (await (await this.#control('GET', '/stats')).json()) as Stats;
+  }
+
+  async set(switches: Readonly<Record<string, unknown>>): Promise<void> {
+    await this.#control('PATCH', '/switches', JSON.stringify(switches));
+  }
+
+  /** Hands in records as they are, one JSON text each, visible after so many ms. */
+  async add(texts: readonly string[], visibleIn = 0): Promise<void> {
+    await this.#control('POST', `/records?visibleIn=${visibleIn}`, texts.join('\n'));
+  }
+
+  async stop(): Promise<void> {
+    const ended = endOf(this.#child);
+    this.#child.kill('SIGTERM');
+    await ended;
+  }
+
+  async #control(method: string, path: string, body?: string): Promise<Response> {
+    const answer = await fetch(`${this.line.control}${path}`, { method, ...(body !== undefined && { body }) });
+    if (!answer.ok) throw new Error(`${method} ${path} of the control port: ${answer.status} ${await answer.text()}`);
+    return answer;
+  }
+}

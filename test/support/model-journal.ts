@@ -1,0 +1,94 @@
+/**
+ * The real journal in a directory of the test, with records of one source that are numbered, so that whoever receives them can be asked which
+ * are missing and which came twice.
+ */
+import { cpSync, mkdirSync, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Journal } from '../../src/journal/journal.ts';
+import type { Clock, CollectedRecord, Message } from '../../src/model.ts';
+import { identify } from '../../src/record/identity.ts';
+
+export const source = 'records';
+const begin = Date.UTC(2026, 10, 20);
+const uidOf = identify(source);
+
+export function temporary(): string {
+  return mkdtempSync(join(tmpdir(), 'waybill-deliver-'));
+}
+
+export async function openJournal(directory: string, clock: Clock, quota = 1e9): Promise<Journal> {
+  const options = { directory, quota, lockWait: 5_000, version: '0.1.0', expectState: false, keep: 1e12 };
+  const journal = await Journal.open(options, clock, new AbortController().signal);
+  journal.registerSource(source, 'service', begin * 1000);
+  return journal;
+}
+
+export function registerSink(journal: Journal, id: string): void {
+  journal.progress.register(id, 'model', `place of ${id}`, journal.positionFor('journal'), undefined);
+}
+
+/** Record `n` (from 1): one second after record n − 1, with what is given besides. */
+export function record(n: number, besides: Readonly<Record<string, string>> = {}): CollectedRecord {
+  const time = begin + n * 1000;
+  const logTimestamp = new Date(time).toISOString().slice(0, 19);
+  const value = { logId: n, actionAttempted: 'Open', result: 'Success', resultReason: '', logTimestamp, ...besides };
+  const text = JSON.stringify(value);
+  return { bytes: Buffer.from(text), text, uid: uidOf(value, text), time: time * 1000, isObject: true };
+}
+
+/** Appends `count` records behind those that are there, in pages of at most 1,000. */
+export async function append(
+  journal: Journal,
+  count: number,
+  besides: (n: number) => Readonly<Record<string, string>> = () => ({}),
+  receivedMs = begin,
+): Promise<void> {
+  const first = journal.head().seq + 1;
+  for (let from = first; from < first + count; from += 1_000) {
+    const size = Math.min(1_000, first + count - from);
+    const records = Array.from({ length: size }, (_, i) => record(from + i, besides(from + i)));
+    await journal.append({ source, records, received: receivedMs * 1000, serverNow: receivedMs * 1000 });
+  }
+}
+
+/** The number that `record` gave to what a receiver got as JSON text. */
+export function numberOf({ text }: Pick<Message, 'text'>): number {
+  return (JSON.parse(text) as { logId: number }).logId;
+}
+
+/** How far the file says that a sink is, asked past the program's memory. */
+export function committed(journal: Journal, sink: string): { acked: number; taken: number; note: string | null } {
+  return journal.db.prepare('SELECT acked, taken, note FROM sinks WHERE id = ?').get(sink) as {
+    acked: number;
+    taken: number;
+    note: string | null;
+  };
+}
+
+export interface DeadLetterRow {
+  readonly sink: string;
+  readonly seq: number;
+  readonly body: string;
+  readonly code: string;
+  readonly words: string;
+  readonly tries: number;
+}
+
+export function deadLetters(journal: Journal): DeadLetterRow[] {
+  return journal.db
+    .prepare('SELECT sink, seq, CAST(body AS TEXT) AS body, code, words, tries FROM dead_letters ORDER BY sink, seq')
+    .all() as DeadLetterRow[];
+}
+
+/** The state as a power cut at this moment would leave it, in a directory of its own. */
+export function copyState(directory: string): string {
+  const copy = join(temporary(), 'state');
+  mkdirSync(copy, { mode: 0o700 });
+  for (const name of ['waybill.db', 'waybill.db-wal']) cpSync(join(directory, name), join(copy, name));
+  return copy;
+}
+
+export function range(from: number, through: number): number[] {
+  return Array.from({ length: Math.max(0, through - from + 1) }, (_, i) => from + i);
+}

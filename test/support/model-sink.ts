@@ -1,0 +1,70 @@
+/**
+ * A receiver in memory and the sink that sends to it. The receiver outlives the sink, as a server does; how it answers is for each test to say.
+ */
+import type { Clock, Batch, Message, Position, Sink, Taken } from '../../src/model.ts';
+
+export interface Attempt {
+  /** Monotonic ms. */
+  readonly at: number;
+  readonly batch: Batch;
+}
+
+/** What a receiver does with one batch; `take` is the usual. */
+export type Answer = (batch: Batch, signal: AbortSignal, attempt: number) => Taken | Promise<Taken>;
+
+export class ModelReceiver {
+  /** Everything it ever took, in the order in which it took it. */
+  readonly has: Message[] = [];
+  readonly attempts: Attempt[] = [];
+  opens = 0;
+  closes = 0;
+  positionsAsked = 0;
+  mostUnderWay = 0;
+  /** What it keeps for the sender, when it does. */
+  kept: { position: Position; note: string | undefined } | undefined;
+  answer: Answer = (batch) => this.take(batch);
+  /** Awaited by each opening; may throw. */
+  opening: (signal: AbortSignal, open: number) => void | Promise<void> = () => undefined;
+  closing: () => void | Promise<void> = () => undefined;
+  readonly #clock: Clock;
+  readonly #keeps: boolean;
+  #underWay = 0;
+
+  constructor(clock: Clock, { keepsPosition = false } = {}) {
+    this.#clock = clock;
+    this.#keeps = keepsPosition;
+  }
+
+  /** Takes all of a batch but the refused. */
+  take(batch: Batch, refused: Readonly<Record<number, string>> = {}): Taken {
+    this.has.push(...batch.messages.filter(({ seq }) => !(seq in refused)));
+    const note = `through ${batch.through.seq}`;
+    if (this.#keeps) this.kept = { position: batch.through, note };
+    const rejections = Object.entries(refused).map(([seq, words]) => ({ seq: Number(seq), code: 'bad_document', words }));
+    return { rejections: rejections.filter(({ seq }) => batch.messages.some((message) => message.seq === seq)), note };
+  }
+
+  readonly open = async (signal: AbortSignal): Promise<Sink> => {
+    this.opens += 1;
+    await this.opening(signal, this.opens);
+    const send = async (batch: Batch, sending: AbortSignal): Promise<Taken> => {
+      this.attempts.push({ at: this.#clock.monotonic(), batch });
+      this.#underWay += 1;
+      this.mostUnderWay = Math.max(this.mostUnderWay, this.#underWay);
+      try {
+        return await this.answer(batch, sending, this.attempts.length);
+      } finally {
+        this.#underWay -= 1;
+      }
+    };
+    const position = async () => {
+      this.positionsAsked += 1;
+      return this.kept;
+    };
+    const close = async (): Promise<void> => {
+      this.closes += 1;
+      await this.closing();
+    };
+    return { send, ...(this.#keeps && { position }), [Symbol.asyncDispose]: close };
+  };
+}

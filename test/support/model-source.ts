@@ -1,0 +1,192 @@
+/**
+ * A model of a source at its boundary, to be checked by eye: a list of records with the time from which each is visible, the answer to a page of
+ * a query, and a switch for each thing that a service may do otherwise than one would think. It shares no code with the forwarder.
+ */
+import { WaybillError } from '../../src/errors.ts';
+import type { Clock, Micros, Page, PageRequest, Source } from '../../src/model.ts';
+import { recordText } from './records.ts';
+
+export interface Served {
+  readonly time: Micros;
+  readonly text: string;
+  /** Server time from which it is in the answers, and from which it is not any more, µs. */
+  readonly visible: Micros;
+  readonly gone?: Micros;
+}
+
+export interface Switches {
+  /** The number of the first page. */
+  firstPage: number;
+  /** The most records in a page; and whether the answer admits it. */
+  pageCap: number;
+  admitsCap: boolean;
+  /** A greater page size is a 400. */
+  refuseAbove: number;
+  /** Whether answers say which page they are. `stuck`: always the first. */
+  echo: 'page' | 'nothing' | 'stuck';
+  order: 'ascending' | 'ignored' | 'unstable ties';
+  /** `cap`: never more than `totalCap`; `lagging`: what was visible `totalLag` ago. */
+  total: 'true' | 'missing' | 'cap' | 'lagging' | 'one more' | 'one less';
+  totalCap: number;
+  /** Never more than these are served for a query, however it is paged. */
+  servedMost: number;
+  totalLag: Micros;
+  lowerBound: 'included' | 'excluded';
+  upperBound: 'included' | 'excluded';
+  /** Times are cut to this before they are compared, and bounds are not. */
+  cut: Micros;
+  pastEnd: 'empty' | 'last' | '404';
+  /** Records (by `logId`) that make every page that holds them unreadable. */
+  unreadable: ReadonlySet<number>;
+  /** A page whose records take more is unreadable: the client refuses bodies over 16 MiB. */
+  bytesMax: number;
+  /** The bounds of a query are ignored. */
+  noFilter: boolean;
+  age: number;
+}
+
+export class ModelSource implements Source {
+  readonly records: Served[] = [];
+  readonly requests: PageRequest[] = [];
+  readonly switches: Switches = {
+    firstPage: 1,
+    pageCap: 1000,
+    admitsCap: true,
+    refuseAbove: Infinity,
+    echo: 'page',
+    order: 'ascending',
+    total: 'true',
+    totalCap: Infinity,
+    servedMost: Infinity,
+    totalLag: 0,
+    lowerBound: 'included',
+    upperBound: 'included',
+    cut: 1,
+    pastEnd: 'empty',
+    unreadable: new Set(),
+    bytesMax: 16 * 1024 * 1024,
+    noFilter: false,
+    age: 0,
+  };
+  /** Asked before each request is answered; it may add records, turn switches, or throw what the client would throw. */
+  before: (request: PageRequest, count: number) => void = () => undefined;
+  /** Server time less the wall clock, µs. */
+  skew: Micros = 0;
+  /** ms that an answer takes. */
+  delay = 0;
+  /** The most requests that were under way at once. */
+  mostAtOnce = 0;
+  #atOnce = 0;
+  #salt = 0;
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  now(): Micros {
+    return this.#clock.now() * 1000 + this.skew;
+  }
+
+  add(logId: number, time: Micros, visible: Micros = time, more: Readonly<Record<string, unknown>> = {}): void {
+    this.records.push({ time, visible, text: recordText(logId, time, more) });
+  }
+
+  /** The questions that were asked for their total alone. */
+  get counts(): number {
+    return this.requests.filter((request) => request.pageSize === 1).length;
+  }
+
+  async page(request: PageRequest, signal: AbortSignal): Promise<Page> {
+    signal.throwIfAborted();
+    this.#atOnce += 1;
+    this.mostAtOnce = Math.max(this.mostAtOnce, this.#atOnce);
+    try {
+      if (this.delay > 0) await this.#clock.sleep(this.delay, signal);
+      this.requests.push(request);
+      this.before(request, this.requests.length);
+      return this.#answer(request);
+    } finally {
+      this.#atOnce -= 1;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    // There is nothing to release.
+  }
+
+  /** What a query matches at server time `now`, in the order in which it is served. */
+  matching({ query }: Pick<PageRequest, 'query'>, now: Micros): Served[] {
+    const { cut, lowerBound, upperBound, noFilter, order } = this.switches;
+    const from = bound(query.startTime, -Infinity);
+    const until = bound(query.endTime, Infinity);
+    const found = this.records.filter(({ time, visible, gone }) => {
+      if (visible > now || (gone !== undefined && gone <= now)) return false;
+      const at = Math.floor(time / cut) * cut;
+      return noFilter || ((lowerBound === 'included' ? at >= from : at > from) && (upperBound === 'included' ? at <= until : at < until));
+    });
+    if (order === 'ignored') return found;
+    // Ties come in another order with every request where they are unstable.
+    if (order === 'unstable ties') {
+      this.#salt += 1;
+      return rotate(found, this.#salt).sort((a, b) => a.time - b.time);
+    }
+    return found.sort((a, b) => a.time - b.time);
+  }
+
+  #answer(request: PageRequest): Page {
+    const { firstPage, pageCap, admitsCap, refuseAbove, echo, pastEnd, unreadable, bytesMax, age } = this.switches;
+    if (request.pageSize > refuseAbove) throw new WaybillError('page_refused', 'cannot read the page: 400 pageSize');
+    const now = this.now();
+    const all = this.matching(request, now);
+    const matching = all.slice(0, this.switches.servedMost);
+    const size = Math.min(request.pageSize, pageCap);
+    const pages = Math.max(1, Math.ceil(matching.length / size));
+    let index = echo === 'stuck' ? 0 : (request.page ?? firstPage) - firstPage;
+    if (index >= pages && pastEnd === '404') throw new WaybillError('page_missing', 'cannot read the page: 404');
+    if (index >= pages && pastEnd === 'last') index = pages - 1;
+    const served = matching.slice(index * size, (index + 1) * size);
+    for (const { text } of served) {
+      const logId = Number(/"logId":(\d+)/.exec(text)?.[1]);
+      if (unreadable.has(logId)) throw new WaybillError('page_malformed', `cannot read the page: item ${logId} is cut`);
+    }
+    if (served.reduce((sum, { text }) => sum + text.length, 0) > bytesMax)
+      throw new WaybillError('page_malformed', 'cannot read the page: the body is too large');
+    return {
+      items: served.map(({ text }) => Buffer.from(text, 'utf8')),
+      page: echo === 'nothing' ? undefined : index + firstPage,
+      pageSize: admitsCap && echo !== 'nothing' ? size : undefined,
+      total: this.#total(request, all.length, now),
+      date: now / 1000,
+      age,
+      received: this.#clock.now() * 1000,
+      receivedMonotonic: this.#clock.monotonic(),
+    };
+  }
+
+  #total(request: PageRequest, count: number, now: Micros): number | undefined {
+    switch (this.switches.total) {
+      case 'true':
+        return count;
+      case 'missing':
+        return undefined;
+      case 'cap':
+        return Math.min(count, this.switches.totalCap);
+      case 'lagging':
+        return this.matching(request, now - this.switches.totalLag).length;
+      case 'one more':
+        return count + 1;
+      case 'one less':
+        return Math.max(0, count - 1);
+    }
+  }
+}
+
+function bound(text: string | undefined, none: number): number {
+  return text === undefined ? none : Date.parse(`${text}Z`) * 1000;
+}
+
+function rotate<Item>(items: readonly Item[], by: number): Item[] {
+  const at = items.length === 0 ? 0 : by % items.length;
+  return [...items.slice(at), ...items.slice(0, at)];
+}

@@ -1,0 +1,96 @@
+/** Puts the real client in front of a test's service: secrets that a test can change, certificates from memory, the real clock. */
+import { systemClock } from '../../src/clock.ts';
+import type { Page, PageRequest } from '../../src/model.ts';
+import { createSource } from '../../src/source/client.ts';
+import type { ClientSettings, ServiceSource } from '../../src/source/client.ts';
+import { Budget } from '../../src/source/limits.ts';
+import type { Pem, Secret } from '../../src/source/trust.ts';
+
+export interface SecretInHand extends Secret {
+  /** What stands in the file; `read` gives it only after `refresh`, as a file that is read once. */
+  stored: string;
+}
+
+export function secretOf(value: string): SecretInHand {
+  let held = value;
+  return {
+    stored: value,
+    read: () => held,
+    refresh() {
+      held = this.stored;
+    },
+    describe: () => 'a secret of the test',
+  };
+}
+
+export function pemOf(...texts: string[]): Pem & { texts: string[] } {
+  return {
+    texts,
+    read() {
+      return this.texts;
+    },
+    describe: () => 'a file of the test',
+  };
+}
+
+export interface UnderTest {
+  readonly source: ServiceSource;
+  readonly clientSecret: SecretInHand;
+  readonly subscriptionKey: SecretInHand;
+  /** `outcome` of each request, as the metric counts it. */
+  readonly outcomes: string[];
+  readonly page: (request?: Partial<PageRequest>, signal?: AbortSignal) => Promise<Page>;
+}
+
+export interface Wish extends Omit<Partial<ClientSettings>, 'auth'> {
+  readonly auth?: Partial<ClientSettings['auth']>;
+  readonly sharedCa?: Pem;
+  /** `host:port` in the URLs. */
+  readonly at: string;
+}
+
+export function sourceUnderTest({ auth, sharedCa, at, ...wish }: Wish): UnderTest {
+  const clientSecret = secretOf('secret-1');
+  const subscriptionKey = secretOf('key-1');
+  const outcomes: string[] = [];
+  const settings: ClientSettings = {
+    id: 'production',
+    baseUrl: `https://${at}/v2/api`,
+    endpoint: 'full-payload',
+    auth: {
+      authUrl: `https://${at}`,
+      tenantId: 'tenant-1',
+      clientId: 'client-1',
+      clientSecret,
+      scopeAddress: 'scope-1',
+      grant: 'client_credentials',
+      ...auth,
+    },
+    subscriptionKey,
+    requests: { timeout: 5_000 },
+    ...wish,
+  };
+  const source = createSource(settings, {
+    clock: systemClock,
+    budget: new Budget(systemClock, 1000),
+    meters: { sourceRequest: (_source, outcome) => void outcomes.push(outcome) },
+    ca: sharedCa,
+  });
+  return {
+    source,
+    clientSecret,
+    subscriptionKey,
+    outcomes,
+    page: (request = {}, signal = new AbortController().signal) => source.page({ query: {}, page: 1, pageSize: 100, ...request }, signal),
+  };
+}
+
+/** The error that a call ends with. */
+export async function errorOf(call: Promise<unknown>): Promise<Error & { readonly code?: string; readonly retryAfterMs?: number }> {
+  return call.then(
+    (value) => {
+      throw new Error(`expected an error, got ${JSON.stringify(value)}`);
+    },
+    (thrown: unknown) => thrown as Error & { readonly code?: string; readonly retryAfterMs?: number },
+  );
+}

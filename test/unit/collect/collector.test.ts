@@ -1,0 +1,376 @@
+import { expect, test } from 'vitest';
+import { Collector } from '../../../src/collect/collector.ts';
+import type { CollectSettings } from '../../../src/collect/collector.ts';
+import { WaybillError } from '../../../src/errors.ts';
+import type { CollectJournal, Meters, PageRequest } from '../../../src/model.ts';
+import { ServerClock } from '../../../src/source/server-clock.ts';
+import { base, between, day, hour, minute, second, seeded, uidOf } from '../../support/records.ts';
+import { gap, opened, source as sourceId } from '../journal/opening.ts';
+import { faultsOf, seenFaults, tilingFaults } from '../journal/recompute.ts';
+import { ages, appended, Lines, owned, span, world } from './world.ts';
+import type { Options, World } from './world.ts';
+
+const settings: CollectSettings = { id: sourceId, poll: 30_000, settle: 900_000, recount: ages.map((us) => us / 1000) };
+const everything = { from: base, until: Number.MAX_SAFE_INTEGER };
+
+interface Running extends World {
+  readonly collector: Collector;
+  readonly serverClock: ServerClock;
+  /** Runs the loop until server time `until`, or for ever. */
+  readonly runUntil: (until: number) => Promise<void>;
+  readonly counted: { collected: number; late: number };
+  readonly lines: Lines;
+}
+
+function running(it: World, more: Partial<CollectSettings> = {}, journal: CollectJournal = it.journal): Running {
+  const own = { ...settings, ...more };
+  const counted = { collected: 0, late: 0 };
+  const lines = new Lines();
+  const meters = {
+    recordsCollected: (_source: string, count: number) => (counted.collected += count),
+    recordsLate: (_source: string, count: number) => (counted.late += count),
+    recordDelay: (_source: string, seconds: number) => expect(seconds).toBeGreaterThanOrEqual(0),
+  } as unknown as Meters;
+  const serverClock = new ServerClock({ source: sourceId, settle: own.settle, clock: it.clock, log: lines });
+  const { source, paging, caps, clock } = it;
+  const collector = new Collector({
+    settings: own,
+    source,
+    serverClock,
+    journal,
+    uidOf,
+    paging,
+    caps,
+    clock,
+    random: () => 0.5,
+    log: lines,
+    meters,
+  });
+  const runUntil = async (until: number): Promise<void> => {
+    const abort = new AbortController();
+    const watch = (async () => {
+      while (source.now() < until) await clock.sleep(5_000, abort.signal);
+      abort.abort(new Error('enough'));
+    })();
+    await expect(Promise.race([collector.run(abort.signal), watch.then(() => collector.run(abort.signal))])).rejects.toThrow('enough');
+    abort.abort(new Error('enough'));
+    await watch.catch(() => undefined);
+  };
+  return { ...it, collector, serverClock, runUntil, counted, lines };
+}
+
+async function begun(options: Options & Partial<CollectSettings> = {}): Promise<Running> {
+  const it = await world({ after: minute, ...options });
+  it.source.delay = 20;
+  return running(it, options);
+}
+
+function isTip({ query, pageSize }: PageRequest): boolean {
+  return query.endTime === undefined && pageSize > 1;
+}
+
+test('records of three hours, some of them late, are each delivered once; windows tile, and the counters add up', async () => {
+  const it = await begun({ pageSize: 7, poll: 60_000 });
+  const random = seeded(3);
+  for (let id = 1; id <= 150; id += 1) {
+    const time = base + between(random, 0, 3 * 3_600) * second;
+    const late = random();
+    const delay = late < 0.6 ? 0 : late < 0.9 ? between(random, 0, 14) * minute : between(random, 14, 40) * minute;
+    it.source.add(id, time, time + delay);
+  }
+  await it.runUntil(base + 4.5 * hour);
+  const db = it.beside();
+  expect(appended(db)).toEqual(owned(it.source.records, everything));
+  expect([...faultsOf(db), ...seenFaults(db), ...tilingFaults(db)]).toEqual([]);
+  const late = it.journal.marks(sourceId).late;
+  expect(late).toBeGreaterThan(0);
+  expect(it.counted).toEqual({ collected: 150, late });
+  expect(it.journal.marks(sourceId).frontier).toBeGreaterThan(base + 4.5 * hour - 3 * 15 * minute);
+  expect(it.source.mostAtOnce).toBe(1);
+  // I5, from the ledger itself.
+  expect(db.prepare('SELECT count(*) AS n FROM windows WHERE closed_us < until_us + ?').get(15 * minute)).toEqual({ n: 0 });
+});
+
+test('a record is in the journal one poll after it became visible, while a long history is being closed', async () => {
+  const it = await begun({ after: 3 * day, pageSize: 50 });
+  for (let id = 1; id <= 3_000; id += 1) it.source.add(id, base + id * 60 * second, 0);
+  const times: number[] = [];
+  it.source.before = (request) => {
+    if (isTip(request)) times.push(it.clock.monotonic());
+  };
+  it.source.delay = 2_000;
+  const visible = it.source.now() + 7 * minute;
+  it.source.add(9_999, visible);
+  let seenAt = 0;
+  const append = it.journal.append.bind(it.journal);
+  it.journal.append = async (page) => {
+    const result = await append(page);
+    if (result.fresh.some(({ text }) => text.includes('"logId":9999,'))) seenAt = it.source.now();
+    return result;
+  };
+  await it.runUntil(it.source.now() + 20 * minute);
+  expect(seenAt - visible).toBeGreaterThanOrEqual(0);
+  // A poll, and the one answer that is under way.
+  expect(seenAt - visible).toBeLessThan(40 * second);
+  const gaps = times.slice(1).map((at, i) => at - (times[i] ?? 0));
+  expect(Math.max(...gaps)).toBeLessThan(40_000);
+  expect(it.journal.marks(sourceId).live.reached).toBeGreaterThan(base + day);
+});
+
+test('after ten windows in a row what is due further down gets its turn', async () => {
+  const it = await begun({ after: 20 * day });
+  for (let i = 0; i < 4; i += 1) await it.journal.close(sourceId, span(i, i + 1), gap({ total: 0, seen: 0 }, base + day), day);
+  const order: string[] = [];
+  const close = it.journal.close.bind(it.journal);
+  it.journal.close = (source, window, ...others) => {
+    order.push(window.from < base + 4 * second ? 'again' : 'close');
+    return close(source, window, ...others);
+  };
+  await it.runUntil(it.source.now() + 30 * minute);
+  const turns = order.slice(0, order.lastIndexOf('again')).join(' ').split('again');
+  expect(turns.map((part) => part.trim().split(' ').length)).toEqual([10, 10, 10, 10]);
+  expect(it.journal.marks(sourceId).frontier).toBeGreaterThan(base + 19 * day);
+});
+
+test('until the clock of the service is known nothing is closed, and the answers that are missing are asked for by counts', async () => {
+  const it = await begun({ after: 10 * hour });
+  it.source.add(1, base + 10 * hour - 30 * second, 0);
+  const begin = it.source.now();
+  await it.runUntil(begin + 4 * minute);
+  expect(it.serverClock.established()).toBe(false);
+  expect(it.source.requests.filter(({ pageSize }) => pageSize === 1).every(({ query }) => query.startTime === undefined)).toBe(true);
+  expect(it.source.requests.filter(({ pageSize }) => pageSize === 1).length).toBeLessThanOrEqual(20);
+  expect(it.journal.marks(sourceId).live.reached).toBe(base);
+  expect(appended(it.beside())).toHaveLength(1);
+  await it.runUntil(begin + 8 * minute);
+  expect(it.serverClock.established()).toBe(true);
+  expect(it.journal.marks(sourceId).live.reached).toBeGreaterThan(base + 9 * hour);
+});
+
+test('a service whose clock is more than an hour ahead is on hold: tip goes on, nothing is closed, and it says so', async () => {
+  const it = await begun({ after: 10 * hour });
+  it.source.skew = 2 * hour;
+  it.source.add(1, base + hour);
+  await it.runUntil(it.source.now() + 15 * minute);
+  expect(it.journal.marks(sourceId).live.reached).toBe(base);
+  expect(it.collector.view()).toMatchObject({ hold: true, trouble: expect.stringContaining('clock') as string });
+  expect(it.source.requests.filter(isTip).length).toBeGreaterThan(20);
+  expect(it.lines.lines.filter(({ phrase }) => phrase.includes('hold'))).toHaveLength(1);
+});
+
+test('a jump of the local clock changes nothing', async () => {
+  const it = await begun({ after: 2 * hour });
+  await it.runUntil(base + 2 * hour + 20 * minute);
+  const { reached } = it.journal.marks(sourceId).live;
+  // The machine is set back half an hour; the service is not.
+  it.clock.wall -= 1_800_000;
+  it.source.skew += 30 * minute;
+  const now = it.source.now();
+  it.source.add(1, now - second);
+  await it.runUntil(now + 40 * minute);
+  expect(it.journal.marks(sourceId).live.reached).toBeGreaterThan(reached);
+  expect(
+    it
+      .beside()
+      .prepare('SELECT count(*) AS n FROM windows WHERE closed_us < until_us + ?')
+      .get(15 * minute),
+  ).toEqual({ n: 0 });
+  expect(appended(it.beside())).toHaveLength(1);
+});
+
+test('faults of the way are waited out: no gap, no loss, no end', async () => {
+  const it = await begun({ pageSize: 5, after: 2 * hour });
+  const random = seeded(17);
+  for (let id = 1; id <= 60; id += 1) it.source.add(id, base + id * 100 * second);
+  const faults = [
+    'source_unreachable',
+    'source_busy',
+    'source_unauthorized',
+    'source_forbidden',
+    'token_unreachable',
+    'token_refused',
+  ] as const;
+  it.source.before = () => {
+    const fault = faults[between(random, 0, 18)];
+    if (fault)
+      throw new WaybillError(fault, `cannot reach the source: ${fault}`, { retryAfterMs: fault === 'source_busy' ? 3_000 : undefined });
+    if (random() < 0.05) throw new WaybillError('page_malformed', 'cannot read the page: it is HTML');
+  };
+  await it.runUntil(base + 3 * hour);
+  expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
+  expect(it.beside().prepare("SELECT count(*) AS n FROM windows WHERE state = 'gap'").get()).toEqual({ n: 0 });
+  expect(it.journal.marks(sourceId).frontier).toBeGreaterThan(base + 2.3 * hour);
+});
+
+test('a service that answers HTML for a while ends nothing; afterwards every gap is closed', async () => {
+  const it = await begun({ pageSize: 50, after: 2 * hour });
+  for (let id = 1; id <= 100; id += 1) it.source.add(id, base + id * 100 * second);
+  it.source.before = () => {
+    const now = it.source.now();
+    if (now > base + 2.5 * hour && now < base + 2.8 * hour) throw new WaybillError('page_malformed', 'cannot read the page: it is HTML');
+  };
+  // A gap that was made at its begin is proven at the third try, after 21 minutes.
+  await it.runUntil(base + 3.5 * hour);
+  const gaps = it.log.lines.concat(it.lines.lines).filter(({ phrase }) => phrase === 'window not proven');
+  expect(gaps.length).toBeGreaterThan(1);
+  expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
+  expect(it.beside().prepare("SELECT count(*) AS n FROM windows WHERE state = 'gap'").get()).toEqual({ n: 0 });
+  expect(it.journal.marks(sourceId).frontier).toBeGreaterThan(base + 2.9 * hour);
+});
+
+test('whatever cannot be mended ends the loop with what happened', async () => {
+  const it = await begun();
+  it.source.before = () => {
+    throw new TypeError('a mistake');
+  };
+  await expect(it.collector.run(it.signal)).rejects.toThrow('a mistake');
+  const other = await begun();
+  other.beside().exec('UPDATE owner SET epoch = epoch + 1');
+  other.source.add(1, base + 30 * second, 0);
+  await expect(other.collector.run(other.signal)).rejects.toMatchObject({ code: 'invariant' });
+});
+
+test('at the quota collecting pauses and asks nothing, and goes on by itself', async () => {
+  const it = await world({ after: hour });
+  let full = true;
+  let refused = 0;
+  const journal: CollectJournal = {
+    marks: (id) => it.journal.marks(id),
+    close: (...args) => it.journal.close(...args),
+    confirm: (...args) => it.journal.confirm(...args),
+    due: (...args) => it.journal.due(...args),
+    setProfile: (...args) => it.journal.setProfile(...args),
+    paused: () => (full ? 'quota' : undefined),
+    behind: () => it.journal.behind(),
+    append: async (page) => {
+      // The hard stop, met by the first page after the pause.
+      if (refused === 0 && page.records.length > 0) {
+        refused += 1;
+        throw new WaybillError('journal_full', 'cannot write the state: the quota is full');
+      }
+      return it.journal.append(page);
+    },
+  };
+  const own = running(it, {}, journal);
+  own.source.add(1, base + hour - 10 * second);
+  await own.runUntil(own.source.now() + minute);
+  expect(own.source.requests).toEqual([]);
+  full = false;
+  await own.runUntil(own.source.now() + 2 * minute);
+  expect(refused).toBe(1);
+  expect(appended(it.beside())).toHaveLength(1);
+  expect(own.lines.lines.filter(({ phrase }) => phrase === 'collecting goes on')).toHaveLength(1);
+});
+
+test('killed at any request and started again, nothing is lost, nothing comes twice, and the ledger stays whole', async () => {
+  const random = seeded(29);
+  const it = await world({ after: minute, pageSize: 4 });
+  it.source.delay = 20;
+  for (let id = 1; id <= 120; id += 1) {
+    const time = base + between(random, 0, 7_200) * second;
+    it.source.add(id, time, time + (random() < 0.2 ? between(random, 0, 60) * minute : 0));
+  }
+  let at: World = it;
+  for (let life = 0; life < 15; life += 1) {
+    const own = running(at);
+    const abort = new AbortController();
+    const stop = it.source.requests.length + between(random, 1, 120);
+    it.source.before = (_request, count) => {
+      if (count >= stop) abort.abort(new Error('killed'));
+    };
+    await expect(own.collector.run(abort.signal)).rejects.toThrow('killed');
+    await at.journal[Symbol.asyncDispose]();
+    const { journal } = await opened({ directory: it.directory, clock: it.clock });
+    journal.db.pragma('synchronous = OFF');
+    at = { ...at, journal };
+    const db = it.beside();
+    expect([...faultsOf(db), ...seenFaults(db), ...tilingFaults(db)], `life ${life}`).toEqual([]);
+    db.close();
+  }
+  it.source.before = () => undefined;
+  await running(at).runUntil(Math.max(it.source.now() + 30 * minute, base + 4 * hour));
+  expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
+});
+
+test('history gives way to a sink that moves, for a bounded time, and only once to one that stands still', async () => {
+  const it = await world({ after: 2 * hour, pageSize: 50 });
+  for (let i = 0; i < 600; i += 1) it.source.add(i + 1, base + i * second, 0);
+  const asked: number[] = [];
+  let position = 0;
+  const journal: CollectJournal = {
+    marks: (id) => it.journal.marks(id),
+    close: (...args) => it.journal.close(...args),
+    confirm: (...args) => it.journal.confirm(...args),
+    due: (...args) => it.journal.due(...args),
+    setProfile: (...args) => it.journal.setProfile(...args),
+    paused: () => undefined,
+    // Moves at first, then stands still.
+    behind: () => {
+      asked.push(it.clock.monotonic());
+      position = Math.min(position + 1, 12);
+      return position;
+    },
+    append: (page) => it.journal.append(page),
+  };
+  const own = running(it, {}, journal);
+  await own.runUntil(own.source.now() + 20 * minute);
+  expect(appended(it.beside())).toHaveLength(600);
+  // While it moves each page waits five times 4 ms; the page after the one that found it standing still waits no more.
+  const waits = asked.slice(1).filter((at, i) => at - (asked[i] ?? 0) === 4).length;
+  expect(waits).toBeGreaterThanOrEqual(10);
+  expect(waits).toBeLessThanOrEqual(15);
+  expect(asked.length).toBeGreaterThan(18);
+});
+
+test('a page size that shrank because of refusals is tried again after ten minutes', async () => {
+  const own = await begun({ after: hour, pageSize: 10 });
+  own.source.switches.refuseAbove = 3;
+  for (let i = 0; i < 40; i += 1) own.source.add(i + 1, base + hour - 60 * second + i * second);
+  await own.runUntil(own.source.now() + minute);
+  expect(own.paging.size).toBeLessThanOrEqual(3);
+  own.source.switches.refuseAbove = Infinity;
+  await own.runUntil(own.source.now() + 12 * minute);
+  expect(own.paging.size).toBe(10);
+  expect(appended(own.beside())).toHaveLength(40);
+});
+
+test('while the question about a window is answered by failures alone, what is new is read all the same', async () => {
+  const own = await begun({ after: hour });
+  const page = own.source.page.bind(own.source);
+  own.source.page = (request, signal) => {
+    if (request.query.endTime !== undefined) return Promise.reject(new WaybillError('source_busy', 'cannot read: 503'));
+    return page(request, signal);
+  };
+  await own.runUntil(own.source.now() + 10 * minute);
+  own.source.add(1, own.source.now() - second);
+  await own.runUntil(own.source.now() + 3 * minute);
+  expect(appended(own.beside())).toHaveLength(1);
+});
+
+test('a service whose clock steps back by ten seconds is believed again within a minute, and nothing is lost', async () => {
+  const own = await begun({ after: hour });
+  const page = own.source.page.bind(own.source);
+  let ahead = 10_000;
+  own.source.page = async (request, signal) => {
+    const answer = await page(request, signal);
+    return { ...answer, date: answer.date === undefined ? undefined : answer.date + ahead };
+  };
+  await own.runUntil(own.source.now() + 10 * minute);
+  ahead = 0;
+  own.source.add(1, own.source.now() - second);
+  await own.runUntil(own.source.now() + minute);
+  expect(appended(own.beside())).toHaveLength(1);
+  expect(own.lines.lines.filter(({ phrase }) => phrase.startsWith('server clock is built anew'))).toHaveLength(1);
+});
+
+test('a question before the loop begins reads nothing in between', async () => {
+  const own = await begun({ after: hour });
+  const page = own.source.page.bind(own.source);
+  let failures = 3;
+  own.source.page = (request, signal) => {
+    failures -= 1;
+    return failures >= 0 ? Promise.reject(new WaybillError('source_busy', 'cannot read: 503')) : page(request, signal);
+  };
+  await own.collector.asker.page({ query: {}, page: undefined, pageSize: 1 }, own.signal);
+  expect(own.source.requests).toHaveLength(1);
+});

@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest';
+import { pass } from '../../../src/collect/pass.ts';
+import { WaybillError } from '../../../src/errors.ts';
+import type { Switches } from '../../support/model-source.ts';
+import { base, second } from '../../support/records.ts';
+import { world } from './world.ts';
+import type { World } from './world.ts';
+
+interface Read {
+  /** The `logId`s of each page that was handed over. */
+  readonly pages: number[][];
+  readonly unreadable: number[];
+  /** What was asked for, as page/size. */
+  readonly asked: string;
+}
+
+async function run(it: World, options: { pagesMax?: number; ahead?: boolean; stopAfter?: number } = {}): Promise<Read> {
+  const pages: number[][] = [];
+  const unreadable: number[] = [];
+  const read = pass({
+    asker: it.asker,
+    paging: it.paging,
+    query: {},
+    pagesMax: options.pagesMax ?? 1_000,
+    ahead: () => options.ahead ?? false,
+    log: it.log,
+    signal: it.signal,
+    unreadable: (page) => unreadable.push(page),
+  });
+  for await (const { answer } of read) {
+    pages.push(answer.records.map(({ text }) => (JSON.parse(text) as { logId: number }).logId));
+    if (pages.length === options.stopAfter) break;
+  }
+  return { pages, unreadable, asked: it.source.requests.map(({ page, pageSize }) => `${page ?? '-'}/${pageSize}`).join(' ') };
+}
+
+async function filled(count: number, pageSize: number, switches: Partial<Switches> = {}): Promise<World> {
+  const it = await world({ pageSize, switches });
+  for (let id = 1; id <= count; id += 1) it.source.add(id, base + id * second);
+  return it;
+}
+
+test.each<[string, number, number, Partial<Switches>, string]>([
+  ['a short page ends it', 5, 2, {}, '1/2 2/2 3/2'],
+  ['a full last page is followed by one more', 4, 2, {}, '1/2 2/2 3/2'],
+  ['nothing is one page', 0, 2, {}, '1/2'],
+  ['404 behind the last page ends it', 4, 2, { pastEnd: '404' }, '1/2 2/2 3/2'],
+  ['the last page again ends it, by its number', 4, 2, { pastEnd: 'last' }, '1/2 2/2 3/2'],
+  ['the last page again ends it, by its records', 4, 2, { pastEnd: 'last', echo: 'nothing' }, '1/2 2/2 3/2'],
+  ['pages may count from 0', 3, 2, { firstPage: 0 }, '0/2 1/2'],
+  ['the size that is granted is the size', 5, 4, { pageCap: 2 }, '1/4 2/2 3/2'],
+  ['a cap that is not admitted shows in a short first page', 5, 4, { pageCap: 2, admitsCap: false }, '1/4 1/2 2/2 3/2'],
+  ['a size that is refused is halved', 3, 8, { refuseAbove: 3 }, '1/8 1/4 1/2 2/2'],
+])('%s', async (_what, count, size, switches, asked) => {
+  const it = await filled(count, size, switches);
+  const found = await run(it);
+  expect(found.asked).toBe(asked);
+  expect(found.pages.flat().filter((id, i, all) => all.indexOf(id) === i)).toEqual(Array.from({ length: count }, (_, i) => i + 1));
+});
+
+test('pages are halved around what cannot be read, aligned, and are whole again behind it', async () => {
+  const it = await filled(20, 8, { unreadable: new Set([11]) });
+  const found = await run(it);
+  expect(found.unreadable).toEqual([11]);
+  expect(found.pages.flat()).toEqual(Array.from({ length: 20 }, (_, i) => i + 1).filter((id) => id !== 11));
+  // Each size is tried three times before it is halved.
+  expect(found.asked).toBe(
+    '1/8 2/8 2/8 2/8 3/4 3/4 3/4 5/2 6/2 6/2 6/2 11/1 11/1 11/1 12/1 13/1 14/1 15/1 16/1 3/8'.replace(
+      '3/4 3/4 3/4 5/2 6/2',
+      '3/4 3/4 3/4 5/2 6/2',
+    ),
+  );
+});
+
+test('no more pages are read than are wanted, and none is asked for ahead of the last', async () => {
+  const it = await filled(20, 2);
+  expect((await run(it, { pagesMax: 3, ahead: true })).asked).toBe('1/2 2/2 3/2');
+});
+
+test('a pass that is left early lets the question that is under way end first', async () => {
+  const it = await filled(20, 2);
+  it.source.delay = 100;
+  await run(it, { ahead: true, stopAfter: 1 });
+  expect(it.source.requests).toHaveLength(2);
+  expect(it.clock.monotonic()).toBe(200);
+});
+
+test('a first page that is missing is waited for: a wrong address is not an empty answer', async () => {
+  const it = await filled(3, 2);
+  it.source.before = (_request, count) => {
+    if (count < 4) throw new WaybillError('page_missing', 'cannot read the page: 404');
+  };
+  expect((await run(it)).pages).toEqual([[1, 2], [3]]);
+  expect(it.clock.monotonic()).toBeGreaterThan(0);
+  expect(it.asker.health.lastError).toContain('404');
+});

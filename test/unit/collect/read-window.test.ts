@@ -1,0 +1,474 @@
+import { expect, test } from 'vitest';
+import { Asker } from '../../../src/collect/ask.ts';
+import { readWindow } from '../../../src/collect/read-window.ts';
+import type { Outcome, Reading } from '../../../src/collect/read-window.ts';
+import { queryOf } from '../../../src/collect/windows.ts';
+import type { CollectJournal, ServerClock, Source, Verdict, Window } from '../../../src/model.ts';
+import type { Switches } from '../../support/model-source.ts';
+import { base, between, recordText, second, seeded, uidOf } from '../../support/records.ts';
+import { appended, digest, owned, span, world } from './world.ts';
+import type { World } from './world.ts';
+
+const window = span(0, 60);
+
+function read(it: World, of: Window = window, mayBeSplit = true): Promise<Outcome> {
+  return readWindow(it.reading, of, queryOf(of), mayBeSplit, it.signal);
+}
+
+function verdict(outcome: Outcome): Verdict {
+  if ('split' in outcome) throw new Error(`split at ${outcome.records}`);
+  return outcome;
+}
+
+/** Asserts a proof, and that it says what is true: of the window's records each was appended, once. */
+function expectProven(it: World, outcome: Outcome, of: Window = window): Extract<Verdict, { proven: true }>['proof'] {
+  const found = verdict(outcome);
+  if (!found.proven) throw new Error(`gap (${found.reason}): ${found.words}`);
+  const { proof } = found;
+  const own = owned(it.source.records, of);
+  const has = new Set(appended(it.beside()));
+  expect(own.filter((uid) => !has.has(uid))).toEqual([]);
+  expect(has.size).toBe(appended(it.beside()).length);
+  expect(proof).toMatchObject({ query: queryOf(of), own: own.length });
+  expect(Buffer.from(proof.digest).toString('hex')).toBe(digest(own));
+  return proof;
+}
+
+function expectGap(outcome: Outcome): Extract<Verdict, { proven: false }> {
+  const found = verdict(outcome);
+  if (found.proven) throw new Error('proven');
+  return found;
+}
+
+/** Ten records, five seconds apart, on the edges too. */
+function fill(it: World, count = 10, from = 0, step = 5): void {
+  for (let i = 0; i < count; i += 1) it.source.add(i + 1, base + (from + i * step) * second);
+}
+
+test('an empty window is proven by two requests', async () => {
+  const it = await world();
+  const proof = expectProven(it, await read(it));
+  expect(proof).toMatchObject({ total: 0, passes: 1, requests: 2 });
+  expect(it.source.requests).toEqual([
+    { query: { startTime: '2026-11-20T01:59:59.00', endTime: '2026-11-20T02:01:01.00' }, page: 1, pageSize: 10 },
+    { query: { startTime: '2026-11-20T01:59:59.00', endTime: '2026-11-20T02:01:01.00' }, page: 1, pageSize: 1 },
+  ]);
+});
+
+test('the count is asked after the last page, the padding counts in it, and the window owns only what is its own (C7, C34)', async () => {
+  const it = await world({ pageSize: 3 });
+  const edges = [-2, -1, -0.000001, 0, 59.999999, 60, 61, 62].map((at) => base + Math.round(at * second));
+  edges.forEach((time, i) => it.source.add(i + 1, time));
+  const proof = expectProven(it, await read(it));
+  // −1 to 61 s are asked for; two belong to the window.
+  expect(proof).toMatchObject({ total: 6, own: 2 });
+  expect(it.source.requests.map(({ page, pageSize }) => [page, pageSize])).toEqual([
+    [1, 3],
+    [2, 3],
+    [3, 3],
+    [1, 1],
+  ]);
+});
+
+test.each<[string, Partial<Switches>]>([
+  ['the lower bound is excluded', { lowerBound: 'excluded' }],
+  ['the upper bound is excluded', { upperBound: 'excluded' }],
+  ['both bounds are excluded and times are cut to seconds', { lowerBound: 'excluded', upperBound: 'excluded', cut: second }],
+  ['times are cut to 10 ms', { cut: 10_000, lowerBound: 'excluded' }],
+  ['pages count from 0', { firstPage: 0 }],
+  ['answers do not say their page', { echo: 'nothing' }],
+  ['the sort is ignored', { order: 'ignored' }],
+  ['ties are unstable', { order: 'unstable ties' }],
+  ['behind the last page comes the last', { pastEnd: 'last' }],
+  ['behind the last page comes it, unnumbered', { pastEnd: 'last', echo: 'nothing' }],
+  ['behind the last page comes 404', { pastEnd: '404' }],
+  ['a page has at most 4 records', { pageCap: 4 }],
+  ['a page has at most 4 records and does not say so', { pageCap: 4, admitsCap: false }],
+  ['a page size above 3 is refused', { refuseAbove: 3 }],
+  ['a body above 400 bytes is refused', { bytesMax: 400 }],
+])('a window is proven though %s', async (_what, switches) => {
+  const it = await world({ switches, pageSize: 10 });
+  // Records on both edges of the window and of its padding, ties among them, out of order in the service's list; 20 are two full pages.
+  const times = [0, 0, 59.999999, 60, 0.004, 61, -1, 30, 30, 30, 30, 30, 1, 2, 3, 4, 5, 6, 7, 8];
+  times.forEach((at, i) => it.source.add(i + 1, base + Math.round(at * second)));
+  expectProven(it, await read(it));
+});
+
+test('whatever a sound service does otherwise, a window is proven, and the proof is true', async () => {
+  const random = seeded(41);
+  const pick = <Item>(...items: readonly Item[]): Item => items[between(random, 0, items.length)] as Item;
+  let passes = 0;
+  for (let run = 0; run < 24; run += 1) {
+    const switches: Partial<Switches> = {
+      firstPage: pick(0, 1),
+      pageCap: pick(1000, 7, 5),
+      admitsCap: pick(true, false),
+      echo: pick('page', 'nothing'),
+      order: pick('ascending', 'ignored', 'unstable ties'),
+      lowerBound: pick('included', 'excluded'),
+      upperBound: pick('included', 'excluded'),
+      cut: pick(1, 10_000, second),
+      pastEnd: pick('empty', 'last', '404'),
+    };
+    const it = await world({ switches, pageSize: pick(3, 10, 20) });
+    for (let id = between(random, 0, 40); id > 0; id -= 1)
+      it.source.add(id, base + between(random, -2, 63) * second + pick(0, 0, 3, 999_999));
+    // While it is read, records become visible anywhere in it, and the size of pages changes.
+    const last = between(random, 0, 12);
+    it.source.before = (_request, count) => {
+      if (count < last && random() < 0.4) it.source.add(100 + count, base + between(random, 0, 60) * second);
+      if (count === 3 && random() < 0.3) it.source.switches.pageCap = 4;
+    };
+    const proof = expectProven(it, await read(it));
+    passes += proof.passes;
+    await it.journal[Symbol.asyncDispose]();
+  }
+  expect(passes).toBeGreaterThan(28);
+});
+
+test('a record that slips in before a page already read is not missed: neither the first total nor the items prove (C11, C12)', async () => {
+  const it = await world({ pageSize: 2 });
+  fill(it, 4, 10);
+  // Page 1 is read; then a record appears before it, pages shift to the right, one record comes twice: 5 items, 5 in total.
+  it.source.before = (_request, count) => {
+    if (count === 2) it.source.add(99, base);
+  };
+  const proof = expectProven(it, await read(it));
+  expect(proof).toMatchObject({ total: 5, passes: 2 });
+  // What counts is asked after the last page of each pass, 2 s apart.
+  expect(it.source.requests.map(({ page, pageSize }) => `${page}/${pageSize}`).join(' ')).toBe('1/2 2/2 3/2 1/1 1/2 2/2 3/2 1/1');
+  expect(it.clock.monotonic()).toBe(2_000);
+});
+
+test('a cached answer counts for nothing: it is asked again (C11)', async () => {
+  const it = await world({ pageSize: 10 });
+  fill(it, 3);
+  it.source.before = (_request, count) => (it.source.switches.age = count === 2 || count === 3 ? 7 : 0);
+  const proof = expectProven(it, await read(it));
+  expect(proof).toMatchObject({ passes: 1, requests: 4 });
+});
+
+test('a total that lags hides nothing: a pass ends at a short page, not where the total says (C14)', async () => {
+  const it = await world({ pageSize: 2, switches: { total: 'lagging', totalLag: 5 * second } });
+  fill(it, 3);
+  const third = it.source.records[2];
+  if (third) it.source.records[2] = { ...third, visible: it.source.now() - second };
+  const proof = expectProven(it, await read(it, window, false));
+  expect(proof).toMatchObject({ total: 3 });
+  expect(proof.passes).toBeGreaterThan(1);
+});
+
+test('when fewer are counted than were received, what was received is read from nothing (C13)', async () => {
+  const it = await world({ pageSize: 2 });
+  fill(it, 5);
+  // The first record goes after the last page, before the count.
+  it.source.before = (_request, count) => {
+    const first = it.source.records[0];
+    if (count === 4 && first) it.source.records[0] = { ...first, gone: it.source.now() };
+  };
+  const found = verdict(await read(it));
+  if (!found.proven) throw new Error(found.words);
+  expect(found.proof).toMatchObject({ total: 4, own: 4, passes: 2 });
+  expect(Buffer.from(found.proof.digest).toString('hex')).toBe(digest(owned(it.source.records.slice(1), window)));
+});
+
+test('U begins from nothing also when something else has come meanwhile: no proof of what was not read (C13)', async () => {
+  const it = await world({ pageSize: 10 });
+  fill(it, 3);
+  const hide = (i: number, more: object): void => {
+    const record = it.source.records[i];
+    if (record) it.source.records[i] = { ...record, ...more };
+  };
+  // Pass 1 receives 1 2 3, then 1 and 2 are gone: counted 1. Pass 2 receives 3 alone, and 4 and 5 come
+  // before it is counted: three, as many as were ever received, and two of them are gone.
+  it.source.before = (_request, count) => {
+    if (count === 2) [0, 1].forEach((i) => hide(i, { gone: it.source.now() }));
+    if (count === 4) [4, 5].forEach((id) => it.source.add(id, base + second));
+  };
+  const found = verdict(await read(it));
+  if (!found.proven) throw new Error(found.words);
+  expect(found.proof).toMatchObject({ total: 3, own: 3 });
+  const has = new Set(appended(it.beside()));
+  for (const uid of owned(it.source.records, window)) expect(has).toContain(uid);
+});
+
+test.each<[string, Partial<Switches>, string, number]>([
+  ['is never given', { total: 'missing' }, 'total', 3],
+  ['always says one more', { total: 'one more' }, 'count', 6],
+  ['always says one less', { total: 'one less' }, 'count', 6],
+])('a total that %s makes a gap, and every record is delivered', async (_what, switches, reason, passes) => {
+  const it = await world({ pageSize: 4, switches });
+  fill(it, 10);
+  const found = expectGap(await read(it, window, false));
+  expect(found).toMatchObject({ reason, own: 10, seen: 10, query: queryOf(window) });
+  // The first pass found something and does not count.
+  expect(found.passes).toBe(passes + 1);
+  expect(appended(it.beside())).toEqual(owned(it.source.records, window));
+});
+
+test('two records that share all that identifies them are a gap (count), never a proof', async () => {
+  const it = await world();
+  fill(it, 3);
+  it.source.add(2, base + 5 * second, 0, { payloadName: 'another' });
+  const uid = uidOf(undefined, it.source.records.at(-1)?.text ?? '');
+  expect(expectGap(await read(it))).toMatchObject({
+    reason: 'count',
+    total: 4,
+    seen: 3,
+    words: `received 3, the service counted 4; records with other content share the identity ${uid}`,
+  });
+});
+
+test('answers that always say they are the first page end the pass, and prove nothing', async () => {
+  const it = await world({ pageSize: 4, switches: { echo: 'stuck' } });
+  fill(it, 10);
+  expect(expectGap(await read(it))).toMatchObject({ reason: 'count', total: 10, seen: 4 });
+  expect(it.source.requests.length).toBeLessThan(30);
+});
+
+test('passes that find something do not count, up to forty', async () => {
+  const it = await world({ pageSize: 50 });
+  let id = 0;
+  // A service that has always one more by the time it is counted.
+  it.source.before = ({ pageSize }) => {
+    if (pageSize === 1) it.source.add((id += 1), base + id * 1000);
+  };
+  expect(expectGap(await read(it))).toMatchObject({ reason: 'count', passes: 40 });
+});
+
+test('a service that does not filter by time is a gap (filter), and its strangers are not counted as seen', async () => {
+  const it = await world({ switches: { noFilter: true } });
+  fill(it, 3);
+  it.source.add(50, base + 3_600 * second);
+  expect(expectGap(await read(it))).toMatchObject({
+    reason: 'filter',
+    seen: 3,
+    own: 3,
+    words: expect.stringMatching(/^1 records? .* 2 s outside/) as string,
+  });
+  // Less than two seconds is what padding and cutting explain.
+  const near = await world({ switches: { noFilter: true } });
+  near.source.add(1, base - 2 * second);
+  near.source.add(2, base + 62 * second - 1);
+  expectProven(near, await read(near));
+});
+
+test('more than 5,000 by the first page: the window is split after that page; exactly 5,000 are read', async () => {
+  const it = await world({ pageSize: 1000 });
+  for (let id = 1; id <= 5_000; id += 1) it.source.add(id, base + id * 10_000);
+  // Elsewhere, so that the window is not all there is.
+  [6_001, 6_002].forEach((id) => it.source.add(id, base + 3_600 * second));
+  expectProven(it, await read(it));
+  it.source.add(5_001, base);
+  const before = it.source.requests.length;
+  expect(await read(it)).toEqual({ split: true, records: 5_001 });
+  // The page that was asked ahead has been answered; nothing else.
+  expect(it.source.requests.length - before).toBeLessThanOrEqual(2);
+  expect(it.source.mostAtOnce).toBe(1);
+});
+
+test('a window of the ledger is never split: it is read whole', async () => {
+  const it = await world({ pageSize: 1000 });
+  for (let id = 1; id <= 5_001; id += 1) it.source.add(id, base + id * 10_000);
+  it.source.add(6_001, base + 3_600 * second);
+  expect(expectProven(it, await read(it, window, false)).total).toBe(5_001);
+});
+
+test('a total below what was received in two passes running is a capped total: the window is split', async () => {
+  const it = await world({ pageSize: 100, switches: { total: 'cap', totalCap: 30 } });
+  fill(it, 40, 0, 1);
+  expect(await read(it)).toEqual({ split: true, records: 40 });
+});
+
+test('a total that may be a cap proves nothing: split, and of one second a gap (C52)', async () => {
+  const it = await world({ pageSize: 200, switches: { total: 'cap', totalCap: 120, servedMost: 120 } });
+  fill(it, 130, 0, 0.001);
+  it.caps.largest = 120;
+  expect(await read(it)).toEqual({ split: true, records: 120 });
+  const one = span(0, 1);
+  expect(expectGap(await read(it, one, false))).toMatchObject({
+    reason: 'total',
+    total: 120,
+    words: expect.stringMatching(/may be a cap/) as string,
+  });
+});
+
+test('a cap that nobody has met yet is found out by the count of everything (C52)', async () => {
+  const it = await world({ pageSize: 200, switches: { total: 'cap', totalCap: 120, servedMost: 120 } });
+  fill(it, 130, 0, 0.001);
+  expect(it.caps.largest).toBe(0);
+  expect(await read(it)).toEqual({ split: true, records: 120 });
+  expect(it.caps.largest).toBe(120);
+});
+
+test('the largest total of a sound service is that of everything: it is no cap', async () => {
+  const it = await world({ pageSize: 200 });
+  fill(it, 130, 0, 0.1);
+  it.source.add(999, base + 7_000 * second);
+  expectProven(it, await read(it));
+  expect(it.caps.largest).toBe(131);
+  // Below 100 a total is no sign of a cap.
+  const small = await world({ pageSize: 200 });
+  fill(small, 99, 0, 0.1);
+  expectProven(small, await read(small));
+});
+
+test('the one record that cannot be read is found by halving; all others are delivered, and the gap names its place', async () => {
+  const it = await world({ pageSize: 16 });
+  fill(it, 40, 0, 1);
+  it.source.switches.unreadable = new Set([23]);
+  const found = expectGap(await read(it));
+  // The 23rd place; pages count from 1.
+  expect(found).toMatchObject({
+    reason: 'unreadable',
+    words: expect.stringMatching(/^page 23 with pageSize 1 cannot be read: .*item 23 is cut/) as string,
+  });
+  const readable = it.source.records.filter(({ text }) => !text.includes('"logId":23,'));
+  expect(appended(it.beside())).toEqual(owned(readable, window));
+  expect(found.seen).toBe(39);
+  // Behind the bad page the full size is asked for again.
+  expect(it.source.requests.filter(({ page, pageSize }) => page === 3 && pageSize === 16)).toHaveLength(1);
+  expect(it.paging.size).toBe(16);
+});
+
+test.each([1, 16, 17, 40])('a record that cannot be read at place %i is a gap, others are delivered', async (place) => {
+  const it = await world({ pageSize: 16 });
+  fill(it, 40, 0, 1);
+  it.source.switches.unreadable = new Set([place]);
+  expect(expectGap(await read(it))).toMatchObject({
+    reason: 'unreadable',
+    seen: 39,
+    words: expect.stringMatching(new RegExp(`^page ${place} `)) as string,
+  });
+});
+
+test('a service that answers nothing readable ends in a gap, after a bounded number of requests', async () => {
+  const it = await world({ pageSize: 16 });
+  fill(it, 4_000, 0, 0.01);
+  it.source.switches.unreadable = new Set(it.source.records.map((_, i) => i + 1));
+  expect(expectGap(await read(it))).toMatchObject({ reason: 'unreadable', seen: 0 });
+  expect(it.source.requests.length).toBeLessThan(200);
+});
+
+test('a count that cannot be read proves nothing, and ends nothing', async () => {
+  const it = await world({ pageSize: 10 });
+  fill(it, 3);
+  const { switches } = it.source;
+  it.source.before = ({ pageSize }) => (switches.unreadable = new Set(pageSize === 1 ? [1] : []));
+  expect(expectGap(await read(it))).toMatchObject({ reason: 'total', seen: 3 });
+});
+
+test('a short first page under a greater total is a cap for this reading, not for all time', async () => {
+  const it = await world({ pageSize: 10, switches: { total: 'one more' } });
+  fill(it, 3);
+  expectGap(await read(it));
+  expect(it.paging.size).toBe(10);
+});
+
+test('a page size that shrinks half-way begins the pass again with the smaller one (C6)', async () => {
+  const it = await world({ pageSize: 10 });
+  fill(it, 35, 0, 1);
+  it.source.before = (_request, count) => (it.source.switches.pageCap = count >= 3 ? 4 : 10);
+  expect(expectProven(it, await read(it)).total).toBe(35);
+  const asked = it.source.requests.map(({ page, pageSize }) => `${page}/${pageSize}`);
+  expect(asked.slice(0, 5)).toEqual(['1/10', '2/10', '3/10', '1/4', '2/4']);
+  expect(it.paging.size).toBe(4);
+  expect(appended(it.beside())).toHaveLength(35);
+});
+
+test('what tip appends between two pages is known, and is not in U', async () => {
+  const it = await world({ pageSize: 2 });
+  fill(it, 6);
+  let turns = 0;
+  const reading = {
+    ...it.reading,
+    tipIsDue: () => true,
+    between: async () => {
+      turns += 1;
+      // As tip would: the last record, which this reading has not seen yet.
+      const answer = await it.asker.ask({ query: queryOf(window), page: 3, pageSize: 2 }, it.signal);
+      await it.journal.append({ source: 'production', records: answer.records, received: base, serverNow: base });
+    },
+  };
+  const outcome = await readWindow(reading, window, queryOf(window), true, it.signal);
+  expect(expectProven(it, outcome)).toMatchObject({ total: 6, passes: 1 });
+  expect(turns).toBe(4);
+  expect(it.source.mostAtOnce).toBe(1);
+});
+
+test('at most one request is under way, and the next page is asked for while one is stored', async () => {
+  const it = await world({ pageSize: 5 });
+  it.source.delay = 20;
+  fill(it, 23, 0, 1);
+  expectProven(it, await read(it));
+  expect(it.source.mostAtOnce).toBe(1);
+  // The page that is appended second was asked for before the first was appended.
+  expect(it.pages[0]?.records).toHaveLength(5);
+});
+
+test('a reading that is broken off is begun again from its start, and nothing comes twice', async () => {
+  const random = seeded(8);
+  const it = await world({ pageSize: 4 });
+  fill(it, 22, 0, 2);
+  for (let turn = 0; turn < 12; turn += 1) {
+    const abort = new AbortController();
+    const stop = between(random, 1, 7);
+    const begun = it.source.requests.length;
+    it.source.before = (_request, count) => {
+      if (count - begun === stop) abort.abort(new Error('killed'));
+    };
+    await readWindow(it.reading, window, queryOf(window), true, abort.signal).catch((thrown: unknown) => {
+      expect(thrown).toMatchObject({ message: 'killed' });
+    });
+  }
+  it.source.before = () => undefined;
+  expect(expectProven(it, await read(it)).passes).toBe(1);
+  expect(appended(it.beside())).toEqual(owned(it.source.records, window));
+});
+
+test('a second with more than 500,000 records is a gap (size), read no further', async () => {
+  const it = await world();
+  const at = recordText(0, base).replace('"logId":0', '"logId":');
+  let pages = 0;
+  const source: Source = {
+    page: ({ page = 1, pageSize }) => {
+      pages += 1;
+      const items = Array.from({ length: pageSize }, (_, i) => Buffer.from(at.replace('"logId":', `"logId":${page * pageSize + i}`)));
+      const received = { date: undefined, age: 0, received: base, receivedMonotonic: 0 };
+      return Promise.resolve({ items, page, pageSize, total: 600_000, ...received });
+    },
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  };
+  // Only counted here: neither hashed nor stored.
+  const uidOf = (_value: unknown, text: string): string => text.slice(9, 16);
+  const serverClock: ServerClock = { observe: () => 'accepted', now: () => base, established: () => true, missing: () => 0 };
+  const asker = new Asker({ source, sourceId: 'production', uidOf, serverClock, clock: it.clock, random: () => 0.5, log: it.log });
+  const append: CollectJournal['append'] = ({ records }) =>
+    Promise.resolve({ received: records.length, appended: 0, known: 0, outside: records.length, late: 0, fresh: [] });
+  const reading: Reading = {
+    ...it.reading,
+    asker,
+    paging: { first: 1, size: 10_000 },
+    journal: Object.assign(Object.create(it.journal), { append }) as CollectJournal,
+  };
+  const one = span(0, 1);
+  const found = expectGap(await readWindow(reading, one, queryOf(one), false, it.signal));
+  expect(found).toMatchObject({ reason: 'size', seen: 510_000 });
+  expect(pages).toBeLessThanOrEqual(52);
+});
+
+test('a stranger among the answers makes a gap (filter), and everything else that the service serves is collected', async () => {
+  const it = await world({ pageSize: 4 });
+  fill(it, 12);
+  const page = it.source.page.bind(it.source);
+  const stranger = new TextEncoder().encode(recordText(999, window.from - 60 * second));
+  it.source.page = async (request, signal) => {
+    const answer = await page(request, signal);
+    return request.pageSize > 1 && request.page === it.paging.first
+      ? { ...answer, items: [...answer.items.slice(0, -1), stranger] }
+      : answer;
+  };
+  expect(expectGap(await read(it))).toMatchObject({ reason: 'filter' });
+  // The one in whose place the stranger was served is the only one missing.
+  expect(appended(it.beside())).toHaveLength(11);
+});

@@ -1,0 +1,140 @@
+import { expect, test } from 'vitest';
+import {
+  lowerHalf,
+  nextRecount,
+  nextTry,
+  nextWidth,
+  nextWindow,
+  owns,
+  queryFrom,
+  queryOf,
+  recordsMax,
+  widestMicros,
+} from '../../../src/collect/windows.ts';
+import type { Window } from '../../../src/model.ts';
+import { base, between, day, hour, minute, second, seeded } from '../../support/records.ts';
+import { ages, settle, span } from './world.ts';
+
+const at = (text: string): number => Date.parse(`${text}Z`) * 1000;
+
+test('a query asks in whole seconds, with one more second on both sides (C7)', () => {
+  expect(queryOf({ from: at('2026-11-20T02:00:00'), until: at('2026-11-20T02:15:00') })).toEqual({
+    startTime: '2026-11-20T01:59:59.00',
+    endTime: '2026-11-20T02:15:01.00',
+  });
+  expect(queryOf({ from: at('2027-01-01T00:00:00'), until: at('2027-01-01T00:00:01') })).toEqual({
+    startTime: '2026-12-31T23:59:59.00',
+    endTime: '2027-01-01T00:00:02.00',
+  });
+  expect(queryFrom(at('2026-11-20T02:00:00') + 999_999)).toEqual({ startTime: '2026-11-20T02:00:00.00' });
+});
+
+test('a window owns its first instant and not its end (C34): of two neighbours exactly one owns an instant', () => {
+  const [a, b] = [span(0, 10), span(10, 20)];
+  for (const [time, inA, inB] of [
+    [base - 1, false, false],
+    [base, true, false],
+    [base + 10 * second - 1, true, false],
+    [base + 10 * second, false, true],
+    [base + 20 * second, false, false],
+  ] as const)
+    expect([owns(a, time), owns(b, time)]).toEqual([inA, inB]);
+});
+
+test('halving loses nothing and gains nothing: both halves tile the window, down to one second (C35)', () => {
+  const random = seeded(5);
+  for (let i = 0; i < 500; i += 1) {
+    const window = span(0, between(random, 1, 90_000));
+    let reached = window.from;
+    let turns = 0;
+    // The upper half is simply the next window: walking on from `reached` must end at the window's end.
+    while (reached < window.until) {
+      let part: Window = { from: reached, until: window.until };
+      for (let depth = between(random, 0, 20); depth > 0; depth -= 1) part = lowerHalf(part) ?? part;
+      expect(part.from).toBe(reached);
+      expect(part.until).toBeGreaterThan(part.from);
+      expect(part.until).toBeLessThanOrEqual(window.until);
+      expect((part.until - part.from) % second).toBe(0);
+      reached = part.until;
+      if ((turns += 1) > 60) reached = window.until;
+    }
+    expect(reached).toBe(window.until);
+  }
+  expect(lowerHalf(span(0, 1))).toBeUndefined();
+  expect(lowerHalf(span(0, 2))).toEqual(span(0, 1));
+  expect(lowerHalf(span(0, 3))).toEqual(span(0, 1));
+  expect(lowerHalf(span(5, 15))).toEqual(span(5, 10));
+});
+
+test('windows tile whole seconds, end before what is settled, and are never wider than the widest', () => {
+  const random = seeded(6);
+  for (let i = 0; i < 300; i += 1) {
+    const settles = [500_000, 10 * second, 15 * minute, 2 * hour][between(random, 0, 4)] ?? 0;
+    const serverNow = base + between(random, 0, 40 * 86_400) * second + between(random, 0, second);
+    let reached = base;
+    for (let turn = 0; turn < 30; turn += 1) {
+      const wish = between(random, 1, 100_000) * second + between(random, 0, 2) * 300_000;
+      const window = nextWindow(reached, wish, serverNow, settles);
+      if (!window) {
+        // Only when the end of what could be next is not settled yet.
+        expect(reached + Math.min(wish, day)).toBeGreaterThan(serverNow - settles - second);
+        break;
+      }
+      expect(window.from).toBe(reached);
+      expect(window.until - window.from).toBeGreaterThanOrEqual(second);
+      expect((window.until - base) % second).toBe(0);
+      expect(window.until).toBeLessThanOrEqual(serverNow - settles);
+      expect(window.until - window.from).toBeLessThanOrEqual(Math.max(second, Math.min(wish, day)));
+      reached = window.until;
+    }
+  }
+});
+
+test.each([
+  ['settle, near the present', settle, settle, settle],
+  ['not below 10 s', second, second, 10 * second],
+  ['not above 1 h', 5 * hour, hour, hour],
+  ['a tenth of what is left of history', settle, 100 * hour, 10 * hour],
+  ['at most a day', settle, 400 * day, day],
+])('the widest window is %s', (_what, settles, left, widest) => {
+  expect(widestMicros(base, base + left, settles)).toBe(widest);
+});
+
+test.each([
+  [600, 5_001, 300],
+  [600, 5_000, 600],
+  [600, 2_000, 600],
+  [600, 1_999, 1_200],
+  [1, 9_999, 1],
+  [3, 9_999, 1],
+  [86_400, 0, 86_400],
+])('after a window of %i s with %i records the next is %i s wide', (width, total, next) => {
+  expect(nextWidth(width * second, total)).toBe(next * second);
+  expect(recordsMax).toBe(5_000);
+});
+
+test('a recount is at the first age still ahead, and after the last there is none', () => {
+  const until = base;
+  for (const [now, next] of [
+    [base, hour],
+    [base + hour - 1, hour],
+    [base + hour, 6 * hour],
+    [base + 2 * day, 3 * day],
+    [base + 14 * day, 30 * day],
+    [base + 30 * day - 1, 30 * day],
+  ] as const)
+    expect(nextRecount(until, ages, now)).toBe(until + next);
+  expect(nextRecount(until, ages, base + 30 * day)).toBeUndefined();
+  expect(nextRecount(until, [], base)).toBeUndefined();
+});
+
+test('a gap is tried after 1, 5 and 15 minutes, then at the ages of recount, then once a day (C23)', () => {
+  let now = base + settle;
+  const tried: number[] = [];
+  for (let tries = 1; tries <= 13; tries += 1) {
+    now = nextTry(base, tries, ages, now);
+    tried.push(now - base);
+  }
+  const first = [1, 6, 21].map((minutes) => settle + minutes * minute);
+  expect(tried).toEqual([...first, ...ages, 31 * day, 32 * day, 33 * day]);
+});

@@ -1,0 +1,128 @@
+/** What collect needs around it: a model of the source, a journal on real SQLite and a clock of the test. The oracle looks at the list of records. */
+import { createHash } from 'node:crypto';
+import type { Database } from 'better-sqlite3';
+import { Asker } from '../../../src/collect/ask.ts';
+import { Closer } from '../../../src/collect/close.ts';
+import type { Paging } from '../../../src/collect/pass.ts';
+import type { Caps, Reading } from '../../../src/collect/read-window.ts';
+import type { Journal } from '../../../src/journal/journal.ts';
+import type { CollectedPage, Log, Micros, ServerClock, Window } from '../../../src/model.ts';
+import { ModelSource } from '../../support/model-source.ts';
+import type { Served, Switches } from '../../support/model-source.ts';
+import { base, day, hour, minute, second, uidOf } from '../../support/records.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+import { opened, source as sourceId } from '../journal/opening.ts';
+
+export const ages: readonly Micros[] = [hour, 6 * hour, day, 3 * day, 7 * day, 14 * day, 30 * day];
+export const settle = 15 * minute;
+
+export class Lines implements Log {
+  readonly lines: { readonly level: string; readonly phrase: string; readonly fields: object }[] = [];
+  debug(fields: object, phrase: string): void {
+    this.lines.push({ level: 'debug', phrase, fields });
+  }
+  info(fields: object, phrase: string): void {
+    this.lines.push({ level: 'info', phrase, fields });
+  }
+  warn(fields: object, phrase: string): void {
+    this.lines.push({ level: 'warn', phrase, fields });
+  }
+  error(fields: object, phrase: string): void {
+    this.lines.push({ level: 'error', phrase, fields });
+  }
+}
+
+export interface World {
+  readonly clock: VirtualClock;
+  readonly source: ModelSource;
+  readonly journal: Journal;
+  readonly directory: string;
+  readonly asker: Asker;
+  readonly paging: Paging;
+  readonly caps: Caps;
+  readonly reading: Reading;
+  readonly closer: Closer;
+  readonly log: Lines;
+  /** Pages as they were appended. */
+  readonly pages: CollectedPage[];
+  readonly signal: AbortSignal;
+  readonly abort: AbortController;
+  readonly beside: () => Database;
+}
+
+export interface Options {
+  readonly switches?: Partial<Switches>;
+  readonly pageSize?: number;
+  /** How far the clock is behind the start of the ledger. */
+  readonly after?: Micros;
+  readonly reading?: Partial<Reading>;
+}
+
+export async function world(options: Options = {}): Promise<World> {
+  const clock = new VirtualClock((base + (options.after ?? 2 * hour)) / 1000);
+  const { journal, directory, beside } = await opened({ clock });
+  // Nobody pulls the plug here: the tests of the journal do.
+  journal.db.pragma('synchronous = OFF');
+  const source = new ModelSource(clock);
+  Object.assign(source.switches, options.switches);
+  const serverClock: ServerClock = {
+    observe: ({ age }) => (age > 0 ? 'cached' : 'accepted'),
+    now: () => source.now(),
+    established: () => true,
+    missing: () => 0,
+  };
+  const log = new Lines();
+  const asker = new Asker({ source, sourceId, uidOf, serverClock, clock, random: () => 0.5, log });
+  const paging: Paging = { first: source.switches.firstPage, size: options.pageSize ?? 10 };
+  const caps: Caps = { largest: 0 };
+  const abort = new AbortController();
+  const pages: CollectedPage[] = [];
+  const append = journal.append.bind(journal);
+  journal.append = (page) => {
+    pages.push(page);
+    return append(page);
+  };
+  const reading: Reading = {
+    sourceId,
+    asker,
+    paging,
+    journal,
+    caps,
+    clock,
+    log,
+    pauseMs: 2_000,
+    between: () => Promise.resolve(),
+    tipIsDue: () => false,
+    ...options.reading,
+  };
+  const closer = new Closer({ reading, asker, journal, serverClock, clock, log, settle, ages });
+  return { clock, source, journal, directory, asker, paging, caps, reading, closer, log, pages, signal: abort.signal, abort, beside };
+}
+
+/** The uids of the records that a window owns, in hex, sorted. */
+export function owned(records: readonly Served[], window: Window): string[] {
+  return records
+    .filter(({ time }) => window.from <= time && time < window.until)
+    .map(({ text }) => Buffer.from(uidOf(undefined, text), 'base64url').toString('hex'))
+    .sort();
+}
+
+/** The digest of a proof, computed a second time. */
+export function digest(uids: readonly string[]): string {
+  return createHash('sha256')
+    .update(Buffer.from(uids.join(''), 'hex'))
+    .digest('hex');
+}
+
+/** All uids that were appended, in hex, sorted; one that was appended twice stands there twice. */
+export function appended(db: Database): string[] {
+  return db
+    .prepare<[], { uids: Buffer }>('SELECT uids FROM segments WHERE kind & 255 = 1')
+    .all()
+    .flatMap(({ uids }) => Array.from({ length: uids.length / 16 }, (_, i) => uids.toString('hex', i * 16, i * 16 + 16)))
+    .sort();
+}
+
+export function span(from: number, until: number): Window {
+  return { from: base + from * second, until: base + until * second };
+}

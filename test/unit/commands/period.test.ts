@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { joinSpans, parseTime } from '../../../src/commands/period.ts';
+
+const now = Date.parse('2026-11-21T12:00:00Z') * 1000;
+const at = (text: string): number => Date.parse(text) * 1000;
+
+test.for([
+  ['2026-11-20T08:30:00Z', false, '2026-11-20T08:30:00Z'],
+  ['2026-11-20', false, '2026-11-20T00:00:00Z'],
+  ['2026-11-20', true, '2026-11-21T00:00:00Z'],
+  ['2026-12', false, '2026-12-01T00:00:00Z'],
+  ['2026-12', true, '2027-01-01T00:00:00Z'],
+  ['2026-Q3', false, '2026-07-01T00:00:00Z'],
+  ['2026-Q3', true, '2026-10-01T00:00:00Z'],
+  ['2026-Q4', true, '2027-01-01T00:00:00Z'],
+  ['-7d', false, '2026-11-14T12:00:00Z'],
+  ['-90m', true, '2026-11-21T10:30:00Z'],
+] as const)('%s (end: %s) is %s', ([text, isEnd, expected]) => {
+  expect(parseTime(text, '--from', now, isEnd)).toBe(at(expected));
+});
+
+test.for(['2026-02-30', '2026-13', '2026-Q5', '7d', 'yesterday', '-7', ''])('%s is refused, and the option named', (text) => {
+  expect(() => parseTime(text, '--to', now, false)).toThrow(`cannot read --to "${text}": not a time`);
+});
+
+test('a span before now is taken for the value that it is', () => {
+  expect(joinSpans(['--from', '-7d', '--by', 'day', '--to', '-1h'])).toEqual(['--from=-7d', '--by', 'day', '--to=-1h']);
+  expect(joinSpans(['--from=-7d', '--to', '2026-Q3', '--json'])).toEqual(['--from=-7d', '--to', '2026-Q3', '--json']);
+  expect(joinSpans(['--from', '--json'])).toEqual(['--from', '--json']);
+});

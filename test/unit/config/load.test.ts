@@ -1,0 +1,403 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { loadConfig } from '../../../src/config/load.ts';
+import { load, problemsOf, temporaryDirectory, valid } from './loading.ts';
+
+const at = 'sources.production';
+
+/** What is written, and every problem that it must give. Lines: `top` stands on 1 and moves what follows; `auth` on 10; `source` on 11. */
+const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly string[]])[] = [
+  ['a duration', { source: 'poll: 15 minuts' }, [`${at}.poll (line 11): "15 minuts" is not a duration such as 10s, 5m, 2h`]],
+  ['a number for a duration', { source: 'settle: 900' }, [`${at}.settle (line 11): 900 is not a duration such as 10s, 5m, 2h`]],
+  ['too short', { source: 'poll: 10ms' }, [`${at}.poll (line 11): "10ms" is less than 1s, the least that is possible here`]],
+  ['a size', { top: 'journal: { quota: 10GB }' }, ['journal.quota (line 1): "10GB" is not a size such as 512KiB, 2GiB']],
+  ['a key at the top', { top: 'sate: ./state' }, ['sate (line 1): is not a setting; the nearest is "state"']],
+  ['a key of a source', { source: 'setle: 1m' }, [`${at}.setle (line 11): is not a setting; the nearest is "settle"`]],
+  [
+    'a key of auth',
+    { auth: 'clientSecret: x\nclientsecret: y' },
+    [`${at}.auth.clientsecret (line 11): is not a setting; the nearest is "clientSecret"`],
+  ],
+  ['a key of a sink', { sink: 'pathh: x' }, ['sinks.out.pathh (line 15): is not a setting; the nearest is "batch"']],
+  ['a key with odd characters', { top: '"a b\\n": 1' }, ['"a b\\n" (line 1): is not a setting; the nearest is "tls"']],
+  ['a key that is no text', { top: '? [a]\n: 1' }, ['the configuration: has a key that cannot be the name of a setting']],
+  ['a prototype', { top: '__proto__: { state: x }' }, ['the configuration: has a key that cannot be the name of a setting']],
+  ['a choice', { source: 'endpoint: full' }, [`${at}.endpoint (line 11): "full" is not one of full-payload, payload`]],
+  ['nothing', { source: 'poll:' }, [`${at}.poll (line 11): has no value: it takes a duration such as 10s, 5m, 2h`]],
+  [
+    'a number out of bounds',
+    { source: 'requests: { perSecond: 0 }' },
+    [`${at}.requests.perSecond (line 11): 0 is not a number from 0.01 to 1000`],
+  ],
+  ['a page size', { source: 'pageSize: 0' }, [`${at}.pageSize (line 11): 0 is not "auto" or a whole number from 1 to 10000`]],
+  [
+    'a page size in words',
+    { source: 'pageSize: big' },
+    [`${at}.pageSize (line 11): "big" is not "auto" or a whole number from 1 to 10000`],
+  ],
+  ['recounts', { source: 'recount: [6h, 1h]' }, [`${at}.recount (line 11): a list must be ascending`]],
+  ['a recount', { source: 'recount: [1h, soon]' }, [`${at}.recount[1] (line 11): "soon" is not a duration such as 10s, 5m, 2h`]],
+  ['a list', { source: 'recount: 1h' }, [`${at}.recount (line 11): "1h" is not a list`]],
+  [
+    'a start',
+    { source: 'proxy: none', auth: 'clientSecret: x\ngrant: token' },
+    [`${at}.auth.grant (line 11): "token" is not one of client_credentials, password`],
+  ],
+  ['a group', { top: 'admin: 9464' }, ['admin (line 1): 9464 is not a group of settings']],
+  [
+    'listen',
+    { top: 'admin: { listen: [9464] }' },
+    ['admin.listen[0] (line 1): 9464 is not an address to listen on such as 127.0.0.1:9464, [::]:9464'],
+  ],
+  ['no listen', { top: 'admin: { listen: [] }' }, ['admin.listen (line 1): an empty list names nothing']],
+  [
+    'a level',
+    { top: 'log: { levels: { sink/file: loud } }' },
+    ['log.levels.sink/file (line 1): "loud" is not one of debug, info, warn, error'],
+  ],
+  ['a batch', { sink: 'batch: { records: 10001 }' }, ['sinks.out.batch.records (line 15): 10001 is not a whole number from 1 to 10000']],
+  [
+    'unready',
+    { sink: 'unreadyAfter: sometimes' },
+    ['sinks.out.unreadyAfter (line 15): "sometimes" is not a duration such as 15m, or never'],
+  ],
+  ['a proxy', { top: 'proxy: direct' }, ['proxy (line 1): "direct" is not "none", or a group with the setting "url"']],
+  [
+    'a key of a proxy',
+    { top: 'proxy: { url: "http://p:1", noproxy: [] }' },
+    ['proxy.noproxy (line 1): is not a setting; the nearest is "noProxy"'],
+  ],
+  [
+    'a privacy rule',
+    { top: 'privacy: { rules: [{ fields: [userId], action: hide }] }' },
+    ['privacy.rules[0].action (line 1): "hide" is not one of drop, mask, pseudonymize'],
+  ],
+  [
+    'a field',
+    { top: 'privacy: { rules: [{ fields: [userEmail], action: drop }] }' },
+    ['privacy.rules[0].fields[0] (line 1): "userEmail" is not known; the nearest is "userId"'],
+  ],
+  [
+    'a field of where',
+    { sink: 'where: { reslt: [AccessDenied] }' },
+    [
+      'sinks.out.where.reslt (line 15): is not a setting; the nearest is "result"',
+      'sinks.out.where (line 15): a group of settings names no field',
+    ],
+  ],
+  [
+    'a severity',
+    { top: 'mapping: { severity: { "Decrypt:AccessDenied:TimeEmbargoFailed": 11 } }' },
+    ['mapping.severity.Decrypt:AccessDenied:TimeEmbargoFailed (line 1): 11 is not a whole number from 0 to 10'],
+  ],
+  ['include', { top: 'include: [x.yaml]' }, ['include (line 1): a list is not in this release yet']],
+  ['telemetry', { top: 'telemetry: {}' }, ['telemetry (line 1): a group of settings is not in this release yet']],
+  ['ledger', { sink: 'ledger: true' }, ['sinks.out.ledger (line 15): true is not in this release yet']],
+  ['from', { sink: 'from: archive' }, ['sinks.out.from (line 15): "archive" is not in this release yet']],
+  [
+    'a reference',
+    { source: 'poll: "${POLL}"' },
+    [
+      `${at}.poll (line 11): "\${POLL}" is not a reference such as \${env:NAME}, \${env:NAME:-default} or \${file:/path}; a literal "\${" is written "$\${"`,
+    ],
+  ],
+  ['a variable', { source: 'poll: ${env:POLL}' }, [`${at}.poll (line 11): environment variable "POLL" is not set`]],
+  ['an empty variable', { source: 'poll: !env EMPTY' }, [`${at}.poll (line 11): environment variable "EMPTY" is empty`]],
+  [
+    'a value by reference',
+    { source: 'poll: ${env:LONG}' },
+    [`${at}.poll (line 11): the value of environment variable LONG is not a duration such as 10s, 5m, 2h`],
+  ],
+  [
+    'an unknown source',
+    { sink: 'sources: [prodction]' },
+    ['sinks.out.sources[0] (line 15): "prodction" is not a source; the nearest is "production"'],
+  ],
+  [
+    'no client secret',
+    { auth: 'grant: client_credentials' },
+    [`${at}.auth.clientSecret (line 5): is missing: the grant client_credentials needs it`],
+  ],
+  [
+    'no user',
+    { auth: 'grant: password' },
+    [
+      `${at}.auth.username (line 5): is missing: the grant password needs it`,
+      `${at}.auth.password (line 5): is missing: the grant password needs it`,
+    ],
+  ],
+  [
+    'a user for nothing',
+    { auth: 'clientSecret: x\nusername: u' },
+    [`${at}.auth.username (line 11): is not used: it belongs to the grant password`],
+  ],
+  ['half a pair', { source: 'tls: { key: a.pem }' }, [`${at}.tls.cert (line 11): is missing: the key in "key" needs it`]],
+  [
+    'a PEM text',
+    { source: 'tls: { ca: [5, "-----BEGIN CERTIFICATE-----\\0"] }' },
+    [
+      `${at}.tls.ca[0] (line 11): 5 is not the path of a file or directory`,
+      `${at}.tls.ca[1] (line 11): PEM text is not the path of a file or directory`,
+    ],
+  ],
+];
+
+test.each(wrong)('%s that is wrong is named with its place', async (_name, parts, problems) => {
+  expect(await problemsOf(valid(parts), { EMPTY: '', LONG: 'canary' })).toEqual(problems);
+});
+
+test('every problem is reported at once, in the order of lines', async () => {
+  const text = `grace: long
+sources:
+  - id: Production
+    baseUrl: http://service.example
+    auth: { authUrl: login, tenantId: a/b, scopeAddress: /x }
+  - id: twice
+  - id: twice
+    requests: { group: shared, perSecond: 5 }
+  - requests: { group: shared }
+sinks:
+  - { id: a, type: file, path: same }
+  - { id: b, type: file, path: ./x/../same }
+  - { id: c, type: kafka }
+  - { id: d, type: fle }
+  - { id: e }
+`;
+  expect(await problemsOf(text)).toEqual([
+    'grace (line 1): "long" is not a duration such as 10s, 5m, 2h',
+    'sources[0].id (line 3): "Production" is not a short name: 1 to 32 of a-z, 0-9 and hyphen, no hyphen first',
+    'sources[0].baseUrl (line 4): "http://service.example" must begin with https: (http: is for 127.0.0.0/8, ::1 and localhost alone)',
+    'sources[0].auth.authUrl (line 5): "login" is not an address such as https://service.example/v2/api',
+    'sources[0].auth.tenantId (line 5): "a/b" is not a tenant id: letters, digits, dot, hyphen and underscore',
+    'sources[0].auth.clientId (line 5): is missing: it takes text in one line',
+    'sources[0].auth.scopeAddress (line 5): "/x" is not the address of a scope, without api:// before it and without a blank',
+    'sources[0].auth.clientSecret (line 5): is missing: the grant client_credentials needs it',
+    'sources[1].baseUrl (line 6): is missing: it takes an address such as https://service.example/v2/api',
+    'sources[1].auth (line 6): is missing: it takes a group of settings',
+    'sources[2].baseUrl (line 7): is missing: it takes an address such as https://service.example/v2/api',
+    'sources[2].auth (line 7): is missing: it takes a group of settings',
+    'sources[2].id (line 7): is the same as that of another source, sources[1]',
+    'sources[3].id (line 9): is missing: it takes a short name: 1 to 32 of a-z, 0-9 and hyphen, no hyphen first',
+    'sources[3].baseUrl (line 9): is missing: it takes an address such as https://service.example/v2/api',
+    'sources[3].auth (line 9): is missing: it takes a group of settings',
+    'sources[3].requests.perSecond (line 9): 10 is not what the group "shared" has in sources[2], 5',
+    'sinks.b.path (line 12): is the same as that of another sink, sinks[0]',
+    'sinks.c.type (line 13): "kafka" is not in this release yet, and not one of file, stdout',
+    'sinks.d.type (line 14): "fle" is not one of file, stdout',
+    'sinks.e.type (line 15): is missing: it takes one of file, stdout',
+  ]);
+});
+
+test.each([
+  ['', ['sources: is missing: it takes a list']],
+  ['# only a comment\n', ['sources: is missing: it takes a list']],
+  ['[]', ['the configuration: an empty list is not a group of settings']],
+  ['text', ['the configuration: "text" is not a group of settings']],
+  ['sources: []', ['sources (line 1): an empty list names no source: nothing would be collected']],
+  ['a: 1\na: 2\n', ['line 2, column 1: Map keys must be unique']],
+  [
+    'a: 1\n b: 2\n',
+    [
+      'line 1, column 4: Nested mappings are not allowed in compact mappings',
+      'line 1, column 4: Implicit keys need to be on a single line',
+    ],
+  ],
+  ['state: x\n---\nstate: y\n', ['line 2, column 1: a second document begins; the configuration is one document']],
+  ['state: *canary', ['state (line 1): refers to an anchor that is not there; text that begins with * stands in quotes']],
+  ['state: !canary x', ['line 1, column 8: the tag is not known (there are !env and !file); text that begins with ! stands in quotes']],
+  ['state: "x" canary', ['line 1, column 12: Unexpected scalar at node end']],
+  ['state: &a [*a]\nsources: *a', ['state[0] (line 1): contains itself by an alias']],
+] as const)('%j is no configuration', async (text, problems) => {
+  const found = await problemsOf(text);
+  expect(found).toEqual(expect.arrayContaining([...problems]));
+  expect(found.join()).not.toContain('canary');
+});
+
+test('nothing that is merged, deep, or large by aliases gets through', async () => {
+  expect(await problemsOf(`x: &x { state: y }\n<<: *x\n${valid()}`)).toEqual([
+    'x (line 1): is not a setting; the nearest is "tls"',
+    '"<<" (line 2): is not a setting; the nearest is "tls"',
+  ]);
+  expect(await problemsOf(`state: ${'['.repeat(100_000)}`)).toEqual(['the file is nested too deeply to be a configuration']);
+  const laughs = Array.from({ length: 9 }, (_, level) => `a${level + 1}: &a${level + 1} [${Array(10).fill(`*a${level}`).join()}]`);
+  expect((await problemsOf(`a0: &a0 x\n${laughs.join('\n')}`)).join('\n')).toContain(
+    'is one setting too many: more than 50000, by aliases',
+  );
+});
+
+test('what a variable or a wrong place holds of a secret is not repeated', async () => {
+  const text = valid({
+    top: 'proxy: { url: "ftp://user:canary1@proxy.example" }\nprivacy: { key: canary2 }',
+    auth: 'clientSecret: { value: canary3 }\npassword: 5',
+    source: 'subscriptionKey: [canary4]\npoll: ${env:SECRET}\ncanary: canary5',
+  }).replace('https://service.example', 'https://user:canary6@service.example');
+  const problems = await problemsOf(text, { SECRET: 'canary7' });
+  expect(problems).toEqual([
+    'proxy.url (line 1): its value, which is not shown, is not the address of a proxy such as http://proxy.example:3128',
+    'privacy.key (line 2): its value, which is not shown, must be at least 16 characters long, better 32 random ones',
+    `${at}.baseUrl (line 5): "https://…@service.example/v2/api" must not hold a user or password`,
+    `${at}.auth.clientSecret (line 12): its value, which is not shown, is not text`,
+    `${at}.auth.password (line 13): its value, which is not shown, is not text`,
+    `${at}.auth.password (line 13): is not used: it belongs to the grant password`,
+    `${at}.subscriptionKey (line 14): its value, which is not shown, is not text`,
+    `${at}.poll (line 15): the value of environment variable SECRET is not a duration such as 10s, 5m, 2h`,
+    `${at}.canary (line 16): is not a setting; the nearest is "start"`,
+  ]);
+  expect(problems.join('\n')).not.toMatch(/canary\d/);
+});
+
+test('offline, a secret that is not there is a warning, any other reference a problem', async () => {
+  const text = valid({ auth: 'clientSecret: ${file:/nowhere/secret}', source: 'subscriptionKey: ${env:KEY}' });
+  const { warnings, config } = await load(text, {}, { requireSecrets: false });
+  expect(warnings).toEqual([
+    `${at}.auth.clientSecret (line 10): file "/nowhere/secret" cannot be read: ENOENT: no such file or directory, stat '/nowhere/secret'`,
+    `${at}.subscriptionKey (line 11): environment variable "KEY" is not set`,
+  ]);
+  expect(() => config.sources[0]?.subscriptionKey?.read()).toThrow(
+    `cannot read "${at}.subscriptionKey": environment variable "KEY" is not set`,
+  );
+  expect(await problemsOf(text)).toEqual(warnings);
+  expect(await problemsOf(valid({ source: 'poll: ${env:POLL}' }), {}, { requireSecrets: false })).toEqual([
+    `${at}.poll (line 11): environment variable "POLL" is not set`,
+  ]);
+});
+
+test('a start is a time, now, or a duration before now', async () => {
+  const startOf = (start: string) => valid().replace('2026-11-21T00:00:00Z', start);
+  expect(await problemsOf(startOf('earliest'))).toEqual([`${at}.start (line 4): "earliest" is not in this release yet`]);
+  expect(await problemsOf(startOf('yesterday'))).toEqual([
+    `${at}.start (line 4): "yesterday" is not a time such as 2026-11-21T00:00:00Z, now, or a duration before now such as 24h`,
+  ]);
+  expect((await load(startOf('1d12h'))).config.sources[0]?.start).toEqual({ kind: 'ago', ms: 129_600_000 });
+});
+
+test('a literal secret and a start that is no time are warned of', async () => {
+  const text = valid({
+    top: 'proxy: { url: "http://proxy.example" }',
+    auth: 'clientSecret: "$${x"',
+    source: 'proxy: { url: "http://u:p@proxy.example" }',
+  });
+  const literal = 'the secret stands in the file itself; ${file:/path} or ${env:NAME} keeps it out of it';
+  const lost = (where: string) => `a state that was lost would begin ${where}; a time such as 2026-11-21T00:00:00Z begins there again`;
+  expect((await load(text)).warnings).toEqual([`${at}.auth.clientSecret (line 11): ${literal}`, `${at}.proxy.url (line 12): ${literal}`]);
+  for (const [start, where] of [
+    ['now', 'at the present'],
+    ['24h', 'where that duration leads then'],
+  ] as const) {
+    expect((await load(valid().replace('2026-11-21T00:00:00Z', start))).warnings).toEqual([`${at}.start (line 4): ${lost(where)}`]);
+  }
+  expect((await load(valid().replace(/ {4}start.*\n/, ''))).warnings).toEqual([`${at}.start (line 2): ${lost('at the present')}`]);
+  expect((await load(valid().replace(/sinks:[^]*/, ''))).warnings).toEqual([
+    'sinks: there is none: what is collected stays in the journal',
+  ]);
+});
+
+test('an environment that turns verification off refuses the start', async () => {
+  expect(await problemsOf(valid(), { NODE_TLS_REJECT_UNAUTHORIZED: '0' })).toEqual([
+    'NODE_TLS_REJECT_UNAUTHORIZED: "0" would have every certificate accepted; take it out of the environment',
+  ]);
+  expect(await problemsOf(valid(), { NODE_TLS_REJECT_UNAUTHORIZED: '1', HTTPS_PROXY: 'socks5://u:canary@h:1' })).toEqual([
+    'HTTPS_PROXY: its value, which is not shown, is not the address of a proxy such as http://proxy.example:3128',
+  ]);
+});
+
+test('the proxy of a source is its own, else the general one, else that of the environment', async () => {
+  const environment = { HTTPS_PROXY: 'http://u:hush@env.example:1', NO_PROXY: '.svc, localhost' };
+  const proxyOf = async (top: string, source: string, from: Record<string, string> = environment) => {
+    const proxy = (await load(valid({ top, source }), from)).config.sources[0]?.proxy;
+    return proxy && [proxy.url.read(), ...proxy.noProxy];
+  };
+  expect(await proxyOf('', '')).toEqual(['http://u:hush@env.example:1', '.svc', 'localhost']);
+  expect(await proxyOf('proxy: { url: "http://top.example:2", noProxy: [.x] }', '')).toEqual(['http://top.example:2', '.x']);
+  expect(await proxyOf('proxy: { url: "http://top.example:2" }', 'proxy: { url: "http://own.example:3" }')).toEqual([
+    'http://own.example:3',
+  ]);
+  expect(await proxyOf('proxy: none', '')).toBeUndefined();
+  expect(await proxyOf('proxy: { url: "http://top.example:2" }', 'proxy: none')).toBeUndefined();
+  expect(await proxyOf('', '', {})).toBeUndefined();
+});
+
+test('a source or a sink overrides rules and key of privacy each for itself', async () => {
+  const rule = (field: string) => `rules: [{ fields: [${field}], action: drop }]`;
+  const { config } = await load(
+    valid({
+      top: `privacy: { ${rule('userId')}, key: aaaaaaaaaaaaaaaa }`,
+      source: 'privacy: { key: bbbbbbbbbbbbbbbb }',
+      sink: `privacy: { ${rule('payloadName')} }`,
+    }),
+  );
+  const source = config.sources[0]?.privacy;
+  expect(source).toEqual({ rules: [{ fields: ['userId'], action: 'drop' }], key: 'bbbbbbbbbbbbbbbb' });
+  expect({ ...source, ...config.sinks[0]?.privacy }).toEqual({
+    rules: [{ fields: ['payloadName'], action: 'drop' }],
+    key: 'bbbbbbbbbbbbbbbb',
+  });
+});
+
+test('the defaults are those of the contract', async () => {
+  const { config } = await load(valid({}).replace(/ {4}start.*\n/, ''));
+  const hour = 3_600_000;
+  expect(config).toMatchObject({
+    state: './state',
+    journal: { quota: 10 * 2 ** 30, keep: 30 * 24 * hour },
+    grace: 20_000,
+    admin: { listen: ['127.0.0.1:9464'] },
+    log: { level: 'info', format: 'json', levels: {} },
+    sources: [
+      {
+        endpoint: 'full-payload',
+        start: { kind: 'now' },
+        poll: 10_000,
+        settle: hour / 4,
+        recount: [1, 6, 24, 72, 168, 336, 720].map((hours) => hours * hour),
+        pageSize: 'auto',
+        requests: { perSecond: 10, timeout: 30_000 },
+        auth: { grant: 'client_credentials' },
+        observer: { vendor: 'Waybill', product: 'Data Protection and Audit Service', version: '1.0' },
+      },
+    ],
+    sinks: [{ id: 'out', type: 'stdout', from: { kind: 'journal' }, unreadyAfter: hour / 4, original: true, ledger: false, settings: {} }],
+  });
+});
+
+test('the settings of a type of sink stand apart, as its definition takes them', async () => {
+  const text = valid().replace(
+    'type: stdout',
+    'type: file\n    path: /var/log/audit.ndjson\n    unreadyAfter: never\n    from: 2026-01-01T00:00:00Z',
+  );
+  const [sink] = (await load(text)).config.sinks;
+  expect(sink?.definition.type).toBe('file');
+  expect(sink?.settings).toEqual({ path: '/var/log/audit.ndjson' });
+  expect(sink).toMatchObject({ unreadyAfter: undefined, from: { kind: 'instant', at: Date.UTC(2026, 0, 1) * 1000 } });
+  expect(sink && 'path' in sink).toBe(false);
+});
+
+test('the files behind references and TLS settings are listed, to be watched', async () => {
+  using directory = temporaryDirectory();
+  const secret = join(directory.path, 'secret');
+  writeFileSync(secret, 'hush');
+  const { files } = await load(
+    valid({ top: 'tls: { ca: [/a.pem, /b] }\nadmin: { tls: { cert: /c.pem, key: /k.pem } }', auth: `clientSecret: !file ${secret}` }),
+  );
+  expect([...files].sort()).toEqual(['/a.pem', '/b', '/c.pem', '/k.pem', secret]);
+});
+
+test('the file is the one named, else that of WAYBILL_CONFIG', async () => {
+  using directory = temporaryDirectory();
+  const [one, two] = ['one.yaml', 'two.yaml'].map((name) => join(directory.path, name)) as [string, string];
+  writeFileSync(one, valid());
+  writeFileSync(two, JSON.stringify({ state: 'json' }));
+  expect((await loadConfig(one, { WAYBILL_CONFIG: two })).file).toBe(one);
+  await expect(loadConfig(undefined, { WAYBILL_CONFIG: two })).rejects.toMatchObject({
+    code: 'config_invalid',
+    message: `cannot use the configuration "${two}": one problem`,
+    problems: ['sources: is missing: it takes a list'],
+  });
+  const missing = join(directory.path, 'three.yaml');
+  await expect(loadConfig(missing, {})).rejects.toThrow(
+    `cannot read the configuration "${missing}": ENOENT: no such file or directory, open '${missing}'`,
+  );
+  mkdirSync(missing);
+  await expect(loadConfig(missing, {})).rejects.toMatchObject({ code: 'config_invalid' });
+});

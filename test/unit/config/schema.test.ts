@@ -1,0 +1,101 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { configJsonSchema } from '../../../src/config/json-schema.ts';
+import { sinks } from '../../../src/sink/index.ts';
+import { load, problemsOf, temporaryDirectory, valid } from './loading.ts';
+import { type Setting, settings } from './settings-table.ts';
+
+const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
+const accepts = new Ajv2020({ strict: false, allErrors: true }).compile(configJsonSchema(sinks));
+/** The value of a configuration as an editor sees it: references as text, tags as if they were not there. */
+const asEditor = (text: string): unknown =>
+  parse(text, { customTags: ['!env', '!file'].map((tag) => ({ tag, resolve: (each: string) => `\${env:${each}}` })) });
+
+test('the example is valid, without a warning, for the program and for an editor', async () => {
+  using directory = temporaryDirectory();
+  mkdirSync(join(directory.path, 'secrets'));
+  for (const name of ['client-secret', 'privacy-key', 'read-token'])
+    writeFileSync(join(directory.path, 'secrets', name), `${name} of the example\n`);
+  const text = read('config/example.yaml');
+  const { config, warnings } = await load(text.replaceAll('/run/secrets', join(directory.path, 'secrets')), {
+    WAYBILL_CLIENT_ID: 'c',
+    SUBSCRIPTION_KEY: 'k',
+  });
+  expect(warnings).toEqual([]);
+  expect(config.sources[0]?.auth.clientSecret?.read()).toBe('client-secret of the example');
+  expect(config.privacy.key).toBe('privacy-key of the example');
+  expect(accepts(asEditor(text)), JSON.stringify(accepts.errors)).toBe(true);
+});
+
+test('what the example has commented out is valid too', async () => {
+  const text = read('config/example.yaml').replace(/^# ((tls|proxy):| {2}(ca|url|noProxy):)/gm, '$1');
+  expect(text).toContain('\nproxy:');
+  const problems = await problemsOf(
+    text,
+    { WAYBILL_CLIENT_ID: 'c', SUBSCRIPTION_KEY: 'k', PROXY_PASSWORD: 'p' },
+    { requireSecrets: false },
+  );
+  expect(problems).toEqual([]);
+});
+
+// An independent reader of JSON Schema and the program must be of one mind about these.
+test.each<[boolean, string]>([
+  [true, valid()],
+  [true, valid({ top: 'grace: 1m30s', source: 'poll: ${env:POLL:-10s}' })],
+  [true, valid({ top: 'proxy: none', source: 'pageSize: 500', sink: 'unreadyAfter: never' })],
+  [true, valid({ top: 'admin: { listen: ["[::]:0", "127.0.0.1:0"] }', source: 'endpoint: ${env:ENDPOINT:-payload}' })],
+  [
+    true,
+    valid({
+      top: 'mapping: { severity: { "Decrypt:AccessDenied:TimeEmbargoFailed": 3 } }',
+      sink: 'where: { result: [a], any: [{ not: { userId: [b] } }] }',
+    }),
+  ],
+  [false, valid({ top: 'grace: 15 minuts' })],
+  [false, valid({ top: 'sate: x' })],
+  [false, valid({ top: 'include: [x]' })],
+  [false, valid({ top: 'mapping: { severity: { "Decrypt:AccessDenied:TimeEmbargoFailed": 11 } }' })],
+  [false, valid({ source: 'pageSize: 0' })],
+  [false, valid({ source: 'endpoint: full' })],
+  [false, valid({ sink: 'where: { reslt: [a] }' })],
+  [false, valid({ sink: 'where: { any: [{ not: { reslt: [b] } }] }' })],
+  [false, valid({ sink: 'batch: { records: 10001 }' })],
+  [false, valid().replace('type: stdout', 'type: kafka')],
+  [false, valid().replace('id: production', 'id: Production')],
+  [false, valid().replace(/sources:[^]*(?=sinks)/, '')],
+])('the JSON Schema and the program agree (%s) on case %#', async (expected, text) => {
+  expect((await problemsOf(text)).length === 0).toBe(expected);
+  expect(accepts(asEditor(text)), JSON.stringify(accepts.errors)).toBe(expected);
+});
+
+test('every setting is described, in one line that does not end in a full stop', () => {
+  const all = settings();
+  expect(all.length).toBeGreaterThan(80);
+  for (const { name, description } of all) expect(description ?? '', name).toMatch(/^\S[^\n]{3,240}[^.\n]$/);
+});
+
+test('every setting stands in docs/configuration.md as it is', async () => {
+  const path = 'docs/configuration.md';
+  const mark = '<!-- what follows is written by test/unit/config/schema.test.ts -->\n';
+  const [prose = ''] = read(path).split(mark);
+  // A change of the configuration changes this file: `npx vitest run test/unit/config/schema.test.ts --update` writes it.
+  await expect(`${prose}${mark}\n${tables(settings())}`).toMatchFileSnapshot(`../../../${path}`);
+});
+
+function tables(all: readonly Setting[]): string {
+  const groups = Map.groupBy(all, ({ name, sink }) =>
+    sink === undefined ? (/^[^.[]+/.exec(name)?.[0] ?? '') : `sinks of the type ${sink}`,
+  );
+  const row = ({ name, description, takes, usual, required }: Setting): string => {
+    const cells = [`\`${name}\``, description ?? '', takes, required ? 'must be given' : usual === undefined ? '' : `\`${usual}\``];
+    return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |\n`;
+  };
+  const table = (rows: readonly Setting[]) =>
+    `| setting | what it is for | takes | default |\n| --- | --- | --- | --- |\n${rows.map(row).join('')}\n`;
+  const single = [...groups.values()].filter((rows) => rows.length === 1).flat();
+  const others = [...groups].filter(([, rows]) => rows.length > 1);
+  return `${table(single)}${others.map(([name, rows]) => `## ${name}\n\n${table(rows)}`).join('')}`.trimEnd() + '\n';
+}

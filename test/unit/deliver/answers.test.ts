@@ -1,0 +1,367 @@
+/** What the loop does with each answer of a sink, and with none (docs/guarantees.md, the three answers). */
+import { describe, expect, test } from 'vitest';
+import { WaybillError } from '../../../src/errors.ts';
+import type { Batch, Taken } from '../../../src/model.ts';
+import { append, committed, deadLetters, numberOf, range, record } from '../../support/model-journal.ts';
+import { Rig } from './rig.ts';
+
+const again = (retryAfterMs?: number) => new WaybillError('sink_again', 'busy', { retryAfterMs });
+const blocked = () => new WaybillError('sink_blocked', 'the key is not accepted');
+const refused = (words: string) => new WaybillError('sink_refused', words);
+
+describe('again', () => {
+  test('sends the same messages again, in order, before what follows', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 3 });
+    loop.receiver.answer = (batch, _signal, attempt) => {
+      if (attempt === 2 || attempt === 3) throw again();
+      return loop.receiver.take(batch);
+    };
+    await append(rig.journal, 9);
+    loop.run();
+    await rig.clock.until(() => loop.receiver.has.length === 9);
+    expect(loop.receiver.attempts.map(({ batch }) => batch.messages.map(numberOf))).toEqual([
+      [1, 2, 3],
+      ...Array.from({ length: 3 }, () => [4, 5, 6]),
+      [7, 8, 9],
+    ]);
+    expect(loop.receiver.opens).toBe(1);
+    expect(deadLetters(rig.journal)).toEqual([]);
+  });
+
+  test.each([
+    [0, 1_000],
+    [7_500, 7_500],
+    [3_600_000, 900_000],
+  ])('waits %i ms when asked to, but never less than a second nor more than 15 minutes', async (asked, waited) => {
+    await using rig = await Rig.make();
+    const loop = rig.loop();
+    loop.receiver.answer = (batch, _signal, attempt) => {
+      if (attempt === 1) throw again(asked);
+      return loop.receiver.take(batch);
+    };
+    await append(rig.journal, 4);
+    loop.run();
+    await rig.clock.until(() => loop.receiver.has.length === 4);
+    expect(loop.receiver.attempts.map(({ at }) => at)).toEqual([0, waited]);
+  });
+
+  test('waits twice as long each time, up to a minute, and begins anew after a success', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ random: () => 0.999999 });
+    loop.receiver.answer = (batch, _signal, attempt) => {
+      if (attempt <= 12 || attempt === 14) throw again();
+      return loop.receiver.take(batch);
+    };
+    await append(rig.journal, 8);
+    loop.run();
+    await rig.clock.until(() => loop.receiver.has.length === 8);
+    const at = loop.receiver.attempts.map((attempt) => attempt.at);
+    const waits = at.slice(1).map((time, i) => Math.round(time - (at[i] ?? 0)));
+    const steep = [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000, 60_000];
+    expect(waits).toEqual([...steep, 0, 250]);
+  });
+
+  test('spreads its waits over the whole interval', async () => {
+    await using rig = await Rig.make();
+    const chances = [0.9, 0.25, 0.5];
+    const loop = rig.loop({ random: () => chances.shift() ?? 0 });
+    loop.receiver.answer = (batch, _signal, attempt) => {
+      if (attempt <= 3) throw again();
+      return loop.receiver.take(batch);
+    };
+    await append(rig.journal, 4);
+    loop.run();
+    await rig.clock.until(() => loop.receiver.has.length === 4);
+    expect(loop.receiver.attempts.map(({ at }) => at)).toEqual([0, 225, 225 + 125, 225 + 125 + 500]);
+  });
+});
+
+describe('blocked', () => {
+  test('is tried once a minute, fails readiness after unreadyAfter, and refuses no record', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ unreadyAfter: 150_000 });
+    let isBlocked = true;
+    loop.receiver.answer = (batch) => {
+      if (isBlocked) throw blocked();
+      return loop.receiver.take(batch);
+    };
+    await append(rig.journal, 4);
+    loop.run();
+    await rig.clock.advance(149_000);
+    expect(loop.receiver.attempts.map(({ at }) => at)).toEqual([0, 60_000, 120_000]);
+    expect(loop.delivery.view()).toMatchObject({ state: 'blocked', trouble: undefined, lastError: 'the key is not accepted' });
+    await rig.clock.advance(2_000);
+    expect(loop.delivery.view().trouble).toBe('the key is not accepted');
+    isBlocked = false;
+    await rig.clock.advance(60_000);
+    expect(loop.delivery.view()).toMatchObject({ state: 'active', trouble: undefined, lagRecords: 0 });
+    expect(loop.receiver.has.map(numberOf)).toEqual(range(1, 4));
+    expect(deadLetters(rig.journal)).toEqual([]);
+  });
+
+  test('is over when a sink that could not be opened is open, though nothing waits for it', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ unreadyAfter: 60_000 });
+    loop.receiver.opening = (_signal, open) => {
+      if (open <= 3) throw blocked();
+    };
+    loop.run();
+    await rig.clock.advance(170_000);
+    expect(loop.delivery.view()).toMatchObject({ state: 'blocked', trouble: 'the key is not accepted' });
+    await rig.clock.advance(20_000);
+    expect(loop.delivery.view()).toMatchObject({ state: 'active', trouble: undefined });
+  });
+});
+
+describe('refused whole', () => {
+  /** Refuses every request that holds one of these, without saying which. */
+  const refusing =
+    (poison: readonly number[], take: (batch: Batch) => Taken) =>
+    (batch: Batch): Taken => {
+      if (batch.messages.some(({ seq }) => poison.includes(seq))) throw refused('400: something in it is bad');
+      return take(batch);
+    };
+
+  test.each([{ poison: [1] }, { poison: [5] }, { poison: [8] }, { poison: [3, 4] }, { poison: [1, 6] }, { poison: range(1, 8) }])(
+    'is halved down to $poison; the others arrive once, in order',
+    async ({ poison }) => {
+      await using rig = await Rig.make();
+      const loop = rig.loop({ records: 8 });
+      loop.receiver.answer = refusing(poison, (batch) => loop.receiver.take(batch));
+      await append(rig.journal, 16, (n) => ({ payloadName: `file ${n}` }));
+      loop.run();
+      await rig.clock.advance(1_000);
+      expect(loop.receiver.has.map(numberOf)).toEqual(range(1, 16).filter((n) => !poison.includes(n)));
+      expect(deadLetters(rig.journal)).toEqual(
+        poison.map((n) => ({
+          ...{ sink: 'sink', seq: n, code: 'refused', words: '400: something in it is bad', tries: 1 },
+          body: record(n, { payloadName: `file ${n}` }).text,
+        })),
+      );
+      expect(committed(rig.journal, 'sink')).toMatchObject({ acked: 16, taken: 16 });
+    },
+  );
+
+  test('has halves that may have been taken before', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4, resolvable: true });
+    // Beyond the first 10,000 entries nothing is uncertain for another reason.
+    await append(rig.journal, 10_008);
+    loop.receiver.answer = refusing([10_006], (batch) => loop.receiver.take(batch));
+    loop.run();
+    await rig.clock.until(() => loop.delivery.view().acked === 10_008);
+    const late = loop.receiver.attempts.filter(({ batch }) => batch.through.seq > 10_000);
+    expect(late.map(({ batch }) => [batch.messages.map(({ seq }) => seq), batch.uncertain])).toEqual([
+      [[10_001, 10_002, 10_003, 10_004], false],
+      [[10_005, 10_006, 10_007, 10_008], false],
+      [[10_005, 10_006], true],
+      [[10_005], true],
+      [[10_006], true],
+      [[10_007, 10_008], true],
+    ]);
+  });
+
+  test.each([true, false])('keeps its dead letter before anything behind it is sent (outcome can be found out: %s)', async (resolvable) => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 8, resolvable });
+    const seen: string[] = [];
+    loop.receiver.answer = (batch) => {
+      const last = deadLetters(rig.journal).map(({ seq }) => seq);
+      seen.push(`${batch.messages.map(({ seq }) => seq).join(' ')}: ${last.join(' ')}/${committed(rig.journal, 'sink').acked}`);
+      return refusing([2, 4], (taken) => loop.receiver.take(taken))(batch);
+    };
+    await append(rig.journal, 8);
+    loop.run();
+    await rig.clock.advance(10);
+    const acked = resolvable ? ['0', '2', '2', '4'] : ['1', '2', '3', '4'];
+    expect(seen).toEqual([
+      '1 2 3 4 5 6 7 8: /0',
+      '1 2 3 4: /0',
+      '1 2: /0',
+      '1: /0',
+      `2: /${acked[0] ?? ''}`,
+      `3 4: 2/${acked[1] ?? ''}`,
+      `3: 2/${acked[1] ?? ''}`,
+      `4: 2/${acked[2] ?? ''}`,
+      `5 6 7 8: 2 4/${acked[3] ?? ''}`,
+    ]);
+  });
+});
+
+describe('some messages refused', () => {
+  test('become dead letters with their own copy and the words of the sink, which stand in no log', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4, resolvable: true });
+    loop.receiver.answer = (batch) => loop.receiver.take(batch, { 2: 'cannot parse [Ann.docx]', 3: 'too long' });
+    await append(rig.journal, 8, () => ({ payloadName: 'Ann.docx' }));
+    loop.run();
+    await rig.clock.advance(0);
+    // At once, though other acknowledgements of this sink may wait for a second.
+    expect(deadLetters(rig.journal)).toEqual([
+      { sink: 'sink', seq: 2, body: record(2, { payloadName: 'Ann.docx' }).text, code: 'bad_document', words: 'cannot parse [Ann.docx]', tries: 1 },
+      { sink: 'sink', seq: 3, body: record(3, { payloadName: 'Ann.docx' }).text, code: 'bad_document', words: 'too long', tries: 1 },
+    ]); // prettier-ignore
+    expect(committed(rig.journal, 'sink').acked).toBeGreaterThanOrEqual(4);
+    expect(loop.receiver.has.map(numberOf)).toEqual([1, 4, 5, 6, 7, 8]);
+    expect(loop.counted.sent).toBe(6);
+    expect(loop.lines.filter(({ phrase }) => phrase === 'dead letter').map(({ fields }) => fields['seq'])).toEqual([2, 3]);
+    expect(JSON.stringify(loop.lines)).not.toContain('Ann.docx');
+  });
+
+  test('lose nothing when the journal is pruned', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4 });
+    loop.receiver.answer = (batch) => loop.receiver.take(batch, { 2: 'bad' });
+    await append(rig.journal, 4);
+    loop.run();
+    await rig.clock.advance(10);
+    rig.journal.db.exec('DELETE FROM segments');
+    expect(deadLetters(rig.journal).map(({ body }) => body)).toEqual([record(2).text]);
+  });
+});
+
+describe('no answer', () => {
+  const unknowns = [
+    ['an unknown outcome', () => new WaybillError('sink_unknown', 'connection reset')],
+    ['any other error', () => new TypeError('strange answer')],
+  ] as const;
+
+  test.each(unknowns)('%s: the sink is closed, opened again and gets the batch again, as uncertain', async (_name, unknown) => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 3 });
+    loop.receiver.answer = (batch, _signal, attempt) => {
+      const taken = loop.receiver.take(batch);
+      if (attempt === 2) throw unknown();
+      return taken;
+    };
+    await append(rig.journal, 9);
+    loop.run();
+    await rig.clock.until(() => loop.receiver.has.length === 12);
+    expect(loop.receiver.has.map(numberOf)).toEqual([1, 2, 3, 4, 5, 6, 4, 5, 6, 7, 8, 9]);
+    expect([loop.receiver.opens, loop.receiver.closes]).toEqual([2, 1]);
+    expect(loop.receiver.attempts.map(({ batch }) => batch.uncertain)).toEqual([true, true, true, true]);
+  });
+
+  test('marks the batch uncertain beyond the first 10,000 entries too', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 500 });
+    let hasFailed = false;
+    loop.receiver.answer = (batch) => {
+      if (batch.through.seq === 11_000 && !hasFailed) {
+        hasFailed = true;
+        throw new WaybillError('sink_unknown', 'reset');
+      }
+      return loop.receiver.take(batch);
+    };
+    await append(rig.journal, 12_000);
+    loop.run();
+    await rig.clock.until(() => loop.receiver.has.length === 12_000);
+    expect(loop.receiver.attempts.slice(19).map(({ batch }) => [batch.through.seq, batch.uncertain])).toEqual([
+      [10_000, true],
+      [10_500, false],
+      [11_000, false],
+      [11_000, true],
+      [11_500, false],
+      [12_000, false],
+    ]);
+  });
+
+  test.each([true, false])(
+    'a sink that keeps our position is asked for it, and gets only what it does not have (had it: %s)',
+    async (had) => {
+      await using rig = await Rig.make();
+      const loop = rig.loop({ records: 3, keepsPosition: true });
+      loop.receiver.answer = (batch, _signal, attempt) => {
+        if (attempt !== 2) return loop.receiver.take(batch);
+        if (had) loop.receiver.take(batch);
+        throw new WaybillError('sink_unknown', 'connection reset');
+      };
+      await append(rig.journal, 9);
+      loop.run();
+      await rig.clock.until(() => loop.receiver.has.length === 9);
+      expect(loop.receiver.has.map(numberOf)).toEqual(range(1, 9));
+      expect(loop.receiver.positionsAsked).toBe(2);
+      await rig.clock.advance(2_000);
+      expect(committed(rig.journal, 'sink')).toEqual({ acked: 9, taken: 9, note: 'through 9' });
+    },
+  );
+
+  test('within the deadline is unknown too: the call is told, the sink is closed, and the batch comes again', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 3, deadline: 30_000 });
+    let told: unknown;
+    loop.receiver.answer = (batch, signal, attempt) => {
+      if (attempt > 1) return loop.receiver.take(batch);
+      signal.addEventListener('abort', () => (told = signal.reason as unknown));
+      return new Promise<Taken>(() => undefined);
+    };
+    await append(rig.journal, 3);
+    loop.run();
+    await rig.clock.advance(29_999);
+    expect([loop.receiver.closes, told]).toEqual([0, undefined]);
+    await rig.clock.until(() => loop.receiver.has.length === 3, 1_000);
+    expect(told).toBeInstanceOf(Error);
+    expect([loop.receiver.opens, loop.receiver.closes]).toEqual([2, 1]);
+    expect(loop.delivery.view().lastError).toContain('did not answer within 30 s');
+  });
+
+  test('from a sink whose close fails as well leaves the words of the first error', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 3 });
+    loop.receiver.closing = () => Promise.reject(new Error('close failed'));
+    loop.receiver.answer = (batch, _signal, attempt) => {
+      if (attempt === 1) throw new WaybillError('sink_unknown', 'connection reset');
+      return loop.receiver.take(batch);
+    };
+    await append(rig.journal, 3);
+    loop.run();
+    await rig.clock.until(() => loop.receiver.has.length === 3);
+    expect(loop.delivery.view().lastError).toContain('connection reset');
+  });
+});
+
+describe('opening', () => {
+  test('that fails is tried again after a wait', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ random: () => 0.999999 });
+    loop.receiver.opening = (_signal, open) => {
+      if (open <= 2) throw new WaybillError('sink_again', 'connection refused');
+    };
+    await append(rig.journal, 4);
+    loop.run();
+    await rig.clock.until(() => loop.receiver.has.length === 4);
+    expect(loop.receiver.opens).toBe(3);
+    expect(Math.round(loop.receiver.attempts[0]?.at ?? 0)).toBe(750);
+  });
+
+  test('that comes after its deadline is closed again and never used', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ deadline: 30_000 });
+    loop.receiver.opening = async (_signal, open) => {
+      if (open === 1) await rig.clock.sleep(45_000, new AbortController().signal);
+    };
+    await append(rig.journal, 4);
+    loop.run();
+    await rig.clock.advance(44_000);
+    expect([loop.receiver.opens, loop.receiver.closes]).toEqual([2, 0]);
+    expect(loop.receiver.has.map(numberOf)).toEqual(range(1, 4));
+    await rig.clock.advance(2_000);
+    expect([loop.receiver.opens, loop.receiver.closes]).toEqual([2, 1]);
+  });
+});
+
+describe('what nothing can mend', () => {
+  test('ends the loop', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop();
+    loop.receiver.answer = () => {
+      throw new WaybillError('invariant', 'two positions for one entry');
+    };
+    await append(rig.journal, 4);
+    loop.run();
+    await rig.clock.advance(1);
+    expect(loop.failed).toMatchObject({ code: 'invariant' });
+    expect(committed(rig.journal, 'sink').acked).toBe(0);
+  });
+});

@@ -1,0 +1,164 @@
+/**
+ * The power goes at every moment that matters: before and after each send, each acknowledgement, each transaction. What the state file held then
+ * is opened by a new life against the same receiver, and everything is counted: taken, dead letters, not for this sink (I8, I10).
+ */
+import { rmSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { expect, test } from 'vitest';
+import { WaybillError } from '../../../src/errors.ts';
+import type { DeliverJournal } from '../../../src/model.ts';
+import { append, committed, copyState, deadLetters, numberOf, range, record } from '../../support/model-journal.ts';
+import type { ModelReceiver } from '../../support/model-sink.ts';
+import { plain, Rig } from './rig.ts';
+import type { Wish } from './rig.ts';
+
+interface Scenario {
+  readonly name: string;
+  readonly keepsPosition: boolean;
+  /** Messages that may come twice. */
+  readonly twice: number;
+  readonly poison?: 'whole' | 'named' | 'unmade';
+  /** The answer to this send is lost as well. */
+  readonly lost?: number;
+}
+
+const records = 14;
+const poisonous = [5, 9];
+const notForIt = [4, 8, 13, 14];
+
+/** Counts the moments of one life, and ends it at one of them. */
+class Moments {
+  readonly names: string[] = [];
+  copy: string | undefined;
+  readonly #fatal: number;
+  readonly #directory: string;
+  readonly #gone = Promise.withResolvers<never>();
+
+  constructor(fatal: number, directory: string) {
+    this.#fatal = fatal;
+    this.#directory = directory;
+    this.#gone.promise.catch(() => undefined);
+  }
+
+  /** From the fatal moment on nothing goes on any more. */
+  pass(name: string): Promise<void> {
+    if (this.copy === undefined) {
+      this.names.push(name);
+      if (this.names.length === this.#fatal) this.copy = copyState(this.#directory);
+    }
+    return this.copy === undefined ? Promise.resolve() : this.#gone.promise;
+  }
+
+  /** Lets the objects of the ended life go, so that the test can end too. */
+  release(): void {
+    this.#gone.reject(new Error('this life is over'));
+  }
+
+  around(journal: DeliverJournal): DeliverJournal {
+    const both = async (name: string, act: () => Promise<void>): Promise<void> => {
+      await this.pass(`before ${name}`);
+      await act();
+      await this.pass(`after ${name}`);
+    };
+    return {
+      id: journal.id,
+      head: () => journal.head(),
+      read: (after, limit) => journal.read(after, limit),
+      changed: () => journal.changed(),
+      sinkMarks: (sink) => journal.sinkMarks(sink),
+      chainAt: (seq) => journal.chainAt(seq),
+      acknowledge: (sink, acknowledgement, letters) => both('acknowledge', () => journal.acknowledge(sink, acknowledgement, letters)),
+      acknowledgeLater: (sink, acknowledgement) => {
+        journal.acknowledgeLater(sink, acknowledgement);
+        void this.pass('after acknowledgeLater').catch(() => undefined);
+      },
+      flush: () => both('flush', () => journal.flush()),
+      commitNote: (sink, note) => both('commitNote', () => journal.commitNote(sink, note)),
+    };
+  }
+}
+
+function wishOf({ keepsPosition, poison }: Scenario): Wish {
+  return {
+    ...{ records: 3, keepsPosition, resolvable: keepsPosition },
+    pipeline: (entry) => {
+      if (poison === 'unmade' && poisonous.includes(entry.seq)) throw new Error('cannot be made');
+      return notForIt.includes(entry.seq) ? undefined : plain(entry);
+    },
+  };
+}
+
+function answersOf(receiver: ModelReceiver, { poison, lost }: Scenario, moments?: Moments): void {
+  let sends = 0;
+  receiver.answer = async (batch) => {
+    sends += 1;
+    await moments?.pass('before send');
+    if (poison === 'whole' && batch.messages.some(({ seq }) => poisonous.includes(seq))) throw new WaybillError('sink_refused', '400');
+    const refused = poison === 'named' ? Object.fromEntries(poisonous.map((seq) => [seq, 'bad'])) : {};
+    const taken = receiver.take(batch, refused);
+    await moments?.pass('after send');
+    if (sends === lost) throw new WaybillError('sink_unknown', 'reset');
+    return taken;
+  };
+}
+
+async function runTo(rig: Rig, isOver: () => boolean): Promise<void> {
+  await rig.clock.until(() => isOver() || committed(rig.journal, 'sink').acked === records, 120_000);
+}
+
+/** One life that ends at moment `fatal`, and one that follows. Returns the moments of the first. */
+async function twoLives(scenario: Scenario, fatal: number): Promise<{ names: string[]; wasFatal: boolean }> {
+  await using first = await Rig.make();
+  await append(first.journal, 7);
+  await append(first.journal, records - 7);
+  const moments = new Moments(fatal, first.directory);
+  const loop = first.loop({ ...wishOf(scenario), journal: (journal) => moments.around(journal) });
+  const { receiver } = loop;
+  answersOf(receiver, scenario, moments);
+  loop.run();
+  await runTo(first, () => moments.copy !== undefined);
+  loop.stop.abort(new Error('over'));
+  moments.release();
+  await loop.end();
+  if (moments.copy === undefined) return { names: moments.names, wasFatal: false };
+
+  await using second = await Rig.make(moments.copy);
+  const before = committed(second.journal, 'sink');
+  const had = new Set([...receiver.has.map(numberOf), ...deadLetters(second.journal).map(({ seq }) => seq), ...notForIt]);
+  // I8: what is acknowledged is taken, or a dead letter, or not for it, at every moment.
+  expect(range(1, before.acked).filter((n) => !had.has(n))).toEqual([]);
+  expect(before.taken).toBeLessThanOrEqual(before.acked);
+  answersOf(receiver, { ...scenario, lost: -1 });
+  second.loop({ ...wishOf(scenario), receiver }).run();
+  await runTo(second, () => false);
+
+  const got = receiver.has.map(numberOf);
+  const letters = deadLetters(second.journal);
+  expect([...new Set(got)]).toEqual(range(1, records).filter((n) => !notForIt.includes(n) && !letters.some(({ seq }) => seq === n)));
+  expect(got.length - new Set(got).size).toBeLessThanOrEqual(scenario.twice);
+  expect(letters.map(({ seq, body }) => [seq, body])).toEqual(
+    scenario.poison === undefined ? [] : poisonous.map((n) => [n, record(n).text]),
+  );
+  rmSync(dirname(moments.copy), { recursive: true, force: true });
+  return { names: moments.names, wasFatal: true };
+}
+
+test.each<Scenario>([
+  { name: 'a sink that keeps our position', keepsPosition: true, twice: 0 },
+  { name: 'the same, with poisonous messages', keepsPosition: true, twice: 0, poison: 'whole' },
+  { name: 'the same, with records of which no message can be made', keepsPosition: true, twice: 0, poison: 'unmade' },
+  { name: 'the same, with a lost answer', keepsPosition: true, twice: 0, lost: 2 },
+  { name: 'a sink that cannot be asked', keepsPosition: false, twice: 3 },
+  { name: 'the same, refusing some by name', keepsPosition: false, twice: 3, poison: 'named' },
+  { name: 'the same, refusing whole batches', keepsPosition: false, twice: 3, poison: 'whole' },
+  { name: 'the same, with a lost answer', keepsPosition: false, twice: 6, lost: 2 },
+])('$name: nothing is lost, whenever the power goes', async (scenario) => {
+  const moments = new Set<string>();
+  for (let fatal = 1; ; fatal += 1) {
+    const { names, wasFatal } = await twoLives(scenario, fatal);
+    for (const name of names) moments.add(name);
+    if (!wasFatal) break;
+  }
+  expect([...moments]).toEqual(expect.arrayContaining(['before send', 'after send', 'before flush', 'after flush']));
+  expect(moments).toContain(scenario.keepsPosition ? 'after acknowledgeLater' : 'before acknowledge');
+});

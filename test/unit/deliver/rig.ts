@@ -1,0 +1,131 @@
+/** One loop on a clock of the test, between the real journal and a receiver in memory, with everything that it said and counted. */
+import { rmSync } from 'node:fs';
+import { Delivery } from '../../../src/deliver/loop.ts';
+import type { DeliverSettings } from '../../../src/deliver/loop.ts';
+import type { Pipeline } from '../../../src/deliver/pipeline.ts';
+import type { Journal } from '../../../src/journal/journal.ts';
+import type { DeliverJournal, Entry, Log, Message, Meters, Random } from '../../../src/model.ts';
+import { DeliveryClock, quiet } from '../../support/delivery-clock.ts';
+import { openJournal, registerSink, temporary } from '../../support/model-journal.ts';
+import { ModelReceiver } from '../../support/model-sink.ts';
+
+export interface Line {
+  readonly level: string;
+  readonly phrase: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+export interface Wish extends Partial<DeliverSettings> {
+  readonly records?: number;
+  readonly bytes?: number;
+  readonly waitMs?: number;
+  readonly keepsPosition?: boolean;
+  readonly random?: Random;
+  readonly pipeline?: Pipeline;
+  readonly receiver?: ModelReceiver;
+  readonly journal?: (journal: Journal) => DeliverJournal;
+}
+
+/** A record as it is. */
+export const plain = ({ seq, number, uid, source, received, text }: Entry): Message => ({
+  ...{ seq, number, uid, source, time: received, severity: 1, action: 'Open', key: undefined, text },
+});
+
+export class Loop {
+  readonly id: string;
+  readonly receiver: ModelReceiver;
+  readonly delivery: Delivery;
+  readonly lines: Line[] = [];
+  readonly counted = { sent: 0, delays: [] as number[] };
+  readonly stop = new AbortController();
+  readonly abandon = new AbortController();
+  ended: Promise<void> = Promise.resolve();
+  /** What `run` threw. */
+  failed: unknown;
+  hasEnded = false;
+
+  constructor(clock: DeliveryClock, journal: Journal, wish: Wish) {
+    this.id = wish.id ?? 'sink';
+    this.receiver = wish.receiver ?? new ModelReceiver(clock, wish);
+    const say =
+      (level: string) =>
+      (fields: object, phrase: string): void =>
+        void this.lines.push({ level, phrase, fields: fields as Line['fields'] });
+    const log: Log = { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') };
+    const meters = {
+      eventsSent: (_sink: string, count: number) => (this.counted.sent += count),
+      deliveryDelay: (_sink: string, seconds: number) => this.counted.delays.push(seconds),
+    } as unknown as Meters;
+    this.delivery = new Delivery({
+      settings: {
+        id: this.id,
+        type: 'model',
+        batch: { records: wish.records ?? 4, bytes: wish.bytes ?? 1e6, wait: wish.waitMs ?? 1_000 },
+        deadline: wish.deadline ?? 30_000,
+        resolvable: wish.resolvable ?? wish.keepsPosition ?? false,
+        unreadyAfter: wish.unreadyAfter ?? 900_000,
+      },
+      journal: wish.journal?.(journal) ?? journal,
+      pipeline: wish.pipeline ?? plain,
+      open: this.receiver.open,
+      clock,
+      random: wish.random ?? (() => 0.5),
+      log,
+      meters,
+    });
+  }
+
+  run(): this {
+    this.ended = this.delivery
+      .run(this.stop.signal, this.abandon.signal)
+      .catch((thrown: unknown) => (this.failed = thrown))
+      .then(() => void (this.hasEnded = true));
+    return this;
+  }
+
+  /** Ends the loop, whatever it is doing. */
+  async end(): Promise<void> {
+    this.stop.abort(new Error('stop'));
+    await quiet();
+    this.abandon.abort(new Error('grace is over'));
+    await this.ended;
+  }
+}
+
+/** A state of its own with loops on it; everything ends with it. */
+export class Rig implements AsyncDisposable {
+  readonly clock = new DeliveryClock();
+  readonly directory: string;
+  readonly #loops: Loop[] = [];
+  #journal: Journal | undefined;
+
+  static async make(directory = temporary()): Promise<Rig> {
+    const rig = new Rig(directory);
+    rig.#journal = await openJournal(directory, rig.clock);
+    // Here the power goes by copying the file, which sees what is written, synced or not.
+    rig.#journal.db.pragma('synchronous = OFF');
+    return rig;
+  }
+
+  private constructor(directory: string) {
+    this.directory = directory;
+  }
+
+  get journal(): Journal {
+    if (!this.#journal) throw new Error('the rig has no journal yet');
+    return this.#journal;
+  }
+
+  loop(wish: Wish = {}): Loop {
+    registerSink(this.journal, wish.id ?? 'sink');
+    const loop = new Loop(this.clock, this.journal, wish);
+    this.#loops.push(loop);
+    return loop;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const loop of this.#loops) await loop.end();
+    await this.journal[Symbol.asyncDispose]();
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,85 @@
+/** What people see of a loop: its lag, its state, and what is counted. */
+import { expect, test } from 'vitest';
+import { WaybillError } from '../../../src/errors.ts';
+import { append } from '../../support/model-journal.ts';
+import { plain, Rig } from './rig.ts';
+
+test('the lag is that of the oldest entry that is not acknowledged', async () => {
+  await using rig = await Rig.make();
+  const loop = rig.loop({ records: 2 });
+  loop.receiver.answer = async (batch, signal) => {
+    await rig.clock.sleep(10_000, signal);
+    return loop.receiver.take(batch);
+  };
+  await append(rig.journal, 2, undefined, rig.clock.now());
+  await rig.clock.advance(4_000);
+  await append(rig.journal, 4, undefined, rig.clock.now());
+  loop.run();
+  await rig.clock.advance(1_000);
+  expect(loop.delivery.view()).toMatchObject({ acked: 0, lagRecords: 6, lagSeconds: 5, state: 'active', lastSuccess: undefined });
+  await rig.clock.advance(10_000);
+  expect(loop.delivery.view()).toMatchObject({ acked: 2, lagRecords: 4, lagSeconds: 11, lastSuccess: (rig.clock.now() - 1_000) * 1000 });
+  await rig.clock.advance(20_000);
+  expect(loop.delivery.view()).toMatchObject({ acked: 6, lagRecords: 0, lagSeconds: 0 });
+});
+
+test('a quiet day does not make the next record old', async () => {
+  await using rig = await Rig.make();
+  const loop = rig.loop({ records: 10, waitMs: 5_000 }).run();
+  await append(rig.journal, 1, undefined, rig.clock.now());
+  await rig.clock.advance(86_400_000);
+  await append(rig.journal, 1, undefined, rig.clock.now());
+  await rig.clock.advance(3_000);
+  expect(loop.delivery.view()).toMatchObject({ lagRecords: 1, lagSeconds: 3 });
+});
+
+test('a sink with where has the lag of what it has not looked at yet', async () => {
+  await using rig = await Rig.make();
+  const loop = rig.loop({ records: 10, waitMs: 5_000, pipeline: (entry) => (entry.seq === 1 ? plain(entry) : undefined) }).run();
+  await append(rig.journal, 1, undefined, rig.clock.now());
+  for (let minute = 0; minute < 5; minute += 1) {
+    await rig.clock.advance(60_000);
+    await append(rig.journal, 1, undefined, rig.clock.now());
+    await rig.clock.advance(2_000);
+    expect(loop.delivery.view()).toMatchObject({ lagRecords: 1, lagSeconds: 2 });
+  }
+});
+
+test('a sink that was in trouble is well again when it turns out to have everything', async () => {
+  await using rig = await Rig.make();
+  const loop = rig.loop({ records: 2, keepsPosition: true, unreadyAfter: 60_000 });
+  loop.receiver.answer = (batch) => {
+    loop.receiver.take(batch);
+    throw new WaybillError('sink_unknown', 'the answer was cut');
+  };
+  await append(rig.journal, 2);
+  loop.run();
+  await rig.clock.advance(600_000);
+  expect(loop.receiver.attempts.length).toBe(1);
+  expect(loop.delivery.view()).toMatchObject({ state: 'active', trouble: undefined, lagRecords: 0, lastError: 'the answer was cut' });
+});
+
+test('a sink that opens but never answers gets into trouble all the same', async () => {
+  await using rig = await Rig.make();
+  const loop = rig.loop({ records: 2, unreadyAfter: 300_000 });
+  loop.receiver.answer = () => {
+    throw new WaybillError('sink_unknown', 'reset');
+  };
+  await append(rig.journal, 2);
+  loop.run();
+  await rig.clock.advance(299_000);
+  expect(loop.delivery.view()).toMatchObject({ state: 'waiting', trouble: undefined });
+  await rig.clock.advance(2_000);
+  expect(loop.delivery.view()).toMatchObject({ state: 'waiting', trouble: 'reset' });
+});
+
+test('the metrics count what was taken, and its delay from the time of the record', async () => {
+  await using rig = await Rig.make();
+  const at = rig.clock.now() * 1000 - 90_000_000;
+  const loop = rig.loop({ records: 2, pipeline: (entry) => ({ ...plain(entry), time: at + entry.seq * 1_000_000 }) });
+  await append(rig.journal, 4);
+  loop.run();
+  await rig.clock.advance(0);
+  expect(loop.counted).toEqual({ sent: 4, delays: [89, 87] });
+  expect(loop.lines.map(({ phrase }) => phrase)).toEqual(['first event taken']);
+});

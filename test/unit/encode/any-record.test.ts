@@ -1,0 +1,175 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { encoder } from '../../../src/encode/index.ts';
+import { normalizer } from '../../../src/normalize/normalizer.ts';
+import type { Privacy } from '../../../src/normalize/privacy.ts';
+import { fullest, recordOf, settings } from '../normalize/records.ts';
+import { readStrictly } from './cef-strict.ts';
+
+/** Both may be given: SEED to repeat a failure, RECORDS to look for longer. */
+const seed = Number(process.env.SEED ?? 20241121);
+const records = Number(process.env.RECORDS ?? 200);
+
+/** Texts that have broken a format somewhere. */
+const nasty: readonly string[] = [
+  ...['', ' ', '|', '=', '\\', '"', ']', '\t', '\r', '\n', '\r\n', '\u0000', '\u0085', '\u2028', '\u2029', '\u00a0', '\ufeff', '***'],
+  ...[
+    '😀',
+    'עברית\u202e',
+    '\ud800',
+    '\udc00x',
+    'é\u0301',
+    'a=b|c\\d',
+    '\\n',
+    'x suser=root',
+    'x\nCEF:0|a|b|c|d|e|1|',
+    '</script>',
+    '${env:X}',
+  ],
+  ...[
+    '{"a":1}',
+    'x'.repeat(65_536),
+    '😀'.repeat(33_000),
+    `${'\n'.repeat(70_000)}.`,
+    `${' '.repeat(70_000)}x`,
+    '@'.repeat(2000),
+    '.'.repeat(2000),
+  ],
+  ...[
+    '1'.repeat(500),
+    '-'.repeat(5000),
+    ','.repeat(5000),
+    ':'.repeat(5000),
+    'Decrypt',
+    'AccessDenied',
+    'Success',
+    '2024-05-01T12:34:56.1',
+    '192.0.2.1',
+    '::1',
+  ],
+];
+
+/** Random JSON texts of records, the same for the same seed. */
+function generator(start: number) {
+  let state = start;
+  const below = (n: number): number => {
+    state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x9e3779b9) >>> 0;
+    return Math.floor((state / 2 ** 32) * n);
+  };
+  const text = (): string => {
+    const part = nasty[below(nasty.length)] ?? '';
+    return below(3) === 0 ? part + (nasty[below(18)] ?? '') + String(below(100)) : part;
+  };
+  /** JSON text, so that numbers may be written in ways that JSON.stringify does not know. */
+  const json = (depth: number): string => {
+    switch (below(depth > 3 ? 6 : 9)) {
+      case 0:
+        return ['null', 'true', 'false'][below(3)] ?? 'null';
+      case 1:
+        return ['0', '-0', '1.50', '1e400', '-1E-7', '9007199254740993', '123456789012345678901234567890', '7003'][below(8)] ?? '0';
+      case 2:
+      case 3:
+      case 4:
+      case 5:
+        return JSON.stringify(text());
+      case 6:
+        return `[${Array.from({ length: below(4) }, () => json(depth + 1)).join(',\n')}]`;
+      default:
+        return `{${Array.from({ length: below(4) }, () => `${JSON.stringify(below(4) === 0 ? '__proto__' : text())} : ${json(depth + 1)}`).join(',\r\n')}}`;
+    }
+  };
+  const record = (): string => {
+    if (below(20) === 0) return json(0);
+    const network = Object.entries(fullest.userNetwork).map(([key, value]) => pair(key, value));
+    const pairs = Object.entries(fullest).map(([key, value]) => {
+      if (key !== 'userNetwork') return pair(key, value);
+      return below(6) === 0 ? pair(key, 'x') : [`"userNetwork":{${network.flat().join(',')}}`];
+    });
+    return `{${[...pairs.flat(), ...(below(5) === 0 ? [`"more":${json(0)}`] : [])].join(below(10) === 0 ? '\r\n,' : ',')}}`;
+  };
+  const pair = (key: string, value: unknown): string[] => {
+    const kind = below(6);
+    if (kind === 0) return [];
+    return [`${JSON.stringify(key)}:${kind === 1 ? json(2) : kind < 4 ? JSON.stringify(text()) : JSON.stringify(value)}`];
+  };
+  return record;
+}
+
+/** Whether something empty stands anywhere. */
+function hasEmpty(value: unknown): boolean {
+  if (value === null || value === undefined || value === '') return true;
+  if (typeof value !== 'object') return false;
+  const items = Object.values(value);
+  return items.length === 0 || items.some(hasEmpty);
+}
+
+const privacies: readonly (readonly [string, Privacy])[] = [
+  ['no rules', { rules: [] }],
+  [
+    'rules of every kind',
+    {
+      rules: [
+        { fields: ['userId', 'userNetwork.mac'], action: 'drop' },
+        { fields: ['payloadName', 'userNetwork.latLong'], action: 'mask' },
+        { fields: ['userEmailAddress', 'currentPayloadOwnerId', 'userNetwork'], action: 'pseudonymize' },
+      ],
+      key: 'a key of the tests, 32 characters',
+    },
+  ],
+];
+
+describe.each(privacies)('any JSON value is a record: %s', (_name, privacy) => {
+  const normalize = normalizer({ ...settings, privacy });
+  const cef = encoder('cef', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+  const ecs = encoder('ecs', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+  const raw = encoder('raw', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+
+  test(`${records} records of seed ${seed} give one line in each format, which reads back`, () => {
+    const next = generator(seed);
+    for (let i = 0; i < records; i += 1) {
+      const text = next();
+      const where = `seed ${seed}, record ${i}: ${text.slice(0, 300)}`;
+      const record = recordOf(text);
+      const event = normalize(record);
+      const { original, hash } = event.document.event;
+      if (privacy.rules.length === 0) expect(original, where).toBe(text);
+      expect(hash, where).toBe(createHash('sha256').update(original).digest('hex'));
+
+      const document = ecs(event);
+      expect(/[\r\n]/.test(document) || !document.isWellFormed(), where).toBe(false);
+      const read = JSON.parse(document) as Record<string, unknown>;
+      expect(hasEmpty(read), where).toBe(false);
+      expect(read, where).toEqual(JSON.parse(JSON.stringify(event.document)));
+      expect(read, where).toMatchObject({ dpas: { uid: record.uid }, event: { original } });
+
+      const line = readStrictly(cef(event));
+      expect(line.values.get('WaybillDpasUid'), where).toBe(record.uid);
+      expect(line.values.get('fname'), where).toBe(cefValue(event.document.file?.name, 1023));
+      expect(line.values.get('suid'), where).toBe(cefValue(event.document.user?.id, 1023));
+      expect(line.values.get('cs6'), where).toBe(cefValue(event.document.dpas.network?.address, 4000));
+      expect(line.values.get('WaybillDpasOwnerName'), where).toBe(cefValue(event.document.dpas.owner?.last_name_first_name, 1023));
+
+      const bare = raw(event);
+      expect(/[\r\n]/.test(bare) || !bare.isWellFormed(), where).toBe(false);
+      expect(JSON.parse(bare), where).toEqual(JSON.parse(original));
+      expect(normalize(record), where).toEqual(event);
+    }
+  });
+});
+
+/** What a value is after a way through CEF, said another way: character by character. */
+function cefValue(value: string | undefined, max: number): string | undefined {
+  if (value === undefined) return undefined;
+  const clean = Array.from(value, (character) => {
+    const code = character.codePointAt(0) ?? 0;
+    if (character === '\n' || character === '\r') return character;
+    return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code === 0x2028 || code === 0x2029 ? ' ' : character;
+  });
+  let text = '';
+  for (const character of Array.from(clean.join('').trim())) {
+    if (text.length + character.length > max) break;
+    text += character;
+  }
+  const read = text.trim().replaceAll('\r\n', '\n');
+  return read === '' ? undefined : read;
+}

@@ -1,0 +1,38 @@
+import { describe, expect, test } from 'vitest';
+import examples from '../../fixtures/mapping-examples.json' with { type: 'json' };
+import { encoder } from '../../../src/encode/index.ts';
+import type { CefSettings } from '../../../src/encode/cef.ts';
+import { normalizer } from '../../../src/normalize/normalizer.ts';
+import { privacySettings } from '../../../src/normalize/settings.ts';
+
+const { settings } = examples;
+const cef = settings.cef as CefSettings;
+
+describe.each(examples.cases.map((example) => [example.name, example] as const))('%s', (_name, example) => {
+  const normalize = normalizer({
+    ...settings,
+    mapping: { severity: {}, hostIdFromUuid: true },
+    privacy: privacySettings.parse('privacy' in example ? example.privacy : {}),
+  });
+  const event = normalize({ text: example.record, uid: example.uid, received: Date.parse(settings.received) * 1000 });
+
+  test('ecs', () => {
+    const text = encoder('ecs', { original: true, cef })(event);
+    expect(JSON.parse(text)).toEqual(example.ecs);
+    // The order of keys is part of what a reader sees.
+    expect(text).toBe(JSON.stringify(example.ecs));
+  });
+
+  test('ecs without the original', () => {
+    const without = { ...example.ecs, event: { ...example.ecs.event, original: undefined } };
+    expect(encoder('ecs', { original: false, cef })(event)).toBe(JSON.stringify(without));
+  });
+
+  test('cef', () => {
+    expect(encoder('cef', { original: true, cef })(event)).toBe(example.cef);
+  });
+
+  test('raw', () => {
+    expect(encoder('raw', { original: true, cef })(event)).toBe(example.raw);
+  });
+});

@@ -1,0 +1,95 @@
+/** A journal on real SQLite in a directory of its own, released when the test ends, and the small change that its tests hand to it. */
+import { createHash } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { onTestFinished } from 'vitest';
+import { Journal } from '../../../src/journal/journal.ts';
+import type { JournalOptions } from '../../../src/journal/journal.ts';
+import type { CollectedPage, CollectedRecord, Micros, Turn, Verdict, Window } from '../../../src/model.ts';
+import { base, day, second } from '../../support/records.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+
+export const source = 'production';
+export const lastAge = 30 * day;
+
+export function temporary(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'waybill-journal-'));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+export interface Opened {
+  readonly journal: Journal;
+  readonly directory: string;
+  readonly clock: VirtualClock;
+  /** A connection beside the journal's own. */
+  readonly beside: () => Database.Database;
+  readonly close: () => Promise<void>;
+}
+
+/** Opens a journal whose source begins at `base`. */
+export async function opened(options: Partial<JournalOptions> & { clock?: VirtualClock } = {}): Promise<Opened> {
+  const { clock = new VirtualClock(base / 1000), directory = temporary(), ...others } = options;
+  const journal = await Journal.open(
+    { directory, quota: 2 ** 30, keep: 30 * 86_400_000, version: '0.1.0', expectState: false, lockWait: 0, ...others },
+    clock,
+    new AbortController().signal,
+  );
+  let isOpen = true;
+  const close = async (): Promise<void> => {
+    if (!isOpen) return;
+    isOpen = false;
+    await journal[Symbol.asyncDispose]();
+  };
+  onTestFinished(close);
+  journal.registerSource(source, 'tenant', base);
+  return { journal, directory, clock, close, beside: () => beside(directory) };
+}
+
+export function beside(directory: string, readonly = false): Database.Database {
+  const db = new Database(join(directory, 'waybill.db'), { readonly });
+  onTestFinished(() => {
+    db.close();
+  });
+  return db;
+}
+
+export function pageOf(records: readonly CollectedRecord[], more: Partial<CollectedPage> = {}): CollectedPage {
+  return { source, records, received: base + 7, serverNow: base, ...more };
+}
+
+/** A window of whole seconds from `base` on. */
+export function span(from: number, until: number): Window {
+  return { from: base + from * second, until: base + until * second };
+}
+
+const query = { startTime: '2026-11-20T01:59:59.00', endTime: '2026-11-20T02:00:11.00' };
+
+export function proven(total = 0, at: Micros = base + day, next?: Micros): Turn {
+  const digest = createHash('sha256').digest();
+  return {
+    verdict: { proven: true, proof: { query, total, own: total, digest, passes: 1, requests: 2, first: at, last: at } },
+    next,
+    at,
+    recount: false,
+  };
+}
+
+export function gap(more: Partial<Verdict & { proven: false }> = {}, next: Micros | undefined = base + day, at: Micros = base + day): Turn {
+  const verdict: Verdict = {
+    proven: false,
+    reason: 'count',
+    words: 'received 2, the service counted 3',
+    query,
+    total: 3,
+    own: 2,
+    seen: 2,
+    digest: createHash('sha256').digest(),
+    passes: 6,
+    requests: 12,
+    ...more,
+  };
+  return { verdict, next, at, recount: false };
+}

@@ -1,0 +1,294 @@
+import { expect, test } from 'vitest';
+import { WaybillError } from '../../../src/errors.ts';
+import type { Journal } from '../../../src/journal/journal.ts';
+import type { DeadLetter, Position } from '../../../src/model.ts';
+import { base, collected, second } from '../../support/records.ts';
+import { beside, lastAge, opened, pageOf, proven, source, span, temporary } from './opening.ts';
+import { faultsOf, seenFaults } from './recompute.ts';
+
+const beginning: Position = { seq: 0, chain: new Uint8Array(32) };
+
+/** `pages` pages of two records, each a segment. */
+async function append(journal: Journal, pages: number, first = 1): Promise<void> {
+  for (let i = 0; i < pages; i += 1) {
+    const id = first + 2 * i;
+    await journal.append(pageOf([collected(id, base + id), collected(id + 1, base + id + 1)], { received: base + i }));
+  }
+}
+
+async function taken(journal: Journal, seq: number, note?: string): Promise<{ position: Position; note: string | undefined }> {
+  const chain = await journal.chainAt(seq);
+  if (!chain) throw new Error(`no position ${seq}`);
+  return { position: { seq, chain }, note };
+}
+
+function plain({ seq, chain }: Position): { seq: number; chain: string } {
+  return { seq, chain: Buffer.from(chain).toString('hex') };
+}
+
+async function deadLetter(journal: Journal, seq: number): Promise<DeadLetter> {
+  const entry = (await journal.read(seq - 1, { records: 1, bytes: 1 }))[0];
+  if (!entry) throw new Error(`no entry ${seq}`);
+  return { entry, rejection: { seq, code: '400', words: 'mapper_parsing_exception' }, tries: 2 };
+}
+
+test('an acknowledgement is committed with its position and note, and found after a restart', async () => {
+  const { journal, directory, close } = await opened();
+  await append(journal, 3);
+  journal.progress.register('siem', 'file', '/var/log/x', beginning, undefined);
+  await journal.acknowledge('siem', { acked: 4, taken: await taken(journal, 3, 'note') }, []);
+  // Nothing was sent: what was taken stays.
+  await journal.acknowledge('siem', { acked: 5, taken: undefined }, []);
+  const expected = { acked: 5, taken: await taken(journal, 3).then(({ position }) => position), note: 'note' };
+  expect(journal.sinkMarks('siem')).toMatchObject(expected);
+  await close();
+  const again = await opened({ directory });
+  again.journal.progress.register('siem', 'file', '/var/log/x', again.journal.head(), undefined);
+  expect(again.journal.sinkMarks('siem')).toMatchObject({ ...expected, taken: { seq: 3 } });
+  expect(() => again.journal.progress.register('siem', 'file', '/var/log/y', beginning, undefined)).toThrow(
+    /siem.*"\/var\/log\/x".*"\/var\/log\/y"/,
+  );
+});
+
+test('an acknowledgement never goes back, not behind one that waits either', async () => {
+  const { journal } = await opened();
+  await append(journal, 3);
+  journal.progress.register('siem', 'file', 'x', beginning, undefined);
+  await journal.acknowledge('siem', { acked: 3, taken: undefined }, []);
+  await expect(journal.acknowledge('siem', { acked: 2, taken: undefined }, [])).rejects.toMatchObject({ code: 'invariant' });
+  journal.acknowledgeLater('siem', { acked: 5, taken: undefined });
+  expect(() => journal.acknowledgeLater('siem', { acked: 4, taken: undefined })).toThrow(/goes back from 5 to 4/);
+  await expect(journal.acknowledge('siem', { acked: 4, taken: undefined }, [])).rejects.toMatchObject({ code: 'invariant' });
+  await journal.flush();
+  expect(journal.sinkMarks('siem').acked).toBe(5);
+});
+
+test('acknowledgements that wait are merged, are not in the file, and go with the next append', async () => {
+  const { journal, beside } = await opened();
+  await append(journal, 3);
+  journal.progress.register('a', 'kafka', 'x', beginning, undefined);
+  journal.progress.register('b', 'kafka', 'x', beginning, undefined);
+  const { commits } = journal.usage();
+  journal.acknowledgeLater('a', { acked: 2, taken: await taken(journal, 2, 'two') });
+  journal.acknowledgeLater('a', { acked: 4, taken: undefined });
+  journal.acknowledgeLater('b', { acked: 3, taken: await taken(journal, 3) });
+  const rows = (): unknown => beside().prepare('SELECT id, acked, taken, note FROM sinks ORDER BY id').all();
+  expect(rows()).toEqual([
+    { id: 'a', acked: 0, taken: 0, note: null },
+    { id: 'b', acked: 0, taken: 0, note: null },
+  ]);
+  // What is committed decides how far a batch may go: memory says nothing else.
+  expect(journal.sinkMarks('a').acked).toBe(0);
+  await append(journal, 1, 100);
+  expect(journal.usage().commits).toBe(commits + 1);
+  const expected = [
+    { id: 'a', acked: 4, taken: 2, note: 'two' },
+    { id: 'b', acked: 3, taken: 3, note: null },
+  ];
+  expect(rows()).toEqual(expected);
+  expect(journal.sinkMarks('a')).toMatchObject({ acked: 4, taken: { seq: 2 }, note: 'two' });
+  journal.acknowledgeLater('a', { acked: 5, taken: undefined });
+  await journal.flush();
+  await journal.flush();
+  expect(journal.usage().commits).toBe(commits + 2);
+  expect(journal.sinkMarks('a').acked).toBe(5);
+});
+
+test('what waits is written when the journal is closed, and before a note', async () => {
+  const { journal, directory, close } = await opened();
+  await append(journal, 3);
+  journal.progress.register('archive', 'archive', 'x', beginning, undefined);
+  journal.acknowledgeLater('archive', { acked: 3, taken: await taken(journal, 3, 'old') });
+  await journal.commitNote('archive', 'new');
+  expect(journal.sinkMarks('archive')).toMatchObject({ acked: 3, taken: { seq: 3 }, note: 'new' });
+  journal.acknowledgeLater('archive', { acked: 5, taken: undefined });
+  await close();
+  expect(beside(directory).prepare('SELECT acked, taken, note FROM sinks').get()).toEqual({ acked: 5, taken: 3, note: 'new' });
+});
+
+test('a dead letter keeps its own copy of the record, in the transaction of its acknowledgement', async () => {
+  const { journal, beside } = await opened();
+  const record = collected(1, base, { payloadName: 'Überschrift' });
+  await journal.append(pageOf([record, collected(2, undefined)]));
+  journal.progress.register('siem', 'http', 'x', beginning, undefined);
+  const letters = [await deadLetter(journal, 1), await deadLetter(journal, 2)];
+  await journal.acknowledge('siem', { acked: 2, taken: await taken(journal, 2) }, letters);
+  beside().exec('DELETE FROM segments');
+  const rows = beside().prepare(
+    'SELECT seq, source, hex(uid) AS uid, time_us, body, code, words, tries, state FROM dead_letters ORDER BY seq',
+  );
+  const shared = { source: 1, code: '400', words: 'mapper_parsing_exception', tries: 2, state: 'kept' };
+  expect(rows.all()).toMatchObject([
+    { ...shared, seq: 1, uid: Buffer.from(record.uid, 'base64url').toString('hex').toUpperCase(), time_us: base, body: record.bytes },
+    { ...shared, seq: 2, time_us: null },
+  ]);
+  expect(journal.sinkMarks('siem').deadLetters).toBe(2);
+  // Told twice, it is kept once.
+  await journal.acknowledge('siem', { acked: 2, taken: undefined }, letters);
+  expect(journal.sinkMarks('siem').deadLetters).toBe(2);
+});
+
+test('pruning goes as far as the slowest sink, blocked and orphaned ones too, and never into a segment (C27)', async () => {
+  const { journal, clock, directory } = await opened();
+  await append(journal, 5);
+  for (const id of ['fast', 'slow', 'gone']) journal.progress.register(id, 'file', id, beginning, undefined);
+  await journal.acknowledge('fast', { acked: 10, taken: undefined }, []);
+  await journal.acknowledge('slow', { acked: 7, taken: undefined }, []);
+  journal.progress.orphan(new Set(['fast', 'slow']));
+  clock.wall += 31 * 86_400_000;
+  expect(journal.prune()).toBe(0);
+  await journal.acknowledge('gone', { acked: 5, taken: undefined }, []);
+  // Five lies within the segment of 5 and 6.
+  const chain = await journal.chainAt(4);
+  expect(journal.prune()).toBe(4);
+  expect(journal.prune()).toBe(0);
+  expect(await journal.chainAt(4)).toEqual(chain);
+  expect(await journal.chainAt(3)).toBeUndefined();
+  expect(await journal.chainAt(11)).toBeUndefined();
+  expect(await journal.chainAt(0)).toEqual(new Uint8Array(32));
+  expect(await journal.chainAt(5)).toEqual(await journal.chainAt(6));
+  expect(journal.positionFor('journal')).toEqual({ seq: 4, chain });
+  await journal.acknowledge('gone', { acked: 10, taken: undefined }, []);
+  expect(journal.prune()).toBe(2);
+  expect(faultsOf(beside(directory))).toEqual([]);
+  await append(journal, 1, 100);
+  expect(journal.head().seq).toBe(12);
+  expect(faultsOf(beside(directory))).toEqual([]);
+});
+
+test('what is younger than the time to keep stays; a journal that was pruned to its head opens again', async () => {
+  const { journal, clock, directory, close } = await opened({ keep: 1_000 });
+  await append(journal, 2);
+  clock.wall += 500;
+  expect(journal.prune()).toBe(0);
+  clock.wall += 600;
+  expect(journal.prune()).toBe(4);
+  const head = journal.head();
+  await close();
+  const again = await opened({ directory });
+  expect(again.journal.head()).toEqual(head);
+  expect(await again.journal.chainAt(4)).toEqual(head.chain);
+  expect(await again.journal.append(pageOf([collected(1, base + 1), collected(99, base)]))).toMatchObject({ known: 1, appended: 1 });
+  expect(faultsOf(again.beside())).toEqual([]);
+});
+
+test('positions: the beginning, now, and the first record of a time', async () => {
+  const { journal } = await opened();
+  const position = (from: Parameters<Journal['positionFor']>[0]): unknown => plain(journal.positionFor(from));
+  expect(position('journal')).toEqual(plain(beginning));
+  await append(journal, 3);
+  expect(position('now')).toEqual(plain(journal.head()));
+  expect(position(base + 4)).toEqual(plain((await taken(journal, 2)).position));
+  expect(position(base)).toEqual(plain(beginning));
+  expect(position(base + 1_000_000)).toEqual(plain(journal.head()));
+});
+
+/** Text of some kilobytes that does not compress. */
+function noise(salt: number): string {
+  return Array.from({ length: 800 }, (_, at) => ((at * 7919 + salt * 104_729) ** 2).toString(36)).join('');
+}
+
+/** Fills a journal of a quarter of a megabyte until its quota stops it; returns the page that did not go in. */
+async function fill(journal: Journal): Promise<ReturnType<typeof pageOf>> {
+  for (let i = 1000; ; i += 1) {
+    const page = pageOf([collected(i, base + i, { noise: noise(i) })]);
+    try {
+      await journal.append(page);
+    } catch (thrown) {
+      expect(thrown).toBeInstanceOf(WaybillError);
+      expect(thrown).toMatchObject({ code: 'journal_full' });
+      return page;
+    }
+  }
+}
+
+test('at the quota an append stores nothing and memory knows nothing of it; acknowledging and pruning go on (C45)', async () => {
+  const { journal, beside, clock } = await opened({ quota: 256 * 1024 });
+  journal.progress.register('siem', 'kafka', 'x', beginning, undefined);
+  await append(journal, 2);
+  const page = await fill(journal);
+  const head = journal.head();
+  expect(journal.paused()).toBe('quota');
+  expect(faultsOf(beside())).toEqual([]);
+  expect(seenFaults(beside())).toEqual([]);
+  // Waits for the next append, which fails: then it is written alone.
+  journal.acknowledgeLater('siem', { acked: 3, taken: await taken(journal, 3) });
+  await expect(journal.append(page)).rejects.toMatchObject({ code: 'journal_full' });
+  expect(beside().prepare('SELECT acked, taken FROM sinks').get()).toEqual({ acked: 3, taken: 3 });
+  // The line of a window is small: the last pages take a few.
+  let windows = 0;
+  await expect(
+    (async () => {
+      for (; ; windows += 1) await journal.close(source, span(windows, windows + 1), proven(), lastAge);
+    })(),
+  ).rejects.toMatchObject({ code: 'journal_full' });
+  const stopped = journal.head();
+  expect(stopped.seq).toBe(head.seq + windows);
+  expect(journal.marks(source)).toMatchObject({ frontier: base + windows * second, live: { reached: base + windows * second } });
+  await journal.acknowledge('siem', { acked: stopped.seq, taken: undefined }, []);
+  clock.wall = base / 1000 + 40 * 86_400_000;
+  while (journal.prune() > 0);
+  expect(journal.paused()).toBeUndefined();
+  expect(journal.db.pragma('freelist_count', { simple: true })).toBe(0);
+  // The page that failed is new as it ever was, and so is the window.
+  expect(await journal.append(page)).toMatchObject({ appended: 1, known: 0 });
+  await journal.close(source, span(windows, windows + 1), proven(), lastAge);
+  expect(journal.marks(source).live.reached).toBe(base + (windows + 1) * second);
+  expect(faultsOf(beside())).toEqual([]);
+});
+
+test('an append that fails in its very last statement leaves nothing behind in memory (C45)', async () => {
+  const { journal, beside } = await opened({ quota: 256 * 1024 });
+  journal.progress.register('file', 'file', 'x', beginning, undefined);
+  await append(journal, 2);
+  const head = journal.head();
+  // Segment and uids have room; the note of an acknowledgement that waits has not, and is written last.
+  journal.acknowledgeLater('file', { acked: 1, taken: await taken(journal, 1, 'x'.repeat(600 * 1024)) });
+  const page = pageOf([collected(50, base + 50), collected(51, undefined)], { tip: base + 50 });
+  await expect(journal.append(page)).rejects.toMatchObject({ code: 'journal_full' });
+  expect(journal.head()).toEqual(head);
+  expect(journal.marks(source)).toMatchObject({ collected: 4, tip: 0 });
+  expect(journal.sinkMarks('file')).toMatchObject({ acked: 0, note: undefined });
+  expect((await journal.read(0, { records: 10, bytes: 1e6 })).at(-1)?.seq).toBe(4);
+  journal.acknowledgeLater('file', { acked: 2, taken: await taken(journal, 2, 'short') });
+  expect(await journal.append(page)).toMatchObject({ appended: 2, known: 0 });
+  expect(journal.sinkMarks('file')).toMatchObject({ acked: 2, note: 'short' });
+  expect(faultsOf(beside())).toEqual([]);
+  expect(seenFaults(beside())).toEqual([]);
+});
+
+test('an acknowledgement whose dead letters found no room is not written without them', async () => {
+  const { journal, beside } = await opened({ quota: 256 * 1024 });
+  journal.progress.register('siem', 'kafka', 'x', beginning, undefined);
+  await fill(journal);
+  const letters = await Promise.all(Array.from({ length: 15 }, (_, i) => deadLetter(journal, i + 1)));
+  journal.acknowledgeLater('siem', { acked: 0, taken: undefined });
+  await expect(journal.acknowledge('siem', { acked: 15, taken: undefined }, letters)).rejects.toMatchObject({ code: 'journal_full' });
+  await journal.flush();
+  expect(journal.sinkMarks('siem')).toMatchObject({ acked: 0, deadLetters: 0 });
+  expect(beside().prepare('SELECT acked, (SELECT count(*) FROM dead_letters) AS letters FROM sinks').get()).toEqual({
+    acked: 0,
+    letters: 0,
+  });
+});
+
+test('collecting pauses above 97 % of the quota and goes on below 90 %', async () => {
+  const { journal, clock } = await opened({ quota: 256 * 1024, directory: temporary() });
+  journal.progress.register('siem', 'kafka', 'x', beginning, undefined);
+  const share = (): number => journal.usage().bytes / journal.usage().quota;
+  let id = 1000;
+  while (journal.paused() === undefined) {
+    expect(share()).toBeLessThanOrEqual(0.97);
+    id += 1;
+    await journal.append(pageOf([collected(id, base + id, { noise: noise(id) })]));
+  }
+  expect(share()).toBeGreaterThan(0.97);
+  clock.wall += 1;
+  for (let acked = 1; journal.paused() !== undefined && acked < journal.head().seq; acked += 1) {
+    expect(share()).toBeGreaterThan(0.9);
+    await journal.acknowledge('siem', { acked, taken: undefined }, []);
+    journal.prune();
+  }
+  expect(share()).toBeLessThanOrEqual(0.9);
+  expect(share()).toBeGreaterThan(0.85);
+});

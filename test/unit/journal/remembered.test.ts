@@ -1,0 +1,99 @@
+import { expect, test } from 'vitest';
+import { base, collected, day, hour, second } from '../../support/records.ts';
+import { beside, gap, lastAge, opened, pageOf, proven, source, temporary } from './opening.ts';
+
+const at = (days: number): number => base + days * day;
+
+test('uids are remembered for the last recount age, and no longer (C17)', async () => {
+  const { journal, beside } = await opened();
+  const records = [collected(1, base), collected(2, at(1)), collected(3, at(31) - second)];
+  await journal.append(pageOf(records));
+  await journal.close(source, { from: base, until: at(30) }, proven(2), lastAge);
+  expect(journal.marks(source).live.remembered).toBe(base);
+  expect(await journal.append(pageOf(records))).toMatchObject({ known: 3 });
+  await journal.close(source, { from: at(30), until: at(31) }, proven(1), lastAge);
+  expect(journal.marks(source).live.remembered).toBe(at(1));
+  // The first is before the mark: outside, not appended again (C16); the second lies on it.
+  expect(await journal.append(pageOf(records))).toMatchObject({ appended: 0, known: 2, outside: 1 });
+  expect(
+    beside()
+      .prepare('SELECT count(*) AS n FROM seen WHERE bucket < ?')
+      .get(at(1) / (600 * second)),
+  ).toEqual({ n: 0 });
+  expect(beside().prepare('SELECT count(*) AS n FROM seen').get()).toEqual({ n: 2 });
+});
+
+test('a window with a recount ahead holds what is remembered (C47)', async () => {
+  const { journal } = await opened();
+  await journal.close(source, { from: base, until: at(1) }, proven(), lastAge);
+  await journal.close(source, { from: at(1), until: at(2) }, proven(0, at(2), at(90)), lastAge);
+  await journal.close(source, { from: at(2), until: at(80) }, proven(), lastAge);
+  expect(journal.marks(source).live.remembered).toBe(at(1));
+  await journal.confirm(source, { from: at(1), until: at(2) }, undefined, at(90), lastAge);
+  expect(journal.marks(source).live.remembered).toBe(at(50));
+});
+
+test('a gap holds what is remembered until it is proven for good', async () => {
+  const { journal } = await opened();
+  const record = collected(1, at(1) + hour);
+  await journal.append(pageOf([record]));
+  await journal.close(source, { from: base, until: at(1) }, proven(), lastAge);
+  await journal.close(source, { from: at(1), until: at(2) }, gap({}, undefined), lastAge);
+  await journal.close(source, { from: at(2), until: at(80) }, proven(), lastAge);
+  expect(journal.marks(source).live.remembered).toBe(at(1));
+  expect(await journal.append(pageOf([record]))).toMatchObject({ known: 1 });
+  await journal.close(source, { from: at(1), until: at(2) }, proven(1), lastAge);
+  expect(journal.marks(source).live.remembered).toBe(at(50));
+});
+
+test('what is remembered never goes back, not with a longer last age either', async () => {
+  const { journal } = await opened();
+  await journal.close(source, { from: base, until: at(40) }, proven(), lastAge);
+  expect(journal.marks(source).live.remembered).toBe(at(10));
+  await journal.close(source, { from: at(40), until: at(41) }, proven(), 90 * day);
+  expect(journal.marks(source).live.remembered).toBe(at(10));
+});
+
+test('a window that is read with proof never loses a record to forgetting: that is an invariant', async () => {
+  const { journal } = await opened();
+  await journal.close(source, { from: base, until: at(31) }, proven(), lastAge);
+  const window = { from: base, until: at(2) };
+  await expect(journal.append(pageOf([collected(1, base + hour)], { window }))).rejects.toMatchObject({ code: 'invariant' });
+});
+
+test('padding before the mark, or before the start, is outside (C16)', async () => {
+  const { journal } = await opened();
+  await journal.close(source, { from: base, until: at(31) }, proven(), lastAge);
+  const window = { from: at(31), until: at(31) + hour };
+  const before = collected(1, base - 1);
+  const forgotten = collected(2, at(1) - 1);
+  const padding = collected(3, at(31) - 1);
+  const page = pageOf([before, forgotten, padding], { window });
+  expect(await journal.append(page)).toMatchObject({ appended: 1, outside: 2, late: 1 });
+});
+
+test('with two ranges both must have passed a bucket, or a day, before it is forgotten (C53)', async () => {
+  const directory = temporary();
+  const first = await opened({ directory });
+  await first.close();
+  // A backfill range before the live one, as `backfill` writes it; the journal reads ranges when it is opened.
+  const db = beside(directory);
+  db.prepare('INSERT INTO ranges VALUES (1, ?, ?, ?, ?)').run(base - 10 * day, base, base - 10 * day, base - 10 * day);
+  const { journal } = await opened({ directory });
+  await journal.append(pageOf([collected(1, base + hour), collected(2, undefined), collected(3, base - day)]));
+  await journal.close(source, { from: base, until: at(60) }, proven(), lastAge);
+  expect(journal.marks(source).live.remembered).toBe(at(30));
+  const buckets = (): number[] =>
+    db
+      .prepare<[], { bucket: number }>('SELECT bucket FROM seen ORDER BY bucket')
+      .all()
+      .map(({ bucket }) => bucket);
+  expect(buckets()).toHaveLength(3);
+  // A backfill moves no frontier.
+  await journal.close(source, { from: base - 10 * day, until: base }, gap(), 0);
+  expect(journal.marks(source).frontier).toBe(at(60));
+  expect(buckets()).toHaveLength(3);
+  await journal.close(source, { from: base - 10 * day, until: base }, proven(), 0);
+  // The range is read to its end, and remembers nothing before `base`: the bucket of the backfill goes, those of the live range stay.
+  expect(buckets()).toEqual([-20777, Math.floor((base + hour) / (600 * second))]);
+});

@@ -1,0 +1,180 @@
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterEach, expect, test } from 'vitest';
+import { openReadOnly } from '../../../src/journal/state.ts';
+import { base, collected, second } from '../../support/records.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+import { beside, lastAge, opened, pageOf, proven, source, span, temporary } from './opening.ts';
+import { faultsOf } from './recompute.ts';
+
+let umask: number | undefined;
+afterEach(() => {
+  if (umask !== undefined) process.umask(umask);
+});
+
+test('SQLite is set as the promises need it, at the first open and at every later one (C10)', async () => {
+  const directory = temporary();
+  for (const quota of [2 ** 30, 2 ** 29]) {
+    const { journal, close } = await opened({ directory, quota });
+    const pragma = (name: string): unknown => journal.db.pragma(name, { simple: true });
+    const found = Object.fromEntries(
+      [
+        'journal_mode', 'synchronous', 'auto_vacuum', 'foreign_keys', 'trusted_schema', 'cell_size_check', 'mmap_size', 'journal_size_limit',
+        'busy_timeout', 'wal_autocheckpoint', 'cache_size', 'max_page_count',
+      ].map((name) => [name, pragma(name)]),
+    ); // prettier-ignore
+    expect(found).toEqual({
+      journal_mode: 'wal',
+      synchronous: 2,
+      auto_vacuum: 2,
+      foreign_keys: 1,
+      trusted_schema: 0,
+      cell_size_check: 1,
+      mmap_size: 0,
+      journal_size_limit: 67_108_864,
+      busy_timeout: 0,
+      wal_autocheckpoint: 8000,
+      cache_size: -8_192,
+      max_page_count: quota / 4096,
+    });
+    await close();
+  }
+});
+
+test('nobody else may read the state: directory 0700, files 0600, whatever the umask says', async () => {
+  umask = process.umask(0);
+  const directory = join(temporary(), 'a', 'state');
+  const { journal } = await opened({ directory });
+  await journal.append(pageOf([collected(1, base)]));
+  const mode = (name: string): string => (statSync(join(directory, name)).mode & 0o777).toString(8);
+  expect(mode('.')).toBe('700');
+  for (const name of ['waybill.db', 'waybill.db-wal', 'waybill.db-shm', 'lock.db']) expect(`${name} ${mode(name)}`).toBe(`${name} 600`);
+});
+
+test('a second owner is refused at once, and after the time it was told to wait; the first goes on', async () => {
+  const { journal, directory, close } = await opened();
+  await expect(opened({ directory })).rejects.toMatchObject({ code: 'state_owned' });
+  const clock = new VirtualClock(base / 1000);
+  await expect(opened({ directory, lockWait: 5_000, clock })).rejects.toMatchObject({ code: 'state_owned' });
+  expect(clock.monotonic()).toBe(5_000);
+  expect(await journal.append(pageOf([collected(1, base)]))).toMatchObject({ appended: 1 });
+  // And one that waits gets it when the first has ended.
+  const manual = new VirtualClock(base / 1000, 'manual');
+  const waiting = opened({ directory, lockWait: 60_000, clock: manual });
+  await manual.advance(1_000);
+  await close();
+  await manual.advance(1_000);
+  expect((await waiting).journal.head().seq).toBe(1);
+});
+
+test('once another owner has opened the state, nothing more is written, not by any call (C39)', async () => {
+  const { journal, beside } = await opened();
+  await journal.append(pageOf([collected(1, base)]));
+  const head = journal.progress.register('siem', 'file', 'x', journal.head(), undefined);
+  const db = beside();
+  db.exec('UPDATE owner SET epoch = epoch + 1');
+  const before = db.prepare('SELECT (SELECT count(*) FROM segments) AS segments, (SELECT acked FROM sinks) AS acked, seq FROM head').get();
+  await expect(journal.append(pageOf([collected(2, base)]))).rejects.toMatchObject({ code: 'invariant' });
+  db.exec('UPDATE owner SET epoch = epoch - 1');
+  // It has been another's in between: that does not heal.
+  await expect(journal.append(pageOf([collected(2, base)]))).rejects.toMatchObject({ code: 'invariant' });
+  await expect(journal.close(source, span(0, 10), proven(), lastAge)).rejects.toMatchObject({ code: 'invariant' });
+  await expect(journal.acknowledge('siem', { acked: head.acked, taken: undefined }, [])).rejects.toMatchObject({ code: 'invariant' });
+  await expect(journal.setProfile(source, '{}')).rejects.toMatchObject({ code: 'invariant' });
+  expect(db.prepare('SELECT (SELECT count(*) FROM segments) AS segments, (SELECT acked FROM sinks) AS acked, seq FROM head').get()).toEqual(
+    before,
+  );
+  expect(journal.head().seq).toBe(1);
+});
+
+test('every open is a new epoch', async () => {
+  const { directory, close } = await opened();
+  const epoch = (): unknown => beside(directory).prepare('SELECT epoch FROM owner').get();
+  expect(epoch()).toEqual({ epoch: 1 });
+  await close();
+  await opened({ directory });
+  expect(epoch()).toEqual({ epoch: 2 });
+});
+
+test('a state of a newer release is refused in words that name the release, and is not touched', async () => {
+  const { directory, close } = await opened();
+  await close();
+  const db = beside(directory);
+  db.exec("UPDATE meta SET value = 7 WHERE key IN ('schema', 'min_reader')");
+  db.exec("UPDATE meta SET value = '3.1.0' WHERE key = 'written_by'; UPDATE meta SET value = '3.0.0' WHERE key = 'readable_from'");
+  const words = /written by 3\.1\.0 .*schema 7, readable from 3\.0\.0.*this is 0\.1\.0.*Start 3\.0\.0 or later/;
+  await expect(opened({ directory })).rejects.toMatchObject({ code: 'state_newer', message: expect.stringMatching(words) as string });
+  expect(() => openReadOnly(directory)).toThrow(/written by 3\.1\.0/);
+  expect(db.prepare("SELECT value FROM meta WHERE key = 'written_by'").get()).toEqual({ value: '3.1.0' });
+  expect(db.prepare('SELECT epoch FROM owner').get()).toEqual({ epoch: 1 });
+});
+
+test.each([
+  ['state_missing', 'there is none and one is expected', (): Promise<unknown> => opened({ expectState: true })],
+  [
+    'state_unusable',
+    'the directory is a file',
+    (): Promise<unknown> => {
+      const path = join(temporary(), 'file');
+      writeFileSync(path, '');
+      return opened({ directory: path });
+    },
+  ],
+  [
+    'state_unusable',
+    'the file is another database',
+    (): Promise<unknown> => {
+      const directory = temporary();
+      const db = new Database(join(directory, 'waybill.db'));
+      db.exec('CREATE TABLE other (a)');
+      db.close();
+      return opened({ directory });
+    },
+  ],
+  [
+    'state_corrupt',
+    'the file is no database',
+    (): Promise<unknown> => {
+      const directory = temporary();
+      writeFileSync(join(directory, 'waybill.db'), 'x'.repeat(8192));
+      return opened({ directory });
+    },
+  ],
+])('%s: a state is refused when %s', async (code, _why, act) => {
+  await expect(act()).rejects.toMatchObject({ code });
+});
+
+test('a state is found again as it was left: the same journal, marks, chain and sources', async () => {
+  const { journal, directory, close } = await opened();
+  await journal.append(pageOf([collected(1, base), collected(2, base + second)], { tip: base + second }));
+  await journal.close(source, span(0, 10), proven(2), lastAge);
+  await journal.setProfile(source, '{"a":1}');
+  const before = { id: journal.id, created: journal.created, marks: journal.marks(source), head: journal.head() };
+  expect(journal.fresh).toBe(true);
+  await close();
+  const again = (await opened({ directory })).journal;
+  expect({ id: again.id, created: again.created, marks: again.marks(source), head: again.head() }).toEqual(before);
+  expect(again.fresh).toBe(false);
+  expect(again.marks(source)).toMatchObject({ tip: base + second, profile: '{"a":1}', mode: 'normal' });
+});
+
+test('the same source with another destination is refused; one that is gone is orphaned and comes back where it was', async () => {
+  const { journal } = await opened();
+  expect(() => journal.registerSource(source, 'another tenant', base)).toThrow(/production.*"tenant".*"another tenant"/);
+  await journal.close(source, span(0, 10), proven(), lastAge);
+  expect(journal.orphanSources(new Set())).toEqual([source]);
+  expect(journal.marks(source).mode).toBe('orphaned');
+  journal.registerSource(source, 'tenant', base + 100 * second);
+  expect(journal.marks(source)).toMatchObject({ mode: 'normal', live: { from: base, reached: base + 10 * second } });
+});
+
+test('readers beside the owner see whole transactions and hold up nobody', async () => {
+  const { journal, directory } = await opened();
+  mkdirSync(join(directory, 'other'), { recursive: true });
+  const reader = openReadOnly(directory);
+  await journal.append(pageOf([collected(1, base)]));
+  expect(faultsOf(reader)).toEqual([]);
+  reader.close();
+  expect(() => openReadOnly(join(directory, 'other'))).toThrow(/cannot find a state/);
+});

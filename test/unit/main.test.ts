@@ -1,0 +1,143 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { commands, loadCommand } from '../../src/commands/list.ts';
+import { dispatch } from '../../src/main.ts';
+import { temporaryDirectory } from './config/loading.ts';
+
+const program = fileURLToPath(new URL('../../bin/waybill.js', import.meta.url));
+
+interface Outcome {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a command line inside this process. */
+async function dispatched(...argv: string[]): Promise<Outcome> {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const code = await dispatch(argv, { stdin: new PassThrough(), stdout, stderr, env: {}, signal: new AbortController().signal });
+  const text = (stream: PassThrough) => String((stream.read() as Buffer | null) ?? '');
+  return { code, stdout: text(stdout), stderr: text(stderr) };
+}
+
+/** Runs the program itself; `drive` gets the process to do something to it. */
+function spawned(argv: readonly string[], drive?: Drive): Promise<Outcome> {
+  return run(process.execPath, [program, ...argv], drive);
+}
+
+type Drive = (child: ChildProcess) => void;
+
+async function run(file: string, argv: readonly string[], drive: Drive = () => undefined): Promise<Outcome> {
+  const child = spawn(file, argv, { stdio: 'pipe' });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  drive(child);
+  const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
+  return { code, stdout, stderr };
+}
+
+test('the release is that of the package', async () => {
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
+  for (const flag of ['--version', '-v']) expect(await dispatched(flag)).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
+});
+
+test('an unknown command names the nearest and ends with 2', async () => {
+  expect(await dispatched('statsu')).toEqual({
+    code: 2,
+    stdout: '',
+    stderr: 'cannot find the command "statsu": the nearest is "status"; waybill help lists all\n',
+  });
+  // A command is a name of the list, never a path.
+  expect((await dispatched('../main')).code).toBe(2);
+  expect((await dispatched('io')).code).toBe(2);
+});
+
+test('a wrong option is said in one line and ends with 2', async () => {
+  const { code, stdout, stderr } = await dispatched('schema', '--nope');
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toMatch(/^cannot read the options of "schema": Unknown option '--nope'.*; waybill help schema names them\n$/);
+});
+
+test('a command says with --help what waybill help says, and does nothing', async () => {
+  const { usage } = await loadCommand('init');
+  for (const argv of [
+    ['init', '--help'],
+    ['init', 'file', '-h'],
+    ['help', 'init'],
+  ]) {
+    expect(await dispatched(...argv)).toEqual({ code: 0, stdout: usage, stderr: '' });
+  }
+  expect((await dispatched()).stdout).toBe((await dispatched('--help')).stdout);
+});
+
+test('every problem of a configuration is a line, and the exit code is 2', async () => {
+  using directory = temporaryDirectory();
+  const file = join(directory.path, 'waybill.yaml');
+  writeFileSync(file, 'grace: long\nsources: []\n');
+  expect(await dispatched('run', '--config', file)).toEqual({
+    code: 2,
+    stdout: '',
+    stderr: `cannot use the configuration "${file}": 2 problems
+  grace (line 1): "long" is not a duration such as 10s, 5m, 2h
+  sources (line 2): an empty list names no source: nothing would be collected
+`,
+  });
+});
+
+test.each(commands)('the command %s has a summary of one line and two examples', async (name) => {
+  const { summary, usage } = await loadCommand(name);
+  expect(summary).toMatch(/^[a-z][^\n]{10,120}[^.\n]$/);
+  expect(usage).toMatch(new RegExp(`^(usage: )?waybill ${name}\\b`));
+  expect(usage.endsWith('\n')).toBe(true);
+  const [, examples = ''] = /\nExamples:?\n([^]*)$/.exec(usage) ?? [];
+  expect(examples.match(/^ +.*\bwaybill\b/gm)?.length ?? 0).toBeGreaterThanOrEqual(2);
+});
+
+test('the program itself sets the exit code', async () => {
+  expect(await spawned(['nope'])).toMatchObject({ code: 2, stdout: '' });
+  expect(await spawned(['--version'])).toMatchObject({ code: 0, stderr: '' });
+});
+
+test('a reader that goes away ends the program quietly', async () => {
+  const { code, stderr } = await spawned(['encode', '--format', 'raw'], (child) => {
+    child.stdout?.once('data', () => child.stdout?.destroy());
+    const feed = (): void => {
+      if (child.stdin?.writable && child.exitCode === null) child.stdin.write('{"a":1}\n'.repeat(2_000), () => setImmediate(feed));
+    };
+    child.stdin?.on('error', () => undefined);
+    feed();
+  });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+});
+
+test('the first SIGINT asks the command to stop, the second ends the program at once', async () => {
+  const script = `
+    const { main } = await import(${JSON.stringify(new URL('../../src/main.ts', import.meta.url).href)});
+    await main([], async (argv, io) => {
+      io.signal.addEventListener('abort', () => process.stdout.write(io.signal.reason.message));
+      setInterval(() => undefined, 1000);
+      process.stdout.write('ready ');
+      await new Promise(() => undefined);
+    });`;
+  const signalled = (signal: NodeJS.Signals) =>
+    run(process.execPath, ['--input-type=module', '-e', script], (child) => {
+      child.stdout?.on('data', () => child.kill(signal));
+    });
+  expect(await signalled('SIGINT')).toEqual({ code: 130, stdout: 'ready cannot go on: stopped by SIGINT', stderr: '' });
+  expect(await signalled('SIGTERM')).toEqual({ code: 143, stdout: 'ready cannot go on: stopped by SIGTERM', stderr: '' });
+});
+
+test('what nobody expected is shown with its stack and ends with 1', async () => {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  stdout.write = () => {
+    throw new RangeError('nobody expected this');
+  };
+  const io = { stdin: new PassThrough(), stdout, stderr, env: {}, signal: new AbortController().signal };
+  expect(await dispatch(['schema'], io)).toBe(1);
+  expect(String(stderr.read())).toMatch(/^RangeError: nobody expected this\n +at /);
+});

@@ -1,0 +1,60 @@
+/** Moments of a daemon, as tests of the observe room write them down: a sound one, from which each test departs. */
+import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../../../src/model.ts';
+
+/** µs of a time as people write it. */
+export function micros(text: string): number {
+  return Date.parse(text) * 1_000;
+}
+
+export const now = micros('2026-11-20T03:03:00Z');
+
+export function source(change: Partial<SourceSnapshot> = {}): SourceSnapshot {
+  return {
+    id: 'production',
+    mode: 'normal',
+    trouble: undefined,
+    frontier: micros('2026-11-20T02:45:00Z'),
+    reached: micros('2026-11-20T02:45:00Z'),
+    tip: micros('2026-11-20T03:02:55Z'),
+    collected: 12_345,
+    late: 7,
+    windows: { closed: 412, gap: 0, accepted: 0 },
+    gaps: 0,
+    recountsOverdue: 0,
+    settleSeconds: 900,
+    lastSuccess: micros('2026-11-20T03:02:58Z'),
+    lastRecord: micros('2026-11-20T03:02:41.25Z'),
+    lastError: undefined,
+    serverNow: micros('2026-11-20T03:03:01Z'),
+    clockOffsetSeconds: 1,
+    ...change,
+  };
+}
+
+export function sink(change: Partial<SinkSnapshot> = {}): SinkSnapshot {
+  return {
+    id: 'siem',
+    type: 'elasticsearch',
+    state: 'active',
+    trouble: undefined,
+    acked: 12_345,
+    lagRecords: 0,
+    lagSeconds: 0,
+    deadLetters: 0,
+    lastSuccess: micros('2026-11-20T03:02:59Z'),
+    lastError: undefined,
+    ...change,
+  };
+}
+
+export function snapshot(change: Partial<Snapshot> = {}): Snapshot {
+  return {
+    version: '0.1.0',
+    created: micros('2026-11-01T00:00:00Z'),
+    now,
+    journal: { bytes: 52_428_800, quota: 10_737_418_240, head: 12_345, paused: undefined },
+    sources: [source()],
+    sinks: [sink()],
+    ...change,
+  };
+}

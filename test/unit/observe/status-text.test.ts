@@ -1,0 +1,164 @@
+import { describe, expect, test } from 'vitest';
+import { statusText, type StatusTextOptions } from '../../../src/commands/status-text.ts';
+import type { Snapshot } from '../../../src/model.ts';
+import { micros, sink, snapshot, source } from './snapshots.ts';
+
+const plain: StatusTextOptions = { color: false, tz: 'UTC', width: 80 };
+
+function lines(change: Partial<Snapshot>, options: Partial<StatusTextOptions> = {}): string[] {
+  return statusText(snapshot(change), { ...plain, ...options }).split('\n');
+}
+
+/** The lines of a table: from its head to the blank line after it. */
+function block(all: readonly string[], head: string): string[] {
+  const at = all.findIndex((line) => line.startsWith(head));
+  const rest = all.slice(at);
+  return rest.slice(0, rest.indexOf(''));
+}
+
+test('verdict, sources, sinks, journal, and what to do, in this order', () => {
+  expect(lines({})).toEqual([
+    'TRAIL WHOLE up to 02:45 UTC (18 min ago)',
+    '',
+    'SOURCE      MODE    WHOLE UP TO          ANSWERED  RECORDS  LATE  GAPS',
+    'production  normal  02:45Z (18 min ago)  2 s ago    12,345     7     0',
+    '',
+    'SINK  TYPE           STATE   BEHIND   LAST TAKEN  DEAD LETTERS',
+    'siem  elasticsearch  active  nothing  1 s ago                0',
+    '',
+    'JOURNAL  50 MiB of 10 GiB (0.5 %), 12,345 entries since 19 d ago  waybill 0.1.0',
+    '',
+    'Nothing to do.',
+  ]);
+});
+
+test('every cell of a table begins or ends where its head does', () => {
+  const all = lines(
+    {
+      sources: [source(), source({ id: 'a-name-of-twenty-four-let', mode: 'hold', collected: 1_204_311, lastSuccess: undefined })],
+      sinks: [sink({ lagRecords: 1_000_000, lagSeconds: 7_000 }), sink({ id: 'x', type: 'file', deadLetters: 12 })],
+    },
+    { width: 200 },
+  );
+  for (const [head, leftColumns, rightColumns] of [
+    ['SOURCE', ['SOURCE', 'MODE', 'WHOLE UP TO', 'ANSWERED'], ['RECORDS', 'LATE', 'GAPS']],
+    ['SINK', ['SINK', 'TYPE', 'STATE', 'BEHIND', 'LAST TAKEN'], ['DEAD LETTERS']],
+  ] as const) {
+    const [first = '', ...rows] = block(all, head);
+    expect(rows).toHaveLength(2);
+    for (const row of rows) {
+      for (const column of leftColumns) {
+        const at = first.indexOf(column);
+        expect(row.slice(Math.max(0, at - 2), at + 1), `${column} in "${row}"`).toMatch(at === 0 ? /^\S/ : /^ {2}\S$/);
+      }
+      for (const column of rightColumns) {
+        const end = first.indexOf(column) + column.length;
+        expect(row.slice(end - 1, end), `${column} in "${row}"`).toMatch(/\d/);
+        expect(row.charAt(end), `${column} in "${row}"`).toMatch(/^ ?$/);
+      }
+    }
+  }
+});
+
+test('with many sources and sinks it stays within 24 lines, trouble first, the rest counted', () => {
+  const all = lines({
+    sources: Array.from({ length: 100 }, (_, i) => source({ id: `acme-${i}`, ...(i === 70 && { trouble: 'no answer for 2 min' }) })),
+    sinks: Array.from({ length: 30 }, (_, i) => sink({ id: `siem-${i}`, ...(i % 3 === 0 && { state: 'blocked' }) })),
+  });
+  expect(all.length).toBeLessThanOrEqual(24);
+  const sources = block(all, 'SOURCE');
+  expect(sources[1]).toMatch(/^acme-70 /);
+  expect(sources.at(-1)).toBe(`and ${100 - (sources.length - 2)} more, all well`);
+  const sinks = block(all, 'SINK');
+  expect(sinks[1]).toMatch(/^siem-0 +elasticsearch +blocked/);
+  const shown = sinks.length - 2;
+  expect(sinks.at(-1)).toBe(`and ${30 - shown} more, ${10 - shown} of them with trouble`);
+});
+
+test('room that one kind does not need goes to the other, and nothing is counted out without need', () => {
+  const all = lines({ sources: Array.from({ length: 13 }, (_, i) => source({ id: `acme-${i}` })) });
+  expect(block(all, 'SOURCE')).toHaveLength(14);
+  expect(all.join('\n')).not.toContain('more');
+});
+
+describe('at any width', () => {
+  test.each([40, 60, 80, 120])('no line is longer than %i and there are at most 24', (width) => {
+    const all = lines(
+      {
+        sources: Array.from({ length: 50 }, (_, i) =>
+          source({ id: `tenant-with-a-long-name-${i}`, trouble: 'word '.repeat(60), lastError: 'x'.repeat(300) }),
+        ),
+        sinks: [sink({ state: 'blocked', deadLetters: 1 })],
+        journal: { bytes: 1, quota: 2, head: 3, paused: 'quota: 97 % of it are used' },
+        created: micros('2026-11-20T03:00:00Z'),
+      },
+      { width },
+    );
+    expect(Math.max(...all.map((line) => line.length))).toBeLessThanOrEqual(width);
+    expect(all.length).toBeLessThanOrEqual(24);
+  });
+});
+
+test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
+  [
+    'a paused journal before all',
+    { journal: { bytes: 1, quota: 1, head: 1, paused: 'quota' }, sources: [source({ mode: 'hold' })] },
+    /^Collecting is paused: quota/,
+    /^Nothing is lost while the service/,
+    'Mend the sink',
+  ],
+  [
+    'a hold before a blocked sink',
+    { sources: [source({ mode: 'hold', trouble: 'fewer rows' })], sinks: [sink({ state: 'blocked' })] },
+    /^Source production is on hold: fewer rows/,
+    /cannot be collected/,
+    'Give the client',
+  ],
+  [
+    'a silent source',
+    { sources: [source({ trouble: 'no token', lastError: 'invalid_client' })] },
+    /^Source production: no token \(invalid_client\)/,
+    /^Nothing is lost while/,
+    'waybill check --source production',
+  ],
+  [
+    'a blocked sink before a gap',
+    { sources: [source({ gaps: 1 })], sinks: [sink({ state: 'blocked', lastError: '403' })] },
+    /^Sink siem is blocked: 403/,
+    /^Nothing is lost: the journal/,
+    'waybill check --sink siem',
+  ],
+  ['a gap', { sources: [source({ gaps: 2 })] }, /^2 windows of production could not be proven/, /is not known/, 'waybill gaps list'],
+  [
+    'dead letters',
+    { sinks: [sink({ deadLetters: 1 })] },
+    /^Sink siem refused 1 record for good/,
+    /^Nothing is lost/,
+    'see the log of sink siem ("dead letter"); the records are kept in the state',
+  ],
+])('what to do: %s', (_, change, what, lost, act) => {
+  const tail = lines(change, { width: 200 }).slice(-3);
+  expect(tail[0]).toMatch(what);
+  expect(tail[1]).toMatch(lost);
+  expect(tail[2]).toContain(`To do: ${act}`);
+});
+
+test('words of a server cannot steer the terminal or add lines', () => {
+  const text = statusText(snapshot({ sources: [source({ trouble: 'a\u001b[2J\nTRAIL WHOLE\u202e' })] }), plain);
+  expect(text).toContain('a\\u001b[2J\\u000aTRAIL WHOLE\\u202e');
+  expect(text).not.toMatch(/[\u001b\u202e]/);
+});
+
+test('colour only when asked, and then of the verdict alone', () => {
+  expect(statusText(snapshot(), plain)).not.toContain('\u001b');
+  const [verdict, ...rest] = statusText(snapshot(), { ...plain, color: true }).split('\n');
+  expect(verdict).toBe('\u001b[32;1mTRAIL WHOLE up to 02:45 UTC (18 min ago)\u001b[0m');
+  expect(rest.join('')).not.toContain('\u001b');
+});
+
+test('in another zone the head of the column names it', () => {
+  const all = lines({}, { tz: 'America/New_York', width: 120 });
+  expect(all[0]).toBe('TRAIL WHOLE up to 21:45 America/New_York (18 min ago)');
+  expect(block(all, 'SOURCE')[0]).toContain('WHOLE UP TO (America/New_York)');
+  expect(block(all, 'SOURCE')[1]).toContain('  21:45 (18 min ago)  ');
+});

@@ -1,0 +1,146 @@
+import { createRemoteJWKSet, customFetch, jwtVerify } from 'jose';
+import * as oidc from 'openid-client';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Service } from './service.ts';
+
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start('--records', '20');
+});
+afterAll(() => service.stop());
+
+const errorOf = (text: string): unknown => (JSON.parse(text) as { error: unknown }).error;
+const wellKnown = (): string => `${service.line.authUrl}/${service.line.tenantId}/v2.0/.well-known/openid-configuration`;
+
+/** The fetch that jose and openid-client use, over the service's own authority. */
+async function fetchTrusting(url: string | URL, options?: { method?: string; headers?: unknown; body?: unknown }): Promise<Response> {
+  if (options?.method === 'POST') {
+    const form = Object.fromEntries(new URLSearchParams(String(options.body)));
+    const reply = await service.form(form, Object.fromEntries(new Headers(options.headers as Record<string, string>)));
+    return new Response(reply.text, { status: reply.status, headers: { 'content-type': String(reply.headers['content-type']) } });
+  }
+  const reply = await service.get(String(url));
+  return new Response(reply.text, { status: reply.status, headers: { 'content-type': String(reply.headers['content-type']) } });
+}
+
+describe('the token endpoint', () => {
+  test('gives a client a token that a standard verifier accepts by discovery document and key set', async () => {
+    const discovery = JSON.parse((await service.get(wellKnown())).text) as Record<string, string>;
+    expect(discovery['token_endpoint']).toBe(`${service.line.authUrl}/${service.line.tenantId}/oauth2/v2.0/token`);
+    const reply = await service.form(service.clientForm('Security Administrator'));
+    expect(reply.status).toBe(200);
+    expect(reply.headers['cache-control']).toBe('no-store');
+    const body = JSON.parse(reply.text) as { access_token: string; token_type: string; expires_in: number };
+    expect(body).toMatchObject({ token_type: 'Bearer', expires_in: 3600 });
+    const keys = createRemoteJWKSet(new URL(discovery['jwks_uri'] ?? ''), { [customFetch]: fetchTrusting });
+    const { payload } = await jwtVerify(body.access_token, keys, {
+      issuer: discovery['issuer'] ?? '',
+      audience: `api://${service.line.scopeAddress}`,
+    });
+    expect(payload).toMatchObject({ oid: service.client('Security Administrator').userId, tid: service.line.tenantId });
+    expect((payload.exp ?? 0) - (payload.iat ?? 0)).toBe(3600);
+  });
+
+  test('serves openid-client, which reads the discovery document itself', async () => {
+    const { clientId, clientSecret } = service.client('Author');
+    const config = await oidc.discovery(new URL(wellKnown().split('/.well-known')[0] ?? ''), clientId, clientSecret, undefined, {
+      [oidc.customFetch]: fetchTrusting,
+    });
+    const tokens = await oidc.clientCredentialsGrant(config, { scope: `api://${service.line.scopeAddress}/.default` });
+    expect(tokens.expires_in).toBe(3600);
+  });
+
+  test('takes the secret by HTTP Basic as well, which RFC 6749 section 2.3.1 wants of every server', async () => {
+    const { client_id: id = '', client_secret: secret = '', ...rest } = service.clientForm('Author');
+    const reply = await service.form(rest, { authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}` });
+    expect(reply.status).toBe(200);
+  });
+
+  test('signs in every user with the grant password, and the API knows who it is', async () => {
+    expect(service.line.users.filter((user) => user.roles.includes('Author'))).toHaveLength(2);
+    for (const user of service.line.users) {
+      const reply = await service.form(service.userForm(user));
+      expect(reply.status, user.username).toBe(200);
+      const { access_token: token } = JSON.parse(reply.text) as { access_token: string };
+      const claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as Record<string, unknown>;
+      expect(claims).toMatchObject({ oid: user.userId, scp: 'access_as_user', roles: user.roles });
+    }
+  });
+
+  const wrong: [name: string, change: Record<string, string>, status: number, error: string][] = [
+    ['unknown client', { client_id: 'nobody' }, 401, 'invalid_client'],
+    ['wrong secret', { client_secret: 'wrong' }, 401, 'invalid_client'],
+    ['wrong scope', { scope: 'api://other/.default' }, 400, 'invalid_scope'],
+    ['the scope of the other grant', { scope: 'api://SCOPE/access_as_user' }, 400, 'invalid_scope'],
+    ['unknown grant', { grant_type: 'authorization_code' }, 400, 'unsupported_grant_type'],
+    ['empty grant', { grant_type: '' }, 400, 'invalid_request'],
+  ];
+  test.each(wrong)('refuses client_credentials with %s', async (_, change, status, error) => {
+    const fields = { ...service.clientForm('Author'), ...change };
+    const reply = await service.form({ ...fields, scope: fields['scope']?.replace('SCOPE', service.line.scopeAddress) ?? '' });
+    expect([reply.status, errorOf(reply.text)]).toEqual([status, error]);
+    expect(reply.text).toContain('error_description');
+  });
+
+  test('refuses a password that is not right, a client without a secret for itself, another media type, and GET', async () => {
+    const [user] = service.line.users;
+    if (!user) throw new Error('no user');
+    expect(errorOf((await service.form({ ...service.userForm(user), password: 'wrong' })).text)).toBe('invalid_grant');
+    expect(errorOf((await service.form({ ...service.clientForm('Author'), client_id: user.clientId })).text)).toBe('unauthorized_client');
+    expect(errorOf((await service.form(service.userForm(user), { 'content-type': 'application/json' })).text)).toBe('invalid_request');
+    expect((await service.get(`${service.line.authUrl}/${service.line.tenantId}/oauth2/v2.0/token`)).status).toBe(405);
+  });
+});
+
+describe('the switches of tokens', () => {
+  test('revokeTokens refuses every token issued before, and none issued after', async () => {
+    await service.token('Security Administrator', true);
+    expect((await service.api('/logs/payload')).status).toBe(200);
+    await service.set({ revokeTokens: 'now' });
+    const refused = await service.api('/logs/payload');
+    expect(refused.status).toBe(401);
+    expect(refused.headers['www-authenticate']).toContain('invalid_token');
+    await service.token('Security Administrator', true);
+    expect((await service.api('/logs/payload')).status).toBe(200);
+  });
+
+  test('rotateKeys signs with a new key; the key before stays good, the one before that does not', async () => {
+    const keyOf = (token: string): unknown =>
+      (JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()) as { kid: unknown }).kid;
+    const old = await service.token('Security Administrator', true);
+    await service.set({ rotateKeys: 'now' });
+    expect((await service.api('/logs/payload')).status).toBe(200);
+    const published = (await service.get(`${service.line.authUrl}/${service.line.tenantId}/discovery/v2.0/keys`)).text;
+    expect((JSON.parse(published) as { keys: { kid: unknown }[] }).keys.map((key) => key.kid)).toContain(keyOf(old));
+    await service.set({ rotateKeys: 'now' });
+    expect((await service.api('/logs/payload')).status).toBe(401);
+    expect(keyOf(await service.token('Security Administrator', true))).not.toBe(keyOf(old));
+    expect((await service.api('/logs/payload')).status).toBe(200);
+  });
+
+  test('tokenLifetime ends a token when it says', async () => {
+    await service.set({ tokenLifetime: '1s' });
+    const body = JSON.parse((await service.form(service.clientForm('Security Administrator'))).text) as { expires_in: number };
+    expect(body.expires_in).toBe(1);
+    await service.token('Security Administrator', true);
+    await new Promise((resolve) => setTimeout(resolve, 1100));
+    expect((await service.api('/logs/payload')).status).toBe(401);
+    await service.set({ tokenLifetime: '1h' });
+    await service.token('Security Administrator', true);
+  });
+
+  test('identityProvider: down resets, unavailable answers 503, stalled says nothing; the API goes on', async () => {
+    const form = service.clientForm('Author');
+    await service.set({ identityProvider: 'down' });
+    await expect(service.form(form)).rejects.toMatchObject({ code: 'ECONNRESET' });
+    await service.set({ identityProvider: 'unavailable' });
+    expect((await service.form(form)).status).toBe(503);
+    service.patienceMs = 700;
+    await service.set({ identityProvider: 'stalled' });
+    await expect(service.form(form)).rejects.toMatchObject({ code: 'UND_ERR_HEADERS_TIMEOUT' });
+    service.patienceMs = 10_000;
+    expect((await service.api('/logs/payload')).status).toBe(200);
+    await service.set({ identityProvider: 'up' });
+    expect((await service.form(form)).status).toBe(200);
+  });
+});

@@ -1,0 +1,165 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { program, Service, type TruthRecord } from './service.ts';
+
+const runs = (...args: string[]): { status: number | null; out: string; err: string } => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...args], { encoding: 'utf8', timeout: 10_000 });
+  return { status, out: stdout, err: stderr };
+};
+
+describe('the command line', () => {
+  test('--help lists every switch that the control port knows, and the document has a row for each', async () => {
+    const { status, out } = runs('--help');
+    expect(status).toBe(0);
+    await using service = await Service.start();
+    const names = Object.keys((await service.control('GET', '/switches')).json);
+    expect(names.length).toBeGreaterThan(45);
+    const document = readFileSync(new URL('../../../docs/reference-service.md', import.meta.url), 'utf8');
+    for (const name of names) {
+      const option = name.replace(/([a-z])(\d)/, '$1-$2').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+      expect(out, name).toContain(`--${option} `);
+      expect(document, name).toContain(`| \`${name}\` `);
+    }
+  });
+
+  test.each([
+    [['--nosuch', '1'], '--nosuch'],
+    [['records'], 'records'],
+    [['--records', 'many'], '--records'],
+    [['--records'], '--records'],
+    [['--span', '1 day'], '--span'],
+    [['--port', '70000'], '--port'],
+    [['--sort', 'maybe'], 'sort'],
+    [['--fault-500', '2'], 'fault-500'],
+    [['--json=yes'], '--json'],
+  ])('%j is refused in one line that names it, with exit code 2', (args, name) => {
+    const { status, out, err } = runs(...args);
+    expect([status, out, err.split('\n').length]).toEqual([2, '', 2]);
+    expect(err).toContain(name);
+  });
+
+  test('the line has a client and a user for each role, two Authors, and one Super Administrator; the same with the same seed', async () => {
+    await using one = await Service.start('--seed', 'a', '--records', '50');
+    await using same = await Service.start('--seed', 'a', '--records', '50');
+    await using other = await Service.start('--seed', 'b', '--records', '50');
+    const roles = [
+      'Author',
+      'Recipient',
+      'Security Administrator',
+      'User Administrator',
+      'Data Administrator',
+      'Policy Administrator',
+      'Super Administrator',
+    ];
+    expect(one.line.clients.map((client) => client.roles)).toEqual(roles.map((role) => [role]));
+    expect(one.line.users.map((user) => user.roles[0])).toEqual([...roles, 'Author']);
+    expect(one.line.users[6]?.userId).toBe(one.line.clients[6]?.userId);
+    expect(new Set(one.line.users.map((user) => user.username)).size).toBe(8);
+    expect(one.line.baseUrl).toMatch(/^https:\/\/127\.0\.0\.1:\d+\/v2\/api$/);
+    expect(same.line.clients).toEqual(one.line.clients);
+    expect(other.line.clients[0]?.clientSecret).not.toBe(one.line.clients[0]?.clientSecret);
+    const untimed = async (service: Service): Promise<unknown> =>
+      (await service.truth()).map((record) => ({ ...record, logTimestamp: '' }));
+    expect(await untimed(same)).toEqual(await untimed(one));
+    expect(await untimed(other)).not.toEqual(await untimed(one));
+  });
+
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    '%s ends it with 0 and leaves nothing behind, a stalled answer notwithstanding',
+    async (signal) => {
+      const service = await Service.start('--fault-stalled', '1');
+      const stalled = service.api('/logs/payload').catch(() => 'gone');
+      await service.token();
+      expect(existsSync(service.line.ca)).toBe(true);
+      expect(await service.stop(signal)).toBe(0);
+      expect(await stalled).toBe('gone');
+      expect(existsSync(service.line.ca)).toBe(false);
+    },
+  );
+
+  test('--data and --tls-dir keep records and authority over a restart; another seed is refused', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'reference-test-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const options = ['--data', join(folder, 'data.db'), '--tls-dir', folder, '--records', '300', '--seed', 'kept', '--late-share', '0.2'];
+    const before = await Service.start(...options);
+    await before.control('POST', '/records?visibleIn=600', '{"logId":1}');
+    const lines = await before.truthLines();
+    const authority = readFileSync(before.line.ca, 'utf8');
+    await before.stop();
+    await using after = await Service.start(...options);
+    expect(readFileSync(after.line.ca, 'utf8')).toBe(authority);
+    expect((await after.page('pageSize=1')).pagination.totalRecords).toBeGreaterThanOrEqual(lines.length);
+    expect(await after.truthLines()).toEqual(expect.arrayContaining(lines));
+    await expect.poll(() => after.truthLines(), { timeout: 20_000 }).toContain('{"logId":1}');
+    await after.set({ rate: 100 });
+    await expect.poll(async () => (await after.truth()).length, { timeout: 20_000 }).toBeGreaterThan(310);
+    const ids = (await after.truth()).map((record) => record.logId);
+    expect(new Set(ids).size).toBe(ids.length);
+    await after.stop();
+    const refused = runs(...options, '--seed', 'another');
+    expect([refused.status, refused.err.includes('--seed kept')]).toEqual([2, true]);
+  });
+});
+
+describe('the control port', () => {
+  test('adds records word for word, sorted by their time or the time of the call, visible when asked', async () => {
+    await using service = await Service.start('--records', '30', '--span', '1m');
+    const [model] = await service.truth();
+    const odd = [
+      '{"logId": 18446744073709551616, "logTimestamp":"2020-01-01T00:00:00.1234567", "x" : "\\ud83d"}',
+      `{"b":1,"a":1,"a":2,"userId":"odd-user","result":"AccessDenied","logTimestamp":"2020-01-01T00:00:00.1234566"}`,
+      '"only text"',
+      '[1, 2]',
+      'null',
+      '{"logTimestamp":"never"}',
+    ];
+    const added = await service.control('POST', '/records', odd.join('\n'));
+    expect(added).toEqual({ status: 200, json: { added: 6 } });
+    const lines = await service.truthLines();
+    expect(lines.slice(0, 2)).toEqual([odd[1], odd[0]]);
+    expect(lines.slice(-4)).toEqual(odd.slice(2));
+    for (const endpoint of ['payload', 'full-payload']) {
+      const reply = await service.api(`/logs/${endpoint}?sort=-logTimestamp&pageSize=4`);
+      expect(reply.text).toContain(`"data":[{"logTimestamp":"never"},null,[1, 2],"only text"]`);
+    }
+    expect((await service.api('/logs/payload?userId=odd-user&result=AccessDenied')).text).toContain(odd[1] ?? '');
+
+    const late: TruthRecord = { ...(model as TruthRecord), logId: 77 };
+    await service.control('POST', '/records?visibleIn=400', JSON.stringify(late));
+    expect(await service.truthLines()).toHaveLength(36);
+    await expect
+      .poll(async () => (await service.truthLines()).some((line) => line.startsWith('{"logId":77,')), { timeout: 20_000 })
+      .toBe(true);
+
+    const refused = await service.control('POST', '/records', '{"logId":1}\n{"logId":');
+    expect([refused.status, String(refused.json['detail'])]).toEqual([400, 'line 2 is not one JSON value']);
+    expect(await service.truthLines()).toHaveLength(37);
+    expect((await service.control('POST', '/records?visibleIn=soon', '1')).status).toBe(400);
+    expect((await service.control('GET', '/nothing')).status).toBe(404);
+  });
+
+  test('counts requests by endpoint and status, and what is on its way', async () => {
+    await using service = await Service.start('--records', '100', '--late-share', '1', '--late-delay', '30d');
+    await service.api('/logs/payload');
+    await service.api('/logs/payload?page=0');
+    await service.api('/logs/full-payload', 'Author');
+    await service.api('/elsewhere');
+    const { json } = await service.control('GET', '/stats');
+    expect(json).toMatchObject({
+      requests: {
+        'POST token': { 200: 2 },
+        'GET /logs/payload': { 200: 1, 400: 1 },
+        'GET /logs/full-payload': { 403: 1 },
+        other: { 404: 1 },
+      },
+      faults: {},
+      logAnswers: 1,
+      records: { total: 100 },
+    });
+    expect((json['records'] as { visible: number }).visible).toBe((await service.truth()).length);
+    expect((json['records'] as { visible: number }).visible).toBeLessThan(100);
+  });
+});

@@ -1,0 +1,188 @@
+/**
+ * Starts the reference service as a program and speaks HTTPS with it, trusting its authority alone; and a second implementation of what the
+ * logs endpoints must answer, computed from `GET /truth`. Nothing of the service is imported.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { Agent, request } from 'undici';
+
+export const program = fileURLToPath(new URL('../../../src/reference/main.ts', import.meta.url));
+
+export interface StartLine {
+  baseUrl: string;
+  authUrl: string;
+  tenantId: string;
+  scopeAddress: string;
+  subscriptionKey: string;
+  ca: string;
+  control: string;
+  clients: { clientId: string; clientSecret: string; userId: string; roles: string[] }[];
+  users: { userId: string; username: string; password: string; clientId: string; roles: string[] }[];
+}
+
+/** A record as the truth has it, and its text. */
+export interface TruthRecord extends Record<string, unknown> {
+  logId: number;
+  userId: string;
+  currentPayloadOwnerId: string;
+  logTimestamp: string;
+  userNetwork: Record<string, string>;
+}
+
+export interface Page {
+  pagination: { totalRecords?: number | string; pageSize: number; itemsInPage: number; page: number };
+  data: TruthRecord[];
+}
+
+export interface Reply {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  text: string;
+}
+
+export class Service implements AsyncDisposable {
+  readonly line: StartLine;
+  readonly #child: ChildProcess;
+  readonly #agent: Agent;
+  readonly #tokens = new Map<string, string>();
+
+  constructor(child: ChildProcess, line: StartLine) {
+    this.#child = child;
+    this.line = line;
+    this.#agent = new Agent({ connect: { ca: readFileSync(line.ca, 'utf8') }, connections: 8 });
+  }
+
+  /** Starts with these options besides --json, and resolves when it listens. */
+  static async start(...args: string[]): Promise<Service> {
+    const child = spawn(process.execPath, [program, '--json', ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const line = await new Promise<string>((resolve, reject) => {
+      let out = '';
+      child.stdout.on('data', (part: Buffer) => {
+        out += part.toString();
+        if (out.endsWith('\n')) resolve(out);
+      });
+      child.once('exit', (code) => reject(new Error(`the service ended with ${code ?? 'a signal'} before it listened`)));
+    });
+    return new Service(child, JSON.parse(line) as StartLine);
+  }
+
+  /** How long an answer may stand still; less where it is to stand still. */
+  patienceMs = 10_000;
+
+  /** Ends it with the signal; resolves with its exit code. */
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+    const ended = new Promise<number | null>((resolve) => this.#child.once('exit', resolve));
+    this.#child.kill(signal);
+    await this.#agent.destroy();
+    return ended;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#child.exitCode === null) await this.stop();
+  }
+
+  async get(url: string, headers: Record<string, string> = {}, method: 'GET' | 'POST' = 'GET'): Promise<Reply> {
+    const {
+      statusCode,
+      headers: got,
+      body,
+    } = await request(url, { method, headers, dispatcher: this.#agent, bodyTimeout: this.patienceMs });
+    return { status: statusCode, headers: got, text: await body.text() };
+  }
+
+  async form(fields: Record<string, string>, headers: Record<string, string> = {}): Promise<Reply> {
+    const {
+      statusCode,
+      headers: got,
+      body,
+    } = await request(`${this.line.authUrl}/${this.line.tenantId}/oauth2/v2.0/token`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+      body: new URLSearchParams(fields).toString(),
+      dispatcher: this.#agent,
+      headersTimeout: this.patienceMs,
+    });
+    return { status: statusCode, headers: got, text: await body.text() };
+  }
+
+  client(role: string): StartLine['clients'][number] {
+    const client = this.line.clients.find((each) => each.roles.includes(role));
+    if (!client) throw new Error(`no client for ${role}`);
+    return client;
+  }
+
+  clientForm(role: string): Record<string, string> {
+    const { clientId, clientSecret } = this.client(role);
+    const scope = `api://${this.line.scopeAddress}/.default`;
+    return { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret, scope };
+  }
+
+  userForm(user: StartLine['users'][number]): Record<string, string> {
+    const scope = `api://${this.line.scopeAddress}/access_as_user`;
+    return { grant_type: 'password', client_id: user.clientId, scope, username: user.username, password: user.password };
+  }
+
+  /** A token of the client for this role: the one had before, unless a new one is wanted. */
+  async token(role = 'Security Administrator', fresh = false): Promise<string> {
+    const had = fresh ? undefined : this.#tokens.get(role);
+    if (had !== undefined) return had;
+    const reply = await this.form(this.clientForm(role));
+    const { access_token: token } = JSON.parse(reply.text) as { access_token: string };
+    this.#tokens.set(role, token);
+    return token;
+  }
+
+  /** One request to the API; `path` with its query. */
+  async api(path: string, role?: string): Promise<Reply> {
+    const authorization = `Bearer ${await this.token(role)}`;
+    return this.get(this.line.baseUrl + path, { authorization, 'ocp-apim-subscription-key': this.line.subscriptionKey });
+  }
+
+  async page(query = '', endpoint = 'full-payload', role?: string): Promise<Page> {
+    const reply = await this.api(`/logs/${endpoint}?${query}`, role);
+    if (reply.status !== 200) throw new Error(`${query}: ${reply.status} ${reply.text}`);
+    return JSON.parse(reply.text) as Page;
+  }
+
+  async truth(): Promise<TruthRecord[]> {
+    return (await this.truthLines()).map((line) => JSON.parse(line) as TruthRecord);
+  }
+
+  async truthLines(): Promise<string[]> {
+    const { text } = await this.get(`${this.line.control}/truth`);
+    return text.split('\n').slice(0, -1);
+  }
+
+  async control(method: 'GET' | 'PATCH' | 'POST', path: string, body?: string): Promise<{ status: number; json: Record<string, unknown> }> {
+    const reply = await request(this.line.control + path, { method, body: body ?? null });
+    return { status: reply.statusCode, json: (await reply.body.json()) as Record<string, unknown> };
+  }
+
+  /** Sets switches and fails when they are refused. */
+  async set(switches: Record<string, unknown>): Promise<void> {
+    const { status, json } = await this.control('PATCH', '/switches', JSON.stringify(switches));
+    if (status !== 200) throw new Error(JSON.stringify(json));
+  }
+}
+
+/** Text by which times of the specification's form compare: all with nine digits. */
+export function comparable(time: string): string {
+  const [whole = '', fraction = ''] = time.replace(/Z$/, '').split('.');
+  return `${whole}.${fraction.padEnd(9, '0')}`;
+}
+
+/** What the endpoint must answer to the query without its paging, from the truth (oldest first): the matching records in their order. */
+export function answerTo(truth: readonly TruthRecord[], query: Record<string, string>): TruthRecord[] {
+  const { startTime, endTime, sort = '+logTimestamp', ...filters } = query;
+  const found = truth.filter(
+    (record) =>
+      Object.entries(filters).every(([name, value]) => record[name] === value) &&
+      (startTime === undefined || comparable(record.logTimestamp) >= comparable(startTime)) &&
+      (endTime === undefined || comparable(record.logTimestamp) <= comparable(endTime)),
+  );
+  const field = sort.slice(1);
+  const key = (record: TruthRecord): string => (field === 'logTimestamp' ? comparable(record.logTimestamp) : String(record[field]));
+  found.sort((one, other) => Buffer.compare(Buffer.from(key(one)), Buffer.from(key(other))));
+  return sort.startsWith('-') ? found.reverse() : found;
+}

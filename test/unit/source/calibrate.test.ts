@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest';
+import { WaybillError } from '../../../src/errors.ts';
+import type { Page, PageRequest, Source } from '../../../src/model.ts';
+import { calibrate } from '../../../src/source/calibrate.ts';
+import { ModelService } from '../../support/model-service.ts';
+import type { ModelLimits } from '../../support/model-service.ts';
+
+const never = new AbortController().signal;
+
+/** The model service as a source, without HTTP. `silent`: answers say no number of their page and no size. */
+function sourceOf(limits: Partial<ModelLimits>, records: number, silent = false): Source & { readonly asked: PageRequest[] } {
+  const model = new ModelService(limits);
+  model.fill(records, Date.UTC(2026, 10, 20));
+  const asked: PageRequest[] = [];
+  return {
+    asked,
+    async page(request: PageRequest): Promise<Page> {
+      asked.push(request);
+      const parameters = new URLSearchParams({
+        pageSize: String(request.pageSize),
+        ...(request.page === undefined ? {} : { page: String(request.page) }),
+      });
+      const { status, body } = model.answer(parameters, 1);
+      if (status === 400) throw new WaybillError('page_refused', 'too large');
+      const { data, pagination } = JSON.parse(body) as { data: unknown[]; pagination: Record<string, number> };
+      const items = data.map((item) => new TextEncoder().encode(JSON.stringify(item)));
+      const numbers = silent ? { page: undefined, pageSize: undefined } : { page: pagination['page'], pageSize: pagination['pageSize'] };
+      return { items, ...numbers, total: pagination['totalRecords'], date: 1, age: 0, received: 1, receivedMonotonic: 1 };
+    },
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  };
+}
+
+test('asks once, without page and times, when the service grants what is asked for', async () => {
+  const source = sourceOf({}, 3);
+  expect(await calibrate(source, 'auto', never)).toEqual({ firstPage: 1, pageSize: 1000, total: 3, dated: true });
+  expect(source.asked).toEqual([{ query: {}, page: undefined, pageSize: 1000 }]);
+});
+
+test('believes a smaller size that is granted, and another first page', async () => {
+  expect(await calibrate(sourceOf({ pageSizeMax: 250, firstPage: 0 }, 3), 'auto', never)).toMatchObject({ firstPage: 0, pageSize: 250 });
+});
+
+test('goes down where a size is refused', async () => {
+  const source = sourceOf({ pageSizeMax: 300, refuseGreater: true }, 3);
+  expect(await calibrate(source, 'auto', never)).toMatchObject({ pageSize: 200 });
+  expect(source.asked.map(({ pageSize }) => pageSize)).toEqual([1000, 500, 200]);
+});
+
+test('a size of the configuration is asked for, and smaller ones when it is refused', async () => {
+  expect(await calibrate(sourceOf({}, 3), 7, never)).toMatchObject({ pageSize: 7 });
+  const source = sourceOf({ pageSizeMax: 100, refuseGreater: true }, 3);
+  expect(await calibrate(source, 300, never)).toMatchObject({ pageSize: 100 });
+  expect(source.asked.map(({ pageSize }) => pageSize)).toEqual([300, 200, 100]);
+});
+
+test('gives up when the last size is refused', async () => {
+  await expect(calibrate(sourceOf({ pageSizeMax: 50, refuseGreater: true }, 3), 'auto', never)).rejects.toThrow('too large');
+});
+
+test.each([
+  [0, 30],
+  [1, 30],
+  [1, 0],
+])('finds first page %d of %d records where answers do not say their number', async (firstPage, records) => {
+  expect(await calibrate(sourceOf({ firstPage }, records, true), 'auto', never)).toMatchObject({ firstPage });
+});
+
+test('finds a hidden size by what came', async () => {
+  expect(await calibrate(sourceOf({ pageSizeMax: 20 }, 30, true), 'auto', never)).toMatchObject({ pageSize: 20 });
+});

@@ -1,0 +1,120 @@
+import { describe, expect, test } from 'vitest';
+import { codeOf } from '../../../src/errors.ts';
+import { scanPage } from '../../../src/source/scan.ts';
+
+const encode = (text: string) => new TextEncoder().encode(text);
+const scan = (text: string | Uint8Array) => {
+  const { items, pagination } = scanPage(typeof text === 'string' ? encode(text) : text, 'page 1 of "test"');
+  return { items: items.map((item) => new TextDecoder().decode(item)), pagination };
+};
+const refusal = (text: string | Uint8Array, type?: string): string => {
+  try {
+    scanPage(typeof text === 'string' ? encode(text) : text, 'page 1 of "test"', type);
+  } catch (thrown) {
+    expect(codeOf(thrown)).toBe('page_malformed');
+    return (thrown as Error).message;
+  }
+  throw new Error(`accepted: ${String(text)}`);
+};
+
+describe('items are cut out byte for byte', () => {
+  const cases: readonly (readonly [name: string, body: string, items: readonly string[]])[] = [
+    ['an empty page', '{"data":[]}', []],
+    [
+      'white space stays where it belongs',
+      ' {"data" : [ { "a" : 1 } ,\n[ 2 ]\t, "x" , -1.5e3,null ] }\r\n',
+      ['{ "a" : 1 }', '[ 2 ]', '"x"', '-1.5e3', 'null'],
+    ],
+    ['digits that a number cannot hold', '{"data":[{"logId":9007199254740993}]}', ['{"logId":9007199254740993}']],
+    [
+      'brackets and escapes in strings',
+      String.raw`{"data":[{"a":"]}\"\\"},{"b":"\\\"[{"}]}`,
+      [String.raw`{"a":"]}\"\\"}`, String.raw`{"b":"\\\"[{"}`],
+    ],
+    ['NUL as an escape', String.raw`{"data":[{"a":"\u0000"}]}`, [String.raw`{"a":"\u0000"}`]],
+    ['double keys: the last counts', '{"data":[1],"pagination":{},"data":[2,3]}', ['2', '3']],
+    ['a key written with escapes', String.raw`{"\u0064ata":[1]}`, ['1']],
+    ['__proto__ is a key like any other', '{"__proto__":{"data":[1]},"data":[{"__proto__":{"a":1}}]}', ['{"__proto__":{"a":1}}']],
+    ['a byte order mark', '\ufeff{"data":[1]}', ['1']],
+    ['a data array further inside does not count', '{"x":{"data":[9]},"data":[1]}', ['1']],
+  ];
+  test.each(cases)('%s', (_name, body, items) => {
+    expect(scan(body).items).toEqual(items);
+  });
+
+  test('the pagination is read, the last one of two', () => {
+    const { pagination } = scan('{"pagination":{"page":1},"data":[],"pagination":{"page":"2","totalRecords":9}}');
+    expect(pagination).toEqual({ page: '2', totalRecords: 9 });
+  });
+
+  test('an item nested a million levels deep is one item', () => {
+    const deep = '['.repeat(1_000_000) + ']'.repeat(1_000_000);
+    expect(scan(`{"data":[${deep},1]}`).items.map((item) => item.length)).toEqual([2_000_000, 1]);
+  });
+
+  test('a string of ten million characters is one item', () => {
+    expect(scan(`{"data":["${'x'.repeat(10_000_000)}"]}`).items[0]).toHaveLength(10_000_002);
+  });
+
+  test('items are views of the body: nothing is copied', () => {
+    const body = encode('{"data":[{"a":1}]}');
+    expect(scanPage(body, 'page 1').items[0]?.buffer).toBe(body.buffer);
+  });
+});
+
+describe('what is no page is refused', () => {
+  const bodies: readonly (readonly [name: string, body: string])[] = [
+    ['nothing', ''],
+    ['white space alone', ' \n'],
+    ['HTML', '<html><head></head></html>'],
+    ['an array', '[1]'],
+    ['no data', '{"pagination":{}}'],
+    ['data that is no array', '{"data":{"0":1}}'],
+    ['data that is overwritten by no array', '{"data":[1],"data":null}'],
+    ['trailing garbage', '{"data":[1]}x'],
+    ['a second object', '{"data":[1]}{"data":[2]}'],
+    ['a comma too many at the end', '{"data":[1,]}'],
+    ['a comma too many in front', '{"data":[,1]}'],
+    ['no comma', '{"data":[{} {}]}'],
+    ['brackets of two kinds', '{"data":[{"a":[1}]}'],
+    ['brackets of two kinds that add up', '{"data":[{"a":[1},{"b":2]}]}'],
+    ['a raw control character in a string', '{"data":[{"a":"\u0001"}]}'],
+    ['a raw NUL between items', '{"data":[1,\u00002]}'],
+    ['a scalar that is none', '{"data":[tru]}'],
+    ['a string with a wrong escape', String.raw`{"data":["\x"]}`],
+    ['a wrong value beside data', '{"data":[1],"x":01}'],
+    ['a wrong item in data that is overwritten', '{"data":[{bad}],"data":[1]}'],
+    ['two byte order marks', '\ufeff\ufeff{"data":[1]}'],
+    ['white space of other kinds', '\u00a0{"data":[1]}'],
+  ];
+  test.each(bodies)('%s', (_name, body) => {
+    expect(() => JSON.parse(body.replace(/^\ufeff/, '')) as unknown).toSatisfy((parse: () => unknown) => {
+      // What JSON.parse takes is refused for its form alone.
+      try {
+        const value = parse() as { data?: unknown };
+        return !Array.isArray(value.data);
+      } catch {
+        return true;
+      }
+    });
+    refusal(body);
+  });
+
+  test('every cut of a page', () => {
+    const whole = '{"pagination":{"page":1,"totalRecords":2},"data":[{"a":"x\\"y","b":[1,{"c":null}]},{"a":2}]}';
+    for (let length = 0; length < whole.length; length += 1) refusal(whole.slice(0, length));
+    expect(scan(whole).items).toHaveLength(2);
+  });
+
+  test('the message quotes the begin, with the media type when it is not JSON, and shows no control character', () => {
+    expect(refusal('<html><head>\n\u001b[2J', 'text/html')).toBe(
+      String.raw`cannot read page 1 of "test": expected a JSON object, got text/html ("<html><head>\n\u001b[2J")`,
+    );
+    expect(refusal(`<${'x'.repeat(100)}`, 'application/json')).toBe(
+      `cannot read page 1 of "test": expected a JSON object, got "<${'x'.repeat(59)}…"`,
+    );
+    expect(refusal('{"data":[{"a":1')).toBe(
+      'cannot read page 1 of "test": expected JSON, which is cut off after 15 bytes, got "{\\"data\\":[{\\"a\\":1"'.replaceAll('\\"', '"'),
+    );
+  });
+});

@@ -1,0 +1,248 @@
+/** Server time as collection.md section 4 has it; every number below is worked out by hand from that text. */
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { Log, Micros } from '../../../src/model.ts';
+import { ServerClock } from '../../../src/source/server-clock.ts';
+import type { ClockProfile } from '../../../src/source/server-clock.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+const minute = 60_000;
+const hour = 60 * minute;
+const settle = 15 * minute;
+
+let clock: VirtualClock;
+let warnings: string[];
+let server: ServerClock;
+
+const log: Log = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: (_fields, phrase) => warnings.push(phrase),
+  error: () => undefined,
+};
+
+function make(options: { settle?: number; profile?: ClockProfile } = {}): ServerClock {
+  return new ServerClock({ source: 'test', settle, clock, log, ...options });
+}
+
+/** An answer that arrives now, from a node whose clock is `ahead` ms ahead of our wall clock. */
+function answer(ahead: number | undefined, more: { age?: number; newest?: Micros } = {}): 'accepted' | 'cached' {
+  const received = { received: clock.now() * 1000, receivedMonotonic: clock.monotonic() };
+  return server.observe({ date: ahead === undefined ? undefined : clock.now() + ahead, age: more.age ?? 0, ...received }, more.newest);
+}
+
+function answers(count: number, ahead: number, everyMs: number): string[] {
+  return Array.from({ length: count }, () => {
+    const verdict = answer(ahead);
+    clock.advance(everyMs);
+    return verdict;
+  });
+}
+
+const boundMs = (): number => (server.now() ?? Number.NaN) / 1000 - clock.now();
+
+beforeEach(() => {
+  clock = new VirtualClock();
+  warnings = [];
+  server = make();
+});
+
+describe('being built', () => {
+  test('there is no bound before the first answer', () => {
+    expect([server.now(), server.established(), server.missing()]).toEqual([undefined, false, 20]);
+  });
+
+  test('the bound is the Date less a second, and goes on with the monotonic clock', () => {
+    answer(0);
+    expect(boundMs()).toBe(-1_000);
+    clock.advance(7_500);
+    expect(boundMs()).toBe(-1_000);
+    clock.jump(hour);
+    expect(boundMs()).toBe(-1_000 - hour);
+  });
+
+  test('it needs twenty answers and five minutes', () => {
+    answers(19, 0, 16_000);
+    expect([server.established(), server.missing(), server.remainingMs()]).toEqual([false, 1, 0]);
+    answer(0);
+    expect([server.established(), server.missing()]).toEqual([true, 0]);
+
+    server = make();
+    answers(20, 0, 1_000);
+    expect([server.established(), server.missing(), server.remainingMs()]).toEqual([false, 0, 280_000]);
+    clock.advance(279_999);
+    expect(server.established()).toBe(false);
+    clock.advance(1);
+    expect(server.established()).toBe(true);
+  });
+
+  test('with a short settle a third of it is enough', () => {
+    server = make({ settle: 3_000 });
+    answers(20, 0, 50);
+    expect(server.established()).toBe(true);
+  });
+
+  test('every Date counts meanwhile, and it may go back', () => {
+    answer(0);
+    expect(answer(-hour)).toBe('accepted');
+    expect(boundMs()).toBe(-hour - 1_000);
+  });
+
+  test('one node with a wrong clock does not lead it: the least counts', () => {
+    for (let n = 0; n < 30; n += 1) {
+      answer(n % 3 === 0 ? 30 * minute : 0);
+      clock.advance(15_000);
+    }
+    expect(server.established()).toBe(true);
+    expect(boundMs()).toBe(-1_000);
+  });
+});
+
+describe('established', () => {
+  beforeEach(() => {
+    answers(31, 0, 10_000);
+    expect(server.established()).toBe(true);
+  });
+
+  test('it never goes back', () => {
+    const before = server.now() ?? 0;
+    answer(-4_000);
+    expect(server.now()).toBeGreaterThanOrEqual(before);
+    clock.advance(3_000);
+    // The answer 4 s behind counts now: the bound waits for it.
+    expect(server.now()).toBe(before);
+    clock.advance(2_000);
+    expect(server.now()).toBe(before + 1_000_000);
+  });
+
+  test('an answer more than 5 s before the bound is cached; at 5 s it is not', () => {
+    // The bound is a second behind.
+    expect(answer(-6_001)).toBe('cached');
+    expect(answer(-6_000)).toBe('accepted');
+  });
+
+  test('an answer with an age is cached, and its Date counts for nothing', () => {
+    expect(answer(0, { age: 1 })).toBe('cached');
+    expect(answer(-hour, { age: 1 })).toBe('cached');
+    expect(boundMs()).toBe(-1_000);
+  });
+
+  test('an answer of the window holds it back for five minutes, not longer', () => {
+    answer(-4_000);
+    for (let n = 0; n < 30; n += 1) {
+      clock.advance(10_000);
+      answer(0);
+    }
+    expect(boundMs()).toBe(-5_000);
+    clock.advance(10_000);
+    answer(0);
+    expect(boundMs()).toBe(-1_000);
+  });
+
+  test('when few answers come, the last twenty count however old they are', () => {
+    answer(-4_000);
+    for (let n = 0; n < 19; n += 1) {
+      clock.advance(10 * minute);
+      answer(0);
+    }
+    expect(boundMs()).toBe(-5_000);
+    clock.advance(10 * minute);
+    answer(0);
+    expect(boundMs()).toBe(-1_000);
+  });
+
+  test('when more were refused than it rests on, it is built anew, with a warning', () => {
+    let refused = 0;
+    while (answer(-hour) === 'cached') {
+      refused += 1;
+      clock.advance(5_000);
+    }
+    // The last twenty always count; the ones before are older than five minutes when the twenty-first refusal arrives, or nearly.
+    expect(refused).toBeGreaterThanOrEqual(20);
+    expect(refused).toBeLessThan(31);
+    expect(warnings).toEqual(['server clock is built anew: most answers lie before it']);
+    expect([server.established(), server.missing()]).toEqual([false, 19]);
+    expect(boundMs()).toBe(-hour - 1_000);
+    answers(31, -hour, 10_000);
+    expect(server.established()).toBe(true);
+    expect(boundMs()).toBe(-hour - 1_000);
+  });
+
+  test('refusals that are rare do not', () => {
+    for (let n = 0; n < 500; n += 1) {
+      expect(answer(n % 4 === 3 ? -hour : 0)).toBe(n % 4 === 3 ? 'cached' : 'accepted');
+      clock.advance(5_000);
+    }
+    expect(warnings).toEqual([]);
+    expect(boundMs()).toBe(-1_000);
+  });
+
+  test('a jump of our wall clock changes nothing', () => {
+    const before = server.now() ?? 0;
+    clock.jump(-30 * minute);
+    clock.advance(1_000);
+    expect(server.now()).toBe(before + 1_000_000);
+  });
+});
+
+test('more than an hour ahead of the wall clock is said', () => {
+  answers(31, hour, 10_000);
+  expect(server.ahead()).toBe(false);
+  server = make();
+  answers(31, hour + 2_000, 10_000);
+  expect(server.ahead()).toBe(true);
+});
+
+describe('after a restart', () => {
+  const profile: ClockProfile = { offsetMs: 9_000, dated: true };
+
+  test('the kept offset is what the next one finds', () => {
+    answers(31, 10_000, 10_000);
+    expect(server.profile()).toEqual(profile);
+    server = make({ profile });
+    expect(server.profile()).toBeUndefined();
+  });
+
+  test('three answers that agree within 5 s make it stand at once', () => {
+    server = make({ profile });
+    expect([answer(10_000), answer(14_900), server.established()]).toEqual(['accepted', 'accepted', false]);
+    answer(5_100);
+    expect([server.established(), server.missing(), server.remainingMs()]).toEqual([true, 0, 0]);
+    expect(boundMs()).toBe(4_100);
+  });
+
+  test.each([0, 1, 2])('when answer %d of the three does not agree it is built as if new', (odd) => {
+    server = make({ profile });
+    for (let n = 0; n < 3; n += 1) answer(n === odd ? 10_000 - 5_001 : 10_000);
+    expect(server.established()).toBe(false);
+    answers(10, 10_000, 1_000);
+    expect([server.established(), server.missing()]).toEqual([false, 7]);
+  });
+});
+
+describe('without a Date header', () => {
+  const us = (ms: number): Micros => ms * 1000;
+
+  test('it is the newest record with the time since, but not more than the wall clock', () => {
+    answer(undefined);
+    expect(server.now()).toBeUndefined();
+    answer(undefined, { newest: us(clock.now() - 30_000) });
+    expect(boundMs()).toBe(-30_000);
+    clock.advance(10_000);
+    answer(undefined, { newest: us(clock.now() - hour) });
+    expect(boundMs()).toBe(-30_000);
+    // A record dated next year.
+    answer(undefined, { newest: us(clock.now() + 365 * 24 * hour) });
+    expect(boundMs()).toBe(0);
+  });
+
+  test('it is established like the other, does not go back, and the profile says which it is', () => {
+    for (let n = 0; n < 31; n += 1) {
+      answer(undefined, { newest: us(clock.now() - 5_000) });
+      clock.advance(10_000);
+    }
+    expect([server.established(), server.profile()]).toEqual([true, { offsetMs: -5_000, dated: false }]);
+    const before = server.now();
+    clock.jump(-hour);
+    expect(server.now()).toBe(before);
+  });
+});
