@@ -36,11 +36,34 @@ const malformedTries = 3;
 const cachedMs = 1_000;
 const textDecoder = new TextDecoder('utf-8');
 
+/** A record of a page. Its text is made when somebody asks: what is stored are its bytes. */
+class ReceivedRecord implements CollectedRecord {
+  readonly bytes: Uint8Array;
+  readonly uid: string;
+  readonly time: Micros | undefined;
+  readonly isObject: boolean;
+
+  constructor(bytes: Uint8Array, uid: string, time: Micros | undefined, isObject: boolean) {
+    this.bytes = bytes;
+    this.uid = uid;
+    this.time = time;
+    this.isObject = isObject;
+  }
+
+  get text(): string {
+    return textOf(this.bytes);
+  }
+}
+
+function textOf(bytes: Uint8Array): string {
+  return textDecoder.decode(bytes);
+}
+
 export class Asker {
   readonly health: SourceHealth = { trouble: undefined, lastSuccess: undefined, lastError: undefined, requests: 0 };
   readonly #source: Source;
   readonly #sourceId: string;
-  readonly #uidOf: (value: JsonValue, text: string) => string;
+  readonly #uidOf: (value: JsonValue, text: () => string) => string;
   readonly #serverClock: ServerClock;
   readonly #clock: Clock;
   readonly #random: Random;
@@ -50,7 +73,7 @@ export class Asker {
   constructor(parts: {
     source: Source;
     sourceId: string;
-    uidOf: (value: JsonValue, text: string) => string;
+    uidOf: (value: JsonValue, text: () => string) => string;
     serverClock: ServerClock;
     clock: Clock;
     random: Random;
@@ -163,13 +186,13 @@ export class Asker {
   #read(page: Page): Answer {
     let newest: Micros | undefined;
     const records = page.items.map((bytes, i): CollectedRecord => {
-      const text = textDecoder.decode(bytes);
       try {
-        // Identity and time need five fields; the whole value is made where it is used, by each sink.
-        const value = glance(bytes) ?? parseRecord(text);
+        // Identity and time need five fields; text and whole value are made where they are used, by each sink.
+        const text = (): string => textOf(bytes);
+        const value = glance(bytes) ?? parseRecord(text());
         const time = timeOfRecord(value);
         if (time !== undefined && (newest === undefined || time > newest)) newest = time;
-        return { bytes, text, uid: this.#uidOf(value, text), time, isObject: objectOf(value) !== undefined };
+        return new ReceivedRecord(bytes, this.#uidOf(value, text), time, objectOf(value) !== undefined);
       } catch (cause) {
         throw new WaybillError('page_malformed', `cannot read record ${i + 1} of a page of "${this.#sourceId}": ${wordsOf(cause)}`, {
           cause,

@@ -102,7 +102,7 @@ function recordEncoder(format: EncodedFormat, source: string, clock: Clock): (te
   const encode: Encode = encoder(format, { original: true, cef: cefSettings.parse({}) });
   return (text) => {
     const value = parseRecord(text);
-    return encode(normalize({ text, value, uid: uidOf(value, text), received: clock.now() * 1000 }));
+    return encode(normalize({ text, value, uid: uidOf(value, () => text), received: clock.now() * 1000 }));
   };
 }
 

@@ -91,18 +91,6 @@ export function unpackBody(column: number, body: Uint8Array): Uint8Array {
   throw new Error(`segment has codec ${codec}, known are 0 and 1`);
 }
 
-/** Cuts a body into the bytes of its entries. */
-export function splitBody(body: Uint8Array, ends: Uint8Array, n: number): Uint8Array[] {
-  const view = new DataView(ends.buffer, ends.byteOffset, ends.byteLength);
-  const parts: Uint8Array[] = [];
-  for (let i = 0, begin = 0; i < n; i += 1) {
-    const end = view.getUint32(i * 4, true);
-    parts.push(body.subarray(begin, end));
-    begin = end;
-  }
-  return parts;
-}
-
 /** Joins entries into a body and the table of where each ends. `space`, where it is large enough, holds the body until it is used again. */
 export function joinBody(parts: readonly Uint8Array[], space?: Buffer): { body: Buffer; ends: Buffer } {
   const length = parts.reduce((sum, part) => sum + part.length, 0);

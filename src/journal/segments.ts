@@ -1,6 +1,6 @@
 /**
- * The segments of the journal: written at the head by collect, read in order by each sink's loop. The last few megabytes stay in memory with
- * text and parsed value, so that a sink that keeps up reads nothing back and parses nothing twice.
+ * The segments of the journal: written at the head by collect, read in order by each sink's loop. The last few megabytes stay in memory, so
+ * that a sink that keeps up reads nothing back; as bytes, since a text that waits for its sink would be copied by each collection of garbage.
  */
 import type { Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
@@ -19,7 +19,6 @@ import {
   kindRecords,
   ledgerUid,
   packBody,
-  splitBody,
   unpackBody,
 } from './segment.ts';
 import type { SegmentContent } from './segment.ts';
@@ -54,16 +53,15 @@ export interface SegmentRow {
   chain: Buffer;
 }
 
-/** A segment with its entries in hand. */
-interface Unpacked {
-  readonly seq: number;
-  readonly n: number;
-  readonly bytes: number;
-  readonly entries: readonly Entry[];
+/** A segment in memory: its body unpacked, its entries not yet made. */
+interface Unpacked extends Pick<SegmentContent, 'seq' | 'n' | 'number' | 'received' | 'flags' | 'uids' | 'ends' | 'body'> {
+  readonly kind: number;
+  readonly source: string;
+  readonly chain: Uint8Array;
 }
 
-/** An entry read back from the file; its time is read when somebody asks. */
-class StoredEntry implements Entry {
+/** An entry as a sink's loop gets it; its time is read when somebody asks. */
+class SegmentEntry implements Entry {
   readonly kind: 'record' | 'ledger';
   readonly seq: number;
   readonly number: number | undefined;
@@ -75,17 +73,17 @@ class StoredEntry implements Entry {
   readonly text: string;
   readonly #hasTime: boolean;
 
-  constructor(row: SegmentRow, source: string, i: number, part: Uint8Array) {
-    const flag = row.flags[i] ?? 0;
-    this.kind = kindOf(row.kind) === kindLedger ? 'ledger' : 'record';
-    this.seq = row.seq + i;
-    this.number = row.number === null ? undefined : row.number + i;
-    this.source = source;
-    this.received = row.received_us;
+  constructor(segment: Unpacked, i: number) {
+    const flag = segment.flags[i] ?? 0;
+    this.kind = segment.kind === kindLedger ? 'ledger' : 'record';
+    this.seq = segment.seq + i;
+    this.number = segment.number === null ? undefined : segment.number + i;
+    this.source = segment.source;
+    this.received = segment.received;
     this.late = (flag & flagLate) !== 0;
-    this.chain = row.chain;
-    this.text = Buffer.from(part.buffer, part.byteOffset, part.byteLength).toString('utf8');
-    this.uid = this.kind === 'record' ? row.uids.toString('base64url', i * 16, i * 16 + 16) : ledgerUid(this.text);
+    this.chain = segment.chain;
+    this.text = bufferOf(segment.body).toString('utf8', beginOf(segment.ends, i), beginOf(segment.ends, i + 1));
+    this.uid = this.kind === 'record' ? bufferOf(segment.uids).toString('base64url', i * 16, i * 16 + 16) : ledgerUid(this.text);
     this.#hasTime = (flag & flagNoTime) === 0;
   }
 
@@ -166,19 +164,8 @@ export class Segments {
     };
     const chain = this.#write(source, content, min, max);
     this.#store.after(() => {
-      const entries = records.map((record, i): Entry => ({
-        kind: 'record',
-        seq: content.seq + i,
-        number: before.number + 1 + i,
-        source: sourceId,
-        received,
-        time: record.time,
-        late: late[i] ?? false,
-        chain,
-        uid: record.uid,
-        text: record.text,
-      }));
-      this.#handOver({ seq: content.seq, n: content.n, bytes: body.length, entries });
+      // The body lies where the next one will be put together.
+      this.#handOver({ ...content, body: Buffer.from(body), source: sourceId, chain });
     });
     return content.seq;
   }
@@ -206,7 +193,7 @@ export class Segments {
   /** The entry up to which every sink has taken what there is, while one of them is about to have to read back from the file. */
   behind(): number | undefined {
     const taken = this.#taken();
-    const ahead = this.#recent.reduce((sum, segment) => (segment.seq + segment.n - 1 > taken ? sum + segment.bytes : sum), 0);
+    const ahead = this.#recent.reduce((sum, segment) => (segment.seq + segment.n - 1 > taken ? sum + segment.body.length : sum), 0);
     return ahead > keepsUpBytes ? taken : undefined;
   }
 
@@ -218,11 +205,9 @@ export class Segments {
     while (next <= this.#head.seq && found.length < limit.records && bytes < limit.bytes) {
       const segment = this.#segmentWith(next);
       for (let i = next - segment.seq; i < segment.n; i += 1) {
-        const entry = segment.entries[i];
-        if (!entry) throw new WaybillError('invariant', `segment ${segment.seq} of ${segment.n} has no entry ${i}`);
-        const length = Buffer.byteLength(entry.text, 'utf8');
+        const length = beginOf(segment.ends, i + 1) - beginOf(segment.ends, i);
         if (found.length > 0 && bytes + length > limit.bytes) return found;
-        found.push(entry);
+        found.push(new SegmentEntry(segment, i));
         bytes += length;
         if (found.length >= limit.records) return found;
       }
@@ -261,12 +246,12 @@ export class Segments {
   /** Keeps the newest segments until every sink has them, as far as there is room. What is behind is read back from the file. */
   #handOver(segment: Unpacked): void {
     this.#recent.push(segment);
-    this.#recentBytes += segment.bytes;
+    this.#recentBytes += segment.body.length;
     const taken = this.#taken();
     for (let oldest = this.#recent[0]; oldest; oldest = this.#recent[0]) {
       if (oldest.seq + oldest.n - 1 > taken && (this.#recentBytes <= handOverBytes || this.#recent.length === 1)) break;
       this.#recent.shift();
-      this.#recentBytes -= oldest.bytes;
+      this.#recentBytes -= oldest.body.length;
     }
   }
 
@@ -286,10 +271,12 @@ export class Segments {
   }
 
   #unpack(row: SegmentRow): Unpacked {
-    const parts = splitBody(unpackBody(row.kind, row.body), row.ends, row.n);
+    const { seq, n, number, received_us: received, flags, uids, ends, chain } = row;
+    const body = unpackBody(row.kind, row.body);
+    if (ends.length !== n * 4 || beginOf(ends, n) !== body.length)
+      throw new WaybillError('state_corrupt', `journal's segment at entry ${seq} does not hold its ${n} entries: it is damaged`);
     const source = this.#sourceIds.get(row.source) ?? '';
-    const entries = parts.map((part, i) => new StoredEntry(row, source, i, part));
-    return { seq: row.seq, n: row.n, bytes: row.body.length, entries };
+    return { seq, n, kind: kindOf(row.kind), number, received, flags, uids, ends, body, source, chain };
   }
 
   /** The last segment must end at the head and carry its chain: a file that was cut or patched is found at once. */
@@ -307,4 +294,16 @@ export class Segments {
       );
     }
   }
+}
+
+/** Where entry i begins in a body, from the table of ends (uint32, little-endian). */
+function beginOf(ends: Uint8Array, i: number): number {
+  const at = i * 4 - 4;
+  if (at < 0) return 0;
+  return ((ends[at] ?? 0) | ((ends[at + 1] ?? 0) << 8) | ((ends[at + 2] ?? 0) << 16) | ((ends[at + 3] ?? 0) << 24)) >>> 0;
+}
+
+/** The same bytes, with the methods of a Buffer. */
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

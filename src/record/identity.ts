@@ -18,15 +18,15 @@ const rule = 'waybill/1';
  * - a record: `waybill/1`, source id, logId, time, actionAttempted, result, resultReason
  * - a record without logId: `waybill/1`, source id, the record as canonical JSON
  * - what is not an object: `waybill/1`, source id, its text
- * @returns a function of the record's value, as `parseRecord` reads it, and its text
+ * @returns a function of the record's value, as `parseRecord` reads it, and of its text, which is asked for where it is needed
  */
-export function identify(sourceId: string): (value: JsonValue, text: string) => string {
+export function identify(sourceId: string): (value: JsonValue, text: () => string) => string {
   const parts = new Parts([rule, sourceId]);
   return (value, text) => {
     const record = objectOf(value);
     parts.reset();
     if (record === undefined) {
-      parts.add(text);
+      parts.add(text());
     } else if (isAbsent(record.logId)) {
       parts.add(canonical(record));
     } else {

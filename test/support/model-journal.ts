@@ -34,7 +34,7 @@ export function record(n: number, besides: Readonly<Record<string, string>> = {}
   const logTimestamp = new Date(time).toISOString().slice(0, 19);
   const value = { logId: n, actionAttempted: 'Open', result: 'Success', resultReason: '', logTimestamp, ...besides };
   const text = JSON.stringify(value);
-  return { bytes: Buffer.from(text), text, uid: uidOf(value, text), time: time * 1000, isObject: true };
+  return { bytes: Buffer.from(text), text, uid: uidOf(value, () => text), time: time * 1000, isObject: true };
 }
 
 /** Appends `count` records behind those that are there, in pages of at most 1,000. */

@@ -38,7 +38,7 @@ function running(it: World, more: Partial<CollectSettings> = {}, journal: Collec
     source,
     serverClock,
     journal,
-    uidOf,
+    uidOf: (_value, text) => uidOf(undefined, text()),
     paging,
     caps,
     clock,

@@ -440,7 +440,7 @@ test('a second with more than 500,000 records is a gap (size), read no further',
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };
   // Only counted here: neither hashed nor stored.
-  const uidOf = (_value: unknown, text: string): string => text.slice(9, 16);
+  const uidOf = (_value: unknown, text: () => string): string => text().slice(9, 16);
   const serverClock: ServerClock = { observe: () => 'accepted', now: () => base, established: () => true, missing: () => 0 };
   const asker = new Asker({ source, sourceId: 'production', uidOf, serverClock, clock: it.clock, random: () => 0.5, log: it.log });
   const append: CollectJournal['append'] = ({ records }) =>

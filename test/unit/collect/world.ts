@@ -72,7 +72,7 @@ export async function world(options: Options = {}): Promise<World> {
     missing: () => 0,
   };
   const log = new Lines();
-  const asker = new Asker({ source, sourceId, uidOf, serverClock, clock, random: () => 0.5, log });
+  const asker = new Asker({ source, sourceId, uidOf: (_, text) => uidOf(undefined, text()), serverClock, clock, random: () => 0.5, log });
   const paging: Paging = { first: source.switches.firstPage, size: options.pageSize ?? 10 };
   const caps: Caps = { largest: 0 };
   const abort = new AbortController();

@@ -117,5 +117,5 @@ export const received = Date.parse('2024-05-01T12:35:10.000Z') * 1000;
 
 /** A record as the journal hands it on. */
 export function recordOf(text: string): AuditRecord {
-  return { text, uid: identify('production')(parseRecord(text), text), received };
+  return { text, uid: identify('production')(parseRecord(text), () => text), received };
 }
