@@ -501,7 +501,8 @@ export interface Message {
   readonly action: string;
   /** payloadId, where the record has one. */
   readonly key: string | undefined;
-  readonly text: string;
+  /** UTF-8, one line without its break; valid until the send of its batch is settled. */
+  readonly bytes: Uint8Array;
 }
 
 export interface Batch {

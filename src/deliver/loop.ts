@@ -19,6 +19,7 @@ import type {
   SinkSnapshot,
   Taken,
 } from '../model.ts';
+import { BatchSpace } from './batch-space.ts';
 import type { Pipeline } from './pipeline.ts';
 
 export interface DeliverSettings {
@@ -85,6 +86,7 @@ export class Delivery {
   #failures = 0;
   /** A message that was made but did not fit: it opens the next batch. */
   #ahead: Message | undefined;
+  readonly #space = new BatchSpace();
 
   constructor(parts: DeliveryParts) {
     this.#parts = parts;
@@ -221,6 +223,7 @@ export class Delivery {
     const { journal, settings, pipeline } = this.#parts;
     const { records, bytes } = settings.batch;
     const read = await journal.read(this.#cursor, { records: Math.min(records, uncertainMost), bytes });
+    this.#space.next();
     const messages: Message[] = [];
     const entries = new Map<number, Entry>();
     let size = 0;
@@ -228,9 +231,9 @@ export class Delivery {
     let unmade: Rejection | undefined;
     for (const entry of read) {
       try {
-        const message = this.#ahead?.seq === entry.seq ? this.#ahead : pipeline(entry);
+        const message = this.#ahead?.seq === entry.seq ? this.#space.moved(this.#ahead) : pipeline(entry, this.#space.put);
         if (message) {
-          const length = Buffer.byteLength(message.text);
+          const { length } = message.bytes;
           if (messages.length > 0 && size + length > bytes) {
             this.#ahead = message;
             break;
@@ -289,6 +292,8 @@ export class Delivery {
         }
         this.#uncertain = Math.max(this.#uncertain, batch.through.seq);
         if (code === 'sink_refused') return { refused: wordsOf(thrown) };
+        // It may still read from there, past its deadline.
+        this.#space.renew();
         throw thrown;
       }
     }
@@ -428,7 +433,7 @@ function halve(batch: Batch, entries: ReadonlyMap<number, Entry>): [Batch, Batch
   const upper = batch.messages.slice(middle);
   const last = entries.get(lower.at(-1)?.seq ?? 0);
   const through = last ? { seq: last.seq, chain: last.chain } : batch.through;
-  const bytesOf = (messages: readonly Message[]): number => messages.reduce((sum, message) => sum + Buffer.byteLength(message.text), 0);
+  const bytesOf = (messages: readonly Message[]): number => messages.reduce((sum, message) => sum + message.bytes.length, 0);
   return [
     { messages: lower, through, uncertain: true, bytes: bytesOf(lower) },
     { messages: upper, through: batch.through, uncertain: true, bytes: bytesOf(upper) },

@@ -5,6 +5,7 @@
 import type { Encode, Entry, JsonValue, Message, Micros, Normalize } from '../model.ts';
 import { parseRecord } from '../record/json.ts';
 import { timeOfRecord } from '../record/time-of.ts';
+import type { Put } from './batch-space.ts';
 
 export interface PipelineParts {
   /** How to normalize the records of each source that this sink takes; a source that is missing is not for this sink. */
@@ -17,12 +18,12 @@ export interface PipelineParts {
   readonly irregular: (source: string, tags: readonly string[]) => void;
 }
 
-/** Turns an entry into a message; undefined when it is not for this sink. */
-export type Pipeline = (entry: Entry) => Message | undefined;
+/** Turns an entry into a message, whose bytes lie where `put` wrote them; undefined when it is not for this sink. */
+export type Pipeline = (entry: Entry, put: Put) => Message | undefined;
 
 export function pipeline(parts: PipelineParts): Pipeline {
   const { normalize, matches, encode, fromTime, irregular } = parts;
-  return (entry) => {
+  return (entry, put) => {
     if (entry.kind === 'ledger') return undefined;
     const { seq, number, uid, source, text, received } = entry;
     const toEvent = normalize.get(source);
@@ -34,6 +35,6 @@ export function pipeline(parts: PipelineParts): Pipeline {
     const event = toEvent({ text, uid, received, value });
     if (event.irregular.length > 0) irregular(source, event.irregular);
     const { time, severity, action, key } = event;
-    return { seq, number, uid, source, time, severity, action, key, text: encode(event) };
+    return { seq, number, uid, source, time, severity, action, key, bytes: put(encode(event)) };
   };
 }

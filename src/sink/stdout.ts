@@ -3,6 +3,8 @@ import { z } from 'zod';
 import { WaybillError, wordsOf } from '../errors.ts';
 import { defineSink } from './define.ts';
 
+const lineBreak = Buffer.from('\n');
+
 export const stdout = defineSink('stdout', {
   summary: 'one message a line on standard output',
   config: z.strictObject({}),
@@ -23,7 +25,7 @@ export const stdout = defineSink('stdout', {
         if (stream.destroyed || !stream.writable)
           throw new WaybillError('sink_blocked', `cannot write to standard output for sink "${id}": it is closed`);
         try {
-          await written(stream, batch.messages.map((message) => `${message.text}\n`).join(''), signal);
+          await written(stream, Buffer.concat(batch.messages.flatMap(({ bytes }) => [bytes, lineBreak])), signal);
         } catch (cause) {
           throw new WaybillError('sink_unknown', `cannot write to standard output for sink "${id}": ${wordsOf(cause)}`, { cause });
         }
@@ -37,12 +39,12 @@ export const stdout = defineSink('stdout', {
 });
 
 /** Resolves when the reader's pipe has all of it: what only lies in this process would be lost with it. */
-function written(stream: NodeJS.WriteStream, text: string, signal: AbortSignal): Promise<void> {
+function written(stream: NodeJS.WriteStream, bytes: Buffer, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const abort = (): void => reject(signal.reason as Error);
     signal.addEventListener('abort', abort, { once: true });
-    stream.write(text, (error) => {
+    stream.write(bytes, (error) => {
       signal.removeEventListener('abort', abort);
       if (error) reject(error);
       else resolve();

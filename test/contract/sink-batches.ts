@@ -12,12 +12,12 @@ export function message(seq: number, text = JSON.stringify({ seq, name: `file ${
     severity: 3,
     action: 'Open',
     key: 'k',
-    text,
+    bytes: Buffer.from(text),
   };
 }
 
 export function batchOf(messages: readonly Message[], uncertain = false): Batch {
-  const bytes = messages.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+  const bytes = messages.reduce((sum, each) => sum + each.bytes.length, 0);
   return { messages, through: positionOf(messages.at(-1)?.seq ?? 0), uncertain, bytes };
 }
 

@@ -53,8 +53,8 @@ export async function append(
 }
 
 /** The number that `record` gave to what a receiver got as JSON text. */
-export function numberOf({ text }: Pick<Message, 'text'>): number {
-  return (JSON.parse(text) as { logId: number }).logId;
+export function numberOf({ bytes }: Pick<Message, 'bytes'>): number {
+  return (JSON.parse(Buffer.from(bytes).toString('utf8')) as { logId: number }).logId;
 }
 
 /** How far the file says that a sink is, asked past the program's memory. */

@@ -47,7 +47,10 @@ export class ModelReceiver {
   readonly open = async (signal: AbortSignal): Promise<Sink> => {
     this.opens += 1;
     await this.opening(signal, this.opens);
-    const send = async (batch: Batch, sending: AbortSignal): Promise<Taken> => {
+    const send = async (given: Batch, sending: AbortSignal): Promise<Taken> => {
+      // The bytes are the sender's, and valid during this send only.
+      const messages = given.messages.map((message) => ({ ...message, bytes: Uint8Array.from(message.bytes) }));
+      const batch = { ...given, messages };
       this.attempts.push({ at: this.#clock.monotonic(), batch });
       this.#underWay += 1;
       this.mostUnderWay = Math.max(this.mostUnderWay, this.#underWay);

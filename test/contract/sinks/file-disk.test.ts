@@ -51,7 +51,7 @@ async function send(sink: Sink, from: number, through: number, { acknowledge = t
   if (acknowledge) kept.acknowledge(batch, note);
 }
 
-const text = (from: number, through: number): string => messages(from, through).map((each) => `${each.text}\n`).join(''); // prettier-ignore
+const text = (from: number, through: number): string => messages(from, through).map((each) => `${Buffer.from(each.bytes).toString('utf8')}\n`).join(''); // prettier-ignore
 const read = (name = 'audit.log'): string => fs.readFileSync(join(folder, name), 'utf8');
 const slots = (): string => `${path}.position`;
 

@@ -28,10 +28,10 @@ const loop = new Delivery({
     unreadyAfter: Infinity,
   },
   journal,
-  pipeline: (entry) => {
+  pipeline: (entry, put) => {
     const { seq, number, uid, text, received } = entry;
     const made = { seq, number, uid, source, time: received, severity: 1, action: 'Open', key: undefined };
-    return { ...made, text: encode({ document: { event: { original: text } } } as Parameters<typeof encode>[0]) };
+    return { ...made, bytes: put(encode({ document: { event: { original: text } } } as Parameters<typeof encode>[0])) };
   },
   open: (signal) =>
     file.open(

@@ -41,7 +41,7 @@ describe('a batch', () => {
       records: 100,
       bytes: 1_000,
       // Two bytes a character: counted in characters, six of the seven would fit.
-      pipeline: (entry) => ({ ...plain(entry), text: 'é'.repeat((lengths[entry.seq - 1] ?? 0) / 2) }),
+      pipeline: (entry) => ({ ...plain(entry), bytes: Buffer.from('é'.repeat((lengths[entry.seq - 1] ?? 0) / 2)) }),
     });
     await append(rig.journal, lengths.length);
     loop.run();

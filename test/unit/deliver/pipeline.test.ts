@@ -19,6 +19,8 @@ const parts = (besides: Partial<PipelineParts> = {}): PipelineParts => ({
   ...besides,
 });
 
+const put = (text: string): Uint8Array => Buffer.from(text, 'utf8');
+
 function entry(n: number, besides: Partial<Entry> = {}): Entry {
   const { text, uid, time } = record(n, { payloadId: 'p-1' });
   const value = JSON.parse(text) as JsonValue;
@@ -28,8 +30,8 @@ function entry(n: number, besides: Partial<Entry> = {}): Entry {
 
 describe('a pipeline', () => {
   test('gives an envelope that needs no second look at the text', () => {
-    expect(pipeline(parts())(entry(7))).toEqual({
-      ...{ seq: 7, number: 7, uid: entry(7).uid, source, text: entry(7).text },
+    expect(pipeline(parts())(entry(7), put)).toEqual({
+      ...{ seq: 7, number: 7, uid: entry(7).uid, source, bytes: put(entry(7).text) },
       ...{ time: Date.UTC(2026, 10, 20, 0, 0, 7) * 1000, severity: normalize(entry(7)).severity, action: 'Open', key: 'p-1' },
     });
   });
@@ -40,13 +42,13 @@ describe('a pipeline', () => {
     ['a record that where leaves out', { matches: (value) => (value as { logId: number }).logId !== 7 }, {}],
     ['a record dated before the beginning', { fromTime: Date.UTC(2026, 10, 20, 0, 0, 8) * 1000 }, {}],
   ])('says that %s is not for this sink', (_name, wish, besides) => {
-    expect(pipeline(parts(wish))(entry(7, besides))).toBeUndefined();
+    expect(pipeline(parts(wish))(entry(7, besides), put)).toBeUndefined();
   });
 
   test('takes a record dated at the beginning, and one whose date cannot be read', () => {
     const from = pipeline(parts({ fromTime: Date.UTC(2026, 10, 20, 0, 0, 7) * 1000 }));
-    expect(from(entry(7))?.seq).toBe(7);
-    expect(from(entry(3, { text: record(3, { logTimestamp: 'yesterday' }).text, time: undefined }))?.seq).toBe(3);
+    expect(from(entry(7), put)?.seq).toBe(7);
+    expect(from(entry(3, { text: record(3, { logTimestamp: 'yesterday' }).text, time: undefined }), put)?.seq).toBe(3);
   });
 });
 
@@ -64,8 +66,8 @@ describe('a record of which no message can be made', () => {
     };
     const failing = pipeline(
       where === 'normalize'
-        ? parts({ normalize: new Map([[source, (given) => (fail(numberOf(given)), normalize(given))]]) })
-        : parts({ encode: (event) => (fail(numberOf({ text: event.document.event.original })), raw()(event)) }),
+        ? parts({ normalize: new Map([[source, (given) => (fail(numberOf({ bytes: put(given.text) })), normalize(given))]]) })
+        : parts({ encode: (event) => (fail(numberOf({ bytes: put(event.document.event.original) })), raw()(event)) }),
     );
     const sick = rig.loop({ id: 'sick', records: 4, pipeline: failing, keepsPosition: true });
     const well = rig.loop({ id: 'well', records: 4, pipeline: pipeline(parts()) });

@@ -28,7 +28,7 @@ export interface Wish extends Partial<DeliverSettings> {
 
 /** A record as it is. */
 export const plain = ({ seq, number, uid, source, received, text }: Entry): Message => ({
-  ...{ seq, number, uid, source, time: received, severity: 1, action: 'Open', key: undefined, text },
+  ...{ seq, number, uid, source, time: received, severity: 1, action: 'Open', key: undefined, bytes: Buffer.from(text) },
 });
 
 export class Loop {

@@ -1,0 +1,48 @@
+/** Messages keep their bytes while their batch is on its way and the next is made, whatever their lengths are. */
+import { expect, test } from 'vitest';
+import { BatchSpace } from '../../../src/deliver/batch-space.ts';
+import type { Message } from '../../../src/model.ts';
+
+const textOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8');
+/** From 0 to 900,000 characters, of one to four bytes each in UTF-8, some of them halves of a pair. */
+const texts = (turn: number): string[] =>
+  Array.from({ length: 60 }, (_, i) => ['a', 'é', '契', '😀', '\ud83d'][i % 5]?.repeat((i * i * 251 * (1 + (turn % 4))) % 900_001) ?? '');
+const messageOf = (bytes: Uint8Array): Message => ({
+  ...{ seq: 1, number: 1, uid: 'u', source: 's', time: 0, severity: 0, action: 'Open', key: undefined, bytes },
+});
+
+test('the batch on its way and the one being made are whole, over many turns', () => {
+  const space = new BatchSpace();
+  let underWay: { expected: readonly string[]; bytes: readonly Uint8Array[] } | undefined;
+  for (let turn = 0; turn < 8; turn += 1) {
+    space.next();
+    const expected = texts(turn).map((text) => text.toWellFormed());
+    const bytes = texts(turn).map(space.put);
+    expect(bytes.map(textOf)).toEqual(expected);
+    if (underWay) expect(underWay.bytes.map(textOf)).toEqual(underWay.expected);
+    underWay = { expected, bytes };
+  }
+});
+
+test('a message that opens the next batch is moved there with its bytes', () => {
+  const space = new BatchSpace();
+  space.next();
+  const first = messageOf(space.put('opens the next'));
+  space.next();
+  const moved = space.moved(first);
+  space.next();
+  space.put('x'.repeat(100));
+  expect(textOf(moved.bytes)).toBe('opens the next');
+});
+
+test('after renew nothing is written where an earlier batch lies', () => {
+  const space = new BatchSpace();
+  space.next();
+  const left = space.put('still being read');
+  space.renew();
+  for (let turn = 0; turn < 3; turn += 1) {
+    space.next();
+    space.put('y'.repeat(1_000));
+  }
+  expect(textOf(left)).toBe('still being read');
+});
