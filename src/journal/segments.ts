@@ -60,7 +60,7 @@ interface Unpacked extends Pick<SegmentContent, 'seq' | 'n' | 'number' | 'receiv
   readonly chain: Uint8Array;
 }
 
-/** An entry as a sink's loop gets it; its time is read when somebody asks. */
+/** An entry as a sink's loop gets it; text and time are made when somebody asks. */
 class SegmentEntry implements Entry {
   readonly kind: 'record' | 'ledger';
   readonly seq: number;
@@ -69,9 +69,7 @@ class SegmentEntry implements Entry {
   readonly received: Micros;
   readonly late: boolean;
   readonly chain: Uint8Array;
-  readonly uid: string;
-  readonly text: string;
-  readonly #hasTime: boolean;
+  readonly #segment: Unpacked;
 
   constructor(segment: Unpacked, i: number) {
     const flag = segment.flags[i] ?? 0;
@@ -82,13 +80,23 @@ class SegmentEntry implements Entry {
     this.received = segment.received;
     this.late = (flag & flagLate) !== 0;
     this.chain = segment.chain;
-    this.text = bufferOf(segment.body).toString('utf8', beginOf(segment.ends, i), beginOf(segment.ends, i + 1));
-    this.uid = this.kind === 'record' ? bufferOf(segment.uids).toString('base64url', i * 16, i * 16 + 16) : ledgerUid(this.text);
-    this.#hasTime = (flag & flagNoTime) === 0;
+    this.#segment = segment;
+  }
+
+  get text(): string {
+    const { body, ends } = this.#segment;
+    const i = this.seq - this.#segment.seq;
+    return bufferOf(body).toString('utf8', beginOf(ends, i), beginOf(ends, i + 1));
+  }
+
+  get uid(): string {
+    const at = (this.seq - this.#segment.seq) * 16;
+    return this.kind === 'record' ? bufferOf(this.#segment.uids).toString('base64url', at, at + 16) : ledgerUid(this.text);
   }
 
   get time(): Micros | undefined {
-    return this.#hasTime && this.kind === 'record' ? timeOfRecord(parseRecord(this.text)) : undefined;
+    const flags = this.#segment.flags[this.seq - this.#segment.seq] ?? 0;
+    return this.kind === 'record' && (flags & flagNoTime) === 0 ? timeOfRecord(parseRecord(this.text)) : undefined;
   }
 }
 
