@@ -129,7 +129,7 @@ async function measured(
   const memory: number[] = [];
   let last: Snapshot | undefined;
   for (;;) {
-    await sleep(100);
+    await sleep(250);
     last = await snapshot();
     if (!last) continue;
     const share = isFilled ? (last.sinks[0]?.acked ?? 0) / last.journal.head : last.journal.head / records;

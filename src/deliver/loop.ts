@@ -60,6 +60,9 @@ const idleMostMs = 60_000;
 /** After these nothing more may be sent or acknowledged: the process must end. */
 const finalCodes: ReadonlySet<string> = new Set(['invariant', 'state_corrupt', 'state_unusable']);
 
+/** Why a timer ends early; made once, since an error made for each would record the stack each time. */
+const ended = new WaybillError('aborted', 'what was waited for has come');
+
 /** A batch with the entries behind its messages: a dead letter keeps its own copy of the record. */
 interface Prepared {
   readonly batch: Batch;
@@ -405,7 +408,7 @@ export class Delivery {
     try {
       return await Promise.race([call(signal), timer]);
     } finally {
-      over.abort(new WaybillError('aborted', `call of sink "${settings.id}" is over`));
+      over.abort(ended);
       timer.catch(() => undefined);
     }
   }
@@ -416,7 +419,7 @@ export class Delivery {
     const most = Math.min(ms, idleMostMs);
     const slept = this.#parts.clock.sleep(most, AbortSignal.any([stop, woken.signal])).catch(() => undefined);
     await Promise.race([changed, slept]);
-    woken.abort();
+    woken.abort(ended);
     await slept;
   }
 }

@@ -31,6 +31,9 @@ export interface Answer {
 /** An answer with status 200 whose body is not whole: cut off, too large, or not what its encoding says. */
 export class BrokenAnswer extends Error {}
 
+/** Why a timer ends early; made once, since an error made for each would record the stack each time. */
+const ended = new WaybillError('aborted', 'the exchange is over');
+
 /**
  * @throws WaybillError of the connection, `source_unreachable` when the time is over; BrokenAnswer; or the signal's reason
  */
@@ -67,7 +70,7 @@ export async function exchange(connection: Connection, question: Question, clock
     }
     throw thrown instanceof BrokenAnswer ? thrown : connection.translate(thrown);
   } finally {
-    finished.abort();
+    finished.abort(ended);
     await timer;
   }
 }
