@@ -13,7 +13,7 @@ import { perSecond } from './record.ts';
 
 const { values } = parseArgs({
   options: {
-    records: { type: 'string', default: '300000' },
+    records: { type: 'string', default: '1000000' },
     json: { type: 'boolean', default: false },
     dir: { type: 'string' },
     only: { type: 'string' },
