@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import type { Config } from './config/load.ts';
+import { operationOf, perform } from './daemon/acts.ts';
 import { createDelivery } from './daemon/sink.ts';
 import { runSource } from './daemon/source.ts';
 import { sinkSources, Views } from './daemon/views.ts';
@@ -50,7 +51,13 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
     if (!daemon.journal) throw new WaybillError('usage', 'cannot give the report: the state is not open yet');
     return ledgerReport(daemon.journal.db, { ...period(params), source: params.source, sinkSources: sinkSources(config) });
   };
-  const shown = { snapshot, ledger, metricsText: () => metrics.text(), log: log.child('admin'), clock };
+  const operate = async (request: unknown): Promise<unknown> => {
+    if (!daemon.journal) throw new WaybillError('state_unusable', 'cannot change anything: the state is not open yet');
+    const done = perform(request, daemon.journal, (source, from) => daemon.views?.collectors.get(source)?.backfiller.reading(from));
+    log.info({ ...operationOf(request) }, 'operation');
+    return done;
+  };
+  const shown = { snapshot, ledger, operate, metricsText: () => metrics.text(), log: log.child('admin'), clock };
   const { listen, token, readToken, tls } = config.admin;
   // Before the state is had, so that probes are answered while its owner ends. Where that owner has the port too, it is the owner that counts.
   const health = (): string => (daemon.journal ? 'ok' : 'waiting for the owner of the state');

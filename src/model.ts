@@ -358,6 +358,42 @@ export interface Range {
   readonly remembered: Micros;
 }
 
+/** How a person wants a range of history to be read; kept with the range. */
+export interface BackfillOrder {
+  /** When it was asked for. */
+  readonly asked: Micros;
+  readonly paused: boolean;
+  /** Requests a second at most for it, within the budget of the source. */
+  readonly rate?: number | undefined;
+  /** Only these sinks get its records; undefined: every sink. */
+  readonly sinks?: readonly string[] | undefined;
+  /** What the service counted for it when it was asked for. */
+  readonly expected?: number | undefined;
+}
+
+/** A range of history that a person added to a source's ledger. */
+export interface Backfill extends Range {
+  readonly until: Micros;
+  readonly order: BackfillOrder;
+}
+
+/** How far a backfill is. */
+export interface BackfillProgress {
+  readonly from: Micros;
+  readonly until: Micros;
+  readonly reached: Micros;
+  /** running | paused | done */
+  readonly state: 'running' | 'paused' | 'done';
+  /** Windows that are closed or gaps, what they own together, and how many of them are gaps. */
+  readonly windows: number;
+  readonly records: number;
+  readonly gaps: number;
+  readonly order: BackfillOrder;
+  /** Records a second, and the time left: while it runs, and only from the running daemon. */
+  readonly perSecond?: number | undefined;
+  readonly secondsLeft?: number | undefined;
+}
+
 /** A window as it stands in the ledger. */
 export interface LedgerWindow extends Window {
   readonly query: WindowQuery;
@@ -415,6 +451,8 @@ export interface CollectJournal {
   /** The window that is due first, for a recount or another try, at server time `now`. */
   due(source: string, now: Micros): Promise<LedgerWindow | undefined>;
   setProfile(source: string, profile: string): Promise<void>;
+  /** The ranges of history that a person asked for and that are not read to their end, newest first. */
+  backfills(source: string): readonly Backfill[];
   /** Why collecting pauses, if it does. */
   paused(): string | undefined;
   /** Where the slowest sink is, while it is about to have to read back from the file what is still in memory; undefined when none is. */
@@ -594,6 +632,8 @@ export interface SourceSnapshot {
   readonly lastError: string | undefined;
   readonly serverNow: Micros | undefined;
   readonly clockOffsetSeconds: number | undefined;
+  /** Ranges of history that are not read to their end. */
+  readonly backfills?: readonly BackfillProgress[] | undefined;
 }
 
 export interface SinkSnapshot {

@@ -54,10 +54,16 @@ export function widestMicros(reached: Micros, settled: Micros, settle: Micros): 
   return Math.min(Math.max(steady, wholeSecond((settled - reached) / 10)), dayMicros);
 }
 
-/** The next window to close, once its end is settled; undefined before. `width` is a wish, in µs. */
-export function nextWindow(reached: Micros, width: Micros, serverNow: Micros, settle: Micros): Window | undefined {
+/** The next window to close, once its end is settled; undefined before. `width` is a wish, in µs; `end` that of a range of history. */
+export function nextWindow(
+  reached: Micros,
+  width: Micros,
+  serverNow: Micros,
+  settle: Micros,
+  end: Micros | null = null,
+): Window | undefined {
   const settled = serverNow - settle;
-  const most = Math.min(width, widestMicros(reached, settled, settle));
+  const most = Math.min(width, widestMicros(reached, settled, settle), (end ?? Infinity) - reached);
   const until = reached + Math.max(secondMicros, wholeSecond(most));
   return until <= settled ? { from: reached, until } : undefined;
 }

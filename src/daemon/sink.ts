@@ -45,6 +45,7 @@ export function createDelivery(sink: SinkConfig, journal: Journal, options: Daem
       matches: sink.where ? compileWhere(sink.where) : () => true,
       encode: encodeOf(sink),
       fromTime: state.fromTime,
+      withheld: (source, time) => journal.history.withheld(id, source, time),
       irregular: (source, tags) => {
         for (const tag of tags) meters.eventsIrregular(source, tag);
       },

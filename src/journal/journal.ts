@@ -10,6 +10,7 @@ import { WaybillError } from '../errors.ts';
 import type {
   Acknowledgement,
   Appended,
+  Backfill,
   Clock,
   CollectedPage,
   CollectJournal,
@@ -25,6 +26,7 @@ import type {
   Turn,
   Window,
 } from '../model.ts';
+import { History } from './history.ts';
 import { Judge } from './judge.ts';
 import type { Judged } from './judge.ts';
 import { Ledger } from './ledger.ts';
@@ -64,6 +66,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   readonly #clock: Clock;
   readonly #judge: Judge;
   readonly #sources: Sources;
+  readonly #history: History;
   readonly #setTip: Statement;
   readonly #count: Statement;
   #changed = Promise.withResolvers<undefined>();
@@ -87,6 +90,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#sources = new Sources(this.#store);
     this.#segments = new Segments(this.#store, this.#sources.ids, () => this.progress.taken());
     this.#ledger = new Ledger(this.#store, this.#segments);
+    this.#history = new History(this.#store, this.#sources, this.#segments, clock, () => this.#wake());
     this.#seen = new Seen(db);
     this.#judge = new Judge(this.#seen, this.#ledger);
     this.#setTip = db.prepare('UPDATE sources SET tip_us = ? WHERE n = ?');
@@ -173,6 +177,16 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   /** The window that is due first, for a recount or another try, at server time `now`. */
   async due(sourceId: string, now: Micros): Promise<LedgerWindow | undefined> {
     return this.#ledger.due(this.#sources.get(sourceId).row.n, now);
+  }
+
+  /** The ranges of history that are not read to their end, newest first. */
+  backfills(sourceId: string): readonly Backfill[] {
+    return this.#sources.backfills(sourceId);
+  }
+
+  /** What a person changes in the ledger of a source; each is one transaction with its row in `operations`. */
+  get history(): History {
+    return this.#history;
   }
 
   behind(): number | undefined {
@@ -331,7 +345,9 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
 
   /** Deletes the uids of buckets that lie wholly before what every range remembers. */
   #forget(source: SourceState): void {
-    const remembered = source.ranges.reduce((least, range) => Math.min(least, range.remembered), Number.MAX_SAFE_INTEGER);
+    // A range of history that is forgotten whole holds nothing back.
+    const lasting = source.ranges.filter(({ until, remembered }) => until === null || remembered < until);
+    const remembered = lasting.reduce((least, range) => Math.min(least, range.remembered), Number.MAX_SAFE_INTEGER);
     const { db } = this.#store;
     const oldest = db
       .prepare<[number], { bucket: number | null }>('SELECT min(bucket) AS bucket FROM seen WHERE source = ? AND bucket >= 0')

@@ -4,7 +4,7 @@
  */
 import type { Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
-import type { GapReason, LedgerWindow, Micros, Proof, Range, Turn, Window, WindowQuery } from '../model.ts';
+import type { BackfillOrder, GapReason, LedgerWindow, Micros, Proof, Range, Turn, Window, WindowQuery } from '../model.ts';
 import type { Segments } from './segments.ts';
 import type { Store } from './store.ts';
 
@@ -17,10 +17,12 @@ export interface SourceRow {
   profile: string | undefined;
 }
 
-/** A range whose marks move. */
+/** A range whose marks move; `order` where a person asked for it. */
 export interface RangeRow extends Range {
+  until: Micros | null;
   reached: Micros;
   remembered: Micros;
+  order: BackfillOrder | undefined;
 }
 
 export interface WindowDbRow {
@@ -115,6 +117,12 @@ export class Ledger {
       if (before && before.until_us !== window.until) {
         throw new WaybillError('invariant', `window of "${source.id}" at ${window.from} ends at ${before.until_us}, not ${window.until}`);
       }
+      if (range.until !== null && window.until > range.until) {
+        throw new WaybillError(
+          'invariant',
+          `window of "${source.id}" ends at ${window.until}, behind its range, which ends at ${range.until}`,
+        );
+      }
       const row = after(before, window, turn);
       row.seq = this.#segments.writeLedgerEntry(source.n, source.id, lineOf(source.id, row), window.from, window.until, turn.at);
       this.#write(source.n, row, isNew);
@@ -172,6 +180,8 @@ export class Ledger {
   /** Follows `reached` at the distance of the last recount, and stops before the first window that may still be read again. */
   #remembered(source: number, range: RangeRow, reached: Micros, lastAge: Micros): Micros {
     const first = this.#unsettled.get(source, range.remembered)?.first ?? reached;
+    // A range of history that is read and settled is forgotten whole.
+    if (range.until !== null && reached >= range.until && first >= range.until) return range.until;
     return Math.max(range.remembered, Math.min(reached - lastAge, first));
   }
 }

@@ -239,6 +239,7 @@ test('at the quota collecting pauses and asks nothing, and goes on by itself', a
     close: (...args) => it.journal.close(...args),
     confirm: (...args) => it.journal.confirm(...args),
     due: (...args) => it.journal.due(...args),
+    backfills: (id) => it.journal.backfills(id),
     setProfile: (...args) => it.journal.setProfile(...args),
     paused: () => (full ? 'quota' : undefined),
     behind: () => it.journal.behind(),
@@ -302,6 +303,7 @@ test('history gives way to a sink that moves, for a bounded time, and only once 
     close: (...args) => it.journal.close(...args),
     confirm: (...args) => it.journal.confirm(...args),
     due: (...args) => it.journal.due(...args),
+    backfills: (id) => it.journal.backfills(id),
     setProfile: (...args) => it.journal.setProfile(...args),
     paused: () => undefined,
     // Moves at first, then stands still.
