@@ -53,7 +53,9 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   };
   const operate = async (request: unknown): Promise<unknown> => {
     if (!daemon.journal) throw new WaybillError('state_unusable', 'cannot change anything: the state is not open yet');
-    const done = perform(request, daemon.journal, (source, from) => daemon.views?.collectors.get(source)?.backfiller.reading(from));
+    const done = await perform(request, daemon.journal, clock.now() * 1000, (source, from) =>
+      daemon.views?.collectors.get(source)?.backfiller.reading(from),
+    );
     log.info({ ...operationOf(request) }, 'operation');
     return done;
   };

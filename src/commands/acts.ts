@@ -71,7 +71,7 @@ export async function act(config: Config, asked: ActRequest, signal: AbortSignal
   const { quota, keep } = config.journal;
   const options = { directory: config.state, quota, keep, lockWait: 0, version, expectState: false };
   await using journal = await Journal.open(options, systemClock, signal);
-  return { result: perform(asked, journal, () => undefined), daemon: false };
+  return { result: await perform(asked, journal, systemClock.now() * 1000, () => undefined), daemon: false };
 }
 
 /** Whether a daemon answers at the socket in the state directory. */

@@ -23,6 +23,18 @@ const actSchema = z.discriminatedUnion('act', [
     ...who,
   }),
   z.strictObject({ act: z.enum(['backfill pause', 'backfill resume', 'backfill cancel']), source: id, from: micros, ...who }),
+  z.strictObject({ act: z.literal('gaps retry'), source: id, from: micros, ...who }),
+  z.strictObject({
+    act: z.literal('gaps accept'),
+    source: id,
+    from: micros,
+    evidence: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/)
+      .optional(),
+    ...who,
+    why: z.string().min(1).max(2_000),
+  }),
   z.strictObject({ act: z.literal('sources retire'), source: id, ...who }),
 ]);
 
@@ -44,7 +56,7 @@ export function operationOf(given: unknown): { action: string; source: string; o
 }
 
 /** Does what is asked, in one transaction. @throws WaybillError `usage` when it cannot be done, `journal_full` when it cannot be stored */
-export function perform(given: unknown, journal: Journal, reading: Reading): ActResult {
+export async function perform(given: unknown, journal: Journal, now: Micros, reading: Reading): Promise<ActResult> {
   const parsed = actSchema.safeParse(given);
   if (!parsed.success)
     throw new WaybillError('usage', `cannot read what is asked: ${parsed.error.issues.map(({ message }) => message).join(', ')}`);
@@ -66,8 +78,20 @@ export function perform(given: unknown, journal: Journal, reading: Reading): Act
       return {};
     case 'backfill cancel':
       return { ends: history.cancel(asked.source, asked.from, reading(asked.source, asked.from)?.until, act) };
+    case 'gaps retry':
+    case 'gaps accept': {
+      known(journal, asked.source);
+      const gapAct = { at: now, who: asked.by, why: asked.why ?? '' };
+      if (asked.act === 'gaps retry') await journal.retryGap(asked.source, asked.from, gapAct);
+      else await journal.acceptGap(asked.source, asked.from, { ...gapAct, evidence: asked.evidence });
+      return {};
+    }
     case 'sources retire':
       history.retire(asked.source, act);
       return {};
   }
+}
+
+function known(journal: Journal, source: string): void {
+  if (!journal.hasSource(source)) throw new WaybillError('usage', `cannot find the source "${source}" in the state`);
 }

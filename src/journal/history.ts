@@ -6,8 +6,8 @@ import type { Database } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
 import type { BackfillOrder, BackfillProgress, Clock, Micros, Window } from '../model.ts';
 import type { RangeRow } from './ledger.ts';
+import type { Operations } from './operations.ts';
 import { bucketMicros, bucketOf } from './seen.ts';
-import type { Segments } from './segments.ts';
 import { isBackfill, rangeOf, uncovered } from './sources.ts';
 import type { Sources, SourceState } from './sources.ts';
 import type { Store } from './store.ts';
@@ -19,7 +19,7 @@ export interface Act {
 }
 
 /** One row of `operations`. */
-export interface Operation {
+export interface OperationRow {
   readonly n: number;
   readonly at: Micros;
   readonly who: string | undefined;
@@ -33,15 +33,15 @@ type Reach = Pick<BackfillProgress, 'from' | 'until' | 'reached' | 'order'>;
 export class History {
   readonly #store: Store;
   readonly #sources: Sources;
-  readonly #segments: Segments;
+  readonly #operations: Operations;
   readonly #clock: Clock;
   readonly #wake: () => void;
 
   /** `wake` is called when something was appended to the journal. */
-  constructor(store: Store, sources: Sources, segments: Segments, clock: Clock, wake: () => void) {
+  constructor(store: Store, sources: Sources, operations: Operations, clock: Clock, wake: () => void) {
     this.#store = store;
     this.#sources = sources;
-    this.#segments = segments;
+    this.#operations = operations;
     this.#clock = clock;
     this.#wake = wake;
   }
@@ -146,14 +146,7 @@ export class History {
     const { id, n } = source.row;
     this.#store.transaction(() => {
       change(at);
-      const text = JSON.stringify({ source: id, ...detail, why });
-      const row = this.#store.db
-        .prepare<[number, string, string, string], { n: number }>(
-          'INSERT INTO operations (at_us, who, what, detail) VALUES (?, ?, ?, ?) RETURNING n',
-        )
-        .get(at, who, what, text);
-      const line = { ledger: 'operation', source: id, from: at, until: at, turn: row?.n, who, what, detail: { ...detail, why } };
-      this.#segments.writeLedgerEntry(n, id, JSON.stringify(line), at, at, at);
+      this.#operations.write({ at, who, what, detail: { source: id, ...detail, ...(why !== undefined && { why }) }, source: id }, n);
     });
     this.#wake();
   }
@@ -208,7 +201,7 @@ export function backfillsOf(db: Database, all: boolean): (BackfillProgress & { r
 }
 
 /** The changes that people made, oldest first; times in µs, the end open. */
-export function operationsOf(db: Database, from: Micros, to: Micros): Operation[] {
+export function operationsOf(db: Database, from: Micros, to: Micros): OperationRow[] {
   return db
     .prepare<[number, number], { n: number; at_us: number; who: string | null; what: string; detail: string | null }>(
       'SELECT n, at_us, who, what, detail FROM operations WHERE at_us >= ? AND at_us < ? ORDER BY n',

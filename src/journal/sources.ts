@@ -3,7 +3,7 @@
  * them.
  */
 import { WaybillError } from '../errors.ts';
-import type { Backfill, BackfillOrder, Micros, SourceMarks, Window } from '../model.ts';
+import type { Backfill, BackfillOrder, Hold, Micros, SourceMarks, Window } from '../model.ts';
 import type { RangeRow, SourceRow } from './ledger.ts';
 import type { Store } from './store.ts';
 
@@ -48,7 +48,8 @@ export class Sources {
           `cannot use sources.${id}: it polled "${stored}" before and would now poll "${destination}"; give it a new id`,
         );
       }
-      if (known.row.mode === 'orphaned' || known.row.mode === 'retired') this.setMode(id, 'normal');
+      // One that was retired and comes back goes on from where it ended, like one that was only gone.
+      if (known.row.mode === 'orphaned' || known.row.mode === 'retired') this.setMode(id, known.row.hold === undefined ? 'normal' : 'hold');
       return;
     }
     if (start === undefined) throw new WaybillError('invariant', `source "${id}" is new and has no start`);
@@ -118,13 +119,28 @@ export class Sources {
     });
   }
 
-  /** What is kept about the service itself: calibration, offset of its clock. JSON, the business of who writes it. */
+  /** What is kept about the service itself: calibration, offset of its clock. JSON, the business of who writes it; a hold stands beside it. */
   setProfile(id: string, profile: string): void {
     const { row } = this.get(id);
-    this.#store.transaction(() => {
-      this.#store.db.prepare('UPDATE sources SET profile = ? WHERE n = ?').run(profile, row.n);
-      this.#store.after(() => (row.profile = profile));
+    this.#store.transaction(() => this.#writeProfile(row, profile, row.hold));
+  }
+
+  /** Within a transaction: hold, or its end. */
+  writeHold(row: SourceRow, hold: Hold | undefined): void {
+    const mode = hold === undefined ? 'normal' : 'hold';
+    this.#store.db.prepare('UPDATE sources SET mode = ? WHERE n = ?').run(mode, row.n);
+    this.#writeProfile(row, row.profile, hold);
+    this.#store.after(() => {
+      row.mode = mode;
+      row.hold = hold;
     });
+  }
+
+  #writeProfile(row: SourceRow, profile: string | undefined, hold: Hold | undefined): void {
+    const kept = profile === undefined ? {} : (JSON.parse(profile) as Record<string, unknown>);
+    const text = JSON.stringify(hold === undefined ? kept : { ...kept, hold });
+    this.#store.db.prepare('UPDATE sources SET profile = ? WHERE n = ?').run(text, row.n);
+    this.#store.after(() => (row.profile = profile));
   }
 
   get(id: string): SourceState {
@@ -137,7 +153,18 @@ export class Sources {
     const { row, ranges, collected, late, lastRecord } = this.get(id);
     const live = ranges.find((range) => range.until === null);
     if (!live) throw new WaybillError('invariant', `source "${id}" has no live range`);
-    return { id, frontier: row.frontier, tip: row.tip, mode: row.mode, profile: row.profile, collected, late, lastRecord, live };
+    return {
+      id,
+      frontier: row.frontier,
+      tip: row.tip,
+      mode: row.mode,
+      hold: row.hold,
+      profile: row.profile,
+      collected,
+      late,
+      lastRecord,
+      live,
+    };
   }
 
   #load(): void {
@@ -166,7 +193,7 @@ export class Sources {
       this.ids.set(row.n, row.id);
       this.numbers.set(row.id, row.n);
       this.#byId.set(row.id, {
-        row: { n: row.n, id: row.id, frontier: row.frontier_us, tip: row.tip_us, mode: row.mode, profile: row.profile ?? undefined },
+        row: { n: row.n, id: row.id, frontier: row.frontier_us, tip: row.tip_us, mode: row.mode, ...profileOf(row.profile) },
         ranges: ranges.all(row.n).map((r) => ({
           from: r.from_us,
           until: r.until_us,
@@ -211,4 +238,11 @@ export function ownerOf(source: SourceState, window: Window): RangeRow {
   const range = rangeOf(source.ranges, window.from);
   if (!range) throw new WaybillError('invariant', `window of "${source.row.id}" at ${window.from} lies in no range`);
   return range;
+}
+
+/** The profile as it was given, and the hold that stands beside it in the same column. */
+function profileOf(text: string | null): Pick<SourceRow, 'profile' | 'hold'> {
+  if (text === null) return { profile: undefined, hold: undefined };
+  const { hold, ...profile } = JSON.parse(text) as { readonly hold?: Hold };
+  return { profile: JSON.stringify(profile), hold };
 }

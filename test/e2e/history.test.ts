@@ -3,7 +3,6 @@
  * change by a person on record.
  */
 import { readFileSync } from 'node:fs';
-import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { ago, configure, Daemon, ledgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, faultsOf, linesOf, originalOf, Seconds } from '../support/e2e-oracle.ts';
