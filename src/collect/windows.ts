@@ -32,6 +32,11 @@ export function queryFrom(from: Micros): WindowQuery {
   return { startTime: boundText(Math.max(0, wholeSecond(from))) };
 }
 
+/** Everything up to a whole second: how much there is before a time. */
+export function queryUntil(until: Micros): WindowQuery {
+  return { endTime: boundText(until) };
+}
+
 /** `YYYY-MM-DDTHH:MM:SS.00`, the form of the specification (4.6). */
 function boundText(us: Micros): string {
   return `${new Date(Math.max(0, us) / 1000).toISOString().slice(0, 19)}.00`;

@@ -1,14 +1,16 @@
 /** One source of the daemon: its client, its clock, what is known about its service, and the collector that asks. */
 import { Collector } from '../collect/collector.ts';
+import { earliest } from '../collect/earliest.ts';
 import type { Paging } from '../collect/pass.ts';
 import type { Caps } from '../collect/read-window.ts';
 import { wholeSecond } from '../collect/windows.ts';
 import type { SourceConfig } from '../config/load.ts';
 import type { DaemonOptions } from '../daemon.ts';
-import { codeOf, WaybillError } from '../errors.ts';
+import { codeOf } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { Clock, Meters, Micros, Source } from '../model.ts';
+import type { Clock, Log, Meters, Micros, Source } from '../model.ts';
 import { identify } from '../record/identity.ts';
+import { microsToIso } from '../record/timestamp.ts';
 import { calibrate } from '../source/calibrate.ts';
 import type { Calibration } from '../source/calibrate.ts';
 import { createSource } from '../source/client.ts';
@@ -68,7 +70,7 @@ export async function runSource(
   // A source that cannot be reached is asked until it answers; meanwhile everything else works.
   if (!known) await untilAnswered(collector, (service) => service.page({ query: {}, page: undefined, pageSize: 1 }, signal), signal);
   const now = serverClock.now() ?? clock.now() * 1000;
-  journal.registerSource(id, destinationOf(settings), known ? undefined : startOf(settings, now));
+  journal.registerSource(id, destinationOf(settings), known ? undefined : await startOf(settings, collector, paging, now, log, signal));
   if (!profile.calibration || now - (profile.calibrated ?? 0) > weekMicros) {
     const calibration = await untilAnswered(collector, (service) => calibrate(service, settings.pageSize, signal), signal);
     log.info({ source: id, ...calibration }, 'source calibrated');
@@ -136,7 +138,15 @@ function destinationOf({ baseUrl, auth }: SourceConfig): string {
   return `${new URL(baseUrl).pathname.replace(/\/+$/, '')} of tenant ${auth.tenantId}`;
 }
 
-function startOf({ id, start }: SourceConfig, serverNow: Micros): Micros {
+/** Where a ledger begins that is not there yet. */
+async function startOf(
+  { id, start, settle }: SourceConfig,
+  { asker }: Collector,
+  paging: Paging,
+  serverNow: Micros,
+  log: Log,
+  signal: AbortSignal,
+): Promise<Micros> {
   switch (start.kind) {
     case 'instant':
       return wholeSecond(start.at);
@@ -144,7 +154,10 @@ function startOf({ id, start }: SourceConfig, serverNow: Micros): Micros {
       return wholeSecond(serverNow);
     case 'ago':
       return wholeSecond(serverNow - start.ms * 1000);
-    case 'earliest':
-      throw new WaybillError('config_invalid', `cannot use sources.${id}.start: "earliest" is not in this release yet; give a time`);
+    case 'earliest': {
+      const found = await earliest(asker, paging, serverNow, settle * 1000, signal);
+      log.info({ source: id, start: microsToIso(found.start), reason: found.words }, 'ledger begins at the earliest record');
+      return found.start;
+    }
   }
 }

@@ -78,7 +78,12 @@ test('with two ranges both must have passed a bucket, or a day, before it is for
   await first.close();
   // A backfill range before the live one, as `backfill` writes it; the journal reads ranges when it is opened.
   const db = beside(directory);
-  db.prepare('INSERT INTO ranges (source, from_us, until_us, reached_us, remembered_us) VALUES (1, ?, ?, ?, ?)').run(base - 10 * day, base, base - 10 * day, base - 10 * day);
+  db.prepare('INSERT INTO ranges (source, from_us, until_us, reached_us, remembered_us) VALUES (1, ?, ?, ?, ?)').run(
+    base - 10 * day,
+    base,
+    base - 10 * day,
+    base - 10 * day,
+  );
   const { journal } = await opened({ directory });
   await journal.append(pageOf([collected(1, base + hour), collected(2, undefined), collected(3, base - day)]));
   await journal.close(source, { from: base, until: at(60) }, proven(), lastAge);
