@@ -35,6 +35,8 @@ export interface DaemonOptions {
 const lookMs = 10_000;
 const pruneMs = 60_000;
 const hourMs = 3_600_000;
+/** Between the starts of two sources, at most. */
+const spreadMost = 100;
 
 /** Runs until the signal is aborted, and resolves once everything is released. Rejects when nothing can mend what happened. */
 export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Promise<void> {
@@ -119,7 +121,15 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   };
   const budgets = new Budgets(clock);
   const running = [
-    ...config.sources.map((source) => guarded('collect', runSource(source, journal, options, metrics.meters, budgets, views, stop))),
+    ...config.sources.map((source, i) => {
+      // Polls of many sources are spread over the time between two of them, so that they do not all come at once for ever.
+      const waitMs = i * Math.min(spreadMost, source.poll / config.sources.length);
+      const run = async (): Promise<void> => {
+        await clock.sleep(waitMs, stop);
+        await runSource(source, journal, options, metrics.meters, budgets, views, stop);
+      };
+      return guarded('collect', run());
+    }),
     ...deliveries.map(({ loop }) => guarded('deliver', loop.run(stop, abandon.signal))),
     guarded(
       'journal',

@@ -17,6 +17,8 @@ import { createSource } from '../source/client.ts';
 import type { Budgets } from '../source/limits.ts';
 import { ServerClock } from '../source/server-clock.ts';
 import type { ClockProfile } from '../source/server-clock.ts';
+import { factsOf } from './service-facts.ts';
+import type { ServiceFacts } from './service-facts.ts';
 import type { Views } from './views.ts';
 
 /** What is kept about a service over a restart. */
@@ -25,6 +27,8 @@ interface Profile {
   /** When it was calibrated, server time. */
   readonly calibrated?: Micros;
   readonly clock?: ClockProfile;
+  /** What its records are normalized with, should it be gone from the configuration one day. */
+  readonly service?: ServiceFacts;
 }
 
 const profileMs = 60_000;
@@ -71,13 +75,16 @@ export async function runSource(
   if (!known) await untilAnswered(collector, (service) => service.page({ query: {}, page: undefined, pageSize: 1 }, signal), signal);
   const now = serverClock.now() ?? clock.now() * 1000;
   journal.registerSource(id, destinationOf(settings), known ? undefined : await startOf(settings, collector, paging, now, log, signal));
+  const service = factsOf(settings, config);
+  if (JSON.stringify(profile.service) !== JSON.stringify(service))
+    await journal.setProfile(id, JSON.stringify({ ...profile, service } satisfies Profile));
   if (!profile.calibration || now - (profile.calibrated ?? 0) > weekMicros) {
     const calibration = await untilAnswered(collector, (service) => calibrate(service, settings.pageSize, signal), signal);
     log.info({ source: id, ...calibration }, 'source calibrated');
     paging.first = calibration.firstPage;
     paging.size = sizeOf(settings, calibration);
     caps.largest = Math.max(caps.largest, calibration.total ?? 0);
-    await journal.setProfile(id, JSON.stringify({ ...profile, calibration, calibrated: now } satisfies Profile));
+    await journal.setProfile(id, JSON.stringify({ ...profile, service, calibration, calibrated: now } satisfies Profile));
   }
   await Promise.all([collector.run(signal), keepProfile(id, journal, serverClock, caps, clock, signal)]);
 }
@@ -124,7 +131,7 @@ async function untilAnswered<Answer>(
   }
 }
 
-function profileOf(text: string | undefined): Profile {
+export function profileOf(text: string | undefined): Profile {
   return text === undefined ? {} : (JSON.parse(text) as Profile);
 }
 

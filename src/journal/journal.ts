@@ -111,6 +111,11 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.#sources.has(id);
   }
 
+  /** Every source that the state knows, configured or not. */
+  sourceIds(): string[] {
+    return [...this.#sources.numbers.keys()];
+  }
+
   /** See Sources.register. */
   registerSource(id: string, destination: string, start: Micros | undefined): void {
     this.#sources.register(id, destination, start);
