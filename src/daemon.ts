@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import type { Config } from './config/load.ts';
+import { operationOf, perform } from './daemon/acts.ts';
 import { createDelivery } from './daemon/sink.ts';
 import { runSource } from './daemon/source.ts';
 import { sinkSources, Views } from './daemon/views.ts';
@@ -34,6 +35,8 @@ export interface DaemonOptions {
 const lookMs = 10_000;
 const pruneMs = 60_000;
 const hourMs = 3_600_000;
+/** Between the starts of two sources, at most. */
+const spreadMost = 100;
 
 /** Runs until the signal is aborted, and resolves once everything is released. Rejects when nothing can mend what happened. */
 export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Promise<void> {
@@ -50,7 +53,15 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
     if (!daemon.journal) throw new WaybillError('usage', 'cannot give the report: the state is not open yet');
     return ledgerReport(daemon.journal.db, { ...period(params), source: params.source, sinkSources: sinkSources(config) });
   };
-  const shown = { snapshot, ledger, metricsText: () => metrics.text(), log: log.child('admin'), clock };
+  const operate = async (request: unknown): Promise<unknown> => {
+    if (!daemon.journal) throw new WaybillError('state_unusable', 'cannot change anything: the state is not open yet');
+    const done = await perform(request, daemon.journal, clock.now() * 1000, (source, from) =>
+      daemon.views?.collectors.get(source)?.backfiller.reading(from),
+    );
+    log.info({ ...operationOf(request) }, 'operation');
+    return done;
+  };
+  const shown = { snapshot, ledger, operate, metricsText: () => metrics.text(), log: log.child('admin'), clock };
   const { listen, token, readToken, tls } = config.admin;
   // Before the state is had, so that probes are answered while its owner ends. Where that owner has the port too, it is the owner that counts.
   const health = (): string => (daemon.journal ? 'ok' : 'waiting for the owner of the state');
@@ -110,7 +121,15 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   };
   const budgets = new Budgets(clock);
   const running = [
-    ...config.sources.map((source) => guarded('collect', runSource(source, journal, options, metrics.meters, budgets, views, stop))),
+    ...config.sources.map((source, i) => {
+      // Polls of many sources are spread over the time between two of them, so that they do not all come at once for ever.
+      const waitMs = i * Math.min(spreadMost, source.poll / config.sources.length);
+      const run = async (): Promise<void> => {
+        await clock.sleep(waitMs, stop);
+        await runSource(source, journal, options, metrics.meters, budgets, views, stop);
+      };
+      return guarded('collect', run());
+    }),
     ...deliveries.map(({ loop }) => guarded('deliver', loop.run(stop, abandon.signal))),
     guarded(
       'journal',

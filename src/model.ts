@@ -358,6 +358,42 @@ export interface Range {
   readonly remembered: Micros;
 }
 
+/** How a person wants a range of history to be read; kept with the range. */
+export interface BackfillOrder {
+  /** When it was asked for. */
+  readonly asked: Micros;
+  readonly paused: boolean;
+  /** Requests a second at most for it, within the budget of the source. */
+  readonly rate?: number | undefined;
+  /** Only these sinks get its records; undefined: every sink. */
+  readonly sinks?: readonly string[] | undefined;
+  /** What the service counted for it when it was asked for. */
+  readonly expected?: number | undefined;
+}
+
+/** A range of history that a person added to a source's ledger. */
+export interface Backfill extends Range {
+  readonly until: Micros;
+  readonly order: BackfillOrder;
+}
+
+/** How far a backfill is. */
+export interface BackfillProgress {
+  readonly from: Micros;
+  readonly until: Micros;
+  readonly reached: Micros;
+  /** running | paused | done */
+  readonly state: 'running' | 'paused' | 'done';
+  /** Windows that are closed or gaps, what they own together, and how many of them are gaps. */
+  readonly windows: number;
+  readonly records: number;
+  readonly gaps: number;
+  readonly order: BackfillOrder;
+  /** Records a second, and the time left: while it runs, and only from the running daemon. */
+  readonly perSecond?: number | undefined;
+  readonly secondsLeft?: number | undefined;
+}
+
 /** A window as it stands in the ledger. */
 export interface LedgerWindow extends Window {
   readonly query: WindowQuery;
@@ -383,6 +419,57 @@ export interface Turn {
   readonly recount: boolean;
 }
 
+/**
+ * Why a source is on hold: the service shows fewer fields or fewer rows than it did, or nothing at all; a page has no readable time, or the clock
+ * of the service is more than an hour ahead. Meanwhile nothing is closed (docs/guarantees.md, "Hold").
+ */
+export type HoldReason = 'fields' | 'rows' | 'forbidden' | 'timestamp' | 'clock';
+
+export interface Hold {
+  readonly reason: HoldReason;
+  /** What a person should know, in one line. */
+  readonly words: string;
+  /** Server time. */
+  readonly since: Micros;
+  /** `fields`: those that are gone. */
+  readonly fields?: readonly string[];
+  /** `rows`: where the windows begin that hold less than was proven; the first is the one whose count ends the hold. */
+  readonly windows?: readonly Micros[];
+}
+
+/** Something that a person did to the state. */
+export interface Operation {
+  /** Wall clock. */
+  readonly at: Micros;
+  /** What the person claimed to be. */
+  readonly who: string;
+  /** The command: `gaps accept`. */
+  readonly what: string;
+  /** Plain JSON; `why` stands in it. */
+  readonly detail: Readonly<Record<string, unknown>>;
+  /** The id of the source that it concerns; without one it concerns the daemon. */
+  readonly source?: string;
+}
+
+/** Who does something to a gap, and why. */
+export interface GapAct {
+  /** Wall clock. */
+  readonly at: Micros;
+  readonly who: string;
+  readonly why: string;
+  /** SHA-256 of a file that shows it, in hex. */
+  readonly evidence?: string | undefined;
+}
+
+/** What is said about a window of the ledger without a new proof. */
+export interface Remark {
+  readonly reason: 'reread' | 'vanished' | undefined;
+  readonly words: string | undefined;
+  readonly next: Micros | undefined;
+  /** Counts below the stored total in a row. */
+  readonly tries: number;
+}
+
 /** Where a source stands. */
 export interface SourceMarks {
   readonly id: string;
@@ -390,6 +477,7 @@ export interface SourceMarks {
   /** 0 before the first poll. */
   readonly tip: Micros;
   readonly mode: string;
+  readonly hold: Hold | undefined;
   /** What is kept about the service itself, JSON. */
   readonly profile: string | undefined;
   /** Records appended ever, those of them that were late, and the newest readable time among them. */
@@ -414,7 +502,17 @@ export interface CollectJournal {
   confirm(source: string, window: Window, next: Micros | undefined, at: Micros, lastAge: Micros): Promise<void>;
   /** The window that is due first, for a recount or another try, at server time `now`. */
   due(source: string, now: Micros): Promise<LedgerWindow | undefined>;
+  /** A window of the ledger by its begin. */
+  window(source: string, from: Micros): Promise<LedgerWindow | undefined>;
+  /** Closed windows with records and without a remark that end behind `since`, of the live range: those with the most records first. */
+  richest(source: string, since: Micros, most: number): Promise<readonly LedgerWindow[]>;
+  /** A recount that says something else than a new proof: its remark and when it is looked at again. `lastAge` in µs. */
+  remark(source: string, window: Window, remark: Remark, at: Micros, lastAge: Micros): Promise<void>;
+  /** Hold, or with undefined its end, with its line in the ledger. `at` is server time. */
+  setHold(source: string, hold: Hold | undefined, at: Micros): Promise<void>;
   setProfile(source: string, profile: string): Promise<void>;
+  /** The ranges of history that a person asked for and that are not read to their end, newest first. */
+  backfills(source: string): readonly Backfill[];
   /** Why collecting pauses, if it does. */
   paused(): string | undefined;
   /** Where the slowest sink is, while it is about to have to read back from the file what is still in memory; undefined when none is. */
@@ -595,6 +693,8 @@ export interface SourceSnapshot {
   readonly lastError: string | undefined;
   readonly serverNow: Micros | undefined;
   readonly clockOffsetSeconds: number | undefined;
+  /** Ranges of history that are not read to their end. */
+  readonly backfills?: readonly BackfillProgress[] | undefined;
 }
 
 export interface SinkSnapshot {

@@ -3,7 +3,7 @@
  * the journal; nothing here moves a mark by itself.
  */
 import { WaybillError } from '../errors.ts';
-import type { Clock, CollectJournal, LedgerWindow, Log, Micros, ServerClock, Verdict, Window } from '../model.ts';
+import type { Clock, CollectJournal, LedgerWindow, Log, Micros, Range, ServerClock, Verdict, Window } from '../model.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import type { Asker } from './ask.ts';
 import { readWindow } from './read-window.ts';
@@ -22,12 +22,17 @@ export interface CloserParts {
   readonly ages: readonly Micros[];
 }
 
+/** How wide windows are wished for, and with how many records one was found too crowded to be proven: it is not widened to that again. */
+interface Pace {
+  width: Micros;
+  crowded: number;
+}
+
 export class Closer {
   readonly #parts: CloserParts;
   readonly #source: string;
-  #width: Micros = Number.MAX_SAFE_INTEGER;
-  /** With so many records a window was found too crowded to be proven: it is not widened to that again. */
-  #crowded = Number.MAX_SAFE_INTEGER;
+  /** By the begin of a range: history may be denser than the present. */
+  readonly #paces = new Map<Micros, Pace>();
   #proven = false;
 
   constructor(parts: CloserParts) {
@@ -35,28 +40,40 @@ export class Closer {
     this.#source = parts.reading.sourceId;
   }
 
-  /** Closes the next window of the live range, if its end is settled. */
-  async closeNext(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
-    const { journal, settle } = this.#parts;
-    const { reached } = journal.marks(this.#source).live;
-    const width = Math.min(this.#width, widestMicros(reached, serverNow - settle, settle));
-    let window = nextWindow(reached, width, serverNow, settle);
+  /** The window of a range of history that is being read. */
+  reading: Window | undefined;
+
+  /** Closes the next window of a range, if its end is settled; of the live range unless another is given. */
+  async closeNext(serverNow: Micros, signal: AbortSignal, range: Range = this.#parts.journal.marks(this.#source).live): Promise<boolean> {
+    const { settle } = this.#parts;
+    const { from, until, reached } = range;
+    const pace = this.#paceOf(from);
+    const width = Math.min(pace.width, widestMicros(reached, serverNow - settle, settle));
+    let window = nextWindow(reached, width, serverNow, settle, until);
     if (!window) return false;
     for (;;) {
+      this.reading = until === null ? undefined : window;
       const half = lowerHalf(window);
       const outcome = await this.#read(window, queryOf(window), half !== undefined, signal);
       if ('split' in outcome) {
         if (!half) throw new WaybillError('invariant', `window of one second of "${this.#source}" at ${window.from} was to be split`);
-        this.#crowded = Math.min(this.#crowded, outcome.records);
+        pace.crowded = Math.min(pace.crowded, outcome.records);
         window = half;
         continue;
       }
       await this.#record(window, outcome, 1, false);
+      this.reading = undefined;
       const total = outcome.proven ? outcome.proof.total : outcome.seen;
       const wide = nextWidth(window.until - window.from, total);
-      this.#width = wide > window.until - window.from && total * 2 >= this.#crowded ? window.until - window.from : wide;
+      pace.width = wide > window.until - window.from && total * 2 >= pace.crowded ? window.until - window.from : wide;
       return true;
     }
+  }
+
+  #paceOf(from: Micros): Pace {
+    const pace = this.#paces.get(from) ?? { width: Number.MAX_SAFE_INTEGER, crowded: Number.MAX_SAFE_INTEGER };
+    this.#paces.set(from, pace);
+    return pace;
   }
 
   /** Does what is due first of recounts and further tries, if anything is. */

@@ -1,6 +1,6 @@
 /**
  * The loop of one source: what is asked next, one request at a time. Right of way: tip when due, close, what is due for a recount or another
- * try; but after ten windows of close one that is due further down gets its turn.
+ * try, history that was asked for; but after ten windows of close one that is due further down gets its turn.
  */
 import { codeOf } from '../errors.ts';
 import type {
@@ -17,6 +17,7 @@ import type {
   SourceSnapshot,
 } from '../model.ts';
 import { Asker } from './ask.ts';
+import { Backfiller } from './backfill.ts';
 import { Closer } from './close.ts';
 import type { Paging } from './pass.ts';
 import type { Caps } from './read-window.ts';
@@ -70,6 +71,7 @@ export class Collector {
   readonly #parts: CollectorParts;
   readonly #asker: Asker;
   readonly #closer: Closer;
+  readonly backfiller: Backfiller;
   readonly #journal: CollectJournal;
   readonly #settle: Micros;
   #pollAt = 0;
@@ -112,6 +114,8 @@ export class Collector {
     };
     const ages = settings.recount.map((ms) => ms * 1000);
     this.#closer = new Closer({ reading, asker: this.#asker, journal: this.#journal, serverClock, clock, log, settle: this.#settle, ages });
+    const { health } = this.#asker;
+    this.backfiller = new Backfiller({ source: settings.id, closer: this.#closer, journal: this.#journal, health, clock, log });
   }
 
   /** For calibration, which asks before the loop begins. */
@@ -172,14 +176,19 @@ export class Collector {
     if (serverNow === undefined || this.#isAhead(serverNow)) return false;
     if (this.#closes >= closesInARow) {
       this.#closes = 0;
-      if (await this.#closer.again(serverNow, signal)) return true;
+      if (await this.#again(serverNow, signal)) return true;
     }
     if (await this.#closer.closeNext(serverNow, signal)) {
       this.#closes += 1;
       return true;
     }
     this.#closes = 0;
-    return this.#closer.again(serverNow, signal);
+    return this.#again(serverNow, signal);
+  }
+
+  /** What stands below close: recounts and further tries that are due, then history that was asked for. */
+  async #again(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
+    return (await this.#closer.again(serverNow, signal)) || this.backfiller.turn(serverNow, signal);
   }
 
   /** A page size that shrank, because of refusals that may have passed, is not kept for ever. */
@@ -236,9 +245,11 @@ export class Collector {
     if (appended === 0) return;
     meters.recordsCollected(settings.id, appended);
     if (late > 0) meters.recordsLate(settings.id, late);
+    if (page.window !== undefined) this.backfiller.appended(appended);
     const { reached } = this.#parts.journal.marks(settings.id).live;
     const isHistory =
-      page.window !== undefined && page.serverNow - reached > this.#settle + 2 * widestMicros(reached, reached, this.#settle);
+      page.window !== undefined &&
+      (this.backfiller.isReading || page.serverNow - reached > this.#settle + 2 * widestMicros(reached, reached, this.#settle));
     if (!isHistory)
       for (const { time } of fresh) if (time !== undefined) meters.recordDelay(settings.id, Math.max(0, page.received - time) / 1e6);
     if (this.#records) return;
@@ -287,6 +298,11 @@ function counted(journal: CollectJournal, count: (page: CollectedPage, appended:
     close: (...args) => journal.close(...args),
     confirm: (...args) => journal.confirm(...args),
     due: (...args) => journal.due(...args),
+    backfills: (id) => journal.backfills(id),
+    window: (...args) => journal.window(...args),
+    richest: (...args) => journal.richest(...args),
+    remark: (...args) => journal.remark(...args),
+    setHold: (...args) => journal.setHold(...args),
     setProfile: (...args) => journal.setProfile(...args),
     paused: () => journal.paused(),
     behind: () => journal.behind(),

@@ -32,6 +32,11 @@ export function queryFrom(from: Micros): WindowQuery {
   return { startTime: boundText(Math.max(0, wholeSecond(from))) };
 }
 
+/** Everything up to a whole second: how much there is before a time. */
+export function queryUntil(until: Micros): WindowQuery {
+  return { endTime: boundText(until) };
+}
+
 /** `YYYY-MM-DDTHH:MM:SS.00`, the form of the specification (4.6). */
 function boundText(us: Micros): string {
   return `${new Date(Math.max(0, us) / 1000).toISOString().slice(0, 19)}.00`;
@@ -54,10 +59,16 @@ export function widestMicros(reached: Micros, settled: Micros, settle: Micros): 
   return Math.min(Math.max(steady, wholeSecond((settled - reached) / 10)), dayMicros);
 }
 
-/** The next window to close, once its end is settled; undefined before. `width` is a wish, in µs. */
-export function nextWindow(reached: Micros, width: Micros, serverNow: Micros, settle: Micros): Window | undefined {
+/** The next window to close, once its end is settled; undefined before. `width` is a wish, in µs; `end` that of a range of history. */
+export function nextWindow(
+  reached: Micros,
+  width: Micros,
+  serverNow: Micros,
+  settle: Micros,
+  end: Micros | null = null,
+): Window | undefined {
   const settled = serverNow - settle;
-  const most = Math.min(width, widestMicros(reached, settled, settle));
+  const most = Math.min(width, widestMicros(reached, settled, settle), (end ?? Infinity) - reached);
   const until = reached + Math.max(secondMicros, wholeSecond(most));
   return until <= settled ? { from: reached, until } : undefined;
 }

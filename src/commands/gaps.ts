@@ -1,71 +1,163 @@
-/** `waybill gaps list`: the windows that could not be proven, with the reason and the next try. */
+/** `waybill gaps`: the windows that could not be proven, and what a person can do about one: have it tried again now, or accept it. */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { loadConfig } from '../config/load.ts';
-import { WaybillError } from '../errors.ts';
+import type { Config } from '../config/load.ts';
+import { parseInstant } from '../config/values.ts';
+import { WaybillError, wordsOf } from '../errors.ts';
 import { ledgerReport } from '../journal/report.ts';
 import { openReadOnly } from '../journal/state.ts';
 import { table } from '../observe/table.ts';
+import { counted } from '../observe/time-words.ts';
+import { act, actor, actOptions, actUsage, agreed } from './acts.ts';
+import type { ActValues } from './acts.ts';
 import type { Io } from './io.ts';
 
-export const summary = 'lists the windows that could not be proven';
+export const summary = 'lists the windows that could not be proven; tries them again, or accepts them';
 
-export const usage = `waybill gaps list [--config FILE] [--source ID] [--json]
+export const usage = `waybill gaps list [--source ID] [--json]
+waybill gaps retry [WINDOW…|--all] [--source ID]
+waybill gaps accept [WINDOW…|--all] [--source ID] --why TEXT [--evidence FILE]
 
-The windows that are not proven: gaps, gaps that a person accepted, and windows that a later count put in doubt. What was seen of them is
-delivered all the same; each is tried again at the time shown.
+list shows the windows that are not proven: gaps, gaps that a person accepted, and windows that a later count put in doubt. What was seen of
+them is delivered all the same; each is tried again at the time shown. retry has one tried again at once. accept says, for a window that can
+never be proven, that a person knows and why: the frontier moves on, the ledger says so for ever, and "waybill ledger" still exits 3.
+
+  WINDOW              its begin, as list shows it
+  --all               every window that is open
+  --source ID         only this source
+  --evidence FILE     a file that shows why it is accepted; its SHA-256 is kept
+${actUsage}
 
 Examples:
   waybill gaps list
-  waybill gaps list --source production --json
+  waybill gaps accept 2026-08-14T02:00:00Z --source production --why 'service outage, ticket 4711' --evidence outage.pdf --yes
 `;
+
+interface Gap {
+  readonly source: string;
+  readonly from: string;
+  readonly until: string;
+  readonly state: string;
+  readonly reason: string | null;
+  readonly total: number | null;
+  readonly own: number;
+  readonly nextTry: string | null;
+}
 
 export async function run(args: string[], io: Io): Promise<number> {
   const { values, positionals } = parseArgs({
     args,
     allowPositionals: true,
-    options: { config: { type: 'string' }, source: { type: 'string' }, json: { type: 'boolean', default: false } },
+    options: { ...actOptions, source: { type: 'string' }, all: { type: 'boolean', default: false }, evidence: { type: 'string' } },
   });
-  const [what = 'list', ...others] = positionals;
-  if (what !== 'list' || others.length > 0)
-    throw new WaybillError('usage', `cannot do "gaps ${positionals.join(' ')}": this release knows gaps list`);
+  const [what = 'list', ...windows] = positionals;
+  if (what !== 'list' && what !== 'retry' && what !== 'accept')
+    throw new WaybillError('usage', `cannot do "gaps ${positionals.join(' ')}": there are gaps list, gaps retry and gaps accept`);
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
+  const gaps = readGaps(config, values.source);
+  if (what === 'list') {
+    if (windows.length > 0 || values.all)
+      throw new WaybillError('usage', 'cannot name windows with "gaps list": it lists all that are not proven');
+    list(gaps, values.json, io);
+    return 0;
+  }
+  return change(what, config, chosen(what, gaps, windows, values.all), values, io);
+}
+
+async function change(
+  what: 'retry' | 'accept',
+  config: Config,
+  gaps: readonly Gap[],
+  values: ActValues & { readonly evidence?: string | undefined; readonly json: boolean },
+  io: Io,
+): Promise<number> {
+  const { why } = values;
+  if (what === 'accept' && (why === undefined || why.trim() === ''))
+    throw new WaybillError('usage', 'cannot accept a gap without --why: the reason is kept in the ledger');
+  if (what === 'retry' && values.evidence !== undefined) throw new WaybillError('usage', 'cannot use --evidence with "gaps retry"');
+  const evidence = values.evidence === undefined ? undefined : digestOf(values.evidence);
+  const names = gaps.map(({ source, from, until, reason }) => `  ${source}, ${from} to ${until} (${reason ?? 'gap'})`);
+  const plan = [`${what === 'retry' ? 'Tries again at once' : 'Accepts for ever'} ${counted(gaps.length, 'window')}:`, ...names];
+  if (!(await agreed(plan, values, io))) return 1;
+  const by = actor(values, io);
+  for (const { source, from } of gaps) {
+    const asked = { source, from: parseInstant(from) ?? 0, ...by };
+    await act(
+      config,
+      what === 'retry' ? { act: 'gaps retry', ...asked } : { act: 'gaps accept', ...asked, evidence, why: why ?? '' },
+      io.signal,
+    );
+  }
+  const done = gaps.map(({ source, from, until }) => ({ source, from, until }));
+  if (values.json) io.stdout.write(`${JSON.stringify({ [what === 'retry' ? 'retried' : 'accepted']: done }, null, 2)}\n`);
+  else io.stdout.write('done\n');
+  return 0;
+}
+
+/** The windows that are meant, each of them open. */
+function chosen(what: string, gaps: readonly Gap[], windows: readonly string[], all: boolean): Gap[] {
+  const open = gaps.filter(({ state }) => state !== 'accepted');
+  if (all && windows.length > 0) throw new WaybillError('usage', 'cannot take both --all and windows by name');
+  if (all) {
+    if (open.length === 0) throw new WaybillError('usage', `cannot ${what} anything: no gap is open`);
+    return open;
+  }
+  if (windows.length === 0)
+    throw new WaybillError('usage', `cannot ${what} nothing: name a window by its begin, as "waybill gaps list" shows it, or --all`);
+  return windows.map((text) => {
+    const at = parseInstant(text);
+    if (at === undefined)
+      throw new WaybillError('usage', `cannot read the window "${text}": not the time of its begin, such as 2026-08-14T02:00:00Z`);
+    const found = gaps.filter(({ from }) => parseInstant(from) === at);
+    const [gap, second] = found;
+    if (!gap) throw new WaybillError('usage', `cannot find a gap that begins at ${text}; "waybill gaps list" has them`);
+    if (second)
+      throw new WaybillError(
+        'usage',
+        `cannot tell whose window begins at ${text}: --source says which of ${found.map(({ source }) => source).join(', ')}`,
+      );
+    if (gap.state === 'accepted')
+      throw new WaybillError('usage', `cannot ${what} the window that begins at ${text}: it is accepted already`);
+    return gap;
+  });
+}
+
+function readGaps(config: Config, source: string | undefined): Gap[] {
   const db = openReadOnly(config.state);
   try {
-    const gaps = ledgerReport(db, { source: values.source }).sources.flatMap((source) =>
-      source.windows
+    return ledgerReport(db, { source }).sources.flatMap(({ id, windows }) =>
+      windows
         .filter((window) => window.state === 'gap' || window.state === 'accepted' || window.reason === 'reread')
         .map(({ from, until, state, reason, total, own, nextRecount }) => ({
-          source: source.id,
-          from,
-          until,
-          state,
-          reason,
-          total,
-          own,
-          nextTry: nextRecount,
+          ...{ source: id, from, until, state, reason, total, own, nextTry: nextRecount },
         })),
     );
-    if (values.json) io.stdout.write(`${JSON.stringify({ gaps }, null, 2)}\n`);
-    else if (gaps.length === 0) io.stdout.write('no gap\n');
-    else {
-      const columns = ['source', 'from', 'until', 'state', 'reason', 'counted', 'received', 'next try'].map((head, i) => ({
-        head,
-        align: i === 5 || i === 6 ? ('right' as const) : ('left' as const),
-      }));
-      const rows = gaps.map((gap) => [
-        gap.source,
-        gap.from,
-        gap.until,
-        gap.state,
-        gap.reason ?? '',
-        String(gap.total ?? '-'),
-        String(gap.own),
-        gap.nextTry ?? '-',
-      ]);
-      io.stdout.write(`${table(columns, rows).join('\n')}\n`);
-    }
-    return 0;
   } finally {
     db.close();
+  }
+}
+
+function list(gaps: readonly Gap[], json: boolean, io: Io): void {
+  if (json) io.stdout.write(`${JSON.stringify({ gaps }, null, 2)}\n`);
+  else if (gaps.length === 0) io.stdout.write('no gap\n');
+  else {
+    const columns = ['source', 'from', 'until', 'state', 'reason', 'counted', 'received', 'next try'].map((head, i) => ({
+      head,
+      align: i === 5 || i === 6 ? ('right' as const) : ('left' as const),
+    }));
+    const rows = gaps.map(({ source, from, until, state, reason, total, own, nextTry }) => [
+      ...[source, from, until, state, reason ?? '', String(total ?? '-'), String(own), nextTry ?? '-'],
+    ]);
+    io.stdout.write(`${table(columns, rows).join('\n')}\n`);
+  }
+}
+
+function digestOf(path: string): string {
+  try {
+    return createHash('sha256').update(readFileSync(path)).digest('hex');
+  } catch (cause) {
+    throw new WaybillError('usage', `cannot read --evidence "${path}": ${wordsOf(cause)}`, { cause });
   }
 }

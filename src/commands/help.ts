@@ -1,6 +1,6 @@
 /** `waybill help`: the list of commands, or what one of them takes. */
 import { parseArgs } from 'node:util';
-import { nearest } from '../config/nearest.ts';
+import { near } from '../config/nearest.ts';
 import { WaybillError } from '../errors.ts';
 import type { Io } from './io.ts';
 import { commands, isCommand, loadCommand } from './list.ts';
@@ -27,9 +27,10 @@ export async function run(args: string[], io: Pick<Io, 'stdout'>): Promise<numbe
 /** @throws WaybillError `usage` that names the nearest command */
 export function known(name: string) {
   if (isCommand(name)) return name;
+  const meant = near(name, commands);
   throw new WaybillError(
     'usage',
-    `cannot find the command "${name}": the nearest is "${nearest(name, commands) ?? ''}"; waybill help lists all`,
+    `cannot find the command "${name}"${meant === undefined ? '' : `: the nearest is "${meant}"`}; waybill help lists all`,
   );
 }
 

@@ -4,6 +4,7 @@
  */
 import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model.ts';
 import { worst } from '../observe/advice.ts';
+import { backfillLines } from '../observe/backfill-words.ts';
 import { cut, printable, table, wrapped } from '../observe/table.ts';
 import { ago, counted, grouped, span, zoned } from '../observe/time-words.ts';
 import { begun, serverTime, sinkNeedsYou, sourceNeedsYou, verdict } from '../observe/verdict.ts';
@@ -19,6 +20,7 @@ export interface StatusTextOptions {
 
 const linesMax = 24;
 const adviceMax = 6;
+const backfillsMax = 2;
 
 export function statusText(snapshot: Snapshot, { color, tz, width }: StatusTextOptions): string {
   const advice = worst(snapshot);
@@ -31,11 +33,12 @@ export function statusText(snapshot: Snapshot, { color, tz, width }: StatusTextO
       ]
     : ['Nothing to do.'];
   // Verdict, blank, sources, blank, sinks, blank, journal, blank, advice: rows get what the rest leaves, each kind at least half if it needs it.
-  const rows = linesMax - head.length - tail.length - 7;
+  const history = backfillLines(snapshot.sources, backfillsMax);
+  const rows = linesMax - head.length - tail.length - history.length - 7;
   const half = Math.floor(rows / 2);
   const forSources = Math.min(snapshot.sources.length, Math.max(half, rows - snapshot.sinks.length));
   const forSinks = Math.min(snapshot.sinks.length, rows - forSources);
-  const body = [...sourceLines(snapshot, tz, forSources), '', ...sinkLines(snapshot, forSinks), '', journalLine(snapshot)];
+  const body = [...sourceLines(snapshot, tz, forSources), '', ...sinkLines(snapshot, forSinks), '', ...history, journalLine(snapshot)];
 
   const needsYou = advice !== undefined;
   const painted = (line: string): string => (color ? `\u001b[${needsYou ? '33' : '32'};1m${line}\u001b[0m` : line);

@@ -13,6 +13,8 @@ export type Path = readonly (string | number)[];
 export interface Place {
   readonly line: number;
   readonly template?: Template;
+  /** The included file in which it stands, and its turn; undefined in the main one. */
+  readonly file?: { readonly name: string; readonly turn: number };
 }
 
 /** Something wrong at a place. */

@@ -11,8 +11,9 @@ import type { SinkDefinition } from '../sink/define.ts';
 import type { ProxySettings } from '../source/settings.ts';
 import { crossFaults } from './cross.ts';
 import { type Document, type Fault, keyOf, type Path, readDocument } from './document.ts';
+import { withIncluded } from './include.ts';
 import { PemFiles } from './pem.ts';
-import { lineOf, problem, schemaFaults, settingName } from './problems.ts';
+import { orderOf, problem, schemaFaults, settingName } from './problems.ts';
 import { environmentProxy } from './proxy.ts';
 import type { Environment } from './reference.ts';
 import { configSchema, type Settings } from './schema.ts';
@@ -50,7 +51,7 @@ export interface Loaded {
   /** What `check` and the start say besides, one line each. */
   readonly warnings: readonly string[];
   readonly file: string;
-  /** The files behind `${file:…}` and PEM settings, to be watched. */
+  /** The files behind `include`, `${file:…}` and PEM settings, to be watched. */
   readonly files: readonly string[];
 }
 
@@ -85,7 +86,7 @@ function readConfig(
     throw new WaybillError('config_invalid', `cannot use the configuration "${file}": ${count}`, { problems });
   };
 
-  const document = parse(text, environment);
+  const { document, included, warnings } = withIncluded(parse(text, environment), file, (included) => parse(included, environment));
   if (document.errors.length > 0) return refuse(document.errors);
 
   const schema = configSchema(sinks);
@@ -96,7 +97,7 @@ function readConfig(
     ...schemaFaults(schema, document, result.error?.issues ?? []),
     ...crossFaults(document),
   ];
-  faults.sort((a, b) => lineOf(document, a.path) - lineOf(document, b.path));
+  faults.sort((a, b) => orderOf(document, a.path) - orderOf(document, b.path));
   const problems = [...faults.map((fault) => problem(document, fault)), ...environmentProblems(environment)];
   if (!result.success || problems.length > 0) return refuse([...new Set(problems)]);
 
@@ -104,8 +105,8 @@ function readConfig(
   const absent = document.faults.filter(tolerated).map((fault) => problem(document, fault));
   return {
     config: complete(result.data, document, sinks, environment),
-    warnings: [...absent, ...settingWarnings(schema, result.data, document), ...environmentWarnings(environment)],
-    files,
+    warnings: [...absent, ...warnings, ...settingWarnings(schema, result.data, document), ...environmentWarnings(environment)],
+    files: [...files, ...included],
   };
 }
 

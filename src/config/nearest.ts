@@ -7,6 +7,14 @@ export function nearest(given: string, names: readonly string[]): string | undef
   return ranked.sort((a, b) => a.distance - b.distance)[0]?.name;
 }
 
+/** The same, but only one that somebody may well have meant: not further away than a third of its letters, or two. */
+export function near(given: string, names: readonly string[]): string | undefined {
+  const found = nearest(given, names);
+  if (found === undefined) return undefined;
+  const far = distance(given.slice(0, 100).toLowerCase(), found.toLowerCase());
+  return far <= Math.max(2, Math.floor(found.length / 3)) ? found : undefined;
+}
+
 /** Levenshtein's distance, row by row. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);

@@ -3,7 +3,7 @@
  * secret's) and what is allowed there. Knows the schema's types, not single settings.
  */
 import { z } from 'zod';
-import { type Document, type Fault, keyOf, type Path, referenceAt } from './document.ts';
+import { type Document, type Fault, keyOf, type Path, type Place, referenceAt } from './document.ts';
 import { nearest } from './nearest.ts';
 import { type Found, isSecretAt, keysAt, memberOf, typesAt } from './schema-walk.ts';
 import { laterSinks } from './schema.ts';
@@ -42,17 +42,24 @@ export function settingName(document: Document, path: Path): string {
 }
 
 function lineAt(document: Document, path: Path): string {
-  const line = lineOf(document, path);
-  return line === 0 ? '' : ` (line ${line})`;
+  const place = placeOf(document, path);
+  if (!place) return '';
+  return place.file ? ` (${place.file.name}, line ${place.line})` : ` (line ${place.line})`;
 }
 
-/** The number of the line where a setting stands, or, for one that is missing, what it is missing from; 0 for the whole file. */
-export function lineOf(document: Document, path: Path): number {
+/** The order in which problems are told: by line, those of included files behind those of the main one. */
+export function orderOf(document: Document, path: Path): number {
+  const place = placeOf(document, path);
+  return (place?.file?.turn ?? 0) * 1e9 + (place?.line ?? 0);
+}
+
+/** Where a setting stands, or, for one that is missing, what it is missing from; undefined for the whole file. */
+function placeOf(document: Document, path: Path): Place | undefined {
   for (let length = path.length; length > 0; length -= 1) {
     const place = document.places.get(keyOf(path.slice(0, length)));
-    if (place) return place.line;
+    if (place) return place;
   }
-  return 0;
+  return undefined;
 }
 
 function faultsOf(root: Root, document: Document, issue: Issue, above: Path): readonly Fault[] {

@@ -10,7 +10,7 @@ import { mappingSettings, observerSettings, privacySettings, whereSettings } fro
 import { adminSettings, logSettings } from '../observe/settings.ts';
 import type { SinkDefinition } from '../sink/define.ts';
 import { proxySettings, sourceSettings, trustSettings } from '../source/settings.ts';
-import { duration, facts, notYet, path } from './values.ts';
+import { duration, facts, line, notYet, path } from './values.ts';
 
 /** Types of sinks that the contract names and a later release brings. */
 export const laterSinks = ['elasticsearch', 'kafka', 'syslog', 'splunk-hec', 'archive'];
@@ -69,7 +69,10 @@ function assemble(sinks: readonly SinkDefinition[]) {
       grace: duration({ max: '1h' }).prefault('20s').describe('How long a stop may take'),
       admin: adminSettings,
       log: logSettings,
-      include: notYet(),
+      include: z
+        .array(line('the path of a file, or a pattern such as tenants/*.yaml'))
+        .default([])
+        .describe('More sources and sinks: files, or patterns such as `tenants/*.yaml`; a relative one starts at this file'),
       telemetry: notYet(),
     })
     .describe('Configuration of Waybill');

@@ -9,6 +9,8 @@ import type { Journal } from '../journal/journal.ts';
 import type { Meters, Normalize } from '../model.ts';
 import { normalizer } from '../normalize/normalizer.ts';
 import { compileWhere } from '../normalize/where.ts';
+import { settingsOf, settingsOfGone } from './service-facts.ts';
+import { profileOf } from './source.ts';
 
 /** Registers the sink with the journal and makes its loop, which is not running yet. */
 export function createDelivery(sink: SinkConfig, journal: Journal, options: DaemonOptions, meters: Meters): { id: string; loop: Delivery } {
@@ -41,10 +43,11 @@ export function createDelivery(sink: SinkConfig, journal: Journal, options: Daem
     },
     journal,
     pipeline: pipeline({
-      normalize: normalizersOf(sink, config),
+      normalize: normalizersOf(sink, config, journal),
       matches: sink.where ? compileWhere(sink.where) : () => true,
       encode: encodeOf(sink),
       fromTime: state.fromTime,
+      withheld: (source, time) => journal.history.withheld(id, source, time),
       irregular: (source, tags) => {
         for (const tag of tags) meters.eventsIrregular(source, tag);
       },
@@ -58,24 +61,16 @@ export function createDelivery(sink: SinkConfig, journal: Journal, options: Daem
   return { id, loop };
 }
 
-function normalizersOf(sink: SinkConfig, config: Config): Map<string, Normalize> {
-  const wanted = config.sources.filter((source) => sink.sources?.includes(source.id) ?? true);
-  return new Map(
-    wanted.map((source) => {
-      const privacy = { ...source.privacy, ...sink.privacy };
-      const { observer, baseUrl, auth } = source;
-      const settings = {
-        tenantId: auth.tenantId,
-        baseUrl,
-        observer,
-        dataset: 'dpas.audit',
-        namespace: 'default',
-        mapping: config.mapping,
-        privacy,
-      };
-      return [source.id, normalizer(settings)];
-    }),
-  );
+/** By source: those that are configured, and those that are gone and whose records may still be in the journal. */
+function normalizersOf(sink: SinkConfig, config: Config, journal: Journal): Map<string, Normalize> {
+  const isWanted = (id: string): boolean => sink.sources?.includes(id) ?? true;
+  const gone = journal.sourceIds().filter((id) => !config.sources.some((source) => source.id === id));
+  return new Map([
+    ...gone
+      .filter(isWanted)
+      .map((id) => [id, normalizer(settingsOfGone(profileOf(journal.marks(id).profile).service, sink, config))] as const),
+    ...config.sources.filter(({ id }) => isWanted(id)).map((source) => [source.id, normalizer(settingsOf(source, sink, config))] as const),
+  ]);
 }
 
 function encodeOf(sink: SinkConfig): ReturnType<typeof encoder> {

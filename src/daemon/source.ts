@@ -1,20 +1,24 @@
 /** One source of the daemon: its client, its clock, what is known about its service, and the collector that asks. */
 import { Collector } from '../collect/collector.ts';
+import { earliest } from '../collect/earliest.ts';
 import type { Paging } from '../collect/pass.ts';
 import type { Caps } from '../collect/read-window.ts';
 import { wholeSecond } from '../collect/windows.ts';
 import type { SourceConfig } from '../config/load.ts';
 import type { DaemonOptions } from '../daemon.ts';
-import { codeOf, WaybillError } from '../errors.ts';
+import { codeOf } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { Clock, Meters, Micros, Source } from '../model.ts';
+import type { Clock, Log, Meters, Micros, Source } from '../model.ts';
 import { identify } from '../record/identity.ts';
+import { microsToIso } from '../record/timestamp.ts';
 import { calibrate } from '../source/calibrate.ts';
 import type { Calibration } from '../source/calibrate.ts';
 import { createSource } from '../source/client.ts';
 import type { Budgets } from '../source/limits.ts';
 import { ServerClock } from '../source/server-clock.ts';
 import type { ClockProfile } from '../source/server-clock.ts';
+import { factsOf } from './service-facts.ts';
+import type { ServiceFacts } from './service-facts.ts';
 import type { Views } from './views.ts';
 
 /** What is kept about a service over a restart. */
@@ -23,6 +27,8 @@ interface Profile {
   /** When it was calibrated, server time. */
   readonly calibrated?: Micros;
   readonly clock?: ClockProfile;
+  /** What its records are normalized with, should it be gone from the configuration one day. */
+  readonly service?: ServiceFacts;
 }
 
 const profileMs = 60_000;
@@ -68,14 +74,17 @@ export async function runSource(
   // A source that cannot be reached is asked until it answers; meanwhile everything else works.
   if (!known) await untilAnswered(collector, (service) => service.page({ query: {}, page: undefined, pageSize: 1 }, signal), signal);
   const now = serverClock.now() ?? clock.now() * 1000;
-  journal.registerSource(id, destinationOf(settings), known ? undefined : startOf(settings, now));
+  journal.registerSource(id, destinationOf(settings), known ? undefined : await startOf(settings, collector, paging, now, log, signal));
+  const service = factsOf(settings, config);
+  if (JSON.stringify(profile.service) !== JSON.stringify(service))
+    await journal.setProfile(id, JSON.stringify({ ...profile, service } satisfies Profile));
   if (!profile.calibration || now - (profile.calibrated ?? 0) > weekMicros) {
     const calibration = await untilAnswered(collector, (service) => calibrate(service, settings.pageSize, signal), signal);
     log.info({ source: id, ...calibration }, 'source calibrated');
     paging.first = calibration.firstPage;
     paging.size = sizeOf(settings, calibration);
     caps.largest = Math.max(caps.largest, calibration.total ?? 0);
-    await journal.setProfile(id, JSON.stringify({ ...profile, calibration, calibrated: now } satisfies Profile));
+    await journal.setProfile(id, JSON.stringify({ ...profile, service, calibration, calibrated: now } satisfies Profile));
   }
   await Promise.all([collector.run(signal), keepProfile(id, journal, serverClock, caps, clock, signal)]);
 }
@@ -122,7 +131,7 @@ async function untilAnswered<Answer>(
   }
 }
 
-function profileOf(text: string | undefined): Profile {
+export function profileOf(text: string | undefined): Profile {
   return text === undefined ? {} : (JSON.parse(text) as Profile);
 }
 
@@ -136,7 +145,15 @@ function destinationOf({ baseUrl, auth }: SourceConfig): string {
   return `${new URL(baseUrl).pathname.replace(/\/+$/, '')} of tenant ${auth.tenantId}`;
 }
 
-function startOf({ id, start }: SourceConfig, serverNow: Micros): Micros {
+/** Where a ledger begins that is not there yet. */
+async function startOf(
+  { id, start, settle }: SourceConfig,
+  { asker }: Collector,
+  paging: Paging,
+  serverNow: Micros,
+  log: Log,
+  signal: AbortSignal,
+): Promise<Micros> {
   switch (start.kind) {
     case 'instant':
       return wholeSecond(start.at);
@@ -144,7 +161,10 @@ function startOf({ id, start }: SourceConfig, serverNow: Micros): Micros {
       return wholeSecond(serverNow);
     case 'ago':
       return wholeSecond(serverNow - start.ms * 1000);
-    case 'earliest':
-      throw new WaybillError('config_invalid', `cannot use sources.${id}.start: "earliest" is not in this release yet; give a time`);
+    case 'earliest': {
+      const found = await earliest(asker, paging, serverNow, settle * 1000, signal);
+      log.info({ source: id, start: microsToIso(found.start), reason: found.words }, 'ledger begins at the earliest record');
+      return found.start;
+    }
   }
 }

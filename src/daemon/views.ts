@@ -4,6 +4,7 @@ import type { Config } from '../config/load.ts';
 import type { Delivery } from '../deliver/loop.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { LiveViews } from '../journal/report.ts';
+import { secondsLeft } from '../observe/backfill-words.ts';
 import type { SinkSnapshot, SourceSnapshot } from '../model.ts';
 
 /** Which sources a sink takes, for the report. */
@@ -24,6 +25,10 @@ export class Views {
     const settle = new Map(this.#config.sources.map((source) => [source.id, source.settle / 1000]));
     return {
       source: (id) => this.#source(id),
+      backfill: (id, range) => {
+        const perSecond = range.state === 'running' ? this.collectors.get(id)?.backfiller.perSecond(range.from) : undefined;
+        return perSecond === undefined ? {} : { perSecond, secondsLeft: secondsLeft(range, perSecond) };
+      },
       sink: (id): Partial<SinkSnapshot> | undefined => this.deliveries.get(id)?.view(),
       settleSeconds: (id) => settle.get(id) ?? 0,
       paused: journal.refuses(),

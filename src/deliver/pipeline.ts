@@ -15,6 +15,8 @@ export interface PipelineParts {
   readonly encode: Encode;
   /** Records with a readable time before it are not for this sink. */
   readonly fromTime: Micros | undefined;
+  /** Whether this sink is to get a source's records of that time: history may have been asked for other sinks alone. */
+  readonly withheld?: (source: string, time: () => Micros | undefined) => boolean;
   readonly irregular: (source: string, tags: readonly string[]) => void;
 }
 
@@ -22,7 +24,7 @@ export interface PipelineParts {
 export type Pipeline = (entry: Entry, put: Put) => Message | undefined;
 
 export function pipeline(parts: PipelineParts): Pipeline {
-  const { normalize, matches, encode, fromTime, irregular } = parts;
+  const { normalize, matches, encode, fromTime, withheld, irregular } = parts;
   return (entry, put) => {
     if (entry.kind === 'ledger') return undefined;
     const { seq, number, uid, source, text, received } = entry;
@@ -32,6 +34,7 @@ export function pipeline(parts: PipelineParts): Pipeline {
     const value = parseRecord(text);
     if (!matches(value)) return undefined;
     if (fromTime !== undefined && (timeOfRecord(value) ?? fromTime) < fromTime) return undefined;
+    if (withheld?.(source, () => timeOfRecord(value))) return undefined;
     const event = toEvent({ text, uid, received, value });
     if (event.irregular.length > 0) irregular(source, event.irregular);
     const { time, severity, action, key } = event;

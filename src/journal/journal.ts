@@ -10,24 +10,31 @@ import { WaybillError } from '../errors.ts';
 import type {
   Acknowledgement,
   Appended,
+  Backfill,
   Clock,
   CollectedPage,
   CollectJournal,
   DeadLetter,
   DeliverJournal,
   Entry,
+  GapAct,
+  Hold,
   LedgerWindow,
   Limit,
   Micros,
+  Operation,
   Position,
+  Remark,
   SinkMarks,
   SourceMarks,
   Turn,
   Window,
 } from '../model.ts';
+import { History } from './history.ts';
 import { Judge } from './judge.ts';
 import type { Judged } from './judge.ts';
 import { Ledger } from './ledger.ts';
+import { Operations, writeMoment } from './operations.ts';
 import { Progress } from './progress.ts';
 import { bucketMicros, endOfNegativeBucket, Seen } from './seen.ts';
 import { chainStart } from './segment.ts';
@@ -59,11 +66,13 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   readonly #store: Store;
   readonly #segments: Segments;
   readonly #ledger: Ledger;
+  readonly #operations: Operations;
   readonly #seen: Seen;
   readonly #keepMs: number;
   readonly #clock: Clock;
   readonly #judge: Judge;
   readonly #sources: Sources;
+  readonly #history: History;
   readonly #setTip: Statement;
   readonly #count: Statement;
   #changed = Promise.withResolvers<undefined>();
@@ -86,7 +95,9 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#store = new Store(db, state.directory, state.epoch);
     this.#sources = new Sources(this.#store);
     this.#segments = new Segments(this.#store, this.#sources.ids, () => this.progress.taken());
-    this.#ledger = new Ledger(this.#store, this.#segments);
+    this.#operations = new Operations(this.#store, this.#segments);
+    this.#history = new History(this.#store, this.#sources, this.#operations, clock, () => this.#wake());
+    this.#ledger = new Ledger(this.#store, this.#segments, this.#operations);
     this.#seen = new Seen(db);
     this.#judge = new Judge(this.#seen, this.#ledger);
     this.#setTip = db.prepare('UPDATE sources SET tip_us = ? WHERE n = ?');
@@ -98,6 +109,11 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
 
   hasSource(id: string): boolean {
     return this.#sources.has(id);
+  }
+
+  /** Every source that the state knows, configured or not. */
+  sourceIds(): string[] {
+    return [...this.#sources.numbers.keys()];
   }
 
   /** See Sources.register. */
@@ -173,6 +189,70 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   /** The window that is due first, for a recount or another try, at server time `now`. */
   async due(sourceId: string, now: Micros): Promise<LedgerWindow | undefined> {
     return this.#ledger.due(this.#sources.get(sourceId).row.n, now);
+  }
+
+  /** The ranges of history that are not read to their end, newest first. */
+  backfills(sourceId: string): readonly Backfill[] {
+    return this.#sources.backfills(sourceId);
+  }
+
+  /** What a person changes in the ledger of a source; each is one transaction with its row in `operations`. */
+  get history(): History {
+    return this.#history;
+  }
+
+  async window(sourceId: string, from: Micros): Promise<LedgerWindow | undefined> {
+    return this.#ledger.window(this.#sources.get(sourceId).row.n, from);
+  }
+
+  async richest(sourceId: string, since: Micros, most: number): Promise<readonly LedgerWindow[]> {
+    const { live } = this.#sources.marks(sourceId);
+    return this.#ledger.richest(this.#sources.get(sourceId).row.n, Math.max(since, live.from), live.reached, most);
+  }
+
+  /** What a recount says without a new proof; see Ledger.remark. */
+  async remark(sourceId: string, window: Window, remark: Remark, at: Micros, lastAge: Micros): Promise<void> {
+    const source = this.#sources.get(sourceId);
+    this.#ledger.remark(source.row, ownerOf(source, window), window, remark, at, lastAge);
+    this.#wake();
+  }
+
+  /** Hold, or with undefined its end: mode, profile and the line in the ledger change together. `at` is server time. */
+  async setHold(sourceId: string, hold: Hold | undefined, at: Micros): Promise<void> {
+    const { row } = this.#sources.get(sourceId);
+    const said = hold ?? row.hold;
+    this.#store.transaction(() => {
+      this.#sources.writeHold(row, hold);
+      writeMoment(this.#segments, row.n, row.id, at, { ledger: 'hold', state: hold === undefined ? 'normal' : 'hold', ...said });
+    });
+    this.#wake();
+  }
+
+  // -------------------------------------------------------------------------------------------------------- acts of a person
+
+  /** A person accepts a gap; see Ledger.accept. */
+  async acceptGap(sourceId: string, from: Micros, act: GapAct): Promise<LedgerWindow> {
+    const source = this.#sources.get(sourceId);
+    const accepted = this.#ledger.accept(source.row, ownerOf(source, { from, until: from }), from, act);
+    this.#wake();
+    return accepted;
+  }
+
+  /** A person wants a gap tried again now; see Ledger.retry. */
+  async retryGap(sourceId: string, from: Micros, act: GapAct): Promise<LedgerWindow> {
+    const window = this.#ledger.retry(this.#sources.get(sourceId).row, from, act);
+    this.#wake();
+    return window;
+  }
+
+  /** Writes down what a person did, with its line in the ledger. `act` changes the state in the same transaction; it must not begin one. */
+  async operate(operation: Operation, act: () => void = () => undefined): Promise<void> {
+    const source = operation.source === undefined ? undefined : this.#sources.get(operation.source).row.n;
+    this.#store.transaction(() => {
+      act();
+      this.#operations.write(operation, source);
+    });
+    this.#wake();
   }
 
   behind(): number | undefined {
@@ -331,7 +411,9 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
 
   /** Deletes the uids of buckets that lie wholly before what every range remembers. */
   #forget(source: SourceState): void {
-    const remembered = source.ranges.reduce((least, range) => Math.min(least, range.remembered), Number.MAX_SAFE_INTEGER);
+    // A range of history that is forgotten whole holds nothing back.
+    const lasting = source.ranges.filter(({ until, remembered }) => until === null || remembered < until);
+    const remembered = lasting.reduce((least, range) => Math.min(least, range.remembered), Number.MAX_SAFE_INTEGER);
     const { db } = this.#store;
     const oldest = db
       .prepare<[number], { bucket: number | null }>('SELECT min(bucket) AS bucket FROM seen WHERE source = ? AND bucket >= 0')

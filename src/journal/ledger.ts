@@ -4,7 +4,22 @@
  */
 import type { Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
-import type { GapReason, LedgerWindow, Micros, Proof, Range, Turn, Window, WindowQuery } from '../model.ts';
+import type {
+  BackfillOrder,
+  GapAct,
+  GapReason,
+  Hold,
+  LedgerWindow,
+  Micros,
+  Proof,
+  Range,
+  Remark,
+  Turn,
+  Window,
+  WindowQuery,
+} from '../model.ts';
+import type { Operations } from './operations.ts';
+import { microsToIso } from '../record/timestamp.ts';
 import type { Segments } from './segments.ts';
 import type { Store } from './store.ts';
 
@@ -14,13 +29,16 @@ export interface SourceRow {
   frontier: Micros;
   tip: Micros;
   mode: string;
+  hold: Hold | undefined;
   profile: string | undefined;
 }
 
-/** A range whose marks move. */
+/** A range whose marks move; `order` where a person asked for it. */
 export interface RangeRow extends Range {
+  until: Micros | null;
   reached: Micros;
   remembered: Micros;
+  order: BackfillOrder | undefined;
 }
 
 export interface WindowDbRow {
@@ -47,6 +65,7 @@ export interface WindowDbRow {
 export class Ledger {
   readonly #store: Store;
   readonly #segments: Segments;
+  readonly #operations: Operations;
   readonly #get: Statement<[number, number], WindowDbRow>;
   readonly #owning: Statement<[number, number], { until_us: number; state: string; from_us: number }>;
   readonly #from: Statement<[number, number], WindowDbRow>;
@@ -57,11 +76,13 @@ export class Ledger {
   readonly #setReached: Statement;
   readonly #setFrontier: Statement;
   readonly #unsettled: Statement<[number, number], { first: number | null }>;
+  readonly #richest: Statement<[number, number, number, number], WindowDbRow>;
 
-  constructor(store: Store, segments: Segments) {
+  constructor(store: Store, segments: Segments, operations: Operations) {
     const { db } = store;
     this.#store = store;
     this.#segments = segments;
+    this.#operations = operations;
     this.#get = db.prepare('SELECT * FROM windows WHERE source = ? AND from_us = ?');
     this.#owning = db.prepare(
       'SELECT from_us, until_us, state FROM windows WHERE source = ? AND from_us <= ? ORDER BY from_us DESC LIMIT 1',
@@ -82,12 +103,27 @@ export class Ledger {
     this.#unsettled = db.prepare(
       "SELECT min(from_us) AS first FROM windows WHERE source = ? AND from_us >= ? AND (state = 'gap' OR next_us IS NOT NULL)",
     );
+    this.#richest = db.prepare(
+      `SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? AND state = 'closed' AND reason IS NULL AND total > 0
+       ORDER BY total DESC, from_us DESC LIMIT ?`,
+    );
   }
 
   /** The window that owns a time, if the ledger has one already. */
   owner(source: number, time: Micros): { from: Micros; state: string } | undefined {
     const row = this.#owning.get(source, time);
     return row && time < row.until_us ? { from: row.from_us, state: row.state } : undefined;
+  }
+
+  /** A window by its begin. */
+  window(source: number, from: Micros): LedgerWindow | undefined {
+    const row = this.#get.get(source, from);
+    return row && readable(row);
+  }
+
+  /** Closed windows with records and without a remark in [since, until), the most records first. */
+  richest(source: number, since: Micros, until: Micros, most: number): LedgerWindow[] {
+    return this.#richest.all(source, since, until, most).map(readable);
   }
 
   /** Within a transaction: late records that a closed window owns. */
@@ -115,33 +151,130 @@ export class Ledger {
       if (before && before.until_us !== window.until) {
         throw new WaybillError('invariant', `window of "${source.id}" at ${window.from} ends at ${before.until_us}, not ${window.until}`);
       }
+      if (range.until !== null && window.until > range.until) {
+        throw new WaybillError(
+          'invariant',
+          `window of "${source.id}" ends at ${window.until}, behind its range, which ends at ${range.until}`,
+        );
+      }
       const row = after(before, window, turn);
       row.seq = this.#segments.writeLedgerEntry(source.n, source.id, lineOf(source.id, row), window.from, window.until, turn.at);
       this.#write(source.n, row, isNew);
-      const reached = Math.max(range.reached, window.until);
-      const frontier = range.until === null ? this.#frontier(source.n, source.frontier) : source.frontier;
-      const remembered = this.#remembered(source.n, range, reached, lastAge);
-      this.#setReached.run(reached, remembered, source.n, range.from);
-      if (frontier !== source.frontier) this.#setFrontier.run(frontier, source.n);
-      this.#store.after(() => {
-        range.reached = reached;
-        range.remembered = remembered;
-        source.frontier = frontier;
-      });
+      this.#move(source, range, Math.max(range.reached, window.until), lastAge);
     });
   }
 
   /** A recount that found the stored total: the window stands, its next recount is later. */
   confirm(source: SourceRow, range: RangeRow, window: Window, next: Micros | undefined, at: Micros, lastAge: Micros): void {
+    const stands = (before: WindowDbRow): WindowDbRow => ({
+      ...before,
+      recounts: before.recounts + 1,
+      next_us: next ?? null,
+      // A closed window has a reason only where something is open about it, or vanished.
+      tries: before.reason === null ? 0 : before.tries,
+      words: before.reason === null ? null : before.words,
+    });
+    this.#change(source, range, window.from, stands, at, lastAge);
+  }
+
+  /** What a recount says without a new proof: the old one, true at its time, stays. */
+  remark(source: SourceRow, range: RangeRow, window: Window, remark: Remark, at: Micros, lastAge: Micros): void {
+    const remarked = (before: WindowDbRow): WindowDbRow => {
+      if (before.state !== 'closed')
+        throw new WaybillError('invariant', `window of "${source.id}" at ${window.from} is remarked upon and not closed`);
+      const { reason = null, words = null, next = null, tries } = remark;
+      return { ...before, reason, words, next_us: next, tries };
+    };
+    this.#change(source, range, window.from, remarked, at, lastAge);
+  }
+
+  /**
+   * A person accepts that a window will never be proven: it stays listed, and the frontier moves over it. With who, when and why in `operations`
+   * and in the ledger, in the same transaction.
+   * @throws WaybillError `usage` when the ledger has no such window, or nothing is open about it
+   */
+  accept(source: SourceRow, range: RangeRow, from: Micros, act: GapAct): LedgerWindow {
+    const before = this.#open(source, from, 'accept');
+    const { at, who, why, evidence } = act;
+    // What is remembered moves with the next close.
+    const row = this.#change(source, range, from, (was) => ({ ...was, state: 'accepted', next_us: null }), at, Infinity, {
+      act: { who, why, ...(evidence !== undefined && { evidence }), at },
+    }, () => this.#operate(source, before, 'gaps accept', act)); // prettier-ignore
+    return readable(row);
+  }
+
+  /**
+   * A person wants a window tried again now. It is due at once, whatever the clock of the service says: its end is long past.
+   * @throws WaybillError `usage` as `accept` does
+   */
+  retry(source: SourceRow, from: Micros, act: GapAct): LedgerWindow {
+    const before = this.#open(source, from, 'retry');
+    const row: WindowDbRow = { ...before, next_us: before.until_us };
     this.#store.transaction(() => {
-      const before = this.#get.get(source.n, window.from);
-      if (!before) throw new WaybillError('invariant', `window of "${source.id}" at ${window.from} is not in the ledger`);
-      const row = { ...before, recounts: before.recounts + 1, next_us: next ?? null, turn: before.turn + 1 };
-      row.seq = this.#segments.writeLedgerEntry(source.n, source.id, lineOf(source.id, row), window.from, window.until, at);
       this.#write(source.n, row, false);
-      const remembered = this.#remembered(source.n, range, range.reached, lastAge);
-      this.#setReached.run(range.reached, remembered, source.n, range.from);
-      this.#store.after(() => (range.remembered = remembered));
+      this.#operate(source, before, 'gaps retry', act);
+    });
+    return readable(row);
+  }
+
+  /** A window about which something is open: a gap, or one that a later count put in doubt. */
+  #open(source: SourceRow, from: Micros, what: string): WindowDbRow {
+    const row = this.#get.get(source.n, from);
+    const name = `the window of "${source.id}" that begins at ${microsToIso(from)}`;
+    if (!row) throw new WaybillError('usage', `cannot ${what} ${name}: the ledger has none`);
+    if (row.state === 'gap' || (row.state === 'closed' && row.reason === 'reread')) return row;
+    const state =
+      row.state === 'closed'
+        ? `it is proven${row.reason === null ? '' : `, and its records have ${row.reason}`}`
+        : 'it is accepted already';
+    throw new WaybillError('usage', `cannot ${what} ${name}: ${state}`);
+  }
+
+  #operate(source: SourceRow, row: WindowDbRow, what: string, { at, who, why, evidence }: GapAct): void {
+    const detail = {
+      source: source.id,
+      from: row.from_us,
+      until: row.until_us,
+      reason: row.reason,
+      why,
+      ...(evidence !== undefined && { evidence }),
+    };
+    this.#operations.write({ at, who, what, detail, source: source.id }, source.n);
+  }
+
+  /** Rewrites a window that is in the ledger, with its line and the marks that follow. */
+  #change(
+    source: SourceRow,
+    range: RangeRow,
+    from: Micros,
+    change: (before: WindowDbRow) => WindowDbRow,
+    at: Micros,
+    lastAge: Micros,
+    said: object = {},
+    besides: () => void = () => undefined,
+  ): WindowDbRow {
+    return this.#store.transaction(() => {
+      const before = this.#get.get(source.n, from);
+      if (!before) throw new WaybillError('invariant', `window of "${source.id}" at ${from} is not in the ledger`);
+      const row = { ...change(before), turn: before.turn + 1 };
+      row.seq = this.#segments.writeLedgerEntry(source.n, source.id, lineOf(source.id, row, said), row.from_us, row.until_us, at);
+      this.#write(source.n, row, false);
+      besides();
+      this.#move(source, range, range.reached, lastAge);
+      return row;
+    });
+  }
+
+  /** Within a transaction, once the windows are written: the marks that follow from them. */
+  #move(source: SourceRow, range: RangeRow, reached: Micros, lastAge: Micros): void {
+    const frontier = range.until === null ? this.#frontier(source.n, source.frontier) : source.frontier;
+    const remembered = this.#remembered(source.n, range, reached, lastAge);
+    this.#setReached.run(reached, remembered, source.n, range.from);
+    if (frontier !== source.frontier) this.#setFrontier.run(frontier, source.n);
+    this.#store.after(() => {
+      range.reached = reached;
+      range.remembered = remembered;
+      source.frontier = frontier;
     });
   }
 
@@ -172,6 +305,8 @@ export class Ledger {
   /** Follows `reached` at the distance of the last recount, and stops before the first window that may still be read again. */
   #remembered(source: number, range: RangeRow, reached: Micros, lastAge: Micros): Micros {
     const first = this.#unsettled.get(source, range.remembered)?.first ?? reached;
+    // A range of history that is read and settled is forgotten whole.
+    if (range.until !== null && reached >= range.until && first >= range.until) return range.until;
     return Math.max(range.remembered, Math.min(reached - lastAge, first));
   }
 }
@@ -262,7 +397,7 @@ function proofText(proof: Proof): string {
 }
 
 /** The line of the ledger that goes into the journal: the whole of what is claimed about the window at this turn. */
-function lineOf(sourceId: string, row: WindowDbRow): string {
+function lineOf(sourceId: string, row: WindowDbRow, said: object = {}): string {
   return JSON.stringify({
     ledger: 'window',
     source: sourceId,
@@ -282,5 +417,6 @@ function lineOf(sourceId: string, row: WindowDbRow): string {
     recounts: row.recounts,
     next: row.next_us ?? undefined,
     tries: row.tries,
+    ...said,
   });
 }

@@ -3,7 +3,17 @@
  * beside it.
  */
 import type { Database } from 'better-sqlite3';
-import type { LedgerReport, LedgerReportState, LedgerReportWindow, Micros, SinkSnapshot, Snapshot, SourceSnapshot } from '../model.ts';
+import type {
+  BackfillProgress,
+  LedgerReport,
+  LedgerReportState,
+  LedgerReportWindow,
+  Micros,
+  SinkSnapshot,
+  Snapshot,
+  SourceSnapshot,
+} from '../model.ts';
+import { backfillsOf } from './history.ts';
 import type { WindowDbRow } from './ledger.ts';
 import { createdAt } from './state.ts';
 
@@ -83,6 +93,7 @@ export function ledgerReport(db: Database, query: ReportQuery = {}): LedgerRepor
 export interface LiveViews {
   readonly source: (id: string) => Partial<SourceSnapshot> | undefined;
   readonly sink: (id: string) => Partial<SinkSnapshot> | undefined;
+  readonly backfill?: (source: string, range: BackfillProgress) => Pick<BackfillProgress, 'perSecond' | 'secondsLeft'>;
   readonly settleSeconds: (id: string) => number;
   readonly paused: string | undefined;
   readonly quota: number;
@@ -110,6 +121,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       .all()
       .map((row) => [row.sink, row.n]),
   );
+  const history = backfillsOf(db, false);
   const sources = sourceRows(db).map((row): SourceSnapshot => {
     const groups = open.all(row.n);
     const of = (state: string): number => groups.filter((group) => group.state === state).reduce((sum, group) => sum + group.n, 0);
@@ -135,6 +147,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       serverNow: undefined,
       clockOffsetSeconds: undefined,
       ...live.source(row.id),
+      backfills: history.filter(({ source }) => source === row.id).map((range) => ({ ...range, ...live.backfill?.(row.id, range) })),
     };
   });
   const sinks = sinkRows(db).map((row): SinkSnapshot => {

@@ -31,6 +31,8 @@ const keepsUpBytes = 1024 * 1024;
 /** A body of usual size is put together in the same place each time: nearly a megabyte a page would only be garbage. */
 const spaceBytes = 2 * 1024 * 1024;
 const unpackedHeld = 4;
+/** So many segments can be written within one microsecond, by far. */
+const momentsBack = 256;
 
 export interface Head {
   readonly seq: number;
@@ -107,6 +109,7 @@ export class Segments {
   readonly #insert: Statement;
   readonly #setHead: Statement;
   readonly #holding: Statement<[number], SegmentRow>;
+  readonly #last: Statement<[number], { kind: number; source: number; min_us: number | null; max_us: number | null }>;
   readonly #space = Buffer.allocUnsafeSlow(spaceBytes);
   #head: Head;
   #recent: Unpacked[] = [];
@@ -124,6 +127,7 @@ export class Segments {
     );
     this.#setHead = store.db.prepare('UPDATE head SET seq = ?, number = ?, chain = ? WHERE one = 1');
     this.#holding = store.db.prepare('SELECT * FROM segments WHERE seq <= ? ORDER BY seq DESC LIMIT 1');
+    this.#last = store.db.prepare('SELECT kind, source, min_us, max_us FROM segments ORDER BY seq DESC LIMIT ?');
     const head = store.db.prepare('SELECT seq, number, chain FROM head WHERE one = 1').get() as {
       seq: number;
       number: number;
@@ -196,6 +200,13 @@ export class Segments {
     };
     this.#write(source, content, from, until);
     return content.seq;
+  }
+
+  /** How many lines of the ledger say something about exactly this moment: such lines stand near each other, at the end. */
+  ledgerEntriesAt(source: number, at: Micros): number {
+    return this.#last
+      .all(momentsBack)
+      .filter((row) => row.source === source && kindOf(row.kind) === kindLedger && row.min_us === at && row.max_us === at).length;
   }
 
   /** The entry up to which every sink has taken what there is, while one of them is about to have to read back from the file. */

@@ -3,7 +3,7 @@
  * them.
  */
 import { WaybillError } from '../errors.ts';
-import type { Micros, SourceMarks, Window } from '../model.ts';
+import type { Backfill, BackfillOrder, Hold, Micros, SourceMarks, Window } from '../model.ts';
 import type { RangeRow, SourceRow } from './ledger.ts';
 import type { Store } from './store.ts';
 
@@ -48,7 +48,8 @@ export class Sources {
           `cannot use sources.${id}: it polled "${stored}" before and would now poll "${destination}"; give it a new id`,
         );
       }
-      if (known.row.mode === 'orphaned') this.setMode(id, 'normal');
+      // One that was retired and comes back goes on from where it ended, like one that was only gone.
+      if (known.row.mode === 'orphaned' || known.row.mode === 'retired') this.setMode(id, known.row.hold === undefined ? 'normal' : 'hold');
       return;
     }
     if (start === undefined) throw new WaybillError('invariant', `source "${id}" is new and has no start`);
@@ -63,6 +64,44 @@ export class Sources {
       );
     });
     this.#load();
+  }
+
+  /** The ranges of history that are not read to their end, newest first. */
+  backfills(id: string): readonly Backfill[] {
+    return this.get(id)
+      .ranges.filter((range): range is RangeRow & Backfill => isBackfill(range) && range.reached < range.until)
+      .toReversed();
+  }
+
+  /** Within a transaction: a new range of history. It must not touch what another range covers. */
+  addRange(source: SourceState, { from, until }: Window, order: BackfillOrder): void {
+    if (until <= from || source.ranges.some((range) => from < (range.until ?? Infinity) && until > range.from))
+      throw new WaybillError('invariant', `range of "${source.row.id}" from ${from} to ${until} covers what another range has`);
+    this.#store.db
+      .prepare('INSERT INTO ranges (source, from_us, until_us, reached_us, remembered_us, backfill) VALUES (?, ?, ?, ?, ?, ?)')
+      .run(source.row.n, from, until, from, from, JSON.stringify(order));
+    this.#store.after(() => {
+      source.ranges.push({ from, until, reached: from, remembered: from, order });
+      source.ranges.sort((a, b) => a.from - b.from);
+    });
+  }
+
+  /** Within a transaction: a range of history with another end, or another order; one that would be empty is gone. */
+  changeRange(source: SourceState, range: RangeRow, until: Micros, order: BackfillOrder): void {
+    const { db } = this.#store;
+    if (until === range.from) db.prepare('DELETE FROM ranges WHERE source = ? AND from_us = ?').run(source.row.n, range.from);
+    else
+      db.prepare('UPDATE ranges SET until_us = ?, backfill = ? WHERE source = ? AND from_us = ?').run(
+        until,
+        JSON.stringify(order),
+        source.row.n,
+        range.from,
+      );
+    this.#store.after(() => {
+      if (until === range.from) source.ranges.splice(source.ranges.indexOf(range), 1);
+      range.until = until;
+      range.order = order;
+    });
   }
 
   /** Sources that are in the state but not in the configuration: their ledger says where it ended. */
@@ -80,13 +119,28 @@ export class Sources {
     });
   }
 
-  /** What is kept about the service itself: calibration, offset of its clock. JSON, the business of who writes it. */
+  /** What is kept about the service itself: calibration, offset of its clock. JSON, the business of who writes it; a hold stands beside it. */
   setProfile(id: string, profile: string): void {
     const { row } = this.get(id);
-    this.#store.transaction(() => {
-      this.#store.db.prepare('UPDATE sources SET profile = ? WHERE n = ?').run(profile, row.n);
-      this.#store.after(() => (row.profile = profile));
+    this.#store.transaction(() => this.#writeProfile(row, profile, row.hold));
+  }
+
+  /** Within a transaction: hold, or its end. */
+  writeHold(row: SourceRow, hold: Hold | undefined): void {
+    const mode = hold === undefined ? 'normal' : 'hold';
+    this.#store.db.prepare('UPDATE sources SET mode = ? WHERE n = ?').run(mode, row.n);
+    this.#writeProfile(row, row.profile, hold);
+    this.#store.after(() => {
+      row.mode = mode;
+      row.hold = hold;
     });
+  }
+
+  #writeProfile(row: SourceRow, profile: string | undefined, hold: Hold | undefined): void {
+    const kept = profile === undefined ? {} : (JSON.parse(profile) as Record<string, unknown>);
+    const text = JSON.stringify(hold === undefined ? kept : { ...kept, hold });
+    this.#store.db.prepare('UPDATE sources SET profile = ? WHERE n = ?').run(text, row.n);
+    this.#store.after(() => (row.profile = profile));
   }
 
   get(id: string): SourceState {
@@ -99,7 +153,18 @@ export class Sources {
     const { row, ranges, collected, late, lastRecord } = this.get(id);
     const live = ranges.find((range) => range.until === null);
     if (!live) throw new WaybillError('invariant', `source "${id}" has no live range`);
-    return { id, frontier: row.frontier, tip: row.tip, mode: row.mode, profile: row.profile, collected, late, lastRecord, live };
+    return {
+      id,
+      frontier: row.frontier,
+      tip: row.tip,
+      mode: row.mode,
+      hold: row.hold,
+      profile: row.profile,
+      collected,
+      late,
+      lastRecord,
+      live,
+    };
   }
 
   #load(): void {
@@ -115,22 +180,51 @@ export class Sources {
       late: number;
       last_record_us: number | null;
     }
-    const ranges = db.prepare<[number], { from_us: number; until_us: number | null; reached_us: number; remembered_us: number }>(
-      'SELECT * FROM ranges WHERE source = ? ORDER BY from_us',
-    );
+    interface RangeDbRow {
+      from_us: number;
+      until_us: number | null;
+      reached_us: number;
+      remembered_us: number;
+      backfill: string | null;
+    }
+    const ranges = db.prepare<[number], RangeDbRow>('SELECT * FROM ranges WHERE source = ? ORDER BY from_us');
     for (const row of db.prepare<[], Row>('SELECT * FROM sources').all()) {
       if (this.#byId.has(row.id)) continue;
       this.ids.set(row.n, row.id);
       this.numbers.set(row.id, row.n);
       this.#byId.set(row.id, {
-        row: { n: row.n, id: row.id, frontier: row.frontier_us, tip: row.tip_us, mode: row.mode, profile: row.profile ?? undefined },
-        ranges: ranges.all(row.n).map((r) => ({ from: r.from_us, until: r.until_us, reached: r.reached_us, remembered: r.remembered_us })),
+        row: { n: row.n, id: row.id, frontier: row.frontier_us, tip: row.tip_us, mode: row.mode, ...profileOf(row.profile) },
+        ranges: ranges.all(row.n).map((r) => ({
+          from: r.from_us,
+          until: r.until_us,
+          reached: r.reached_us,
+          remembered: r.remembered_us,
+          order: r.backfill === null ? undefined : (JSON.parse(r.backfill) as BackfillOrder),
+        })),
         collected: row.collected,
         late: row.late,
         lastRecord: row.last_record_us ?? undefined,
       });
     }
   }
+}
+
+/** Whether a range is one of history, which a person asked for. */
+export function isBackfill(range: RangeRow): range is RangeRow & { until: Micros; order: BackfillOrder } {
+  return range.until !== null && range.order !== undefined;
+}
+
+/** The parts of a stretch of time that no range covers, oldest first. */
+export function uncovered(ranges: readonly Pick<RangeRow, 'from' | 'until'>[], { from, until }: Window): Window[] {
+  const parts: Window[] = [];
+  let at = from;
+  for (const range of ranges.toSorted((a, b) => a.from - b.from)) {
+    if (range.from >= until) break;
+    if (range.from > at) parts.push({ from: at, until: range.from });
+    at = Math.max(at, range.until ?? Infinity);
+  }
+  if (at < until) parts.push({ from: at, until });
+  return parts;
 }
 
 /** The range of a source that a time lies in. */
@@ -144,4 +238,11 @@ export function ownerOf(source: SourceState, window: Window): RangeRow {
   const range = rangeOf(source.ranges, window.from);
   if (!range) throw new WaybillError('invariant', `window of "${source.row.id}" at ${window.from} lies in no range`);
   return range;
+}
+
+/** The profile as it was given, and the hold that stands beside it in the same column. */
+function profileOf(text: string | null): Pick<SourceRow, 'profile' | 'hold'> {
+  if (text === null) return { profile: undefined, hold: undefined };
+  const { hold, ...profile } = JSON.parse(text) as { readonly hold?: Hold };
+  return { profile: JSON.stringify(profile), hold };
 }

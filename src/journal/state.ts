@@ -4,13 +4,13 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { WaybillError, wordsOf } from '../errors.ts';
 import type { Clock } from '../model.ts';
 
 /** The schema this release writes, and the oldest schema number that a release must know to read it. */
-const schemaVersion = 1;
+const schemaVersion = 2;
 const minReader = 1;
 const readableFrom = '0.1.0';
 /** Versions from 3.7.0 to 3.51.2 can corrupt a WAL file when two connections write or checkpoint at once (sqlite.org, "WAL-reset bug"). */
@@ -118,12 +118,22 @@ function requireSqlite(): void {
 
 function makeDirectory(directory: string): void {
   try {
-    if (!existsSync(directory)) mkdirSync(directory, { recursive: true, mode: 0o700 });
+    makeBelow(directory);
     if (!statSync(directory).isDirectory())
       throw new WaybillError('state_unusable', `cannot use "${directory}" for the state: it is not a directory`);
   } catch (thrown) {
     throw asStateError(thrown, directory);
   }
+}
+
+/**
+ * Makes a directory and those above it that are missing. Not with `recursive`: where no directory can be made at all, as below /proc, that
+ * never comes back (nodejs/node, mkdirp goes round on ENOENT).
+ */
+function makeBelow(directory: string): void {
+  const missing: string[] = [];
+  for (let at = resolve(directory); !existsSync(at); at = dirname(at)) missing.unshift(at);
+  for (const at of missing) mkdirSync(at, { mode: 0o700 });
 }
 
 /**

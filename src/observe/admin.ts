@@ -1,6 +1,7 @@
 /**
- * The admin server: probes, metrics, status and the ledger, over HTTP on the configured addresses and on the state's own socket. It only
- * reads; nothing that it answers changes anything, and an answer never shows more of a failure than its words.
+ * The admin server: probes, metrics, status and the ledger, over HTTP on the configured addresses and on the state's own socket. No GET changes
+ * anything; what a person changes comes as a POST to one address, by the socket or with the admin token. An answer never shows more of a
+ * failure than its words.
  */
 import { chmod, readFile } from 'node:fs/promises';
 import { createServer, type ServerOptions } from 'node:http';
@@ -29,6 +30,8 @@ export interface AdminSources {
   /** The report as JSON. A WaybillError `usage` becomes 400 with its words. */
   readonly ledger: (params: LedgerParams) => Promise<unknown>;
   readonly metricsText: () => Promise<string>;
+  /** Does what a person asks, in one transaction. A WaybillError becomes an answer with its words and its code. */
+  readonly operate?: (request: unknown) => Promise<unknown>;
   /** One line for `/healthz` while the process works; default `ok`. */
   readonly health?: () => string;
   readonly log: Log;
@@ -43,6 +46,7 @@ export interface Admin extends AsyncDisposable {
 }
 
 const ledgerParams = ['source', 'from', 'to', 'by', 'tz', 'format'] as const;
+const operationBytes = 16_384;
 const limits: ServerOptions = { maxHeaderSize: 16_384, headersTimeout: 5_000, requestTimeout: 10_000, keepAliveTimeout: 5_000 };
 
 /** @throws WaybillError `admin_unusable`, naming the setting: nothing listens then */
@@ -94,7 +98,7 @@ function build(place: Place, gate: Gate, sources: AdminSources, at: string, tls?
       }
     },
   });
-  const admit = (what: 'metrics' | 'read') => async (request: FastifyRequest, reply: FastifyReply) => {
+  const admit = (what: 'metrics' | 'read' | 'write') => async (request: FastifyRequest, reply: FastifyReply) => {
     const { host, authorization } = request.headers;
     const answer = gate({ place, address: request.ip, host, authorization }, what);
     if (answer.admitted) return;
@@ -139,6 +143,19 @@ function build(place: Place, gate: Gate, sources: AdminSources, at: string, tls?
     }
     return sources.snapshot() ? sources.ledger(asked) : reply.code(503).send({ error: stateless(sources) });
   });
+  const { operate } = sources;
+  if (operate)
+    app.post('/operations', { onRequest: admit('write'), bodyLimit: operationBytes }, async (request, reply) => {
+      // JSON alone: a form of a foreign page cannot send it without asking first.
+      if (!/^application\/json\b/.test(request.headers['content-type'] ?? ''))
+        return reply.code(415).send({ error: 'send application/json' });
+      if (!sources.snapshot()) return reply.code(503).send({ error: stateless(sources), code: 'state_unusable' });
+      return operate(request.body).catch((thrown: unknown) => {
+        const code = codeOf(thrown);
+        if (code === undefined || code === 'invariant') throw thrown;
+        return reply.code(code === 'usage' ? 400 : 503).send({ error: wordsOf(thrown), code });
+      });
+    });
   app.setNotFoundHandler((_, reply) => reply.code(404).send({ error: 'nothing is here' }));
   app.setErrorHandler((thrown, request, reply) => {
     if (codeOf(thrown) === 'usage') return reply.code(400).send({ error: wordsOf(thrown) });

@@ -30,7 +30,7 @@ export interface Caller {
 export type Answer = { readonly admitted: true } | { readonly admitted: false; readonly status: 401 | 429; readonly words: string };
 
 /** @throws what `Secret.read` throws: a token that is set and cannot be read opens nothing */
-export type Gate = (caller: Caller, what: 'metrics' | 'read') => Answer;
+export type Gate = (caller: Caller, what: 'metrics' | 'read' | 'write') => Answer;
 
 const failuresMax = 10;
 const failuresMs = 60_000;
@@ -42,6 +42,7 @@ export function createGate({ token, readToken }: Tokens, clock: Clock): Gate {
 
   return ({ place, address, host, authorization }, what) => {
     if (place === 'socket') return admitted;
+    if (what === 'write' && token === undefined) return refused(401, 'set admin.token: without it nothing can be changed here');
     if (secrets.length === 0) {
       if (place === 'elsewhere')
         return what === 'metrics'
@@ -56,14 +57,16 @@ export function createGate({ token, readToken }: Tokens, clock: Clock): Gate {
     const known = failures.get(from);
     if (known && clock.monotonic() - known.since >= failuresMs) failures.delete(from);
     else if (known && known.count >= failuresMax) return refused(429, 'too many wrong credentials from this address; again in a minute');
-    const given = credential(authorization);
+    // A browser sends Basic by itself, also where a foreign page makes it ask; a bearer token it never does.
+    const given = what === 'write' && !/^bearer /i.test(authorization ?? '') ? undefined : credential(authorization);
+    if (given === undefined && what === 'write') return refused(401, 'send the token of admin.token as a bearer token');
     if (given === undefined)
       return refused(
         401,
         'send the token of admin.token or admin.readToken as a bearer token, or as the password of HTTP Basic with any name',
       );
     const hash = digest(given);
-    const wanted = secrets.map((secret) => secret.read()).filter((text) => text !== '');
+    const wanted = (what === 'write' ? [token] : secrets).flatMap((secret) => secret?.read() ?? []).filter((text) => text !== '');
     // Every one is compared, whichever fits.
     if (wanted.map((text) => timingSafeEqual(digest(text), hash)).includes(true)) return admitted;
     const failed = failures.get(from);

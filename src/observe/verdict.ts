@@ -2,7 +2,7 @@
  * The verdict: is the trail whole, up to when, and who needs a person, in one sentence. It stands first on the page, in `status` and in the
  * report; all of them call this one pure function. Below it the same snapshot as JSON for programs.
  */
-import type { Micros, SinkSnapshot, Snapshot, SourceSnapshot } from '../model.ts';
+import type { BackfillProgress, Micros, SinkSnapshot, Snapshot, SourceSnapshot } from '../model.ts';
 import { ago, clockTime, counted, rfc3339 } from './time-words.ts';
 
 export interface StatusJson {
@@ -19,6 +19,17 @@ export interface StatusJson {
     readonly lagSeconds: number | null;
     readonly gaps: number;
     readonly lastError: string | null;
+    /** Only where history is being added. */
+    readonly backfills?: readonly {
+      readonly from: string;
+      readonly until: string;
+      readonly reached: string;
+      readonly state: string;
+      readonly records: number;
+      readonly expected: number | null;
+      readonly perSecond: number | null;
+      readonly secondsLeft: number | null;
+    }[];
   }[];
   readonly sinks: readonly {
     readonly id: string;
@@ -63,11 +74,25 @@ export function statusJson(snapshot: Snapshot): StatusJson {
       lagSeconds: begun(source) ? Math.max(0, (serverTime(source, snapshot) - source.frontier) / 1e6) : null,
       gaps: source.gaps,
       lastError: source.lastError ?? null,
+      ...(source.backfills?.length ? { backfills: source.backfills.map(backfillJson) } : {}),
     })),
     sinks: snapshot.sinks.map(({ id, type, state, acked, lagRecords, lagSeconds, deadLetters, lastError }) => ({
       ...{ id, type, state, acked, lagRecords, lagSeconds, deadLetters },
       lastError: lastError ?? null,
     })),
+  };
+}
+
+function backfillJson({ from, until, reached, state, records, order, perSecond, secondsLeft }: BackfillProgress) {
+  return {
+    from: rfc3339(from),
+    until: rfc3339(until),
+    reached: rfc3339(reached),
+    state,
+    records,
+    expected: order.expected ?? null,
+    perSecond: perSecond ?? null,
+    secondsLeft: secondsLeft ?? null,
   };
 }
 

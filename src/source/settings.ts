@@ -93,16 +93,16 @@ const requestSettings = z
   .prefault({})
   .describe('Budget of requests');
 
-const startExpects = 'a time such as 2026-11-21T00:00:00Z, now, or a duration before now such as 24h';
+const startExpects = 'a time such as 2026-11-21T00:00:00Z, now, earliest, or a duration before now such as 24h';
 const start = z
   .string()
   .transform((given, context): Start => {
     const at = parseInstant(given);
     if (at !== undefined) return { kind: 'instant', at };
-    if (given === 'now') return { kind: 'now' };
+    if (given === 'now' || given === 'earliest') return { kind: given };
     const ms = parseDuration(given);
     if (ms !== undefined) return { kind: 'ago', ms };
-    context.addIssue({ code: 'custom', message: given === 'earliest' ? 'is not in this release yet' : `is not ${startExpects}` });
+    context.addIssue({ code: 'custom', message: `is not ${startExpects}` });
     return z.NEVER;
   })
   .register(facts, { expects: startExpects });
@@ -122,7 +122,7 @@ export const sourceSettings = z.strictObject({
   start: start
     .prefault('now')
     .describe(
-      'Where the ledger begins. A literal time is the safe form: a state that was lost begins there again. Or `now`, or a duration before now',
+      'Where the ledger begins. A literal time is the safe form: a state that was lost begins there again. Or `now`, `earliest` (the first record that the service still has), or a duration before now',
     ),
   poll: duration({ min: '1s', max: '1h' }).prefault('10s').describe('How often the newest part is read'),
   settle: duration({ min: '1s', max: '7d' }).prefault('15m').describe('Age at which a window is closed with a proof'),

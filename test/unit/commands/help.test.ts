@@ -38,5 +38,8 @@ test('help is given on one command that there is', async () => {
     code: 'usage',
     message: 'cannot find the command "shcema": the nearest is "schema"; waybill help lists all',
   });
+  // Nothing that somebody may have meant is near.
+  await expect(help('frobnicate')).rejects.toMatchObject({ message: 'cannot find the command "frobnicate"; waybill help lists all' });
+  await expect(help('backfil')).rejects.toMatchObject({ message: /the nearest is "backfill"/ });
   await expect(help('run', 'check')).rejects.toMatchObject({ code: 'usage', message: 'cannot give help on 2 commands at once: name one' });
 });

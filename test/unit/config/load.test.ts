@@ -91,7 +91,6 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
     { top: 'mapping: { severity: { "Decrypt:AccessDenied:TimeEmbargoFailed": 11 } }' },
     ['mapping.severity.Decrypt:AccessDenied:TimeEmbargoFailed (line 1): 11 is not a whole number from 0 to 10'],
   ],
-  ['include', { top: 'include: [x.yaml]' }, ['include (line 1): a list is not in this release yet']],
   ['telemetry', { top: 'telemetry: {}' }, ['telemetry (line 1): a group of settings is not in this release yet']],
   ['ledger', { sink: 'ledger: true' }, ['sinks.out.ledger (line 15): true is not in this release yet']],
   ['from', { sink: 'from: archive' }, ['sinks.out.from (line 15): "archive" is not in this release yet']],
@@ -263,11 +262,14 @@ test('offline, a secret that is not there is a warning, any other reference a pr
   ]);
 });
 
-test('a start is a time, now, or a duration before now', async () => {
+test('a start is a time, now, earliest, or a duration before now', async () => {
   const startOf = (start: string) => valid().replace('2026-11-21T00:00:00Z', start);
-  expect(await problemsOf(startOf('earliest'))).toEqual([`${at}.start (line 4): "earliest" is not in this release yet`]);
+  expect((await load(startOf('earliest'))).config.sources[0]?.start).toEqual({ kind: 'earliest' });
+  expect((await load(startOf('earliest'))).warnings).toContain(
+    `${at}.start (line 4): a state that was lost would begin at whatever the service still holds then; a time such as 2026-11-21T00:00:00Z begins there again`,
+  );
   expect(await problemsOf(startOf('yesterday'))).toEqual([
-    `${at}.start (line 4): "yesterday" is not a time such as 2026-11-21T00:00:00Z, now, or a duration before now such as 24h`,
+    `${at}.start (line 4): "yesterday" is not a time such as 2026-11-21T00:00:00Z, now, earliest, or a duration before now such as 24h`,
   ]);
   expect((await load(startOf('1d12h'))).config.sources[0]?.start).toEqual({ kind: 'ago', ms: 129_600_000 });
 });

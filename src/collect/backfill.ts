@@ -1,0 +1,108 @@
+/**
+ * History that a person asked for: ranges of their own, read with the same proof as the present, whenever nothing newer is waiting. One window
+ * a turn, so that what is new never waits longer than for one window.
+ */
+import type { Backfill, Clock, CollectJournal, Log, Micros, Window } from '../model.ts';
+import { microsToIso } from '../record/timestamp.ts';
+import type { SourceHealth } from './ask.ts';
+import type { Closer } from './close.ts';
+
+export interface BackfillParts {
+  readonly source: string;
+  readonly closer: Closer;
+  readonly journal: CollectJournal;
+  readonly health: Pick<SourceHealth, 'requests'>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** How fast one range was read lately. */
+interface Pace {
+  /** Monotonic, ms: when the range may ask again (`rate`). */
+  notBefore: number;
+  /** Begins of the last windows, with the records that this process had appended of the range by then. */
+  readonly marks: { readonly at: number; readonly records: number }[];
+  records: number;
+}
+
+/** Windows that the speed is measured over. */
+const marksMost = 20;
+
+export class Backfiller {
+  readonly #parts: BackfillParts;
+  readonly #paces = new Map<Micros, Pace>();
+  #under: Backfill | undefined;
+
+  constructor(parts: BackfillParts) {
+    this.#parts = parts;
+  }
+
+  /** Whether what is appended at this moment is history that was asked for. */
+  get isReading(): boolean {
+    return this.#under !== undefined;
+  }
+
+  /** The window that is being read of the range that begins at `from`: one that is cut off must not end before it. */
+  reading(from: Micros): Window | undefined {
+    return this.#under?.from === from ? this.#parts.closer.reading : undefined;
+  }
+
+  /** Records a second, as measured lately; undefined before there is anything to measure. */
+  perSecond(from: Micros): number | undefined {
+    const pace = this.#paces.get(from);
+    const [first] = pace?.marks ?? [];
+    if (!pace || !first) return undefined;
+    const seconds = (this.#parts.clock.monotonic() - first.at) / 1000;
+    return seconds > 0 ? (pace.records - first.records) / seconds : undefined;
+  }
+
+  /** Counts what a page of the window under way added. */
+  appended(records: number): void {
+    if (this.#under) this.#paceOf(this.#under.from).records += records;
+  }
+
+  /** Reads one window of the newest range that may go on. @returns false when none has anything to do now */
+  async turn(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
+    const { journal, clock, closer, health, source, log } = this.#parts;
+    for (const range of journal.backfills(source)) {
+      const pace = this.#paceOf(range.from);
+      const began = clock.monotonic();
+      if (range.order.paused) {
+        pace.marks.length = 0;
+        continue;
+      }
+      if (began < pace.notBefore) continue;
+      const requests = health.requests;
+      const isFirst = pace.marks.length === 0;
+      pace.marks.push({ at: began, records: pace.records });
+      if (pace.marks.length > marksMost) pace.marks.shift();
+      this.#under = range;
+      try {
+        if (!(await closer.closeNext(serverNow, signal, range))) {
+          if (isFirst) pace.marks.pop();
+          continue;
+        }
+      } finally {
+        this.#under = undefined;
+      }
+      if (range.order.rate !== undefined) pace.notBefore = began + ((health.requests - requests) / range.order.rate) * 1000;
+      if (isFirst)
+        log.info(
+          { source, from: microsToIso(range.from), until: microsToIso(range.until), reached: microsToIso(range.reached) },
+          'backfill goes on',
+        );
+      if (!journal.backfills(source).some(({ from }) => from === range.from)) {
+        this.#paces.delete(range.from);
+        log.info({ source, from: microsToIso(range.from), until: microsToIso(range.until) }, 'backfill is done');
+      }
+      return true;
+    }
+    return false;
+  }
+
+  #paceOf(from: Micros): Pace {
+    const pace = this.#paces.get(from) ?? { notBefore: 0, marks: [], records: 0 };
+    this.#paces.set(from, pace);
+    return pace;
+  }
+}

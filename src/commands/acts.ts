@@ -1,0 +1,127 @@
+/**
+ * How a command changes something: it says what it will do and asks, then has the running daemon do it through the socket in the state
+ * directory, or does it itself with the lock in hand when none runs.
+ */
+import { existsSync } from 'node:fs';
+import { request } from 'node:http';
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import { systemClock } from '../clock.ts';
+import type { Config } from '../config/load.ts';
+import { perform } from '../daemon/acts.ts';
+import type { ActRequest, ActResult } from '../daemon/acts.ts';
+import { WaybillError } from '../errors.ts';
+import type { ErrorCode } from '../errors.ts';
+import { Journal } from '../journal/journal.ts';
+import { version } from '../version.ts';
+import type { Io } from './io.ts';
+
+/** The options of every command that changes something. */
+export const actOptions = {
+  config: { type: 'string' },
+  yes: { type: 'boolean', default: false },
+  why: { type: 'string' },
+  by: { type: 'string' },
+  json: { type: 'boolean', default: false },
+} as const;
+
+/** Their lines in a usage text. */
+export const actUsage = `  --yes               do it without asking; needed where nobody can be asked
+  --why TEXT          the reason, kept in the ledger for ever
+  --by NAME           who does it; default WAYBILL_OPERATOR, else the login name. Kept as what was claimed
+  --json              the result as JSON`;
+
+export interface ActValues {
+  readonly yes: boolean;
+  readonly why?: string | undefined;
+  readonly by?: string | undefined;
+}
+
+/** Who acts, as the request carries it. */
+export function actor({ why, by }: ActValues, io: Io): { by: string; why?: string } {
+  const name = by ?? (io.env['WAYBILL_OPERATOR'] || loginName());
+  if (name.trim() === '') throw new WaybillError('usage', 'cannot use --by "": the name is empty');
+  return { by: name, ...(why !== undefined && { why }) };
+}
+
+/** Says what will be done, and asks on a terminal. @returns false when the answer is no. @throws WaybillError `usage` where nobody can be asked */
+export async function agreed(plan: readonly string[], values: ActValues, io: Io): Promise<boolean> {
+  io.stderr.write(`${plan.join('\n')}\n`);
+  if (values.yes) return true;
+  const isTerminal = 'isTTY' in io.stdin && io.stdin.isTTY === true;
+  if (!isTerminal) throw new WaybillError('usage', 'nothing was done: nobody can be asked here; --yes does it');
+  const lines = createInterface({ input: io.stdin, output: io.stderr });
+  try {
+    const answer = await lines.question('Do it? [y/N] ', { signal: io.signal });
+    if (/^y(es)?$/i.test(answer.trim())) return true;
+    io.stderr.write('nothing was done\n');
+    return false;
+  } finally {
+    lines.close();
+  }
+}
+
+/** Does it. `daemon`: whether a running daemon did. */
+export async function act(config: Config, asked: ActRequest, signal: AbortSignal): Promise<{ result: ActResult; daemon: boolean }> {
+  const answer = await askDaemon(config, asked);
+  if (answer !== undefined) return { result: answer, daemon: true };
+  if (!existsSync(join(config.state, 'waybill.db')))
+    throw new WaybillError('state_missing', `cannot find a state in "${config.state}": has the daemon run with this configuration?`);
+  const { quota, keep } = config.journal;
+  const options = { directory: config.state, quota, keep, lockWait: 0, version, expectState: false };
+  await using journal = await Journal.open(options, systemClock, signal);
+  return { result: await perform(asked, journal, systemClock.now() * 1000, () => undefined), daemon: false };
+}
+
+/** Whether a daemon answers at the socket in the state directory. */
+export async function isRunning(config: Config): Promise<boolean> {
+  return (await ask(config, { path: '/healthz' })) !== undefined;
+}
+
+const waitMs = 30_000;
+
+async function askDaemon(config: Config, asked: ActRequest): Promise<ActResult | undefined> {
+  const answer = await ask(config, { method: 'POST', path: '/operations' }, JSON.stringify(asked));
+  if (answer === undefined) return undefined;
+  const said = JSON.parse(answer.body) as ActResult & { readonly error?: string; readonly code?: ErrorCode };
+  if (answer.status !== 200)
+    throw new WaybillError(said.code ?? 'state_unusable', said.error ?? `the running daemon answers with ${answer.status}`);
+  return said;
+}
+
+/** One question to the daemon; undefined when none runs. */
+function ask(
+  config: Config,
+  what: { readonly method?: string; readonly path: string },
+  body?: string,
+): Promise<{ status: number; body: string } | undefined> {
+  const headers = body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+  return new Promise((resolve, reject) => {
+    const asking = request({ socketPath: join(config.state, 'waybill.sock'), timeout: waitMs, headers, ...what }, (answer) => {
+      let text = '';
+      answer.setEncoding('utf8').on('data', (part: string) => (text += part));
+      answer.on('error', reject);
+      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, body: text }));
+    });
+    asking.on('timeout', () =>
+      asking.destroy(new WaybillError('state_unusable', `cannot ask the running daemon: no answer within ${waitMs / 1000} s`)),
+    );
+    asking.on('error', (thrown: NodeJS.ErrnoException) => {
+      // No socket, or one that a dead process left: nobody runs.
+      if (thrown.code === 'ENOENT' || thrown.code === 'ECONNREFUSED') resolve(undefined);
+      else if (thrown instanceof WaybillError) reject(thrown);
+      else reject(new WaybillError('state_unusable', `cannot ask the running daemon: ${thrown.message}`, { cause: thrown }));
+    });
+    asking.end(body);
+  });
+}
+
+function loginName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A numeric user without a name, as containers have.
+    return `uid ${process.getuid?.() ?? 'unknown'}`;
+  }
+}

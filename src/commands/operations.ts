@@ -1,0 +1,60 @@
+/** `waybill operations list`: every change that a person made. */
+import { parseArgs } from 'node:util';
+import { systemClock } from '../clock.ts';
+import { loadConfig } from '../config/load.ts';
+import { WaybillError } from '../errors.ts';
+import { operationsOf } from '../journal/history.ts';
+import { openReadOnly } from '../journal/state.ts';
+import { table } from '../observe/table.ts';
+import { rfc3339 } from '../observe/time-words.ts';
+import type { Io } from './io.ts';
+import { joinSpans, parseTime } from './period.ts';
+
+export const summary = 'lists every change that a person made';
+
+export const usage = `waybill operations list [--from T] [--to T] [--json]
+
+Every change that a person made to the state: when, who (as claimed), what, on which source, why.
+
+  --from T, --to T    a time, a date, a month, 2026-Q3, or -7d
+
+Examples:
+  waybill operations list
+  waybill operations list --from 2026-Q3 --to 2026-Q3 --json
+`;
+
+export async function run(args: string[], io: Io): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args: joinSpans(args),
+    allowPositionals: true,
+    options: { config: { type: 'string' }, from: { type: 'string' }, to: { type: 'string' }, json: { type: 'boolean', default: false } },
+  });
+  const [what = 'list', ...others] = positionals;
+  if (what !== 'list' || others.length > 0)
+    throw new WaybillError('usage', `cannot do "operations ${positionals.join(' ')}": there is operations list`);
+  const now = systemClock.now() * 1000;
+  const from = values.from === undefined ? 0 : parseTime(values.from, '--from', now, false);
+  const to = values.to === undefined ? Number.MAX_SAFE_INTEGER : parseTime(values.to, '--to', now, true);
+  const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
+  const db = openReadOnly(config.state);
+  try {
+    const found = operationsOf(db, from, to).map(({ n, at, who, what: done, detail }) => {
+      const { source, why, ...rest } = JSON.parse(detail ?? '{}') as { source?: string; why?: string };
+      return { n, at: rfc3339(at), who: who ?? null, what: done, source: source ?? null, why: why ?? null, detail: rest };
+    });
+    if (values.json) io.stdout.write(`${JSON.stringify({ operations: found }, null, 2)}\n`);
+    else if (found.length === 0) io.stdout.write('no operation\n');
+    else {
+      const columns = ['n', 'at', 'who (claimed)', 'what', 'source', 'why'].map((head) => ({ head }));
+      io.stdout.write(
+        `${table(
+          columns,
+          found.map(({ n, at, who, what: done, source, why }) => [String(n), at, who ?? '', done, source ?? '', why ?? '']),
+        ).join('\n')}\n`,
+      );
+    }
+    return 0;
+  } finally {
+    db.close();
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * Included files: more sources and sinks, put behind those of the main file as if they stood there. Each setting remembers its file, so that a
+ * problem is told with it. Nothing else may stand in an included file.
+ */
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { wordsOf } from '../errors.ts';
+import { type Document, type Fault, keyOf, type Path, type Place } from './document.ts';
+import { memberOf } from './schema-walk.ts';
+
+export interface WithIncluded {
+  readonly document: Document;
+  /** The files, in the order in which they were taken. */
+  readonly included: readonly string[];
+  /** Patterns that no file fits. */
+  readonly warnings: readonly string[];
+}
+
+const lists = ['sources', 'sinks'] as const;
+
+/** Reads what `include` names. Problems with a file itself are faults of the setting that names it, or errors where it is no YAML. */
+export function withIncluded(main: Document, file: string, parse: (text: string) => Document): WithIncluded {
+  const given = memberOf(main.value, 'include');
+  const patterns = Array.isArray(given) ? given : [];
+  if (main.errors.length > 0 || patterns.length === 0) return { document: main, included: [], warnings: [] };
+  const value = { ...(main.value as Record<string, unknown>) };
+  const places = new Map(main.places);
+  const faults: Fault[] = [...main.faults];
+  const errors: string[] = [];
+  const included: string[] = [];
+  const warnings: string[] = [];
+  for (const [index, pattern] of patterns.entries()) {
+    if (typeof pattern !== 'string') continue;
+    const path = ['include', index];
+    const fail = (words: string): number => faults.push({ path, words });
+    const isPattern = /[*?[\]{}]/.test(pattern);
+    const names = isPattern ? globSync(pattern, { cwd: dirname(file) }).toSorted() : [pattern];
+    if (names.length === 0) warnings.push(`include: no file fits ${JSON.stringify(pattern)}`);
+    for (const name of names) {
+      const full = resolve(dirname(file), name);
+      if (included.includes(full)) {
+        if (!isPattern) fail(`${JSON.stringify(name)} is included already`);
+        continue;
+      }
+      let text: string;
+      try {
+        text = readFileSync(full, 'utf8');
+      } catch (thrown) {
+        fail(`${JSON.stringify(name)} cannot be read: ${wordsOf(thrown)}`);
+        continue;
+      }
+      included.push(full);
+      const document = parse(text);
+      errors.push(...document.errors.map((error) => `${name}, ${error}`));
+      const other = Object.keys((document.value as object | undefined) ?? {}).filter((key) => !lists.some((list) => list === key));
+      if (other.length > 0)
+        fail(`${JSON.stringify(name)} has "${other.join('", "')}": only sources and sinks may stand in an included file`);
+      append(document, { name, turn: included.length });
+    }
+  }
+  return { document: { value, places, faults, errors }, included, warnings };
+
+  /** Puts the items of a document behind those that are there. */
+  function append(document: Document, from: NonNullable<Place['file']>): void {
+    for (const list of lists) {
+      const items = memberOf(document.value, list);
+      if (items === undefined || items === null) continue;
+      const there = memberOf(value, list);
+      if (!Array.isArray(items)) {
+        faults.push({ path: [list], words: `in ${from.name} is not a list` });
+        continue;
+      }
+      const before: readonly unknown[] = Array.isArray(there) ? there : [];
+      // What is no list in the main file is a problem of its own, and told as such.
+      if (there === undefined || Array.isArray(there)) value[list] = [...before, ...(items as readonly unknown[])];
+      const moved = ([first, index, ...rest]: Path): Path | undefined =>
+        first === list && typeof index === 'number' ? [list, index + before.length, ...rest] : undefined;
+      for (const [key, place] of document.places) {
+        const path = moved(JSON.parse(key) as Path);
+        if (path) places.set(keyOf(path), { ...place, file: from });
+      }
+      for (const fault of document.faults) {
+        const path = moved(fault.path);
+        if (path) faults.push({ ...fault, path });
+      }
+    }
+    const outside = document.faults.filter(
+      ({ path: [first, index] }) => !(lists.some((list) => list === first) && typeof index === 'number'),
+    );
+    for (const { words, missing } of outside)
+      faults.push({ path: ['include'], words: `in ${from.name}: ${words}`, ...(missing && { missing }) });
+  }
+}

@@ -1,0 +1,34 @@
+/**
+ * What people did to the state: one row each, and a line of the ledger in the same transaction, so that it is archived and signed with
+ * everything else. `who` is what the person claimed.
+ */
+import type { Statement } from 'better-sqlite3';
+import type { Micros, Operation } from '../model.ts';
+import type { Segments } from './segments.ts';
+import type { Store } from './store.ts';
+
+export class Operations {
+  readonly #segments: Segments;
+  readonly #insert: Statement;
+
+  constructor(store: Store, segments: Segments) {
+    this.#segments = segments;
+    this.#insert = store.db.prepare('INSERT INTO operations (at_us, who, what, detail) VALUES (?, ?, ?, ?)');
+  }
+
+  /** Within a transaction: the row and its line. `source` is the number of the source that it concerns; without one it concerns the daemon. */
+  write({ at, who, what, detail, source: id = '' }: Operation, source = 0): void {
+    const { lastInsertRowid } = this.#insert.run(at, who, what, JSON.stringify(detail));
+    writeMoment(this.#segments, source, id, at, { ledger: 'operation', operation: Number(lastInsertRowid), who, what, detail });
+  }
+}
+
+/**
+ * Within a transaction: a line of the ledger about one moment (a hold, its end, an operation) and not about a window. Its `from` and `until` are
+ * that moment; `turn` tells lines of the same microsecond apart.
+ */
+export function writeMoment(segments: Segments, source: number, id: string, at: Micros, said: Readonly<Record<string, unknown>>): number {
+  const { ledger, ...more } = said;
+  const line = { ledger, source: id, from: at, until: at, turn: segments.ledgerEntriesAt(source, at) + 1, ...more };
+  return segments.writeLedgerEntry(source, id, JSON.stringify(line), at, at, at);
+}

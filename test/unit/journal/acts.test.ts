@@ -1,0 +1,182 @@
+import { createHash } from 'node:crypto';
+import { expect, test } from 'vitest';
+import type { Hold } from '../../../src/model.ts';
+import { base, collected, day, hour, second } from '../../support/records.ts';
+import { gap, lastAge, opened, pageOf, proven, source, span } from './opening.ts';
+import type { Opened } from './opening.ts';
+import { faultsOf, tilingFaults } from './recompute.ts';
+
+const act = { at: base + 3 * day, who: 'j.doe', why: 'service outage, ticket 4711', evidence: 'ab'.repeat(32) };
+
+async function lines(it: Opened): Promise<Record<string, unknown>[]> {
+  const entries = await it.journal.read(0, { records: 1_000, bytes: 1e7 });
+  return entries.filter(({ kind }) => kind === 'ledger').map(({ text }) => JSON.parse(text) as Record<string, unknown>);
+}
+
+function operations(it: Opened): unknown[] {
+  return it
+    .beside()
+    .prepare<[], { at_us: number; who: string; what: string; detail: string }>('SELECT at_us, who, what, detail FROM operations ORDER BY n')
+    .all()
+    .map((row) => ({ ...row, detail: JSON.parse(row.detail) as unknown }));
+}
+
+function row(it: Opened, from: number): unknown {
+  return it
+    .beside()
+    .prepare('SELECT state, reason, total, own, next_us, turn FROM windows WHERE from_us = ?')
+    .get(base + from * second);
+}
+
+test('an accepted gap moves the frontier, stays what it was, and says who and why in the ledger and in operations', async () => {
+  const it = await opened();
+  const { journal } = it;
+  await journal.close(source, span(0, 10), proven(), lastAge);
+  await journal.close(source, span(10, 20), gap(), lastAge);
+  await journal.close(source, span(20, 30), proven(), lastAge);
+  expect(journal.marks(source).frontier).toBe(base + 10 * second);
+  expect(await journal.acceptGap(source, base + 10 * second, act)).toMatchObject({ ...span(10, 20), state: 'accepted', next: undefined });
+  expect(journal.marks(source).frontier).toBe(base + 30 * second);
+  expect(row(it, 10)).toEqual({ state: 'accepted', reason: 'count', total: 3, own: 2, next_us: null, turn: 2 });
+  const detail = {
+    source,
+    from: base + 10 * second,
+    until: base + 20 * second,
+    reason: 'count',
+    why: act.why,
+    evidence: act.evidence,
+  };
+  expect(operations(it)).toEqual([{ at_us: act.at, who: 'j.doe', what: 'gaps accept', detail }]);
+  const [window, operation] = (await lines(it)).slice(-2);
+  expect(window).toMatchObject({ ledger: 'window', turn: 2, state: 'accepted', reason: 'count', act: { who: 'j.doe', why: act.why } });
+  expect(operation).toEqual({
+    ledger: 'operation',
+    source,
+    from: act.at,
+    until: act.at,
+    turn: 1,
+    operation: 1,
+    who: 'j.doe',
+    what: 'gaps accept',
+    detail,
+  });
+  // Over a restart too, and what is remembered moves with the next close.
+  await it.close();
+  const again = await opened({ directory: it.directory });
+  expect(again.journal.marks(source).frontier).toBe(base + 30 * second);
+  await again.journal.close(source, { from: base + 30 * second, until: base + 40 * day }, proven(), lastAge);
+  expect(again.journal.marks(source).live.remembered).toBe(base + 10 * day);
+  expect([...faultsOf(again.beside()), ...tilingFaults(again.beside())]).toEqual([]);
+  // A record of the accepted window that comes all the same is late.
+  expect(await again.journal.append(pageOf([collected(1, base + 11 * day)]))).toMatchObject({ appended: 1, late: 1 });
+});
+
+test('a window that a later count put in doubt can be accepted: its proof stays', async () => {
+  const it = await opened();
+  await it.journal.close(source, span(0, 10), proven(10, base + hour, base + 2 * hour), lastAge);
+  await it.journal.close(source, span(0, 10), gap({ total: 12, own: 11, seen: 11 }, base + 3 * hour), lastAge);
+  await it.journal.acceptGap(source, base, act);
+  expect(row(it, 0)).toEqual({ state: 'accepted', reason: 'reread', total: 10, own: 10, next_us: null, turn: 3 });
+});
+
+test('what is not open can be neither accepted nor tried again, and nothing is written', async () => {
+  const it = await opened();
+  const { journal } = it;
+  await journal.close(source, span(0, 10), proven(), lastAge);
+  await journal.close(source, span(10, 20), gap(), lastAge);
+  await journal.acceptGap(source, base + 10 * second, act);
+  const { seq } = journal.head();
+  const faults = [
+    [base, /proven/],
+    [base + 10 * second, /accepted already/],
+    [base + 15 * second, /has none/],
+  ] as const;
+  for (const [from, words] of faults) {
+    await expect(journal.acceptGap(source, from, act)).rejects.toMatchObject({
+      code: 'usage',
+      message: expect.stringMatching(words) as string,
+    });
+    await expect(journal.retryGap(source, from, act)).rejects.toMatchObject({ code: 'usage' });
+  }
+  expect(journal.head().seq).toBe(seq);
+  expect(operations(it)).toHaveLength(1);
+  // The journal goes on: a wrong wish is no damage.
+  await journal.close(source, span(20, 30), proven(), lastAge);
+});
+
+test('a gap that is to be tried again is due at once, and the wish is written down', async () => {
+  const it = await opened();
+  await it.journal.close(source, span(0, 10), gap({}, base + 20 * day), lastAge);
+  expect(await it.journal.due(source, base + day)).toBeUndefined();
+  await it.journal.retryGap(source, base, { at: act.at, who: 'j.doe', why: 'the service was mended' });
+  expect(await it.journal.due(source, base + 11 * second)).toMatchObject({ ...span(0, 10), state: 'gap', tries: 1 });
+  expect(operations(it)).toMatchObject([{ what: 'gaps retry', detail: { source, from: base, why: 'the service was mended' } }]);
+  expect((await lines(it)).at(-1)).toMatchObject({ ledger: 'operation', what: 'gaps retry', source });
+});
+
+test('an operation changes the state and is written down in one transaction, with or without a source', async () => {
+  const it = await opened();
+  const { journal } = it;
+  const at = base + day;
+  await journal.operate({ at, who: 'root', what: 'replay', detail: { sink: 'siem' } });
+  await journal.operate({ at, who: 'root', what: 'backfill', detail: { why: 'audit' }, source });
+  const refused = { at, who: 'root', what: 'nothing', detail: {} };
+  const failing = journal.operate(refused, () => {
+    throw new Error('no');
+  });
+  await expect(failing).rejects.toThrow();
+  expect(operations(it)).toMatchObject([{ what: 'replay' }, { what: 'backfill' }]);
+  expect(await lines(it)).toMatchObject([
+    { ledger: 'operation', source: '', turn: 1, operation: 1, what: 'replay' },
+    { ledger: 'operation', source, turn: 1, operation: 2, what: 'backfill' },
+  ]);
+  expect(faultsOf(it.beside())).toEqual([]);
+});
+
+test('hold and its end are lines of the ledger, survive a restart, and lines of the same moment have uids of their own', async () => {
+  const it = await opened();
+  const hold: Hold = { reason: 'fields', words: 'userNetwork is gone', since: base + hour, fields: ['userNetwork'] };
+  await it.journal.setProfile(source, JSON.stringify({ calibrated: 1 }));
+  await it.journal.setHold(source, hold, base + hour);
+  expect(it.journal.marks(source)).toMatchObject({ mode: 'hold', hold, profile: '{"calibrated":1}' });
+  // The profile is written by others meanwhile.
+  await it.journal.setProfile(source, JSON.stringify({ calibrated: 2 }));
+  await it.close();
+  const again = await opened({ directory: it.directory });
+  const { journal } = again;
+  expect(journal.marks(source)).toMatchObject({ mode: 'hold', hold, profile: '{"calibrated":2}' });
+  await journal.setHold(source, undefined, base + hour);
+  expect(journal.marks(source)).toMatchObject({ mode: 'normal', hold: undefined });
+  const shared = { ledger: 'hold', source, from: base + hour, until: base + hour, reason: 'fields', fields: ['userNetwork'] };
+  expect(await lines(again)).toMatchObject([
+    { ...shared, turn: 1, state: 'hold' },
+    { ...shared, turn: 2, state: 'normal' },
+  ]);
+  const uids = (await journal.read(0, { records: 10, bytes: 1e6 })).map(({ uid }) => uid);
+  const expected = [1, 2].map((turn) => {
+    const hash = createHash('sha256');
+    for (const part of ['waybill/ledger/1', source, String(base + hour), String(base + hour), String(turn)]) {
+      const length = Buffer.alloc(4);
+      length.writeUInt32BE(part.length);
+      hash.update(length).update(part);
+    }
+    return hash.digest().subarray(0, 16).toString('base64url');
+  });
+  expect(uids).toEqual(expected);
+});
+
+test('a remark leaves the proof of a closed window as it is', async () => {
+  const it = await opened();
+  const { journal } = it;
+  await journal.close(source, span(0, 10), proven(7, base + hour, base + 2 * hour), lastAge);
+  await journal.remark(
+    source,
+    span(0, 10),
+    { reason: 'vanished', words: '7, then 5', next: undefined, tries: 2 },
+    base + 3 * hour,
+    lastAge,
+  );
+  expect(row(it, 0)).toEqual({ state: 'closed', reason: 'vanished', total: 7, own: 7, next_us: null, turn: 2 });
+  expect((await lines(it)).at(-1)).toMatchObject({ state: 'closed', reason: 'vanished', words: '7, then 5', own: 7, total: 7, turn: 2 });
+  expect(await journal.due(source, base + 100 * day)).toBeUndefined();
+});

@@ -1,0 +1,212 @@
+import { describe, expect, test } from 'vitest';
+import { uncovered } from '../../../src/journal/sources.ts';
+import { backfillsOf, operationsOf } from '../../../src/journal/history.ts';
+import { base, collected, day, hour, minute, second } from '../../support/records.ts';
+import { gap, lastAge, opened, pageOf, proven, source } from './opening.ts';
+
+const act = { who: 'j.doe', why: 'ticket 4711' };
+
+describe('what a ledger does not cover', () => {
+  const live = { from: 1000, until: null };
+  test.each([
+    ['all of it before the live range', [live], [0, 1000], [[0, 1000]]],
+    ['only what lies before the live range', [live], [500, 5000], [[500, 1000]]],
+    ['nothing within the live range', [live], [1000, 5000], []],
+    [
+      'around a range in between',
+      [{ from: 200, until: 300 }, live],
+      [100, 2000],
+      [
+        [100, 200],
+        [300, 1000],
+      ],
+    ],
+    [
+      'ranges that touch leave nothing between them',
+      [{ from: 200, until: 300 }, { from: 300, until: 1000 }, live],
+      [100, 2000],
+      [[100, 200]],
+    ],
+    ['the inside of a range', [{ from: 200, until: 900 }, live], [300, 400], []],
+    ['a begin inside of a range', [{ from: 200, until: 900 }, live], [300, 950], [[900, 950]]],
+    ['an end inside of a range', [{ from: 200, until: 900 }, live], [100, 400], [[100, 200]]],
+    [
+      'in whatever order ranges come',
+      [live, { from: 600, until: 700 }, { from: 200, until: 300 }],
+      [0, 1000],
+      [
+        [0, 200],
+        [300, 600],
+        [700, 1000],
+      ],
+    ],
+  ] as const)('%s', (_, ranges, [from, until], expected) => {
+    expect(uncovered(ranges, { from, until })).toEqual(expected.map(([a, b]) => ({ from: a, until: b })));
+  });
+});
+
+describe('a range of history', () => {
+  test('is added in parts that no range covers, with its row and its line of the ledger in one transaction', async () => {
+    const { journal, beside } = await opened();
+    const { history } = journal;
+    expect(history.add(source, { from: base - 3 * hour, until: base - 2 * hour }, {}, act)).toEqual([
+      { from: base - 3 * hour, until: base - 2 * hour },
+    ]);
+    const parts = history.add(
+      source,
+      { from: base - 5 * hour, until: base + hour },
+      { rate: 2, expected: 400 },
+      { who: 'a', why: undefined },
+    );
+    expect(parts).toEqual([
+      { from: base - 5 * hour, until: base - 3 * hour },
+      { from: base - 2 * hour, until: base },
+    ]);
+    expect(history.add(source, { from: base - 5 * hour, until: base + hour }, {}, act)).toEqual([]);
+    // Newest first: what is nearest to the present matters most.
+    expect(journal.backfills(source).map(({ from, until }) => [from, until])).toEqual([
+      [base - 2 * hour, base],
+      [base - 3 * hour, base - 2 * hour],
+      [base - 5 * hour, base - 3 * hour],
+    ]);
+    expect(journal.backfills(source)[0]?.order).toMatchObject({ rate: 2, expected: 200, paused: false });
+    const db = beside();
+    expect(
+      operationsOf(db, 0, Number.MAX_SAFE_INTEGER).map(({ who, what, detail }) => ({ who, what, ...(JSON.parse(detail ?? '') as object) })),
+    ).toMatchObject([
+      { who: 'j.doe', what: 'backfill', source, why: 'ticket 4711', from: base - 3 * hour, until: base - 2 * hour },
+      { who: 'a', what: 'backfill', source, rate: 2, expected: 400 },
+    ]);
+    const entries = await journal.read(0, { records: 10, bytes: 1e6 });
+    expect(entries.map(({ kind, text }) => ({ kind, ...(JSON.parse(text) as object) }))).toMatchObject([
+      { kind: 'ledger', ledger: 'operation', source, who: 'j.doe', what: 'backfill' },
+      { kind: 'ledger', ledger: 'operation', source, who: 'a', what: 'backfill' },
+    ]);
+    expect(new Set(entries.map(({ uid }) => uid)).size).toBe(2);
+  });
+
+  test('stands over a restart with its order', async () => {
+    const first = await opened();
+    first.journal.history.add(source, { from: base - hour, until: base }, { rate: 3, sinks: ['a'] }, act);
+    first.journal.history.pause(source, base - hour, true, act);
+    const before = first.journal.backfills(source);
+    await first.close();
+    const { journal } = await opened({ directory: first.directory, clock: first.clock });
+    expect(journal.backfills(source)).toEqual(before);
+    expect(before[0]?.order).toMatchObject({ rate: 3, sinks: ['a'], paused: true });
+    expect(() => journal.history.pause(source, base - hour, true, act)).toThrow(/paused already/);
+    journal.history.pause(source, base - hour, false, act);
+    expect(journal.backfills(source)[0]?.order.paused).toBe(false);
+  });
+
+  test('collects what was outside before, closes its own windows and moves no frontier', async () => {
+    const { journal } = await opened();
+    const old = collected(1, base - hour);
+    expect(await journal.append(pageOf([old]))).toMatchObject({ outside: 1 });
+    journal.history.add(source, { from: base - 2 * hour, until: base }, {}, act);
+    expect(await journal.append(pageOf([old]))).toMatchObject({ appended: 1, late: 0 });
+    await journal.close(source, { from: base - 2 * hour, until: base - hour }, proven(), lastAge);
+    expect(journal.marks(source)).toMatchObject({ frontier: base, live: { reached: base } });
+    expect(journal.backfills(source)).toMatchObject([{ from: base - 2 * hour, reached: base - hour, until: base }]);
+    await expect(journal.close(source, { from: base - hour, until: base + second }, proven(), lastAge)).rejects.toMatchObject({
+      code: 'invariant',
+    });
+  });
+
+  test('read to its end and settled it is forgotten whole; with a recount ahead, or a gap, it is not', async () => {
+    const { journal, beside } = await opened();
+    const buckets = (): number => (beside().prepare('SELECT count(*) AS n FROM seen').get() as { n: number }).n;
+    journal.history.add(source, { from: base - 2 * day, until: base }, {}, act);
+    await journal.append(pageOf([collected(1, base - 2 * day), collected(2, base - day)]));
+    await journal.close(source, { from: base - 2 * day, until: base - day }, proven(1, base + day, base + 2 * day), lastAge);
+    await journal.close(source, { from: base - day, until: base }, gap(), lastAge);
+    expect(journal.backfills(source)).toEqual([]);
+    expect(buckets()).toBe(2);
+    await journal.confirm(source, { from: base - 2 * day, until: base - day }, undefined, base + 2 * day, lastAge);
+    expect(buckets()).toBe(2);
+    await journal.close(source, { from: base - day, until: base }, proven(1), lastAge);
+    expect(buckets()).toBe(0);
+    // What a neighbour's padding brings of it is outside, and is not sent again.
+    expect(await journal.append(pageOf([collected(2, base - day)]))).toMatchObject({ appended: 0, outside: 1 });
+    expect(backfillsOf(beside(), true)).toMatchObject([{ source, state: 'done', windows: 2, gaps: 0 }]);
+    expect(backfillsOf(beside(), false)).toEqual([]);
+  });
+
+  test('while it is under way nothing of it is forgotten, however far the live range is', async () => {
+    const { journal } = await opened();
+    journal.history.add(source, { from: base - 40 * day, until: base }, {}, act);
+    const old = collected(1, base - 40 * day);
+    await journal.append(pageOf([old]));
+    await journal.close(source, { from: base, until: base + 60 * day }, proven(), lastAge);
+    expect(await journal.append(pageOf([old]))).toMatchObject({ known: 1 });
+  });
+});
+
+describe('cancelling', () => {
+  test('one of which nothing was collected leaves nothing behind', async () => {
+    const { journal } = await opened();
+    journal.history.add(source, { from: base - hour, until: base }, {}, act);
+    // A record of the live range in the bucket that both share.
+    await journal.append(pageOf([collected(1, base + second)]));
+    expect(journal.history.cancel(source, base - hour, undefined, act)).toBe(base - hour);
+    expect(journal.backfills(source)).toEqual([]);
+    expect(journal.history.uncovered(source, { from: base - hour, until: base })).toHaveLength(1);
+  });
+
+  test('it ends behind the last record that was collected, so that nothing is sent twice when it is added again', async () => {
+    const { journal } = await opened();
+    journal.history.add(source, { from: base - 4 * hour, until: base }, {}, act);
+    await journal.close(source, { from: base - 4 * hour, until: base - 3 * hour }, proven(), 0);
+    // Of the window that was under way when the daemon was killed.
+    const begun = [collected(1, base - 3 * hour + second), collected(2, base - 3 * hour + 25 * minute)];
+    await journal.append(pageOf(begun));
+    const ends = journal.history.cancel(source, base - 4 * hour, undefined, act);
+    expect(ends).toBeGreaterThan(base - 3 * hour + 25 * minute);
+    expect(ends).toBeLessThan(base - 2 * hour);
+    expect(journal.backfills(source)).toMatchObject([{ reached: base - 3 * hour, until: ends }]);
+    await journal.close(source, { from: base - 3 * hour, until: ends }, proven(2), 0);
+    expect(journal.history.add(source, { from: base - 4 * hour, until: base }, {}, act)).toEqual([{ from: ends, until: base }]);
+    expect(await journal.append(pageOf(begun))).toMatchObject({ appended: 0, outside: 2 });
+  });
+
+  test('it does not end within the window that is being read', async () => {
+    const { journal } = await opened();
+    journal.history.add(source, { from: base - 4 * hour, until: base }, {}, act);
+    expect(journal.history.cancel(source, base - 4 * hour, base - 3 * hour, act)).toBe(base - 3 * hour);
+    await journal.close(source, { from: base - 4 * hour, until: base - 3 * hour }, proven(), lastAge);
+    expect(journal.backfills(source)).toEqual([]);
+  });
+
+  test('with the last record within the last second of a bucket shared with the live range, it ends there', async () => {
+    const { journal } = await opened();
+    const start = base - (base % (600 * second)) - 300 * second;
+    journal.history.add(source, { from: start - hour, until: base }, {}, act);
+    await journal.append(pageOf([collected(1, base - 5 * second)]));
+    expect(journal.history.cancel(source, start - hour, undefined, act)).toBeGreaterThan(base - 5 * second);
+  });
+});
+
+test('history asked for one sink is withheld from the others, and nothing else is', async () => {
+  const { journal } = await opened();
+  journal.history.add(source, { from: base - hour, until: base }, { sinks: ['archive'] }, act);
+  const withheld = (sink: string, time: number | undefined): boolean => journal.history.withheld(sink, source, () => time);
+  expect(withheld('siem', base - minute)).toBe(true);
+  expect(withheld('archive', base - minute)).toBe(false);
+  expect(withheld('siem', base)).toBe(false);
+  expect(withheld('siem', undefined)).toBe(false);
+  expect(journal.history.withheld('siem', 'another', () => base - minute)).toBe(false);
+});
+
+test('a source is retired only when it is gone from the configuration, and goes on when it comes back', async () => {
+  const { journal } = await opened();
+  expect(() => journal.history.retire(source, act)).toThrow(/it is configured/);
+  journal.orphanSources(new Set());
+  journal.history.retire(source, act);
+  expect(journal.marks(source).mode).toBe('retired');
+  expect(() => journal.history.retire(source, act)).toThrow(/retired already/);
+  journal.orphanSources(new Set());
+  expect(journal.marks(source).mode).toBe('retired');
+  journal.registerSource(source, 'tenant', undefined);
+  expect(journal.marks(source).mode).toBe('normal');
+  expect(() => journal.history.retire('nobody', act)).toThrow(/cannot find the source "nobody"/);
+});
