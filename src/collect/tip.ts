@@ -4,6 +4,7 @@
  */
 import type { CollectJournal, Log, Micros } from '../model.ts';
 import type { Asker } from './ask.ts';
+import type { Gate } from './gate.ts';
 import { pass } from './pass.ts';
 import type { Paging } from './pass.ts';
 import { filterSlack, queryFrom, tipOverlap, wholeSecond } from './windows.ts';
@@ -13,6 +14,7 @@ export interface Tip {
   readonly asker: Asker;
   readonly paging: Paging;
   readonly journal: CollectJournal;
+  readonly gate: Gate;
   readonly settle: Micros;
   readonly log: Log;
 }
@@ -39,6 +41,7 @@ export async function pollTip(tip: Tip, serverNow: Micros, resume: Resume | unde
   let newest: Micros | undefined;
   let ended = false;
   let pages = 0;
+  let refused = false;
   const markAfter = (): Micros => Math.min(serverNow, newest ?? mark);
   const read = pass({
     asker: tip.asker,
@@ -46,7 +49,7 @@ export async function pollTip(tip: Tip, serverNow: Micros, resume: Resume | unde
     query,
     pagesMax: pagesMost,
     skip: resume?.skip ?? 0,
-    ahead: () => true,
+    ahead: (answer) => tip.gate.isPlain(answer),
     log: tip.log,
     signal,
     unreadable: (page, error) => tip.log.warn({ source: tip.sourceId, page, error }, 'page cannot be read'),
@@ -55,15 +58,20 @@ export async function pollTip(tip: Tip, serverNow: Micros, resume: Resume | unde
     pages += 1;
     for (const { time } of answer.records) if (time !== undefined && (newest === undefined || time > newest)) newest = time;
     ended = isLast;
+    if (!(await tip.gate.admits(answer, signal))) {
+      // The mark stays: what was refused is asked for again with the next poll.
+      refused = true;
+      continue;
+    }
     await tip.journal.append({
       source: tip.sourceId,
       records: answer.records,
       received: answer.received,
       serverNow: answer.serverNow,
-      tip: isLast || pages === pagesMost ? markAfter() : undefined,
+      tip: !refused && (isLast || pages === pagesMost) ? markAfter() : undefined,
     });
   }
-  if (ended) return undefined;
+  if (ended || refused) return undefined;
   if (pages < pagesMost) {
     // The pass ended at a page past the end: the mark moves all the same.
     await tip.journal.append({ source: tip.sourceId, records: [], received: serverNow, serverNow, tip: markAfter() });

@@ -182,6 +182,14 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.#ledger.due(this.#sources.get(sourceId).row.n, now);
   }
 
+  async timeless(sourceId: string): Promise<number> {
+    return this.#seen.timeless(this.#sources.get(sourceId).row.n);
+  }
+
+  remembers(sourceId: string, window: Window): boolean {
+    return window.from >= ownerOf(this.#sources.get(sourceId), window).remembered;
+  }
+
   async window(sourceId: string, from: Micros): Promise<LedgerWindow | undefined> {
     return this.#ledger.window(this.#sources.get(sourceId).row.n, from);
   }
@@ -392,7 +400,9 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
 
   /** Deletes the uids of buckets that lie wholly before what every range remembers. */
   #forget(source: SourceState): void {
-    const remembered = source.ranges.reduce((least, range) => Math.min(least, range.remembered), Number.MAX_SAFE_INTEGER);
+    const remembered = source.ranges
+      .filter((range) => range.until === null || range.remembered < range.until)
+      .reduce((least, range) => Math.min(least, range.remembered), Number.MAX_SAFE_INTEGER);
     const { db } = this.#store;
     const oldest = db
       .prepare<[number], { bucket: number | null }>('SELECT min(bucket) AS bucket FROM seen WHERE source = ? AND bucket >= 0')

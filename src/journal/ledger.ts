@@ -54,6 +54,7 @@ export class Ledger {
   readonly #get: Statement<[number, number], WindowDbRow>;
   readonly #owning: Statement<[number, number], { until_us: number; state: string; from_us: number }>;
   readonly #from: Statement<[number, number], WindowDbRow>;
+  readonly #dueRecount: Statement<[number, number], WindowDbRow>;
   readonly #due: Statement<[number, number], WindowDbRow>;
   readonly #insert: Statement;
   readonly #update: Statement;
@@ -73,6 +74,9 @@ export class Ledger {
       'SELECT from_us, until_us, state FROM windows WHERE source = ? AND from_us <= ? ORDER BY from_us DESC LIMIT 1',
     );
     this.#from = db.prepare('SELECT * FROM windows WHERE source = ? AND from_us >= ? ORDER BY from_us');
+    this.#dueRecount = db.prepare(
+      "SELECT * FROM windows WHERE source = ? AND next_us <= ? AND state = 'closed' AND reason IS NULL ORDER BY next_us LIMIT 1",
+    );
     this.#due = db.prepare('SELECT * FROM windows WHERE source = ? AND next_us <= ? ORDER BY next_us LIMIT 1');
     this.#insert = db.prepare(
       `INSERT INTO windows (source, from_us, until_us, query, state, total, own, seen, digest, proof, closed_us, recounts, next_us, tries, reason, words, turn, seq)
@@ -116,9 +120,9 @@ export class Ledger {
     this.#addLate.run(count, source, from);
   }
 
-  /** The window that is due first for a recount or another try, if one is due at `now` (server time). */
+  /** The window that is due first at `now` (server time): recounts, which are one question each, come before further tries. */
   due(source: number, now: Micros): LedgerWindow | undefined {
-    const row = this.#due.get(source, now);
+    const row = this.#dueRecount.get(source, now) ?? this.#due.get(source, now);
     return row && readable(row);
   }
 
@@ -248,6 +252,12 @@ export class Ledger {
   #move(source: SourceRow, range: RangeRow, reached: Micros, lastAge: Micros): void {
     const frontier = range.until === null ? this.#frontier(source.n, source.frontier) : source.frontier;
     const remembered = this.#remembered(source.n, range, reached, lastAge);
+    if (reached < range.reached || remembered < range.remembered || frontier < source.frontier) {
+      throw new WaybillError(
+        'invariant',
+        `marks of "${source.id}" go back: frontier ${source.frontier} to ${frontier}, reached ${range.reached} to ${reached}`,
+      );
+    }
     this.#setReached.run(reached, remembered, source.n, range.from);
     if (frontier !== source.frontier) this.#setFrontier.run(frontier, source.n);
     this.#store.after(() => {
@@ -283,7 +293,11 @@ export class Ledger {
 
   /** Follows `reached` at the distance of the last recount, and stops before the first window that may still be read again. */
   #remembered(source: number, range: RangeRow, reached: Micros, lastAge: Micros): Micros {
-    const first = this.#unsettled.get(source, range.remembered)?.first ?? reached;
+    const found = this.#unsettled.get(source, range.remembered)?.first;
+    const isMine = found !== undefined && found !== null && found < (range.until ?? Number.MAX_SAFE_INTEGER);
+    // A finished backfill without a window that may be read again is forgotten whole.
+    if (!isMine && range.until !== null && reached >= range.until) return range.until;
+    const first = isMine ? found : reached;
     return Math.max(range.remembered, Math.min(reached - lastAge, first));
   }
 }

@@ -30,6 +30,8 @@ function running(it: World, more: Partial<CollectSettings> = {}, journal: Collec
     recordsCollected: (_source: string, count: number) => (counted.collected += count),
     recordsLate: (_source: string, count: number) => (counted.late += count),
     recordDelay: (_source: string, seconds: number) => expect(seconds).toBeGreaterThanOrEqual(0),
+    sourceHold: () => undefined,
+    windowVanished: () => undefined,
   } as unknown as Meters;
   const serverClock = new ServerClock({ source: sourceId, settle: own.settle, clock: it.clock, log: lines });
   const { source, paging, caps, clock } = it;
@@ -155,7 +157,7 @@ test('a service whose clock is more than an hour ahead is on hold: tip goes on, 
   expect(it.journal.marks(sourceId).live.reached).toBe(base);
   expect(it.collector.view()).toMatchObject({ hold: true, trouble: expect.stringContaining('clock') as string });
   expect(it.source.requests.filter(isTip).length).toBeGreaterThan(20);
-  expect(it.lines.lines.filter(({ phrase }) => phrase.includes('hold'))).toHaveLength(1);
+  expect(it.lines.lines.filter(({ phrase }) => phrase === 'source is on hold')).toHaveLength(1);
 });
 
 test('a jump of the local clock changes nothing', async () => {
@@ -239,6 +241,8 @@ test('at the quota collecting pauses and asks nothing, and goes on by itself', a
     close: (...args) => it.journal.close(...args),
     confirm: (...args) => it.journal.confirm(...args),
     due: (...args) => it.journal.due(...args),
+    timeless: (...args) => it.journal.timeless(...args),
+    remembers: (...args) => it.journal.remembers(...args),
     window: (...args) => it.journal.window(...args),
     richest: (...args) => it.journal.richest(...args),
     remark: (...args) => it.journal.remark(...args),
@@ -306,6 +310,8 @@ test('history gives way to a sink that moves, for a bounded time, and only once 
     close: (...args) => it.journal.close(...args),
     confirm: (...args) => it.journal.confirm(...args),
     due: (...args) => it.journal.due(...args),
+    timeless: (...args) => it.journal.timeless(...args),
+    remembers: (...args) => it.journal.remembers(...args),
     window: (...args) => it.journal.window(...args),
     richest: (...args) => it.journal.richest(...args),
     remark: (...args) => it.journal.remark(...args),
