@@ -11,7 +11,7 @@ import {
   MeterProvider,
   MetricReader,
 } from '@opentelemetry/sdk-metrics';
-import type { Meters, Micros, Snapshot } from '../model.ts';
+import type { HoldReason, Meters, Micros, Snapshot } from '../model.ts';
 
 export interface Metrics extends AsyncDisposable {
   readonly meters: Meters;
@@ -27,6 +27,7 @@ const deliveryBounds = [1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400];
 const recordBounds = [1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400, 259_200, 604_800, 1_209_600, 2_592_000];
 
 const sourceModes = ['normal', 'hold', 'orphaned', 'retired'] as const;
+const holdReasons: readonly HoldReason[] = ['fields', 'rows', 'forbidden', 'timestamp', 'clock'];
 const sinkStates = ['active', 'waiting', 'blocked', 'orphaned', 'retired'] as const;
 
 export function createMetrics(version: string, revision: string): Metrics {
@@ -65,6 +66,7 @@ export function createMetrics(version: string, revision: string): Metrics {
       for (const { gauge, observe } of read) observe(now, (value, labels) => result.observe(gauge, value, labels));
       // A counter begins at 0, so that its first increase is an increase. Callbacks run before the counters are read.
       for (const { id } of now.sources) for (const one of [collected, late, vanished, calibrations]) one.add(0, { source: id });
+      for (const { id } of now.sources) for (const reason of holdReasons) holds.add(0, { source: id, reason });
       for (const { id } of now.sinks) for (const one of [sent, duplicates]) one.add(0, { sink: id });
     },
     read.map(({ gauge }) => gauge),
