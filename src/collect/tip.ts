@@ -41,7 +41,6 @@ export async function pollTip(tip: Tip, serverNow: Micros, resume: Resume | unde
   let newest: Micros | undefined;
   let ended = false;
   let pages = 0;
-  let refused = false;
   const markAfter = (): Micros => Math.min(serverNow, newest ?? mark);
   const read = pass({
     asker: tip.asker,
@@ -58,20 +57,17 @@ export async function pollTip(tip: Tip, serverNow: Micros, resume: Resume | unde
     pages += 1;
     for (const { time } of answer.records) if (time !== undefined && (newest === undefined || time > newest)) newest = time;
     ended = isLast;
-    if (!(await tip.gate.admits(answer, signal))) {
-      // The mark stays: what was refused is asked for again with the next poll.
-      refused = true;
-      continue;
-    }
+    // The mark stays: what was refused is asked for again with the next poll, and so is what lies behind it.
+    if (!(await tip.gate.admits(answer, signal))) return undefined;
     await tip.journal.append({
       source: tip.sourceId,
       records: answer.records,
       received: answer.received,
       serverNow: answer.serverNow,
-      tip: !refused && (isLast || pages === pagesMost) ? markAfter() : undefined,
+      tip: isLast || pages === pagesMost ? markAfter() : undefined,
     });
   }
-  if (ended || refused) return undefined;
+  if (ended) return undefined;
   if (pages < pagesMost) {
     // The pass ended at a page past the end: the mark moves all the same.
     await tip.journal.append({ source: tip.sourceId, records: [], received: serverNow, serverNow, tip: markAfter() });
