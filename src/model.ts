@@ -401,6 +401,8 @@ export interface Hold {
   readonly since: Micros;
   /** `fields`: those that are gone. */
   readonly fields?: readonly string[];
+  /** When a window was last counted whole, server time: what was closed since then may hold less than there is. */
+  readonly sound?: Micros;
   /** `rows`: where the windows begin that hold less than was proven; the first is the one whose count ends the hold. */
   readonly windows?: readonly Micros[];
 }
@@ -478,6 +480,8 @@ export interface CollectJournal {
   window(source: string, from: Micros): Promise<LedgerWindow | undefined>;
   /** Closed windows with records and without a remark that end behind `since`, of the live range: those with the most records first. */
   richest(source: string, since: Micros, most: number): Promise<readonly LedgerWindow[]>;
+  /** Closed windows without a remark that were closed at or after `since`, server time. */
+  closedSince(source: string, since: Micros): Promise<readonly LedgerWindow[]>;
   /** A recount that says something else than a new proof: its remark and when it is looked at again. `lastAge` in µs. */
   remark(source: string, window: Window, remark: Remark, at: Micros, lastAge: Micros): Promise<void>;
   /** Hold, or with undefined its end, with its line in the ledger. `at` is server time. */

@@ -221,9 +221,7 @@ export class Collector {
         if (await this.#gate.test(fields, signal)) await this.#holds.end(reason);
         break;
       case 'rows':
-        if (!(await recounter.test(windows, signal))) break;
-        await recounter.release(windows);
-        await this.#holds.end(reason);
+        if (await recounter.test(windows, signal)) await this.#holds.end(reason);
         break;
       case 'forbidden':
         // The question that was refused before a restart is not known any more: any answer will do.
@@ -336,6 +334,7 @@ function counted(journal: CollectJournal, count: (page: CollectedPage, appended:
     remembers: (...args) => journal.remembers(...args),
     window: (...args) => journal.window(...args),
     richest: (...args) => journal.richest(...args),
+    closedSince: (...args) => journal.closedSince(...args),
     remark: (...args) => journal.remark(...args),
     setHold: (...args) => journal.setHold(...args),
     setProfile: (...args) => journal.setProfile(...args),

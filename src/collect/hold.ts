@@ -43,6 +43,8 @@ export class Holds {
   #isOpen = false;
   #current: Hold | undefined;
   #testAt = 0;
+  #sound: Micros | undefined;
+  #release: (hold: Hold) => Promise<void> = () => Promise.resolve();
 
   constructor(parts: HoldParts) {
     this.#parts = parts;
@@ -51,8 +53,19 @@ export class Holds {
   /** Takes up the hold that the state says, from here on. */
   open(): void {
     this.#isOpen = true;
+    this.#sound ??= this.#now();
     this.#current = this.#parts.journal.marks(this.#parts.sourceId).hold;
     if (this.#current) this.#parts.log.error({ source: this.#parts.sourceId, ...said(this.#current) }, 'source is still on hold');
+  }
+
+  /** What is to be done before a hold ends, in the ledger: what was closed while less may have been shown is counted again. */
+  onEnd(release: (hold: Hold) => Promise<void>): void {
+    this.#release = release;
+  }
+
+  /** A window with records was counted whole. */
+  sound(): void {
+    this.#sound = this.#now();
   }
 
   get current(): Hold | undefined {
@@ -65,11 +78,11 @@ export class Holds {
   }
 
   /** Begins a hold, unless there is one already. */
-  async begin(hold: Omit<Hold, 'since'>): Promise<void> {
+  async begin(hold: Omit<Hold, 'since' | 'sound'>): Promise<void> {
     if (!this.#isOpen || this.#current) return;
     const { sourceId, journal, log, meters, clock, waits } = this.#parts;
     const since = this.#now();
-    const begun: Hold = { ...hold, since };
+    const begun: Hold = { ...hold, since, ...(this.#sound !== undefined && { sound: this.#sound }) };
     this.#current = begun;
     await journal.setHold(sourceId, begun, since);
     this.#testAt = clock.monotonic() + waits.test;
@@ -82,6 +95,7 @@ export class Holds {
     const { sourceId, journal, log } = this.#parts;
     const ended = this.#current;
     if (ended?.reason !== reason) return;
+    await this.#release(ended);
     await journal.setHold(sourceId, undefined, this.#now());
     this.#current = undefined;
     log.warn({ source: sourceId, ...said(ended) }, 'hold has ended');

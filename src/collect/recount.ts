@@ -2,7 +2,7 @@
  * Counting closed windows again. An equal count shows that nothing came; a greater one has the window read again; a smaller one is never believed
  * at once: it is counted again after `settle`, and then another window tells whether this one has vanished or the rights have shrunk.
  */
-import type { Clock, CollectJournal, LedgerWindow, Log, Meters, Micros, Random } from '../model.ts';
+import type { Clock, CollectJournal, Hold, LedgerWindow, Log, Meters, Micros, Random } from '../model.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import type { Asker } from './ask.ts';
 import type { Holds, Waits } from './hold.ts';
@@ -40,6 +40,7 @@ export class Recounter {
   constructor(parts: RecountParts) {
     this.#parts = parts;
     this.#countedAt = parts.clock.monotonic();
+    parts.holds.onEnd((hold) => this.release(hold));
   }
 
   /** Asks the stored query for its total again. Under the assumptions of the proof an equal total shows that nothing came. */
@@ -92,13 +93,30 @@ export class Recounter {
     return witness === undefined || witness.state === 'accepted' || (await this.#compare(witness, signal)) === 'whole';
   }
 
-  /** The hold has ended: what it listed is counted again at once, but for what was accepted. */
-  async release(windows: readonly Micros[]): Promise<void> {
+  /**
+   * Before a hold ends: what it listed is counted again at once, but for what was accepted; and so is what was closed since a window was last
+   * counted whole, for less may have been shown then already.
+   */
+  async release({ reason, sound, windows = [] }: Hold): Promise<void> {
     const { sourceId, journal, now } = this.#parts;
+    if (reason === 'clock' || reason === 'timestamp') return;
+    const at = now();
     for (const window of await this.#windows(windows)) {
       if (window.state !== 'closed' || window.reason !== 'reread') continue;
-      const at = now();
       await journal.remark(sourceId, window, { reason: undefined, words: undefined, next: at, tries: 1 }, at, this.#lastAge);
+    }
+    if (sound === undefined) return;
+    for (const window of await journal.closedSince(sourceId, sound)) {
+      if (window.next !== undefined && window.next <= at) continue;
+      const remark = this.#isForgotten(window)
+        ? ({
+            reason: 'reread',
+            words: 'closed when rows may have been hidden, and too old to be read again',
+            next: undefined,
+            tries: 1,
+          } as const)
+        : { reason: undefined, words: undefined, next: at, tries: window.tries };
+      await journal.remark(sourceId, window, remark, at, this.#lastAge);
     }
   }
 
@@ -176,9 +194,11 @@ export class Recounter {
   }
 
   async #count(window: LedgerWindow, signal: AbortSignal): Promise<number | undefined> {
-    const { asker, paging, clock } = this.#parts;
+    const { asker, paging, clock, holds } = this.#parts;
     const { total } = await asker.count(window.query, paging.first, signal);
-    if ((window.total ?? 0) > 0) this.#countedAt = clock.monotonic();
+    if ((window.total ?? 0) === 0) return total;
+    this.#countedAt = clock.monotonic();
+    if (total !== undefined && total >= (window.total ?? 0)) holds.sound();
     return total;
   }
 

@@ -199,6 +199,10 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.#ledger.richest(this.#sources.get(sourceId).row.n, Math.max(since, live.from), live.reached, most);
   }
 
+  async closedSince(sourceId: string, since: Micros): Promise<readonly LedgerWindow[]> {
+    return this.#ledger.closedSince(this.#sources.get(sourceId).row.n, since);
+  }
+
   /** What a recount says without a new proof; see Ledger.remark. */
   async remark(sourceId: string, window: Window, remark: Remark, at: Micros, lastAge: Micros): Promise<void> {
     const source = this.#sources.get(sourceId);

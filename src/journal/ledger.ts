@@ -62,6 +62,7 @@ export class Ledger {
   readonly #setReached: Statement;
   readonly #setFrontier: Statement;
   readonly #unsettled: Statement<[number, number], { first: number | null }>;
+  readonly #closedSince: Statement<[number, number], WindowDbRow>;
   readonly #richest: Statement<[number, number, number, number], WindowDbRow>;
 
   constructor(store: Store, segments: Segments, operations: Operations) {
@@ -92,6 +93,9 @@ export class Ledger {
     this.#unsettled = db.prepare(
       "SELECT min(from_us) AS first FROM windows WHERE source = ? AND from_us >= ? AND (state = 'gap' OR next_us IS NOT NULL)",
     );
+    this.#closedSince = db.prepare(
+      "SELECT * FROM windows WHERE source = ? AND closed_us >= ? AND state = 'closed' AND reason IS NULL ORDER BY from_us",
+    );
     this.#richest = db.prepare(
       `SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? AND state = 'closed' AND reason IS NULL AND total > 0
        ORDER BY total DESC, from_us DESC LIMIT ?`,
@@ -113,6 +117,11 @@ export class Ledger {
   /** Closed windows with records and without a remark in [since, until), the most records first. */
   richest(source: number, since: Micros, until: Micros, most: number): LedgerWindow[] {
     return this.#richest.all(source, since, until, most).map(readable);
+  }
+
+  /** Closed windows without a remark that were closed at or after `since`. */
+  closedSince(source: number, since: Micros): LedgerWindow[] {
+    return this.#closedSince.all(source, since).map(readable);
   }
 
   /** Within a transaction: late records that a closed window owns. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { LedgerWindow } from '../../../src/model.ts';
-import { base, day, hour, minute, second } from '../../support/records.ts';
+import { base, day, hour, minute, recordText, second } from '../../support/records.ts';
 import { gap, proven, source as sourceId } from '../journal/opening.ts';
 import { seenFaults, tilingFaults } from '../journal/recompute.ts';
 import { ages, appended, owned, settle, world } from './world.ts';
@@ -250,7 +250,6 @@ test('with every window shrunk the source is on hold after three fresh tokens; n
   expect(await it.closer.recounter.test(froms, it.signal)).toBe(false);
   it.source.records.splice(0, Infinity, ...all);
   expect(await it.closer.recounter.test(froms, it.signal)).toBe(true);
-  await it.closer.recounter.release(froms);
   await it.holds.end('rows');
   expect(it.journal.marks(sourceId)).toMatchObject({ mode: 'normal', hold: undefined });
   go(it, it.source.now() + second);
@@ -278,6 +277,42 @@ test('what a fresh token shows again is no hold', async () => {
   ]);
 });
 
+test('what was closed since a window was last counted whole is counted again when a hold ends; what is too old for that is listed', async () => {
+  const { it, until } = await threeWindows();
+  const all = [...it.source.records];
+  go(it, until + hour);
+  await again(it);
+  // From here on less is shown. A window is closed, without a single record of the four that it has.
+  const { reached } = it.journal.marks(sourceId).live;
+  for (let i = 0; i < 4; i += 1) all.push({ time: reached + i * minute, visible: 0, text: recordText(100 + i, reached + i * minute) });
+  it.source.records.splice(0, Infinity);
+  go(it, reached + 2 * settle + hour);
+  await it.closer.closeNext(it.source.now(), it.signal);
+  expect(rows(it).at(-1)).toMatchObject({ from: reached, state: 'closed', own: 0 });
+  await it.holds.begin({ reason: 'forbidden', words: 'the right is missing' });
+  it.source.records.push(...all);
+  await it.holds.end('forbidden');
+  const due = (await it.journal.due(sourceId, it.source.now()))?.from;
+  expect(due).toBeDefined();
+  await again(it);
+  expect(rows(it).at(-1)).toMatchObject({ from: reached, state: 'closed', own: 4, reason: null });
+  expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
+  // The same, with its uids forgotten.
+  it.source.records.splice(0, Infinity);
+  await it.holds.begin({ reason: 'rows', words: 'less is shown', windows: [] });
+  await it.journal.close(
+    sourceId,
+    { from: it.journal.marks(sourceId).live.reached, until: base + 9 * hour },
+    proven(0, it.source.now()),
+    0,
+  );
+  it.beside().exec('UPDATE windows SET next_us = NULL');
+  await it.journal.close(sourceId, { from: base + 9 * hour, until: base + 10 * hour }, proven(0, it.source.now()), 0);
+  await it.holds.end('rows');
+  expect(rows(it).filter(({ reason }) => reason === 'reread').length).toBeGreaterThan(0);
+  expect(rows(it).at(-2)).toMatchObject({ reason: 'reread', next: null });
+});
+
 test('a person who accepts what shrank ends the hold', async () => {
   const { it, until } = await threeWindows();
   it.source.records.splice(0, Infinity);
@@ -288,7 +323,7 @@ test('a person who accepts what shrank ends the hold', async () => {
   const froms = it.holds.current?.windows ?? [];
   for (const from of froms) await it.journal.acceptGap(sourceId, from, { at: base, who: 'j.doe', why: 'deleted by order' });
   expect(await it.closer.recounter.test(froms, it.signal)).toBe(true);
-  await it.closer.recounter.release(froms);
+  await it.holds.end('rows');
   expect(rows(it).map(({ state }) => state)).toEqual(['accepted', 'closed', 'accepted']);
 });
 
