@@ -84,6 +84,8 @@ export interface Page {
  */
 export interface Source extends AsyncDisposable {
   page(request: PageRequest, signal: AbortSignal): Promise<Page>;
+  /** The next request carries a fresh token, where there are tokens. */
+  renew?(): void;
 }
 
 /** A lower bound of the service's clock: windows are planned on it, never on ours (docs/guarantees.md, "Server time"). */
@@ -99,6 +101,8 @@ export interface ServerClock {
   established(): boolean;
   /** How many answers are missing before it is established; they are asked for by counts. */
   missing(): number;
+  /** Whether it is more than an hour ahead of the wall clock: a gateway that sticks to one wrong node cannot be told by `Date` alone. */
+  ahead(): boolean;
 }
 
 // ------------------------------------------------------------------------------------------------------------- records and events
@@ -433,6 +437,8 @@ export interface Hold {
   readonly since: Micros;
   /** `fields`: those that are gone. */
   readonly fields?: readonly string[];
+  /** When a window was last counted whole, server time: what was closed since then may hold less than there is. */
+  readonly sound?: Micros;
   /** `rows`: where the windows begin that hold less than was proven; the first is the one whose count ends the hold. */
   readonly windows?: readonly Micros[];
 }
@@ -502,10 +508,16 @@ export interface CollectJournal {
   confirm(source: string, window: Window, next: Micros | undefined, at: Micros, lastAge: Micros): Promise<void>;
   /** The window that is due first, for a recount or another try, at server time `now`. */
   due(source: string, now: Micros): Promise<LedgerWindow | undefined>;
+  /** How many uids of records without a readable time are remembered. */
+  timeless(source: string): Promise<number>;
+  /** Whether the uids of the records that a window owns are still known: else it cannot be read again. */
+  remembers(source: string, window: Window): boolean;
   /** A window of the ledger by its begin. */
   window(source: string, from: Micros): Promise<LedgerWindow | undefined>;
   /** Closed windows with records and without a remark that end behind `since`, of the live range: those with the most records first. */
   richest(source: string, since: Micros, most: number): Promise<readonly LedgerWindow[]>;
+  /** Closed windows without a remark that were closed at or after `since`, server time. */
+  closedSince(source: string, since: Micros): Promise<readonly LedgerWindow[]>;
   /** A recount that says something else than a new proof: its remark and when it is looked at again. `lastAge` in µs. */
   remark(source: string, window: Window, remark: Remark, at: Micros, lastAge: Micros): Promise<void>;
   /** Hold, or with undefined its end, with its line in the ledger. `at` is server time. */
@@ -666,6 +678,12 @@ export interface Meters {
   /** First seen minus logTimestamp. */
   recordDelay(source: string, seconds: number): void;
   sourceRequest(source: string, outcome: string, seconds: number): void;
+  /** A hold began, for this reason. */
+  sourceHold(source: string, reason: string): void;
+  /** The service shows fewer records of a proven window, or of a gap, than it did. */
+  windowVanished(source: string): void;
+  /** Another first page, page size, total or `Date` than at the calibration before. */
+  calibrationChanged(source: string): void;
   eventsIrregular(source: string, tag: string): void;
   eventsSent(sink: string, count: number): void;
   /** logTimestamp to taken. */

@@ -8,6 +8,8 @@ import type { Clock, CollectedRecord, JsonValue, Log, Micros, Page, PageRequest,
 import { glance } from '../record/glance.ts';
 import { objectOf, parseRecord } from '../record/json.ts';
 import { timeOfRecord } from '../record/time-of.ts';
+import { freshTries, waitsFor } from './hold.ts';
+import type { Holds, Waits } from './hold.ts';
 
 /** A page whose records have been read: identity and time of each. */
 export interface Answer {
@@ -34,6 +36,10 @@ const backoffMostMs = 60_000;
 /** How often a page that cannot be read is asked for before the question is given back. */
 const malformedTries = 3;
 const cachedMs = 1_000;
+/** A question that failed so often while so many others were answered is given back: a page may be too much for a service to put together. */
+const failuresAlone = 8;
+const answersOfOthers = 3;
+const settleUsualMs = 900_000;
 const textDecoder = new TextDecoder('utf-8');
 
 /** A record of a page. Its text is made when somebody asks: what is stored are its bytes. */
@@ -69,6 +75,12 @@ export class Asker {
   readonly #random: Random;
   readonly #log: Log;
   readonly #meanwhile: (signal: AbortSignal) => Promise<void>;
+  readonly #holds: Holds | undefined;
+  readonly #waits: Waits;
+  /** Questions that are refused although fresh tokens were tried: the hold ends when the last of them is answered. */
+  #refusals = 0;
+  /** Answers that counted, of all questions. */
+  #answers = 0;
 
   constructor(parts: {
     source: Source;
@@ -80,6 +92,9 @@ export class Asker {
     log: Log;
     /** Called after each wait for an answer that has not come yet. */
     meanwhile?: (signal: AbortSignal) => Promise<void>;
+    /** Told when the right to read is missing. */
+    holds?: Holds;
+    waits?: Waits;
   }) {
     this.#source = parts.source;
     this.#sourceId = parts.sourceId;
@@ -89,6 +104,8 @@ export class Asker {
     this.#random = parts.random;
     this.#log = parts.log;
     this.#meanwhile = parts.meanwhile ?? (() => Promise.resolve());
+    this.#holds = parts.holds;
+    this.#waits = parts.waits ?? waitsFor(settleUsualMs);
   }
 
   /**
@@ -133,9 +150,9 @@ export class Asker {
   }
 
   /** Says what went wrong, and waits: as long as the other side asked, else with full jitter, longer each time. */
-  async wait(thrown: unknown, failures: number, signal: AbortSignal): Promise<void> {
+  async wait(thrown: unknown, failures: number, signal: AbortSignal, ms?: number): Promise<void> {
     this.#failed(thrown);
-    const asked = thrown instanceof WaybillError ? thrown.retryAfterMs : undefined;
+    const asked = ms ?? (thrown instanceof WaybillError ? thrown.retryAfterMs : undefined);
     const most = Math.min(backoffMostMs, backoffFirstMs * 2 ** Math.min(failures, 10));
     const waitMs = asked ?? Math.max(50, this.#random() * most);
     const fields = { source: this.#sourceId, code: codeOf(thrown), waitMs: Math.round(waitMs), error: thrown };
@@ -146,30 +163,60 @@ export class Asker {
 
   async #repeat<Result>(request: PageRequest, read: (page: Page) => Result, signal: AbortSignal): Promise<Result> {
     let malformed = 0;
-    for (let failures = 0; ; failures += 1) {
-      signal.throwIfAborted();
-      let thrown: unknown;
-      try {
-        this.health.requests += 1;
-        const result = read(await this.#source.page(request, signal));
-        this.#succeeded();
-        return result;
-      } catch (caught) {
+    let forbidden = 0;
+    const answersBefore = this.#answers;
+    try {
+      for (let failures = 0; ; failures += 1) {
         signal.throwIfAborted();
-        thrown = caught;
+        let thrown: unknown;
+        try {
+          this.health.requests += 1;
+          const result = read(await this.#source.page(request, signal));
+          this.#succeeded();
+          return result;
+        } catch (caught) {
+          signal.throwIfAborted();
+          thrown = caught;
+        }
+        const code = codeOf(thrown);
+        if (code === undefined || code === 'page_missing' || code === 'page_refused') throw thrown;
+        if (code === 'page_malformed' && (malformed += 1) >= malformedTries) {
+          this.#failed(thrown);
+          throw thrown;
+        }
+        if (failures + 1 >= failuresAlone && this.#answers - answersBefore >= answersOfOthers && isOfThePage(thrown)) {
+          this.#failed(thrown);
+          // Not the way is broken but this question: a smaller page may be answered.
+          throw new WaybillError('page_malformed', `${wordsOf(thrown)}; other questions are answered meanwhile`, { cause: thrown });
+        }
+        if (code === 'source_forbidden') await this.wait(thrown, failures, signal, await this.#refused((forbidden += 1), thrown));
+        else await this.wait(thrown, failures, signal);
+        await this.#meanwhile(signal);
       }
-      const code = codeOf(thrown);
-      if (code === undefined || code === 'page_missing' || code === 'page_refused') throw thrown;
-      if (code === 'page_malformed' && (malformed += 1) >= malformedTries) {
-        this.#failed(thrown);
-        throw thrown;
-      }
-      await this.wait(thrown, failures, signal);
-      await this.#meanwhile(signal);
+    } finally {
+      if (forbidden > freshTries) await this.#granted(signal);
     }
   }
 
+  /** The right to read is missing: a fresh token is tried three times in a minute, and then once a minute in hold. Returns how long to wait, ms. */
+  async #refused(times: number, thrown: unknown): Promise<number> {
+    this.#source.renew?.();
+    if (times <= freshTries) return this.#waits.fresh;
+    if (times === freshTries + 1) {
+      this.#refusals += 1;
+      await this.#holds?.begin({ reason: 'forbidden', words: wordsOf(thrown) });
+    }
+    return this.#waits.test;
+  }
+
+  /** The question was answered, or is given up. */
+  async #granted(signal: AbortSignal): Promise<void> {
+    this.#refusals -= 1;
+    if (this.#refusals === 0 && !signal.aborted) await this.#holds?.end('forbidden');
+  }
+
   #succeeded(): void {
+    this.#answers += 1;
     if (this.health.trouble) this.#log.info({ source: this.#sourceId, after: this.health.trouble.code }, 'source answers again');
     this.health.trouble = undefined;
     this.health.lastSuccess = this.#clock.now() * 1000;
@@ -211,4 +258,10 @@ export class Asker {
       retryAfterMs: cachedMs,
     });
   }
+}
+
+/** 5xx without a time to come back, and answers that do not come in time: what a smaller page may mend. */
+function isOfThePage(thrown: unknown): boolean {
+  const code = codeOf(thrown);
+  return (code === 'source_busy' && thrown instanceof WaybillError && thrown.retryAfterMs === undefined) || code === 'source_unreachable';
 }

@@ -1,22 +1,28 @@
 /**
- * What happens to a window of the ledger: it is closed with a proof, left as a gap, counted again, tried again. Each outcome is one call of
- * the journal; nothing here moves a mark by itself.
+ * What happens to a window of the ledger: it is closed with a proof, left as a gap, tried again. Each outcome is one call of the journal; nothing
+ * here moves a mark by itself. Counting again is for recount.ts.
  */
 import { WaybillError } from '../errors.ts';
-import type { Clock, CollectJournal, LedgerWindow, Log, Micros, Range, ServerClock, Verdict, Window } from '../model.ts';
+import type { Clock, CollectJournal, LedgerWindow, Log, Meters, Micros, Random, Range, ServerClock, Verdict, Window } from '../model.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import type { Asker } from './ask.ts';
+import type { Holds, Waits } from './hold.ts';
 import { readWindow } from './read-window.ts';
 import type { Outcome, Reading } from './read-window.ts';
+import { Recounter } from './recount.ts';
 import { lowerHalf, nextRecount, nextTry, nextWidth, nextWindow, queryOf, widestMicros } from './windows.ts';
 
 export interface CloserParts {
   readonly reading: Reading;
   readonly asker: Asker;
   readonly journal: CollectJournal;
+  readonly holds: Holds;
   readonly serverClock: ServerClock;
   readonly clock: Clock;
+  readonly random: Random;
+  readonly waits: Waits;
   readonly log: Log;
+  readonly meters: Pick<Meters, 'windowVanished'>;
   readonly settle: Micros;
   /** Ages of recount, ascending. */
   readonly ages: readonly Micros[];
@@ -28,16 +34,41 @@ interface Pace {
   crowded: number;
 }
 
+/** So many gaps with the reason `filter` in a row are not an accident. */
+const strangeMost = 3;
+const strangeWords = 'three windows in a row hold records from outside of them: the service does not filter by time as it says';
+
 export class Closer {
   readonly #parts: CloserParts;
   readonly #source: string;
   /** By the begin of a range: history may be denser than the present. */
   readonly #paces = new Map<Micros, Pace>();
   #proven = false;
+  /** New windows in a row whose answers held records from elsewhere. */
+  #strange = 0;
+  readonly #recounter: Recounter;
 
   constructor(parts: CloserParts) {
+    const { reading, asker, journal, holds, clock, random, waits, log, meters, settle, ages } = parts;
     this.#parts = parts;
-    this.#source = parts.reading.sourceId;
+    this.#source = reading.sourceId;
+    this.#recounter = new Recounter({
+      sourceId: reading.sourceId,
+      paging: reading.paging,
+      ...{ asker, journal, holds, clock, random, waits, log, meters, settle, ages },
+      now: () => this.#serverNow(),
+      reread: (window, signal) => this.#reread(window, true, signal),
+    });
+  }
+
+  /** Counts closed windows again. */
+  get recounter(): Recounter {
+    return this.#recounter;
+  }
+
+  /** What the readings themselves say is wrong with the service. */
+  get trouble(): string | undefined {
+    return this.#strange >= strangeMost ? strangeWords : undefined;
   }
 
   /** The window of a range of history that is being read. */
@@ -61,8 +92,13 @@ export class Closer {
         window = half;
         continue;
       }
+      if ('held' in outcome) return true;
+      this.#assertSettled(window);
       await this.#record(window, outcome, 1, false);
       this.reading = undefined;
+      this.#strange = outcome.proven || outcome.reason !== 'filter' ? 0 : this.#strange + 1;
+      if (this.#strange === strangeMost)
+        this.#parts.log.error({ source: this.#source, reason: 'filter', words: strangeWords }, 'source does not filter by time');
       const total = outcome.proven ? outcome.proof.total : outcome.seen;
       const wide = nextWidth(window.until - window.from, total);
       pace.width = wide > window.until - window.from && total * 2 >= pace.crowded ? window.until - window.from : wide;
@@ -76,51 +112,30 @@ export class Closer {
     return pace;
   }
 
-  /** Does what is due first of recounts and further tries, if anything is. */
+  /** Does what is due first: recounts, then further tries. False when nothing is due. */
   async again(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
     const window = await this.#parts.journal.due(this.#source, serverNow);
     if (!window) return false;
-    if (window.state === 'closed' && window.reason === undefined) await this.#recount(window, signal);
-    else await this.#retry(window, signal);
+    if (window.state === 'closed' && window.reason === undefined) await this.#recounter.recount(window, signal);
+    else await this.#reread(window, false, signal);
     return true;
   }
 
-  /** Asks the stored query for its total again. Under the assumptions of the proof an equal total shows that nothing came. */
-  async #recount(window: LedgerWindow, signal: AbortSignal): Promise<void> {
-    const { asker, journal, reading, log, ages } = this.#parts;
-    const { total } = await asker.count(window.query, reading.paging.first, signal);
-    const at = this.#serverNow();
-    const fields = { source: this.#source, from: microsToIso(window.from), until: microsToIso(window.until), stored: window.total, total };
-    if (total !== undefined && total === window.total) {
-      await journal.confirm(this.#source, window, nextRecount(window.until, ages, at), at, this.#lastAge());
-      log.debug(fields, 'recount agrees');
-      return;
-    }
-    if (total !== undefined && window.total !== undefined && total < window.total) {
-      // A closed window may only grow. The stored total is never lowered in silence: the window is listed as open, and read again after
-      // `settle`, since a replica may lag.
-      log.error(fields, 'recount gives fewer than were proven');
-      const words = `the service counted ${window.total} when the window was closed and ${total} now`;
-      const stays = { query: window.query, total, own: window.own, seen: window.seen, digest: new Uint8Array(0), passes: 0, requests: 1 };
-      await this.#record(window, { proven: false, reason: 'count', words, ...stays }, window.tries + 1, true, at + this.#parts.settle);
-      return;
-    }
-    log.info(fields, 'window changed after it was closed');
-    await this.#record(window, whole(await this.#read(window, window.query, false, signal)), window.tries + 1, true);
-  }
-
-  async #retry(window: LedgerWindow, signal: AbortSignal): Promise<void> {
-    await this.#record(window, whole(await this.#read(window, window.query, false, signal)), window.tries + 1, false);
+  /** A window of the ledger keeps its edges: reading it never ends in a split. */
+  async #reread(window: LedgerWindow, recount: boolean, signal: AbortSignal): Promise<void> {
+    const outcome = await this.#read(window, window.query, false, signal);
+    if ('split' in outcome) throw new WaybillError('invariant', 'a window of the ledger was to be split');
+    if (!('held' in outcome)) await this.#record(window, outcome, window.tries + 1, recount);
   }
 
   #read(window: Window, query: LedgerWindow['query'], mayBeSplit: boolean, signal: AbortSignal): Promise<Outcome> {
     return readWindow(this.#parts.reading, window, query, mayBeSplit, signal);
   }
 
-  async #record(window: Window, verdict: Verdict, tries: number, recount: boolean, retryAt?: Micros): Promise<void> {
+  async #record(window: Window, verdict: Verdict, tries: number, recount: boolean): Promise<void> {
     const { journal, log, ages, clock, settle } = this.#parts;
     const at = this.#serverNow();
-    const next = verdict.proven ? nextRecount(window.until, ages, at) : (retryAt ?? nextTry(window.until, tries, ages, at));
+    const next = verdict.proven ? nextRecount(window.until, ages, at) : nextTry(window.until, tries, ages, at);
     await journal.close(this.#source, window, { verdict, next, at, recount }, this.#lastAge());
     const fields = { source: this.#source, from: microsToIso(window.from), until: microsToIso(window.until) };
     if (!verdict.proven) {
@@ -139,9 +154,23 @@ export class Closer {
     }
     const { total, own, passes } = verdict.proof;
     log.debug({ ...fields, total, own, passes }, 'window proven');
+    if (tries > 1 && (await journal.window(this.#source, window.from))?.reason === 'vanished') {
+      this.#parts.meters.windowVanished(this.#source);
+      log.error({ ...fields, total }, 'records have vanished at the service');
+    }
     if (this.#proven) return;
     this.#proven = true;
     log.info({ ...fields, own, total, next: microsToIso(clock.now() * 1000 + settle) }, 'first window proven');
+  }
+
+  /** I5: no window is closed before its end is settled. */
+  #assertSettled({ from, until }: Window): void {
+    const at = this.#serverNow();
+    if (at >= until + this.#parts.settle) return;
+    throw new WaybillError(
+      'invariant',
+      `window of "${this.#source}" at ${from} was to be closed at ${at}: its end ${until} is not settled`,
+    );
   }
 
   #serverNow(): Micros {
@@ -153,10 +182,4 @@ export class Closer {
   #lastAge(): Micros {
     return this.#parts.ages.at(-1) ?? 0;
   }
-}
-
-/** A window of the ledger keeps its edges: reading it never ends in a split. */
-function whole(outcome: Outcome): Verdict {
-  if ('split' in outcome) throw new WaybillError('invariant', 'a window of the ledger was to be split');
-  return outcome;
 }

@@ -8,6 +8,7 @@ import type {
   Clock,
   CollectedPage,
   CollectJournal,
+  Hold,
   Log,
   Meters,
   Micros,
@@ -19,6 +20,9 @@ import type {
 import { Asker } from './ask.ts';
 import { Backfiller } from './backfill.ts';
 import { Closer } from './close.ts';
+import { Gate } from './gate.ts';
+import type { FieldsProfile } from './gate.ts';
+import { Holds, waitsFor } from './hold.ts';
 import type { Paging } from './pass.ts';
 import type { Caps } from './read-window.ts';
 import { pollTip } from './tip.ts';
@@ -46,6 +50,10 @@ export interface CollectorParts {
   readonly random: Random;
   readonly log: Log;
   readonly meters: Meters;
+  /** What `fieldsProfile` gave before a restart. */
+  readonly fields?: FieldsProfile | undefined;
+  /** What is asked of the service besides its records, when it is due; false when nothing was. */
+  readonly upkeep?: (signal: AbortSignal) => Promise<boolean>;
 }
 
 /** What the collector knows of a source's snapshot. */
@@ -64,12 +72,12 @@ const giveWayMs = 4;
 const giveWayTurns = 5;
 /** For waits so short that nobody needs to end them. */
 const unstoppable = new AbortController().signal;
-/** A gateway that sticks to one wrong node cannot be told by `Date` alone: further ahead of the wall clock than this, nothing is closed. */
-const aheadMost = 3_600_000_000;
 
 export class Collector {
   readonly #parts: CollectorParts;
   readonly #asker: Asker;
+  readonly #holds: Holds;
+  readonly #gate: Gate;
   readonly #closer: Closer;
   readonly backfiller: Backfiller;
   readonly #journal: CollectJournal;
@@ -83,7 +91,6 @@ export class Collector {
   #sizeMost = 0;
   #growAt = 0;
   #closes = 0;
-  #hold: string | undefined;
   #paused = false;
   #records = false;
   /** Where the slowest sink stood when it was last waited for in vain. */
@@ -91,21 +98,22 @@ export class Collector {
 
   constructor(parts: CollectorParts) {
     this.#parts = parts;
-    const { settings, serverClock, clock, log, paging, caps } = parts;
+    const { settings, source, serverClock, clock, random, log, meters, paging, caps } = parts;
+    const sourceId = settings.id;
+    const waits = waitsFor(settings.settle);
     this.#settle = settings.settle * 1000;
-    this.#asker = new Asker({ ...parts, sourceId: settings.id, meanwhile: (signal) => this.#between(signal) });
+    this.#holds = new Holds({ sourceId, source, journal: parts.journal, serverClock, clock, waits, log, meters });
+    this.#asker = new Asker({ ...parts, sourceId, holds: this.#holds, waits, meanwhile: (signal) => this.#between(signal) });
+    const asker = this.#asker;
+    this.#gate = new Gate({ sourceId, asker, paging, journal: parts.journal, holds: this.#holds, log, profile: parts.fields });
     this.#journal = counted(parts.journal, async (page, appended) => {
       this.#count(page, appended);
+      await this.#gate.appended(page.records, appended);
       if (page.window !== undefined && appended.appended > 0) await this.#giveWay();
     });
+    const journal = this.#journal;
     const reading = {
-      sourceId: settings.id,
-      asker: this.#asker,
-      paging,
-      journal: this.#journal,
-      caps,
-      clock,
-      log,
+      ...{ sourceId, asker, paging, journal, caps, clock, log, gate: this.#gate },
       // 2 s with the default settle; in proportion where everything is shortened.
       pauseMs: Math.min(2_000, Math.max(50, settings.settle / 30)),
       // A poll that goes on where the last was cut waits until the window is read: a burst must not hold up its proof.
@@ -113,9 +121,10 @@ export class Collector {
       between: (signal: AbortSignal) => this.#between(signal),
     };
     const ages = settings.recount.map((ms) => ms * 1000);
-    this.#closer = new Closer({ reading, asker: this.#asker, journal: this.#journal, serverClock, clock, log, settle: this.#settle, ages });
-    const { health } = this.#asker;
-    this.backfiller = new Backfiller({ source: settings.id, closer: this.#closer, journal: this.#journal, health, clock, log });
+    const closing = { reading, asker, journal, holds: this.#holds, serverClock, clock, random, waits, log, meters };
+    this.#closer = new Closer({ ...closing, settle: this.#settle, ages });
+    const { health } = asker;
+    this.backfiller = new Backfiller({ source: settings.id, closer: this.#closer, journal, health, clock, log });
   }
 
   /** For calibration, which asks before the loop begins. */
@@ -123,9 +132,15 @@ export class Collector {
     return this.#asker;
   }
 
+  /** What is to be known again after a restart. */
+  fieldsProfile(): FieldsProfile {
+    return this.#gate.profile();
+  }
+
   /** Runs until the signal is aborted. What it throws besides the signal's reason is final: the process must end. */
   async run(signal: AbortSignal): Promise<void> {
     this.#isRunning = true;
+    this.#holds.open();
     for (;;) {
       signal.throwIfAborted();
       try {
@@ -148,8 +163,8 @@ export class Collector {
     const serverNow = serverClock.now();
     const trouble = isRecent ? undefined : (health.trouble?.words ?? 'no answer yet');
     return {
-      trouble: this.#hold ?? trouble,
-      hold: this.#hold !== undefined,
+      trouble: this.#holds.words ?? trouble ?? this.#closer.trouble,
+      hold: this.#holds.current !== undefined,
       lastSuccess: health.lastSuccess,
       lastError: health.lastError,
       serverNow,
@@ -173,7 +188,10 @@ export class Collector {
       return true;
     }
     const serverNow = serverClock.now();
-    if (serverNow === undefined || this.#isAhead(serverNow)) return false;
+    if (serverNow === undefined) return false;
+    await this.#lookAtClock();
+    if (this.#holds.current) return this.#test(this.#holds.current, signal);
+    if (await this.#parts.upkeep?.(signal)) return true;
     if (this.#closes >= closesInARow) {
       this.#closes = 0;
       if (await this.#again(serverNow, signal)) return true;
@@ -186,9 +204,39 @@ export class Collector {
     return this.#again(serverNow, signal);
   }
 
-  /** What stands below close: recounts and further tries that are due, then history that was asked for. */
+  /** What stands below close: recounts and further tries that are due, the guard of quiet times, then history that was asked for. */
   async #again(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
-    return (await this.#closer.again(serverNow, signal)) || this.backfiller.turn(serverNow, signal);
+    if (await this.#closer.again(serverNow, signal)) return true;
+    if (await this.#closer.recounter.guard(serverNow, signal)) return true;
+    return this.backfiller.turn(serverNow, signal);
+  }
+
+  /** A clock that is further ahead than it can be closes nothing. */
+  async #lookAtClock(): Promise<void> {
+    const words = 'the clock of the service is more than an hour ahead; nothing is closed';
+    if (this.#parts.serverClock.ahead()) await this.#holds.begin({ reason: 'clock', words });
+    else await this.#holds.end('clock');
+  }
+
+  /** In hold nothing is closed: once a minute it is tested whether it has passed. */
+  async #test({ reason, fields = [], windows = [] }: Hold, signal: AbortSignal): Promise<boolean> {
+    // A wrong clock, and pages without a readable time, are told by what arrives.
+    if (reason === 'clock' || reason === 'timestamp' || !this.#holds.testIsDue()) return false;
+    const { recounter } = this.#closer;
+    switch (reason) {
+      case 'fields':
+        if (await this.#gate.test(fields, signal)) await this.#holds.end(reason);
+        break;
+      case 'rows':
+        if (await recounter.test(windows, signal)) await this.#holds.end(reason);
+        break;
+      case 'forbidden':
+        // The question that was refused before a restart is not known any more: any answer will do.
+        await this.#asker.count({}, this.#parts.paging.first, signal);
+        await this.#holds.end(reason);
+        break;
+    }
+    return true;
   }
 
   /** A page size that shrank, because of refusals that may have passed, is not kept for ever. */
@@ -219,6 +267,7 @@ export class Collector {
       asker: this.#asker,
       paging,
       journal: this.#journal,
+      gate: this.#gate,
       settle: this.#settle,
       log,
     };
@@ -229,14 +278,6 @@ export class Collector {
       this.#inTip = false;
     }
     if (this.#resume !== undefined) this.#pollAt = began + Math.min(resumeMs, settings.poll);
-  }
-
-  #isAhead(serverNow: Micros): boolean {
-    const isAhead = serverNow - this.#parts.clock.now() * 1000 > aheadMost;
-    if (isAhead && this.#hold === undefined)
-      this.#parts.log.error({ source: this.#parts.settings.id, serverNow }, 'source is on hold: its clock is ahead');
-    this.#hold = isAhead ? 'hold (clock): the clock of the service is more than an hour ahead; nothing is closed' : undefined;
-    return isAhead;
   }
 
   /** How late records become visible is measured where that can be told: not while history is read for the first time. */
@@ -299,8 +340,11 @@ function counted(journal: CollectJournal, count: (page: CollectedPage, appended:
     confirm: (...args) => journal.confirm(...args),
     due: (...args) => journal.due(...args),
     backfills: (id) => journal.backfills(id),
+    timeless: (...args) => journal.timeless(...args),
+    remembers: (...args) => journal.remembers(...args),
     window: (...args) => journal.window(...args),
     richest: (...args) => journal.richest(...args),
+    closedSince: (...args) => journal.closedSince(...args),
     remark: (...args) => journal.remark(...args),
     setHold: (...args) => journal.setHold(...args),
     setProfile: (...args) => journal.setProfile(...args),

@@ -33,7 +33,7 @@ export interface PassOptions {
   /** Pages of the query to step over, of the size asked for now; default 0. */
   readonly skip?: number;
   /** Whether the next page is asked for before the caller has stored this one. */
-  readonly ahead: () => boolean;
+  readonly ahead: (answer: Answer) => boolean;
   readonly log: Log;
   readonly signal: AbortSignal;
   /** Called for each record's place that cannot be read even alone. */
@@ -121,7 +121,7 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
       offset += size;
       // Back to the full size where a full page begins.
       if (size < granted && offset % granted === 0) size = granted;
-      if (!isLast && pages < options.pagesMax && options.ahead()) pending = askAt();
+      if (!isLast && pages < options.pagesMax && options.ahead(answer)) pending = askAt();
       yield { answer, isFirst, isLast, isAhead: pending !== undefined };
       if (isLast) return;
     }

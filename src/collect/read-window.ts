@@ -10,8 +10,10 @@
 import { createHash } from 'node:crypto';
 import type { Clock, CollectJournal, Log, Micros, Verdict, Window, WindowQuery } from '../model.ts';
 import type { Answer, Asker } from './ask.ts';
+import type { Gate } from './gate.ts';
 import { pass } from './pass.ts';
 import type { Paging } from './pass.ts';
+import type { Witnesses } from './witness.ts';
 import { filterSlack, owns, recordsMax, recordsOfSecondMax } from './windows.ts';
 
 /** What reading a window needs besides the window. */
@@ -21,6 +23,7 @@ export interface Reading {
   readonly paging: Paging;
   readonly journal: CollectJournal;
   readonly caps: Caps;
+  readonly gate: Gate;
   readonly clock: Clock;
   readonly log: Log;
   /** ms between two passes. */
@@ -35,8 +38,8 @@ export interface Caps {
   largest: number;
 }
 
-/** A window is proven, a gap, or holds too much to be proven in one piece: then it is to be halved. */
-export type Outcome = Verdict | { readonly split: true; readonly records: number };
+/** A window is proven, a gap, or holds too much to be proven in one piece: then it is to be halved. Or nothing can be said while on hold. */
+export type Outcome = Verdict | { readonly split: true; readonly records: number } | { readonly held: true };
 
 const passesMost = 6;
 /** Without a usable total no pass can prove anything: these are for records that pages hid from each other. */
@@ -57,7 +60,7 @@ export async function readWindow(
   mayBeSplit: boolean,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const { asker, paging, journal, caps, clock } = reading;
+  const { asker, paging, journal, caps, gate, clock } = reading;
   const requestsBefore = asker.health.requests;
   // U of the algorithm: uid, and whether the window itself owns the record.
   const seen = new Map<string, boolean>();
@@ -71,6 +74,7 @@ export async function readWindow(
   let total: number | undefined;
   let strangers = 0;
   const unreadable: string[] = [];
+  const witnesses: Witnesses = {};
   const gap = (reason: (Verdict & { proven: false })['reason'], words: string): Verdict => {
     for (const [uid, isOwn] of seen) dropped.set(uid, isOwn);
     const own = ownOf(dropped);
@@ -109,7 +113,7 @@ export async function readWindow(
       paging,
       query,
       pagesMax: Number.MAX_SAFE_INTEGER,
-      ahead: () => !reading.tipIsDue(),
+      ahead: (answer) => !reading.tipIsDue() && gate.isPlain(answer),
       log: reading.log,
       signal,
       unreadable: (page) => unreadable.push(String(page)),
@@ -118,7 +122,9 @@ export async function readWindow(
       first ??= answer.serverNow;
       // Lets the question that was asked ahead leave before this thread is busy with storing.
       await clock.sleep(0, signal);
+      if (!(await gate.admits(answer, signal))) return { held: true };
       await store(answer);
+      gate.candidates(answer.records, window, witnesses);
       if (isFirst && answer.total !== undefined && answer.total > recordsMax && mayBeSplit) return { split: true, records: answer.total };
       if (seen.size > recordsOfSecondMax) return gap('size', `more than ${recordsOfSecondMax} records`);
       // A service that does not filter by time at all would have everything read for each window.
@@ -133,11 +139,14 @@ export async function readWindow(
     const counted = await asker.count(query, paging.first, signal);
     total = counted.total;
     rounds += 1;
+    // In hold nothing is closed: what the service shows now may be less than there is.
+    if (gate.isHeld) return { held: true };
     if (total === seen.size) {
       if (!(await mayBeCap(reading, total, signal))) {
         const own = ownOf(seen);
         const requests = asker.health.requests - requestsBefore;
         const last = counted.serverNow ?? first ?? 0;
+        gate.proven(witnesses);
         return {
           proven: true,
           proof: { query, total, own: own.length, digest: digestOf(own), passes: rounds, requests, first: first ?? last, last },

@@ -4,6 +4,7 @@
  */
 import type { CollectJournal, Log, Micros } from '../model.ts';
 import type { Asker } from './ask.ts';
+import type { Gate } from './gate.ts';
 import { pass } from './pass.ts';
 import type { Paging } from './pass.ts';
 import { filterSlack, queryFrom, tipOverlap, wholeSecond } from './windows.ts';
@@ -13,6 +14,7 @@ export interface Tip {
   readonly asker: Asker;
   readonly paging: Paging;
   readonly journal: CollectJournal;
+  readonly gate: Gate;
   readonly settle: Micros;
   readonly log: Log;
 }
@@ -46,7 +48,7 @@ export async function pollTip(tip: Tip, serverNow: Micros, resume: Resume | unde
     query,
     pagesMax: pagesMost,
     skip: resume?.skip ?? 0,
-    ahead: () => true,
+    ahead: (answer) => tip.gate.isPlain(answer),
     log: tip.log,
     signal,
     unreadable: (page, error) => tip.log.warn({ source: tip.sourceId, page, error }, 'page cannot be read'),
@@ -55,6 +57,8 @@ export async function pollTip(tip: Tip, serverNow: Micros, resume: Resume | unde
     pages += 1;
     for (const { time } of answer.records) if (time !== undefined && (newest === undefined || time > newest)) newest = time;
     ended = isLast;
+    // The mark stays: what was refused is asked for again with the next poll, and so is what lies behind it.
+    if (!(await tip.gate.admits(answer, signal))) return undefined;
     await tip.journal.append({
       source: tip.sourceId,
       records: answer.records,

@@ -7,7 +7,7 @@ import type { Micros, Window, WindowQuery } from '../model.ts';
 export const secondMicros = 1_000_000;
 const minuteMicros = 60 * secondMicros;
 const hourMicros = 60 * minuteMicros;
-const dayMicros = 24 * hourMicros;
+export const dayMicros = 24 * hourMicros;
 
 /** More records than this in a window are split where they can be: under the usual caps of 10,000 on deep paging and on counting. */
 export const recordsMax = 5_000;

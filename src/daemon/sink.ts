@@ -10,7 +10,7 @@ import type { Meters, Normalize } from '../model.ts';
 import { normalizer } from '../normalize/normalizer.ts';
 import { compileWhere } from '../normalize/where.ts';
 import { settingsOf, settingsOfGone } from './service-facts.ts';
-import { profileOf } from './source.ts';
+import { profileOf } from './profile.ts';
 
 /** Registers the sink with the journal and makes its loop, which is not running yet. */
 export function createDelivery(sink: SinkConfig, journal: Journal, options: DaemonOptions, meters: Meters): { id: string; loop: Delivery } {

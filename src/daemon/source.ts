@@ -8,31 +8,18 @@ import type { SourceConfig } from '../config/load.ts';
 import type { DaemonOptions } from '../daemon.ts';
 import { codeOf } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { Clock, Log, Meters, Micros, Source } from '../model.ts';
+import type { Log, Meters, Micros, Source } from '../model.ts';
 import { identify } from '../record/identity.ts';
 import { microsToIso } from '../record/timestamp.ts';
-import { calibrate } from '../source/calibrate.ts';
+import { calibrate, changesOf } from '../source/calibrate.ts';
 import type { Calibration } from '../source/calibrate.ts';
 import { createSource } from '../source/client.ts';
 import type { Budgets } from '../source/limits.ts';
 import { ServerClock } from '../source/server-clock.ts';
-import type { ClockProfile } from '../source/server-clock.ts';
+import { ProfileKeeper } from './profile.ts';
 import { factsOf } from './service-facts.ts';
-import type { ServiceFacts } from './service-facts.ts';
 import type { Views } from './views.ts';
 
-/** What is kept about a service over a restart. */
-interface Profile {
-  readonly calibration?: Calibration;
-  /** When it was calibrated, server time. */
-  readonly calibrated?: Micros;
-  readonly clock?: ClockProfile;
-  /** What its records are normalized with, should it be gone from the configuration one day. */
-  readonly service?: ServiceFacts;
-}
-
-const profileMs = 60_000;
-const profileFirstMs = 500;
 const weekMicros = 7 * 86_400_000_000;
 
 /** One source from its first answer on: where its ledger begins, what its service grants, and then the loop. */
@@ -52,10 +39,28 @@ export async function runSource(
   await using source = createSource(settings, { clock, budget, meters, ca: config.tls.ca });
 
   const known = journal.hasSource(id);
-  const profile = known ? profileOf(journal.marks(id).profile) : {};
+  const keeper = new ProfileKeeper(id, journal);
+  const { profile } = keeper;
   const serverClock = new ServerClock({ source: id, settle: settings.settle, clock, log, profile: profile.clock });
   const paging: Paging = { first: profile.calibration?.firstPage ?? 1, size: sizeOf(settings, profile.calibration) };
   const caps: Caps = { largest: profile.calibration?.total ?? 0 };
+  const now = (): Micros => serverClock.now() ?? clock.now() * 1000;
+  const isStale = (): boolean => !keeper.profile.calibration || now() - (keeper.profile.calibrated ?? 0) > weekMicros;
+  const recalibrate = async (stop: AbortSignal): Promise<boolean> => {
+    if (!isStale()) return false;
+    const before = keeper.profile.calibration;
+    const calibration = await untilAnswered(collector, (service) => calibrate(service, settings.pageSize, stop), stop);
+    const changes = before && changesOf(before, calibration);
+    if (changes && changes.length > 0) {
+      meters.calibrationChanged(id);
+      log.warn({ source: id, ...calibration, fields: changes }, 'source is calibrated anew and answers otherwise than before');
+    } else log.info({ source: id, ...calibration }, 'source calibrated');
+    paging.first = calibration.firstPage;
+    paging.size = sizeOf(settings, calibration);
+    caps.largest = Math.max(caps.largest, calibration.total ?? 0);
+    await keeper.calibrated(calibration, now());
+    return true;
+  };
   const collector = new Collector({
     settings,
     source,
@@ -68,49 +73,17 @@ export async function runSource(
     random,
     log,
     meters,
+    fields: profile.fields,
+    upkeep: recalibrate,
   });
   views.collectors.set(id, collector);
 
   // A source that cannot be reached is asked until it answers; meanwhile everything else works.
   if (!known) await untilAnswered(collector, (service) => service.page({ query: {}, page: undefined, pageSize: 1 }, signal), signal);
-  const now = serverClock.now() ?? clock.now() * 1000;
-  journal.registerSource(id, destinationOf(settings), known ? undefined : await startOf(settings, collector, paging, now, log, signal));
-  const service = factsOf(settings, config);
-  if (JSON.stringify(profile.service) !== JSON.stringify(service))
-    await journal.setProfile(id, JSON.stringify({ ...profile, service } satisfies Profile));
-  if (!profile.calibration || now - (profile.calibrated ?? 0) > weekMicros) {
-    const calibration = await untilAnswered(collector, (service) => calibrate(service, settings.pageSize, signal), signal);
-    log.info({ source: id, ...calibration }, 'source calibrated');
-    paging.first = calibration.firstPage;
-    paging.size = sizeOf(settings, calibration);
-    caps.largest = Math.max(caps.largest, calibration.total ?? 0);
-    await journal.setProfile(id, JSON.stringify({ ...profile, service, calibration, calibrated: now } satisfies Profile));
-  }
-  await Promise.all([collector.run(signal), keepProfile(id, journal, serverClock, caps, clock, signal)]);
-}
-
-/** Keeps the offset of the service's clock and the largest total, so that a restart knows them at once. */
-async function keepProfile(
-  id: string,
-  journal: Journal,
-  serverClock: ServerClock,
-  caps: Caps,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<void> {
-  let written = '';
-  for (;;) {
-    // At once when the clock stands: a daemon that is killed soon after must not build it anew each time.
-    const wasEstablished = serverClock.established();
-    await clock.sleep(wasEstablished ? profileMs : profileFirstMs, signal);
-    if (!serverClock.established()) continue;
-    const before = profileOf(journal.marks(id).profile);
-    const known = serverClock.profile() ?? before.clock;
-    const calibration = before.calibration && { ...before.calibration, total: Math.max(caps.largest, before.calibration.total ?? 0) };
-    const next = JSON.stringify({ ...before, ...(calibration && { calibration }), ...(known && { clock: known }) } satisfies Profile);
-    if (next !== written) await journal.setProfile(id, next);
-    written = next;
-  }
+  journal.registerSource(id, destinationOf(settings), known ? undefined : await startOf(settings, collector, paging, now(), log, signal));
+  await keeper.serves(factsOf(settings, config));
+  await recalibrate(signal);
+  await Promise.all([collector.run(signal), keeper.run({ serverClock, caps, fields: () => collector.fieldsProfile() }, clock, signal)]);
 }
 
 /** Asks until there is an answer that can be used: a service that refuses, or a wrong address, is told by status and probes, not by an exit. */
@@ -129,10 +102,6 @@ async function untilAnswered<Answer>(
       await asker.wait(thrown, failures, signal);
     }
   }
-}
-
-export function profileOf(text: string | undefined): Profile {
-  return text === undefined ? {} : (JSON.parse(text) as Profile);
 }
 
 function sizeOf(settings: SourceConfig, calibration: Calibration | undefined): number {

@@ -201,6 +201,14 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.#history;
   }
 
+  async timeless(sourceId: string): Promise<number> {
+    return this.#seen.timeless(this.#sources.get(sourceId).row.n);
+  }
+
+  remembers(sourceId: string, window: Window): boolean {
+    return window.from >= ownerOf(this.#sources.get(sourceId), window).remembered;
+  }
+
   async window(sourceId: string, from: Micros): Promise<LedgerWindow | undefined> {
     return this.#ledger.window(this.#sources.get(sourceId).row.n, from);
   }
@@ -208,6 +216,10 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   async richest(sourceId: string, since: Micros, most: number): Promise<readonly LedgerWindow[]> {
     const { live } = this.#sources.marks(sourceId);
     return this.#ledger.richest(this.#sources.get(sourceId).row.n, Math.max(since, live.from), live.reached, most);
+  }
+
+  async closedSince(sourceId: string, since: Micros): Promise<readonly LedgerWindow[]> {
+    return this.#ledger.closedSince(this.#sources.get(sourceId).row.n, since);
   }
 
   /** What a recount says without a new proof; see Ledger.remark. */

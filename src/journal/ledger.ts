@@ -69,6 +69,7 @@ export class Ledger {
   readonly #get: Statement<[number, number], WindowDbRow>;
   readonly #owning: Statement<[number, number], { until_us: number; state: string; from_us: number }>;
   readonly #from: Statement<[number, number], WindowDbRow>;
+  readonly #dueRecount: Statement<[number, number], WindowDbRow>;
   readonly #due: Statement<[number, number], WindowDbRow>;
   readonly #insert: Statement;
   readonly #update: Statement;
@@ -76,6 +77,7 @@ export class Ledger {
   readonly #setReached: Statement;
   readonly #setFrontier: Statement;
   readonly #unsettled: Statement<[number, number], { first: number | null }>;
+  readonly #closedSince: Statement<[number, number], WindowDbRow>;
   readonly #richest: Statement<[number, number, number, number], WindowDbRow>;
 
   constructor(store: Store, segments: Segments, operations: Operations) {
@@ -88,6 +90,9 @@ export class Ledger {
       'SELECT from_us, until_us, state FROM windows WHERE source = ? AND from_us <= ? ORDER BY from_us DESC LIMIT 1',
     );
     this.#from = db.prepare('SELECT * FROM windows WHERE source = ? AND from_us >= ? ORDER BY from_us');
+    this.#dueRecount = db.prepare(
+      "SELECT * FROM windows WHERE source = ? AND next_us <= ? AND state = 'closed' AND reason IS NULL ORDER BY next_us LIMIT 1",
+    );
     this.#due = db.prepare('SELECT * FROM windows WHERE source = ? AND next_us <= ? ORDER BY next_us LIMIT 1');
     this.#insert = db.prepare(
       `INSERT INTO windows (source, from_us, until_us, query, state, total, own, seen, digest, proof, closed_us, recounts, next_us, tries, reason, words, turn, seq)
@@ -102,6 +107,9 @@ export class Ledger {
     this.#setFrontier = db.prepare('UPDATE sources SET frontier_us = ? WHERE n = ?');
     this.#unsettled = db.prepare(
       "SELECT min(from_us) AS first FROM windows WHERE source = ? AND from_us >= ? AND (state = 'gap' OR next_us IS NOT NULL)",
+    );
+    this.#closedSince = db.prepare(
+      "SELECT * FROM windows WHERE source = ? AND closed_us >= ? AND state = 'closed' AND reason IS NULL ORDER BY from_us",
     );
     this.#richest = db.prepare(
       `SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? AND state = 'closed' AND reason IS NULL AND total > 0
@@ -126,14 +134,19 @@ export class Ledger {
     return this.#richest.all(source, since, until, most).map(readable);
   }
 
+  /** Closed windows without a remark that were closed at or after `since`. */
+  closedSince(source: number, since: Micros): LedgerWindow[] {
+    return this.#closedSince.all(source, since).map(readable);
+  }
+
   /** Within a transaction: late records that a closed window owns. */
   addLate(source: number, from: Micros, count: number): void {
     this.#addLate.run(count, source, from);
   }
 
-  /** The window that is due first for a recount or another try, if one is due at `now` (server time). */
+  /** The window that is due first at `now` (server time): recounts, which are one question each, come before further tries. */
   due(source: number, now: Micros): LedgerWindow | undefined {
-    const row = this.#due.get(source, now);
+    const row = this.#dueRecount.get(source, now) ?? this.#due.get(source, now);
     return row && readable(row);
   }
 
@@ -269,6 +282,12 @@ export class Ledger {
   #move(source: SourceRow, range: RangeRow, reached: Micros, lastAge: Micros): void {
     const frontier = range.until === null ? this.#frontier(source.n, source.frontier) : source.frontier;
     const remembered = this.#remembered(source.n, range, reached, lastAge);
+    if (reached < range.reached || remembered < range.remembered || frontier < source.frontier) {
+      throw new WaybillError(
+        'invariant',
+        `marks of "${source.id}" go back: frontier ${source.frontier} to ${frontier}, reached ${range.reached} to ${reached}`,
+      );
+    }
     this.#setReached.run(reached, remembered, source.n, range.from);
     if (frontier !== source.frontier) this.#setFrontier.run(frontier, source.n);
     this.#store.after(() => {

@@ -32,6 +32,7 @@ export class Seen {
   readonly #negative: Statement<[number], { bucket: number }>;
   readonly #insert: Statement<[number, number, number, Buffer]>;
   readonly #least: Statement<[number, number], { seq: number | null }>;
+  readonly #timeless: Statement<[number], { n: number }>;
   readonly #capacity: number;
   /** Insertion order is the order of use: the first key is the least recently used. */
   readonly #sets = new Map<string, UidSet>();
@@ -42,6 +43,7 @@ export class Seen {
     this.#negative = db.prepare('SELECT DISTINCT bucket FROM seen WHERE source = ? AND bucket < 0');
     this.#insert = db.prepare('INSERT INTO seen (source, bucket, seq, uids) VALUES (?, ?, ?, ?)');
     this.#least = db.prepare('SELECT min(seq) AS seq FROM seen WHERE source = ? AND bucket = ?');
+    this.#timeless = db.prepare('SELECT coalesce(sum(length(uids)), 0) / 16 AS n FROM seen WHERE source = ? AND bucket < 0');
     this.#capacity = capacity;
   }
 
@@ -64,6 +66,11 @@ export class Seen {
   /** The negative buckets that a source has: all of them are asked about a record without a readable time. */
   negativeBuckets(source: number): number[] {
     return this.#negative.all(source).map((row) => row.bucket);
+  }
+
+  /** How many uids stand in the negative buckets of a source. */
+  timeless(source: number): number {
+    return this.#timeless.get(source)?.n ?? 0;
   }
 
   /** Stores the new uids of one bucket, inside the transaction that stores their segment; `seq` undefined where there is no segment. */

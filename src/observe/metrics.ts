@@ -11,7 +11,7 @@ import {
   MeterProvider,
   MetricReader,
 } from '@opentelemetry/sdk-metrics';
-import type { Meters, Micros, Snapshot } from '../model.ts';
+import type { HoldReason, Meters, Micros, Snapshot } from '../model.ts';
 
 export interface Metrics extends AsyncDisposable {
   readonly meters: Meters;
@@ -27,6 +27,7 @@ const deliveryBounds = [1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400];
 const recordBounds = [1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400, 259_200, 604_800, 1_209_600, 2_592_000];
 
 const sourceModes = ['normal', 'hold', 'orphaned', 'retired'] as const;
+const holdReasons: readonly HoldReason[] = ['fields', 'rows', 'forbidden', 'timestamp', 'clock'];
 const sinkStates = ['active', 'waiting', 'blocked', 'orphaned', 'retired'] as const;
 
 export function createMetrics(version: string, revision: string): Metrics {
@@ -46,6 +47,9 @@ export function createMetrics(version: string, revision: string): Metrics {
   const recordDelay = histogram('waybill_record_delay_seconds', 'First seen minus logTimestamp', recordBounds);
   const requests = counter('waybill_source_requests_total', 'Requests to the source, by outcome');
   const requestDuration = histogram('waybill_source_request_duration_seconds', 'Duration of requests to the source', requestBounds);
+  const holds = counter('waybill_source_holds_total', 'Holds that began, by reason');
+  const vanished = counter('waybill_windows_vanished_total', 'Windows of which the service shows fewer records than it did');
+  const calibrations = counter('waybill_calibration_changes_total', 'Calibrations that found another service than the one before');
   const irregular = counter('waybill_events_irregular_total', 'Records that normalization had to treat as irregular, by tag');
   const sent = counter('waybill_events_sent_total', 'Messages taken by the sink');
   const deliveryDelay = histogram('waybill_delivery_delay_seconds', 'logTimestamp to taken by the sink', deliveryBounds);
@@ -61,7 +65,8 @@ export function createMetrics(version: string, revision: string): Metrics {
       if (!now) return;
       for (const { gauge, observe } of read) observe(now, (value, labels) => result.observe(gauge, value, labels));
       // A counter begins at 0, so that its first increase is an increase. Callbacks run before the counters are read.
-      for (const { id } of now.sources) for (const one of [collected, late]) one.add(0, { source: id });
+      for (const { id } of now.sources) for (const one of [collected, late, vanished, calibrations]) one.add(0, { source: id });
+      for (const { id } of now.sources) for (const reason of holdReasons) holds.add(0, { source: id, reason });
       for (const { id } of now.sinks) for (const one of [sent, duplicates]) one.add(0, { sink: id });
     },
     read.map(({ gauge }) => gauge),
@@ -76,6 +81,9 @@ export function createMetrics(version: string, revision: string): Metrics {
         requests.add(1, { source, outcome });
         requestDuration.record(notNegative(seconds), { source });
       },
+      sourceHold: (source, reason) => holds.add(1, { source, reason }),
+      windowVanished: (source) => vanished.add(1, { source }),
+      calibrationChanged: (source) => calibrations.add(1, { source }),
       eventsIrregular: (source, tag) => irregular.add(1, { source, tag }),
       eventsSent: (sink, count) => sent.add(count, { sink }),
       deliveryDelay: (sink, seconds) => deliveryDelay.record(notNegative(seconds), { sink }),

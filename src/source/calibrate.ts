@@ -16,6 +16,16 @@ export interface Calibration {
   readonly dated: boolean;
 }
 
+/** What a service answers otherwise than it did: names of `Calibration`. Of the total only whether there is one; that it grows is no change. */
+export function changesOf(before: Calibration, now: Calibration): string[] {
+  return [
+    ...(before.firstPage === now.firstPage ? [] : ['firstPage']),
+    ...(before.pageSize === now.pageSize ? [] : ['pageSize']),
+    ...((before.total === undefined) === (now.total === undefined) ? [] : ['total']),
+    ...(before.dated === now.dated ? [] : ['dated']),
+  ];
+}
+
 /** Page sizes that are tried when the service is to grant the largest. */
 const sizes = [1000, 500, 200, 100];
 

@@ -91,6 +91,10 @@ class HttpSource implements ServiceSource {
     );
   }
 
+  renew(): void {
+    this.#tokens.renew();
+  }
+
   async authenticate(signal: AbortSignal): Promise<void> {
     await this.#tokens.get(signal);
   }

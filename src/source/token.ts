@@ -74,6 +74,11 @@ export class TokenKeeper implements AsyncDisposable {
     if (this.#current?.token === token) this.#current = undefined;
   }
 
+  /** The next one who asks gets a fresh token: rights may stand in it. */
+  renew(): void {
+    this.#current = undefined;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort(new WaybillError('aborted', `cannot get a token for "${this.#setting}": stopping`));
     await this.#renewal?.catch(() => undefined);

@@ -70,6 +70,9 @@ export class ModelSource implements Source {
   };
   /** Asked before each request is answered; it may add records, turn switches, or throw what the client would throw. */
   before: (request: PageRequest, count: number) => void = () => undefined;
+  /** How often a fresh token was wished for, and what that changes. */
+  renewed = 0;
+  renewing: () => void = () => undefined;
   /** Server time less the wall clock, µs. */
   skew: Micros = 0;
   /** ms that an answer takes. */
@@ -109,6 +112,11 @@ export class ModelSource implements Source {
     } finally {
       this.#atOnce -= 1;
     }
+  }
+
+  renew(): void {
+    this.renewed += 1;
+    this.renewing();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

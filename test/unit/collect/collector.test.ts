@@ -1,73 +1,14 @@
 import { expect, test } from 'vitest';
-import { Collector } from '../../../src/collect/collector.ts';
-import type { CollectSettings } from '../../../src/collect/collector.ts';
 import { WaybillError } from '../../../src/errors.ts';
-import type { CollectJournal, Meters, PageRequest } from '../../../src/model.ts';
-import { ServerClock } from '../../../src/source/server-clock.ts';
-import { base, between, day, hour, minute, second, seeded, uidOf } from '../../support/records.ts';
+import type { CollectJournal } from '../../../src/model.ts';
+import { base, between, day, hour, minute, second, seeded } from '../../support/records.ts';
 import { gap, opened, source as sourceId } from '../journal/opening.ts';
 import { faultsOf, seenFaults, tilingFaults } from '../journal/recompute.ts';
-import { ages, appended, Lines, owned, span, world } from './world.ts';
-import type { Options, World } from './world.ts';
+import { begun, isTip, running } from './running.ts';
+import { appended, owned, span, world } from './world.ts';
+import type { World } from './world.ts';
 
-const settings: CollectSettings = { id: sourceId, poll: 30_000, settle: 900_000, recount: ages.map((us) => us / 1000) };
 const everything = { from: base, until: Number.MAX_SAFE_INTEGER };
-
-interface Running extends World {
-  readonly collector: Collector;
-  readonly serverClock: ServerClock;
-  /** Runs the loop until server time `until`, or for ever. */
-  readonly runUntil: (until: number) => Promise<void>;
-  readonly counted: { collected: number; late: number };
-  readonly lines: Lines;
-}
-
-function running(it: World, more: Partial<CollectSettings> = {}, journal: CollectJournal = it.journal): Running {
-  const own = { ...settings, ...more };
-  const counted = { collected: 0, late: 0 };
-  const lines = new Lines();
-  const meters = {
-    recordsCollected: (_source: string, count: number) => (counted.collected += count),
-    recordsLate: (_source: string, count: number) => (counted.late += count),
-    recordDelay: (_source: string, seconds: number) => expect(seconds).toBeGreaterThanOrEqual(0),
-  } as unknown as Meters;
-  const serverClock = new ServerClock({ source: sourceId, settle: own.settle, clock: it.clock, log: lines });
-  const { source, paging, caps, clock } = it;
-  const collector = new Collector({
-    settings: own,
-    source,
-    serverClock,
-    journal,
-    uidOf: (_value, text) => uidOf(undefined, text()),
-    paging,
-    caps,
-    clock,
-    random: () => 0.5,
-    log: lines,
-    meters,
-  });
-  const runUntil = async (until: number): Promise<void> => {
-    const abort = new AbortController();
-    const watch = (async () => {
-      while (source.now() < until) await clock.sleep(5_000, abort.signal);
-      abort.abort(new Error('enough'));
-    })();
-    await expect(Promise.race([collector.run(abort.signal), watch.then(() => collector.run(abort.signal))])).rejects.toThrow('enough');
-    abort.abort(new Error('enough'));
-    await watch.catch(() => undefined);
-  };
-  return { ...it, collector, serverClock, runUntil, counted, lines };
-}
-
-async function begun(options: Options & Partial<CollectSettings> = {}): Promise<Running> {
-  const it = await world({ after: minute, ...options });
-  it.source.delay = 20;
-  return running(it, options);
-}
-
-function isTip({ query, pageSize }: PageRequest): boolean {
-  return query.endTime === undefined && pageSize > 1;
-}
 
 test('records of three hours, some of them late, are each delivered once; windows tile, and the counters add up', async () => {
   const it = await begun({ pageSize: 7, poll: 60_000 });
@@ -84,7 +25,7 @@ test('records of three hours, some of them late, are each delivered once; window
   expect([...faultsOf(db), ...seenFaults(db), ...tilingFaults(db)]).toEqual([]);
   const late = it.journal.marks(sourceId).late;
   expect(late).toBeGreaterThan(0);
-  expect(it.counted).toEqual({ collected: 150, late });
+  expect(it.counted).toEqual({ collected: 150, late, holds: [] });
   expect(it.journal.marks(sourceId).frontier).toBeGreaterThan(base + 4.5 * hour - 3 * 15 * minute);
   expect(it.source.mostAtOnce).toBe(1);
   // I5, from the ledger itself.
@@ -155,7 +96,7 @@ test('a service whose clock is more than an hour ahead is on hold: tip goes on, 
   expect(it.journal.marks(sourceId).live.reached).toBe(base);
   expect(it.collector.view()).toMatchObject({ hold: true, trouble: expect.stringContaining('clock') as string });
   expect(it.source.requests.filter(isTip).length).toBeGreaterThan(20);
-  expect(it.lines.lines.filter(({ phrase }) => phrase.includes('hold'))).toHaveLength(1);
+  expect(it.lines.lines.filter(({ phrase }) => phrase === 'source is on hold')).toHaveLength(1);
 });
 
 test('a jump of the local clock changes nothing', async () => {
@@ -240,8 +181,11 @@ test('at the quota collecting pauses and asks nothing, and goes on by itself', a
     confirm: (...args) => it.journal.confirm(...args),
     due: (...args) => it.journal.due(...args),
     backfills: (id) => it.journal.backfills(id),
+    timeless: (...args) => it.journal.timeless(...args),
+    remembers: (...args) => it.journal.remembers(...args),
     window: (...args) => it.journal.window(...args),
     richest: (...args) => it.journal.richest(...args),
+    closedSince: (...args) => it.journal.closedSince(...args),
     remark: (...args) => it.journal.remark(...args),
     setHold: (...args) => it.journal.setHold(...args),
     setProfile: (...args) => it.journal.setProfile(...args),
@@ -308,8 +252,11 @@ test('history gives way to a sink that moves, for a bounded time, and only once 
     confirm: (...args) => it.journal.confirm(...args),
     due: (...args) => it.journal.due(...args),
     backfills: (id) => it.journal.backfills(id),
+    timeless: (...args) => it.journal.timeless(...args),
+    remembers: (...args) => it.journal.remembers(...args),
     window: (...args) => it.journal.window(...args),
     richest: (...args) => it.journal.richest(...args),
+    closedSince: (...args) => it.journal.closedSince(...args),
     remark: (...args) => it.journal.remark(...args),
     setHold: (...args) => it.journal.setHold(...args),
     setProfile: (...args) => it.journal.setProfile(...args),

@@ -17,6 +17,7 @@ function read(it: World, of: Window = window, mayBeSplit = true): Promise<Outcom
 
 function verdict(outcome: Outcome): Verdict {
   if ('split' in outcome) throw new Error(`split at ${outcome.records}`);
+  if ('held' in outcome) throw new Error('on hold');
   return outcome;
 }
 
@@ -441,7 +442,13 @@ test('a second with more than 500,000 records is a gap (size), read no further',
   };
   // Only counted here: neither hashed nor stored.
   const uidOf = (_value: unknown, text: () => string): string => text().slice(9, 16);
-  const serverClock: ServerClock = { observe: () => 'accepted', now: () => base, established: () => true, missing: () => 0 };
+  const serverClock: ServerClock = {
+    observe: () => 'accepted',
+    now: () => base,
+    established: () => true,
+    missing: () => 0,
+    ahead: () => false,
+  };
   const asker = new Asker({ source, sourceId: 'production', uidOf, serverClock, clock: it.clock, random: () => 0.5, log: it.log });
   const append: CollectJournal['append'] = ({ records }) =>
     Promise.resolve({ received: records.length, appended: 0, known: 0, outside: records.length, late: 0, fresh: [] });

@@ -8,8 +8,8 @@ import { appended, owned, settle, world } from './world.ts';
 import type { World } from './world.ts';
 
 function poll(it: World, resume?: Resume): Promise<Resume | undefined> {
-  const { asker, paging, journal, log } = it;
-  return pollTip({ sourceId, asker, paging, journal, settle, log }, it.source.now(), resume, it.signal);
+  const { asker, paging, journal, gate, log } = it;
+  return pollTip({ sourceId, asker, paging, journal, gate, settle, log }, it.source.now(), resume, it.signal);
 }
 
 /** Where the last poll began, in seconds from `base`; every one is without an end, so that a node whose clock is ahead is heard (C26). */

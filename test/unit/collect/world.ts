@@ -3,6 +3,8 @@ import { createHash } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
 import { Asker } from '../../../src/collect/ask.ts';
 import { Closer } from '../../../src/collect/close.ts';
+import { Gate } from '../../../src/collect/gate.ts';
+import { Holds, waitsFor } from '../../../src/collect/hold.ts';
 import type { Paging } from '../../../src/collect/pass.ts';
 import type { Caps, Reading } from '../../../src/collect/read-window.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
@@ -41,7 +43,11 @@ export interface World {
   readonly paging: Paging;
   readonly caps: Caps;
   readonly reading: Reading;
+  readonly holds: Holds;
+  readonly gate: Gate;
   readonly closer: Closer;
+  /** What was counted for the metrics. */
+  readonly reported: { readonly holds: readonly string[]; readonly vanished: number };
   readonly log: Lines;
   /** Pages as they were appended. */
   readonly pages: CollectedPage[];
@@ -70,24 +76,47 @@ export async function world(options: Options = {}): Promise<World> {
     now: () => source.now(),
     established: () => true,
     missing: () => 0,
+    ahead: () => false,
   };
   const log = new Lines();
-  const asker = new Asker({ source, sourceId, uidOf: (_, text) => uidOf(undefined, text()), serverClock, clock, random: () => 0.5, log });
   const paging: Paging = { first: source.switches.firstPage, size: options.pageSize ?? 10 };
   const caps: Caps = { largest: 0 };
   const abort = new AbortController();
   const pages: CollectedPage[] = [];
   const append = journal.append.bind(journal);
-  journal.append = (page) => {
+  journal.append = async (page) => {
     pages.push(page);
-    return append(page);
+    const appended = await append(page);
+    await gate.appended(page.records, appended);
+    return appended;
   };
+  const waits = waitsFor(settle / 1000);
+  const reported: { holds: string[]; vanished: number } = { holds: [], vanished: 0 };
+  const meters = {
+    sourceHold: (_source: string, reason: string) => void reported.holds.push(reason),
+    windowVanished: () => void (reported.vanished += 1),
+  };
+  const holds = new Holds({ sourceId, source, journal, serverClock, clock, waits, log, meters });
+  holds.open();
+  const asker = new Asker({
+    source,
+    sourceId,
+    uidOf: (_value, text) => uidOf(undefined, text()),
+    serverClock,
+    clock,
+    random: () => 0.5,
+    log,
+    holds,
+    waits,
+  });
+  const gate = new Gate({ sourceId, asker, paging, journal, holds, log });
   const reading: Reading = {
     sourceId,
     asker,
     paging,
     journal,
     caps,
+    gate,
     clock,
     log,
     pauseMs: 2_000,
@@ -95,8 +124,27 @@ export async function world(options: Options = {}): Promise<World> {
     tipIsDue: () => false,
     ...options.reading,
   };
-  const closer = new Closer({ reading, asker, journal, serverClock, clock, log, settle, ages });
-  return { clock, source, journal, directory, asker, paging, caps, reading, closer, log, pages, signal: abort.signal, abort, beside };
+  const closing = { reading, asker, journal, holds, serverClock, clock, random: () => 0.5, waits, log, meters };
+  const closer = new Closer({ ...closing, settle, ages });
+  return {
+    clock,
+    source,
+    journal,
+    directory,
+    asker,
+    paging,
+    caps,
+    reading,
+    holds,
+    gate,
+    closer,
+    reported,
+    log,
+    pages,
+    signal: abort.signal,
+    abort,
+    beside,
+  };
 }
 
 /** The uids of the records that a window owns, in hex, sorted. */

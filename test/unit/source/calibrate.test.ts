@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
 import type { Page, PageRequest, Source } from '../../../src/model.ts';
-import { calibrate } from '../../../src/source/calibrate.ts';
+import { calibrate, changesOf } from '../../../src/source/calibrate.ts';
 import { ModelService } from '../../support/model-service.ts';
 import type { ModelLimits } from '../../support/model-service.ts';
 
@@ -68,4 +68,15 @@ test.each([
 
 test('finds a hidden size by what came', async () => {
   expect(await calibrate(sourceOf({ pageSizeMax: 20 }, 30, true), 'auto', never)).toMatchObject({ pageSize: 20 });
+});
+
+test('a change is another first page, page size, or that total or Date came or went; a total that grew is none', () => {
+  const before = { firstPage: 1, pageSize: 1000, total: 3, dated: true };
+  expect(changesOf(before, { ...before, total: 4_000 })).toEqual([]);
+  expect(changesOf(before, { firstPage: 0, pageSize: 100, total: undefined, dated: false })).toEqual([
+    'firstPage',
+    'pageSize',
+    'total',
+    'dated',
+  ]);
 });

@@ -1,0 +1,226 @@
+/**
+ * Counting closed windows again. An equal count shows that nothing came; a greater one has the window read again; a smaller one is never believed
+ * at once: it is counted again after `settle`, and then another window tells whether this one has vanished or the rights have shrunk.
+ */
+import type { Clock, CollectJournal, Hold, LedgerWindow, Log, Meters, Micros, Random } from '../model.ts';
+import { microsToIso } from '../record/timestamp.ts';
+import type { Asker } from './ask.ts';
+import type { Holds, Waits } from './hold.ts';
+import type { Paging } from './pass.ts';
+import { dayMicros, nextRecount } from './windows.ts';
+
+export interface RecountParts {
+  readonly sourceId: string;
+  readonly asker: Asker;
+  readonly paging: Paging;
+  readonly journal: CollectJournal;
+  readonly holds: Holds;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly waits: Waits;
+  readonly log: Log;
+  readonly meters: Pick<Meters, 'windowVanished'>;
+  readonly settle: Micros;
+  /** Ages of recount, ascending. */
+  readonly ages: readonly Micros[];
+  /** Server time. */
+  readonly now: () => Micros;
+  /** Reads a window again with proof, and records what is found. */
+  readonly reread: (window: LedgerWindow, signal: AbortSignal) => Promise<void>;
+}
+
+/** The guard chooses among so many windows, those with the most records. */
+const guardedMost = 1_000;
+
+export class Recounter {
+  readonly #parts: RecountParts;
+  /** When a window with records was last counted against what was proven, ms of the monotonic clock. */
+  #countedAt: number;
+
+  constructor(parts: RecountParts) {
+    this.#parts = parts;
+    this.#countedAt = parts.clock.monotonic();
+    parts.holds.onEnd((hold) => this.release(hold));
+  }
+
+  /** Asks the stored query for its total again. Under the assumptions of the proof an equal total shows that nothing came. */
+  async recount(window: LedgerWindow, signal: AbortSignal): Promise<void> {
+    const { sourceId, journal, holds, log, ages, now } = this.#parts;
+    const total = await this.#count(window, signal);
+    // What tip found out meanwhile counts: in hold nothing is confirmed.
+    if (holds.current) return;
+    const at = now();
+    const fields = this.#fields(window, total);
+    if (total !== undefined && total === window.total) {
+      await journal.confirm(sourceId, window, nextRecount(window.until, ages, at), at, this.#lastAge);
+      log.debug(fields, 'recount agrees');
+      return;
+    }
+    if (total !== undefined && window.total !== undefined && total < window.total) {
+      await this.#fewer(window, total, signal);
+      return;
+    }
+    if (this.#isForgotten(window)) {
+      // It could only be read again by taking what was delivered long ago for new: later than the last recount there is no promise.
+      await journal.confirm(sourceId, window, undefined, at, this.#lastAge);
+      log.warn(fields, 'window changed after its last recount: it is not read again');
+      return;
+    }
+    log.info(fields, 'window changed after it was closed');
+    await this.#parts.reread(window, signal);
+  }
+
+  /** When no window with records was counted for five minutes, one is, at random: rights that shrink are noticed in quiet times too. */
+  async guard(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
+    const { sourceId, clock, waits, journal, random, holds, settle } = this.#parts;
+    if (clock.monotonic() - this.#countedAt < waits.guard) return false;
+    this.#countedAt = clock.monotonic();
+    const windows = await journal.richest(sourceId, serverNow - Math.max(this.#lastAge, dayMicros), guardedMost);
+    const window = windows[Math.floor(random() * windows.length)];
+    if (!window) return false;
+    const total = await this.#count(window, signal);
+    if (holds.current || total === undefined || window.total === undefined || total === window.total) return true;
+    if (total < window.total && window.tries === 0) await this.#doubt(window, total, this.#parts.now() + settle);
+    else if (total > window.total && !this.#isForgotten(window)) await this.#parts.reread(window, signal);
+    return true;
+  }
+
+  /** The test of a hold for `rows`: whether the window that had shrunk is whole again, or a person has accepted that it will not be. */
+  async test(windows: readonly Micros[], signal: AbortSignal): Promise<boolean> {
+    this.#parts.holds.renew();
+    const [witness, ...others] = await this.#windows(windows);
+    await this.#list([...(witness ? [witness] : []), ...others]);
+    return witness === undefined || witness.state === 'accepted' || (await this.#compare(witness, signal)) === 'whole';
+  }
+
+  /**
+   * Before a hold ends: what it listed is counted again at once, but for what was accepted; and so is what was closed since a window was last
+   * counted whole, for less may have been shown then already.
+   */
+  async release({ reason, sound, windows = [] }: Hold): Promise<void> {
+    const { sourceId, journal, now } = this.#parts;
+    if (reason === 'clock' || reason === 'timestamp') return;
+    const at = now();
+    for (const window of await this.#windows(windows)) {
+      if (window.state !== 'closed' || window.reason !== 'reread') continue;
+      await journal.remark(sourceId, window, { reason: undefined, words: undefined, next: at, tries: 1 }, at, this.#lastAge);
+    }
+    if (sound === undefined) return;
+    for (const window of await journal.closedSince(sourceId, sound)) {
+      if (window.next !== undefined && window.next <= at) continue;
+      const remark = this.#isForgotten(window)
+        ? ({
+            reason: 'reread',
+            words: 'closed when rows may have been hidden, and too old to be read again',
+            next: undefined,
+            tries: 1,
+          } as const)
+        : { reason: undefined, words: undefined, next: at, tries: window.tries };
+      await journal.remark(sourceId, window, remark, at, this.#lastAge);
+    }
+  }
+
+  /** Fewer than were proven. A replica may lag: only a second count, after `settle`, is believed, and then another window is counted. */
+  async #fewer(window: LedgerWindow, total: number, signal: AbortSignal): Promise<void> {
+    const { holds, settle, now } = this.#parts;
+    if (window.tries === 0) {
+      await this.#doubt(window, total, now() + settle);
+      return;
+    }
+    const other = await this.#other(window);
+    const seen = other === undefined ? 'whole' : await this.#compare(other, signal);
+    if (other === undefined || seen === 'whole') {
+      await this.#vanish(window, total);
+      return;
+    }
+    const isFewer = async (): Promise<boolean> => (await this.#compare(other, signal)) === 'fewer';
+    if (seen === 'unknown' || (await holds.passesAfresh(async () => !(await isFewer()), signal))) {
+      // The answer that showed fewer may be as stale as the token was: nothing is known yet.
+      await this.#doubt(window, total, now() + settle);
+      return;
+    }
+    const words =
+      `the window from ${microsToIso(window.from)} holds ${total} of ${window.total ?? 0} records, ` +
+      `and that from ${microsToIso(other.from)} fewer than its ${other.total ?? 0} as well`;
+    await holds.begin({ reason: 'rows', words, windows: [other.from, window.from] });
+    await this.#list([other, window]);
+  }
+
+  /** Another window that tells whether rows are hidden: of the last day the one with the most records, else the richest there is. */
+  async #other(window: LedgerWindow): Promise<LedgerWindow | undefined> {
+    const { sourceId, journal, now } = this.#parts;
+    for (const since of [now() - dayMicros, 0]) {
+      const found = (await journal.richest(sourceId, since, 2)).find(({ from }) => from !== window.from);
+      if (found) return found;
+    }
+    return undefined;
+  }
+
+  async #doubt(window: LedgerWindow, total: number, next: Micros): Promise<void> {
+    const { sourceId, journal, log, now } = this.#parts;
+    const remark = { reason: undefined, words: wordsOf(window, total), next, tries: window.tries + 1 };
+    await journal.remark(sourceId, window, remark, now(), this.#lastAge);
+    log.warn({ ...this.#fields(window, total), next: microsToIso(next) }, 'recount gives fewer than were proven: it is counted again');
+  }
+
+  /** The old proof, true at its time, stays; its recounts end. */
+  async #vanish(window: LedgerWindow, total: number): Promise<void> {
+    const { sourceId, journal, log, meters, now } = this.#parts;
+    const remark = { reason: 'vanished', words: wordsOf(window, total), next: undefined, tries: window.tries + 1 } as const;
+    await journal.remark(sourceId, window, remark, now(), this.#lastAge);
+    meters.windowVanished(sourceId);
+    log.error(this.#fields(window, total), 'records have vanished at the service');
+  }
+
+  /** Lists windows as open, so that a person can see and accept them. */
+  async #list(windows: readonly LedgerWindow[]): Promise<void> {
+    const { sourceId, journal, now } = this.#parts;
+    for (const window of windows) {
+      if (window.state !== 'closed' || window.reason !== undefined) continue;
+      const remark = { reason: 'reread', words: 'the service shows fewer records than were proven', next: undefined, tries: 1 } as const;
+      await journal.remark(sourceId, window, remark, now(), this.#lastAge);
+    }
+  }
+
+  async #windows(froms: readonly Micros[]): Promise<LedgerWindow[]> {
+    const windows = await Promise.all(froms.map((from) => this.#parts.journal.window(this.#parts.sourceId, from)));
+    return windows.filter((window) => window !== undefined);
+  }
+
+  async #compare(window: LedgerWindow, signal: AbortSignal): Promise<'whole' | 'fewer' | 'unknown'> {
+    const total = await this.#count(window, signal);
+    if (total === undefined || window.total === undefined) return 'unknown';
+    return total >= window.total ? 'whole' : 'fewer';
+  }
+
+  async #count(window: LedgerWindow, signal: AbortSignal): Promise<number | undefined> {
+    const { asker, paging, clock, holds } = this.#parts;
+    const { total } = await asker.count(window.query, paging.first, signal);
+    if ((window.total ?? 0) === 0) return total;
+    this.#countedAt = clock.monotonic();
+    if (total !== undefined && total >= (window.total ?? 0)) holds.sound();
+    return total;
+  }
+
+  #isForgotten(window: LedgerWindow): boolean {
+    return !this.#parts.journal.remembers(this.#parts.sourceId, window);
+  }
+
+  #fields(window: LedgerWindow, total: number | undefined): object {
+    return {
+      source: this.#parts.sourceId,
+      from: microsToIso(window.from),
+      until: microsToIso(window.until),
+      stored: window.total,
+      total,
+    };
+  }
+
+  get #lastAge(): Micros {
+    return this.#parts.ages.at(-1) ?? 0;
+  }
+}
+
+function wordsOf(window: LedgerWindow, total: number): string {
+  return `the service counted ${window.total ?? 0} when the window was closed and ${total} now`;
+}

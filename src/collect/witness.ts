@@ -1,0 +1,50 @@
+/**
+ * A witness for a field: a record of a proven window that showed it. Read again it tells whether a page without the field is poor by itself, or
+ * whether the right to see the field is gone.
+ */
+import type { Log, Micros } from '../model.ts';
+import type { Asker } from './ask.ts';
+import { shows } from './fields.ts';
+import type { WatchedField } from './fields.ts';
+import { pass } from './pass.ts';
+import type { Paging } from './pass.ts';
+import { queryOf, secondMicros, wholeSecond } from './windows.ts';
+
+/** Plain JSON. */
+export interface Witness {
+  readonly uid: string;
+  readonly time: Micros;
+}
+
+export type Witnesses = Partial<Record<WatchedField, Witness>>;
+
+/** A second may hold many records; the witness is looked for in so many pages. */
+const pagesMost = 50;
+
+/**
+ * Whether the witness still shows its field. Asked for the second that it lies in, with a second more on both sides; a witness that is not there
+ * any more, or cannot be read, shows nothing.
+ */
+export async function stillShows(
+  { asker, paging, log }: { readonly asker: Asker; readonly paging: Paging; readonly log: Log },
+  field: WatchedField,
+  { uid, time }: Witness,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const from = wholeSecond(time);
+  const pages = pass({
+    asker,
+    paging,
+    query: queryOf({ from, until: from + secondMicros }),
+    pagesMax: pagesMost,
+    ahead: () => false,
+    log,
+    signal,
+    unreadable: () => undefined,
+  });
+  for await (const { answer } of pages) {
+    const found = answer.records.find((record) => record.uid === uid);
+    if (found) return shows(found, field);
+  }
+  return false;
+}

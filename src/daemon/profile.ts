@@ -1,0 +1,85 @@
+/**
+ * What is kept about a service over a restart, in the profile of its source: calibration, the offset of its clock, which fields it shows. Written
+ * when it has changed, and at once when the clock stands: a daemon that is killed soon after must not build it anew each time.
+ */
+import type { FieldsProfile } from '../collect/gate.ts';
+import type { Caps } from '../collect/read-window.ts';
+import type { Journal } from '../journal/journal.ts';
+import type { Clock, Micros } from '../model.ts';
+import type { Calibration } from '../source/calibrate.ts';
+import type { ClockProfile, ServerClock } from '../source/server-clock.ts';
+import type { ServiceFacts } from './service-facts.ts';
+
+export interface Profile {
+  readonly calibration?: Calibration;
+  /** When it was calibrated, server time. */
+  readonly calibrated?: Micros;
+  readonly clock?: ClockProfile;
+  readonly fields?: FieldsProfile;
+  /** What its records are normalized with, should it be gone from the configuration one day. */
+  readonly service?: ServiceFacts;
+}
+
+/** What is told anew each time. */
+export interface Living {
+  readonly serverClock: ServerClock;
+  readonly caps: Caps;
+  readonly fields: () => FieldsProfile;
+}
+
+/** The profile as the journal keeps it. */
+export function profileOf(text: string | undefined): Profile {
+  return text === undefined ? {} : (JSON.parse(text) as Profile);
+}
+
+const writeMs = 60_000;
+const writeFirstMs = 500;
+
+export class ProfileKeeper {
+  readonly #id: string;
+  readonly #journal: Journal;
+  #kept: Profile;
+  #written: string;
+
+  constructor(id: string, journal: Journal) {
+    this.#id = id;
+    this.#journal = journal;
+    this.#written = (journal.hasSource(id) ? journal.marks(id).profile : undefined) ?? '{}';
+    this.#kept = profileOf(this.#written);
+  }
+
+  get profile(): Profile {
+    return this.#kept;
+  }
+
+  /** @param at  server time */
+  async calibrated(calibration: Calibration, at: Micros): Promise<void> {
+    this.#kept = { ...this.#kept, calibration, calibrated: at };
+    await this.#write();
+  }
+
+  async serves(service: ServiceFacts): Promise<void> {
+    this.#kept = { ...this.#kept, service };
+    await this.#write();
+  }
+
+  /** Goes on until the signal is aborted. */
+  async run({ serverClock, caps, fields }: Living, clock: Clock, signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await clock.sleep(serverClock.established() ? writeMs : writeFirstMs, signal);
+      if (!serverClock.established()) continue;
+      const known = serverClock.profile() ?? this.#kept.clock;
+      const { calibration } = this.#kept;
+      const largest = calibration && { ...calibration, total: Math.max(caps.largest, calibration.total ?? 0) };
+      this.#kept = { ...this.#kept, ...(largest && { calibration: largest }), ...(known && { clock: known }), fields: fields() };
+      await this.#write();
+    }
+  }
+
+  async #write(): Promise<void> {
+    const text = JSON.stringify(this.#kept);
+    if (text === this.#written) return;
+    await this.#journal.setProfile(this.#id, text);
+    this.#written = text;
+  }
+}

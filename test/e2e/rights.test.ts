@@ -1,0 +1,99 @@
+/**
+ * Rights that shrink and come back, on the daemon as a program: fewer fields, fewer rows, none at all. Each is found, said everywhere and in the
+ * ledger; no poorer copy of a record is kept, nothing is lost, and it goes on by itself.
+ */
+import { zstdDecompressSync } from 'node:zlib';
+import Database from 'better-sqlite3';
+import { expect, test } from 'vitest';
+import { ago, configure, Daemon, ledgerOf, sourceOf } from '../support/e2e-daemon.ts';
+import { compare, delivered, exactlyOnce, linesOf, originalOf, Seconds } from '../support/e2e-oracle.ts';
+import { inPlace, pause, until } from '../support/e2e-place.ts';
+import type { Place } from '../support/e2e-place.ts';
+import { Service } from '../support/e2e-service.ts';
+
+const out = 'records.ndjson';
+
+/** What stands in the journal about holds, oldest first, read without the program. */
+function holdsOf(place: Place): { state: string; reason: string }[] {
+  const db = new Database(place.path('state/waybill.db'), { readonly: true });
+  try {
+    return db
+      .prepare<[], { kind: number; body: Buffer }>('SELECT kind, body FROM segments WHERE kind & 255 = 2 ORDER BY seq')
+      .all()
+      .map(({ kind, body }) => JSON.parse((kind >> 8 === 1 ? zstdDecompressSync(body) : body).toString()) as Record<string, string>)
+      .filter(({ ledger }) => ledger === 'hold')
+      .map(({ state = '', reason = '' }) => ({ state, reason }));
+  } finally {
+    db.close();
+  }
+}
+
+test('fields, rows, and the right itself: held, said, and mended without a person', { timeout: 60_000 }, () =>
+  inPlace('rights', async (place) => {
+    const service = await Service.start(place, '--records', '1200', '--span', '45s', '--rate', '30');
+    const start = ago(60_000);
+    configure(place, [sourceOf(service, start, { recount: ['1s', '2s', '3s', '5s', '7s', '9s', '11s'] })], [{ id: 'file', type: 'file', path: out }]);
+    const daemon = new Daemon(place);
+    await daemon.logged('first window proven');
+    await daemon.ready(200);
+    const metric = async (pattern: RegExp): Promise<string | undefined> => pattern.exec((await daemon.get('/metrics')).text)?.[1];
+
+    for (const [permissions, reason] of [
+      ['fields', 'fields'],
+      ['rows', 'rows'],
+      ['none', 'forbidden'],
+    ] as const) {
+      await service.set({ permissions });
+      await daemon.ready(503, new RegExp(`production: hold \\(${reason}\\)`));
+      const { text } = await daemon.get('/status');
+      expect(JSON.parse(text)).toMatchObject({
+        verdict: expect.stringContaining('TRAIL ON HOLD at production') as string,
+        sources: [{ id: 'production', mode: 'hold' }],
+      });
+      expect(await metric(/^waybill_source_mode\{[^}]*mode="hold"[^}]*\} (\d)$/m)).toBe('1');
+      expect(await metric(new RegExp(`^waybill_source_holds_total\\{[^}]*reason="${reason}"[^}]*\\} (\\d+)$`, 'm'))).toBe('1');
+      // In hold nothing is closed.
+      const reached = (await daemon.ledger()).sources[0]?.reached;
+      await pause(500);
+      expect((await daemon.ledger()).sources[0]?.reached).toBe(reached);
+      await service.set({ permissions: 'full' });
+      await daemon.ready(200);
+    }
+
+    await service.set({ rate: 0 });
+    const end = Date.now();
+    await delivered(service, [place.path(out)]);
+    const seconds = new Seconds(await service.truth());
+    let open: unknown;
+    await until(
+      () => `every window whole: ${JSON.stringify(open)}`,
+      20_000,
+      async () => {
+        const [source] = (await daemon.ledger()).sources;
+        open = source?.windows.filter(
+          ({ from, until: to, state, reason, own }) =>
+            !['proven', 'final'].includes(state) ||
+            reason !== null ||
+            own !== seconds.between(Date.parse(from) / 1000, Date.parse(to) / 1000),
+        );
+        return Array.isArray(open) && open.length === 0 && Date.parse(source?.reached ?? '') > end - 15_000 ? true : undefined;
+      },
+    );
+    expect(await daemon.stop()).toMatchObject({ code: 0, signal: null });
+    // Word for word what the service shows to who may see everything: no poorer copy among them.
+    expect(compare(linesOf(place.path(out)), await service.truth(), originalOf)).toEqual(exactlyOnce);
+    expect(holdsOf(place)).toEqual(
+      ['fields', 'rows', 'forbidden'].flatMap((reason) => [
+        { state: 'hold', reason },
+        { state: 'normal', reason },
+      ]),
+    );
+    expect(daemon.log.filter(({ message }) => message === 'source is on hold')).toMatchObject([
+      { level: 'error', reason: 'fields', words: expect.stringContaining('userNetwork') as string },
+      { level: 'error', reason: 'rows' },
+      { level: 'error', reason: 'forbidden', words: expect.stringContaining('logs.read.all') as string },
+    ]);
+    expect(await ledgerOf(place)).toMatchObject({ code: 0, ledger: { complete: true } });
+    await service.stop();
+  }),
+);

@@ -1,0 +1,222 @@
+/** The loop of a source whose rights shrink, whose clock is wrong, or that refuses: what is said, what is not closed, and how it goes on by itself. */
+import { expect, test } from 'vitest';
+import { WaybillError } from '../../../src/errors.ts';
+import { base, hour, minute, second } from '../../support/records.ts';
+import { opened, source as sourceId } from '../journal/opening.ts';
+import { faultsOf, seenFaults, tilingFaults } from '../journal/recompute.ts';
+import { begun, isTip, running } from './running.ts';
+import type { Running } from './running.ts';
+import { appended, owned, world } from './world.ts';
+
+const everything = { from: base, until: Number.MAX_SAFE_INTEGER };
+const rich = { userNetwork: { ipAddress: '192.0.2.7' } };
+
+/** The lines of the ledger about holds: state, reason, and whether from and until are one moment. */
+async function holds(it: Running): Promise<unknown[]> {
+  const entries = await it.journal.read(0, { records: 100_000, bytes: 1e9 });
+  return entries
+    .filter(({ kind }) => kind === 'ledger')
+    .map(({ text }) => JSON.parse(text) as { ledger: string; state: string; reason: string; from: number; until: number })
+    .filter(({ ledger }) => ledger === 'hold')
+    .map(({ state, reason, from, until }) => [state, reason, from === until]);
+}
+
+/** A record each minute for so long, all with their fields. */
+function fill(it: Running, from: number, until: number): void {
+  for (let time = from, id = Math.floor((from - base) / second); time < until; time += minute, id += 60)
+    it.source.add(id, time, time, rich);
+}
+
+test('rights that shrink to fewer fields hold the source within a poll, and when they are back everything comes in full', async () => {
+  const it = await begun({ after: 2 * hour, pageSize: 50 });
+  fill(it, base + minute, base + 5 * hour);
+  await it.runUntil(base + 2.5 * hour);
+  const before = it.journal.marks(sourceId).live.reached;
+  expect(before).toBeGreaterThanOrEqual(base + 2 * hour);
+  const full = [...it.source.records];
+  const poor = full.map((each) => ({ ...each, text: JSON.stringify({ ...JSON.parse(each.text), userNetwork: undefined }) }));
+  it.source.records.splice(0, Infinity, ...poor);
+  await it.runUntil(base + 2.5 * hour + 3 * minute);
+  expect(it.collector.view()).toMatchObject({ hold: true, trouble: expect.stringMatching(/^hold \(fields\): userNetwork/) as string });
+  const held = it.journal.marks(sourceId).live.reached;
+  await it.runUntil(base + 3.5 * hour);
+  expect(it.journal.marks(sourceId)).toMatchObject({ mode: 'hold', live: { reached: held } });
+  // Tested each minute, and tip each half minute: no more than that.
+  const from = it.source.requests.length;
+  await it.runUntil(base + 3.5 * hour + 10 * minute);
+  expect(it.source.requests.length - from).toBeLessThan(40);
+  it.source.records.splice(0, Infinity, ...full);
+  await it.runUntil(base + 5.5 * hour);
+  expect(it.collector.view().hold).toBe(false);
+  const db = it.beside();
+  expect(appended(db)).toEqual(owned(full, everything));
+  expect([...faultsOf(db), ...seenFaults(db), ...tilingFaults(db)]).toEqual([]);
+  const texts = (await it.journal.read(0, { records: 100_000, bytes: 1e9 })).filter(({ kind }) => kind === 'record');
+  expect(texts.filter(({ text }) => !text.includes('userNetwork'))).toEqual([]);
+  expect(await holds(it)).toEqual([
+    ['hold', 'fields', true],
+    ['normal', 'fields', true],
+  ]);
+  expect(it.counted.holds).toEqual(['fields']);
+  expect(it.journal.marks(sourceId).frontier).toBeGreaterThan(base + 4.5 * hour);
+});
+
+test('rights that shrink to fewer rows are found in quiet times too, and nothing is lost once they are back', async () => {
+  const it = await begun({ after: 3 * hour, pageSize: 50 });
+  fill(it, base + minute, base + 3 * hour);
+  await it.runUntil(base + 3.6 * hour);
+  const full = [...it.source.records];
+  // Only every fifth record is of one's own.
+  const own = full.filter((_, i) => i % 5 === 0);
+  it.source.records.splice(0, Infinity, ...own);
+  await it.runUntil(base + 4.2 * hour);
+  expect(it.collector.view()).toMatchObject({ hold: true, trouble: expect.stringMatching(/^hold \(rows\)/) as string });
+  expect(it.beside().prepare("SELECT count(*) AS n FROM windows WHERE reason = 'reread'").get()).toEqual({ n: 2 });
+  expect(it.beside().prepare("SELECT count(*) AS n FROM windows WHERE reason = 'vanished'").get()).toEqual({ n: 0 });
+  const { reached } = it.journal.marks(sourceId).live;
+  // What happens meanwhile is hidden but for one's own.
+  fill(it, base + 4.25 * hour, base + 4.5 * hour);
+  const added = it.source.records.splice(own.length, Infinity);
+  it.source.records.push(...added.filter((_, i) => i % 5 === 0));
+  await it.runUntil(base + 5 * hour);
+  expect(it.journal.marks(sourceId).live.reached).toBe(reached);
+  it.source.records.splice(0, Infinity, ...full, ...added);
+  await it.runUntil(base + 6.5 * hour);
+  const db = it.beside();
+  expect(it.collector.view().hold).toBe(false);
+  expect(appended(db)).toEqual(owned(it.source.records, everything));
+  expect(db.prepare("SELECT count(*) AS n FROM windows WHERE reason IS NOT NULL OR state <> 'closed'").get()).toEqual({ n: 0 });
+  expect(await holds(it)).toEqual([
+    ['hold', 'rows', true],
+    ['normal', 'rows', true],
+  ]);
+});
+
+test('403 without a time to come back: three fresh tokens in a minute, then hold, asked once a minute, and it ends with an answer', async () => {
+  const it = await begun({ after: hour });
+  fill(it, base + minute, base + 3 * hour);
+  await it.runUntil(base + 1.5 * hour);
+  let isForbidden = true;
+  const asked: number[] = [];
+  it.source.before = () => {
+    if (!isForbidden) return;
+    asked.push(it.clock.monotonic());
+    throw new WaybillError('source_forbidden', 'cannot read: the right logs.read.all is missing');
+  };
+  await it.runUntil(base + 1.5 * hour + 20 * minute);
+  expect(it.collector.view()).toMatchObject({
+    hold: true,
+    trouble: expect.stringMatching(/^hold \(forbidden\): .*logs\.read\.all/) as string,
+  });
+  // The first four of one question within a minute, then one a minute for each of the two that wait.
+  const begin = asked[0] ?? 0;
+  expect(asked.filter((at) => at - begin < 61_000).length).toBeGreaterThanOrEqual(4);
+  expect(asked.filter((at) => at - begin > 300_000 && at - begin <= 900_000).length).toBeLessThanOrEqual(22);
+  expect(it.source.renewed).toBeGreaterThanOrEqual(3);
+  isForbidden = false;
+  await it.runUntil(base + 4 * hour);
+  expect(it.collector.view().hold).toBe(false);
+  expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
+  expect(await holds(it)).toEqual([
+    ['hold', 'forbidden', true],
+    ['normal', 'forbidden', true],
+  ]);
+});
+
+test('a 403 that a fresh token mends is no hold', async () => {
+  const it = await begun({ after: hour });
+  let left = 2;
+  it.source.before = () => {
+    if ((left -= 1) >= 0) throw new WaybillError('source_forbidden', 'cannot read: the right is missing');
+  };
+  await it.runUntil(base + hour + 10 * minute);
+  expect(it.source.renewed).toBe(2);
+  expect(await holds(it)).toEqual([]);
+});
+
+test('a clock that is ahead is a line of the ledger, and so is its end', async () => {
+  const it = await begun({ after: hour });
+  it.source.skew = 2 * hour;
+  await it.runUntil(it.source.now() + 20 * minute);
+  expect(it.journal.marks(sourceId)).toMatchObject({ mode: 'hold', hold: { reason: 'clock' } });
+  // This machine is put right.
+  it.clock.wall += 2 * 3_600_000;
+  it.source.skew = 0;
+  await it.runUntil(it.source.now() + 10 * minute);
+  expect(await holds(it)).toEqual([
+    ['hold', 'clock', true],
+    ['normal', 'clock', true],
+  ]);
+  expect(it.journal.marks(sourceId).live.reached).toBeGreaterThan(base);
+});
+
+test('a hold goes on after a restart, with the same test', async () => {
+  const it = await begun({ after: 2 * hour, pageSize: 50 });
+  fill(it, base + minute, base + 4 * hour);
+  await it.runUntil(base + 2.5 * hour);
+  const full = [...it.source.records];
+  it.source.records.splice(
+    0,
+    Infinity,
+    ...full.map((each) => ({ ...each, text: JSON.stringify({ ...JSON.parse(each.text), userNetwork: undefined }) })),
+  );
+  await it.runUntil(base + 2.6 * hour);
+  const { reached } = it.journal.marks(sourceId).live;
+  const fields = it.collector.fieldsProfile();
+  await it.journal[Symbol.asyncDispose]();
+  const { journal } = await opened({ directory: it.directory, clock: it.clock });
+  journal.db.pragma('synchronous = OFF');
+  const again = running({ ...it, journal }, {}, journal, { fields });
+  await again.runUntil(base + 3 * hour);
+  expect(again.collector.view()).toMatchObject({ hold: true, trouble: expect.stringMatching(/^hold \(fields\)/) as string });
+  expect(journal.marks(sourceId).live.reached).toBe(reached);
+  it.source.records.splice(0, Infinity, ...full);
+  await again.runUntil(base + 4.5 * hour);
+  expect(appended(it.beside())).toEqual(owned(full, everything));
+  expect(again.counted.holds).toEqual([]);
+});
+
+test('a window that is answered by 503 alone while others are answered is read in smaller pages, and left as a gap; the rest is closed', async () => {
+  const it = await begun({ after: 3 * hour, pageSize: 40 });
+  fill(it, base + minute, base + 3 * hour);
+  const bad = base + 10 * minute;
+  let smaller = 0;
+  it.source.before = ({ query, pageSize }) => {
+    const covers =
+      query.endTime !== undefined && Date.parse(`${query.startTime ?? ''}Z`) * 1000 <= bad && bad <= Date.parse(`${query.endTime}Z`) * 1000;
+    if (!covers) return;
+    if (pageSize > 1 && pageSize < 40) smaller += 1;
+    throw new WaybillError('source_busy', 'cannot read: 503');
+  };
+  await it.runUntil(base + 3.9 * hour);
+  expect(smaller).toBeGreaterThan(0);
+  const windows = it.beside().prepare('SELECT state, reason FROM windows ORDER BY from_us').all();
+  expect(windows[0]).toEqual({ state: 'gap', reason: 'unreadable' });
+  expect(windows.length).toBeGreaterThan(3);
+  expect(windows.slice(1).every((window) => (window as { state: string }).state === 'closed')).toBe(true);
+  it.source.before = () => undefined;
+  await it.runUntil(base + 7 * hour);
+  expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
+});
+
+test('what is to be asked besides gets its turn before windows are closed, and not in hold', async () => {
+  const it = await world({ after: hour });
+  it.source.delay = 20;
+  let turns = 0;
+  const own = running(it, {}, it.journal, {
+    upkeep: async (signal) => {
+      if (turns > 0) return false;
+      turns += 1;
+      await own.collector.asker.page({ query: {}, page: undefined, pageSize: 1000 }, signal);
+      return true;
+    },
+  });
+  await own.runUntil(base + 1.5 * hour);
+  expect(turns).toBe(1);
+  const asked = it.source.requests.findIndex(({ pageSize }) => pageSize === 1000);
+  const closed = it.source.requests.findIndex(({ query, pageSize }) => query.endTime !== undefined && pageSize > 1);
+  expect(asked).toBeGreaterThan(0);
+  expect(asked).toBeLessThan(closed);
+  expect(it.source.requests.filter(isTip).length).toBeGreaterThan(10);
+  expect(it.source.mostAtOnce).toBe(1);
+});

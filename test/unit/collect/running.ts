@@ -1,0 +1,76 @@
+/** The loop of a source on the model of a service: what `Collector` needs besides a world, and how long it runs. */
+import { expect } from 'vitest';
+import { Collector } from '../../../src/collect/collector.ts';
+import type { CollectorParts, CollectSettings } from '../../../src/collect/collector.ts';
+import type { CollectJournal, Meters, PageRequest } from '../../../src/model.ts';
+import { ServerClock } from '../../../src/source/server-clock.ts';
+import { minute, uidOf } from '../../support/records.ts';
+import { source as sourceId } from '../journal/opening.ts';
+import { ages, Lines, world } from './world.ts';
+import type { Options, World } from './world.ts';
+
+const settings: CollectSettings = { id: sourceId, poll: 30_000, settle: 900_000, recount: ages.map((us) => us / 1000) };
+
+export interface Running extends World {
+  readonly collector: Collector;
+  readonly serverClock: ServerClock;
+  /** Runs the loop until server time `until`, or for ever. */
+  readonly runUntil: (until: number) => Promise<void>;
+  readonly counted: { collected: number; late: number; holds: string[] };
+  readonly lines: Lines;
+}
+
+export function running(
+  it: World,
+  more: Partial<CollectSettings> = {},
+  journal: CollectJournal = it.journal,
+  parts: Partial<CollectorParts> = {},
+): Running {
+  const own = { ...settings, ...more };
+  const counted = { collected: 0, late: 0, holds: [] as string[] };
+  const lines = new Lines();
+  const meters = {
+    recordsCollected: (_source: string, count: number) => (counted.collected += count),
+    recordsLate: (_source: string, count: number) => (counted.late += count),
+    recordDelay: (_source: string, seconds: number) => expect(seconds).toBeGreaterThanOrEqual(0),
+    sourceHold: (_source: string, reason: string) => counted.holds.push(reason),
+    windowVanished: () => undefined,
+  } as unknown as Meters;
+  const serverClock = new ServerClock({ source: sourceId, settle: own.settle, clock: it.clock, log: lines });
+  const { source, paging, caps, clock } = it;
+  const collector = new Collector({
+    settings: own,
+    source,
+    serverClock,
+    journal,
+    uidOf: (_value, text) => uidOf(undefined, text()),
+    paging,
+    caps,
+    clock,
+    random: () => 0.5,
+    log: lines,
+    meters,
+    ...parts,
+  });
+  const runUntil = async (until: number): Promise<void> => {
+    const abort = new AbortController();
+    const watch = (async () => {
+      while (source.now() < until) await clock.sleep(5_000, abort.signal);
+      abort.abort(new Error('enough'));
+    })();
+    await expect(Promise.race([collector.run(abort.signal), watch.then(() => collector.run(abort.signal))])).rejects.toThrow('enough');
+    abort.abort(new Error('enough'));
+    await watch.catch(() => undefined);
+  };
+  return { ...it, collector, serverClock, runUntil, counted, lines };
+}
+
+export async function begun(options: Options & Partial<CollectSettings> = {}): Promise<Running> {
+  const it = await world({ after: minute, ...options });
+  it.source.delay = 20;
+  return running(it, options);
+}
+
+export function isTip({ query, pageSize }: PageRequest): boolean {
+  return query.endTime === undefined && pageSize > 1;
+}
