@@ -3,12 +3,17 @@ import type { Collector } from '../collect/collector.ts';
 import type { Config } from '../config/load.ts';
 import type { Delivery } from '../deliver/loop.ts';
 import type { Journal } from '../journal/journal.ts';
+import type { ReportQuery } from '../journal/ledger-report.ts';
 import type { LiveViews } from '../journal/report.ts';
 import type { SinkSnapshot, SourceSnapshot } from '../model.ts';
 
-/** Which sources a sink takes, for the report. */
-export function sinkSources(config: Config): Map<string, readonly string[]> {
-  return new Map(config.sinks.flatMap((sink) => (sink.sources ? [[sink.id, sink.sources] as const] : [])));
+/** What the configuration says of sources and sinks, for the completeness report. */
+export function reportSettings({ sources, sinks }: Config): Pick<ReportQuery, 'sinkSources' | 'filteredSinks' | 'recountAges'> {
+  return {
+    sinkSources: new Map(sinks.flatMap((sink) => (sink.sources ? [[sink.id, sink.sources] as const] : []))),
+    filteredSinks: new Set(sinks.filter((sink) => sink.where !== undefined).map(({ id }) => id)),
+    recountAges: new Map(sources.map(({ id, recount }) => [id, recount] as const)),
+  };
 }
 
 export class Views {
