@@ -179,7 +179,7 @@ function windowTable(
     ...(sums ? [] : ['What is known']),
   ];
   const foot = [
-    ...[rowHead('Sum'), text(''), text(`${counted(windows.length, 'window')}`), number(''), number(''), number(grouped(source.collected))],
+    ...[rowHead('Sum'), text(''), text(counted(windows.length, 'window')), number(''), number(''), number(grouped(source.collected))],
     ...[number(grouped(source.late)), number(grouped(windows.reduce((sum, { recounts }) => sum + recounts, 0))), text('')],
     ...sinks.map(() => text('')),
   ];
