@@ -19,7 +19,7 @@ export interface Reading {
   readonly sourceId: string;
   readonly asker: Asker;
   readonly paging: Paging;
-  readonly journal: CollectJournal;
+  readonly journal: Pick<CollectJournal, 'append'>;
   readonly caps: Caps;
   readonly clock: Clock;
   readonly log: Log;

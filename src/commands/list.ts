@@ -10,6 +10,7 @@ const files = {
   status: () => import('./status.ts'),
   ledger: () => import('./ledger.ts'),
   gaps: () => import('./gaps.ts'),
+  compare: () => import('./compare.ts'),
   encode: () => import('./encode.ts'),
   schema: () => import('./schema.ts'),
   help: () => import('./help.ts'),
