@@ -57,9 +57,9 @@ test('the report, a day counted by hand, and a SIEM compared', { timeout: 90_000
   await inPlace('report', async (place) => {
     const service = await Service.start(place, '--records', '1500', '--span', '10m');
     const start = ago(660_000);
-    configure(place, [sourceOf(service, start, { settle: '1s', recount: ['2s'] })], [{ id: 'siem', type: 'file', path: './siem.ndjson' }]);
+    configure(place, [sourceOf(service, start, { settle: '1s', recount: [] })], [{ id: 'siem', type: 'file', path: './siem.ndjson' }]);
     const daemon = new Daemon(place);
-    const end = Math.floor(Date.now() / 1000) * 1000;
+    const end = Math.floor(Date.now() / 1000) * 1000 - 60_000;
     await delivered(service, [place.path('siem.ndjson')]);
     await settled(daemon, end, 30_000);
     const page = await daemon.get('/ledger?format=html&by=day');
@@ -74,14 +74,15 @@ test('the report, a day counted by hand, and a SIEM compared', { timeout: 90_000
     if (!source) throw new Error('the ledger has no source');
     const reached = source.reached;
     const inWindows = truth.filter((record) => timeOf(record) < Date.parse(reached));
-    expect([code, source.collected]).toEqual([source.windows.every(({ state }) => state === 'final') ? 0 : 3, inWindows.length]);
+    expect([code, source.collected]).toEqual([0, inWindows.length]);
     const future = new Date(Date.parse(reached) + 3_600_000).toISOString();
-    const beyond = await place.waybill('ledger', '--config', 'waybill.yaml', '--to', future, '--expect-final');
+    const [beyond, csv, html] = await Promise.all([
+      place.waybill('ledger', '--config', 'waybill.yaml', '--to', future, '--expect-final'),
+      place.waybill('ledger', '--config', 'waybill.yaml', '--format', 'csv'),
+      place.waybill('ledger', '--config', 'waybill.yaml', '--format', 'html', '--by', 'month', '--out', 'report.html'),
+    ]);
     expect(beyond.code).toBe(3);
     expect(beyond.stdout).toContain('The ledger does not cover the whole period.');
-
-    const csv = await place.waybill('ledger', '--config', 'waybill.yaml', '--format', 'csv');
-    const html = await place.waybill('ledger', '--config', 'waybill.yaml', '--format', 'html', '--by', 'month', '--out', 'report.html');
     expect([csv.code, html]).toEqual([0, { code: 0, stdout: '', stderr: '' }]);
     expect(csv.stdout.trimEnd().split('\r\n')).toHaveLength(source.windows.length + 1);
     const report = readFileSync(place.path('report.html'), 'utf8');
@@ -139,10 +140,12 @@ test('the report, a day counted by hand, and a SIEM compared', { timeout: 90_000
     }
     // Raw records hold the id under its own name; nothing is missing, and nobody needs a state for it.
     writeFileSync(place.path('raw.ndjson'), (await service.truth()).join('\n'));
-    const whole = await place.waybill('compare', '--config', 'waybill.yaml', ...period, '--ids', 'raw.ndjson', '--field', 'logId');
+    const [whole, unread] = await Promise.all([
+      place.waybill('compare', '--config', 'waybill.yaml', ...period, '--ids', 'raw.ndjson', '--field', 'logId'),
+      place.waybill('compare', '--config', 'waybill.yaml', ...period, '--ids', 'raw.ndjson'),
+    ]);
     expect(whole.code).toBe(0);
     expect(whole.stdout).toMatch(/^MISSING there: 0$/m);
-    const unread = await place.waybill('compare', '--config', 'waybill.yaml', ...period, '--ids', 'raw.ndjson');
     expect(unread).toMatchObject({ code: 2, stdout: '' });
     expect(unread.stderr).toMatch(/none of its \d+ lines has "event.id"; see --field/);
   });
