@@ -580,6 +580,18 @@ export interface Meters {
   sinkDuplicates(sink: string, count: number): void;
 }
 
+/** How long after their time records were first seen, by the bounds of observe/delays.ts (seconds), the last what is beyond. */
+export interface DelayMeasure {
+  /** When `recent` began, and the last answer of the source; wall clock, µs. */
+  readonly since: Micros;
+  readonly until: Micros;
+  /** Of at most a week, and of the week before it. */
+  readonly recent: readonly number[];
+  readonly before: readonly number[];
+  /** Seconds, ever. */
+  readonly longest: number;
+}
+
 export interface SourceSnapshot {
   readonly id: string;
   /** normal | hold | orphaned | retired */
@@ -600,6 +612,7 @@ export interface SourceSnapshot {
   readonly lastError: string | undefined;
   readonly serverNow: Micros | undefined;
   readonly clockOffsetSeconds: number | undefined;
+  readonly delays?: DelayMeasure | undefined;
 }
 
 export interface SinkSnapshot {

@@ -7,7 +7,8 @@ import type { SourceConfig } from '../config/load.ts';
 import type { DaemonOptions } from '../daemon.ts';
 import { codeOf, WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { Clock, Meters, Micros, Source } from '../model.ts';
+import type { Clock, DelayMeasure, Meters, Micros, Source } from '../model.ts';
+import { Delays } from '../observe/delays.ts';
 import { identify } from '../record/identity.ts';
 import { calibrate } from '../source/calibrate.ts';
 import type { Calibration } from '../source/calibrate.ts';
@@ -23,6 +24,7 @@ interface Profile {
   /** When it was calibrated, server time. */
   readonly calibrated?: Micros;
   readonly clock?: ClockProfile;
+  readonly delays?: DelayMeasure;
 }
 
 const profileMs = 60_000;
@@ -34,7 +36,7 @@ export async function runSource(
   settings: SourceConfig,
   journal: Journal,
   options: DaemonOptions,
-  meters: Meters,
+  counting: Meters,
   budgets: Budgets,
   views: Views,
   signal: AbortSignal,
@@ -43,10 +45,13 @@ export async function runSource(
   const { id } = settings;
   const log = options.log.child('collect');
   const budget = budgets.of(id, settings.requests.perSecond, settings.requests.group);
-  await using source = createSource(settings, { clock, budget, meters, ca: config.tls.ca });
-
   const known = journal.hasSource(id);
   const profile = known ? profileOf(journal.marks(id).profile) : {};
+  const delays = new Delays(profile.delays, settings.poll);
+  const meters = measuring(delays, counting, clock);
+  views.delays.set(id, delays);
+  await using source = createSource(settings, { clock, budget, meters, ca: config.tls.ca });
+
   const serverClock = new ServerClock({ source: id, settle: settings.settle, clock, log, profile: profile.clock });
   const paging: Paging = { first: profile.calibration?.firstPage ?? 1, size: sizeOf(settings, profile.calibration) };
   const caps: Caps = { largest: profile.calibration?.total ?? 0 };
@@ -77,31 +82,53 @@ export async function runSource(
     caps.largest = Math.max(caps.largest, calibration.total ?? 0);
     await journal.setProfile(id, JSON.stringify({ ...profile, calibration, calibrated: now } satisfies Profile));
   }
-  await Promise.all([collector.run(signal), keepProfile(id, journal, serverClock, caps, clock, signal)]);
+  await Promise.all([collector.run(signal), keepProfile(id, journal, serverClock, caps, delays, clock, signal)]);
 }
 
-/** Keeps the offset of the service's clock and the largest total, so that a restart knows them at once. */
+/** Keeps the offset of the service's clock, the largest total and how late records are, so that a restart knows them at once. */
 async function keepProfile(
   id: string,
   journal: Journal,
   serverClock: ServerClock,
   caps: Caps,
+  delays: Delays,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
   let written = '';
-  for (;;) {
-    // At once when the clock stands: a daemon that is killed soon after must not build it anew each time.
-    const wasEstablished = serverClock.established();
-    await clock.sleep(wasEstablished ? profileMs : profileFirstMs, signal);
-    if (!serverClock.established()) continue;
+  const write = async (): Promise<void> => {
+    if (!serverClock.established()) return;
     const before = profileOf(journal.marks(id).profile);
     const known = serverClock.profile() ?? before.clock;
     const calibration = before.calibration && { ...before.calibration, total: Math.max(caps.largest, before.calibration.total ?? 0) };
-    const next = JSON.stringify({ ...before, ...(calibration && { calibration }), ...(known && { clock: known }) } satisfies Profile);
+    const profile = { ...before, ...(calibration && { calibration }), ...(known && { clock: known }), delays: delays.measure() };
+    const next = JSON.stringify(profile satisfies Profile);
     if (next !== written) await journal.setProfile(id, next);
     written = next;
+  };
+  for (;;) {
+    // At once when the clock stands: a daemon that is killed soon after must not build it anew each time. And when it is stopped.
+    const wasEstablished = serverClock.established();
+    try {
+      await clock.sleep(wasEstablished ? profileMs : profileFirstMs, signal);
+    } finally {
+      await write();
+    }
   }
+}
+
+/** The meters, with the delay of each record told to `delays` first: what an outage held up is in neither. */
+function measuring(delays: Delays, meters: Meters, clock: Clock): Meters {
+  return {
+    ...meters,
+    sourceRequest: (source, outcome, seconds) => {
+      if (outcome === 'ok') delays.answered(clock.now() * 1000);
+      meters.sourceRequest(source, outcome, seconds);
+    },
+    recordDelay: (source, seconds) => {
+      if (delays.add(seconds, clock.now() * 1000)) meters.recordDelay(source, seconds);
+    },
+  };
 }
 
 /** Asks until there is an answer that can be used: a service that refuses, or a wrong address, is told by status and probes, not by an exit. */

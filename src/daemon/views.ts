@@ -6,6 +6,7 @@ import type { Journal } from '../journal/journal.ts';
 import type { ReportQuery } from '../journal/ledger-report.ts';
 import type { LiveViews } from '../journal/report.ts';
 import type { SinkSnapshot, SourceSnapshot } from '../model.ts';
+import type { Delays } from '../observe/delays.ts';
 
 /** What the configuration says of sources and sinks, for the completeness report. */
 export function reportSettings({ sources, sinks }: Config): Pick<ReportQuery, 'sinkSources' | 'filteredSinks' | 'recountAges'> {
@@ -19,6 +20,7 @@ export function reportSettings({ sources, sinks }: Config): Pick<ReportQuery, 's
 export class Views {
   readonly collectors = new Map<string, Collector>();
   readonly deliveries = new Map<string, Delivery>();
+  readonly delays = new Map<string, Delays>();
   readonly #config: Config;
 
   constructor(config: Config) {
@@ -41,7 +43,8 @@ export class Views {
   #source(id: string): Partial<SourceSnapshot> | undefined {
     const view = this.collectors.get(id)?.view();
     if (!view) return undefined;
-    const { hold, ...parts } = view;
+    const { hold, ...known } = view;
+    const parts = { ...known, delays: this.delays.get(id)?.measure() };
     return hold ? { ...parts, mode: 'hold' } : parts;
   }
 }

@@ -3,7 +3,7 @@
  * beside it. The completeness report is in ledger-report.ts.
  */
 import type { Database } from 'better-sqlite3';
-import type { Micros, SinkSnapshot, Snapshot, SourceSnapshot } from '../model.ts';
+import type { DelayMeasure, Micros, SinkSnapshot, Snapshot, SourceSnapshot } from '../model.ts';
 import { createdAt } from './state.ts';
 
 export { ledgerReport } from './ledger-report.ts';
@@ -17,6 +17,7 @@ interface SourceDbRow {
   late: number;
   last_record_us: number | null;
   mode: string;
+  profile: string | null;
   reached_us: number;
 }
 
@@ -82,6 +83,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       lastError: undefined,
       serverNow: undefined,
       clockOffsetSeconds: undefined,
+      delays: row.profile === null ? undefined : (JSON.parse(row.profile) as { delays?: DelayMeasure }).delays,
       ...live.source(row.id),
     };
   });

@@ -3,6 +3,7 @@
  * report; all of them call this one pure function. Below it the same snapshot as JSON for programs.
  */
 import type { Micros, SinkSnapshot, Snapshot, SourceSnapshot } from '../model.ts';
+import { samples, seenWithin } from './delays.ts';
 import { ago, clockTime, counted, rfc3339 } from './time-words.ts';
 
 export interface StatusJson {
@@ -19,6 +20,14 @@ export interface StatusJson {
     readonly lagSeconds: number | null;
     readonly gaps: number;
     readonly lastError: string | null;
+    /** First seen minus logTimestamp, of the last one to two weeks: seconds within which a share was seen; null without records, or beyond 30 d. */
+    readonly delays: {
+      readonly records: number;
+      readonly p50: number | null;
+      readonly p90: number | null;
+      readonly p99: number | null;
+      readonly p999: number | null;
+    };
   }[];
   readonly sinks: readonly {
     readonly id: string;
@@ -63,12 +72,21 @@ export function statusJson(snapshot: Snapshot): StatusJson {
       lagSeconds: begun(source) ? Math.max(0, (serverTime(source, snapshot) - source.frontier) / 1e6) : null,
       gaps: source.gaps,
       lastError: source.lastError ?? null,
+      delays: delaysOf(source),
     })),
     sinks: snapshot.sinks.map(({ id, type, state, acked, lagRecords, lagSeconds, deadLetters, lastError }) => ({
       ...{ id, type, state, acked, lagRecords, lagSeconds, deadLetters },
       lastError: lastError ?? null,
     })),
   };
+}
+
+function delaysOf({ delays }: SourceSnapshot): StatusJson['sources'][number]['delays'] {
+  const within = (share: number): number | null => {
+    const seconds = delays && seenWithin(delays, share);
+    return seconds !== undefined && Number.isFinite(seconds) ? seconds : null;
+  };
+  return { records: delays ? samples(delays) : 0, p50: within(0.5), p90: within(0.9), p99: within(0.99), p999: within(0.999) };
 }
 
 export function sourceNeedsYou(source: SourceSnapshot): boolean {

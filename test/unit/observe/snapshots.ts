@@ -58,3 +58,8 @@ export function snapshot(change: Partial<Snapshot> = {}): Snapshot {
     ...change,
   };
 }
+
+/** Counts of 21 buckets of delays: those given by their place, 0 elsewhere. */
+export function delayCounts(some: Readonly<Record<number, number>>): number[] {
+  return Array.from({ length: 21 }, (_, i) => some[i] ?? 0);
+}
