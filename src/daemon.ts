@@ -5,6 +5,7 @@
 import { join } from 'node:path';
 import type { Config } from './config/load.ts';
 import { parseTime, parseZone } from './commands/period.ts';
+import { Certificates } from './daemon/certificates.ts';
 import { createDelivery } from './daemon/sink.ts';
 import { runSource } from './daemon/source.ts';
 import { reportSettings, Views } from './daemon/views.ts';
@@ -99,7 +100,11 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   const views = new Views(config);
   daemon.journal = journal;
   daemon.views = views;
-  metrics.bind(() => snapshotOf(journal.db, options.version, clock.now() * 1000, views.live(journal)));
+  const certificates = new Certificates(config, views.sources);
+  metrics.bind(() => ({
+    ...snapshotOf(journal.db, options.version, clock.now() * 1000, views.live(journal)),
+    certificates: certificates.ends(),
+  }));
   open.use(await startAdmin({ listen: [] }, { ...shown, socketPath: join(config.state, 'waybill.sock') }));
 
   // Sinks are registered before the first record can arrive, so that `from: now` means this moment.

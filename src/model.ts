@@ -644,6 +644,14 @@ export interface Snapshot {
   };
   readonly sources: readonly SourceSnapshot[];
   readonly sinks: readonly SinkSnapshot[];
+  /** Of the running daemon alone. */
+  readonly certificates?: readonly CertificateEnd[];
+}
+
+/** When a certificate in use ends; `target` is the setting that it belongs to: `sources.production.auth`. */
+export interface CertificateEnd {
+  readonly target: string;
+  readonly at: Micros;
 }
 
 // --------------------------------------------------------------------------------------------------------------------------- report

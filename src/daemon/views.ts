@@ -7,6 +7,7 @@ import type { ReportQuery } from '../journal/ledger-report.ts';
 import type { LiveViews } from '../journal/report.ts';
 import type { SinkSnapshot, SourceSnapshot } from '../model.ts';
 import type { Delays } from '../observe/delays.ts';
+import type { ServiceSource } from '../source/client.ts';
 
 /** What the configuration says of sources and sinks, for the completeness report. */
 export function reportSettings({ sources, sinks }: Config): Pick<ReportQuery, 'sinkSources' | 'filteredSinks' | 'recountAges'> {
@@ -21,6 +22,7 @@ export class Views {
   readonly collectors = new Map<string, Collector>();
   readonly deliveries = new Map<string, Delivery>();
   readonly delays = new Map<string, Delays>();
+  readonly sources = new Map<string, ServiceSource>();
   readonly #config: Config;
 
   constructor(config: Config) {

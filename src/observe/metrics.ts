@@ -145,6 +145,11 @@ function gauges(): readonly (readonly [name: string, description: string, observ
     ['waybill_dead_letters', 'Records the sink refused for good, kept', ofSinks((s) => s.deadLetters)],
     ['waybill_journal_bytes', 'Used size of the journal', (s, r) => r(s.journal.bytes)],
     ['waybill_journal_quota_bytes', 'The size at which collecting pauses', (s, r) => r(s.journal.quota)],
+    [
+      'waybill_certificate_expiry_timestamp_seconds',
+      'When a certificate in use ends',
+      (s, r) => s.certificates?.forEach(({ target, at }) => r(seconds(at), { target })),
+    ],
     ['waybill_collection_paused', '1 while collecting pauses for this reason', paused],
   ];
 }

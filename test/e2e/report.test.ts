@@ -5,6 +5,7 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { ago, configure, Daemon, ledgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
@@ -35,6 +36,18 @@ function commandsOf(document: string, heading: string): string {
   return block;
 }
 
+/** When the certificate of a server ends, seconds since 1970, as a client of the test's own is told. */
+function certificateEnd(url: string, ca: string): Promise<number> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: hostname, port: Number(port), ca: readFileSync(ca) }, () => {
+      resolve(Date.parse(socket.getPeerCertificate().valid_to) / 1000);
+      socket.destroy();
+    });
+    socket.once('error', reject);
+  });
+}
+
 async function bash(
   place: Place,
   script: string,
@@ -62,11 +75,30 @@ test('the report, a day counted by hand, and a SIEM compared', { timeout: 90_000
     const end = Math.floor(Date.now() / 1000) * 1000 - 60_000;
     await delivered(service, [place.path('siem.ndjson')]);
     await settled(daemon, end, 30_000);
+    // How late records are: counted for what happens while somebody asks.
+    const happened = Array.from({ length: 5 }, (_, i) =>
+      JSON.stringify({ logId: 88_000_000 + i, logTimestamp: new Date().toISOString().slice(0, -1) }),
+    );
+    await service.add(happened);
+    await delivered(service, [place.path('siem.ndjson')]);
+    const metrics = (await daemon.get('/metrics')).text;
+    const metric = (name: string): number => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics)?.[1]);
+    expect(metric('waybill_record_delay_seconds_count\\{source="production"\\}')).toBe(5);
+    const ends = await certificateEnd(service.line.baseUrl, service.line.ca);
+    for (const target of ['sources.production', 'sources.production.auth'])
+      expect(metric(`waybill_certificate_expiry_timestamp_seconds\\{target="${target}"\\}`), target).toBe(ends);
     const page = await daemon.get('/ledger?format=html&by=day');
     expect([page.status, page.text.slice(0, 15)]).toEqual([200, '<!doctype html>']);
     expect((await daemon.get('/ledger?format=csv')).text).toMatch(/^source,from,until,/);
     expect(await daemon.stop()).toMatchObject({ code: 0 });
     const truth = await service.truth();
+    const status = await place.waybill('status', '--config', 'waybill.yaml', '--json');
+    const [{ delays } = { delays: undefined }] = (JSON.parse(status.stdout) as { sources: { delays: unknown }[] }).sources;
+    expect(delays).toMatchObject({ records: 5, p50: expect.any(Number) as number });
+    const check = await place.waybill('check', '--config', 'waybill.yaml', '--offline');
+    expect(check.stdout).toMatch(/of 5 records 99 % were first seen within \d+ s, .*too few to judge settle by/);
+    // Every second a poll; windows of 10 s are closed with two requests; no recount; and the guard.
+    expect(check.stdout).toContain(`about ${86_400 + 8_640 * 2 + 288} requests a day at rest, 1.20 a second`);
 
     // The period up to its last window is final; asked beyond that, it is not covered.
     const { code, ledger } = await ledgerOf(place, '--expect-final');

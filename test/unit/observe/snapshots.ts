@@ -55,6 +55,7 @@ export function snapshot(change: Partial<Snapshot> = {}): Snapshot {
     journal: { bytes: 52_428_800, quota: 10_737_418_240, head: 12_345, paused: undefined },
     sources: [source()],
     sinks: [sink()],
+    certificates: [{ target: 'sources.production', at: micros('2027-01-01T00:00:00Z') }],
     ...change,
   };
 }
