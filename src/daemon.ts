@@ -5,15 +5,20 @@
 import { join } from 'node:path';
 import type { Config } from './config/load.ts';
 import { operationOf, perform } from './daemon/acts.ts';
+import { parseTime, parseZone } from './commands/period.ts';
+import { Certificates } from './daemon/certificates.ts';
 import { createDelivery } from './daemon/sink.ts';
 import { runSource } from './daemon/source.ts';
-import { sinkSources, Views } from './daemon/views.ts';
+import { reportSettings, Views } from './daemon/views.ts';
 import { codeOf, WaybillError, wordsOf } from './errors.ts';
 import { Journal } from './journal/journal.ts';
-import { ledgerReport, snapshotOf } from './journal/report.ts';
-import type { Clock, Log, Micros, Random, Snapshot } from './model.ts';
+import { ledgerReport } from './journal/ledger-report.ts';
+import { snapshotOf } from './journal/report.ts';
+import type { Clock, Log, Random, Snapshot } from './model.ts';
 import { startAdmin } from './observe/admin.ts';
 import type { LedgerParams } from './observe/admin.ts';
+import { ledgerDocument } from './observe/ledger-document.ts';
+import type { LedgerDocument } from './observe/ledger-document.ts';
 import type { RoomLog } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { microsToIso } from './record/timestamp.ts';
@@ -49,9 +54,18 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
     daemon.journal && daemon.views
       ? snapshotOf(daemon.journal.db, options.version, clock.now() * 1000, daemon.views.live(daemon.journal))
       : undefined;
-  const ledger = async (params: LedgerParams): Promise<unknown> => {
+  const ledger = async (params: LedgerParams): Promise<LedgerDocument> => {
     if (!daemon.journal) throw new WaybillError('usage', 'cannot give the report: the state is not open yet');
-    return ledgerReport(daemon.journal.db, { ...period(params), source: params.source, sinkSources: sinkSources(config) });
+    const now = clock.now() * 1000;
+    const { source, from, to, by = 'window', format = 'json', tz = 'UTC' } = params;
+    const report = ledgerReport(daemon.journal.db, {
+      source,
+      from: from === undefined ? undefined : parseTime(from, 'from', now, false),
+      to: to === undefined ? undefined : parseTime(to, 'to', now, true),
+      now,
+      ...reportSettings(config),
+    });
+    return ledgerDocument(report, format, { by, tz: parseZone(tz), version: options.version });
   };
   const operate = async (request: unknown): Promise<unknown> => {
     if (!daemon.journal) throw new WaybillError('state_unusable', 'cannot change anything: the state is not open yet');
@@ -97,7 +111,11 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   const views = new Views(config);
   daemon.journal = journal;
   daemon.views = views;
-  metrics.bind(() => snapshotOf(journal.db, options.version, clock.now() * 1000, views.live(journal)));
+  const certificates = new Certificates(config, views.sources);
+  metrics.bind(() => ({
+    ...snapshotOf(journal.db, options.version, clock.now() * 1000, views.live(journal)),
+    certificates: certificates.ends(),
+  }));
   open.use(await startAdmin({ listen: [] }, { ...shown, socketPath: join(config.state, 'waybill.sock') }));
 
   // Sinks are registered before the first record can arrive, so that `from: now` means this moment.
@@ -183,14 +201,4 @@ async function tend(journal: Journal, sources: readonly string[], clock: Clock, 
       log.info({ source: id, frontier: microsToIso(journal.marks(id).frontier) }, 'ledger.frontier');
     }
   }
-}
-
-function period({ from, to }: { from?: string; to?: string }): { from: Micros | undefined; to: Micros | undefined } {
-  const at = (text: string | undefined, name: string): Micros | undefined => {
-    if (text === undefined) return undefined;
-    const ms = Date.parse(text);
-    if (Number.isNaN(ms)) throw new WaybillError('usage', `cannot read ${name} "${text}": not a time such as 2026-11-21T00:00:00Z`);
-    return ms * 1000;
-  };
-  return { from: at(from, 'from'), to: at(to, 'to') };
 }

@@ -413,6 +413,12 @@ export interface LedgerWindow extends Window {
   readonly reason: string | undefined;
 }
 
+/** How late records were: first seen minus logTimestamp, µs. `within` counts by the bounds of journal/late.ts, the last what is beyond. */
+export interface LateDelays {
+  readonly longest: Micros;
+  readonly within: readonly number[];
+}
+
 /** What was found about a window, and when it is looked at again. */
 export interface Turn {
   readonly verdict: Verdict;
@@ -691,6 +697,18 @@ export interface Meters {
   sinkDuplicates(sink: string, count: number): void;
 }
 
+/** How long after their time records were first seen, by the bounds of observe/delays.ts (seconds), the last what is beyond. */
+export interface DelayMeasure {
+  /** When `recent` began, and the last answer of the source; wall clock, µs. */
+  readonly since: Micros;
+  readonly until: Micros;
+  /** Of at most a week, and of the week before it. */
+  readonly recent: readonly number[];
+  readonly before: readonly number[];
+  /** Seconds, ever. */
+  readonly longest: number;
+}
+
 export interface SourceSnapshot {
   readonly id: string;
   /** normal | hold | orphaned | retired */
@@ -713,6 +731,7 @@ export interface SourceSnapshot {
   readonly clockOffsetSeconds: number | undefined;
   /** Ranges of history that are not read to their end. */
   readonly backfills?: readonly BackfillProgress[] | undefined;
+  readonly delays?: DelayMeasure | undefined;
 }
 
 export interface SinkSnapshot {
@@ -744,24 +763,89 @@ export interface Snapshot {
   };
   readonly sources: readonly SourceSnapshot[];
   readonly sinks: readonly SinkSnapshot[];
+  /** Of the running daemon alone. */
+  readonly certificates?: readonly CertificateEnd[];
+}
+
+/** When a certificate in use ends; `target` is the setting that it belongs to: `sources.production.auth`. */
+export interface CertificateEnd {
+  readonly target: string;
+  readonly at: Micros;
 }
 
 // --------------------------------------------------------------------------------------------------------------------------- report
 
 /** The completeness report, exactly as `ledger --json` prints it: times in RFC 3339, sums over `own`, never over `total` (it counts the padding too). */
 export interface LedgerReport {
-  /** No gap, accepted or not, and every window closed with a proof. */
+  /** No gap, accepted or not, and every window closed with a proof that no later count has put in doubt. */
   readonly complete: boolean;
+  /** Every window is final, and nothing of the period asked for lies outside of the ledger. */
+  readonly final: boolean;
+  /** When the report was made, and the period asked for; null: from the begin of the ledger, up to where it has reached. */
+  readonly made: string;
+  readonly from: string | null;
+  readonly to: string | null;
   readonly sources: readonly LedgerReportSource[];
+  /** What people changed in the period; `who` is what they claimed. */
+  readonly operations: readonly LedgerReportOperation[];
 }
 
 export interface LedgerReportSource {
   readonly id: string;
+  /** normal | hold | orphaned | retired */
+  readonly mode: string;
+  /** Where the ledger begins; null while it has not. */
+  readonly begins: string | null;
   readonly frontier: string | null;
   readonly reached: string | null;
+  /** Of the windows below: records, and those of them that were late. */
   readonly collected: number;
   readonly late: number;
+  readonly lateDelays: LedgerReportDelays;
+  /** Of the whole ledger: collected ever = in windows + outside (not in a closed window yet, or without a readable time). */
+  readonly ever: { readonly collected: number; readonly inWindows: number; readonly outside: number };
+  /** What of the period asked for the ledger does not cover. */
+  readonly uncovered: readonly { readonly from: string; readonly until: string }[];
+  readonly sinks: readonly LedgerReportSink[];
+  /** Hold and its end, as the journal still has them. */
+  readonly holds: readonly LedgerReportHold[];
   readonly windows: readonly LedgerReportWindow[];
+}
+
+/** `within`: how many came within each age and not sooner: 1h, 6h, 1d, 3d, 7d, 14d, 30d, later. */
+export interface LedgerReportDelays {
+  readonly longestSeconds: number | null;
+  readonly within: Readonly<Record<string, number>>;
+}
+
+/** What one sink has of the windows of a source: those that begin where it begins, or later. */
+export interface LedgerReportSink {
+  readonly id: string;
+  readonly type: string;
+  readonly state: string;
+  /** It gets what is dated from here on; null: everything. */
+  readonly since: string | null;
+  /** It has a `where`: how many of the records are for it is not in the ledger. */
+  readonly filtered: boolean;
+  readonly windows: number;
+  readonly complete: number;
+  /** Records of the complete windows less its dead letters; null when `filtered`. */
+  readonly records: number | null;
+  readonly deadLetters: number;
+}
+
+export interface LedgerReportHold {
+  readonly at: string;
+  readonly what: string;
+  readonly reason: string | null;
+  readonly words: string | null;
+}
+
+export interface LedgerReportOperation {
+  readonly at: string;
+  readonly who: string | null;
+  readonly what: string;
+  readonly detail: string | null;
 }
 
 /** `final`: proven, and its last recount is done. */
@@ -773,14 +857,25 @@ export interface LedgerReportWindow {
   readonly state: LedgerReportState;
   /** Why it is a gap; of a proven one `reread` or `vanished`, when a later count said so. */
   readonly reason: string | null;
+  /** What is known about the reason, for a person. */
+  readonly words: string | null;
+  /** What the service counted for the query, padding included; of a gap the most that it ever counted. */
   readonly total: number | null;
+  /** Distinct records received for the query. Proven: the same number as `total`. */
+  readonly received: number;
   readonly own: number;
   readonly late: number;
+  readonly lateLongestSeconds: number | null;
   readonly passes: number;
-  /** How many recounts are done. */
+  /** Recounts done, and still to come; null when that is not known (the source is not in the configuration, or the window is a gap). */
   readonly recounts: number;
+  readonly recountsDue: number | null;
   readonly nextRecount: string | null;
   readonly closed: string | null;
+  /** SHA-256 over the identities that the window owns (docs/guarantees.md), hex. */
+  readonly digest: string | null;
+  /** The bounds of the query that was counted, word for word. */
+  readonly query: WindowQuery;
   /** `complete`: the sink's position is past the window's newest ledger entry; `deadLetters` of its records the sink refused for good. */
   readonly sinks: Readonly<Record<string, { readonly complete: boolean; readonly deadLetters: number }>>;
 }

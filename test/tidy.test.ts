@@ -50,6 +50,7 @@ const rooms: readonly (readonly [room: string, allowed: readonly string[]])[] = 
   ['src/observe/settings.ts', ['src/config/values.ts', 'zod']],
   ['src/observe/', ['src/observe/', 'src/model.ts', 'src/errors.ts', 'pino', 'pino-pretty', '@opentelemetry/', 'fastify', 'node:']],
   ['src/reference/', ['src/reference/', 'better-sqlite3', 'fastify', 'jose', '@peculiar/x509', 'reflect-metadata', 'zod', 'node:']],
+  ['src/commands/compare-tally.ts', ['src/model.ts', 'better-sqlite3']],
   // The wiring, the commands and the command line know every room but the reference service, which is started as a program.
   ['src/', ['src/!reference', 'zod', 'node:']],
   // End-to-end tests start programs and speak their protocols.

@@ -21,9 +21,9 @@ export interface Reading {
   readonly sourceId: string;
   readonly asker: Asker;
   readonly paging: Paging;
-  readonly journal: CollectJournal;
+  readonly journal: Pick<CollectJournal, 'append'>;
   readonly caps: Caps;
-  readonly gate: Gate;
+  readonly gate: Pick<Gate, 'isHeld' | 'isPlain' | 'admits' | 'candidates' | 'proven'>;
   readonly clock: Clock;
   readonly log: Log;
   /** ms between two passes. */

@@ -7,7 +7,9 @@ import { systemClock } from '../clock.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config, SinkConfig, SourceConfig } from '../config/load.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
-import type { Log, Meters } from '../model.ts';
+import { openReadOnly } from '../journal/state.ts';
+import type { DelayMeasure, Log, Meters } from '../model.ts';
+import { settleAdvice } from '../observe/delays.ts';
 import { table } from '../observe/table.ts';
 import { calibrate } from '../source/calibrate.ts';
 import { createSource } from '../source/client.ts';
@@ -15,6 +17,7 @@ import type { ServiceSource } from '../source/client.ts';
 import type { Route } from '../source/connection.ts';
 import { Budget } from '../source/limits.ts';
 import type { Finding } from '../sink/define.ts';
+import { requestsADay } from './at-rest.ts';
 import type { Io } from './io.ts';
 
 export const summary = 'checks the configuration, then every connection and right';
@@ -22,7 +25,8 @@ export const summary = 'checks the configuration, then every connection and righ
 export const usage = `waybill check [--config FILE] [--offline] [--require-secrets] [--source ID] [--sink ID] [--json]
 
 Checks the configuration and names every error at once. Then, unless --offline: gets a token, reads one page of each source, looks at each
-sink, and says what works, what does not, and what weakens a guarantee. Sends no record.
+sink, and says what works, what does not, and what weakens a guarantee. Sends no record. Either way it says how often each source is asked at
+rest, and whether the delays that the state has measured suggest another settle.
 
   --offline           only the configuration; a secret that is not there is listed
   --require-secrets   with --offline: a secret that is not there is an error
@@ -65,6 +69,8 @@ export async function run(args: string[], io: Io): Promise<number> {
     level: 'ok',
     words: `"${file}" is valid: ${names('source', config.sources)}, ${names('sink', config.sinks)}`,
   });
+  const measured = measuredDelays(config, lines);
+  for (const source of sources) lines.push(...restLines(source, measured));
   if (!values.offline) {
     for (const source of sources) lines.push(...(await checkSource(source, config, io.signal)));
     for (const sink of sinks) lines.push(...(await checkSink(sink, io.signal)));
@@ -104,7 +110,6 @@ async function checkSource(settings: SourceConfig, config: Config, signal: Abort
     if (!found.dated)
       lines.push({ subject, level: 'warning', words: 'answers carry no Date: server time is taken from the newest record' });
     lines.push(...(await clockLine(source, subject, signal)));
-    ok(atRest(settings));
   } catch (thrown) {
     signal.throwIfAborted();
     if (!(thrown instanceof WaybillError)) throw thrown;
@@ -129,14 +134,43 @@ async function clockLine(source: ServiceSource, subject: string, signal: AbortSi
   return [{ subject, level: Math.abs(seconds) > 3_600 ? 'warning' : 'ok', words }];
 }
 
-/** Requests a day of a quiet source: tip once a poll, close and its count once a window, every recount once a window, and the guard. */
-function atRest({ poll, settle, recount, requests }: SourceConfig): string {
-  const day = 86_400_000;
-  const windows = day / Math.min(Math.max(settle, 10_000), 3_600_000);
-  const daily = Math.round(day / poll + windows * 2 + windows * recount.length + 288);
-  const perSecond = daily / 86_400;
-  const beyond = perSecond > requests.perSecond ? `, which is more than requests.perSecond (${requests.perSecond})` : '';
-  return `about ${daily} requests a day at rest, ${perSecond.toFixed(2)} a second${beyond}`;
+/** What follows from the settings of a source, and from what the state has measured, without asking anybody. */
+function restLines(settings: SourceConfig, measured: ReadonlyMap<string, DelayMeasure>): Line[] {
+  const subject = `source ${settings.id}`;
+  const { perSecond } = settings.requests;
+  const daily = requestsADay(settings);
+  const rate = daily / 86_400;
+  const words = `about ${daily} requests a day at rest, ${rate.toFixed(2)} a second`;
+  const beyond = rate > perSecond;
+  const delays = measured.get(settings.id);
+  const advice = delays && settleAdvice(delays, settings.settle / 1000);
+  return [
+    { subject, level: beyond ? 'warning' : 'ok', words: beyond ? `${words}, which is more than requests.perSecond (${perSecond})` : words },
+    ...(advice ? [{ subject, ...advice }] : []),
+  ];
+}
+
+/** How late records were, as the state of this configuration knows it; nothing where there is no state yet. */
+function measuredDelays(config: Config, lines: Line[]): Map<string, DelayMeasure> {
+  let db;
+  try {
+    db = openReadOnly(config.state);
+  } catch (thrown) {
+    if (!(thrown instanceof WaybillError)) throw thrown;
+    if (thrown.code !== 'state_missing') lines.push({ subject: 'state', level: 'error', words: wordsOf(thrown) });
+    return new Map();
+  }
+  try {
+    const rows = db.prepare<[], { id: string; profile: string }>('SELECT id, profile FROM sources WHERE profile IS NOT NULL').all();
+    return new Map(
+      rows.flatMap(({ id, profile }) => {
+        const { delays } = JSON.parse(profile) as { delays?: DelayMeasure };
+        return delays ? [[id, delays] as const] : [];
+      }),
+    );
+  } finally {
+    db.close();
+  }
 }
 
 async function checkSink(sink: SinkConfig, signal: AbortSignal): Promise<Line[]> {

@@ -1,14 +1,16 @@
 /**
- * `waybill ledger` for people: first a paragraph that says whether the period is complete, then a table for each source, by window or by
- * day, then sums. The same report as the JSON; nothing is counted here that is not in it.
+ * `waybill ledger` for people: first a paragraph that says whether the period is complete, then a table for each source, by window, day or
+ * month, then sums. The same report as the JSON; nothing is counted here that is not in it.
  */
 import type { LedgerReport, LedgerReportSource, LedgerReportWindow } from '../model.ts';
-import { byDay } from '../observe/ledger-days.ts';
+import { byPeriod } from '../observe/ledger-periods.ts';
+import type { LedgerPeriod } from '../observe/ledger-periods.ts';
+import { delayWords, local, reach } from '../observe/ledger-words.ts';
 import { printable, table, type Column } from '../observe/table.ts';
-import { counted, grouped, zoned } from '../observe/time-words.ts';
+import { counted, grouped } from '../observe/time-words.ts';
 
 export interface LedgerTextOptions {
-  readonly by: 'window' | 'day';
+  readonly by: 'window' | 'day' | 'month';
   /** IANA name of the zone of all times and days. */
   readonly tz: string;
   /** Colours the first word; only when asked (the one who calls knows the terminal and NO_COLOR). */
@@ -16,12 +18,12 @@ export interface LedgerTextOptions {
 }
 
 export function ledgerText(report: LedgerReport, { by, tz, color = false }: LedgerTextOptions): string {
-  const days = by === 'day' ? byDay(report, tz) : [];
-  const blocks = report.sources.map((source, i) => {
-    const lines = by === 'day' ? dayTable(source, days[i]?.days ?? [], tz) : windowTable(source, tz);
-    return [`Source ${printable(source.id)}: ${reach(source, tz)}`, ...lines, sums(source)].join('\n');
+  const blocks = report.sources.map((source) => {
+    const lines = by === 'window' ? windowTable(source, tz) : periodTable(source, byPeriod(source.windows, by, tz), by, tz);
+    return [`Source ${printable(source.id)}: ${reach(source, tz)}`, ...lines, sums(source), ...notes(source, tz)].join('\n');
   });
-  return [paragraph(report, color), ...blocks].join('\n\n');
+  const operations = report.operations.length === 0 ? [] : [operationLines(report, tz)];
+  return [paragraph(report, color), ...blocks, ...operations].join('\n\n');
 }
 
 /** What an auditor reads first: windows proven of windows, records, gaps, what came late. */
@@ -38,6 +40,7 @@ function paragraph(report: LedgerReport, color: boolean): string {
     `${grouped(proven)} of ${counted(windows.length, 'window')} ${proven === 1 ? 'is' : 'are'} proven, ${grouped(of('final'))} of them final.`,
     `${counted(total(windows, 'own'), 'record')} collected, each once; ${grouped(total(windows, 'late'))} of them late.`,
     `${gaps}${accepted}.`,
+    ...(report.sources.some(({ uncovered }) => uncovered.length > 0) ? ['The ledger does not cover the whole period.'] : []),
     ...(reread === 0 ? [] : [`${counted(reread, 'proven window')} changed since (reread, vanished): see the reasons.`]),
   ].join(' ');
 }
@@ -57,51 +60,82 @@ function windowTable(source: LedgerReportSource, tz: string): string[] {
       window.state,
       window.reason ?? '-',
       window.total === null ? '-' : grouped(window.total),
-      ...[window.own, window.late, window.passes, window.recounts].map(grouped),
+      ...[window.own, window.late, window.passes].map(grouped),
+      recountWords(window),
       window.nextRecount === null ? '-' : local(window.nextRecount, tz),
       ...sinks.map((id) => sinkWords(window.sinks[id])),
     ]),
   );
 }
 
-function dayTable(source: LedgerReportSource, days: ReturnType<typeof byDay>[number]['days'], tz: string): string[] {
+function periodTable(source: LedgerReportSource, periods: readonly LedgerPeriod[], by: 'day' | 'month', tz: string): string[] {
   const sinks = sinkIds(source);
   const columns: Column[] = [
-    ...heads([`DAY (${tz})`, 'FROM', 'UNTIL', 'STATE', 'REASON'], 'left'),
+    ...heads([`${by.toUpperCase()} (${tz})`, 'FROM', 'UNTIL', 'STATE', 'REASON'], 'left'),
     ...heads(['WINDOWS', 'OWN', 'LATE', 'PASSES', 'RECOUNTS'], 'right'),
     ...heads(['NEXT RECOUNT', ...sinks.map(printable)], 'left'),
   ];
   return table(
     columns,
-    days.map((day) => [
-      day.date,
-      local(day.from, tz).slice(11),
-      untilText(day, tz),
-      day.counts[day.state] === day.windows ? day.state : `${grouped(day.counts[day.state])} ${day.state}`,
-      day.reasons.length === 0 ? '-' : day.reasons.join(','),
-      ...[day.windows, day.own, day.late, day.passes, day.recounts].map(grouped),
-      day.nextRecount === null ? '-' : local(day.nextRecount, tz),
-      ...sinks.map((id) => sinkWords(day.sinks[id])),
+    periods.map((period) => [
+      period.name,
+      by === 'day' ? local(period.from, tz).slice(11) : local(period.from, tz),
+      untilText(period, tz),
+      period.counts[period.state] === period.windows ? period.state : `${grouped(period.counts[period.state])} ${period.state}`,
+      period.reasons.length === 0 ? '-' : period.reasons.join(','),
+      ...[period.windows, period.own, period.late, period.passes].map(grouped),
+      recountWords(period),
+      period.nextRecount === null ? '-' : local(period.nextRecount, tz),
+      ...sinks.map((id) => sinkWords(period.sinks[id])),
     ]),
   );
+}
+
+/** `2 of 7`: done, of those that there will be. */
+function recountWords({ recounts, recountsDue }: { readonly recounts: number; readonly recountsDue: number | null }): string {
+  return recountsDue === null ? grouped(recounts) : `${grouped(recounts)} of ${grouped(recounts + recountsDue)}`;
 }
 
 function sums(source: LedgerReportSource): string {
   const { windows } = source;
   const sinks = sinkIds(source).map((id) => {
-    const missing = windows.filter((window) => window.sinks[id]?.complete !== true).length;
-    const letters = windows.reduce((sum, window) => sum + (window.sinks[id]?.deadLetters ?? 0), 0);
-    const has = missing === 0 ? 'has every window' : `has ${grouped(windows.length - missing)} of ${counted(windows.length, 'window')}`;
+    const own = windows.filter((window) => Object.hasOwn(window.sinks, id));
+    const missing = own.filter((window) => window.sinks[id]?.complete !== true).length;
+    const letters = own.reduce((sum, window) => sum + (window.sinks[id]?.deadLetters ?? 0), 0);
+    const every =
+      own.length === windows.length
+        ? 'has every window'
+        : `has each of ${counted(own.length, 'window')} that ${own.length === 1 ? 'is' : 'are'} for it`;
+    const has = missing === 0 ? every : `has ${grouped(own.length - missing)} of ${counted(own.length, 'window')}`;
     return `; ${printable(id)} ${has}${letters === 0 ? '' : ` but for ${counted(letters, 'dead letter')}`}`;
   });
   return `Sum: ${counted(windows.length, 'window')}, ${counted(total(windows, 'own'), 'record')}, ${grouped(total(windows, 'late'))} late${sinks.join('')}`;
 }
 
-function reach(source: LedgerReportSource, tz: string): string {
-  const at = (time: string | null): string => (time === null ? 'not begun' : `${local(time, tz)} ${tz}`);
-  return source.frontier === source.reached
-    ? `frontier ${at(source.frontier)}`
-    : `frontier ${at(source.frontier)}, read up to ${at(source.reached)} (what lies between waits for a gap)`;
+/** What stands beside the windows: how late, what is in no window, what the ledger does not cover, hold. */
+function notes(source: LedgerReportSource, tz: string): string[] {
+  const { ever, lateDelays, uncovered, holds } = source;
+  const delays = Object.entries(lateDelays.within).filter(([, count]) => count > 0);
+  return [
+    ...(delays.length === 0
+      ? []
+      : [
+          `Late: ${delays.map(([within, count]) => `${grouped(count)} ${within === 'later' ? 'later' : `within ${within}`}`).join(', ')}; the longest by ${delayWords(lateDelays.longestSeconds ?? 0)}`,
+        ]),
+    `Ever: ${counted(ever.collected, 'record')} = ${grouped(ever.inWindows)} in windows + ${grouped(ever.outside)} not (not closed yet, found since the last count, or without a readable time)`,
+    ...uncovered.map(({ from, until }) => `Not covered: ${local(from, tz)} to ${local(until, tz)} ${tz}`),
+    ...holds.map(({ at, what, reason, words }) =>
+      printable(`Hold: ${local(at, tz)} ${[what, reason, words].filter((w) => w !== null).join(', ')}`),
+    ),
+  ];
+}
+
+function operationLines({ operations }: LedgerReport, tz: string): string {
+  const columns = heads([`CHANGED (${tz})`, 'BY (CLAIMED)', 'WHAT', 'DETAILS'], 'left');
+  return table(
+    columns,
+    operations.map(({ at, who, what, detail }) => [local(at, tz), who ?? '-', what, detail ?? '']),
+  ).join('\n');
 }
 
 function sinkIds(source: LedgerReportSource): string[] {
@@ -120,12 +154,6 @@ function total(windows: readonly LedgerReportWindow[], what: 'own' | 'late'): nu
 
 function heads(names: readonly string[], align: 'left' | 'right'): Column[] {
   return names.map((head) => ({ head, align }));
-}
-
-/** `2026-11-20 02:45`, with seconds where an edge has them: a window may be a second wide. */
-function local(time: string, tz: string): string {
-  const { date, time: clock } = zoned(Date.parse(time) * 1_000, tz);
-  return `${date} ${clock.endsWith(':00') ? clock.slice(0, 5) : clock}`;
 }
 
 /** The end without its date where that is the date of the beginning. */

@@ -3,32 +3,34 @@ import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { systemClock } from '../clock.ts';
 import { loadConfig } from '../config/load.ts';
-import { sinkSources } from '../daemon/views.ts';
+import { reportSettings } from '../daemon/views.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
-import { ledgerReport } from '../journal/report.ts';
+import { ledgerReport } from '../journal/ledger-report.ts';
 import { openReadOnly } from '../journal/state.ts';
+import { ledgerDocument } from '../observe/ledger-document.ts';
+import { version } from '../version.ts';
 import type { Io } from './io.ts';
 import { ledgerText } from './ledger-text.ts';
 import { joinSpans, parseTime, parseZone } from './period.ts';
 
 export const summary = 'reports what was counted, collected and delivered, window by window';
 
-export const usage = `waybill ledger [--source ID] [--from T] [--to T] [--by window|day] [--tz ZONE] [--format text|json] [--out FILE] [--expect-final]
+export const usage = `waybill ledger [--source ID] [--from T] [--to T] [--by window|day|month] [--tz ZONE] [--format text|csv|html|json] [--out FILE] [--expect-final]
 
-The completeness report: for each window what the service counted for its query, what was collected, what each sink has, late records, and
-gaps with their reasons. Exits 3 when a window is not proven.
+The completeness report: for each window what the service counted for its query, what was collected, what each sink has, late records and
+how late, recounts done and due, and gaps with their reasons. Exits 3 when a window is not proven.
 
   --source ID         only this source
   --from T, --to T    a time, a date, a month, 2026-Q3, or -7d
-  --by window|day     one row a window (the default), or a day
-  --tz ZONE           zone of the times in text; default UTC
-  --format text|json  default text; --json is short for --format json
+  --by UNIT           one row a window (the default), a day or a month
+  --tz ZONE           zone of days, months and of the times in text and html; default UTC. csv and json keep their times in UTC
+  --format FORMAT     text (the default), csv, html (one page that stands alone), json; --json is short for --format json
   --out FILE          writes there instead of standard output
-  --expect-final      exits 3 as well when a window's last recount is still to come
+  --expect-final      exits 3 as well when a window's last recount is still to come, or a part of the period is not in the ledger
 
 Examples:
   waybill ledger --from -7d --by day
-  waybill ledger --source production --from 2026-Q3 --to 2026-Q3 --format json --out q3.json --expect-final
+  waybill ledger --source production --from 2026-Q3 --to 2026-Q3 --by day --format html --out q3.html --expect-final
 `;
 
 export async function run(args: string[], io: Io): Promise<number> {
@@ -47,8 +49,8 @@ export async function run(args: string[], io: Io): Promise<number> {
       'expect-final': { type: 'boolean', default: false },
     },
   });
-  const by = oneOf('--by', values.by, ['window', 'day']);
-  const format = oneOf('--format', values.format ?? (values.json ? 'json' : 'text'), ['text', 'json']);
+  const by = oneOf('--by', values.by, ['window', 'day', 'month']);
+  const format = oneOf('--format', values.format ?? (values.json ? 'json' : 'text'), ['text', 'csv', 'html', 'json']);
   const tz = parseZone(values.tz);
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
   if (values.source !== undefined && !config.sources.some(({ id }) => id === values.source)) {
@@ -65,19 +67,13 @@ export async function run(args: string[], io: Io): Promise<number> {
   }
   const db = openReadOnly(config.state);
   try {
-    const report = ledgerReport(db, {
-      source: values.source,
-      from,
-      to,
-      sinkSources: sinkSources(config),
-    });
+    const report = ledgerReport(db, { source: values.source, from, to, now, ...reportSettings(config) });
     const color = format === 'text' && values.out === undefined && isTerminal(io.stdout) && !io.env['NO_COLOR'];
-    const text = format === 'json' ? `${JSON.stringify(report, null, 2)}\n` : ledgerText(report, { by, tz, color });
-    const ended = text.endsWith('\n') ? text : `${text}\n`;
-    if (values.out === undefined) io.stdout.write(ended);
-    else writeOut(values.out, ended);
-    const isFinal = report.sources.every((source) => source.windows.every((window) => window.state === 'final'));
-    return report.complete && (isFinal || !values['expect-final']) ? 0 : 3;
+    const text =
+      format === 'text' ? `${ledgerText(report, { by, tz, color })}\n` : ledgerDocument(report, format, { by, tz, version }).text;
+    if (values.out === undefined) io.stdout.write(text);
+    else writeOut(values.out, text);
+    return report.complete && (report.final || !values['expect-final']) ? 0 : 3;
   } finally {
     db.close();
   }

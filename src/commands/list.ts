@@ -13,6 +13,7 @@ const files = {
   backfill: () => import('./backfill.ts'),
   sources: () => import('./sources.ts'),
   operations: () => import('./operations.ts'),
+  compare: () => import('./compare.ts'),
   encode: () => import('./encode.ts'),
   schema: () => import('./schema.ts'),
   help: () => import('./help.ts'),

@@ -5,6 +5,7 @@
 import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model.ts';
 import { worst } from '../observe/advice.ts';
 import { backfillLines } from '../observe/backfill-words.ts';
+import { bound, samples, seenWithin } from '../observe/delays.ts';
 import { cut, printable, table, wrapped } from '../observe/table.ts';
 import { ago, counted, grouped, span, zoned } from '../observe/time-words.ts';
 import { begun, serverTime, sinkNeedsYou, sourceNeedsYou, verdict } from '../observe/verdict.ts';
@@ -47,12 +48,15 @@ export function statusText(snapshot: Snapshot, { color, tz, width }: StatusTextO
 
 function sourceLines(snapshot: Snapshot, tz: string, room: number): string[] {
   const zone = tz === 'UTC' ? 'Z' : '';
+  const measured = snapshot.sources.some(({ delays }) => delays !== undefined && samples(delays) > 0);
   const columns = [
     { head: 'SOURCE' },
     { head: 'MODE' },
     { head: tz === 'UTC' ? 'WHOLE UP TO' : `WHOLE UP TO (${tz})` },
     { head: 'ANSWERED' },
     ...(['RECORDS', 'LATE', 'GAPS'] as const).map((name) => ({ head: name, align: 'right' as const })),
+    // The half, and all but one in a hundred, of the last one to two weeks.
+    ...(measured ? [{ head: 'SEEN IN (50, 99 %)' }] : []),
   ];
   return rowsOf('SOURCE', snapshot.sources, sourceTrouble, room, columns, (source) => {
     const now = serverTime(source, snapshot);
@@ -60,8 +64,13 @@ function sourceLines(snapshot: Snapshot, tz: string, room: number): string[] {
     const day = date === zoned(now, tz).date ? '' : `${date} `;
     const frontier = begun(source) ? `${day}${time.slice(0, 5)}${zone} (${ago(source.frontier, now)})` : 'not yet';
     const answer = source.lastSuccess === undefined ? 'none yet' : ago(source.lastSuccess, snapshot.now);
-    return [source.id, source.mode, frontier, answer, grouped(source.collected), grouped(source.late), grouped(source.gaps)];
+    const cells = [source.id, source.mode, frontier, answer, grouped(source.collected), grouped(source.late), grouped(source.gaps)];
+    return measured ? [...cells, seen(source)] : cells;
   });
+}
+
+function seen({ delays }: SourceSnapshot): string {
+  return delays === undefined || samples(delays) === 0 ? '-' : [0.5, 0.99].map((share) => bound(seenWithin(delays, share))).join(', ');
 }
 
 function sinkLines(snapshot: Snapshot, room: number): string[] {

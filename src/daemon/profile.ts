@@ -1,11 +1,11 @@
 /**
  * What is kept about a service over a restart, in the profile of its source: calibration, the offset of its clock, which fields it shows. Written
- * when it has changed, and at once when the clock stands: a daemon that is killed soon after must not build it anew each time.
+ * when it has changed, at once when the clock stands (a daemon that is killed soon after must not build it anew each time), and at the end.
  */
 import type { FieldsProfile } from '../collect/gate.ts';
 import type { Caps } from '../collect/read-window.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { Clock, Micros } from '../model.ts';
+import type { Clock, DelayMeasure, Micros } from '../model.ts';
 import type { Calibration } from '../source/calibrate.ts';
 import type { ClockProfile, ServerClock } from '../source/server-clock.ts';
 import type { ServiceFacts } from './service-facts.ts';
@@ -18,6 +18,7 @@ export interface Profile {
   readonly fields?: FieldsProfile;
   /** What its records are normalized with, should it be gone from the configuration one day. */
   readonly service?: ServiceFacts;
+  readonly delays?: DelayMeasure;
 }
 
 /** What is told anew each time. */
@@ -25,6 +26,7 @@ export interface Living {
   readonly serverClock: ServerClock;
   readonly caps: Caps;
   readonly fields: () => FieldsProfile;
+  readonly delays: () => DelayMeasure;
 }
 
 /** The profile as the journal keeps it. */
@@ -64,15 +66,22 @@ export class ProfileKeeper {
   }
 
   /** Goes on until the signal is aborted. */
-  async run({ serverClock, caps, fields }: Living, clock: Clock, signal: AbortSignal): Promise<void> {
-    for (;;) {
-      await clock.sleep(serverClock.established() ? writeMs : writeFirstMs, signal);
-      if (!serverClock.established()) continue;
+  async run({ serverClock, caps, fields, delays }: Living, clock: Clock, signal: AbortSignal): Promise<void> {
+    const look = async (): Promise<void> => {
+      if (!serverClock.established()) return;
       const known = serverClock.profile() ?? this.#kept.clock;
       const { calibration } = this.#kept;
       const largest = calibration && { ...calibration, total: Math.max(caps.largest, calibration.total ?? 0) };
-      this.#kept = { ...this.#kept, ...(largest && { calibration: largest }), ...(known && { clock: known }), fields: fields() };
+      const changed = { ...(largest && { calibration: largest }), ...(known && { clock: known }), fields: fields(), delays: delays() };
+      this.#kept = { ...this.#kept, ...changed };
       await this.#write();
+    };
+    for (;;) {
+      try {
+        await clock.sleep(serverClock.established() ? writeMs : writeFirstMs, signal);
+      } finally {
+        await look();
+      }
     }
   }
 

@@ -8,7 +8,8 @@ import type { SourceConfig } from '../config/load.ts';
 import type { DaemonOptions } from '../daemon.ts';
 import { codeOf } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { Log, Meters, Micros, Source } from '../model.ts';
+import type { Clock, Log, Meters, Micros, Source } from '../model.ts';
+import { Delays } from '../observe/delays.ts';
 import { identify } from '../record/identity.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import { calibrate, changesOf } from '../source/calibrate.ts';
@@ -27,7 +28,7 @@ export async function runSource(
   settings: SourceConfig,
   journal: Journal,
   options: DaemonOptions,
-  meters: Meters,
+  counting: Meters,
   budgets: Budgets,
   views: Views,
   signal: AbortSignal,
@@ -36,11 +37,14 @@ export async function runSource(
   const { id } = settings;
   const log = options.log.child('collect');
   const budget = budgets.of(id, settings.requests.perSecond, settings.requests.group);
-  await using source = createSource(settings, { clock, budget, meters, ca: config.tls.ca });
-
   const known = journal.hasSource(id);
   const keeper = new ProfileKeeper(id, journal);
   const { profile } = keeper;
+  const delays = new Delays(profile.delays, settings.poll);
+  const meters = measuring(delays, counting, clock);
+  views.delays.set(id, delays);
+  await using source = createSource(settings, { clock, budget, meters, ca: config.tls.ca });
+  views.sources.set(id, source);
   const serverClock = new ServerClock({ source: id, settle: settings.settle, clock, log, profile: profile.clock });
   const paging: Paging = { first: profile.calibration?.firstPage ?? 1, size: sizeOf(settings, profile.calibration) };
   const caps: Caps = { largest: profile.calibration?.total ?? 0 };
@@ -83,7 +87,22 @@ export async function runSource(
   journal.registerSource(id, destinationOf(settings), known ? undefined : await startOf(settings, collector, paging, now(), log, signal));
   await keeper.serves(factsOf(settings, config));
   await recalibrate(signal);
-  await Promise.all([collector.run(signal), keeper.run({ serverClock, caps, fields: () => collector.fieldsProfile() }, clock, signal)]);
+  const living = { serverClock, caps, fields: () => collector.fieldsProfile(), delays: () => delays.measure() };
+  await Promise.all([collector.run(signal), keeper.run(living, clock, signal)]);
+}
+
+/** The meters, with the delay of each record told to `delays` first: what an outage held up is in neither. */
+function measuring(delays: Delays, meters: Meters, clock: Clock): Meters {
+  return {
+    ...meters,
+    sourceRequest: (source, outcome, seconds) => {
+      if (outcome === 'ok') delays.answered(clock.now() * 1000);
+      meters.sourceRequest(source, outcome, seconds);
+    },
+    recordDelay: (source, seconds) => {
+      if (delays.add(seconds, clock.now() * 1000)) meters.recordDelay(source, seconds);
+    },
+  };
 }
 
 /** Asks until there is an answer that can be used: a service that refuses, or a wrong address, is told by status and probes, not by an exit. */

@@ -3,18 +3,27 @@ import type { Collector } from '../collect/collector.ts';
 import type { Config } from '../config/load.ts';
 import type { Delivery } from '../deliver/loop.ts';
 import type { Journal } from '../journal/journal.ts';
+import type { ReportQuery } from '../journal/ledger-report.ts';
 import type { LiveViews } from '../journal/report.ts';
 import { secondsLeft } from '../observe/backfill-words.ts';
 import type { SinkSnapshot, SourceSnapshot } from '../model.ts';
+import type { Delays } from '../observe/delays.ts';
+import type { ServiceSource } from '../source/client.ts';
 
-/** Which sources a sink takes, for the report. */
-export function sinkSources(config: Config): Map<string, readonly string[]> {
-  return new Map(config.sinks.flatMap((sink) => (sink.sources ? [[sink.id, sink.sources] as const] : [])));
+/** What the configuration says of sources and sinks, for the completeness report. */
+export function reportSettings({ sources, sinks }: Config): Pick<ReportQuery, 'sinkSources' | 'filteredSinks' | 'recountAges'> {
+  return {
+    sinkSources: new Map(sinks.flatMap((sink) => (sink.sources ? [[sink.id, sink.sources] as const] : []))),
+    filteredSinks: new Set(sinks.filter((sink) => sink.where !== undefined).map(({ id }) => id)),
+    recountAges: new Map(sources.map(({ id, recount }) => [id, recount] as const)),
+  };
 }
 
 export class Views {
   readonly collectors = new Map<string, Collector>();
   readonly deliveries = new Map<string, Delivery>();
+  readonly delays = new Map<string, Delays>();
+  readonly sources = new Map<string, ServiceSource>();
   readonly #config: Config;
 
   constructor(config: Config) {
@@ -41,7 +50,8 @@ export class Views {
   #source(id: string): Partial<SourceSnapshot> | undefined {
     const view = this.collectors.get(id)?.view();
     if (!view) return undefined;
-    const { hold, ...parts } = view;
+    const { hold, ...known } = view;
+    const parts = { ...known, delays: this.delays.get(id)?.measure() };
     return hold ? { ...parts, mode: 'hold' } : parts;
   }
 }

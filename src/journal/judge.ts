@@ -14,8 +14,8 @@ import type { SourceState } from './sources.ts';
 export interface Judged {
   readonly fresh: readonly CollectedRecord[];
   readonly late: readonly boolean[];
-  /** How many late records each closed window gets, by its begin. */
-  readonly lateByWindow: ReadonlyMap<Micros, number>;
+  /** How late each late record is that a closed window gets, µs, by its begin. */
+  readonly lateByWindow: ReadonlyMap<Micros, readonly Micros[]>;
   /** uids to be known from now on, by bucket. */
   readonly buckets: ReadonlyMap<number, readonly string[]>;
   readonly known: number;
@@ -25,7 +25,7 @@ export interface Judged {
 interface Mutable {
   readonly fresh: CollectedRecord[];
   readonly late: boolean[];
-  readonly lateByWindow: Map<Micros, number>;
+  readonly lateByWindow: Map<Micros, Micros[]>;
   readonly buckets: Map<number, string[]>;
   known: number;
   outside: number;
@@ -75,7 +75,7 @@ export class Judge {
       here.add(record.uid);
       const owner = record.time < range.reached ? this.#ledger.owner(n, record.time) : undefined;
       const isLate = owner !== undefined && owner.state !== 'gap';
-      if (isLate) judged.lateByWindow.set(owner.from, (judged.lateByWindow.get(owner.from) ?? 0) + 1);
+      if (isLate) addTo(judged.lateByWindow, owner.from, Math.max(0, page.received - record.time));
       judged.fresh.push(record);
       judged.late.push(isLate);
       addTo(judged.buckets, bucket, record.uid);
@@ -105,8 +105,8 @@ export class Judge {
   }
 }
 
-function addTo(buckets: Map<number, string[]>, bucket: number, uid: string): void {
-  const uids = buckets.get(bucket);
-  if (uids) uids.push(uid);
-  else buckets.set(bucket, [uid]);
+function addTo<Item>(lists: Map<number, Item[]>, key: number, item: Item): void {
+  const list = lists.get(key);
+  if (list) list.push(item);
+  else lists.set(key, [item]);
 }

@@ -18,6 +18,7 @@ import type {
   Window,
   WindowQuery,
 } from '../model.ts';
+import { withLate } from './late.ts';
 import type { Operations } from './operations.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import type { Segments } from './segments.ts';
@@ -60,6 +61,7 @@ export interface WindowDbRow {
   words: string | null;
   turn: number;
   seq: number;
+  late_delays: string | null;
 }
 
 export class Ledger {
@@ -102,7 +104,7 @@ export class Ledger {
       `UPDATE windows SET state = ?, total = ?, own = ?, seen = ?, digest = ?, proof = ?, closed_us = ?, recounts = ?, next_us = ?, tries = ?, reason = ?,
        words = ?, turn = ?, seq = ? WHERE source = ? AND from_us = ?`,
     );
-    this.#addLate = db.prepare('UPDATE windows SET late = late + ? WHERE source = ? AND from_us = ?');
+    this.#addLate = db.prepare('UPDATE windows SET late = late + ?, late_delays = ? WHERE source = ? AND from_us = ?');
     this.#setReached = db.prepare('UPDATE ranges SET reached_us = ?, remembered_us = ? WHERE source = ? AND from_us = ?');
     this.#setFrontier = db.prepare('UPDATE sources SET frontier_us = ? WHERE n = ?');
     this.#unsettled = db.prepare(
@@ -139,9 +141,9 @@ export class Ledger {
     return this.#closedSince.all(source, since).map(readable);
   }
 
-  /** Within a transaction: late records that a closed window owns. */
-  addLate(source: number, from: Micros, count: number): void {
-    this.#addLate.run(count, source, from);
+  /** Within a transaction: late records that a closed window owns, by their delays. */
+  addLate(source: number, from: Micros, delays: readonly Micros[]): void {
+    this.#addLate.run(delays.length, withLate(this.#get.get(source, from)?.late_delays ?? null, delays), source, from);
   }
 
   /** The window that is due first at `now` (server time): recounts, which are one question each, come before further tries. */
@@ -355,6 +357,7 @@ function after(before: WindowDbRow | undefined, window: Window, turn: Turn): Win
     from_us: window.from,
     until_us: window.until,
     late: before?.late ?? 0,
+    late_delays: before?.late_delays ?? null,
     closed_us: turn.at,
     recounts: (before?.recounts ?? 0) + (turn.recount ? 1 : 0),
     next_us: turn.next ?? null,

@@ -88,10 +88,10 @@ export class Progress {
     this.#store.transaction(() => {
       this.#store.db
         .prepare(
-          `INSERT INTO sinks (id, type, destination, state, from_seq, acked, taken, taken_chain, from_us) VALUES (?, ?, ?, 'active', ?, ?, ?, ?, ?)
-           ON CONFLICT (id) DO UPDATE SET state = 'active', reason = NULL`,
+          `INSERT INTO sinks (id, type, destination, state, from_seq, acked, taken, taken_chain, from_us, begun_us)
+           VALUES (?, ?, ?, 'active', ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET state = 'active', reason = NULL`,
         )
-        .run(id, type, destination, from.seq, from.seq, from.seq, from.chain, fromTime ?? null);
+        .run(id, type, destination, from.seq, from.seq, from.seq, from.chain, fromTime ?? null, fromTime ?? this.#begunBehind(from.seq));
     });
     const state = known ?? {
       id,
@@ -190,6 +190,21 @@ export class Progress {
       this.#write.run(sink.acked, sink.taken.seq, sink.taken.chain, note, id);
       this.#store.after(() => (sink.note = note));
     });
+  }
+
+  /**
+   * The time from which on a sink that begins behind `seq` gets every record: 0 when that is the beginning; else when the last entry that it
+   * does not get had arrived (what is dated later came later), or this process began.
+   */
+  #begunBehind(seq: number): Micros {
+    if (seq === 0) return 0;
+    const found = this.#store.db
+      .prepare<[number], { at: number | null }>(
+        `SELECT coalesce((SELECT received_us FROM segments WHERE seq <= ? ORDER BY seq DESC LIMIT 1),
+                         (SELECT received_us FROM segments ORDER BY seq LIMIT 1), (SELECT since_us FROM owner)) AS at`,
+      )
+      .get(seq);
+    return found?.at ?? 0;
   }
 
   #assertForward(sink: SinkState, acknowledgement: Acknowledgement): void {

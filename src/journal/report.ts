@@ -1,30 +1,13 @@
 /**
- * What the state says about itself, for reports, status and metrics: only reads, on the daemon's own connection or on one that was opened
- * beside it.
+ * What the state says about itself at one moment, for status and metrics: only reads, on the daemon's own connection or on one that was opened
+ * beside it. The completeness report is in ledger-report.ts.
  */
 import type { Database } from 'better-sqlite3';
-import type {
-  BackfillProgress,
-  LedgerReport,
-  LedgerReportState,
-  LedgerReportWindow,
-  Micros,
-  SinkSnapshot,
-  Snapshot,
-  SourceSnapshot,
-} from '../model.ts';
+import type { BackfillProgress, DelayMeasure, Micros, SinkSnapshot, Snapshot, SourceSnapshot } from '../model.ts';
 import { backfillsOf } from './history.ts';
-import type { WindowDbRow } from './ledger.ts';
 import { createdAt } from './state.ts';
 
-export interface ReportQuery {
-  readonly source?: string | undefined;
-  /** Windows that begin before `to` and end behind `from`. */
-  readonly from?: Micros | undefined;
-  readonly to?: Micros | undefined;
-  /** Which sources a sink takes; a sink that is not named takes all. */
-  readonly sinkSources?: ReadonlyMap<string, readonly string[]> | undefined;
-}
+export { ledgerReport } from './ledger-report.ts';
 
 interface SourceDbRow {
   n: number;
@@ -35,6 +18,7 @@ interface SourceDbRow {
   late: number;
   last_record_us: number | null;
   mode: string;
+  profile: string | null;
   reached_us: number;
 }
 
@@ -43,50 +27,6 @@ interface SinkDbRow {
   type: string;
   state: string;
   acked: number;
-}
-
-/** The completeness report (contract, "JSON"). Sums are over what the windows own, never over totals, which count the padding too. */
-export function ledgerReport(db: Database, query: ReportQuery = {}): LedgerReport {
-  const sinks = sinkRows(db).filter((sink) => sink.state !== 'retired');
-  const letters = deadLetterTimes(db);
-  const windowsOf = db.prepare<[number, number, number], WindowDbRow>(
-    'SELECT * FROM windows WHERE source = ? AND from_us < ? AND until_us > ? ORDER BY from_us',
-  );
-  const sources = sourceRows(db)
-    .filter((source) => query.source === undefined || source.id === query.source)
-    .map((source) => {
-      const own = sinks.filter((sink) => query.sinkSources?.get(sink.id)?.includes(source.id) ?? true);
-      let collected = 0;
-      let late = 0;
-      const windows: LedgerReportWindow[] = [];
-      for (const row of windowsOf.iterate(source.n, query.to ?? Number.MAX_SAFE_INTEGER, query.from ?? 0)) {
-        collected += row.own;
-        late += row.late;
-        windows.push({
-          from: instant(row.from_us),
-          until: instant(row.until_us),
-          state: stateOf(row),
-          reason: row.reason,
-          total: row.total,
-          own: row.own,
-          late: row.late,
-          passes: row.proof === null ? row.tries : (JSON.parse(row.proof) as { passes: number }).passes,
-          recounts: row.recounts,
-          nextRecount: row.next_us === null ? null : instant(row.next_us),
-          closed: row.state === 'gap' ? null : instant(row.closed_us),
-          sinks: Object.fromEntries(
-            own.map((sink) => [
-              sink.id,
-              { complete: row.seq <= sink.acked, deadLetters: letters(sink.id, source.n, row.from_us, row.until_us) },
-            ]),
-          ),
-        });
-      }
-      return { id: source.id, frontier: instant(source.frontier_us), reached: instant(source.reached_us), collected, late, windows };
-    });
-  // Of a period without a window nothing can be said.
-  const complete = sources.length > 0 && sources.every(({ windows }) => windows.length > 0 && windows.every(isProven));
-  return { complete, sources };
 }
 
 /** What only the running daemon knows, by id; without it the snapshot is that of a stopped one. */
@@ -146,6 +86,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       lastError: undefined,
       serverNow: undefined,
       clockOffsetSeconds: undefined,
+      delays: row.profile === null ? undefined : (JSON.parse(row.profile) as { delays?: DelayMeasure }).delays,
       ...live.source(row.id),
       backfills: history.filter(({ source }) => source === row.id).map((range) => ({ ...range, ...live.backfill?.(row.id, range) })),
     };
@@ -207,17 +148,6 @@ function unanswered(id: string, live: LiveViews): SourceSnapshot {
   };
 }
 
-/** Closed with a proof that no later count has put in doubt. */
-function isProven({ state, reason }: LedgerReportWindow): boolean {
-  return (state === 'proven' || state === 'final') && reason !== 'reread';
-}
-
-/** `final`: proven, and its last recount is done. A closed window that a later count put in doubt is `proven` with the reason `reread`. */
-function stateOf(row: WindowDbRow): LedgerReportState {
-  if (row.state !== 'closed') return row.state;
-  return row.next_us === null ? 'final' : 'proven';
-}
-
 function sourceRows(db: Database): SourceDbRow[] {
   return db
     .prepare<[], SourceDbRow>(
@@ -230,26 +160,9 @@ function sinkRows(db: Database): SinkDbRow[] {
   return db.prepare<[], SinkDbRow>('SELECT id, type, state, acked FROM sinks ORDER BY id').all();
 }
 
-/** How many records of a window one sink refused for good. Dead letters are few, and read once. */
-function deadLetterTimes(db: Database): (sink: string, source: number, from: Micros, until: Micros) => number {
-  const rows = db
-    .prepare<[], { sink: string; source: number; time_us: number | null }>('SELECT sink, source, time_us FROM dead_letters')
-    .all();
-  return (sink, source, from, until) => {
-    if (rows.length === 0) return 0;
-    return rows.filter(
-      (row) => row.sink === sink && row.source === source && row.time_us !== null && row.time_us >= from && row.time_us < until,
-    ).length;
-  };
-}
-
 function lagSeconds(db: Database, acked: number, now: Micros): number {
   const next = db
     .prepare<[number], { received_us: number }>('SELECT received_us FROM segments WHERE seq + n - 1 > ? ORDER BY seq LIMIT 1')
     .get(acked);
   return next ? Math.max(0, (now - next.received_us) / 1e6) : 0;
-}
-
-function instant(at: Micros): string {
-  return new Date(at / 1000).toISOString().replace('.000Z', 'Z');
 }

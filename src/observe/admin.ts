@@ -10,6 +10,8 @@ import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { codeOf, WaybillError, wordsOf } from '../errors.ts';
 import type { Clock, Log, Snapshot } from '../model.ts';
 import { createGate, isLoopback, type Gate, type Place, type Tokens } from './gate.ts';
+import type { LedgerDocument, LedgerFormat } from './ledger-document.ts';
+import { ledgerHtmlPolicy } from './ledger-html.ts';
 import { troubles } from './readiness.ts';
 import { clearSocketPath } from './state-socket.ts';
 import { statusJson } from './verdict.ts';
@@ -21,14 +23,21 @@ export interface AdminSettings extends Tokens {
   readonly tls?: { readonly cert: string; readonly key: string } | undefined;
 }
 
-/** The parameters of the report as they came: source, from, to, by, tz, format. */
-export type LedgerParams = Readonly<Partial<Record<(typeof ledgerParams)[number], string>>>;
+/** The parameters of the report: times and zone as they came. */
+export interface LedgerParams {
+  readonly source?: string | undefined;
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+  readonly by?: 'window' | 'day' | 'month' | undefined;
+  readonly tz?: string | undefined;
+  readonly format?: LedgerFormat | undefined;
+}
 
 export interface AdminSources {
   /** Undefined while the state is not open yet (another process may still own it). */
   readonly snapshot: () => Snapshot | undefined;
-  /** The report as JSON. A WaybillError `usage` becomes 400 with its words. */
-  readonly ledger: (params: LedgerParams) => Promise<unknown>;
+  /** The report. A WaybillError `usage` becomes 400 with its words. */
+  readonly ledger: (params: LedgerParams) => Promise<LedgerDocument>;
   readonly metricsText: () => Promise<string>;
   /** Does what a person asks, in one transaction. A WaybillError becomes an answer with its words and its code. */
   readonly operate?: (request: unknown) => Promise<unknown>;
@@ -137,11 +146,16 @@ function build(place: Place, gate: Gate, sources: AdminSources, at: string, tls?
   if (place === 'socket')
     app.get('/snapshot', async (_, reply) => sources.snapshot() ?? reply.code(503).send({ error: stateless(sources) }));
   app.get('/ledger', { onRequest: admit('read') }, async (request, reply) => {
-    const asked = params(request.query, ledgerParams);
-    if (asked.format !== undefined && asked.format !== 'json') {
-      throw new WaybillError('usage', `cannot give the report as "${asked.format}": json is what this address gives`);
-    }
-    return sources.snapshot() ? sources.ledger(asked) : reply.code(503).send({ error: stateless(sources) });
+    const { by, format, ...others } = params(request.query, ledgerParams);
+    const asked = {
+      ...others,
+      by: oneOf('by', by, ['window', 'day', 'month']),
+      format: oneOf('format', format, ['json', 'csv', 'html']),
+    };
+    if (!sources.snapshot()) return reply.code(503).send({ error: stateless(sources) });
+    const { type, text } = await sources.ledger(asked);
+    if (asked.format === 'html') reply.header('content-security-policy', `${ledgerHtmlPolicy}; frame-ancestors 'none'`);
+    return reply.type(type).send(text);
   });
   const { operate } = sources;
   if (operate)
@@ -181,6 +195,13 @@ function params<Name extends string>(query: unknown, names: readonly Name[]): Pa
     taken[known] = value;
   }
   return taken;
+}
+
+function oneOf<Name extends string>(parameter: string, given: string | undefined, names: readonly Name[]): Name | undefined {
+  const found = names.find((name) => name === given);
+  if (given !== undefined && found === undefined)
+    throw new WaybillError('usage', `cannot take ${parameter} "${given}": there are ${names.join(', ')}`);
+  return found;
 }
 
 function unknownIds(snapshot: Snapshot, only: { source?: string; sink?: string }): string | undefined {

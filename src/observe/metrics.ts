@@ -12,6 +12,7 @@ import {
   MetricReader,
 } from '@opentelemetry/sdk-metrics';
 import type { HoldReason, Meters, Micros, Snapshot } from '../model.ts';
+import { delayBounds } from './delays.ts';
 
 export interface Metrics extends AsyncDisposable {
   readonly meters: Meters;
@@ -24,7 +25,6 @@ export interface Metrics extends AsyncDisposable {
 /** Upper bounds in seconds: requests end within their timeout, delivery within minutes or a sink's outage, records within the last recount. */
 const requestBounds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const deliveryBounds = [1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400];
-const recordBounds = [1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400, 259_200, 604_800, 1_209_600, 2_592_000];
 
 const sourceModes = ['normal', 'hold', 'orphaned', 'retired'] as const;
 const holdReasons: readonly HoldReason[] = ['fields', 'rows', 'forbidden', 'timestamp', 'clock'];
@@ -44,7 +44,7 @@ export function createMetrics(version: string, revision: string): Metrics {
 
   const collected = counter('waybill_records_collected_total', 'Records appended to the journal');
   const late = counter('waybill_records_late_total', 'Records first seen after their window was closed');
-  const recordDelay = histogram('waybill_record_delay_seconds', 'First seen minus logTimestamp', recordBounds);
+  const recordDelay = histogram('waybill_record_delay_seconds', 'First seen minus logTimestamp', [...delayBounds]);
   const requests = counter('waybill_source_requests_total', 'Requests to the source, by outcome');
   const requestDuration = histogram('waybill_source_request_duration_seconds', 'Duration of requests to the source', requestBounds);
   const holds = counter('waybill_source_holds_total', 'Holds that began, by reason');
@@ -153,6 +153,11 @@ function gauges(): readonly (readonly [name: string, description: string, observ
     ['waybill_dead_letters', 'Records the sink refused for good, kept', ofSinks((s) => s.deadLetters)],
     ['waybill_journal_bytes', 'Used size of the journal', (s, r) => r(s.journal.bytes)],
     ['waybill_journal_quota_bytes', 'The size at which collecting pauses', (s, r) => r(s.journal.quota)],
+    [
+      'waybill_certificate_expiry_timestamp_seconds',
+      'When a certificate in use ends',
+      (s, r) => s.certificates?.forEach(({ target, at }) => r(seconds(at), { target })),
+    ],
     ['waybill_collection_paused', '1 while collecting pauses for this reason', paused],
   ];
 }

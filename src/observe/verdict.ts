@@ -3,6 +3,7 @@
  * report; all of them call this one pure function. Below it the same snapshot as JSON for programs.
  */
 import type { BackfillProgress, Micros, SinkSnapshot, Snapshot, SourceSnapshot } from '../model.ts';
+import { samples, seenWithin } from './delays.ts';
 import { ago, clockTime, counted, rfc3339 } from './time-words.ts';
 
 export interface StatusJson {
@@ -30,6 +31,14 @@ export interface StatusJson {
       readonly perSecond: number | null;
       readonly secondsLeft: number | null;
     }[];
+    /** First seen minus logTimestamp, of the last one to two weeks: seconds within which a share was seen; null without records, or beyond 30 d. */
+    readonly delays: {
+      readonly records: number;
+      readonly p50: number | null;
+      readonly p90: number | null;
+      readonly p99: number | null;
+      readonly p999: number | null;
+    };
   }[];
   readonly sinks: readonly {
     readonly id: string;
@@ -75,6 +84,7 @@ export function statusJson(snapshot: Snapshot): StatusJson {
       gaps: source.gaps,
       lastError: source.lastError ?? null,
       ...(source.backfills?.length ? { backfills: source.backfills.map(backfillJson) } : {}),
+      delays: delaysOf(source),
     })),
     sinks: snapshot.sinks.map(({ id, type, state, acked, lagRecords, lagSeconds, deadLetters, lastError }) => ({
       ...{ id, type, state, acked, lagRecords, lagSeconds, deadLetters },
@@ -94,6 +104,14 @@ function backfillJson({ from, until, reached, state, records, order, perSecond, 
     perSecond: perSecond ?? null,
     secondsLeft: secondsLeft ?? null,
   };
+}
+
+function delaysOf({ delays }: SourceSnapshot): StatusJson['sources'][number]['delays'] {
+  const within = (share: number): number | null => {
+    const seconds = delays && seenWithin(delays, share);
+    return seconds !== undefined && Number.isFinite(seconds) ? seconds : null;
+  };
+  return { records: delays ? samples(delays) : 0, p50: within(0.5), p90: within(0.9), p99: within(0.99), p999: within(0.999) };
 }
 
 export function sourceNeedsYou(source: SourceSnapshot): boolean {

@@ -43,7 +43,7 @@ async function start(
     { listen: '127.0.0.1:0', ...settings },
     {
       snapshot: () => snapshot(),
-      ledger: async (params) => ({ complete: true, asked: params }),
+      ledger: async (params) => ({ type: 'text/csv; charset=utf-8', text: JSON.stringify(params) }),
       metricsText: async () => 'waybill_gaps{source="production"} 0\n',
       log,
       clock,
@@ -88,10 +88,15 @@ describe('what it answers', () => {
       verdict: 'TRAIL WHOLE up to 02:45 UTC (18 min ago)',
       sources: [{ id: 'production', frontier: '2026-11-20T02:45:00Z' }],
     });
-    expect(JSON.parse((await get(`${url}/ledger?source=production&from=-7d`)).body)).toEqual({
-      complete: true,
-      asked: { source: 'production', from: '-7d' },
-    });
+    const ledger = await get(`${url}/ledger?source=production&from=-7d&by=month&format=csv`);
+    expect(JSON.parse(ledger.body)).toEqual({ source: 'production', from: '-7d', by: 'month', format: 'csv' });
+    expect(ledger.headers['content-type']).toBe('text/csv; charset=utf-8');
+    expect(ledger.headers['content-security-policy']).toBe("default-src 'none'; frame-ancestors 'none'");
+    // A page shows its own style and nothing else.
+    const page = await get(`${url}/ledger?format=html`);
+    expect(page.headers['content-security-policy']).toMatch(
+      /^default-src 'none'; style-src 'sha256-[\w+/]{43}='; .*frame-ancestors 'none'$/,
+    );
     for (const path of ['/', '/nothing', '/status/', '//status', '/healthz%00']) {
       expect((await get(`${url}${path}`)).status, path).toBe(404);
     }
@@ -108,7 +113,8 @@ describe('what it answers', () => {
     for (const [query, words] of [
       ['sourc=production', 'cannot take the parameter "sourc": here are source, from, to, by, tz, format'],
       ['from=a&from=b', 'cannot take the parameter "from" more than once'],
-      ['format=csv', 'cannot give the report as "csv": json is what this address gives'],
+      ['format=text', 'cannot take format "text": there are json, csv, html'],
+      ['by=year', 'cannot take by "year": there are window, day, month'],
     ]) {
       const got = await get(`${url}/ledger?${query ?? ''}`);
       expect([got.status, JSON.parse(got.body)]).toEqual([400, { error: words }]);

@@ -51,9 +51,22 @@ describe.concurrent('history', () => {
       const first = new Daemon(place);
       await first.logged('first window proven');
 
-      const dry = await place.waybill('backfill', '--source', 'production', '--from', begin, '--dry-run', '--json', '--config', 'waybill.yaml');
+      const dry = await place.waybill(
+        'backfill',
+        '--source',
+        'production',
+        '--from',
+        begin,
+        '--dry-run',
+        '--json',
+        '--config',
+        'waybill.yaml',
+      );
       expect(dry.code, dry.stderr).toBe(0);
-      const { ranges, estimate } = JSON.parse(dry.stdout) as { ranges: unknown; estimate: { records: number; windows: number; requests: number } };
+      const { ranges, estimate } = JSON.parse(dry.stdout) as {
+        ranges: unknown;
+        estimate: { records: number; windows: number; requests: number };
+      };
       expect(ranges).toEqual([{ from: begin, until: start }]);
       const truth = await service.truth();
       const older = new Seconds(truth).matching(Date.parse(begin) / 1000, Date.parse(start) / 1000);

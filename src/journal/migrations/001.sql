@@ -11,7 +11,8 @@ CREATE TABLE windows (source INTEGER NOT NULL, from_us INTEGER NOT NULL, until_u
                       state TEXT NOT NULL CHECK (state IN ('closed', 'gap', 'accepted')), total INTEGER, own INTEGER NOT NULL,
                       late INTEGER NOT NULL DEFAULT 0, seen INTEGER NOT NULL DEFAULT 0, digest BLOB, proof TEXT, closed_us INTEGER NOT NULL,
                       recounts INTEGER NOT NULL DEFAULT 0, next_us INTEGER, tries INTEGER NOT NULL DEFAULT 0, reason TEXT, words TEXT,
-                      turn INTEGER NOT NULL DEFAULT 0, seq INTEGER NOT NULL, PRIMARY KEY (source, from_us)) STRICT, WITHOUT ROWID;
+                      turn INTEGER NOT NULL DEFAULT 0, seq INTEGER NOT NULL,
+                      late_delays TEXT, PRIMARY KEY (source, from_us)) STRICT, WITHOUT ROWID;
 CREATE INDEX windows_due ON windows (source, next_us);
 -- kind: low byte 1 records, 2 a line of the ledger; the next byte is the codec of body (0 as it is, 1 zstd).
 CREATE TABLE segments (seq INTEGER PRIMARY KEY, n INTEGER NOT NULL, kind INTEGER NOT NULL, number INTEGER, source INTEGER NOT NULL,
@@ -22,7 +23,8 @@ CREATE TABLE seen    (source INTEGER NOT NULL, bucket INTEGER NOT NULL, seq INTE
 CREATE TABLE head    (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, number INTEGER NOT NULL, chain BLOB NOT NULL,
                       pruned_seq INTEGER NOT NULL, pruned_chain BLOB NOT NULL) STRICT;
 CREATE TABLE sinks   (id TEXT PRIMARY KEY, type TEXT NOT NULL, destination TEXT NOT NULL, state TEXT NOT NULL, from_seq INTEGER NOT NULL,
-                      acked INTEGER NOT NULL, taken INTEGER NOT NULL, taken_chain BLOB NOT NULL, note TEXT, from_us INTEGER, reason TEXT) STRICT;
+                      acked INTEGER NOT NULL, taken INTEGER NOT NULL, taken_chain BLOB NOT NULL, note TEXT, from_us INTEGER, reason TEXT,
+                      begun_us INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE TABLE dead_letters (sink TEXT NOT NULL, seq INTEGER NOT NULL, source INTEGER NOT NULL, uid BLOB NOT NULL, time_us INTEGER, received_us INTEGER NOT NULL,
                       body BLOB, code TEXT NOT NULL, words TEXT NOT NULL, tries INTEGER NOT NULL, at_us INTEGER NOT NULL, state TEXT NOT NULL,
                       PRIMARY KEY (sink, seq)) STRICT;

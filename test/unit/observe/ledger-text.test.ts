@@ -1,48 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { ledgerText } from '../../../src/commands/ledger-text.ts';
-import type { LedgerReport, LedgerReportWindow } from '../../../src/model.ts';
-import { byDay } from '../../../src/observe/ledger-days.ts';
+import { byPeriod } from '../../../src/observe/ledger-periods.ts';
+import { mixed as report, reportOf, reportSource, window } from './reports.ts';
 
-function window(from: string, until: string, change: Partial<LedgerReportWindow> = {}): LedgerReportWindow {
-  return {
-    ...{ from, until, state: 'final', reason: null, total: 420, own: 412, late: 0, passes: 1, recounts: 7, nextRecount: null },
-    closed: '2026-11-20T03:00:02Z',
-    sinks: { siem: { complete: true, deadLetters: 0 }, lake: { complete: true, deadLetters: 0 } },
-    ...change,
-  };
-}
-
-const report: LedgerReport = {
-  complete: false,
-  sources: [
-    {
-      id: 'production',
-      frontier: '2026-11-19T22:30:00Z',
-      reached: '2026-11-20T00:15:00Z',
-      collected: 5_000,
-      late: 3,
-      windows: [
-        window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', {
-          sinks: { siem: { complete: true, deadLetters: 2 }, lake: { complete: true, deadLetters: 0 } },
-        }),
-        window('2026-11-19T22:30:00Z', '2026-11-19T23:30:00Z', {
-          state: 'gap',
-          reason: 'total',
-          total: null,
-          own: 1_000,
-          passes: 6,
-          recounts: 1,
-          nextRecount: '2026-11-20T05:30:00Z',
-        }),
-        window('2026-11-19T23:30:00Z', '2026-11-20T00:00:00Z', { state: 'accepted', reason: 'count', own: 17 }),
-        window('2026-11-20T00:00:00Z', '2026-11-20T00:00:01Z', {
-          ...{ state: 'proven', total: 3, own: 2, late: 3, recounts: 2, nextRecount: '2026-11-20T06:00:01.5Z' },
-          sinks: { siem: { complete: false, deadLetters: 1 } },
-        }),
-      ],
-    },
-  ],
-};
+const windows = report.sources[0]?.windows ?? [];
 
 test('by window: a paragraph, an aligned table, sums over what the windows own', () => {
   expect(ledgerText(report, { by: 'window', tz: 'UTC' }).split('\n')).toEqual([
@@ -50,11 +11,13 @@ test('by window: a paragraph, an aligned table, sums over what the windows own',
     '',
     'Source production: frontier 2026-11-19 22:30 UTC, read up to 2026-11-20 00:15 UTC (what lies between waits for a gap)',
     'FROM (UTC)        UNTIL             STATE     REASON  TOTAL    OWN  LATE  PASSES  RECOUNTS  NEXT RECOUNT         siem             lake',
-    '2026-11-19 22:15  22:30             final     -         420    412     0       1         7  -                    all but 2        complete',
+    '2026-11-19 22:15  22:30             final     -         420    412     0       1    7 of 7  -                    all but 2        complete',
     '2026-11-19 22:30  23:30             gap       total       -  1,000     0       6         1  2026-11-20 05:30     complete         complete',
-    '2026-11-19 23:30  2026-11-20 00:00  accepted  count     420     17     0       1         7  -                    complete         complete',
-    '2026-11-20 00:00  00:00:01          proven    -           3      2     3       1         2  2026-11-20 06:00:01  not yet, 1 dead  -',
-    'Sum: 4 windows, 1,431 records, 3 late; siem has 3 of 4 windows but for 3 dead letters; lake has 3 of 4 windows',
+    '2026-11-19 23:30  2026-11-20 00:00  accepted  count     420     17     0       1    7 of 7  -                    complete         complete',
+    '2026-11-20 00:00  00:00:01          proven    -           3      2     3       1    2 of 7  2026-11-20 06:00:01  not yet, 1 dead  -',
+    'Sum: 4 windows, 1,431 records, 3 late; siem has 3 of 4 windows but for 3 dead letters; lake has each of 3 windows that are for it',
+    'Late: 2 within 1h, 1 within 1d; the longest by 6 h 12 min',
+    'Ever: 5,000 records = 1,431 in windows + 3,569 not (not closed yet, found since the last count, or without a readable time)',
   ]);
 });
 
@@ -63,17 +26,19 @@ test('by day in another zone: a window belongs to the day in which it begins the
   expect(ledgerText(report, { by: 'day', tz: 'Europe/Berlin' }).split('\n').slice(3, 6)).toEqual([
     'DAY (Europe/Berlin)  FROM   UNTIL             STATE       REASON  WINDOWS    OWN  LATE  PASSES  RECOUNTS  NEXT RECOUNT         siem             lake',
     '2026-11-19           23:15  2026-11-20 00:30  1 gap       total         2  1,412     0       7         8  2026-11-20 06:30     all but 2        complete',
-    '2026-11-20           00:30  01:00:01          1 accepted  count         2     19     3       2         9  2026-11-20 07:00:01  not yet, 1 dead  not yet',
+    '2026-11-20           00:30  01:00:01          1 accepted  count         2     19     3       2   9 of 14  2026-11-20 07:00:01  not yet, 1 dead  not yet',
   ]);
 });
 
 describe('days', () => {
   test('add up to the windows, whatever the zone', () => {
     for (const tz of ['UTC', 'America/New_York', 'Pacific/Apia', 'Australia/Lord_Howe']) {
-      const [source] = byDay(report, tz);
-      const total = (what: 'windows' | 'own' | 'late' | 'passes' | 'recounts'): number =>
-        (source?.days ?? []).reduce((sum, day) => sum + day[what], 0);
-      expect([total('windows'), total('own'), total('late'), total('passes'), total('recounts')]).toEqual([4, 1_431, 3, 9, 17]);
+      for (const by of ['day', 'month'] as const) {
+        const periods = byPeriod(windows, by, tz);
+        const total = (what: 'windows' | 'own' | 'late' | 'passes' | 'recounts'): number =>
+          periods.reduce((sum, period) => sum + period[what], 0);
+        expect([total('windows'), total('own'), total('late'), total('passes'), total('recounts')]).toEqual([4, 1_431, 3, 9, 17]);
+      }
     }
   });
 
@@ -81,11 +46,7 @@ describe('days', () => {
     const hours = Array.from({ length: 26 }, (_, i) =>
       window(new Date(Date.UTC(2026, 9, 24, 22 + i)).toISOString(), new Date(Date.UTC(2026, 9, 24, 23 + i)).toISOString(), { own: 1 }),
     );
-    const [source] = byDay(
-      { complete: true, sources: [{ id: 'a', frontier: null, reached: null, collected: 0, late: 0, windows: hours }] },
-      'Europe/Berlin',
-    );
-    expect(source?.days.map(({ date, own }) => [date, own])).toEqual([
+    expect(byPeriod(hours, 'day', 'Europe/Berlin').map(({ name, own }) => [name, own])).toEqual([
       ['2026-10-25', 25],
       ['2026-10-26', 1],
     ]);
@@ -95,18 +56,30 @@ describe('days', () => {
     const windows = ['2026-11-20T06:00:00.5Z', '2026-11-20T06:00:00Z', '2026-11-20T07:00:00Z'].map((nextRecount) =>
       window('2026-11-20T00:00:00Z', '2026-11-20T00:15:00Z', { nextRecount, state: 'proven' }),
     );
-    const [source] = byDay({ complete: true, sources: [{ id: 'a', frontier: null, reached: null, collected: 0, late: 0, windows }] });
-    expect(source?.days[0]).toMatchObject({ nextRecount: '2026-11-20T06:00:00Z', state: 'proven', windows: 3 });
+    expect(byPeriod(windows, 'day')[0]).toMatchObject({ nextRecount: '2026-11-20T06:00:00Z', state: 'proven', windows: 3 });
   });
 });
 
+test('a month begins in the zone asked for, and the longest delay of its windows stands for it', () => {
+  const edge = [
+    window('2026-10-31T22:45:00Z', '2026-10-31T23:00:00Z', { own: 1, late: 1, lateLongestSeconds: 5 }),
+    window('2026-10-31T23:00:00Z', '2026-10-31T23:15:00Z', { own: 10, late: 2, lateLongestSeconds: 70 }),
+    window('2026-11-01T00:00:00Z', '2026-11-01T00:15:00Z', { own: 100, late: 1, lateLongestSeconds: 60 }),
+  ];
+  const rows = (tz: string) =>
+    byPeriod(edge, 'month', tz).map(({ name, own, late, lateLongestSeconds }) => [name, own, late, lateLongestSeconds]);
+  expect(rows('UTC')).toEqual([
+    ['2026-10', 11, 3, 70],
+    ['2026-11', 100, 1, 60],
+  ]);
+  expect(rows('Europe/Berlin')).toEqual([
+    ['2026-10', 1, 1, 5],
+    ['2026-11', 110, 3, 70],
+  ]);
+});
+
 test('a complete report says so, without colour unless asked', () => {
-  const [source] = report.sources;
-  if (!source) throw new Error('the report has a source');
-  const complete: LedgerReport = {
-    complete: true,
-    sources: [{ ...source, reached: source.frontier, windows: source.windows.slice(0, 1) }],
-  };
+  const complete = reportOf([reportSource(windows.slice(0, 1))]);
   const text = ledgerText(complete, { by: 'window', tz: 'UTC' });
   expect(text.split('\n')[0]).toBe(
     'COMPLETE. 1 of 1 window is proven, 1 of them final. 412 records collected, each once; 0 of them late. No gap.',
@@ -117,11 +90,25 @@ test('a complete report says so, without colour unless asked', () => {
 });
 
 test('a proven window that changed since is pointed out', () => {
-  const windows = [window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { reason: 'vanished' })];
-  const text = ledgerText(
-    { complete: false, sources: [{ id: 'a', frontier: null, reached: null, collected: 1, late: 0, windows }] },
-    { by: 'window', tz: 'UTC' },
-  );
+  const changed = [window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { reason: 'vanished' })];
+  const text = ledgerText(reportOf([reportSource(changed, { id: 'a', frontier: null, reached: null })]), { by: 'window', tz: 'UTC' });
   expect(text).toContain('1 proven window changed since (reread, vanished): see the reasons.');
   expect(text).toContain('Source a: frontier not begun');
+});
+
+test('what the ledger does not cover, hold and operations stand below the windows, on one line each and harmless', () => {
+  const source = reportSource(windows.slice(0, 1), {
+    uncovered: [{ from: '2026-11-19T22:30:00Z', until: '2026-11-20T00:00:00Z' }],
+    holds: [{ at: '2026-11-19T22:20:00Z', what: 'hold', reason: 'fields', words: 'userNetwork\nis gone\u001b[31m' }],
+  });
+  const operations = [{ at: '2026-11-19T22:25:00Z', who: 'j.doe', what: 'gaps accept', detail: 'ticket 4711' }];
+  const lines = ledgerText(reportOf([source], { operations }), { by: 'month', tz: 'UTC' }).split('\n');
+  expect(lines[0]).toContain('The ledger does not cover the whole period.');
+  expect(lines.slice(7)).toEqual([
+    'Not covered: 2026-11-19 22:30 to 2026-11-20 00:00 UTC',
+    'Hold: 2026-11-19 22:20 hold, fields, userNetwork\\u000ais gone\\u001b[31m',
+    '',
+    'CHANGED (UTC)     BY (CLAIMED)  WHAT         DETAILS',
+    '2026-11-19 22:25  j.doe         gaps accept  ticket 4711',
+  ]);
 });

@@ -57,6 +57,7 @@ const contract: readonly (readonly [string, string, readonly string[]])[] = [
   ['waybill_journal_bytes', 'gauge', []],
   ['waybill_journal_quota_bytes', 'gauge', []],
   ['waybill_collection_paused', 'gauge', ['reason']],
+  ['waybill_certificate_expiry_timestamp_seconds', 'gauge', ['target']],
 ];
 
 test('every name, type and label on the wire is the one of the contract, and nothing else is there', async () => {
@@ -98,6 +99,7 @@ test('gauges say what the snapshot says at the moment of asking', async () => {
   expect(value(first, 'waybill_sink_lag_seconds', { sink: 'siem' })).toBe(61.5);
   expect(value(first, 'waybill_dead_letters', { sink: 'siem' })).toBe(3);
   expect(value(first, 'waybill_collection_paused', { reason: 'quota' })).toBe(1);
+  expect(value(first, 'waybill_certificate_expiry_timestamp_seconds', { target: 'sources.production' })).toBe(1_798_761_600);
 
   present = snapshot({ sources: [source({ lastSuccess: undefined, clockOffsetSeconds: undefined })], sinks: [] });
   const second = parseExposition(await text());

@@ -55,6 +55,12 @@ export function snapshot(change: Partial<Snapshot> = {}): Snapshot {
     journal: { bytes: 52_428_800, quota: 10_737_418_240, head: 12_345, paused: undefined },
     sources: [source()],
     sinks: [sink()],
+    certificates: [{ target: 'sources.production', at: micros('2027-01-01T00:00:00Z') }],
     ...change,
   };
+}
+
+/** Counts of 21 buckets of delays: those given by their place, 0 elsewhere. */
+export function delayCounts(some: Readonly<Record<number, number>>): number[] {
+  return Array.from({ length: 21 }, (_, i) => some[i] ?? 0);
 }

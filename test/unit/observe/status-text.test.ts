@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { statusText, type StatusTextOptions } from '../../../src/commands/status-text.ts';
 import type { Snapshot } from '../../../src/model.ts';
-import { micros, sink, snapshot, source } from './snapshots.ts';
+import { delayCounts, micros, sink, snapshot, source } from './snapshots.ts';
 
 const plain: StatusTextOptions = { color: false, tz: 'UTC', width: 80 };
 
@@ -29,6 +29,16 @@ test('verdict, sources, sinks, journal, and what to do, in this order', () => {
     'JOURNAL  50 MiB of 10 GiB (0.5 %), 12,345 entries since 19 d ago  waybill 0.1.0',
     '',
     'Nothing to do.',
+  ]);
+});
+
+test('how late records are stands beside a source once it is measured', () => {
+  const delays = { since: 1, until: 2, recent: delayCounts({ 2: 50, 5: 49, 12: 1 }), before: delayCounts({}), longest: 3_000 };
+  const all = lines({ sources: [source({ delays }), source({ id: 'new' })] }, { width: 120 });
+  expect(block(all, 'SOURCE')).toEqual([
+    'SOURCE      MODE    WHOLE UP TO          ANSWERED  RECORDS  LATE  GAPS  SEEN IN (50, 99 %)',
+    'production  normal  02:45Z (18 min ago)  2 s ago    12,345     7     0  5 s, 30 s',
+    'new         normal  02:45Z (18 min ago)  2 s ago    12,345     7     0  -',
   ]);
 });
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Snapshot } from '../../../src/model.ts';
 import { rfc3339, span } from '../../../src/observe/time-words.ts';
 import { statusJson, verdict } from '../../../src/observe/verdict.ts';
-import { micros, now, sink, snapshot, source } from './snapshots.ts';
+import { micros, now, sink, snapshot, source, delayCounts } from './snapshots.ts';
 
 const fresh = { closed: 0, gap: 0, accepted: 0 };
 const begins = source({ id: 'test', windows: fresh, frontier: micros('2026-11-20T03:00:00Z'), reached: micros('2026-11-20T03:00:00Z') });
@@ -111,9 +111,11 @@ test('the first window is as wide as settle, within 10 s and 1 h', () => {
 });
 
 test('status as JSON has the shape of the contract, to the letter', () => {
+  // 90 records within 1 s, 9 within 20 s, one beyond 30 days.
+  const delays = { since: 1, until: 2, recent: delayCounts({ 0: 40, 4: 9 }), before: delayCounts({ 0: 50, 20: 1 }), longest: 2_600_000 };
   const asked = snapshot({
     sources: [
-      source({ tip: micros('2026-11-20T03:02:55.25Z'), lastError: 'reset' }),
+      source({ tip: micros('2026-11-20T03:02:55.25Z'), lastError: 'reset', delays }),
       source({ id: 'new', frontier: 0, reached: 0, tip: 0 }),
     ],
     sinks: [sink({ lagRecords: 3, lagSeconds: 1.5, deadLetters: 2 })],
@@ -132,8 +134,12 @@ test('status as JSON has the shape of the contract, to the letter', () => {
         lagSeconds: 1_081,
         gaps: 0,
         lastError: 'reset',
+        delays: { records: 100, p50: 1, p90: 1, p99: 20, p999: null },
       },
-      { id: 'new', mode: 'normal', frontier: null, reached: null, tip: null, lagSeconds: null, gaps: 0, lastError: null },
+      {
+        ...{ id: 'new', mode: 'normal', frontier: null, reached: null, tip: null, lagSeconds: null, gaps: 0, lastError: null },
+        delays: { records: 0, p50: null, p90: null, p99: null, p999: null },
+      },
     ],
     sinks: [
       {

@@ -123,7 +123,10 @@ test('mutated records: what is read is what the parser reads, with the same iden
     const value = parseRecord(text);
     const object = objectOf(value);
     for (const field of fields) expect(found[field], context).toEqual(object?.[field]);
-    expect(uidOf(found, () => ''), context).toBe(uidOf(value, () => text));
+    expect(
+      uidOf(found, () => ''),
+      context,
+    ).toBe(uidOf(value, () => text));
     expect(timeOfRecord(found), context).toBe(timeOfRecord(value));
   }
   expect(read).toBeGreaterThan(5_000);

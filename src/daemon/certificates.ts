@@ -1,0 +1,53 @@
+/** When the certificates in use end, for the metric: those that the services showed, and those that we show, by the setting that they belong to. */
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { Config } from '../config/load.ts';
+import { codeOf } from '../errors.ts';
+import type { CertificateEnd } from '../model.ts';
+import type { ServiceSource } from '../source/client.ts';
+
+export class Certificates {
+  readonly #config: Config;
+  readonly #sources: ReadonlyMap<string, Pick<ServiceSource, 'routes'>>;
+  /** The admin server reads its certificate once, when it begins to listen. */
+  readonly #admin: CertificateEnd | undefined;
+
+  constructor(config: Config, sources: ReadonlyMap<string, Pick<ServiceSource, 'routes'>>) {
+    this.#config = config;
+    this.#sources = sources;
+    const path = config.admin.tls?.cert;
+    this.#admin = path === undefined ? undefined : endOf('admin.tls.cert', readFileSync(path, 'utf8'));
+  }
+
+  ends(): CertificateEnd[] {
+    const found: (CertificateEnd | undefined)[] = [this.#admin];
+    for (const { id, tls, auth } of this.#config.sources) {
+      const setting = `sources.${id}`;
+      const [service, login] = this.#sources.get(id)?.routes() ?? [];
+      if (service?.peer) found.push({ target: setting, at: service.peer.validTo * 1000 });
+      if (login?.peer) found.push({ target: `${setting}.auth`, at: login.peer.validTo * 1000 });
+      for (const [name, cert] of [
+        [`${setting}.tls.cert`, tls?.cert],
+        [`${setting}.auth.tls.cert`, auth.tls?.cert],
+      ] as const) {
+        if (cert !== undefined) found.push(own(name, cert));
+      }
+    }
+    return found.filter((end) => end !== undefined);
+  }
+}
+
+/** A client certificate as its file now stands. One that cannot be read is told where it is used: the next connection fails by it. */
+function own(target: string, cert: { read(): readonly string[] }): CertificateEnd | undefined {
+  try {
+    return endOf(target, cert.read()[0] ?? '');
+  } catch (thrown) {
+    if (codeOf(thrown) === 'config_invalid' || (thrown instanceof Error && 'code' in thrown)) return undefined;
+    throw thrown;
+  }
+}
+
+/** The first certificate of a file is the one that is shown; what follows is its chain. */
+function endOf(target: string, pem: string): CertificateEnd {
+  return { target, at: Date.parse(new X509Certificate(pem).validTo) * 1000 };
+}

@@ -1,0 +1,284 @@
+/**
+ * The completeness report, read from the state: for each window what the service counted, what was collected, what each sink has. Only reads;
+ * nothing is summed here but what the windows own, because a total counts the padding of its query too.
+ */
+import type { Database } from 'better-sqlite3';
+import type {
+  LateDelays,
+  LedgerReport,
+  LedgerReportDelays,
+  LedgerReportHold,
+  LedgerReportOperation,
+  LedgerReportSink,
+  LedgerReportSource,
+  LedgerReportState,
+  LedgerReportWindow,
+  Micros,
+  WindowQuery,
+} from '../model.ts';
+import { readLate, sumLate } from './late.ts';
+import type { WindowDbRow } from './ledger.ts';
+import { kindLedger, unpackBody } from './segment.ts';
+
+export interface ReportQuery {
+  readonly source?: string | undefined;
+  /** Windows that begin before `to` and end behind `from`. */
+  readonly from?: Micros | undefined;
+  readonly to?: Micros | undefined;
+  /** Wall clock: when the report is made. */
+  readonly now?: Micros | undefined;
+  /** Which sources a sink takes; a sink that is not named takes all. */
+  readonly sinkSources?: ReadonlyMap<string, readonly string[]> | undefined;
+  /** Sinks with a `where`. */
+  readonly filteredSinks?: ReadonlySet<string> | undefined;
+  /** Ages of recount of each source, ms. */
+  readonly recountAges?: ReadonlyMap<string, readonly number[]> | undefined;
+}
+
+interface SourceDbRow {
+  n: number;
+  id: string;
+  mode: string;
+  frontier_us: number;
+  collected: number;
+}
+
+interface RangeDbRow {
+  from_us: number;
+  until_us: number | null;
+  reached_us: number;
+}
+
+interface SinkDbRow {
+  id: string;
+  type: string;
+  state: string;
+  acked: number;
+  begun_us: number;
+}
+
+const lateNames = ['1h', '6h', '1d', '3d', '7d', '14d', '30d', 'later'];
+
+/** The completeness report (contract, "JSON"). */
+export function ledgerReport(db: Database, query: ReportQuery = {}): LedgerReport {
+  const sinks = db.prepare<[], SinkDbRow>("SELECT id, type, state, acked, begun_us FROM sinks WHERE state <> 'retired' ORDER BY id").all();
+  const letters = new DeadLetterTimes(db);
+  const sources = db
+    .prepare<[], SourceDbRow>('SELECT n, id, mode, frontier_us, collected FROM sources ORDER BY id')
+    .all()
+    .filter((source) => query.source === undefined || source.id === query.source)
+    .map((source) => {
+      const own = sinks.filter((sink) => query.sinkSources?.get(sink.id)?.includes(source.id) ?? true);
+      return sourceReport(db, query, source, own, letters);
+    });
+  const windows = sources.flatMap((source) => source.windows);
+  return {
+    // Of a period without a window nothing can be said.
+    complete: sources.length > 0 && sources.every((source) => source.windows.length > 0 && source.windows.every(isProven)),
+    final:
+      sources.length > 0 && windows.every(({ state }) => state === 'final') && sources.every(({ uncovered }) => uncovered.length === 0),
+    made: instant(query.now ?? 0),
+    from: query.from === undefined ? null : instant(query.from),
+    to: query.to === undefined ? null : instant(query.to),
+    sources,
+    operations: operations(db, query),
+  };
+}
+
+/** Closed with a proof that no later count has put in doubt. */
+export function isProven({ state, reason }: LedgerReportWindow): boolean {
+  return (state === 'proven' || state === 'final') && reason !== 'reread';
+}
+
+function sourceReport(
+  db: Database,
+  query: ReportQuery,
+  source: SourceDbRow,
+  sinks: readonly SinkDbRow[],
+  letters: DeadLetterTimes,
+): LedgerReportSource {
+  const ranges = db
+    .prepare<[number], RangeDbRow>('SELECT from_us, until_us, reached_us FROM ranges WHERE source = ? ORDER BY from_us')
+    .all(source.n);
+  const rows = db.prepare<[number, number, number], WindowDbRow>(
+    'SELECT * FROM windows WHERE source = ? AND from_us < ? AND until_us > ? ORDER BY from_us',
+  );
+  const ages = query.recountAges?.get(source.id)?.map((ms) => ms * 1000);
+  const delays: LateDelays[] = [];
+  const windows: LedgerReportWindow[] = [];
+  for (const row of rows.iterate(source.n, query.to ?? Number.MAX_SAFE_INTEGER, query.from ?? 0)) {
+    const late = readLate(row.late_delays);
+    if (row.late > 0) delays.push(late);
+    windows.push({
+      from: instant(row.from_us),
+      until: instant(row.until_us),
+      state: stateOf(row),
+      reason: row.reason,
+      words: row.words,
+      total: row.total,
+      received: row.seen,
+      own: row.own,
+      late: row.late,
+      lateLongestSeconds: row.late === 0 ? null : seconds(late.longest),
+      passes: row.proof === null ? row.tries : (JSON.parse(row.proof) as { passes: number }).passes,
+      recounts: row.recounts,
+      recountsDue: recountsDue(row, ages),
+      nextRecount: row.next_us === null ? null : instant(row.next_us),
+      closed: row.state === 'gap' ? null : instant(row.closed_us),
+      digest: row.digest?.toString('hex') ?? null,
+      query: JSON.parse(row.query) as WindowQuery,
+      sinks: Object.fromEntries(
+        sinks
+          .filter((sink) => row.from_us >= sink.begun_us)
+          .map((sink) => [
+            sink.id,
+            { complete: row.seq <= sink.acked, deadLetters: letters.count(sink.id, source.n, row.from_us, row.until_us) },
+          ]),
+      ),
+    });
+  }
+  const inWindows = db.prepare<[number], { own: number | null }>('SELECT sum(own) AS own FROM windows WHERE source = ?').get(source.n)?.own;
+  const live = ranges.find((range) => range.until_us === null);
+  return {
+    id: source.id,
+    mode: source.mode,
+    begins: ranges[0] ? instant(ranges[0].from_us) : null,
+    frontier: instant(source.frontier_us),
+    reached: live ? instant(live.reached_us) : null,
+    collected: sum(windows.map((window) => window.own)),
+    late: sum(windows.map((window) => window.late)),
+    lateDelays: delaysOf(delays),
+    ever: { collected: source.collected, inWindows: inWindows ?? 0, outside: source.collected - (inWindows ?? 0) },
+    uncovered: uncovered(ranges, query),
+    sinks: sinks.map((sink) => sinkSums(sink, query.filteredSinks?.has(sink.id) ?? false, windows)),
+    holds: holds(db, source.n, query),
+    windows,
+  };
+}
+
+function sinkSums(sink: SinkDbRow, filtered: boolean, windows: readonly LedgerReportWindow[]): LedgerReportSink {
+  const named = windows.flatMap((window) => {
+    const has = window.sinks[sink.id];
+    return has ? [{ own: window.own, ...has }] : [];
+  });
+  const complete = named.filter((window) => window.complete);
+  return {
+    id: sink.id,
+    type: sink.type,
+    state: sink.state,
+    since: sink.begun_us === 0 ? null : instant(sink.begun_us),
+    filtered,
+    windows: named.length,
+    complete: complete.length,
+    records: filtered ? null : sum(complete.map(({ own, deadLetters }) => own - deadLetters)),
+    deadLetters: sum(named.map(({ deadLetters }) => deadLetters)),
+  };
+}
+
+/** The stretches of the period asked for in which no window was ever closed or left as a gap. An end that was not asked for is no promise. */
+function uncovered(ranges: readonly RangeDbRow[], { from, to }: ReportQuery): { from: string; until: string }[] {
+  const begin = from ?? ranges[0]?.from_us ?? 0;
+  const end = to ?? Math.max(begin, ...ranges.map((range) => range.reached_us));
+  const holes: { from: string; until: string }[] = [];
+  let at = begin;
+  for (const range of ranges) {
+    if (range.from_us > at && at < end) holes.push({ from: instant(at), until: instant(Math.min(range.from_us, end)) });
+    at = Math.max(at, range.reached_us);
+  }
+  if (at < end) holes.push({ from: instant(at), until: instant(end) });
+  return holes;
+}
+
+/** `final`: proven, and its last recount is done. A closed window that a later count put in doubt is `proven` with the reason `reread`. */
+function stateOf(row: WindowDbRow): LedgerReportState {
+  if (row.state !== 'closed') return row.state;
+  return row.next_us === null ? 'final' : 'proven';
+}
+
+function recountsDue(row: WindowDbRow, ages: readonly Micros[] | undefined): number | null {
+  if (row.state === 'gap') return null;
+  if (row.next_us === null) return 0;
+  if (ages === undefined) return null;
+  const next = row.next_us - row.until_us;
+  return ages.filter((age) => age >= next).length;
+}
+
+function delaysOf(parts: readonly LateDelays[]): LedgerReportDelays {
+  const { longest, within } = sumLate(parts);
+  return {
+    longestSeconds: parts.length === 0 ? null : seconds(longest),
+    within: Object.fromEntries(lateNames.map((name, i) => [name, within[i] ?? 0])),
+  };
+}
+
+function operations(db: Database, query: ReportQuery): LedgerReportOperation[] {
+  return db
+    .prepare<[number, number], { at_us: number; who: string | null; what: string; detail: string | null }>(
+      'SELECT at_us, who, what, detail FROM operations WHERE at_us >= ? AND at_us < ? ORDER BY n',
+    )
+    .all(query.from ?? 0, query.to ?? Number.MAX_SAFE_INTEGER)
+    .map(({ at_us: at, who, what, detail }) => ({ at: instant(at), who, what, detail }));
+}
+
+/** Entries of the ledger that are no window's: hold and its end stand at one moment, as lines in the journal. */
+function holds(db: Database, source: number, query: ReportQuery): LedgerReportHold[] {
+  const lines = db.prepare<[number, number, number], { kind: number; body: Buffer; min_us: number }>(
+    `SELECT kind, body, min_us FROM segments WHERE source = ? AND kind & 255 = ${kindLedger} AND min_us = max_us AND min_us >= ? AND min_us < ?
+     ORDER BY seq`,
+  );
+  return lines.all(source, query.from ?? 0, query.to ?? Number.MAX_SAFE_INTEGER).flatMap(({ kind, body, min_us: at }) => {
+    const line = JSON.parse(Buffer.from(unpackBody(kind, body)).toString('utf8')) as Readonly<Record<string, unknown>>;
+    const text = (name: string): string | null => (typeof line[name] === 'string' ? line[name] : null);
+    const what = text('ledger');
+    if (what === null || what === 'operation') return [];
+    return [{ at: instant(at), what: text('state') ?? what, reason: text('reason'), words: text('words') }];
+  });
+}
+
+/** How many records of a stretch of time one sink refused for good: times sorted once, then found by halving. */
+class DeadLetterTimes {
+  readonly #times = new Map<string, number[]>();
+
+  constructor(db: Database) {
+    const rows = db
+      .prepare<[], { sink: string; source: number; time_us: number }>(
+        'SELECT sink, source, time_us FROM dead_letters WHERE time_us IS NOT NULL ORDER BY time_us',
+      )
+      .iterate();
+    for (const { sink, source, time_us: time } of rows) {
+      const key = `${sink} ${source}`;
+      const times = this.#times.get(key);
+      if (times) times.push(time);
+      else this.#times.set(key, [time]);
+    }
+  }
+
+  count(sink: string, source: number, from: Micros, until: Micros): number {
+    const times = this.#times.get(`${sink} ${source}`);
+    return times === undefined ? 0 : before(times, until) - before(times, from);
+  }
+}
+
+/** How many of the sorted times lie before `at`. */
+function before(times: readonly number[], at: number): number {
+  let low = 0;
+  let high = times.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((times[middle] ?? 0) < at) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
+
+function seconds(micros: Micros): number {
+  return micros / 1e6;
+}
+
+function instant(at: Micros): string {
+  return new Date(at / 1000).toISOString().replace('.000Z', 'Z');
+}

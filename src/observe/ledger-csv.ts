@@ -1,0 +1,76 @@
+/**
+ * The completeness report as CSV (RFC 4180, one header, no sums) for scripts and spreadsheets. The rows by window are also what the digest
+ * of a report is taken over: the same ledger gives the same bytes, whenever it is asked.
+ */
+import { createHash } from 'node:crypto';
+import type { LedgerReport } from '../model.ts';
+import { byPeriod } from './ledger-periods.ts';
+
+type Cell = string | number | boolean | null;
+
+/** @param tz  zone in which days and months begin; times are UTC always */
+export function ledgerCsv(report: LedgerReport, by: 'window' | 'day' | 'month', tz: string): string {
+  const rows = by === 'window' ? windowRows(report) : periodRows(report, by, tz);
+  return rows.map((row) => `${row.map(cell).join(',')}\r\n`).join('');
+}
+
+/** SHA-256 over the CSV by window, hex: `waybill ledger --format csv … | sha256sum` gives the same. */
+export function reportDigest(report: LedgerReport): string {
+  return createHash('sha256')
+    .update(ledgerCsv(report, 'window', 'UTC'))
+    .digest('hex');
+}
+
+function windowRows(report: LedgerReport): Cell[][] {
+  const sinks = sinkIds(report);
+  const head = [
+    ...['source', 'from', 'until', 'state', 'reason', 'words', 'total', 'received', 'own', 'late', 'late_longest_seconds', 'passes'],
+    ...['recounts', 'recounts_due', 'next_recount', 'closed', 'start_time', 'end_time', 'digest'],
+    ...sinks.flatMap((id) => [`${id}.complete`, `${id}.dead_letters`]),
+  ];
+  const rows = report.sources.flatMap((source) =>
+    source.windows.map((window): Cell[] => [
+      ...[source.id, window.from, window.until, window.state, window.reason, window.words, window.total, window.received, window.own],
+      ...[window.late, window.lateLongestSeconds, window.passes, window.recounts, window.recountsDue, window.nextRecount, window.closed],
+      ...[window.query.startTime ?? null, window.query.endTime ?? null, window.digest],
+      ...sinkCells(sinks, window.sinks),
+    ]),
+  );
+  return [head, ...rows];
+}
+
+function periodRows(report: LedgerReport, by: 'day' | 'month', tz: string): Cell[][] {
+  const sinks = sinkIds(report);
+  const head = [
+    ...['source', by, 'from', 'until', 'state', 'reasons', 'windows', 'final', 'proven', 'accepted', 'gaps', 'own', 'late'],
+    ...['late_longest_seconds', 'passes', 'recounts', 'recounts_due', 'next_recount'],
+    ...sinks.flatMap((id) => [`${id}.complete`, `${id}.dead_letters`]),
+  ];
+  const rows = report.sources.flatMap((source) =>
+    byPeriod(source.windows, by, tz).map((period): Cell[] => {
+      const { counts } = period;
+      return [
+        ...[source.id, period.name, period.from, period.until, period.state, period.reasons.join(' '), period.windows],
+        ...[counts.final, counts.proven, counts.accepted, counts.gap, period.own, period.late, period.lateLongestSeconds],
+        ...[period.passes, period.recounts, period.recountsDue, period.nextRecount],
+        ...sinkCells(sinks, period.sinks),
+      ];
+    }),
+  );
+  return [head, ...rows];
+}
+
+function sinkIds(report: LedgerReport): string[] {
+  return [...new Set(report.sources.flatMap((source) => source.sinks.map(({ id }) => id)))];
+}
+
+function sinkCells(ids: readonly string[], sinks: Readonly<Record<string, { complete: boolean; deadLetters: number }>>): Cell[] {
+  return ids.flatMap((id) => [sinks[id]?.complete ?? null, sinks[id]?.deadLetters ?? null]);
+}
+
+/** Words may hold what a server said: what a spreadsheet would take for a formula gets an apostrophe in front. */
+function cell(value: Cell): string {
+  if (value === null) return '';
+  const text = typeof value === 'string' && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

@@ -1,0 +1,319 @@
+/**
+ * The completeness report as one page that stands alone: no script, nothing loaded from anywhere, readable printed, in light and dark, and
+ * without seeing. Whatever stands in it is escaped; a record is never in it.
+ */
+import { createHash } from 'node:crypto';
+import type { LedgerReport, LedgerReportSource, LedgerReportWindow } from '../model.ts';
+import { reportDigest } from './ledger-csv.ts';
+import { byPeriod } from './ledger-periods.ts';
+import { delayWords, local, quotable, reach, unproven } from './ledger-words.ts';
+import { printable } from './table.ts';
+import { counted, grouped } from './time-words.ts';
+
+export interface LedgerHtmlOptions {
+  readonly by: 'window' | 'day' | 'month';
+  /** IANA name of the zone of all times. */
+  readonly tz: string;
+  readonly version: string;
+}
+
+const style = `
+:root { color-scheme: light dark; --ink: #1c1f23; --soft: #57606a; --paper: #fff; --line: #d0d7de; --band: #f4f6f8; --good: #0a6640; --bad: #a40e26; --warn: #7a4d00; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ec; --soft: #a3acb5; --paper: #14171a; --line: #3a4149; --band: #1e2328; --good: #5fd39b; --bad: #ff8f8f; --warn: #f0bd5a; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 2rem 1.25rem 3rem; max-width: 78rem; background: var(--paper); color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .25rem; }
+h2 { font-size: 1.25rem; margin: 2.25rem 0 .5rem; padding-top: 1rem; border-top: 1px solid var(--line); }
+h3 { font-size: 1.05rem; margin: 1.5rem 0 .25rem; }
+p, li { max-width: 60rem; }
+.made, .note, caption { color: var(--soft); font-size: .9rem; }
+.verdict { display: inline-block; margin: .75rem 0 0; padding: .15rem .7rem; border: 2px solid currentColor; border-radius: .3rem; font-weight: 700; }
+.good { color: var(--good); } .bad { color: var(--bad); } .warn { color: var(--warn); }
+blockquote { margin: .75rem 0; padding: .25rem 1rem; border-left: .25rem solid var(--line); font-size: 1.05rem; }
+.scroll { overflow-x: auto; margin: .5rem 0 1rem; }
+.scroll:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; }
+table { border-collapse: collapse; width: 100%; font-size: .875rem; font-variant-numeric: tabular-nums; }
+caption { text-align: left; padding-bottom: .35rem; }
+th, td { padding: .3rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
+thead th { border-bottom: 2px solid var(--line); white-space: nowrap; }
+tbody th { font-weight: 600; white-space: nowrap; }
+tfoot th, tfoot td { border-top: 2px solid var(--line); font-weight: 700; }
+tbody tr:nth-child(even) { background: var(--band); }
+.n { text-align: right; white-space: nowrap; }
+.t { white-space: nowrap; }
+td.words { min-width: 14rem; overflow-wrap: anywhere; }
+code { font: .85em/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
+@media print {
+  :root { --ink: #000; --soft: #333; --paper: #fff; --line: #888; --band: #fff; --good: #000; --bad: #000; --warn: #000; }
+  body { max-width: none; padding: 0; font-size: 10pt; }
+  table { font-size: 8pt; } .scroll { overflow: visible; } thead { display: table-header-group; } tr { break-inside: avoid; } h2, h3, caption { break-after: avoid; }
+}
+`;
+
+/** What a page of this report may load: its own style, and nothing else. For the header and the page itself. */
+export const ledgerHtmlPolicy = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; base-uri 'none'; form-action 'none'`;
+
+export function ledgerHtml(report: LedgerReport, { by, tz, version }: LedgerHtmlOptions): string {
+  const word = report.sources.every(({ windows }) => windows.length === 0)
+    ? 'Nothing proven'
+    : report.complete
+      ? 'Complete'
+      : 'Not complete';
+  const finality = report.complete ? (report.final ? ', final' : ', not final yet') : '';
+  const parts = report.sources.map((source) => sourcePart(report, source, by, tz));
+  return [
+    '<!doctype html>',
+    '<html lang="en">',
+    '<head>',
+    '<meta charset="utf-8">',
+    '<meta name="viewport" content="width=device-width, initial-scale=1">',
+    `<meta http-equiv="Content-Security-Policy" content="${escaped(ledgerHtmlPolicy)}">`,
+    '<meta name="referrer" content="no-referrer">',
+    `<title>Completeness report: ${escaped(report.sources.map(({ id }) => id).join(', '))}</title>`,
+    `<style>${style}</style>`,
+    '</head>',
+    '<body>',
+    '<header>',
+    '<h1>Completeness of the audit trail</h1>',
+    `<p class="made">Made ${escaped(local(report.made, tz))} (${escaped(tz)}) by Waybill ${escaped(version)} from its ledger.</p>`,
+    `<p class="verdict ${report.complete ? 'good' : 'bad'}">${word}${finality}</p>`,
+    '</header>',
+    '<main>',
+    ...parts,
+    operationsPart(report, tz),
+    digestPart(report),
+    '<section aria-labelledby="limits">',
+    '<h2 id="limits">What this report cannot prove</h2>',
+    ...report.sources.map((source) => {
+      const points = unproven(report, source, tz).map((point) => `<li>${escaped(point)}</li>`);
+      return `${report.sources.length === 1 ? '' : `<h3>${escaped(source.id)}</h3>`}<ul>${points.join('')}</ul>`;
+    }),
+    '</section>',
+    '</main>',
+    '</body>',
+    '</html>',
+    '',
+  ].join('\n');
+}
+
+function sourcePart(report: LedgerReport, source: LedgerReportSource, by: LedgerHtmlOptions['by'], tz: string): string {
+  const id = escaped(source.id);
+  const attention = source.windows.filter(
+    ({ state, reason, late }) => state === 'gap' || state === 'accepted' || reason !== null || late > 0,
+  );
+  return [
+    `<section aria-labelledby="source-${id}">`,
+    `<h2 id="source-${id}">Source ${id}</h2>`,
+    `<blockquote><p>${escaped(quotable(report, source, tz).join(' '))}</p></blockquote>`,
+    `<p class="note">${escaped(`${reach(source, tz, report.made)}. Mode: ${source.mode}.`)} ${escaped(everWords(source))}</p>`,
+    sinkTable(source),
+    lateTable(source),
+    attention.length === 0
+      ? ''
+      : windowTable(
+          source,
+          attention,
+          `Windows of ${source.id} to look at: gaps, what changed after it was closed, late records`,
+          tz,
+          false,
+        ),
+    by === 'window' ? windowTable(source, source.windows, `Every window of ${source.id}`, tz, true) : periodTable(source, by, tz),
+    holdTable(source, tz),
+    '</section>',
+  ].join('\n');
+}
+
+function everWords({ ever }: LedgerReportSource): string {
+  return `Collected since its ledger began: ${grouped(ever.collected)} = ${grouped(ever.inWindows)} in windows + ${grouped(ever.outside)} outside of them.`;
+}
+
+function sinkTable(source: LedgerReportSource): string {
+  if (source.sinks.length === 0) return '';
+  const rows = source.sinks.map((sink) => [
+    rowHead(sink.id),
+    text(sink.type),
+    text(sink.state),
+    text(sink.since === null ? 'the beginning' : sink.since),
+    number(`${grouped(sink.complete)} of ${grouped(sink.windows)}`),
+    number(sink.records === null ? 'by its filter' : grouped(sink.records)),
+    number(grouped(sink.deadLetters)),
+  ]);
+  return table('What each sink has of these windows', ['Sink', 'Type', 'State', 'From', '#Windows', '#Records', '#Dead letters'], rows);
+}
+
+function lateTable(source: LedgerReportSource): string {
+  if (source.late === 0) return '';
+  const entries = Object.entries(source.lateDelays.within).filter(([, count]) => count > 0);
+  const rows = entries.map(([within, count]) => [
+    rowHead(within === 'later' ? 'later than 30d' : `within ${within}`),
+    number(grouped(count)),
+  ]);
+  const foot = [rowHead('Sum'), number(grouped(entries.reduce((sum, [, count]) => sum + count, 0)))];
+  return table('Late records: from their time to the moment they were first seen', ['First seen', '#Records'], rows, foot);
+}
+
+function windowTable(
+  source: LedgerReportSource,
+  windows: readonly LedgerReportWindow[],
+  caption: string,
+  tz: string,
+  sums: boolean,
+): string {
+  const sinks = source.sinks.map(({ id }) => id);
+  const rows = windows.map((window) => [
+    `<th scope="row" class="t">${escaped(local(window.from, tz))}</th>`,
+    time(window.until, tz),
+    stateCell(window.state, window.reason),
+    number(window.total === null ? '-' : grouped(window.total)),
+    number(grouped(window.received)),
+    number(grouped(window.own)),
+    number(window.late === 0 ? '0' : `${grouped(window.late)} (${delayWords(window.lateLongestSeconds ?? 0)})`),
+    number(recountWords(window)),
+    window.nextRecount === null ? text('-') : time(window.nextRecount, tz),
+    ...sinks.map((id) => text(sinkWords(window.sinks[id]))),
+    ...(sums ? [] : [`<td class="words">${escaped(window.words ?? '')}</td>`]),
+  ]);
+  const heads = [
+    ...[`From (${tz})`, 'Until', 'State', '#Counted', '#Received', '#Own', '#Late (longest)', '#Recounts done + due', 'Next'],
+    ...sinks,
+    ...(sums ? [] : ['What is known']),
+  ];
+  const foot = [
+    ...[rowHead('Sum'), text(''), text(counted(windows.length, 'window')), number(''), number(''), number(grouped(source.collected))],
+    ...[number(grouped(source.late)), number(grouped(windows.reduce((sum, { recounts }) => sum + recounts, 0))), text('')],
+    ...sinks.map(() => text('')),
+  ];
+  return table(caption, heads, rows, sums ? foot : undefined);
+}
+
+function periodTable(source: LedgerReportSource, by: 'day' | 'month', tz: string): string {
+  const sinks = source.sinks.map(({ id }) => id);
+  const periods = byPeriod(source.windows, by, tz);
+  const rows = periods.map((period) => [
+    rowHead(period.name),
+    time(period.from, tz),
+    time(period.until, tz),
+    number(grouped(period.windows)),
+    stateCell(
+      period.state,
+      period.reasons.join(', ') || null,
+      period.counts[period.state] === period.windows ? undefined : period.counts[period.state],
+    ),
+    number(grouped(period.own)),
+    number(period.late === 0 ? '0' : `${grouped(period.late)} (${delayWords(period.lateLongestSeconds ?? 0)})`),
+    number(recountWords(period)),
+    period.nextRecount === null ? text('-') : time(period.nextRecount, tz),
+    ...sinks.map((id) => text(sinkWords(period.sinks[id]))),
+  ]);
+  const heads = [
+    ...[
+      by === 'day' ? 'Day' : 'Month',
+      `From (${tz})`,
+      'Until',
+      '#Windows',
+      'State',
+      '#Own',
+      '#Late (longest)',
+      '#Recounts done + due',
+      'Next',
+    ],
+    ...sinks,
+  ];
+  const sum = (of: (period: (typeof periods)[number]) => number): string =>
+    grouped(periods.reduce((total, period) => total + of(period), 0));
+  const foot = [
+    ...[rowHead('Sum'), text(''), text(''), number(sum(({ windows }) => windows)), text(''), number(sum(({ own }) => own))],
+    ...[number(sum(({ late }) => late)), number(sum(({ recounts }) => recounts)), text('')],
+    ...sinks.map(() => text('')),
+  ];
+  const caption = `By ${by}; a window counts for the ${by} in which it begins`;
+  return table(caption, heads, rows, foot);
+}
+
+function holdTable(source: LedgerReportSource, tz: string): string {
+  if (source.holds.length === 0) return '';
+  const rows = source.holds.map((hold) => [
+    `<th scope="row" class="t">${escaped(local(hold.at, tz))}</th>`,
+    text(hold.what),
+    text(hold.reason ?? '-'),
+    `<td class="words">${escaped(hold.words ?? '')}</td>`,
+  ]);
+  return table('Hold, and its end', [`At (${tz})`, 'What', 'Reason', 'What is known'], rows);
+}
+
+function operationsPart({ operations }: LedgerReport, tz: string): string {
+  if (operations.length === 0) return '';
+  const rows = operations.map(({ at, who, what, detail }) => [
+    `<th scope="row" class="t">${escaped(local(at, tz))}</th>`,
+    text(who ?? '-'),
+    text(what),
+    `<td class="words">${escaped(detail ?? '')}</td>`,
+  ]);
+  return `<section aria-labelledby="operations"><h2 id="operations">What people changed</h2>${table('', [`At (${tz})`, 'Who (claimed)', 'What', 'Details'], rows)}</section>`;
+}
+
+function digestPart(report: LedgerReport): string {
+  const period = [...(report.from === null ? [] : ['--from', report.from]), ...(report.to === null ? [] : ['--to', report.to])];
+  const [only] = report.sources;
+  const source = report.sources.length === 1 && only ? ['--source', only.id] : [];
+  const command = ['waybill', 'ledger', '--format', 'csv', ...source, ...period].join(' ');
+  return [
+    '<section aria-labelledby="digest">',
+    '<h2 id="digest">Digest of the data</h2>',
+    `<p><code>${reportDigest(report)}</code></p>`,
+    `<p class="note">SHA-256 over the windows above as CSV. <code>${escaped(command)} | sha256sum</code> gives the same for as long as the ledger of this period has not changed: each recount changes it.</p>`,
+    '</section>',
+  ].join('\n');
+}
+
+function recountWords({ recounts, recountsDue }: { readonly recounts: number; readonly recountsDue: number | null }): string {
+  return `${grouped(recounts)} + ${recountsDue === null ? '?' : grouped(recountsDue)}`;
+}
+
+function sinkWords(has: { readonly complete: boolean; readonly deadLetters: number } | undefined): string {
+  if (!has) return 'not for it';
+  const letters = has.deadLetters === 0 ? '' : `, ${counted(has.deadLetters, 'dead letter')}`;
+  return `${has.complete ? 'complete' : 'not yet'}${letters}`;
+}
+
+function stateCell(state: string, reason: string | null, count?: number): string {
+  const tone = state === 'gap' ? 'bad' : state === 'accepted' || reason !== null ? 'warn' : 'good';
+  return `<td class="${tone}">${escaped(`${count === undefined ? '' : `${grouped(count)} `}${state}${reason === null ? '' : ` (${reason})`}`)}</td>`;
+}
+
+/** Heads that begin with # are of numbers. A table may be wider than the page: it scrolls by itself, by keyboard too. */
+function table(caption: string, heads: readonly string[], rows: readonly (readonly string[])[], foot?: readonly string[]): string {
+  const head = heads.map((name) =>
+    name.startsWith('#') ? `<th scope="col" class="n">${escaped(name.slice(1))}</th>` : `<th scope="col">${escaped(name)}</th>`,
+  );
+  const label = escaped(caption === '' ? 'What people changed' : caption);
+  return [
+    `<div class="scroll" role="region" tabindex="0" aria-label="${label}"><table>`,
+    caption === '' ? '' : `<caption>${label}</caption>`,
+    `<thead><tr>${head.join('')}</tr></thead>`,
+    `<tbody>${rows.map((row) => `<tr>${row.join('')}</tr>`).join('\n')}</tbody>`,
+    foot === undefined ? '' : `<tfoot><tr>${foot.join('')}</tr></tfoot>`,
+    '</table></div>',
+  ].join('\n');
+}
+
+function rowHead(value: string): string {
+  return `<th scope="row">${escaped(value)}</th>`;
+}
+
+function text(value: string): string {
+  return `<td>${escaped(value)}</td>`;
+}
+
+function number(value: string): string {
+  return `<td class="n">${escaped(value)}</td>`;
+}
+
+function time(value: string, tz: string): string {
+  return `<td class="t">${escaped(local(value, tz))}</td>`;
+}
+
+/** Harmless in text and in a quoted attribute; what would steer a terminal or turn the direction of text shows as what it is. */
+function escaped(value: string): string {
+  return printable(value).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}

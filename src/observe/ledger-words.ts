@@ -1,0 +1,119 @@
+/**
+ * What the completeness report says in sentences: what was shown for a period, and what cannot be shown. One wording for the terminal, the
+ * page and whoever quotes them. Pure.
+ */
+import type { LedgerReport, LedgerReportSource, LedgerReportWindow } from '../model.ts';
+import { counted, grouped, span, zoned } from './time-words.ts';
+
+/** `2026-11-20 02:45`, with seconds where an edge has them: a window may be a second wide. */
+export function local(time: string, tz: string): string {
+  const { date, time: clock } = zoned(Date.parse(time) * 1_000, tz);
+  return `${date} ${clock.endsWith(':00') ? clock.slice(0, 5) : clock}`;
+}
+
+/** `6 h 12 min`: two units, for a delay that is quoted. */
+export function delayWords(seconds: number): string {
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole} s`;
+  const [large, small, unit, rest] =
+    whole < 3_600 ? [60, 1, 'min', 's'] : whole < 86_400 ? [3_600, 60, 'h', 'min'] : [86_400, 3_600, 'd', 'h'];
+  const left = Math.floor((whole % large) / small);
+  return `${Math.floor(whole / large)} ${unit}${left === 0 ? '' : ` ${left} ${rest}`}`;
+}
+
+/** The paragraph that an auditor can quote: one source, one period. */
+export function quotable(report: LedgerReport, source: LedgerReportSource, tz: string): string[] {
+  const { windows } = source;
+  const first = report.from ?? windows[0]?.from ?? source.begins;
+  const last = report.to ?? windows.at(-1)?.until ?? source.reached;
+  const between = first === null || last === null ? 'nothing yet' : `${local(first, tz)} to ${local(last, tz)} (${tz})`;
+  return [
+    `Source ${source.id}, ${between}.`,
+    `Collected: ${counted(source.collected, 'record')}, each once.`,
+    provenWords(windows),
+    ...gapWords(windows),
+    source.late === 0
+      ? 'No record was late.'
+      : `${counted(source.late, 'record')} ${source.late === 1 ? 'was' : 'were'} late, the longest by ${delayWords(source.lateDelays.longestSeconds ?? 0)}.`,
+    ...deliveredWords(source),
+    ...(source.mode === 'hold' ? ['The source is on hold: nothing is closed at present.'] : []),
+  ];
+}
+
+function provenWords(windows: readonly LedgerReportWindow[]): string {
+  const proven = windows.filter(({ state }) => state === 'proven' || state === 'final').length;
+  if (windows.length === 0) return 'No window is closed in this period, so nothing is proven.';
+  const head =
+    proven === windows.length ? `All of ${counted(proven, 'window')}` : `${grouped(proven)} of ${counted(windows.length, 'window')}`;
+  const each = proven === 1 ? 'its query was answered' : 'the query of each was answered';
+  return `${head} ${proven === 1 ? 'is' : 'are'} proven: ${each} with as many records as the service counted for it.`;
+}
+
+function gapWords(windows: readonly LedgerReportWindow[]): string[] {
+  const count = (which: (window: LedgerReportWindow) => boolean): number => windows.filter(which).length;
+  const gaps = count(({ state }) => state === 'gap');
+  const accepted = count(({ state }) => state === 'accepted');
+  const reread = count(({ state, reason }) => state !== 'gap' && state !== 'accepted' && reason === 'reread');
+  const vanished = count(({ state, reason }) => state !== 'gap' && state !== 'accepted' && reason === 'vanished');
+  return [
+    ...(gaps === 0 ? ['There is no gap.'] : [`${counted(gaps, 'gap')} ${gaps === 1 ? 'is' : 'are'} open.`]),
+    ...(accepted === 0 ? [] : [`${counted(accepted, 'gap')} ${accepted === 1 ? 'was' : 'were'} accepted by a person.`]),
+    ...(reread === 0
+      ? []
+      : [`${counted(reread, 'proven window')} ${reread === 1 ? 'has' : 'have'} changed since and could not be proven again.`]),
+    ...(vanished === 0
+      ? []
+      : [`Of ${counted(vanished, 'proven window')} the service shows fewer records than it did: retention, or deletion at the service.`]),
+  ];
+}
+
+function deliveredWords({ sinks }: LedgerReportSource): string[] {
+  if (sinks.length === 0) return [];
+  const parts = sinks.map((sink) => {
+    const letters = sink.deadLetters === 0 ? '' : ` and ${counted(sink.deadLetters, 'dead letter')}`;
+    const missing = sink.windows - sink.complete;
+    const under = missing === 0 ? '' : `, ${counted(missing, 'window')} under way`;
+    const since = sink.since === null ? '' : `, from ${sink.since} on`;
+    const what = sink.records === null ? `what its filter lets through of ${counted(sink.complete, 'window')}` : grouped(sink.records);
+    return `${sink.id} ${what}${letters}${under}${since}`;
+  });
+  return [`Delivered: ${parts.join('; ')}.`];
+}
+
+/** What the report cannot prove, each with its reason in the numbers at hand. */
+export function unproven(report: LedgerReport, source: LedgerReportSource, tz: string): string[] {
+  const open = source.windows.filter(({ state }) => state === 'proven');
+  const lastDue = open
+    .flatMap(({ nextRecount }) => (nextRecount === null ? [] : [Date.parse(nextRecount)]))
+    .reduce((a, b) => Math.max(a, b), 0);
+  const filtered = source.sinks.filter((sink) => sink.filtered).map(({ id }) => id);
+  return [
+    'What the service never showed to these credentials, and what it counts wrongly in every answer alike.',
+    'Records that become visible after the last recount of their window: they are not looked for any more.',
+    ...(open.length === 0
+      ? []
+      : [
+          `${counted(open.length, 'window')} ${open.length === 1 ? 'is' : 'are'} proven but not final: recounts are still to come${lastDue === 0 ? '' : `, the latest of the next ones at ${local(new Date(lastDue).toISOString(), tz)} (${tz})`}.`,
+        ]),
+    ...source.uncovered.map(({ from, until }) => `The ledger does not cover ${local(from, tz)} to ${local(until, tz)} (${tz}).`),
+    ...(source.ever.outside > 0
+      ? [
+          `${counted(source.ever.outside, 'collected record')} ${source.ever.outside === 1 ? 'is' : 'are'} in no window's count: of a window that is not closed yet, found since its last count, or without a readable time. They are delivered like others.`,
+        ]
+      : []),
+    ...(filtered.length === 0
+      ? []
+      : [`How many records ${filtered.join(', ')} should have: a filter decides, and the ledger does not count by it.`]),
+    ...(report.operations.some(({ who }) => who !== null) ? ['Who made a change: a name is what that person claimed.'] : []),
+  ];
+}
+
+/** `2 min ago` is for status; a report says how old the frontier was when it was made. */
+export function reach(source: LedgerReportSource, tz: string, made?: string): string {
+  const at = (time: string | null): string => (time === null || Date.parse(time) <= 0 ? 'not begun' : `${local(time, tz)} ${tz}`);
+  const age =
+    made === undefined || source.frontier === null ? '' : ` (${span((Date.parse(made) - Date.parse(source.frontier)) / 1_000)} before)`;
+  return source.frontier === source.reached
+    ? `frontier ${at(source.frontier)}${age}`
+    : `frontier ${at(source.frontier)}${age}, read up to ${at(source.reached)} (what lies between waits for a gap)`;
+}

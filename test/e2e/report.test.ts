@@ -1,0 +1,184 @@
+/**
+ * What an auditor does, with the programs: the report in each format, a day counted at the service alone with the commands of docs/audit.md, and
+ * the comparison of what a SIEM holds with what the service has.
+ */
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:tls';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { ago, configure, Daemon, ledgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
+import { delivered, linesOf, originalOf } from '../support/e2e-oracle.ts';
+import { endOf, inPlace } from '../support/e2e-place.ts';
+import type { Place } from '../support/e2e-place.ts';
+import { Service } from '../support/e2e-service.ts';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+
+/** The exact digits of a record's logId. */
+function logId(record: string): string {
+  const digits = /"logId"\s*:\s*(-?\d+)/.exec(record)?.[1];
+  if (digits === undefined) throw new Error(`no logId in ${record.slice(0, 200)}`);
+  return digits;
+}
+
+function timeOf(record: string): number {
+  return Date.parse(`${/"logTimestamp"\s*:\s*"([^"]+)/.exec(record)?.[1] ?? ''}Z`);
+}
+
+/** The block of commands below a heading of a document. */
+function commandsOf(document: string, heading: string): string {
+  const text = readFileSync(`${root}${document}`, 'utf8');
+  const below = text.slice(text.indexOf(`\n## ${heading}\n`));
+  const block = /\n```sh\n([^]*?)\n```\n/.exec(below)?.[1];
+  if (block === undefined || !text.includes(`\n## ${heading}\n`)) throw new Error(`no commands under "${heading}" of ${document}`);
+  return block;
+}
+
+/** When the certificate of a server ends, seconds since 1970, as a client of the test's own is told. */
+function certificateEnd(url: string, ca: string): Promise<number> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: hostname, port: Number(port), ca: readFileSync(ca) }, () => {
+      resolve(Date.parse(socket.getPeerCertificate().valid_to) / 1000);
+      socket.destroy();
+    });
+    socket.once('error', reject);
+  });
+}
+
+async function bash(
+  place: Place,
+  script: string,
+  env: Readonly<Record<string, string>>,
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const child = spawn('bash', ['-c', script], {
+    cwd: place.directory,
+    env: { PATH: `${place.directory}:${process.env['PATH'] ?? ''}`, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (part: string) => (stdout += part));
+  child.stderr.setEncoding('utf8').on('data', (part: string) => (stderr += part));
+  const { code } = await endOf(child);
+  return { code, stdout, stderr };
+}
+
+test('the report, a day counted by hand, and a SIEM compared', { timeout: 90_000 }, async () => {
+  await inPlace('report', async (place) => {
+    const service = await Service.start(place, '--records', '1500', '--span', '10m');
+    const start = ago(660_000);
+    configure(place, [sourceOf(service, start, { settle: '1s', recount: [] })], [{ id: 'siem', type: 'file', path: './siem.ndjson' }]);
+    const daemon = new Daemon(place);
+    const end = Math.floor(Date.now() / 1000) * 1000 - 60_000;
+    await delivered(service, [place.path('siem.ndjson')]);
+    await settled(daemon, end, 30_000);
+    // How late records are: counted for what happens while somebody asks.
+    const happened = Array.from({ length: 5 }, (_, i) =>
+      JSON.stringify({ logId: 88_000_000 + i, logTimestamp: new Date().toISOString().slice(0, -1) }),
+    );
+    await service.add(happened);
+    await delivered(service, [place.path('siem.ndjson')]);
+    const metrics = (await daemon.get('/metrics')).text;
+    const metric = (name: string): number => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics)?.[1]);
+    expect(metric('waybill_record_delay_seconds_count\\{source="production"\\}')).toBe(5);
+    const ends = await certificateEnd(service.line.baseUrl, service.line.ca);
+    for (const target of ['sources.production', 'sources.production.auth'])
+      expect(metric(`waybill_certificate_expiry_timestamp_seconds\\{target="${target}"\\}`), target).toBe(ends);
+    const page = await daemon.get('/ledger?format=html&by=day');
+    expect([page.status, page.text.slice(0, 15)]).toEqual([200, '<!doctype html>']);
+    expect((await daemon.get('/ledger?format=csv')).text).toMatch(/^source,from,until,/);
+    expect(await daemon.stop()).toMatchObject({ code: 0 });
+    const truth = await service.truth();
+    const status = await place.waybill('status', '--config', 'waybill.yaml', '--json');
+    const [{ delays } = { delays: undefined }] = (JSON.parse(status.stdout) as { sources: { delays: unknown }[] }).sources;
+    expect(delays).toMatchObject({ records: 5, p50: expect.any(Number) as number });
+    const check = await place.waybill('check', '--config', 'waybill.yaml', '--offline');
+    expect(check.stdout).toMatch(/of 5 records 99 % were first seen within \d+ s, .*too few to judge settle by/);
+    // Every second a poll; windows of 10 s are closed with two requests; no recount; and the guard.
+    expect(check.stdout).toContain(`about ${86_400 + 8_640 * 2 + 288} requests a day at rest, 1.20 a second`);
+
+    // The period up to its last window is final; asked beyond that, it is not covered.
+    const { code, ledger } = await ledgerOf(place, '--expect-final');
+    const [source] = ledger.sources;
+    if (!source) throw new Error('the ledger has no source');
+    const reached = source.reached;
+    const inWindows = truth.filter((record) => timeOf(record) < Date.parse(reached));
+    expect([code, source.collected]).toEqual([0, inWindows.length]);
+    const future = new Date(Date.parse(reached) + 3_600_000).toISOString();
+    const [beyond, csv, html] = await Promise.all([
+      place.waybill('ledger', '--config', 'waybill.yaml', '--to', future, '--expect-final'),
+      place.waybill('ledger', '--config', 'waybill.yaml', '--format', 'csv'),
+      place.waybill('ledger', '--config', 'waybill.yaml', '--format', 'html', '--by', 'month', '--out', 'report.html'),
+    ]);
+    expect(beyond.code).toBe(3);
+    expect(beyond.stdout).toContain('The ledger does not cover the whole period.');
+    expect([csv.code, html]).toEqual([0, { code: 0, stdout: '', stderr: '' }]);
+    expect(csv.stdout.trimEnd().split('\r\n')).toHaveLength(source.windows.length + 1);
+    const report = readFileSync(place.path('report.html'), 'utf8');
+    expect(report).toContain(`<code>${createHash('sha256').update(csv.stdout).digest('hex')}</code>`);
+    expect(report).toContain(`Collected: ${inWindows.length.toLocaleString('en')} records, each once.`);
+
+    // docs/audit.md, as it stands there.
+    const { line } = service;
+    const { clientId, clientSecret } = service.client('Security Administrator');
+    writeFileSync(place.path('waybill'), `#!/bin/sh\nexec "${process.execPath}" "${root}bin/waybill.js" "$@"\n`);
+    chmodSync(place.path('waybill'), 0o755);
+    const day = start.slice(0, 10);
+    const env = {
+      ...{ SOURCE: 'production', DAY: day, CLIENT: clientId, SECRET: clientSecret, SCOPE: line.scopeAddress, TENANT: line.tenantId },
+      ...{ AUTH_URL: line.authUrl, BASE_URL: line.baseUrl, KEY: line.subscriptionKey, CURL_CA_BUNDLE: line.ca },
+    };
+    const commands = commandsOf('docs/audit.md', 'Counting a day at the service');
+    const counted = await bash(place, commands, env);
+    const windows = source.windows.filter(({ from }) => from.startsWith(day));
+    const until = Date.parse(windows.at(-1)?.until ?? '');
+    const expected = truth.filter((record) => timeOf(record) < until).length;
+    expect(counted).toEqual({ code: 0, stdout: `${expected} at the service, ${expected} in the ledger of ${day}\n`, stderr: '' });
+    // They would see it if one were missing.
+    const at = (windows[0]?.from ?? '').replace('Z', '.5');
+    await service.add([JSON.stringify({ logId: 77_000_001, logTimestamp: at, actionAttempted: 'Decrypt', result: 'AccessDenied' })]);
+    const again = await bash(place, commands, env);
+    expect(again).toEqual({ code: 1, stdout: `${expected + 1} at the service, ${expected} in the ledger of ${day}\n`, stderr: '' });
+
+    // What the SIEM holds is what the file sink wrote; then it lacks some, has some twice, and one that nobody knows.
+    const period = ['--source', 'production', '--from', start, '--to', reached];
+    const held = linesOf(place.path('siem.ndjson')).filter((event) => timeOf(originalOf(event) ?? '') < Date.parse(reached));
+    expect(held).toHaveLength(inWindows.length);
+    const lost = [held[3], held[700]].map((event) => logId(originalOf(event ?? '') ?? ''));
+    const twice = [held[5], held[5], held[900]].map((event) => event ?? '');
+    const damaged = [...held.filter((_, i) => i !== 3 && i !== 700), ...twice, JSON.stringify({ event: { id: '9007199254740993' } })];
+    writeFileSync(place.path('damaged.ndjson'), `${damaged.join('\n')}\n`);
+    const ids = damaged.map((event) => (JSON.parse(event) as { event: { id: string } }).event.id);
+    writeFileSync(place.path('ids.txt'), `${ids.join('\n')}\n`);
+    writeFileSync(place.path('ids.csv'), `"time","event.id"\r\n${ids.map((id, i) => `"a ""quoted"",\r\n${i}",${id}`).join('\r\n')}\r\n`);
+    const compare = (file: string) => place.waybill('compare', '--config', 'waybill.yaml', ...period, '--ids', file, '--json');
+    const results = await Promise.all(['damaged.ndjson', 'ids.txt', 'ids.csv'].map(compare));
+    for (const result of results) {
+      expect(result).toMatchObject({ code: 3, stderr: '' });
+      const found = JSON.parse(result.stdout) as Record<string, unknown> & Record<'missing' | 'doubled' | 'unknown', { logId: string }[]>;
+      expect(found).toMatchObject({
+        complete: false,
+        unproven: [],
+        ids: damaged.length,
+        records: inWindows.length + 1,
+        counts: { missing: 3, doubled: 3, unknown: 1 },
+      });
+      expect(found.missing.map((one) => one.logId)).toEqual([...lost, '77000001'].sort());
+      expect(found.doubled.map((one) => one.logId)).toEqual([...new Set(twice.map((event) => logId(originalOf(event) ?? '')))].sort());
+      expect(found.unknown).toEqual([{ logId: '9007199254740993', logTimestamp: null, service: 0, there: 1 }]);
+    }
+    // Raw records hold the id under its own name; nothing is missing, and nobody needs a state for it.
+    writeFileSync(place.path('raw.ndjson'), (await service.truth()).join('\n'));
+    const [whole, unread] = await Promise.all([
+      place.waybill('compare', '--config', 'waybill.yaml', ...period, '--ids', 'raw.ndjson', '--field', 'logId'),
+      place.waybill('compare', '--config', 'waybill.yaml', ...period, '--ids', 'raw.ndjson'),
+    ]);
+    expect(whole.code).toBe(0);
+    expect(whole.stdout).toMatch(/^MISSING there: 0$/m);
+    expect(unread).toMatchObject({ code: 2, stdout: '' });
+    expect(unread.stderr).toMatch(/none of its \d+ lines has "event.id"; see --field/);
+  });
+});

@@ -1,0 +1,220 @@
+/**
+ * The completeness report against a second computation: the rows of the SQLite file are unpacked and counted here with code of the tests' own,
+ * and the service's list says what should have been counted.
+ */
+import { zstdDecompressSync } from 'node:zlib';
+import type { Database } from 'better-sqlite3';
+import { expect, test } from 'vitest';
+import { ledgerReport } from '../../../src/journal/ledger-report.ts';
+import type { LedgerReport, LedgerReportSource } from '../../../src/model.ts';
+import { byPeriod } from '../../../src/observe/ledger-periods.ts';
+import { base, between, collected, day, hour, minute, second, seeded } from '../../support/records.ts';
+import { ages, world } from '../collect/world.ts';
+import { gap, lastAge, opened, pageOf, proven, source as sourceId, span } from './opening.ts';
+
+interface Raw {
+  readonly seq: number;
+  /** µs, undefined when it cannot be read. */
+  readonly time: number | undefined;
+  readonly received: number;
+  readonly late: boolean;
+}
+
+/** Every record of the journal, from its rows alone. */
+function rawRecords(db: Database): Raw[] {
+  interface Segment {
+    seq: number;
+    n: number;
+    kind: number;
+    received_us: number;
+    flags: Buffer;
+    ends: Buffer;
+    body: Buffer;
+  }
+  const rows = db.prepare<[], Segment>('SELECT * FROM segments WHERE kind % 256 = 1 ORDER BY seq').all();
+  return rows.flatMap((row) => {
+    const body = row.kind >= 256 ? zstdDecompressSync(row.body) : row.body;
+    return Array.from({ length: row.n }, (_, i): Raw => {
+      const text = body.toString('utf8', i === 0 ? 0 : row.ends.readUInt32LE(i * 4 - 4), row.ends.readUInt32LE(i * 4));
+      const { logTimestamp } = JSON.parse(text) as { logTimestamp: string };
+      const ms = Date.parse(`${logTimestamp.slice(0, 23)}Z`);
+      const time = Number.isNaN(ms) ? undefined : ms * 1000 + Number(logTimestamp.slice(23));
+      return { seq: row.seq + i, time, received: row.received_us, late: row.flags.length > 0 && (row.flags[i] ?? 0) % 2 === 1 };
+    });
+  });
+}
+
+function micros(time: string): number {
+  return Date.parse(time) * 1000;
+}
+
+function only(report: LedgerReport): LedgerReportSource {
+  const [source] = report.sources;
+  if (!source || report.sources.length !== 1) throw new Error('the report has one source');
+  return source;
+}
+
+test('every number of the report, counted a second time in the file and at the service', { timeout: 60_000 }, async () => {
+  const random = seeded(20_261_121);
+  const it = await world({ after: 0, pageSize: 50 });
+  const end = base + 40 * hour;
+  for (let id = 1; id <= 700; id += 1) {
+    const time = base + between(random, 0, 40 * 3_600_000) * 1000 + between(random, 0, 1000);
+    const isLate = random() < 0.12;
+    it.source.add(id, time, time + (isLate ? between(random, 20, 1_000) * minute : between(random, 0, 300) * second));
+  }
+  const { journal, source, closer, signal } = it;
+  journal.progress.register('siem', 'file', 'a', { seq: 0, chain: new Uint8Array(32) }, undefined);
+  let lakeFrom = 0;
+  for (let at = base; at <= end; at += 15 * minute) {
+    it.clock.wall += (at - source.now()) / 1000;
+    while (await closer.closeNext(source.now(), signal));
+    while (await closer.again(source.now(), signal));
+    if (lakeFrom === 0 && at >= base + 20 * hour) {
+      lakeFrom = journal.head().seq;
+      journal.progress.register('lake', 'file', 'b', journal.head(), undefined);
+    }
+    if (at === base + 30 * hour) {
+      const acked = journal.head().seq;
+      const entries = (await journal.read(0, { records: acked, bytes: 1e9 })).filter(({ kind }) => kind === 'record');
+      const refused = [3, 50, 51, 200].map((i) => entries[i]).filter((entry) => entry !== undefined);
+      const letters = refused.map((entry) => ({ entry, rejection: { seq: entry.seq, code: '400', words: 'no' }, tries: 1 }));
+      await journal.acknowledge('siem', { acked, taken: undefined }, letters);
+      await journal.acknowledge('lake', { acked, taken: undefined }, []);
+    }
+  }
+  // The last window is a gap: the service stops counting. And some records are in no window yet, one of them without a readable time.
+  source.switches.total = 'missing';
+  it.clock.wall += 15 * 60_000;
+  while (await closer.closeNext(source.now(), signal));
+  source.switches.total = 'true';
+  const now = source.now();
+  const open = [collected(9_001, now - minute), collected(9_002, now - 2 * second), collected(9_003, undefined)];
+  await journal.append(pageOf(open, { received: now, serverNow: now }));
+
+  const db = it.beside();
+  const recountAges = new Map([[sourceId, ages.map((age) => age / 1000)]]);
+  const report = ledgerReport(db, { now, recountAges });
+  const found = only(report);
+  const raw = rawRecords(db);
+  const within = (from: string, until: string): Raw[] =>
+    raw.filter(({ time }) => time !== undefined && time >= micros(from) && time < micros(until));
+  const delay = ({ received, time }: Raw): number => Math.max(0, received - (time ?? 0));
+
+  expect(found.windows.length).toBeGreaterThan(100);
+  expect(found.late).toBeGreaterThan(20);
+  let unseen = 0;
+  for (const window of found.windows) {
+    const records = within(window.from, window.until);
+    const late = records.filter((record) => record.late);
+    unseen += records.length - window.own;
+    expect([window.from, window.late, window.lateLongestSeconds]).toEqual([
+      window.from,
+      late.length,
+      late.length === 0 ? null : Math.max(...late.map(delay)) / 1e6,
+    ]);
+    // What a neighbour's padding brought since the last count is not in this count yet.
+    expect(window.own).toBeLessThanOrEqual(records.length);
+    expect(window.own).toBeGreaterThanOrEqual(records.length - late.length);
+    if (window.state !== 'gap') expect(window.received).toBe(window.total);
+    const due = ages.filter((age) => window.nextRecount !== null && micros(window.until) + age >= micros(window.nextRecount));
+    expect(window.recountsDue).toBe(window.state === 'gap' ? null : due.length);
+    // What the service had in its answers for this very query when it was last counted: all that was visible then.
+    if (window.recounts === 0 && window.closed !== null) {
+      const seen = source.matching({ query: window.query }, micros(window.closed));
+      expect(window.total).toBe(seen.length);
+    }
+  }
+  expect(unseen).toBeLessThanOrEqual(2);
+
+  // Sums: windows to days, months, the source, and the whole to what was ever collected.
+  expect(found.collected).toBe(found.windows.reduce((sum, { own }) => sum + own, 0));
+  expect(found.late).toBe(raw.filter(({ late }) => late).length);
+  for (const by of ['day', 'month'] as const) {
+    const periods = byPeriod(found.windows, by);
+    const counts = new Map<string, number>();
+    for (const { from, own } of found.windows) {
+      const name = new Date(Date.parse(from)).toISOString().slice(0, by === 'day' ? 10 : 7);
+      counts.set(name, (counts.get(name) ?? 0) + own);
+    }
+    expect(new Map(periods.map(({ name, own }) => [name, own]))).toEqual(counts);
+    // A period from its first window to its last is the records of that stretch.
+    for (const { from, until, own } of periods) expect(Math.abs(within(from, until).length - own)).toBeLessThanOrEqual(unseen);
+  }
+  const inNoWindow = raw.filter(({ time }) => time === undefined || time >= micros(found.reached ?? '')).length;
+  expect(found.ever).toEqual({ collected: raw.length, inWindows: found.collected, outside: inNoWindow + unseen });
+  expect(inNoWindow).toBe(3);
+  const bounds = [hour, 6 * hour, day, 3 * day, 7 * day, 14 * day, 30 * day, Infinity];
+  const delays = raw.filter(({ late }) => late).map(delay);
+  expect(Object.values(found.lateDelays.within)).toEqual(
+    bounds.map((bound, i) => delays.filter((d) => d <= bound && d > (bounds[i - 1] ?? -1)).length),
+  );
+  expect(found.lateDelays.longestSeconds).toBe(Math.max(...delays) / 1e6);
+
+  // Sinks: whatever the report says a sink has lies between where it began and what it acknowledged.
+  const acked = new Map(
+    db
+      .prepare<[], { id: string; acked: number }>('SELECT id, acked FROM sinks')
+      .all()
+      .map((row) => [row.id, row.acked]),
+  );
+  for (const { id, since, records, deadLetters, complete, windows } of found.sinks) {
+    const begin = id === 'lake' ? lakeFrom : 0;
+    let has = 0;
+    for (const window of found.windows) {
+      const claim = window.sinks[id];
+      if (!claim?.complete) continue;
+      const seqs = within(window.from, window.until).map(({ seq }) => seq);
+      expect(
+        seqs.every((seq) => seq > begin && seq <= (acked.get(id) ?? 0)),
+        `${id} ${window.from}`,
+      ).toBe(true);
+      has += window.own - claim.deadLetters;
+    }
+    expect([id, since === null, records, deadLetters]).toEqual([id, id === 'siem', has, id === 'siem' ? 4 : 0]);
+    expect(complete).toBeGreaterThan(10);
+    expect(windows - complete).toBeGreaterThan(10);
+    if (id === 'lake') expect(windows).toBeLessThan(found.windows.length);
+  }
+  expect([report.complete, report.final, found.windows.at(-1)?.state]).toEqual([false, false, 'gap']);
+});
+
+test('a period that the ledger does not cover is named, and is not final', async () => {
+  const { journal, beside } = await opened();
+  await journal.close(sourceId, span(0, 10), proven(), lastAge);
+  await journal.close(sourceId, span(10, 20), proven(), lastAge);
+  const at = (seconds: number): string => new Date((base + seconds * second) / 1000).toISOString().replace('.000Z', 'Z');
+  const ask = (from?: number, to?: number): LedgerReport =>
+    ledgerReport(beside(), {
+      from: from === undefined ? undefined : base + from * second,
+      to: to === undefined ? undefined : base + to * second,
+    });
+  expect(ask()).toMatchObject({ complete: true, final: true, from: null, to: null, sources: [{ uncovered: [], begins: at(0) }] });
+  expect(ask(0, 20)).toMatchObject({ complete: true, final: true, from: at(0), to: at(20) });
+  expect(ask(-60, 20)).toMatchObject({ complete: true, final: false, sources: [{ uncovered: [{ from: at(-60), until: at(0) }] }] });
+  expect(ask(15, 90)).toMatchObject({ complete: true, final: false, sources: [{ uncovered: [{ from: at(20), until: at(90) }] }] });
+  expect(ask(-60, -30)).toMatchObject({
+    complete: false,
+    final: false,
+    sources: [{ windows: [], uncovered: [{ from: at(-60), until: at(-30) }] }],
+  });
+});
+
+test('operations of the period and hold stand in the report', async () => {
+  const { journal, beside } = await opened();
+  await journal.close(sourceId, span(0, 10), gap({ words: 'received 2, the service counted 3' }), lastAge);
+  const db = beside();
+  const insert = db.prepare('INSERT INTO operations (at_us, who, what, detail) VALUES (?, ?, ?, ?)');
+  insert.run(base + 5 * second, 'j.doe', 'gaps accept', 'ticket 4711');
+  insert.run(base + 50 * second, null, 'reload', null);
+  const report = ledgerReport(db, { to: base + 20 * second });
+  expect(report.operations).toEqual([{ at: '2026-11-20T02:00:05Z', who: 'j.doe', what: 'gaps accept', detail: 'ticket 4711' }]);
+  expect(only(report).windows[0]).toMatchObject({
+    state: 'gap',
+    reason: 'count',
+    words: 'received 2, the service counted 3',
+    received: 2,
+    total: 3,
+  });
+  expect(only(report).holds).toEqual([]);
+});
