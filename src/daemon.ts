@@ -10,12 +10,13 @@ import { sinkSources, Views } from './daemon/views.ts';
 import { codeOf, WaybillError, wordsOf } from './errors.ts';
 import { Journal } from './journal/journal.ts';
 import { ledgerReport, snapshotOf } from './journal/report.ts';
-import type { Clock, Log, Micros, Random, Snapshot } from './model.ts';
+import type { Clock, Log, Micros, Random, Snapshot, Source } from './model.ts';
 import { startAdmin } from './observe/admin.ts';
 import type { LedgerParams } from './observe/admin.ts';
 import type { RoomLog } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { microsToIso } from './record/timestamp.ts';
+import type { createSource } from './source/client.ts';
 import { Budgets } from './source/limits.ts';
 
 export interface DaemonOptions {
@@ -27,6 +28,8 @@ export interface DaemonOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: RoomLog;
+  /** How a source is reached; default over HTTPS. A simulation gives its own, as it does with clock and chance. */
+  readonly openSource?: (...parts: Parameters<typeof createSource>) => Source;
   /** Told once, with the addresses of the admin server. */
   readonly listening?: (addresses: readonly string[]) => void;
 }

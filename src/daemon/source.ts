@@ -43,7 +43,7 @@ export async function runSource(
   const { id } = settings;
   const log = options.log.child('collect');
   const budget = budgets.of(id, settings.requests.perSecond, settings.requests.group);
-  await using source = createSource(settings, { clock, budget, meters, ca: config.tls.ca });
+  await using source = (options.openSource ?? createSource)(settings, { clock, budget, meters, ca: config.tls.ca });
 
   const known = journal.hasSource(id);
   const profile = known ? profileOf(journal.marks(id).profile) : {};
