@@ -16,5 +16,5 @@ for (let seed = from; seed < from + many; seed += 1) {
   if (o.faults.length) { bad += 1; console.log(seed, o.faults.slice(0, 3), (performance.now() - t0).toFixed(0)); }
   if (many === 1) console.log(o.hash, o.figures);
 }
-console.log((performance.now() - t) / many, 'ms a seed', bad, 'bad'); console.log(some, fig);
+console.log((performance.now() - t) / many, 'ms a seed', (process.cpuUsage().user+process.cpuUsage().system)/1000/many, 'cpu ms', bad, 'bad'); console.log(some, fig);
 place.leave();

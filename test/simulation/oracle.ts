@@ -327,7 +327,7 @@ export class Oracle {
       if (!truth || !isFor(receiver, truth) || receiver.seqs.has(at)) continue;
       const letter = deadLetter.get(sink.id, at);
       if (!letter) this.fault(`I8: ${sink.id} is acknowledged over entry ${at}, which it never took`);
-      else if (letter.body !== truth.text) this.fault(`I8: the dead letter of entry ${at} holds another record`);
+      else if (!this.#texts(truth).includes(letter.body)) this.fault(`I8: the dead letter of entry ${at} holds another record: ${letter.body.slice(0, 150)}`);
       else if (!receiver.refuses(truth.uid)) this.fault(`I8: entry ${at} is a dead letter of ${sink.id}, which never refused it`);
     }
   }
@@ -341,7 +341,7 @@ export class Oracle {
       const truth = this.#entries[seq];
       if (truth?.uid !== uid) this.fault(`P4: ${id} holds entry ${seq} under another identity`);
       else if (!isFor(receiver, truth)) this.fault(`P1: ${id} holds entry ${seq}, which is not for it`);
-      else if (originalOf(format, text) !== (format === 'cef' ? Buffer.from(uid, 'hex').toString('base64url') : truth.text)) this.fault(`P4: ${id} holds entry ${seq} as ${text}, not ${truth.text}`);
+      else if (!this.#isWhole(truth, format, text)) this.fault(`P4: ${id} holds entry ${seq} as ${text.slice(0, 300)}`);
       const count = (counts.get(uid) ?? 0) + 1;
       counts.set(uid, count);
       if (count > 1) continue;
@@ -377,6 +377,16 @@ export class Oracle {
       const age = (visible - owner.until) / 1_000;
       this.#sometimes.count(`late record found at the ${age < first ? 'first' : age < middle ? 'second' : 'last'} age`);
     }
+  }
+
+  /** A record and its twin: either may be the one that was met first. */
+  #texts({ uid, text }: Truth): string[] {
+    return [text, ...this.#twins.flat().flatMap((twin) => (twin.uid === uid ? [twin.text] : []))];
+  }
+
+  #isWhole(truth: Truth, format: string, text: string): boolean {
+    const original = originalOf(format, text);
+    return format === 'cef' ? original === Buffer.from(truth.uid, 'hex').toString('base64url') : this.#texts(truth).includes(original ?? '');
   }
 
   #hasTwins(row: WindowRow): boolean {

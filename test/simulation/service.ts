@@ -50,7 +50,7 @@ export class Service {
 
   /** ms until the answer to a request comes. */
   latency(): number {
-    return this.#chance.distance(this.#environment.service.latencyMs);
+    return this.#chance.distance(Math.min(this.#environment.service.latencyMs, this.isCalm ? 200 : Infinity));
   }
 
   /** Answers at this moment, or fails as the client would say it. `received`: wall clock in µs, monotonic clock in ms. */
@@ -71,14 +71,19 @@ export class Service {
     if (index >= pages && service.pastEnd === 'last') index = pages - 1;
     const items = served.slice(index * size, (index + 1) * size);
     const total = this.#total(query, matching, now);
+    const date = this.#date();
+    const age = !this.isCalm && this.#chance.is(probability(service.cached, 0.01, 0.08)) ? 3 : 0;
     this.#remember(request, matching, served, items, index, size, total);
+    const isPlain = age === 0 && (date === undefined || this.#world.ms - date < 1_000) && index === (request.page ?? service.firstPage) - service.firstPage;
+    // What an answer holds that does not count, or does not answer the question, is not read.
+    if (query.startTime !== undefined && query.endTime === undefined && isPlain && service.order === 'ascending') this.asked.tip.push(...items);
     return {
       items: items.map(({ bytes }) => bytes),
       page: index + service.firstPage,
       pageSize: service.admitsCap ? size : undefined,
       total,
-      date: this.#date(),
-      age: !this.isCalm && this.#chance.is(probability(service.cached, 0.01, 0.08)) ? 3 : 0,
+      date,
+      age,
       received,
       receivedMonotonic,
     };
@@ -122,7 +127,8 @@ export class Service {
   /** A `Date` has whole seconds. Of a wrong node comes every fourth answer. */
   #date(): number | undefined {
     const { dates, nodeOffMs } = this.#environment.service;
-    if (dates === 'none') return undefined;
+    // Without dates the time of the service is only as new as its newest record.
+    if (dates === 'none' && !this.isCalm) return undefined;
     const isWrong = !this.isCalm && dates !== 'right' && this.#chance.is(0.25);
     const off = isWrong ? (dates === 'a node ahead' ? nodeOffMs : -nodeOffMs) : 0;
     return Math.floor((this.#world.ms + off) / 1_000) * 1_000;
@@ -171,10 +177,7 @@ export class Service {
     total: number | undefined,
   ): void {
     const text = JSON.stringify(query);
-    if (query.endTime === undefined) {
-      if (query.startTime !== undefined) this.asked.tip.push(...items);
-      return;
-    }
+    if (query.endTime === undefined) return;
     if (total !== undefined && total < matching.length) this.asked.lagged.add(text);
     if (pageSize === 1) {
       // A total that lies proves nothing; the theorem does not speak of it.

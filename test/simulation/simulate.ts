@@ -238,7 +238,8 @@ class Simulation {
     if (this.#left === undefined) return;
     this.#directory = this.#left;
     this.#left = undefined;
-    if (this.#environment.machine.restored && this.#backup === undefined && this.#kills.is(0.3)) this.#backup = this.#place.copy(this.#directory);
+    const isDue = this.#environment.machine.restored && this.#backup === undefined && this.#oracle.head > 0;
+    if (isDue && this.#kills.is(0.3)) this.#backup = this.#place.copy(this.#directory);
   }
 
   /** Somebody restores an older copy of the state: a sink that keeps our position must be sent nothing. Then the right one is restored. */
