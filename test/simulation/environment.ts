@@ -28,6 +28,8 @@ export interface Environment {
     /** Share that comes in bursts. */
     readonly bursts: number;
     readonly lateness: Level;
+    /** Records that come to be seen while the pages of their window are read. */
+    readonly surprises: Level;
     readonly ties: Level;
     readonly edges: Level;
     readonly sameLogId: Level;
@@ -111,12 +113,12 @@ export function probability(level: Level, rare: number, heavy: number): number {
 export function drawEnvironment(seed: number): Environment {
   const chance = new Chance(seed, 'environment');
   const level = (): Level => chance.pick(levels);
-  const settleMs = chance.pick([15, 20, 30, 45]) * second;
-  const firstAge = settleMs + chance.whole(30, 60) * second;
-  const agesMs = [firstAge, firstAge + chance.whole(40, 80) * second, firstAge + chance.whole(100, 180) * second];
+  const settleMs = chance.pick([6, 10, 15, 20]) * second;
+  const firstAge = settleMs + chance.whole(12, 25) * second;
+  const agesMs = [firstAge, firstAge + chance.whole(15, 30) * second, firstAge + chance.whole(35, 80) * second];
   // A day, or a bucket of ten minutes, ends while the simulation runs.
   const beginMs = Date.UTC(2026, 10, 20) + (chance.is(0.15) ? day - chance.whole(1, 180) * second : chance.whole(0, 86_000) * second);
-  const safetyMs = chance.whole(60, 180) * second;
+  const safetyMs = chance.whole(50, 130) * second;
   const total = chance.pick(['true', 'true', 'true', 'true', 'missing', 'capped', 'lagging', 'served'] as const);
   const isCapped = total === 'capped' || total === 'served';
   const dates = chance.pick(['right', 'right', 'right', 'none', 'a node ahead', 'a node behind'] as const);
@@ -146,11 +148,11 @@ export function drawEnvironment(seed: number): Environment {
     beginMs,
     safetyMs,
     daemon: {
-      pollMs: chance.pick([2, 5, 10]) * second,
+      pollMs: chance.pick([3, 5, 10]) * second,
       settleMs,
       agesMs,
       pageSize: chance.pick(['auto', 'auto', 10, 40]),
-      historyMs: chance.pick([0, 1, 5, 20]) * minute,
+      historyMs: chance.pick([0, 1, 3, 12]) * minute,
       quotaPages: isQuota ? chance.whole(76, 90) : undefined,
       keepMs: chance.pick([minute, 30 * day]),
     },
@@ -158,6 +160,7 @@ export function drawEnvironment(seed: number): Environment {
       count: isCapped ? chance.whole(120, 220) : chance.whole(20, 140),
       bursts: isCapped ? 0.9 : chance.pick([0, 0.3, 0.9]),
       lateness: level(),
+      surprises: level(),
       ties: level(),
       edges: level(),
       sameLogId: level(),
@@ -192,7 +195,7 @@ export function drawEnvironment(seed: number): Environment {
     },
     sinks: [sink('by-uid', 'uids'), sink('by-position', 'position'), sink('plain', 'plain')],
     machine: {
-      killEvery: chance.pick([30, 60, 120, 300]),
+      killEvery: chance.pick([20, 40, 80, 200]),
       aimed,
       powerCuts: chance.pick([0, 0.3, 1]),
       orderly: chance.pick([0, 0.1, 0.3]),

@@ -182,6 +182,14 @@ export class Oracle {
     return found;
   }
 
+  /** Whether every window with a record in it is final, and nothing is left to be done. */
+  isSettled(): boolean {
+    const last = this.#service.truths.reduce((most, { at }) => (at <= this.#world.now ? Math.max(most, at) : most), 0);
+    if ((this.#source?.reached ?? 0) <= last) return false;
+    for (const row of this.windows.values()) if (row.from <= last && row.next !== null && !this.#hasTwins(row)) return false;
+    return this.unfinished().length === 0;
+  }
+
   /** A window that can be proven and is not: its records share no identity. */
   isOpen(row: WindowRow): boolean {
     const isListed = row.state === 'gap' || row.reason === 'reread';

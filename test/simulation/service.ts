@@ -61,6 +61,7 @@ export class Service {
     const { query, pageSize } = request;
     if (pageSize > service.refuseAbove) throw new WaybillError('page_refused', '400: pageSize is too large');
     const now = this.#world.now;
+    if (query.endTime !== undefined && pageSize > 1 && this.#under?.query === JSON.stringify(query)) this.#surprise(query, now);
     const matching = this.matching(query, now);
     const served = this.#lies('served') ? matching.slice(0, service.totalCap) : matching;
     if (!this.isCalm && this.#chance.is(probability(service.capChanges, 0.02, 0.1))) this.#changeCap();
@@ -105,6 +106,15 @@ export class Service {
     this.#salt += 1;
     const salt = this.#salt;
     return found.sort((a, b) => a.at - b.at || ((a.index * 7919 + salt * 104_729) % 1_009) - ((b.index * 7919 + salt * 104_729) % 1_009));
+  }
+
+  /** Between two pages of a window more of it comes to be seen. */
+  #surprise(query: PageRequest['query'], now: Micros): void {
+    const from = boundOf(query.startTime, -Infinity);
+    const until = boundOf(query.endTime, Infinity);
+    for (const truth of this.truths) {
+      if (truth.isSurprise && truth.visible > now && truth.at >= from && truth.at <= until && truth.at <= now && this.#chance.is(0.5)) truth.visible = now;
+    }
   }
 
   /** Everything that happened so long ago is deleted, at a moment at which nobody reads. */
@@ -179,14 +189,14 @@ export class Service {
     const text = JSON.stringify(query);
     if (query.endTime === undefined) return;
     if (total !== undefined && total < matching.length) this.asked.lagged.add(text);
+    const under = this.#under;
+    if (under?.query === text && under.matching !== matching.length) this.asked.drifted.add(text);
     if (pageSize === 1) {
       // A total that lies proves nothing; the theorem does not speak of it.
       if (total === matching.length && served.length === matching.length) this.asked.counted.set(text, matching);
       else this.asked.counted.delete(text);
       return;
     }
-    const under = this.#under;
-    if (under?.query === text && index > 0 && under.matching !== matching.length) this.asked.drifted.add(text);
     this.#under = { query: text, matching: matching.length, page: index };
     const [last, next] = [items.at(-1), served[(index + 1) * size]];
     if (items.length === size && last && next && last.at === next.at) this.#sometimes.count('tie across a page boundary');

@@ -137,7 +137,7 @@ class Simulation {
     // What happened last is recounted for the last time; and whoever waits a minute before trying again does so once more.
     const budget = (agesMs.at(-1) ?? 0) + settleMs + 3 * width + 150_000;
     let life = this.#life ?? this.#begin();
-    await this.#world.run(this.#world.ms + budget, () => this.#hasFailed());
+    await this.#untilSettled(budget);
     for (let absence = 0; absence < absencesMost && !this.#hasFailed(); absence += 1) {
       const next = this.#nextTry();
       if (next === undefined) break;
@@ -145,11 +145,24 @@ class Simulation {
       await this.#endInOrder(life);
       await this.#world.run(Math.max(this.#world.ms, next / 1_000), () => false);
       life = this.#begin();
-      await this.#world.run(this.#world.ms + 120_000, () => this.#hasFailed());
+      await this.#untilSettled(120_000);
     }
+    // What came at the very end is still on its way.
+    await this.#world.run(this.#world.ms + 60_000, () => this.#hasFailed() || this.#oracle.unfinished().length === 0);
     if (this.#hasFailed() || !life.journal) return;
     this.#oracle.finish(life.journal.db);
     this.#world.note(`chain ${Buffer.from(life.journal.head().chain).toString('hex')}`);
+  }
+
+  /** Lets time pass until nothing is left to be done and the last recounts of what there is are over, or until the time is up. */
+  async #untilSettled(budgetMs: number): Promise<void> {
+    let lookAt = 0;
+    await this.#world.run(this.#world.ms + budgetMs, () => {
+      if (this.#hasFailed()) return true;
+      if (this.#world.ms < lookAt) return false;
+      lookAt = this.#world.ms + 5_000;
+      return this.#oracle.isSettled();
+    });
   }
 
   /** When the first gap that is still open is tried again, in µs; undefined when none is open, or one is due soon all the same. */

@@ -15,8 +15,10 @@ export interface Truth {
   /** `logTimestamp` in µs; undefined when its text cannot be read. */
   readonly time: Micros | undefined;
   /** True time from which it is in the answers, and from which it is not any more. */
-  readonly visible: Micros;
+  visible: Micros;
   gone: Micros;
+  /** May come to be seen before `visible`: while the pages of its window are read. */
+  readonly isSurprise: boolean;
   /** Matches every query, whatever the bounds. */
   readonly always: boolean;
   readonly text: string;
@@ -62,6 +64,8 @@ export function drawTruth(environment: Environment): Truth[] {
       visible = Math.max(at, begin - daemon.historyMs * 1_000);
       at += Math.floor(chance.between(-lastAge, 10 * 60 * second));
     }
+    const isSurprise = chance.is(probability(records.surprises, 0.05, 0.2));
+    if (isSurprise) visible = at + Math.floor(lastAge * 0.9);
     const digits = chance.whole(0, 9);
     // What is cut from the text is cut from the time.
     const cut = digits >= 6 ? 1 : 10 ** (6 - digits);
@@ -84,6 +88,7 @@ export function drawTruth(environment: Environment): Truth[] {
         time: isUnreadable ? undefined : at,
         visible: Math.max(visible, 0),
         gone: Infinity,
+        isSurprise,
         always: isUnreadable && records.unreadableMatches === 'always',
         text,
         bytes: Buffer.from(text, 'utf8'),
