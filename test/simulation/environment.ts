@@ -114,11 +114,11 @@ export function drawEnvironment(seed: number): Environment {
   const chance = new Chance(seed, 'environment');
   const level = (): Level => chance.pick(levels);
   const settleMs = chance.pick([6, 10, 15, 20]) * second;
-  const firstAge = settleMs + chance.whole(12, 25) * second;
-  const agesMs = [firstAge, firstAge + chance.whole(15, 30) * second, firstAge + chance.whole(35, 80) * second];
+  const firstAge = settleMs + chance.whole(10, 20) * second;
+  const agesMs = [firstAge, firstAge + chance.whole(10, 20) * second, firstAge + chance.whole(25, 60) * second];
   // A day, or a bucket of ten minutes, ends while the simulation runs.
   const beginMs = Date.UTC(2026, 10, 20) + (chance.is(0.15) ? day - chance.whole(1, 180) * second : chance.whole(0, 86_000) * second);
-  const safetyMs = chance.whole(50, 130) * second;
+  const safetyMs = chance.whole(40, 110) * second;
   const total = chance.pick(['true', 'true', 'true', 'true', 'missing', 'capped', 'lagging', 'served'] as const);
   const isCapped = total === 'capped' || total === 'served';
   const dates = chance.pick(['right', 'right', 'right', 'none', 'a node ahead', 'a node behind'] as const);
@@ -195,7 +195,7 @@ export function drawEnvironment(seed: number): Environment {
     },
     sinks: [sink('by-uid', 'uids'), sink('by-position', 'position'), sink('plain', 'plain')],
     machine: {
-      killEvery: chance.pick([20, 40, 80, 200]),
+      killEvery: chance.pick([25, 60, 120, 250]),
       aimed,
       powerCuts: chance.pick([0, 0.3, 1]),
       orderly: chance.pick([0, 0.1, 0.3]),

@@ -28,6 +28,8 @@ import type { World } from './world.ts';
 export interface Fate {
   /** Called at each effect; true: the life ends now. */
   readonly isOver: (what: string, db: Database.Database | undefined) => boolean;
+  /** How far the file says that a sink is. */
+  readonly marks: (sink: string) => { readonly acked: number; readonly taken: number };
   /** Called after each COMMIT, with the connection of the journal. */
   readonly committed: (db: Database.Database) => void;
   /** Something that must never happen has happened. */
@@ -208,19 +210,11 @@ export class Life {
     const open = async (_settings: unknown, _context: unknown, _kept: Kept, signal: AbortSignal): Promise<Sink> => {
       await this.effect(`${sink.id} opened`);
       await this.clock.sleep(1, signal);
-      return receiver.open(this, () => {
-        const { acked, taken } = this.#marksOf(sink.id);
-        return { acked, taken };
-      });
+      return receiver.open(this, () => this.#parts.fate.marks(sink.id));
     };
     return { ...sink, definition: { ...sink.definition, open } };
   }
 
-  #marksOf(sink: string): { acked: number; taken: number } {
-    const row = this.journal?.db.prepare<[string], { acked: number; taken: number }>('SELECT acked, taken FROM sinks WHERE id = ?').get(sink);
-    if (!row) throw new Error(`sink ${sink} has no row`);
-    return row;
-  }
 }
 
 const definitionOf = (type: string, resolvable: boolean) =>

@@ -81,7 +81,7 @@ async function campaign(from: number, seeds: number, workers: number, keepGoing:
         if (child.connected || code !== 0) reject(new Error(`a worker ended with ${code ?? 'a signal'}`));
       });
     });
-  await Promise.all(Array.from({ length: workers }, () => run(fork(import.meta.filename, [workerArgument]))));
+  await Promise.all(Array.from({ length: workers }, () => run(fork(import.meta.filename, [workerArgument], { execArgv: ['--max-semi-space-size=32'] }))));
   return { sums, failed, seconds: seconds() };
 }
 

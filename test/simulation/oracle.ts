@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type Database from 'better-sqlite3';
+import type { WindowQuery } from '../../src/model.ts';
 import { faultsOf, seenFaults, tilingFaults } from '../unit/journal/recompute.ts';
 import type { Environment } from './environment.ts';
 import type { Receiver } from './receiver.ts';
@@ -204,9 +205,11 @@ export class Oracle {
     // A record that was deleted in the same recount as another became visible leaves the total as it was.
     const delay = records.purge ? daemon.settleMs * 1_000 : lastAge;
     const end = this.#world.now - 30 * second;
-    return this.#service.truths.filter(
-      ({ at, visible, gone }) => at >= start && visible <= at + delay && visible <= end && gone === Infinity && at + lastAge < end,
-    );
+    return this.#service.truths.filter(({ at, visible, gone }) => {
+      if (at < start || visible > end || gone !== Infinity) return false;
+      // One that is dated ahead comes by tip, long before its window is closed.
+      return at > this.#world.now + second || (visible <= at + delay && at + lastAge < end);
+    });
   }
 
   #newEntries(rows: readonly SegmentRow[], source: SourceRow | undefined): boolean {
@@ -308,15 +311,19 @@ export class Oracle {
       if (frontier !== source.frontier) this.fault(`P9: the frontier is ${source.frontier}, the unbroken run of windows ends at ${frontier}`);
     }
     if (before && source.tip !== before.tip) this.#tipMoved(source);
+    // What stands for the time of the service before its clock is known may be wrong.
+    const { machine, service } = this.#environment;
+    const isKnown = machine.skew === 'off' && service.dates !== 'a node ahead' && service.dates !== 'none';
+    if (isKnown && source.tip > this.#world.now) this.fault(`the mark of tip lies ${(source.tip - this.#world.now) / second} s ahead`);
   }
 
   /** P10: the mark of tip moves with what was read, never before it. */
   #tipMoved(source: SourceRow): void {
-    for (const { uid, time, text } of this.#service.asked.tip) {
+    for (const { uid, time, text } of this.#service.asked.tip ?? []) {
       const isOutside = time !== undefined && (time < source.from || time < source.remembered);
       if (!isOutside && !this.#stored.has(uid)) this.fault(`P10: the mark of tip moved over ${text.slice(0, 150)}`);
     }
-    this.#service.asked.tip = [];
+    this.#service.asked.tip = undefined;
   }
 
   #newAcknowledgement(sink: SinkRow, deadLetter: ReturnType<typeof prepare>['deadLetter']): void {
@@ -372,8 +379,18 @@ export class Oracle {
         both.every(({ at, visible, gone }) => row.from <= at && at < row.until && visible <= row.until + settleMs * 1_000 && gone === Infinity),
       );
       if (twins.length > 0 && row.state === 'closed' && row.reason === null) this.fault(`P9: window ${row.from} holds twins and is proven`);
+      const { length } = this.#service.matching(JSON.parse(row.query) as WindowQuery, this.#world.now);
+      if (row.state === 'closed' && row.reason === null && row.next === null && length < (row.total ?? 0) && this.#wasCountedSince(row)) {
+        this.fault(`I14: window ${row.from} was proven with ${row.total ?? 0}, the service has ${length}, and nobody says so`);
+      }
       if (row.reason === 'vanished' && !this.#environment.records.purge) this.fault(`P9: window ${row.from} says that records vanished`);
     }
+  }
+
+  /** Whether the last recount came when records of the window were gone already. */
+  #wasCountedSince(row: WindowRow): boolean {
+    const lastAge = (this.#environment.daemon.agesMs.at(-1) ?? 0) * 1_000;
+    return this.#service.truths.every(({ at, gone }) => at < row.from - 3 * second || at > row.until + 3 * second || gone < row.until + lastAge || gone === Infinity);
   }
 
   #countLate(): void {

@@ -19,13 +19,13 @@ export interface Asked {
   readonly drifted: Set<string>;
   /** Queries that were answered with fewer than there were. */
   readonly lagged: Set<string>;
-  /** Records that were served to queries without an end since the mark of tip moved. */
-  tip: Truth[];
+  /** What the poll under way must bring, as it began: the mark of tip may not move before. Undefined where nothing can be said. */
+  tip: readonly Truth[] | undefined;
 }
 
 export class Service {
   readonly truths: readonly Truth[];
-  readonly asked: Asked = { counted: new Map(), drifted: new Set(), lagged: new Set(), tip: [] };
+  readonly asked: Asked = { counted: new Map(), drifted: new Set(), lagged: new Set(), tip: undefined };
   requests = 0;
   /** Faults have ended: it answers rightly from now on. */
   isCalm = false;
@@ -60,7 +60,9 @@ export class Service {
     const { service } = this.#environment;
     const { query, pageSize } = request;
     if (pageSize > service.refuseAbove) throw new WaybillError('page_refused', '400: pageSize is too large');
-    const now = this.#world.now;
+    const age = !this.isCalm && this.#chance.is(probability(service.cached, 0.01, 0.08)) ? this.#chance.whole(1, 30) : 0;
+    // A cached answer is what it was then.
+    const now = this.#world.now - age * 1_000_000;
     if (query.endTime !== undefined && pageSize > 1 && this.#under?.query === JSON.stringify(query)) this.#surprise(query, now);
     const matching = this.matching(query, now);
     const served = this.#lies('served') ? matching.slice(0, service.totalCap) : matching;
@@ -73,11 +75,7 @@ export class Service {
     const items = served.slice(index * size, (index + 1) * size);
     const total = this.#total(query, matching, now);
     const date = this.#date();
-    const age = !this.isCalm && this.#chance.is(probability(service.cached, 0.01, 0.08)) ? 3 : 0;
-    this.#remember(request, matching, served, items, index, size, total);
-    const isPlain = age === 0 && (date === undefined || this.#world.ms - date < 1_000) && index === (request.page ?? service.firstPage) - service.firstPage;
-    // What an answer holds that does not count, or does not answer the question, is not read.
-    if (query.startTime !== undefined && query.endTime === undefined && isPlain && service.order === 'ascending') this.asked.tip.push(...items);
+    if (age === 0) this.#remember(request, matching, served, items, index, size, total);
     return {
       items: items.map(({ bytes }) => bytes),
       page: index + service.firstPage,
@@ -172,6 +170,13 @@ export class Service {
     }
   }
 
+  /** In a service whose totals are true, whose pages keep their size and whose order is honoured a poll can miss nothing but by itself. */
+  #rememberTip(matching: readonly Truth[], index: number): void {
+    const { total, order, capChanges, pastEnd } = this.#environment.service;
+    const isSound = total === 'true' && order === 'ascending' && capChanges === 'off' && pastEnd !== 'last';
+    if (index === 0 && this.asked.tip === undefined && isSound && matching.length < 20 * 7) this.asked.tip = matching;
+  }
+
   #changeCap(): void {
     if (this.#under && this.#under.page > 0) this.#sometimes.count('cap changed half-way');
     this.#pageCap = this.#chance.pick([7, 9, 10, 20, 50]);
@@ -187,7 +192,10 @@ export class Service {
     total: number | undefined,
   ): void {
     const text = JSON.stringify(query);
-    if (query.endTime === undefined) return;
+    if (query.endTime === undefined) {
+      if (query.startTime !== undefined) this.#rememberTip(matching, index);
+      return;
+    }
     if (total !== undefined && total < matching.length) this.asked.lagged.add(text);
     const under = this.#under;
     if (under?.query === text && under.matching !== matching.length) this.asked.drifted.add(text);

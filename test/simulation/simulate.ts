@@ -141,6 +141,8 @@ class Simulation {
     for (let absence = 0; absence < absencesMost && !this.#hasFailed(); absence += 1) {
       const next = this.#nextTry();
       if (next === undefined) break;
+      if (next === Infinity) this.#oracle.fault('L: a window is open and will never be tried again');
+      if (next === Infinity) break;
       // The daemon is away until a gap is due; what is left undone meanwhile it makes up for.
       await this.#endInOrder(life);
       await this.#world.run(Math.max(this.#world.ms, next / 1_000), () => false);
@@ -173,7 +175,7 @@ class Simulation {
 
   #begin(): Life {
     this.#figures.lives += 1;
-    this.#service.asked.tip = [];
+    this.#service.asked.tip = undefined;
     const life = new Life({
       world: this.#world,
       environment: this.#environment,
@@ -182,7 +184,12 @@ class Simulation {
       receivers: this.#receivers,
       directory: this.#directory,
       chance: this.#program,
-      fate: { isOver: (what, db) => this.#isOver(what, db), committed: this.#oracle.committed, fault: (words) => this.#oracle.fault(words) },
+      fate: {
+        isOver: (what, db) => this.#isOver(what, db),
+        marks: (sink) => this.#oracle.sink(sink) ?? { acked: 0, taken: 0 },
+        committed: this.#oracle.committed,
+        fault: (words) => this.#oracle.fault(words),
+      },
     });
     this.#life = life;
     life.begin();
