@@ -22,6 +22,7 @@ import type { LedgerDocument } from './observe/ledger-document.ts';
 import type { RoomLog } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { microsToIso } from './record/timestamp.ts';
+import type { createSource } from './source/client.ts';
 import { Budgets } from './source/limits.ts';
 
 export interface DaemonOptions {
@@ -33,6 +34,8 @@ export interface DaemonOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: RoomLog;
+  /** How a source is reached; default over HTTPS. A simulation gives its own, as it does with clock and chance. */
+  readonly openSource?: typeof createSource;
   /** Told once, with the addresses of the admin server. */
   readonly listening?: (addresses: readonly string[]) => void;
 }

@@ -177,8 +177,8 @@ export class Collector {
     this.#grow();
     if (this.#tipIsDue()) {
       await this.#tip(signal);
-      // After a poll that was cut at its 20th page close gets one turn before the next.
-      if (this.#resume === undefined) return true;
+      // After a poll that was cut at its 20th page, or took longer than polls are apart, close gets one turn before the next.
+      if (this.#resume === undefined && !this.#tipIsDue()) return true;
     }
     const { serverClock, paging } = this.#parts;
     if (!serverClock.established()) {

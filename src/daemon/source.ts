@@ -43,7 +43,7 @@ export async function runSource(
   const delays = new Delays(profile.delays, settings.poll);
   const meters = measuring(delays, counting, clock);
   views.delays.set(id, delays);
-  await using source = createSource(settings, { clock, budget, meters, ca: config.tls.ca });
+  await using source = (options.openSource ?? createSource)(settings, { clock, budget, meters, ca: config.tls.ca });
   views.sources.set(id, source);
   const serverClock = new ServerClock({ source: id, settle: settings.settle, clock, log, profile: profile.clock });
   const paging: Paging = { first: profile.calibration?.firstPage ?? 1, size: sizeOf(settings, profile.calibration) };

@@ -1,0 +1,70 @@
+/** Many seeds, one after another: what is counted over all of them, and what makes a campaign fail. */
+import type { Config } from '../../src/config/load.ts';
+import { Place } from './effects.ts';
+import { baseConfig } from './life.ts';
+import { simulate } from './simulate.ts';
+import type { Figures, Outcome } from './simulate.ts';
+import { sometimesLeast } from './sometimes.ts';
+import type { Sometimes, State } from './sometimes.ts';
+
+export interface Sums {
+  readonly figures: Figures;
+  readonly sometimes: Sometimes['counts'];
+  /** Seeds that were run twice, with the same trace. */
+  twice: number;
+}
+
+export const nothing = (): Sums => ({
+  figures: { seeds: 0, steps: 0, lives: 0, kills: 0, powerCuts: 0, lostAcknowledgements: 0, requests: 0, records: 0, windows: 0 },
+  sometimes: {},
+  twice: 0,
+});
+
+export function addTo(sums: Sums, { figures, sometimes, twice }: Sums): void {
+  for (const [name, count] of Object.entries(figures) as [keyof Figures, number][]) sums.figures[name] += count;
+  for (const [name, count] of Object.entries(sometimes) as [State, number][]) sums.sometimes[name] = (sums.sometimes[name] ?? 0) + count;
+  sums.twice += twice;
+}
+
+/** States that so many seeds should have reached more often, one line each. A campaign below 2,000 seeds promises nothing. */
+export function neverReached({ figures, sometimes }: Sums): string[] {
+  const share = figures.seeds / 2_000;
+  if (share < 1) return [];
+  return Object.entries(sometimesLeast).flatMap(([state, least]) => {
+    const count = sometimes[state as State] ?? 0;
+    return count < least * share ? [`${state}: ${count}, at least ${Math.ceil(least * share)} are needed`] : [];
+  });
+}
+
+/** What runs seeds in this process. */
+export class Runner {
+  readonly #place: Place;
+  readonly #base: Config;
+
+  static async make(): Promise<Runner> {
+    const place = new Place();
+    return new Runner(place, await baseConfig(place));
+  }
+
+  private constructor(place: Place, base: Config) {
+    this.#place = place;
+    this.#base = base;
+  }
+
+  /** One seed; every hundredth twice, whose traces must be equal. */
+  async seed(seed: number, traced = false): Promise<{ readonly outcome: Outcome; readonly sums: Sums }> {
+    let outcome = await simulate(seed, this.#base, this.#place, traced);
+    let twice = 0;
+    if (seed % 100 === 0) {
+      const again = await simulate(seed, this.#base, this.#place);
+      if (again.hash !== outcome.hash)
+        outcome = { ...outcome, faults: [...outcome.faults, `the same seed ran otherwise: ${outcome.hash}, ${again.hash}`] };
+      else twice = 1;
+    }
+    return { outcome, sums: { figures: outcome.figures, sometimes: outcome.sometimes, twice } };
+  }
+
+  leave(): void {
+    this.#place.leave();
+  }
+}

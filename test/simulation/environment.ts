@@ -1,0 +1,208 @@
+/**
+ * What a seed draws before anything runs: how the service counts and pages, how its records come to be seen, which faults there are and how
+ * often, and how the daemon is set up. Each class of faults is off, rare or heavy, so that rare pairs meet.
+ */
+import { Chance } from './chance.ts';
+
+export type Level = 'off' | 'rare' | 'heavy';
+
+export interface Environment {
+  readonly seed: number;
+  /** True time at the beginning, ms since 1970. */
+  readonly beginMs: number;
+  /** How long faults last. */
+  readonly safetyMs: number;
+  readonly daemon: {
+    readonly pollMs: number;
+    readonly settleMs: number;
+    readonly agesMs: readonly number[];
+    readonly pageSize: number | 'auto';
+    /** How long before the beginning the ledger begins. */
+    readonly historyMs: number;
+    /** Pages of 4096 bytes that the state may use; undefined: enough. */
+    readonly quotaPages: number | undefined;
+    readonly keepMs: number;
+  };
+  readonly records: {
+    readonly count: number;
+    /** Share that comes in bursts. */
+    readonly bursts: number;
+    readonly lateness: Level;
+    /** Records that come to be seen while the pages of their window are read. */
+    readonly surprises: Level;
+    readonly ties: Level;
+    readonly edges: Level;
+    readonly sameLogId: Level;
+    /** Records that another one shares its whole identity with. */
+    readonly twins: boolean;
+    readonly unreadable: Level;
+    /** Whether a record without a readable time matches every query, or those around the time at which it was written. */
+    readonly unreadableMatches: 'always' | 'its time';
+    readonly wrongNode: Level;
+    readonly padBytes: number;
+    readonly purge: boolean;
+  };
+  readonly service: {
+    readonly firstPage: number;
+    readonly pageCap: number;
+    readonly capChanges: Level;
+    readonly admitsCap: boolean;
+    readonly refuseAbove: number;
+    readonly order: 'ascending' | 'ignored' | 'unstable ties';
+    readonly pastEnd: 'empty' | 'last' | '404';
+    readonly lowerBound: 'included' | 'excluded';
+    readonly upperBound: 'included' | 'excluded';
+    readonly cutMicros: number;
+    readonly total: 'true' | 'missing' | 'capped' | 'lagging' | 'served';
+    readonly totalCap: number;
+    readonly totalLagMs: number;
+    readonly dates: 'right' | 'none' | 'a node ahead' | 'a node behind';
+    readonly nodeOffMs: number;
+    readonly latencyMs: number;
+    readonly transport: Level;
+    readonly unauthorized: Level;
+    readonly cached: Level;
+    readonly outages: Level;
+  };
+  readonly sinks: readonly SinkEnvironment[];
+  readonly machine: {
+    /** Effects between two kills in the mean. */
+    readonly killEvery: number;
+    /** Kills at moments that are worth it, and where. */
+    readonly aimed: boolean;
+    readonly powerCuts: number;
+    readonly orderly: number;
+    readonly skew: Level;
+    readonly secondDaemon: boolean;
+    readonly restored: boolean;
+  };
+}
+
+export type SinkKind = 'uids' | 'position' | 'plain';
+
+export interface SinkEnvironment {
+  readonly id: string;
+  readonly kind: SinkKind;
+  readonly format: 'ecs' | 'raw' | 'cef';
+  readonly batchRecords: number;
+  readonly waitMs: number;
+  readonly latencyMs: number;
+  readonly down: Level;
+  readonly slow: Level;
+  readonly busy: Level;
+  readonly lost: Level;
+  /** How many of a hundred records it refuses for good, and how it says so. */
+  readonly refused: number;
+  readonly refusal: 'named' | 'whole';
+  readonly rollovers: Level;
+  readonly oldPosition: boolean;
+  /** Only records with this result are for it. */
+  readonly where: string | undefined;
+}
+
+const second = 1_000;
+const minute = 60 * second;
+const day = 86_400 * second;
+const levels = ['off', 'off', 'rare', 'heavy'] as const;
+
+/** How likely a fault of a level is, where nothing else is said. */
+export function probability(level: Level, rare: number, heavy: number): number {
+  return level === 'off' ? 0 : level === 'rare' ? rare : heavy;
+}
+
+export function drawEnvironment(seed: number): Environment {
+  const chance = new Chance(seed, 'environment');
+  const level = (): Level => chance.pick(levels);
+  const settleMs = chance.pick([6, 10, 15, 20]) * second;
+  const firstAge = settleMs + chance.whole(10, 20) * second;
+  const agesMs = [firstAge, firstAge + chance.whole(10, 20) * second, firstAge + chance.whole(25, 60) * second];
+  // A day, or a bucket of ten minutes, ends while the simulation runs.
+  const beginMs = Date.UTC(2026, 10, 20) + (chance.is(0.15) ? day - chance.whole(1, 180) * second : chance.whole(0, 86_000) * second);
+  const safetyMs = chance.whole(40, 110) * second;
+  const total = chance.pick(['true', 'true', 'true', 'true', 'missing', 'capped', 'lagging', 'served'] as const);
+  const isCapped = total === 'capped' || total === 'served';
+  const dates = chance.pick(['right', 'right', 'right', 'none', 'a node ahead', 'a node behind'] as const);
+  const isQuota = chance.is(0.06);
+  const aimed = chance.is(0.5);
+  const pageCap = chance.pick([7, 10, 20, 50, 1000]);
+  const sink = (id: string, kind: SinkKind): SinkEnvironment => ({
+    id,
+    kind,
+    format: chance.pick(['ecs', 'raw', 'raw', 'cef']),
+    batchRecords: chance.pick([2, 5, 10, 25, 100]),
+    waitMs: chance.pick([0, 200, 1_000, 3_000]),
+    latencyMs: chance.pick([1, 20, 400]),
+    down: isQuota ? 'heavy' : level(),
+    slow: chance.pick(['off', 'off', 'off', 'rare', 'heavy']),
+    busy: level(),
+    lost: level(),
+    refused: chance.pick([0, 0, 3, 15]),
+    // One that keeps our position must not move it over a record whose dead letter is not kept yet: it refuses the request.
+    refusal: kind === 'position' ? 'whole' : chance.pick(['named', 'whole']),
+    rollovers: kind === 'uids' ? level() : 'off',
+    oldPosition: kind === 'position' && chance.is(0.15),
+    where: chance.is(0.25) ? 'AccessDenied' : undefined,
+  });
+  return {
+    seed,
+    beginMs,
+    safetyMs,
+    daemon: {
+      pollMs: chance.pick([3, 5, 10]) * second,
+      settleMs,
+      agesMs,
+      pageSize: chance.pick(['auto', 'auto', 10, 40]),
+      historyMs: chance.pick([0, 1, 3, 12]) * minute,
+      quotaPages: isQuota ? chance.whole(76, 90) : undefined,
+      keepMs: chance.pick([minute, 30 * day]),
+    },
+    records: {
+      count: isCapped ? chance.whole(120, 220) : chance.whole(20, 140),
+      bursts: isCapped ? 0.9 : chance.pick([0, 0.3, 0.9]),
+      lateness: level(),
+      surprises: level(),
+      ties: level(),
+      edges: level(),
+      sameLogId: level(),
+      twins: chance.is(0.04),
+      unreadable: level(),
+      unreadableMatches: chance.pick(['always', 'its time']),
+      wrongNode: level(),
+      padBytes: isQuota ? 1_500 : 0,
+      purge: chance.is(0.1),
+    },
+    service: {
+      firstPage: chance.pick([0, 1]),
+      pageCap,
+      capChanges: pageCap <= 50 ? level() : 'off',
+      admitsCap: chance.is(0.7),
+      refuseAbove: chance.pick([Infinity, Infinity, 500, 100]),
+      order: chance.pick(['ascending', 'ascending', 'ignored', 'unstable ties']),
+      pastEnd: chance.pick(['empty', 'last', '404']),
+      lowerBound: chance.pick(['included', 'excluded']),
+      upperBound: chance.pick(['included', 'excluded']),
+      cutMicros: chance.pick([1, 1, 10_000, 1_000_000]),
+      total,
+      totalCap: chance.whole(100, 110),
+      totalLagMs: chance.whole(2, 60) * second,
+      dates,
+      nodeOffMs: chance.pick([6, 40, 3_000, 90_000]) * second,
+      latencyMs: chance.pick([2, 20, 200, 1_500]),
+      transport: level(),
+      unauthorized: level(),
+      cached: level(),
+      outages: level(),
+    },
+    sinks: [sink('by-uid', 'uids'), sink('by-position', 'position'), sink('plain', 'plain')],
+    machine: {
+      killEvery: chance.pick([25, 60, 120, 250]),
+      aimed,
+      powerCuts: chance.pick([0, 0.3, 1]),
+      orderly: chance.pick([0, 0.1, 0.3]),
+      // Where no answer has a date the wall clock stands in for it: then it is right.
+      skew: dates === 'none' ? 'off' : level(),
+      secondDaemon: chance.is(0.1),
+      restored: chance.is(0.15),
+    },
+  };
+}

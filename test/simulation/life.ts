@@ -1,0 +1,285 @@
+/**
+ * One life of the daemon: the real rooms, wired as the daemon wires them, on the clock of the simulation, the model service and the model
+ * receivers. It ends by a kill at any effect, by a power cut, or in order; its objects are then dropped as a dead process drops them.
+ */
+import type Database from 'better-sqlite3';
+import { z } from 'zod';
+import { loadConfig } from '../../src/config/load.ts';
+import type { Config } from '../../src/config/load.ts';
+import type { DaemonOptions } from '../../src/daemon.ts';
+import { createDelivery } from '../../src/daemon/sink.ts';
+import { runSource } from '../../src/daemon/source.ts';
+import { Views } from '../../src/daemon/views.ts';
+import { Journal } from '../../src/journal/journal.ts';
+import type { Kept, Meters, Sink, Source } from '../../src/model.ts';
+import type { RoomLog } from '../../src/observe/log.ts';
+import { defineSink } from '../../src/sink/define.ts';
+import { Budgets } from '../../src/source/limits.ts';
+import type { Chance } from './chance.ts';
+import { watch } from './effects.ts';
+import type { Place } from './effects.ts';
+import type { Environment } from './environment.ts';
+import type { Receiver } from './receiver.ts';
+import type { Service } from './service.ts';
+import { LifeClock } from './world.ts';
+import type { World } from './world.ts';
+
+/** What the simulation does at an effect: go on, or end this life here. */
+export interface Fate {
+  /** Called at each effect; true: the life ends now. */
+  readonly isOver: (what: string, db: Database.Database | undefined) => boolean;
+  /** How far the file says that a sink is. */
+  readonly marks: (sink: string) => { readonly acked: number; readonly taken: number };
+  /** Called after each COMMIT, with the connection of the journal. */
+  readonly committed: (db: Database.Database) => void;
+  /** Something that must never happen has happened. */
+  readonly fault: (words: string) => void;
+}
+
+export interface LifeParts {
+  readonly world: World;
+  readonly environment: Environment;
+  readonly config: Config;
+  readonly service: Service;
+  readonly receivers: readonly Receiver[];
+  readonly directory: string;
+  readonly chance: Chance;
+  readonly fate: Fate;
+}
+
+/** Thrown through whatever was running when the life ended. Nobody sees it but the dead. */
+class Ended extends Error {}
+
+/** Says nothing: a simulation looks at what is done, not at what is said. */
+export const quietLog: RoomLog = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+  child: () => quietLog,
+};
+const nothing = (): void => undefined;
+const uncounted: Meters = {
+  recordsCollected: nothing,
+  recordsLate: nothing,
+  recordDelay: nothing,
+  sourceRequest: nothing,
+  sourceHold: nothing,
+  windowVanished: nothing,
+  calibrationChanged: nothing,
+  eventsIrregular: nothing,
+  eventsSent: nothing,
+  deliveryDelay: nothing,
+  sinkDuplicates: nothing,
+};
+const never = new Promise<never>(() => undefined);
+const pruneMs = 10_000;
+
+export class Life {
+  readonly clock: LifeClock;
+  readonly directory: string;
+  isDead = false;
+  /** Loops are running: what comes before is recovery. */
+  isRunning = false;
+  /** The last page that came is one of a window. */
+  isPaging = false;
+  journal: Journal | undefined;
+  /** What the program gave up for: always a fault. */
+  failure: unknown;
+  readonly #parts: LifeParts;
+  readonly #stop = new AbortController();
+  readonly #abandon = new AbortController();
+  #ended: Promise<void> = Promise.resolve();
+
+  constructor(parts: LifeParts) {
+    this.#parts = parts;
+    this.directory = parts.directory;
+    this.clock = new LifeClock(parts.world, () => this.isDead);
+  }
+
+  begin(): void {
+    watch(this.directory, {
+      before: (what, db) => this.#mayEnd(what, db),
+      committed: (db) => {
+        this.#parts.fate.committed(db);
+        this.#mayEnd('COMMIT is done', db);
+      },
+    });
+    this.#ended = this.#run().catch((thrown: unknown) => {
+      if (!this.isDead && !this.#stop.signal.aborted) this.failure = thrown;
+    });
+  }
+
+  fault(words: string): void {
+    this.#parts.fate.fault(words);
+  }
+
+  /** An effect outside of the state. In a life that is over nothing goes on. */
+  async effect(what: string): Promise<void> {
+    if (!this.isDead && !this.#isOver(what)) return;
+    await never;
+  }
+
+  /** SIGTERM: everything is closed in order. Resolves when it is. */
+  async end(): Promise<void> {
+    this.#stop.abort(new Error('stop'));
+    this.#parts.world.after(1_000, () => this.#abandon.abort(new Error('the grace period is over')));
+    await this.#ended;
+  }
+
+  /** Lets go of what the dead process held. */
+  bury(place: Place): void {
+    this.isDead = true;
+    watch(this.directory, undefined);
+    if (this.journal) {
+      // Only to give back the files: what counts was copied when the life ended.
+      void this.journal[Symbol.asyncDispose]().catch(() => undefined);
+    }
+    place.remove(this.directory);
+  }
+
+  #isOver(what: string, db = this.journal?.db): boolean {
+    this.#parts.world.steps += 1;
+    if (!this.#parts.fate.isOver(what, db)) return false;
+    this.isDead = true;
+    return true;
+  }
+
+  #mayEnd(what: string, db: Database.Database): void {
+    if (this.isDead || this.#isOver(what, db)) throw new Ended();
+  }
+
+  async #run(): Promise<void> {
+    const { config, environment, chance } = this.#parts;
+    const { clock } = this;
+    const stop = this.#stop.signal;
+    const options: DaemonOptions = {
+      config,
+      version: '0.0.0',
+      expectState: false,
+      lockWait: 0,
+      clock,
+      random: chance.next,
+      log: quietLog,
+      openSource: () => ({ ...this.#source(), authenticate: () => Promise.resolve(), routes: () => [] }),
+    };
+    const { quotaPages, keepMs } = environment.daemon;
+    const quota = (quotaPages ?? 250_000) * 4_096;
+    const journal = await Journal.open(
+      { directory: this.directory, quota, keep: keepMs, version: options.version, expectState: false, lockWait: 0 },
+      clock,
+      stop,
+    );
+    this.journal = journal;
+    journal.orphanSources(new Set(config.sources.map(({ id }) => id)));
+    journal.progress.orphan(new Set(config.sinks.map(({ id }) => id)));
+    const views = new Views(config);
+    const budgets = new Budgets(clock);
+    const loops = config.sinks.map((sink) => createDelivery(this.#sinkOf(sink), journal, options, uncounted).loop);
+    const tend = async (): Promise<void> => {
+      for (;;) {
+        await clock.sleep(pruneMs, stop);
+        while (journal.prune() > 0) await clock.sleep(10, stop);
+      }
+    };
+    const running = [
+      ...config.sources.map((source) => runSource(source, journal, options, uncounted, budgets, views, stop)),
+      ...loops.map((loop) => loop.run(stop, this.#abandon.signal)),
+      tend(),
+    ];
+    // One that ends by itself ends all, as in the daemon.
+    const ends = running.map(async (each) => {
+      try {
+        await each;
+      } catch (thrown) {
+        if (stop.aborted || this.isDead) return;
+        this.failure ??= thrown;
+      }
+    });
+    await Promise.all(ends);
+    await journal[Symbol.asyncDispose]();
+    this.journal = undefined;
+  }
+
+  #source(): Source {
+    const { service, world, environment } = this.#parts;
+    return {
+      page: async (request, signal) => {
+        const { query, page, pageSize } = request;
+        const isNext = page !== undefined && page > environment.service.firstPage;
+        await this.effect(isNext ? 'next page' : 'page');
+        await this.clock.sleep(service.latency(), signal);
+        const answer = service.answer(request, Math.floor(this.clock.now() * 1_000), this.clock.monotonic());
+        world.note(
+          `${query.startTime ?? ''}/${query.endTime ?? ''} ${page ?? ''} ${pageSize}: ${answer.items.length} of ${answer.total ?? '?'}`,
+        );
+        this.isRunning = true;
+        this.isPaging = query.endTime !== undefined && pageSize > 1;
+        await this.effect('answer');
+        return answer;
+      },
+      [Symbol.asyncDispose]: () => Promise.resolve(),
+    };
+  }
+
+  /** The configuration's sink with a model receiver behind its definition. */
+  #sinkOf(sink: Config['sinks'][number]): Config['sinks'][number] {
+    const receiver = this.#parts.receivers.find(({ settings }) => settings.id === sink.id);
+    if (!receiver) throw new Error(`no receiver for ${sink.id}`);
+    const open = async (_settings: unknown, _context: unknown, _kept: Kept, signal: AbortSignal): Promise<Sink> => {
+      await this.effect(`${sink.id} opened`);
+      await this.clock.sleep(1, signal);
+      return receiver.open(this, () => this.#parts.fate.marks(sink.id));
+    };
+    return { ...sink, definition: { ...sink.definition, open } };
+  }
+}
+
+const definitionOf = (type: string, resolvable: boolean) =>
+  defineSink(type, {
+    summary: 'a model',
+    config: z.strictObject({}),
+    formats: ['ecs', 'raw', 'cef'],
+    batch: { records: 100, bytes: 1_000_000, wait: 1_000 },
+    resolvable,
+    deadline: 30_000,
+    destination: () => 'a model',
+    guarantee: () => ({ delivery: 'at least once', duplicates: '', losses: '' }),
+    check: () => Promise.resolve([]),
+    open: () => Promise.reject(new Error('opened without a receiver')),
+  });
+
+const text = `
+state: /nowhere
+sources:
+  - id: service
+    baseUrl: https://service.test/v2/api
+    auth: { authUrl: https://login.test, tenantId: tenant, clientId: client, clientSecret: canary, scopeAddress: scope }
+    start: 2026-11-20T00:00:00Z
+sinks:
+  - { id: by-uid, type: uids }
+  - { id: by-position, type: position }
+  - { id: plain, type: plain }
+`;
+
+/** The configuration that every seed begins with: what the real schema makes of a small file. */
+export async function baseConfig(place: Place): Promise<Config> {
+  const sinks = [definitionOf('uids', true), definitionOf('position', true), definitionOf('plain', false)];
+  return (await loadConfig(place.write('waybill.yaml', text), {}, { sinks })).config;
+}
+
+/** The same with what a seed has drawn. */
+export function configOf(base: Config, environment: Environment): Config {
+  const { pollMs, settleMs, agesMs, pageSize, historyMs } = environment.daemon;
+  const start = { kind: 'instant' as const, at: (environment.beginMs - historyMs) * 1_000 };
+  return {
+    ...base,
+    sources: base.sources.map((source) => ({ ...source, start, poll: pollMs, settle: settleMs, recount: [...agesMs], pageSize })),
+    sinks: base.sinks.map((sink) => {
+      const drawn = environment.sinks.find(({ id }) => id === sink.id);
+      if (!drawn) throw new Error(`no environment for ${sink.id}`);
+      const where = drawn.where === undefined ? {} : { where: { result: [drawn.where] } };
+      return { ...sink, ...where, format: drawn.format, batch: { records: drawn.batchRecords, bytes: 1_000_000, wait: drawn.waitMs } };
+    }),
+  };
+}

@@ -1,0 +1,481 @@
+/**
+ * What must be so. The oracle believes only the list of records and what the receivers hold; of the state it reads the file, with its own SQL,
+ * after every commit. It shares no code with the program. The names of properties are those of docs/guarantees.md.
+ */
+import { createHash } from 'node:crypto';
+import type Database from 'better-sqlite3';
+import type { WindowQuery } from '../../src/model.ts';
+import { faultsOf, seenFaults, tilingFaults } from '../unit/journal/recompute.ts';
+import type { Environment } from './environment.ts';
+import type { Receiver } from './receiver.ts';
+import type { Service } from './service.ts';
+import type { Sometimes } from './sometimes.ts';
+import type { Truth } from './truth.ts';
+import type { World } from './world.ts';
+
+interface Marks {
+  readonly seq: number;
+  readonly number: number;
+  readonly pruned: number;
+  readonly epoch: number;
+}
+
+interface SourceRow {
+  readonly n: number;
+  readonly frontier: number;
+  readonly tip: number;
+  readonly collected: number;
+  readonly late: number;
+  readonly from: number;
+  readonly reached: number;
+  readonly remembered: number;
+}
+
+interface SegmentRow {
+  readonly seq: number;
+  readonly n: number;
+  readonly kind: number;
+  readonly flags: Buffer;
+  readonly uids: Buffer;
+}
+
+export interface WindowRow {
+  readonly from: number;
+  readonly until: number;
+  readonly query: string;
+  readonly state: string;
+  readonly total: number | null;
+  readonly own: number;
+  readonly digest: Buffer | null;
+  readonly proof: string | null;
+  readonly next: number | null;
+  readonly reason: string | null;
+  readonly recounts: number;
+  readonly seq: number;
+}
+
+interface SinkRow {
+  readonly id: string;
+  readonly acked: number;
+  readonly taken: number;
+}
+
+const second = 1_000_000;
+/** Flag of a segment's entry that was late. */
+const flagLate = 1;
+
+export class Oracle {
+  /** What was found to be wrong, one line each. */
+  readonly faults: string[] = [];
+  /** Windows as the ledger has them, by their begin, in order. */
+  readonly windows = new Map<number, WindowRow>();
+  readonly #world: World;
+  readonly #environment: Environment;
+  readonly #service: Service;
+  readonly #receivers: readonly Receiver[];
+  readonly #sometimes: Sometimes;
+  readonly #byUid = new Map<string, Truth>();
+  /** Two records that share their identity. */
+  readonly #twins: (readonly [Truth, Truth])[] = [];
+  /** Entry to record; undefined: a line of the ledger. */
+  readonly #entries: (Truth | undefined)[] = [undefined];
+  readonly #stored = new Set<string>();
+  #marks: Marks = { seq: 0, number: 0, pruned: 0, epoch: 0 };
+  #source: SourceRow | undefined;
+  #sinks = new Map<string, SinkRow>();
+  #late = 0;
+  #statements = new WeakMap<Database.Database, ReturnType<typeof prepare>>();
+
+  constructor(world: World, environment: Environment, service: Service, receivers: readonly Receiver[], sometimes: Sometimes) {
+    this.#world = world;
+    this.#environment = environment;
+    this.#service = service;
+    this.#receivers = receivers;
+    this.#sometimes = sometimes;
+    for (const truth of service.truths) {
+      const other = this.#byUid.get(truth.uid);
+      if (other) this.#twins.push([other, truth]);
+      else this.#byUid.set(truth.uid, truth);
+    }
+  }
+
+  get head(): number {
+    return this.#marks.seq;
+  }
+
+  get source(): SourceRow | undefined {
+    return this.#source;
+  }
+
+  sink(id: string): SinkRow | undefined {
+    return this.#sinks.get(id);
+  }
+
+  fault(words: string): void {
+    this.#world.note(`fault: ${words}`);
+    if (this.faults.length < 20) this.faults.push(words);
+  }
+
+  /** After every commit: everything that can be said of the new state. */
+  readonly committed = (db: Database.Database): void => {
+    let read = this.#statements.get(db);
+    if (!read) this.#statements.set(db, (read = prepare(db)));
+    const marks = read.marks.get();
+    if (!marks) return;
+    const before = this.#marks;
+    for (const key of ['seq', 'number', 'pruned', 'epoch'] as const) {
+      if (marks[key] < before[key]) this.fault(`I6: ${key} went back from ${before[key]} to ${marks[key]}`);
+    }
+    this.#marks = marks;
+    const source = read.source.get();
+    let isLedger = false;
+    if (marks.seq > before.seq) isLedger = this.#newEntries(read.segments.all(before.seq), source);
+    if (isLedger && source) this.#newWindows(read.windows.all(source.n, before.seq), source);
+    if (source) this.#newMarks(source, isLedger);
+    for (const sink of read.sinks.iterate()) this.#newAcknowledgement(sink, read.deadLetter);
+    if (marks.seq !== before.seq) this.#world.note(`head ${marks.seq}`);
+  };
+
+  /** I2, I3, I1 of the whole file, and what the receivers hold; for the end of a run, when nothing is under way. */
+  finish(db: Database.Database): void {
+    for (const words of faultsOf(db)) this.fault(`I2: ${words}`);
+    for (const words of tilingFaults(db)) this.fault(`I3: ${words}`);
+    // What was pruned is known and stands in no segment, and what was forgotten is in a segment and not known.
+    const remembered = this.#source?.remembered ?? 0;
+    for (const words of seenFaults(db)) {
+      const truth = this.#byUid.get(words.slice(0, 32));
+      const mayBeForgotten = truth?.time === undefined || truth.time < remembered;
+      if (words.endsWith('is not known') && !mayBeForgotten) this.fault(`I1: ${words}`);
+      if (words.endsWith('appended twice')) this.fault(`I1: ${words}`);
+      if (words.endsWith('was not appended') && !(truth && this.#stored.has(truth.uid))) this.fault(`I1: ${words}`);
+    }
+    for (const words of this.unfinished()) this.fault(`L: ${words}`);
+    for (const receiver of this.#receivers) this.#holdings(receiver);
+    this.#ledgerOfTruth();
+    this.#countLate();
+  }
+
+  /** What is still to be done once faults have ended, one line each: liveness is that this becomes empty. */
+  unfinished(): string[] {
+    const source = this.#source;
+    if (!source) return ['the source is not registered'];
+    const found: string[] = [];
+    const { settleMs } = this.#environment.daemon;
+    const width = Math.max(settleMs, 10_000) * 1_000;
+    // Two widths; and one poll and the requests of a turn.
+    const lag = this.#world.now - source.frontier - settleMs * 1_000 - 2 * width - 10 * second;
+    const gaps = [...this.windows.values()].filter((row) => this.isOpen(row));
+    for (const { from, reason } of gaps) found.push(`window ${from} is open (${reason ?? ''})`);
+    if (gaps.length === 0 && lag > 0 && ![...this.windows.values()].some(({ state }) => state === 'gap')) {
+      found.push(`the frontier is ${lag / second} s behind`);
+    }
+    for (const receiver of this.#receivers) {
+      const { id } = receiver.settings;
+      const acked = this.#sinks.get(id)?.acked ?? 0;
+      for (let seq = acked + 1; seq < this.#entries.length; seq += 1) {
+        if (this.#entries[seq] === undefined) continue;
+        found.push(`${id} is acknowledged up to ${acked}, entry ${seq} is a record`);
+        break;
+      }
+    }
+    const missing = this.#required().filter(({ uid }) => !this.#stored.has(uid));
+    if (missing.length > 0)
+      found.push(`P1: ${missing.length} records are not in the journal, the first is ${missing[0]?.text.slice(0, 150) ?? ''}`);
+    return found;
+  }
+
+  /** Whether every window with a record in it is final, and nothing is left to be done. */
+  isSettled(): boolean {
+    const last = this.#service.truths.reduce((most, { at }) => (at <= this.#world.now ? Math.max(most, at) : most), 0);
+    if ((this.#source?.reached ?? 0) <= last) return false;
+    for (const row of this.windows.values()) if (row.from <= last && row.next !== null && !this.#hasTwins(row)) return false;
+    return this.unfinished().length === 0;
+  }
+
+  /** A window that can be proven and is not: its records share no identity. */
+  isOpen(row: WindowRow): boolean {
+    const isListed = row.state === 'gap' || row.reason === 'reread';
+    return isListed && !this.#hasTwins(row);
+  }
+
+  /** Every record that was visible by the last recount of its window, and is still there. */
+  #required(): Truth[] {
+    const { daemon, records, beginMs } = this.#environment;
+    const lastAge = (daemon.agesMs.at(-1) ?? 0) * 1_000;
+    const start = (beginMs - daemon.historyMs) * 1_000;
+    // A record that was deleted in the same recount as another became visible leaves the total as it was.
+    const delay = records.purge ? daemon.settleMs * 1_000 : lastAge;
+    const end = this.#world.now - 30 * second;
+    return this.#service.truths.filter(({ at, visible, gone }) => {
+      if (at < start || visible > end || gone !== Infinity) return false;
+      // One that is dated ahead comes by tip, long before its window is closed.
+      return at > this.#world.now + second || (visible <= at + delay && at + lastAge < end);
+    });
+  }
+
+  #newEntries(rows: readonly SegmentRow[], source: SourceRow | undefined): boolean {
+    let isLedger = false;
+    for (const row of rows) {
+      if (row.seq !== this.#entries.length) this.fault(`I2: segment ${row.seq} does not follow entry ${this.#entries.length - 1}`);
+      if ((row.kind & 255) === 2) {
+        isLedger = true;
+        this.#entries.push(undefined);
+        continue;
+      }
+      for (let i = 0; i < row.n; i += 1) {
+        const uid = row.uids.toString('hex', i * 16, i * 16 + 16);
+        const truth = this.#byUid.get(uid);
+        if (!truth) this.fault(`entry ${row.seq + i} is no record of the service`);
+        else this.#newRecord(truth, row.seq + i, ((row.flags[i] ?? 0) & flagLate) !== 0, source);
+        this.#entries.push(truth);
+      }
+    }
+    return isLedger;
+  }
+
+  #newRecord(truth: Truth, seq: number, isLate: boolean, source: SourceRow | undefined): void {
+    const { uid, time, visible } = truth;
+    if (this.#stored.has(uid)) this.fault(`I1: entry ${seq} was appended before: ${truth.text.slice(0, 150)}`);
+    this.#stored.add(uid);
+    if (visible > this.#world.now) this.fault(`entry ${seq} is not visible yet`);
+    if (isLate) this.#late += 1;
+    if (time === undefined || !source) return;
+    const remembered = this.#source?.remembered ?? 0;
+    if (time < source.from) this.fault(`entry ${seq} lies before the ledger begins`);
+    if (time < remembered) this.fault(`entry ${seq} is older than what is remembered`);
+    const owner = this.#ownerOf(time);
+    if (isLate !== (owner !== undefined && owner.state !== 'gap')) this.fault(`entry ${seq} is ${isLate ? '' : 'not '}marked late`);
+  }
+
+  #newWindows(rows: readonly WindowRow[], source: SourceRow): void {
+    for (const row of rows) {
+      const before = this.windows.get(row.from);
+      this.windows.set(row.from, row);
+      this.#world.note(`window ${row.from} ${row.until - row.from} ${row.state} ${row.reason ?? ''} ${row.total ?? ''}`);
+      if (!before) {
+        if (row.from !== (this.#source?.reached ?? source.from)) this.fault(`I3: window ${row.from} begins where nothing ended`);
+        const early = row.until + this.#environment.daemon.settleMs * 1_000 - this.#world.now;
+        if (early > 0) this.fault(`I5: window ${row.from} is ${early / second} s early`);
+        if (row.until - row.from === second) this.#sometimes.count('window of one second');
+      }
+      if (row.state === 'closed' && (row.digest === null || row.proof === null))
+        this.fault(`I4: window ${row.from} is closed without a proof`);
+      if (row.state === 'gap' && row.reason === null) this.fault(`I4: window ${row.from} is a gap without a reason`);
+      if (before?.state === 'closed' && row.state === 'gap') this.fault(`window ${row.from} was closed and is a gap`);
+      const isLess = before?.state === 'closed' && (row.total ?? 0) < (before.total ?? 0);
+      if (isLess && row.reason !== 'vanished')
+        this.fault(`I14: the total of window ${row.from} fell from ${before.total ?? 0} to ${row.total ?? 0} unnoticed`);
+      if (row.state === 'closed' && row.reason === null) this.#proven(row, before, source);
+    }
+  }
+
+  /** The theorem: an honest count that was equal means that every record counted is in the journal. */
+  #proven(row: WindowRow, before: WindowRow | undefined, source: SourceRow): void {
+    const { asked } = this.#service;
+    const counted = asked.counted.get(row.query);
+    const remembered = this.#source?.remembered ?? 0;
+    for (const truth of counted ?? []) {
+      const { uid, time } = truth;
+      const isOutside = time !== undefined && (time < source.from || time < remembered);
+      if (!isOutside && !this.#stored.has(uid)) this.fault(`P10: window ${row.from} is proven without ${truth.text.slice(0, 150)}`);
+    }
+    if (counted && row.total !== counted.length)
+      this.fault(`P10: window ${row.from} is proven with ${row.total ?? 0}, the service counted ${counted.length}`);
+    if (counted && counted.length < 300) {
+      const uids = [
+        ...new Set(counted.filter(({ time }) => time !== undefined && row.from <= time && time < row.until).map(({ uid }) => uid)),
+      ];
+      const digest = createHash('sha256')
+        .update(Buffer.from(uids.sort().join(''), 'hex'))
+        .digest('hex');
+      if (row.own !== uids.length || row.digest?.toString('hex') !== digest)
+        this.fault(`P10: window ${row.from} owns ${row.own}, its proof should be over ${uids.length}`);
+    }
+    asked.counted.delete(row.query);
+    if (asked.drifted.delete(row.query)) this.#sometimes.count('page drift inside a proven window');
+    if (asked.lagged.delete(row.query)) this.#sometimes.count('total lagged, then proven');
+    if (before?.state === 'gap') this.#sometimes.count('gap opened, then closed');
+    const { lowerBound } = this.#environment.service;
+    if (!before && lowerBound === 'excluded' && counted?.some(({ time }) => time === row.from)) {
+      this.#sometimes.count('record exactly on an edge, bound excluded');
+    }
+  }
+
+  #newMarks(source: SourceRow, isLedger: boolean): void {
+    const before = this.#source;
+    this.#source = source;
+    if (before) {
+      for (const key of ['frontier', 'reached', 'remembered', 'collected'] as const) {
+        if (source[key] < before[key]) this.fault(`I6: ${key} went back from ${before[key]} to ${source[key]}`);
+      }
+    }
+    if (source.collected !== this.#stored.size)
+      this.fault(`P6: ${source.collected} records are counted, ${this.#stored.size} were appended`);
+    if (source.late !== this.#late) this.fault(`P6: ${source.late} late records are counted, ${this.#late} were appended`);
+    if (isLedger) {
+      let frontier = source.from;
+      for (const { from, until, state } of this.windows.values()) {
+        if (from !== frontier || state === 'gap') break;
+        frontier = until;
+      }
+      if (frontier !== source.frontier)
+        this.fault(`P9: the frontier is ${source.frontier}, the unbroken run of windows ends at ${frontier}`);
+    }
+    if (before && source.tip !== before.tip) this.#tipMoved(source);
+    // What stands for the time of the service before its clock is known may be wrong.
+    const { machine, service } = this.#environment;
+    const isKnown = machine.skew === 'off' && service.dates !== 'a node ahead' && service.dates !== 'none';
+    if (isKnown && source.tip > this.#world.now) this.fault(`the mark of tip lies ${(source.tip - this.#world.now) / second} s ahead`);
+  }
+
+  /** P10: the mark of tip moves with what was read, never before it. */
+  #tipMoved(source: SourceRow): void {
+    for (const { uid, time, text } of this.#service.asked.tip ?? []) {
+      const isOutside = time !== undefined && (time < source.from || time < source.remembered);
+      if (!isOutside && !this.#stored.has(uid)) this.fault(`P10: the mark of tip moved over ${text.slice(0, 150)}`);
+    }
+    this.#service.asked.tip = undefined;
+  }
+
+  #newAcknowledgement(sink: SinkRow, deadLetter: ReturnType<typeof prepare>['deadLetter']): void {
+    const before = this.#sinks.get(sink.id);
+    if (before && before.acked === sink.acked && before.taken === sink.taken) return;
+    this.#sinks.set(sink.id, sink);
+    const { seq, pruned } = this.#marks;
+    if (before && (sink.acked < before.acked || sink.taken < before.taken))
+      this.fault(`I6: ${sink.id} went back from ${before.acked} to ${sink.acked}`);
+    if (pruned > sink.acked || sink.acked > seq || sink.taken > sink.acked) {
+      this.fault(`I7: pruned ${pruned}, ${sink.id} took ${sink.taken} and is acknowledged up to ${sink.acked} of ${seq}`);
+    }
+    const receiver = this.#receivers.find(({ settings }) => settings.id === sink.id);
+    if (!receiver) return;
+    for (let at = (before?.acked ?? 0) + 1; at <= sink.acked; at += 1) {
+      const truth = this.#entries[at];
+      if (!truth || !isFor(receiver, truth) || receiver.seqs.has(at)) continue;
+      const letter = deadLetter.get(sink.id, at);
+      if (!letter) this.fault(`I8: ${sink.id} is acknowledged over entry ${at}, which it never took`);
+      else if (!this.#texts(truth).includes(letter.body))
+        this.fault(`I8: the dead letter of entry ${at} holds another record: ${letter.body.slice(0, 150)}`);
+      else if (!receiver.refuses(truth.uid)) this.fault(`I8: entry ${at} is a dead letter of ${sink.id}, which never refused it`);
+    }
+  }
+
+  /** P1, P2, P4 of one receiver. */
+  #holdings(receiver: Receiver): void {
+    const { id, kind, format } = receiver.settings;
+    const counts = new Map<string, number>();
+    let last = 0;
+    for (const { seq, uid, text } of receiver.has) {
+      const truth = this.#entries[seq];
+      if (truth?.uid !== uid) this.fault(`P4: ${id} holds entry ${seq} under another identity`);
+      else if (!isFor(receiver, truth)) this.fault(`P1: ${id} holds entry ${seq}, which is not for it`);
+      else if (!this.#isWhole(truth, format, text)) this.fault(`P4: ${id} holds entry ${seq} as ${text.slice(0, 300)}`);
+      const count = (counts.get(uid) ?? 0) + 1;
+      counts.set(uid, count);
+      if (count > 1) continue;
+      if (seq < last) this.fault(`P4: ${id} got entry ${seq} after ${last}`);
+      last = Math.max(last, seq);
+    }
+    const twice = receiver.has.length - counts.size;
+    if (kind !== 'plain' && twice > 0) this.fault(`P2: ${id} holds ${twice} records twice`);
+    if (twice > receiver.allowance) this.fault(`P2: ${id} holds ${twice} twice, at most ${receiver.allowance} may be`);
+    for (const truth of this.#required()) {
+      if (isFor(receiver, truth) && !counts.has(truth.uid) && !receiver.refuses(truth.uid))
+        this.fault(`P1: ${id} has not got ${truth.text.slice(0, 150)}`);
+    }
+  }
+
+  /** P9: what could not be proven is a gap, and only that. */
+  #ledgerOfTruth(): void {
+    const { settleMs } = this.#environment.daemon;
+    for (const row of this.windows.values()) {
+      const twins = this.#twins.filter((both) =>
+        both.every(
+          ({ at, visible, gone }) => row.from <= at && at < row.until && visible <= row.until + settleMs * 1_000 && gone === Infinity,
+        ),
+      );
+      if (twins.length > 0 && row.state === 'closed' && row.reason === null) this.fault(`P9: window ${row.from} holds twins and is proven`);
+      const { length } = this.#service.matching(JSON.parse(row.query) as WindowQuery, this.#world.now);
+      if (row.state === 'closed' && row.reason === null && row.next === null && length < (row.total ?? 0) && this.#wasCountedSince(row)) {
+        this.fault(`I14: window ${row.from} was proven with ${row.total ?? 0}, the service has ${length}, and nobody says so`);
+      }
+      if (row.reason === 'vanished' && !this.#environment.records.purge) this.fault(`P9: window ${row.from} says that records vanished`);
+    }
+  }
+
+  /** Whether the last recount came when records of the window were gone already. */
+  #wasCountedSince(row: WindowRow): boolean {
+    const lastAge = (this.#environment.daemon.agesMs.at(-1) ?? 0) * 1_000;
+    return this.#service.truths.every(
+      ({ at, gone }) => at < row.from - 3 * second || at > row.until + 3 * second || gone < row.until + lastAge || gone === Infinity,
+    );
+  }
+
+  #countLate(): void {
+    const [first = 0, middle = 0] = this.#environment.daemon.agesMs;
+    for (const { time, visible, uid } of this.#service.truths) {
+      if (time === undefined || !this.#stored.has(uid)) continue;
+      const owner = this.#ownerOf(time);
+      if (!owner || visible <= owner.until + this.#environment.daemon.settleMs * 1_000 + 30 * second) continue;
+      const age = (visible - owner.until) / 1_000;
+      this.#sometimes.count(`late record found at the ${age < first ? 'first' : age < middle ? 'second' : 'last'} age`);
+    }
+  }
+
+  /** A record and its twin: either may be the one that was met first. */
+  #texts({ uid, text }: Truth): string[] {
+    return [text, ...this.#twins.flat().flatMap((twin) => (twin.uid === uid ? [twin.text] : []))];
+  }
+
+  #isWhole(truth: Truth, format: string, text: string): boolean {
+    const original = originalOf(format, text);
+    return format === 'cef'
+      ? original === Buffer.from(truth.uid, 'hex').toString('base64url')
+      : this.#texts(truth).includes(original ?? '');
+  }
+
+  #hasTwins(row: WindowRow): boolean {
+    return this.#twins.some(([{ at }]) => row.from - 3 * second <= at && at <= row.until + 3 * second);
+  }
+
+  #ownerOf(time: number): WindowRow | undefined {
+    for (const row of this.windows.values()) if (row.from <= time && time < row.until) return row;
+    return undefined;
+  }
+}
+
+function isFor(receiver: Receiver, truth: Truth): boolean {
+  const { where } = receiver.settings;
+  return where === undefined || truth.result === where;
+}
+
+/** The record that a message carries, word for word; of CEF its uid. */
+function originalOf(format: string, text: string): string | undefined {
+  switch (format) {
+    case 'raw':
+      return text;
+    case 'ecs':
+      return (JSON.parse(text) as { event: { original: string } }).event.original;
+    default:
+      return /WaybillDpasUid=(\S+)/.exec(text)?.[1];
+  }
+}
+
+function prepare(db: Database.Database) {
+  return {
+    marks: db.prepare<[], Marks>('SELECT seq, number, pruned_seq AS pruned, epoch FROM head, owner'),
+    source: db.prepare<[], SourceRow>(
+      `SELECT n, frontier_us AS frontier, tip_us AS tip, collected, late, from_us AS "from", reached_us AS reached, remembered_us AS remembered
+       FROM sources JOIN ranges ON ranges.source = sources.n WHERE id = 'service' AND until_us IS NULL`,
+    ),
+    segments: db.prepare<[number], SegmentRow>('SELECT seq, n, kind, flags, uids FROM segments WHERE seq > ? ORDER BY seq'),
+    windows: db.prepare<[number, number], WindowRow>(
+      `SELECT from_us AS "from", until_us AS until, query, state, total, own, digest, proof, next_us AS next, reason, recounts, seq
+       FROM windows WHERE source = ? AND seq > ? ORDER BY seq`,
+    ),
+    sinks: db.prepare<[], SinkRow>('SELECT id, acked, taken FROM sinks'),
+    deadLetter: db.prepare<[string, number], { body: string }>(
+      'SELECT CAST(body AS TEXT) AS body FROM dead_letters WHERE sink = ? AND seq = ?',
+    ),
+  };
+}

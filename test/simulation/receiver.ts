@@ -1,0 +1,193 @@
+/**
+ * Model receivers: what lies at the other side of each sink. They outlive the daemon, as servers do. One knows messages by uid, one takes a batch
+ * and our position together or not at all, one takes whatever comes. The sink in front of a receiver is as thin as the real ones are.
+ */
+import { WaybillError } from '../../src/errors.ts';
+import type { Batch, Position, Rejection, Sink, Taken } from '../../src/model.ts';
+import { Chance } from './chance.ts';
+import { probability } from './environment.ts';
+import type { Environment, SinkEnvironment } from './environment.ts';
+import type { Life } from './life.ts';
+import type { Sometimes } from './sometimes.ts';
+import type { World } from './world.ts';
+
+export interface Received {
+  readonly seq: number;
+  /** 32 hex digits. */
+  readonly uid: string;
+  readonly text: string;
+}
+
+export class Receiver {
+  readonly settings: SinkEnvironment;
+  /** Everything it holds, in the order in which it took it. */
+  readonly has: Received[] = [];
+  readonly seqs = new Set<number>();
+  /** How often messages may have come twice so far, by the row of this kind of sink in docs/guarantees.md. */
+  allowance = 0;
+  /** With each message that it took: the position that the daemon had in mind. */
+  kept: Position | undefined;
+  isCalm = false;
+  readonly #world: World;
+  readonly #chance: Chance;
+  readonly #sometimes: Sometimes;
+  /** uids of the index that is written to, and of those before it. */
+  #current = new Set<string>();
+  readonly #before = new Set<string>();
+  /** Each opening fences those before it. */
+  #generation = 0;
+  #downUntil = 0;
+  #oldUntil = 0;
+  #first: Position | undefined;
+  #blocked = false;
+
+  constructor(settings: SinkEnvironment, environment: Environment, world: World, sometimes: Sometimes) {
+    this.settings = settings;
+    this.#world = world;
+    this.#chance = new Chance(environment.seed, `sink ${settings.id}`);
+    this.#sometimes = sometimes;
+  }
+
+  /** Refuses a record for good. The same record always: the fault is its own. */
+  refuses(uid: string): boolean {
+    return parseInt(uid.slice(8, 12), 16) % 100 < this.settings.refused;
+  }
+
+  /** Another index is written to from now on: a uid that only the one before knows would be accepted again. */
+  rollOver(): void {
+    for (const uid of this.#current) this.#before.add(uid);
+    this.#current = new Set();
+  }
+
+  /** The daemon ended when only so much was acknowledged: what was taken beyond comes again, one batch at most. */
+  wasCut(acked: number): void {
+    let beyond = 0;
+    for (let at = this.has.length - 1; at >= 0 && (this.has[at]?.seq ?? 0) > acked; at -= 1) beyond += 1;
+    this.allowance += Math.min(beyond, this.settings.batchRecords);
+  }
+
+  maybeRollOver(probabilityNow: number): void {
+    if (this.settings.rollovers !== 'off' && this.#chance.is(probabilityNow)) this.rollOver();
+  }
+
+  /** A sink of one life. `marks`: how far the journal's file says that this sink is. */
+  open(life: Life, marks: () => { readonly acked: number; readonly taken: number }): Sink {
+    this.#generation += 1;
+    const generation = this.#generation;
+    const send = async (batch: Batch, signal: AbortSignal): Promise<Taken> => {
+      await life.effect(`${this.settings.id} asked`);
+      this.#world.note(`${this.settings.id} ${batch.messages[0]?.seq ?? 0}-${batch.through.seq} ${batch.uncertain ? 'uncertain' : 'sure'}`);
+      const { acked } = marks();
+      if (batch.through.seq > acked + 10_000) life.fault(`I9: ${this.settings.id} was sent entry ${batch.through.seq}, acked is ${acked}`);
+      if (this.#blocked) life.fault(`I12: ${this.settings.id} was sent a batch although its position does not fit`);
+      const { slow, latencyMs } = this.settings;
+      const isSlow = !this.isCalm && this.#chance.is(probability(slow, 0.01, 0.08));
+      const outcome = this.#outcome();
+      if (isSlow) {
+        // It gives up waiting; the request travels on, and arrives when nobody expects it any more.
+        this.#travel(batch, generation);
+        await life.clock.sleep(1e9, signal);
+      }
+      await life.clock.sleep(this.#chance.distance(latencyMs), signal);
+      if (outcome === 'lost before') throw this.#unknown(batch);
+      if (outcome === 'again') throw new WaybillError('sink_again', '429', { retryAfterMs: this.#chance.whole(0, 4) * 1_000 });
+      if (outcome === 'blocked') throw new WaybillError('sink_blocked', '401');
+      if (this.settings.refusal === 'whole' && batch.messages.some(({ uid }) => this.refuses(hex(uid)))) {
+        if (batch.messages.length > 1) this.#sometimes.count('dead letter found by halving');
+        throw new WaybillError('sink_refused', '400');
+      }
+      const rejections = batch.messages.flatMap(({ seq, uid }): Rejection[] =>
+        this.refuses(hex(uid)) ? [{ seq, code: 'bad_document', words: 'cannot parse' }] : [],
+      );
+      const isCut = outcome === 'cut' && this.settings.kind !== 'position';
+      this.#take(batch, generation, life, isCut ? Math.ceil(batch.messages.length / 2) : batch.messages.length);
+      await life.effect(`${this.settings.id} took`);
+      if (isCut || outcome === 'lost after') throw this.#unknown(batch);
+      return { rejections, note: `through ${batch.through.seq}` };
+    };
+    const position = async () => {
+      await life.effect(`${this.settings.id} position`);
+      const { kept } = this;
+      const isOld = this.#reportsOld(marks().taken);
+      const reported = isOld ? this.#first : kept;
+      this.#blocked = isOld;
+      return reported && { position: reported, note: `through ${reported.seq}` };
+    };
+    const close = async (): Promise<void> => life.effect(`${this.settings.id} closed`);
+    return { send, ...(this.settings.kind === 'position' && { position }), [Symbol.asyncDispose]: close };
+  }
+
+  /** Whether it can be reached at all. */
+  isDown(): boolean {
+    if (this.isCalm) return false;
+    const { down } = this.settings;
+    if (this.#world.ms < this.#downUntil) return true;
+    if (!this.#chance.is(probability(down, 0.01, 0.06))) return false;
+    this.#downUntil = this.#world.ms + this.#chance.distance(20_000);
+    return true;
+  }
+
+  #outcome(): 'taken' | 'lost before' | 'lost after' | 'cut' | 'again' | 'blocked' {
+    if (this.isDown()) return 'again';
+    if (this.isCalm) return 'taken';
+    this.maybeRollOver(probability(this.settings.rollovers, 0.01, 0.08));
+    const { lost, busy } = this.settings;
+    if (this.#chance.is(probability(busy, 0.03, 0.15))) return this.#chance.is(0.03) ? 'blocked' : 'again';
+    if (this.#chance.is(probability(lost, 0.03, 0.2))) return this.#chance.pick(['lost before', 'lost after', 'lost after', 'cut']);
+    return 'taken';
+  }
+
+  #unknown(batch: Batch): WaybillError {
+    this.#allow(batch);
+    return new WaybillError('sink_unknown', 'read ECONNRESET');
+  }
+
+  /** One batch may come again after each answer that was lost. */
+  #allow(batch: Batch): void {
+    if (this.settings.kind === 'plain') this.allowance += batch.messages.length;
+  }
+
+  #travel(batch: Batch, generation: number): void {
+    this.#allow(batch);
+    // A lost request that still travels while the outcome is looked up is the one case in which a data stream may double (docs/guarantees.md).
+    if (this.settings.kind === 'uids' && this.settings.rollovers !== 'off') return;
+    if (this.settings.refusal === 'whole' && batch.messages.some(({ uid }) => this.refuses(hex(uid)))) return;
+    this.#world.after(this.#chance.between(0, 60_000), () => this.#take(batch, generation, undefined, batch.messages.length));
+  }
+
+  #take(batch: Batch, generation: number, life: Life | undefined, many: number): void {
+    const { kind } = this.settings;
+    if (kind === 'position' && generation !== this.#generation) return;
+    for (const { seq, uid: id, bytes } of batch.messages.slice(0, many)) {
+      const uid = hex(id);
+      if (this.refuses(uid)) continue;
+      if (kind === 'uids') {
+        if (this.#current.has(uid)) continue;
+        // An uncertain batch is resolved by reading everything that is there.
+        if (batch.uncertain && this.#before.has(uid)) continue;
+        this.#current.add(uid);
+      }
+      this.has.push({ seq, uid, text: Buffer.from(bytes).toString('utf8') });
+      this.seqs.add(seq);
+    }
+    if (kind !== 'position') return;
+    if (this.kept && batch.through.seq <= this.kept.seq)
+      life?.fault(`P4: ${this.settings.id} was sent ${batch.through.seq} after ${this.kept.seq}`);
+    this.kept = batch.through;
+    this.#first ??= batch.through;
+  }
+
+  /** A sink that was restored from an older copy says for a while that it is where it was long ago. */
+  #reportsOld(taken: number): boolean {
+    if (this.isCalm || !this.settings.oldPosition || !this.#first || this.#first.seq >= taken) return false;
+    if (this.#oldUntil === 0) {
+      if (!this.#chance.is(0.1)) return false;
+      this.#oldUntil = this.#world.ms + this.#chance.distance(40_000);
+    }
+    return this.#world.ms < this.#oldUntil;
+  }
+}
+
+function hex(uid: string): string {
+  return Buffer.from(uid, 'base64url').toString('hex');
+}

@@ -1,0 +1,59 @@
+/** A state that went back in time, opened against a receiver that did not: nothing may be sent to it (docs/guarantees.md, I12). */
+import Database from 'better-sqlite3';
+import { join } from 'node:path';
+import type { Config } from '../../src/config/load.ts';
+import { createDelivery } from '../../src/daemon/sink.ts';
+import { Journal } from '../../src/journal/journal.ts';
+import type { Meters, Sink } from '../../src/model.ts';
+import type { Place } from './effects.ts';
+import { quietLog } from './life.ts';
+import type { Receiver } from './receiver.ts';
+import { LifeClock } from './world.ts';
+import type { World } from './world.ts';
+
+/** What becomes of the sink that keeps our position when the older state in `directory` is opened. */
+export async function isRefused(
+  directory: string,
+  receiver: Receiver,
+  config: Config,
+  world: World,
+  place: Place,
+): Promise<'blocked' | 'does not apply' | 'sent' | 'active'> {
+  const { kept } = receiver;
+  const { id } = receiver.settings;
+  try {
+    const file = new Database(join(directory, 'waybill.db'));
+    const { seq } = file.prepare<[], { seq: number }>('SELECT seq FROM head').get() ?? { seq: 0 };
+    file.close();
+    if (!kept || kept.seq <= seq) return 'does not apply';
+    const clock = new LifeClock(world, () => false);
+    const stop = new AbortController();
+    const options = { directory, quota: 1e9, keep: 1e12, version: '0.0.0', expectState: true, lockWait: 0 };
+    await using journal = await Journal.open(options, clock, stop.signal);
+    const sends = { some: false };
+    const sink: Sink = {
+      send: async () => {
+        sends.some = true;
+        return { rejections: [] };
+      },
+      position: async () => ({ position: kept, note: undefined }),
+      [Symbol.asyncDispose]: () => Promise.resolve(),
+    };
+    const settings = config.sinks.find((each) => each.id === id);
+    if (!settings) throw new Error(`no sink ${id}`);
+    const { loop } = createDelivery(
+      { ...settings, definition: { ...settings.definition, open: () => Promise.resolve(sink) } },
+      journal,
+      { config, version: '0.0.0', expectState: true, lockWait: 0, clock, random: () => 0.5, log: quietLog },
+      new Proxy({} as Meters, { get: () => () => undefined }),
+    );
+    const running = loop.run(stop.signal, stop.signal);
+    await world.run(world.ms + 5_000, () => false);
+    const { state } = loop.view();
+    stop.abort(new Error('stop'));
+    await running;
+    return sends.some ? 'sent' : state === 'blocked' ? 'blocked' : 'active';
+  } finally {
+    place.remove(directory);
+  }
+}

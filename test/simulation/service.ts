@@ -1,0 +1,228 @@
+/**
+ * A model of the service, to be checked by eye: the list of records with the time from which each is shown, the answer to a page of a query at
+ * this moment, and a switch for each way in which a service may count, page, cut or fail. It knows nothing of the program but the boundary.
+ */
+import { WaybillError } from '../../src/errors.ts';
+import type { Micros, Page, PageRequest } from '../../src/model.ts';
+import { Chance } from './chance.ts';
+import { probability } from './environment.ts';
+import type { Environment } from './environment.ts';
+import type { Sometimes } from './sometimes.ts';
+import type { Truth } from './truth.ts';
+import type { World } from './world.ts';
+
+/** What the oracle wants to know of what was asked. */
+export interface Asked {
+  /** The records that an answer to the last honest count of each query counted, by the text of the query. */
+  readonly counted: Map<string, readonly Truth[]>;
+  /** Queries of which the matching records changed between two pages. */
+  readonly drifted: Set<string>;
+  /** Queries that were answered with fewer than there were. */
+  readonly lagged: Set<string>;
+  /** What the poll under way must bring, as it began: the mark of tip may not move before. Undefined where nothing can be said. */
+  tip: readonly Truth[] | undefined;
+}
+
+export class Service {
+  readonly truths: readonly Truth[];
+  readonly asked: Asked = { counted: new Map(), drifted: new Set(), lagged: new Set(), tip: undefined };
+  requests = 0;
+  /** Faults have ended: it answers rightly from now on. */
+  isCalm = false;
+  readonly #world: World;
+  readonly #environment: Environment;
+  readonly #chance: Chance;
+  readonly #sometimes: Sometimes;
+  #pageCap: number;
+  #outageUntil = 0;
+  #salt = 0;
+  /** The query that is being paged through, how many records matched its page before, and the size granted for it. */
+  #under: { query: string; matching: number; page: number } | undefined;
+
+  constructor(world: World, environment: Environment, truths: readonly Truth[], sometimes: Sometimes) {
+    this.#world = world;
+    this.#environment = environment;
+    this.#chance = new Chance(environment.seed, 'service');
+    this.#sometimes = sometimes;
+    this.#pageCap = environment.service.pageCap;
+    this.truths = [...truths].sort((a, b) => a.at - b.at);
+  }
+
+  /** ms until the answer to a request comes. */
+  latency(): number {
+    return this.#chance.distance(Math.min(this.#environment.service.latencyMs, this.isCalm ? 200 : Infinity));
+  }
+
+  /** Answers at this moment, or fails as the client would say it. `received`: wall clock in µs, monotonic clock in ms. */
+  answer(request: PageRequest, received: Micros, receivedMonotonic: number): Page {
+    this.requests += 1;
+    if (!this.isCalm) this.#fail(request);
+    const { service } = this.#environment;
+    const { query, pageSize } = request;
+    if (pageSize > service.refuseAbove) throw new WaybillError('page_refused', '400: pageSize is too large');
+    const age = !this.isCalm && this.#chance.is(probability(service.cached, 0.01, 0.08)) ? this.#chance.whole(1, 30) : 0;
+    // A cached answer is what it was then.
+    const now = this.#world.now - age * 1_000_000;
+    if (query.endTime !== undefined && pageSize > 1 && this.#under?.query === JSON.stringify(query)) this.#surprise(query, now);
+    const matching = this.matching(query, now);
+    const served = this.#lies('served') ? matching.slice(0, service.totalCap) : matching;
+    if (!this.isCalm && this.#chance.is(probability(service.capChanges, 0.02, 0.1))) this.#changeCap();
+    const size = Math.min(pageSize, this.#pageCap);
+    const pages = Math.max(1, Math.ceil(served.length / size));
+    let index = (request.page ?? service.firstPage) - service.firstPage;
+    if (index >= pages && service.pastEnd === '404') throw new WaybillError('page_missing', '404: no such page');
+    if (index >= pages && service.pastEnd === 'last') index = pages - 1;
+    const items = served.slice(index * size, (index + 1) * size);
+    const total = this.#total(query, matching, now);
+    const date = this.#date();
+    if (age === 0) this.#remember(request, matching, served, items, index, size, total);
+    return {
+      items: items.map(({ bytes }) => bytes),
+      page: index + service.firstPage,
+      pageSize: service.admitsCap ? size : undefined,
+      total,
+      date,
+      age,
+      received,
+      receivedMonotonic,
+    };
+  }
+
+  /** What a query matches at a moment, in the order in which it is served. */
+  matching(query: PageRequest['query'], now: Micros): Truth[] {
+    const { lowerBound, upperBound, cutMicros, order } = this.#environment.service;
+    const from = boundOf(query.startTime, -Infinity);
+    const until = boundOf(query.endTime, Infinity);
+    const found = this.truths.filter(({ at, visible, gone, always }) => {
+      if (visible > now || gone <= now) return false;
+      if (always) return true;
+      const cut = cutMicros === 1 ? at : Math.floor(at / cutMicros) * cutMicros;
+      return (lowerBound === 'included' ? cut >= from : cut > from) && (upperBound === 'included' ? cut <= until : cut < until);
+    });
+    if (this.isCalm || order === 'ascending') return found;
+    if (order === 'ignored') return found.sort((a, b) => a.index - b.index);
+    this.#salt += 1;
+    const salt = this.#salt;
+    return found.sort((a, b) => a.at - b.at || ((a.index * 7919 + salt * 104_729) % 1_009) - ((b.index * 7919 + salt * 104_729) % 1_009));
+  }
+
+  /** Between two pages of a window more of it comes to be seen. */
+  #surprise(query: PageRequest['query'], now: Micros): void {
+    const from = boundOf(query.startTime, -Infinity);
+    const until = boundOf(query.endTime, Infinity);
+    for (const truth of this.truths) {
+      if (truth.isSurprise && truth.visible > now && truth.at >= from && truth.at <= until && truth.at <= now && this.#chance.is(0.5))
+        truth.visible = now;
+    }
+  }
+
+  /** Everything that happened so long ago is deleted, at a moment at which nobody reads. */
+  purge(before: Micros): void {
+    for (const truth of this.truths)
+      if (truth.at < before && truth.visible <= this.#world.now) truth.gone = Math.min(truth.gone, this.#world.now);
+  }
+
+  #lies(how: Environment['service']['total']): boolean {
+    return !this.isCalm && this.#environment.service.total === how;
+  }
+
+  #total(query: PageRequest['query'], matching: readonly Truth[], now: Micros): number | undefined {
+    const { totalCap, totalLagMs } = this.#environment.service;
+    if (this.#lies('missing')) return undefined;
+    if (this.#lies('capped') || this.#lies('served')) return Math.min(matching.length, totalCap);
+    if (this.#lies('lagging')) return this.matching(query, now - totalLagMs * 1_000).length;
+    return matching.length;
+  }
+
+  /** A `Date` has whole seconds. Of a wrong node comes every fourth answer. */
+  #date(): number | undefined {
+    const { dates, nodeOffMs } = this.#environment.service;
+    // Without dates the time of the service is only as new as its newest record.
+    if (dates === 'none' && !this.isCalm) return undefined;
+    const isWrong = !this.isCalm && dates !== 'right' && this.#chance.is(0.25);
+    const off = isWrong ? (dates === 'a node ahead' ? nodeOffMs : -nodeOffMs) : 0;
+    return Math.floor((this.#world.ms + off) / 1_000) * 1_000;
+  }
+
+  #fail({ query, page }: PageRequest): void {
+    const { transport, unauthorized, outages, firstPage } = this.#environment.service;
+    const chance = this.#chance;
+    if (this.#world.ms < this.#outageUntil) throw new WaybillError('source_unreachable', 'connect ECONNREFUSED');
+    if (chance.is(probability(outages, 0.001, 0.006))) {
+      this.#outageUntil = this.#world.ms + chance.distance(20_000);
+      throw new WaybillError('source_unreachable', 'read ECONNRESET');
+    }
+    if (chance.is(probability(unauthorized, 0.01, 0.06))) {
+      if (query.endTime !== undefined && (page ?? firstPage) > firstPage) this.#sometimes.count('401 half-way through a window');
+      throw new WaybillError('source_unauthorized', '401');
+    }
+    if (!chance.is(probability(transport, 0.01, 0.08))) return;
+    switch (chance.whole(0, 5)) {
+      case 0:
+        throw new WaybillError('source_unreachable', 'read ECONNRESET');
+      case 1:
+        throw new WaybillError('source_busy', '429', { retryAfterMs: chance.whole(1, 8) * 1_000 });
+      case 2:
+        throw new WaybillError('source_busy', '503');
+      case 3:
+        throw new WaybillError('source_forbidden', '403');
+      default:
+        // Cut, or a page of HTML.
+        throw new WaybillError('page_malformed', 'expected JSON');
+    }
+  }
+
+  /** In a service whose totals are true, whose pages keep their size and whose order is honoured a poll can miss nothing but by itself. */
+  #rememberTip(matching: readonly Truth[], index: number): void {
+    const { total, order, capChanges, pastEnd } = this.#environment.service;
+    const isSound = total === 'true' && order === 'ascending' && capChanges === 'off' && pastEnd !== 'last';
+    if (index === 0 && this.asked.tip === undefined && isSound && matching.length < 20 * 7) this.asked.tip = matching;
+  }
+
+  #changeCap(): void {
+    if (this.#under && this.#under.page > 0) this.#sometimes.count('cap changed half-way');
+    this.#pageCap = this.#chance.pick([7, 9, 10, 20, 50]);
+  }
+
+  #remember(
+    { query, pageSize }: PageRequest,
+    matching: readonly Truth[],
+    served: readonly Truth[],
+    items: readonly Truth[],
+    index: number,
+    size: number,
+    total: number | undefined,
+  ): void {
+    const text = JSON.stringify(query);
+    if (query.endTime === undefined) {
+      if (query.startTime !== undefined) this.#rememberTip(matching, index);
+      return;
+    }
+    if (total !== undefined && total < matching.length) this.asked.lagged.add(text);
+    const under = this.#under;
+    if (under?.query === text && under.matching !== matching.length) this.asked.drifted.add(text);
+    if (pageSize === 1) {
+      // A total that lies proves nothing; the theorem does not speak of it.
+      if (total === matching.length && served.length === matching.length) this.asked.counted.set(text, matching);
+      else this.asked.counted.delete(text);
+      return;
+    }
+    this.#under = { query: text, matching: matching.length, page: index };
+    const [last, next] = [items.at(-1), served[(index + 1) * size]];
+    if (items.length === size && last && next && last.at === next.at) this.#sometimes.count('tie across a page boundary');
+    if (items.length > 0 && index === 0 && matching.length % size === 0) this.#sometimes.count('total a multiple of the page size');
+  }
+}
+
+const bounds = new Map<string, number>();
+
+function boundOf(text: string | undefined, none: number): number {
+  if (text === undefined) return none;
+  let at = bounds.get(text);
+  if (at === undefined) {
+    if (bounds.size > 50_000) bounds.clear();
+    at = Date.parse(`${text}Z`) * 1_000;
+    bounds.set(text, at);
+  }
+  return at;
+}

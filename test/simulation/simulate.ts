@@ -1,0 +1,316 @@
+/**
+ * One seed: an environment, a safety phase in which everything goes wrong that may, and a liveness phase in which everything must come right.
+ * The same seed and commit give the same run, to the last step.
+ */
+import type Database from 'better-sqlite3';
+import { Journal } from '../../src/journal/journal.ts';
+import { codeOf, wordsOf } from '../../src/errors.ts';
+import type { Config } from '../../src/config/load.ts';
+import { Chance } from './chance.ts';
+import type { Place } from './effects.ts';
+import { drawEnvironment, probability } from './environment.ts';
+import type { Environment } from './environment.ts';
+import { configOf, Life } from './life.ts';
+import { Oracle } from './oracle.ts';
+import { Receiver } from './receiver.ts';
+import { isRefused } from './rolled-back.ts';
+import { Service } from './service.ts';
+import { Sometimes } from './sometimes.ts';
+import { drawTruth } from './truth.ts';
+import { World } from './world.ts';
+
+/** What is counted over a campaign. */
+export interface Figures {
+  seeds: number;
+  steps: number;
+  lives: number;
+  kills: number;
+  powerCuts: number;
+  lostAcknowledgements: number;
+  requests: number;
+  records: number;
+  windows: number;
+}
+
+export interface Outcome {
+  readonly seed: number;
+  readonly environment: Environment;
+  readonly faults: readonly string[];
+  readonly hash: string;
+  readonly figures: Figures;
+  readonly sometimes: Sometimes['counts'];
+  readonly trace: readonly string[] | undefined;
+}
+
+/** Gaps are tried again after 1, 5 and 15 minutes, and then once a day: so often the daemon may be away until then. */
+const absencesMost = 8;
+
+export async function simulate(seed: number, base: Config, place: Place, traced = false): Promise<Outcome> {
+  return new Simulation(drawEnvironment(seed), base, place, traced).run();
+}
+
+class Simulation {
+  readonly #environment: Environment;
+  readonly #config: Config;
+  readonly #place: Place;
+  readonly #world: World;
+  readonly #service: Service;
+  readonly #receivers: readonly Receiver[];
+  readonly #oracle: Oracle;
+  readonly #sometimes = new Sometimes();
+  readonly #kills: Chance;
+  readonly #program: Chance;
+  readonly #figures: Figures;
+  #directory: string;
+  #life: Life | undefined;
+  /** Effects until the next kill. */
+  #killIn: number;
+  #isCalm = false;
+  #wasPaused = false;
+  /** The state at the moment of the last kill, as it will be found. */
+  #left: string | undefined;
+  #backup: string | undefined;
+
+  constructor(environment: Environment, base: Config, place: Place, traced: boolean) {
+    const { seed, beginMs } = environment;
+    this.#environment = environment;
+    this.#config = configOf(base, environment);
+    this.#place = place;
+    this.#directory = place.fresh();
+    this.#world = new World(beginMs, traced);
+    this.#service = new Service(this.#world, environment, drawTruth(environment), this.#sometimes);
+    this.#receivers = environment.sinks.map((sink) => new Receiver(sink, environment, this.#world, this.#sometimes));
+    this.#oracle = new Oracle(this.#world, environment, this.#service, this.#receivers, this.#sometimes);
+    this.#kills = new Chance(seed, 'kills');
+    this.#program = new Chance(seed, 'program');
+    this.#killIn = this.#kills.distance(environment.machine.killEvery);
+    this.#figures = {
+      seeds: 1,
+      steps: 0,
+      lives: 0,
+      kills: 0,
+      powerCuts: 0,
+      lostAcknowledgements: 0,
+      requests: 0,
+      records: this.#service.truths.length,
+      windows: 0,
+    };
+  }
+
+  async run(): Promise<Outcome> {
+    try {
+      await this.#safety();
+      if (!this.#hasFailed()) await this.#liveness();
+    } finally {
+      this.#bury();
+    }
+    const { environment, faults } = { environment: this.#environment, faults: this.#oracle.faults };
+    Object.assign(this.#figures, { steps: this.#world.steps, requests: this.#service.requests, windows: this.#oracle.windows.size });
+    return {
+      seed: environment.seed,
+      environment,
+      faults,
+      hash: this.#world.hash,
+      figures: this.#figures,
+      sometimes: this.#sometimes.counts,
+      trace: this.#world.trace,
+    };
+  }
+
+  /** Everything goes wrong that may; nothing that is checked after every commit may. */
+  async #safety(): Promise<void> {
+    const { machine, beginMs, safetyMs, records, daemon } = this.#environment;
+    const end = beginMs + safetyMs;
+    while (this.#world.ms < end && !this.#hasFailed()) {
+      const life = this.#begin();
+      const isOrderly = this.#kills.is(machine.orderly);
+      const leaves = isOrderly ? this.#world.ms + this.#kills.between(1_000, 60_000) : end;
+      await this.#world.run(Math.min(end, leaves), () => life.isDead || this.#hasFailed());
+      if (!life.isDead && isOrderly && this.#world.ms < end) await this.#endInOrder(life);
+      if (!life.isDead) continue;
+      this.#bury();
+      if (this.#backup !== undefined && this.#kills.is(0.5)) await this.#rollBack(this.#backup);
+      if (records.purge && this.#kills.is(0.2)) this.#service.purge(this.#world.now - this.#kills.whole(30_000, 600_000) * 1_000);
+      const away = this.#kills.is(0.05) ? this.#kills.between(20_000, 2 * daemon.settleMs + 60_000) : this.#kills.distance(1_000);
+      await this.#world.run(this.#world.ms + away, () => false);
+      this.#maybeSkew();
+    }
+  }
+
+  /** Faults end. Within a time that follows from the settings everything must be where it belongs. */
+  async #liveness(): Promise<void> {
+    this.#isCalm = this.#service.isCalm = true;
+    for (const receiver of this.#receivers) receiver.isCalm = true;
+    this.#world.skew = 0;
+    const { settleMs, agesMs } = this.#environment.daemon;
+    const width = Math.max(settleMs, 10_000);
+    // What happened last is recounted for the last time; and whoever waits a minute before trying again does so once more.
+    const budget = (agesMs.at(-1) ?? 0) + settleMs + 3 * width + 150_000;
+    let life = this.#life ?? this.#begin();
+    await this.#untilSettled(budget);
+    for (let absence = 0; absence < absencesMost && !this.#hasFailed(); absence += 1) {
+      const next = this.#nextTry();
+      if (next === undefined) break;
+      if (next === Infinity) this.#oracle.fault('L: a window is open and will never be tried again');
+      if (next === Infinity) break;
+      // The daemon is away until a gap is due; what is left undone meanwhile it makes up for.
+      await this.#endInOrder(life);
+      await this.#world.run(Math.max(this.#world.ms, next / 1_000), () => false);
+      life = this.#begin();
+      await this.#untilSettled(120_000);
+    }
+    // What came at the very end is still on its way.
+    await this.#world.run(this.#world.ms + 60_000, () => this.#hasFailed() || this.#oracle.unfinished().length === 0);
+    if (this.#hasFailed() || !life.journal) return;
+    this.#oracle.finish(life.journal.db);
+    this.#world.note(`chain ${Buffer.from(life.journal.head().chain).toString('hex')}`);
+  }
+
+  /** Lets time pass until nothing is left to be done and the last recounts of what there is are over, or until the time is up. */
+  async #untilSettled(budgetMs: number): Promise<void> {
+    let lookAt = 0;
+    await this.#world.run(this.#world.ms + budgetMs, () => {
+      if (this.#hasFailed()) return true;
+      if (this.#world.ms < lookAt) return false;
+      lookAt = this.#world.ms + 5_000;
+      return this.#oracle.isSettled();
+    });
+  }
+
+  /** When the first gap that is still open is tried again, in µs; undefined when none is open, or one is due soon all the same. */
+  #nextTry(): number | undefined {
+    const open = [...this.#oracle.windows.values()].filter((row) => this.#oracle.isOpen(row));
+    return open.length === 0 ? undefined : open.reduce((least, { next }) => Math.min(least, next ?? Infinity), Infinity);
+  }
+
+  #begin(): Life {
+    this.#figures.lives += 1;
+    this.#service.asked.tip = undefined;
+    const life = new Life({
+      world: this.#world,
+      environment: this.#environment,
+      config: this.#config,
+      service: this.#service,
+      receivers: this.#receivers,
+      directory: this.#directory,
+      chance: this.#program,
+      fate: {
+        isOver: (what, db) => this.#isOver(what, db),
+        marks: (sink) => this.#oracle.sink(sink) ?? { acked: 0, taken: 0 },
+        committed: this.#oracle.committed,
+        fault: (words) => this.#oracle.fault(words),
+      },
+    });
+    this.#life = life;
+    life.begin();
+    if (this.#environment.machine.secondDaemon && !this.#isCalm && this.#kills.is(0.3)) {
+      this.#world.after(this.#kills.between(100, 20_000), () => void this.#secondDaemon(life));
+    }
+    return life;
+  }
+
+  async #endInOrder(life: Life): Promise<void> {
+    const ending = { isOver: false };
+    void life.end().then(() => (ending.isOver = true));
+    await this.#world.run(this.#world.ms + 300_000, () => ending.isOver || life.isDead);
+    if (!ending.isOver && !life.isDead) this.#oracle.fault('the daemon did not end within five minutes');
+    this.#world.note('ended in order');
+    if (ending.isOver) this.#life = undefined;
+  }
+
+  /** At every effect: whether the life ends here. If so, the state is copied as it is. */
+  #isOver(what: string, db: Database.Database | undefined): boolean {
+    if (this.#isCalm) return false;
+    const { machine } = this.#environment;
+    const life = this.#life;
+    this.#watchQuota();
+    this.#killIn -= 1;
+    if (machine.aimed && this.#isWorthIt(what)) this.#killIn = Math.min(this.#killIn, this.#kills.whole(0, 2));
+    if (this.#killIn > 0 || !life) return false;
+    const isPowerCut = this.#kills.is(machine.powerCuts);
+    const synchronous = isPowerCut && db ? Number(db.pragma('synchronous', { simple: true })) : 2;
+    this.#left = this.#place.copy(this.#directory, isPowerCut ? { synchronous } : undefined);
+    this.#figures.kills += 1;
+    if (isPowerCut) this.#figures.powerCuts += 1;
+    this.#world.note(`${isPowerCut ? 'power cut' : 'kill'} at ${what}`);
+    this.#countKill(what, life);
+    // One after another, so that recovery is hit as well.
+    this.#killIn = this.#kills.is(0.15) ? this.#kills.whole(1, 25) : 1 + this.#kills.distance(machine.killEvery);
+    for (const receiver of this.#receivers) receiver.maybeRollOver(machine.aimed ? 0.4 : 0.1);
+    return true;
+  }
+
+  /** Acknowledgements wait in memory, or a sink has just taken what the file does not know: there random kills seldom fall. */
+  #isWorthIt(what: string): boolean {
+    if (!what.endsWith('took')) return false;
+    return this.#kills.is(0.04);
+  }
+
+  #countKill(what: string, life: Life): void {
+    if (!life.isRunning) this.#sometimes.count('kill during recovery');
+    if (what === 'next page' || (what === 'COMMIT is done' && life.isPaging)) this.#sometimes.count('kill between append and next page');
+    for (const receiver of this.#receivers) {
+      const { kind, id } = receiver.settings;
+      const acked = this.#oracle.sink(id)?.acked ?? 0;
+      const last = receiver.has.at(-1)?.seq ?? 0;
+      if (last <= acked) continue;
+      this.#sometimes.count('kill between taking and acknowledging');
+      if (kind === 'position') this.#sometimes.count('kill between commit at the sink and ours');
+      receiver.wasCut(acked);
+    }
+  }
+
+  #bury(): void {
+    const life = this.#life;
+    if (!life) return;
+    this.#life = undefined;
+    life.bury(this.#place);
+    if (this.#left === undefined) return;
+    this.#directory = this.#left;
+    this.#left = undefined;
+    const isDue = this.#environment.machine.restored && this.#backup === undefined && this.#oracle.head > 0;
+    if (isDue && this.#kills.is(0.3)) this.#backup = this.#place.copy(this.#directory);
+  }
+
+  /** Somebody restores an older copy of the state: a sink that keeps our position must be sent nothing. Then the right one is restored. */
+  async #rollBack(backup: string): Promise<void> {
+    const receiver = this.#receivers.find(({ settings }) => settings.kind === 'position');
+    if (!receiver?.kept) return;
+    const verdict = await isRefused(this.#place.copy(backup), receiver, this.#config, this.#world, this.#place);
+    if (verdict === 'does not apply') return;
+    if (verdict === 'blocked') this.#sometimes.count('rolled-back state blocked');
+    else this.#oracle.fault(`I12: a state that was rolled back is ${verdict}`);
+  }
+
+  /** A second daemon on the same state must be refused at once, and change nothing. */
+  async #secondDaemon(life: Life): Promise<void> {
+    if (life.isDead || life !== this.#life || !life.journal) return;
+    const options = { directory: life.directory, quota: 1e9, keep: 1e12, version: '0.0.0', expectState: false, lockWait: 0 };
+    try {
+      await using second = await Journal.open(options, life.clock, new AbortController().signal);
+      this.#oracle.fault(`I11: a second daemon owns ${second.id}`);
+    } catch (thrown) {
+      if (codeOf(thrown) === 'state_owned') this.#sometimes.count('second daemon refused');
+      else this.#oracle.fault(`I11: a second daemon ended with ${wordsOf(thrown)}`);
+    }
+  }
+
+  #maybeSkew(): void {
+    if (this.#kills.is(probability(this.#environment.machine.skew, 0.1, 0.5))) {
+      this.#world.skew = this.#kills.pick([0, 5_000, -5_000, 7_200_000, -3_000_000, -7_200_000, 31_536_000_000]);
+    }
+  }
+
+  #watchQuota(): void {
+    if (this.#environment.daemon.quotaPages === undefined) return;
+    const isPaused = this.#life?.journal?.paused() !== undefined;
+    if (this.#wasPaused && !isPaused) this.#sometimes.count('quota reached and left');
+    this.#wasPaused = isPaused;
+  }
+
+  #hasFailed(): boolean {
+    const failure = this.#life?.failure;
+    if (failure !== undefined && this.#oracle.faults.length === 0) this.#oracle.fault(`the daemon ended: ${wordsOf(failure)}`);
+    return this.#oracle.faults.length > 0;
+  }
+}

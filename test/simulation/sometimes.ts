@@ -1,0 +1,38 @@
+/**
+ * The states that a campaign must have reached: a rule that was never at stake was not tested. Each has the count that 2,000 seeds must show
+ * at least; a shorter campaign counts them all the same and asks for none.
+ */
+
+/** By the name of the state: how often 2,000 seeds must reach it. */
+export const sometimesLeast = {
+  'page drift inside a proven window': 1_000,
+  'tie across a page boundary': 1_000,
+  'record exactly on an edge, bound excluded': 100,
+  'late record found at the first age': 100,
+  'late record found at the second age': 100,
+  'late record found at the last age': 100,
+  'window of one second': 100,
+  'cap changed half-way': 100,
+  '401 half-way through a window': 100,
+  'total lagged, then proven': 20,
+  'gap opened, then closed': 100,
+  'total a multiple of the page size': 100,
+  'kill between append and next page': 1_000,
+  'kill between taking and acknowledging': 1_000,
+  'kill between commit at the sink and ours': 100,
+  'kill during recovery': 100,
+  'dead letter found by halving': 100,
+  'quota reached and left': 20,
+  'rolled-back state blocked': 20,
+  'second daemon refused': 20,
+} as const;
+
+export type State = keyof typeof sometimesLeast;
+
+export class Sometimes {
+  readonly counts: Partial<Record<State, number>> = {};
+
+  count(state: State, times = 1): void {
+    this.counts[state] = (this.counts[state] ?? 0) + times;
+  }
+}

@@ -1,0 +1,148 @@
+/**
+ * The records of a run, drawn before it begins: when each happened, from when on the service shows it, and its identity, computed a second time
+ * as docs/formats.md describes it. This list is all that the oracle believes.
+ */
+import { createHash } from 'node:crypto';
+import type { Micros } from '../../src/model.ts';
+import { Chance } from './chance.ts';
+import { probability } from './environment.ts';
+import type { Environment } from './environment.ts';
+
+export interface Truth {
+  readonly index: number;
+  /** When it happened, µs: what the service filters and sorts by. */
+  readonly at: Micros;
+  /** `logTimestamp` in µs; undefined when its text cannot be read. */
+  readonly time: Micros | undefined;
+  /** True time from which it is in the answers, and from which it is not any more. */
+  visible: Micros;
+  gone: Micros;
+  /** May come to be seen before `visible`: while the pages of its window are read. */
+  readonly isSurprise: boolean;
+  /** Matches every query, whatever the bounds. */
+  readonly always: boolean;
+  readonly text: string;
+  readonly bytes: Uint8Array;
+  /** 32 hex digits. */
+  readonly uid: string;
+  readonly result: string | undefined;
+}
+
+const source = 'service';
+const outcomes = [
+  ['Encrypt', 'AccessGranted', 'Success'],
+  ['Decrypt', 'AccessGranted', 'Success'],
+  ['Decrypt', 'AccessDenied', 'TimeEmbargoFailed'],
+  ['Decrypt', 'AccessDenied', 'UserPayloadNoAccess'],
+] as const;
+const second = 1_000_000;
+const safeMost = 9_007_199_254_740_991n;
+
+export function drawTruth(environment: Environment): Truth[] {
+  const { records, beginMs, safetyMs, daemon } = environment;
+  const chance = new Chance(environment.seed, 'records');
+  const begin = beginMs * 1_000;
+  const first = begin - daemon.historyMs * 1_000 - 20 * second;
+  const end = begin + safetyMs * 1_000;
+  const late = probability(records.lateness, 0.05, 0.4);
+  const lastAge = (daemon.agesMs.at(-1) ?? 0) * 1_000;
+  const bursts = Array.from({ length: 3 }, () => Math.floor(chance.between(begin - daemon.historyMs * 500, end)));
+  const truths: Truth[] = [];
+  let before: { at: Micros; logId: bigint } | undefined;
+  for (let index = 0; index < records.count; index += 1) {
+    let at = Math.floor(chance.between(first, end));
+    if (chance.is(records.bursts)) at = Math.min(end, chance.pick(bursts as [number]) + Math.floor(chance.distance(2 * second)));
+    if (before && chance.is(probability(records.ties, 0.1, 0.5))) at = before.at;
+    if (chance.is(probability(records.edges, 0.1, 0.5))) at = Math.floor(at / second) * second;
+    let visible = at + Math.floor(chance.distance(1.5 * second));
+    if (chance.is(late)) {
+      // Within `settle`, up to the last recount, and beyond it.
+      visible = at + Math.floor(chance.pick([daemon.settleMs * 1_000, lastAge, lastAge, lastAge * 1.3]) * chance.next());
+    }
+    // A node whose clock is wrong: what it writes is dated otherwise, and seen when it happens.
+    if (chance.is(probability(records.wrongNode, 0.03, 0.2))) {
+      visible = Math.max(at, begin - daemon.historyMs * 1_000);
+      at += Math.floor(chance.between(-lastAge, 10 * 60 * second));
+    }
+    const isSurprise = chance.is(probability(records.surprises, 0.05, 0.2));
+    if (isSurprise) visible = at + Math.floor(lastAge * 0.9);
+    const digits = chance.whole(0, 9);
+    // What is cut from the text is cut from the time.
+    const cut = digits >= 6 ? 1 : 10 ** (6 - digits);
+    at = Math.floor(at / cut) * cut;
+    const same = before !== undefined && chance.is(probability(records.sameLogId, 0.05, 0.4));
+    const logId: bigint = same && before ? before.logId : chance.is(0.05) ? safeMost + BigInt(2 * index + 2) : BigInt(index + 1);
+    const isUnreadable = chance.is(probability(records.unreadable, 0.03, 0.2));
+    const [actionAttempted, result, resultReason] = chance.pick(outcomes);
+    const logTimestamp = isUnreadable ? `yesterday ${index}` : timestamp(at, digits, chance);
+    const pad = records.padBytes > 0 ? { pad: noise(chance, records.padBytes) } : {};
+    const add = (more: object): void => {
+      const isObject = !(isUnreadable && chance.is(0.2));
+      const fields = JSON.stringify({ actionAttempted, result, resultReason, logTimestamp, payloadName: `file ${index}`, ...pad, ...more });
+      // A number beyond what a double can hold keeps its digits only as text.
+      const text = isObject ? `{"logId":${logId},${fields.slice(1)}` : JSON.stringify(`no object ${index}`);
+      const parts = [String(logId), identityTime(logTimestamp), actionAttempted, result, resultReason];
+      truths.push({
+        index: truths.length,
+        at,
+        time: isUnreadable ? undefined : at,
+        visible: Math.max(visible, 0),
+        gone: Infinity,
+        isSurprise,
+        always: isUnreadable && records.unreadableMatches === 'always',
+        text,
+        bytes: Buffer.from(text, 'utf8'),
+        uid: isObject ? uidOf(parts) : uidOf([text]),
+        result: isObject ? result : undefined,
+      });
+    };
+    add({});
+    if (records.twins && !isUnreadable && chance.is(0.05)) add({ payloadName: 'its twin' });
+    before = { at, logId };
+  }
+  return unique(truths, records.twins);
+}
+
+/** Draws may agree by chance; only twins may share an identity. */
+function unique(truths: readonly Truth[], twins: boolean): Truth[] {
+  const uids = new Set<string>();
+  return truths
+    .filter(({ uid, text }) => {
+      const isNew = !uids.has(uid);
+      uids.add(uid);
+      return isNew || (twins && text.includes('its twin'));
+    })
+    .map((truth, index) => ({ ...truth, index }));
+}
+
+/** `logTimestamp`: UTC without offset, with so many digits; those beyond the sixth are made up. */
+function timestamp(at: Micros, digits: number, chance: Chance): string {
+  const seconds = Math.floor(at / second);
+  const text = new Date(seconds * 1_000).toISOString().slice(0, 19);
+  if (digits === 0) return text;
+  const micros = String(at - seconds * second).padStart(6, '0');
+  const beyond = digits > 6 ? String(chance.whole(0, 10 ** (digits - 6) - 1)).padStart(digits - 6, '0') : '';
+  return `${text}.${(micros + beyond).slice(0, digits)}`;
+}
+
+function identityTime(logTimestamp: string): string {
+  return logTimestamp.includes('.') ? logTimestamp.replace(/0+$/, '').replace(/\.$/, '') : logTimestamp;
+}
+
+function uidOf(parts: readonly string[]): string {
+  const hash = createHash('sha256');
+  for (const part of ['waybill/1', source, ...parts]) {
+    const bytes = Buffer.from(part, 'utf8');
+    const length = Buffer.alloc(4);
+    length.writeUInt32BE(bytes.length);
+    hash.update(length).update(bytes);
+  }
+  return hash.digest('hex').slice(0, 32);
+}
+
+/** Text that does not compress. */
+function noise(chance: Chance, bytes: number): string {
+  let text = '';
+  while (text.length < bytes) text += Math.floor(chance.next() * 2 ** 48).toString(36);
+  return text;
+}
