@@ -57,7 +57,8 @@ export class Runner {
     let twice = 0;
     if (seed % 100 === 0) {
       const again = await simulate(seed, this.#base, this.#place);
-      if (again.hash !== outcome.hash) outcome = { ...outcome, faults: [...outcome.faults, `the same seed ran otherwise: ${outcome.hash}, ${again.hash}`] };
+      if (again.hash !== outcome.hash)
+        outcome = { ...outcome, faults: [...outcome.faults, `the same seed ran otherwise: ${outcome.hash}, ${again.hash}`] };
       else twice = 1;
     }
     return { outcome, sums: { figures: outcome.figures, sometimes: outcome.sometimes, twice } };

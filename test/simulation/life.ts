@@ -107,11 +107,13 @@ export class Life {
     await never;
   }
 
-  /** SIGTERM: everything is closed in order. Resolves when it is. */
-  async end(): Promise<void> {
+  /** SIGTERM: everything is closed in order. Returns what says whether it is, or a kill came first. */
+  ending(): () => boolean {
+    let hasEnded = false;
     this.#stop.abort(new Error('stop'));
     this.#parts.world.after(1_000, () => this.#abandon.abort(new Error('the grace period is over')));
-    await this.#ended;
+    void this.#ended.then(() => (hasEnded = true));
+    return () => hasEnded || this.isDead;
   }
 
   /** Lets go of what the dead process held. */
@@ -152,7 +154,11 @@ export class Life {
     };
     const { quotaPages, keepMs } = environment.daemon;
     const quota = (quotaPages ?? 250_000) * 4_096;
-    const journal = await Journal.open({ directory: this.directory, quota, keep: keepMs, version: options.version, expectState: false, lockWait: 0 }, clock, stop);
+    const journal = await Journal.open(
+      { directory: this.directory, quota, keep: keepMs, version: options.version, expectState: false, lockWait: 0 },
+      clock,
+      stop,
+    );
     this.journal = journal;
     journal.orphanSources(new Set(config.sources.map(({ id }) => id)));
     journal.progress.orphan(new Set(config.sinks.map(({ id }) => id)));
@@ -193,7 +199,9 @@ export class Life {
         await this.effect(isNext ? 'next page' : 'page');
         await this.clock.sleep(service.latency(), signal);
         const answer = service.answer(request, Math.floor(this.clock.now() * 1_000), this.clock.monotonic());
-        world.note(`${query.startTime ?? ''}/${query.endTime ?? ''} ${page ?? ''} ${pageSize}: ${answer.items.length} of ${answer.total ?? '?'}`);
+        world.note(
+          `${query.startTime ?? ''}/${query.endTime ?? ''} ${page ?? ''} ${pageSize}: ${answer.items.length} of ${answer.total ?? '?'}`,
+        );
         this.isRunning = true;
         this.isPaging = query.endTime !== undefined && pageSize > 1;
         await this.effect('answer');
@@ -214,7 +222,6 @@ export class Life {
     };
     return { ...sink, definition: { ...sink.definition, open } };
   }
-
 }
 
 const definitionOf = (type: string, resolvable: boolean) =>

@@ -47,7 +47,12 @@ async function trace(seed: number): Promise<boolean> {
 }
 
 /** Hands seeds to workers until there are no more, or one has failed. */
-async function campaign(from: number, seeds: number, workers: number, keepGoing: boolean): Promise<{ sums: Sums; failed: Said[]; seconds: number }> {
+async function campaign(
+  from: number,
+  seeds: number,
+  workers: number,
+  keepGoing: boolean,
+): Promise<{ sums: Sums; failed: Said[]; seconds: number }> {
   const sums = nothing();
   const failed: Said[] = [];
   const began = performance.now();
@@ -81,7 +86,9 @@ async function campaign(from: number, seeds: number, workers: number, keepGoing:
         if (child.connected || code !== 0) reject(new Error(`a worker ended with ${code ?? 'a signal'}`));
       });
     });
-  await Promise.all(Array.from({ length: workers }, () => run(fork(import.meta.filename, [workerArgument], { execArgv: ['--max-semi-space-size=32'] }))));
+  await Promise.all(
+    Array.from({ length: workers }, () => run(fork(import.meta.filename, [workerArgument], { execArgv: ['--max-semi-space-size=32'] }))),
+  );
   return { sums, failed, seconds: seconds() };
 }
 
@@ -108,10 +115,21 @@ async function main(): Promise<number> {
   const rare = failed.length > 0 ? [] : neverReached(sums);
   for (const words of rare) console.log(`too seldom: ${words}`);
   const rate = Math.round((sums.figures.seeds / seconds) * 10) / 10;
-  console.log(`${Object.entries(sums.figures).map(([name, count]) => `${name} ${count}`).join(', ')}; ${sums.twice} run twice; ${rate} seeds/s`);
-  console.log(Object.entries(sums.sometimes).map(([state, count]) => `${state} ${count}`).join(', '));
+  console.log(
+    `${Object.entries(sums.figures)
+      .map(([name, count]) => `${name} ${count}`)
+      .join(', ')}; ${sums.twice} run twice; ${rate} seeds/s`,
+  );
+  console.log(
+    Object.entries(sums.sometimes)
+      .map(([state, count]) => `${state} ${count}`)
+      .join(', '),
+  );
   const faults = failed.length + rare.length;
-  if (values.json) console.log(JSON.stringify({ from, failed: failed.map(({ seed }) => seed), ...sums, seconds: Math.round(seconds), seedsPerSecond: rate }));
+  if (values.json)
+    console.log(
+      JSON.stringify({ from, failed: failed.map(({ seed }) => seed), ...sums, seconds: Math.round(seconds), seedsPerSecond: rate }),
+    );
   return faults === 0 ? 0 : 1;
 }
 

@@ -179,7 +179,8 @@ export class Oracle {
       }
     }
     const missing = this.#required().filter(({ uid }) => !this.#stored.has(uid));
-    if (missing.length > 0) found.push(`P1: ${missing.length} records are not in the journal, the first is ${missing[0]?.text.slice(0, 150) ?? ''}`);
+    if (missing.length > 0)
+      found.push(`P1: ${missing.length} records are not in the journal, the first is ${missing[0]?.text.slice(0, 150) ?? ''}`);
     return found;
   }
 
@@ -257,11 +258,13 @@ export class Oracle {
         if (early > 0) this.fault(`I5: window ${row.from} is ${early / second} s early`);
         if (row.until - row.from === second) this.#sometimes.count('window of one second');
       }
-      if (row.state === 'closed' && (row.digest === null || row.proof === null)) this.fault(`I4: window ${row.from} is closed without a proof`);
+      if (row.state === 'closed' && (row.digest === null || row.proof === null))
+        this.fault(`I4: window ${row.from} is closed without a proof`);
       if (row.state === 'gap' && row.reason === null) this.fault(`I4: window ${row.from} is a gap without a reason`);
       if (before?.state === 'closed' && row.state === 'gap') this.fault(`window ${row.from} was closed and is a gap`);
       const isLess = before?.state === 'closed' && (row.total ?? 0) < (before.total ?? 0);
-      if (isLess && row.reason !== 'vanished') this.fault(`I14: the total of window ${row.from} fell from ${before.total ?? 0} to ${row.total ?? 0} unnoticed`);
+      if (isLess && row.reason !== 'vanished')
+        this.fault(`I14: the total of window ${row.from} fell from ${before.total ?? 0} to ${row.total ?? 0} unnoticed`);
       if (row.state === 'closed' && row.reason === null) this.#proven(row, before, source);
     }
   }
@@ -271,16 +274,24 @@ export class Oracle {
     const { asked } = this.#service;
     const counted = asked.counted.get(row.query);
     const remembered = this.#source?.remembered ?? 0;
+    // A cached answer is no count.
+    if (!counted && this.#environment.service.total === 'true') this.fault(`P10: window ${row.from} is proven, and nobody counted it`);
     for (const truth of counted ?? []) {
       const { uid, time } = truth;
       const isOutside = time !== undefined && (time < source.from || time < remembered);
       if (!isOutside && !this.#stored.has(uid)) this.fault(`P10: window ${row.from} is proven without ${truth.text.slice(0, 150)}`);
     }
-    if (counted && row.total !== counted.length) this.fault(`P10: window ${row.from} is proven with ${row.total ?? 0}, the service counted ${counted.length}`);
+    if (counted && row.total !== counted.length)
+      this.fault(`P10: window ${row.from} is proven with ${row.total ?? 0}, the service counted ${counted.length}`);
     if (counted && counted.length < 300) {
-      const uids = [...new Set(counted.filter(({ time }) => time !== undefined && row.from <= time && time < row.until).map(({ uid }) => uid))];
-      const digest = createHash('sha256').update(Buffer.from(uids.sort().join(''), 'hex')).digest('hex');
-      if (row.own !== uids.length || row.digest?.toString('hex') !== digest) this.fault(`P10: window ${row.from} owns ${row.own}, its proof should be over ${uids.length}`);
+      const uids = [
+        ...new Set(counted.filter(({ time }) => time !== undefined && row.from <= time && time < row.until).map(({ uid }) => uid)),
+      ];
+      const digest = createHash('sha256')
+        .update(Buffer.from(uids.sort().join(''), 'hex'))
+        .digest('hex');
+      if (row.own !== uids.length || row.digest?.toString('hex') !== digest)
+        this.fault(`P10: window ${row.from} owns ${row.own}, its proof should be over ${uids.length}`);
     }
     asked.counted.delete(row.query);
     if (asked.drifted.delete(row.query)) this.#sometimes.count('page drift inside a proven window');
@@ -300,7 +311,8 @@ export class Oracle {
         if (source[key] < before[key]) this.fault(`I6: ${key} went back from ${before[key]} to ${source[key]}`);
       }
     }
-    if (source.collected !== this.#stored.size) this.fault(`P6: ${source.collected} records are counted, ${this.#stored.size} were appended`);
+    if (source.collected !== this.#stored.size)
+      this.fault(`P6: ${source.collected} records are counted, ${this.#stored.size} were appended`);
     if (source.late !== this.#late) this.fault(`P6: ${source.late} late records are counted, ${this.#late} were appended`);
     if (isLedger) {
       let frontier = source.from;
@@ -308,7 +320,8 @@ export class Oracle {
         if (from !== frontier || state === 'gap') break;
         frontier = until;
       }
-      if (frontier !== source.frontier) this.fault(`P9: the frontier is ${source.frontier}, the unbroken run of windows ends at ${frontier}`);
+      if (frontier !== source.frontier)
+        this.fault(`P9: the frontier is ${source.frontier}, the unbroken run of windows ends at ${frontier}`);
     }
     if (before && source.tip !== before.tip) this.#tipMoved(source);
     // What stands for the time of the service before its clock is known may be wrong.
@@ -331,7 +344,8 @@ export class Oracle {
     if (before && before.acked === sink.acked && before.taken === sink.taken) return;
     this.#sinks.set(sink.id, sink);
     const { seq, pruned } = this.#marks;
-    if (before && (sink.acked < before.acked || sink.taken < before.taken)) this.fault(`I6: ${sink.id} went back from ${before.acked} to ${sink.acked}`);
+    if (before && (sink.acked < before.acked || sink.taken < before.taken))
+      this.fault(`I6: ${sink.id} went back from ${before.acked} to ${sink.acked}`);
     if (pruned > sink.acked || sink.acked > seq || sink.taken > sink.acked) {
       this.fault(`I7: pruned ${pruned}, ${sink.id} took ${sink.taken} and is acknowledged up to ${sink.acked} of ${seq}`);
     }
@@ -342,7 +356,8 @@ export class Oracle {
       if (!truth || !isFor(receiver, truth) || receiver.seqs.has(at)) continue;
       const letter = deadLetter.get(sink.id, at);
       if (!letter) this.fault(`I8: ${sink.id} is acknowledged over entry ${at}, which it never took`);
-      else if (!this.#texts(truth).includes(letter.body)) this.fault(`I8: the dead letter of entry ${at} holds another record: ${letter.body.slice(0, 150)}`);
+      else if (!this.#texts(truth).includes(letter.body))
+        this.fault(`I8: the dead letter of entry ${at} holds another record: ${letter.body.slice(0, 150)}`);
       else if (!receiver.refuses(truth.uid)) this.fault(`I8: entry ${at} is a dead letter of ${sink.id}, which never refused it`);
     }
   }
@@ -367,7 +382,8 @@ export class Oracle {
     if (kind !== 'plain' && twice > 0) this.fault(`P2: ${id} holds ${twice} records twice`);
     if (twice > receiver.allowance) this.fault(`P2: ${id} holds ${twice} twice, at most ${receiver.allowance} may be`);
     for (const truth of this.#required()) {
-      if (isFor(receiver, truth) && !counts.has(truth.uid) && !receiver.refuses(truth.uid)) this.fault(`P1: ${id} has not got ${truth.text.slice(0, 150)}`);
+      if (isFor(receiver, truth) && !counts.has(truth.uid) && !receiver.refuses(truth.uid))
+        this.fault(`P1: ${id} has not got ${truth.text.slice(0, 150)}`);
     }
   }
 
@@ -376,7 +392,9 @@ export class Oracle {
     const { settleMs } = this.#environment.daemon;
     for (const row of this.windows.values()) {
       const twins = this.#twins.filter((both) =>
-        both.every(({ at, visible, gone }) => row.from <= at && at < row.until && visible <= row.until + settleMs * 1_000 && gone === Infinity),
+        both.every(
+          ({ at, visible, gone }) => row.from <= at && at < row.until && visible <= row.until + settleMs * 1_000 && gone === Infinity,
+        ),
       );
       if (twins.length > 0 && row.state === 'closed' && row.reason === null) this.fault(`P9: window ${row.from} holds twins and is proven`);
       const { length } = this.#service.matching(JSON.parse(row.query) as WindowQuery, this.#world.now);
@@ -390,7 +408,9 @@ export class Oracle {
   /** Whether the last recount came when records of the window were gone already. */
   #wasCountedSince(row: WindowRow): boolean {
     const lastAge = (this.#environment.daemon.agesMs.at(-1) ?? 0) * 1_000;
-    return this.#service.truths.every(({ at, gone }) => at < row.from - 3 * second || at > row.until + 3 * second || gone < row.until + lastAge || gone === Infinity);
+    return this.#service.truths.every(
+      ({ at, gone }) => at < row.from - 3 * second || at > row.until + 3 * second || gone < row.until + lastAge || gone === Infinity,
+    );
   }
 
   #countLate(): void {
@@ -411,7 +431,9 @@ export class Oracle {
 
   #isWhole(truth: Truth, format: string, text: string): boolean {
     const original = originalOf(format, text);
-    return format === 'cef' ? original === Buffer.from(truth.uid, 'hex').toString('base64url') : this.#texts(truth).includes(original ?? '');
+    return format === 'cef'
+      ? original === Buffer.from(truth.uid, 'hex').toString('base64url')
+      : this.#texts(truth).includes(original ?? '');
   }
 
   #hasTwins(row: WindowRow): boolean {
@@ -454,6 +476,8 @@ function prepare(db: Database.Database) {
        FROM windows WHERE source = ? AND seq > ? ORDER BY seq`,
     ),
     sinks: db.prepare<[], SinkRow>('SELECT id, acked, taken FROM sinks'),
-    deadLetter: db.prepare<[string, number], { body: string }>('SELECT CAST(body AS TEXT) AS body FROM dead_letters WHERE sink = ? AND seq = ?'),
+    deadLetter: db.prepare<[string, number], { body: string }>(
+      'SELECT CAST(body AS TEXT) AS body FROM dead_letters WHERE sink = ? AND seq = ?',
+    ),
   };
 }

@@ -171,7 +171,8 @@ export class Receiver {
       this.seqs.add(seq);
     }
     if (kind !== 'position') return;
-    if (this.kept && batch.through.seq <= this.kept.seq) life?.fault(`P4: ${this.settings.id} was sent ${batch.through.seq} after ${this.kept.seq}`);
+    if (this.kept && batch.through.seq <= this.kept.seq)
+      life?.fault(`P4: ${this.settings.id} was sent ${batch.through.seq} after ${this.kept.seq}`);
     this.kept = batch.through;
     this.#first ??= batch.through;
   }

@@ -111,13 +111,15 @@ export class Service {
     const from = boundOf(query.startTime, -Infinity);
     const until = boundOf(query.endTime, Infinity);
     for (const truth of this.truths) {
-      if (truth.isSurprise && truth.visible > now && truth.at >= from && truth.at <= until && truth.at <= now && this.#chance.is(0.5)) truth.visible = now;
+      if (truth.isSurprise && truth.visible > now && truth.at >= from && truth.at <= until && truth.at <= now && this.#chance.is(0.5))
+        truth.visible = now;
     }
   }
 
   /** Everything that happened so long ago is deleted, at a moment at which nobody reads. */
   purge(before: Micros): void {
-    for (const truth of this.truths) if (truth.at < before && truth.visible <= this.#world.now) truth.gone = Math.min(truth.gone, this.#world.now);
+    for (const truth of this.truths)
+      if (truth.at < before && truth.visible <= this.#world.now) truth.gone = Math.min(truth.gone, this.#world.now);
   }
 
   #lies(how: Environment['service']['total']): boolean {

@@ -84,7 +84,17 @@ class Simulation {
     this.#kills = new Chance(seed, 'kills');
     this.#program = new Chance(seed, 'program');
     this.#killIn = this.#kills.distance(environment.machine.killEvery);
-    this.#figures = { seeds: 1, steps: 0, lives: 0, kills: 0, powerCuts: 0, lostAcknowledgements: 0, requests: 0, records: this.#service.truths.length, windows: 0 };
+    this.#figures = {
+      seeds: 1,
+      steps: 0,
+      lives: 0,
+      kills: 0,
+      powerCuts: 0,
+      lostAcknowledgements: 0,
+      requests: 0,
+      records: this.#service.truths.length,
+      windows: 0,
+    };
   }
 
   async run(): Promise<Outcome> {
@@ -200,12 +210,10 @@ class Simulation {
   }
 
   async #endInOrder(life: Life): Promise<void> {
-    let hasEnded = false;
-    void life.end().then(() => (hasEnded = true));
-    await this.#world.run(this.#world.ms + 300_000, () => hasEnded || life.isDead);
-    if (!hasEnded && !life.isDead) this.#oracle.fault('the daemon did not end within five minutes');
+    const isInTime = await this.#world.run(this.#world.ms + 300_000, life.ending());
+    if (!isInTime) this.#oracle.fault('the daemon did not end within five minutes');
     this.#world.note('ended in order');
-    if (hasEnded) this.#life = undefined;
+    if (!life.isDead) this.#life = undefined;
   }
 
   /** At every effect: whether the life ends here. If so, the state is copied as it is. */

@@ -9,7 +9,9 @@ const from = process.env['WAYBILL_SEED'] ?? '1';
 
 test(`nothing is lost, repeated or claimed without proof in ${seeds} seeds from ${from}`, { timeout: 600_000 }, async () => {
   const main = join(import.meta.dirname, 'main.ts');
-  const running = spawn(process.execPath, [main, '--seeds', seeds, '--from', from, '--workers', '1'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const running = spawn(process.execPath, [main, '--seeds', seeds, '--from', from, '--workers', '1'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   let said = '';
   running.stdout.on('data', (text: Buffer) => (said += text.toString()));
   const [code] = (await once(running, 'close')) as [number];

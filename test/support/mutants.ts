@@ -136,7 +136,11 @@ export const mutants: readonly Mutant[] = [
     what: 'the total of the first page is believed',
     suite: simulation,
     edits: [
-      { file: `${collect}read-window.ts`, text: 'let strangers = 0;', replacement: 'let strangers = 0;\n  let atFirst: number | undefined;' },
+      {
+        file: `${collect}read-window.ts`,
+        text: 'let strangers = 0;',
+        replacement: 'let strangers = 0;\n  let atFirst: number | undefined;',
+      },
       {
         file: `${collect}read-window.ts`,
         text: 'first ??= answer.serverNow;',
@@ -260,7 +264,8 @@ export const mutants: readonly Mutant[] = [
       {
         file: `${collect}close.ts`,
         text: 'const { total } = await asker.count(window.query, reading.paging.first, signal);',
-        replacement: 'const { total } = await asker.count(queryOf({ from: window.from + 2_000_000, until: window.until }), reading.paging.first, signal);',
+        replacement:
+          'const { total } = await asker.count(queryOf({ from: window.from + 2_000_000, until: window.until }), reading.paging.first, signal);',
       },
     ],
   },
@@ -320,7 +325,8 @@ export const mutants: readonly Mutant[] = [
       {
         file: `${collect}ask.ts`,
         text: "if (code === undefined || code === 'page_missing' || code === 'page_refused') throw thrown;",
-        replacement: "if (code === undefined || code === 'page_missing' || code === 'page_refused' || code === 'source_unauthorized') throw thrown;",
+        replacement:
+          "if (code === undefined || code === 'page_missing' || code === 'page_refused' || code === 'source_unauthorized') throw thrown;",
       },
       {
         file: `${collect}pass.ts`,
@@ -351,7 +357,11 @@ export const mutants: readonly Mutant[] = [
     what: 'tip is bounded by now',
     suite: simulation,
     edits: [
-      { file: `${collect}tip.ts`, text: 'const query = queryFrom(from);', replacement: 'const query = { ...queryFrom(from), endTime: queryFrom(serverNow).startTime };' },
+      {
+        file: `${collect}tip.ts`,
+        text: 'const query = queryFrom(from);',
+        replacement: 'const query = { ...queryFrom(from), endTime: queryFrom(serverNow).startTime };',
+      },
     ],
   },
   {
@@ -394,7 +404,13 @@ export const mutants: readonly Mutant[] = [
     id: 'C31',
     what: 'logId as a number',
     suite: 'test/unit/record/json.test.ts',
-    edits: [{ file: 'src/record/json.ts', text: 'return json.parse(text, keepDigits) as JsonValue;', replacement: 'void keepDigits;\n      return value;' }],
+    edits: [
+      {
+        file: 'src/record/json.ts',
+        text: 'return json.parse(text, keepDigits) as JsonValue;',
+        replacement: 'void keepDigits;\n      return value;',
+      },
+    ],
   },
   {
     id: 'C32',
@@ -424,13 +440,25 @@ export const mutants: readonly Mutant[] = [
     id: 'C34',
     what: 'a window owns both of its ends',
     suite: 'test/unit/collect/read-window.test.ts',
-    edits: [{ file: `${collect}windows.ts`, text: 'return window.from <= time && time < window.until;', replacement: 'return window.from <= time && time <= window.until;' }],
+    edits: [
+      {
+        file: `${collect}windows.ts`,
+        text: 'return window.from <= time && time < window.until;',
+        replacement: 'return window.from <= time && time <= window.until;',
+      },
+    ],
   },
   {
     id: 'C34b',
     what: 'a window owns neither of its ends',
     suite: 'test/unit/collect/read-window.test.ts',
-    edits: [{ file: `${collect}windows.ts`, text: 'return window.from <= time && time < window.until;', replacement: 'return window.from < time && time < window.until;' }],
+    edits: [
+      {
+        file: `${collect}windows.ts`,
+        text: 'return window.from <= time && time < window.until;',
+        replacement: 'return window.from < time && time < window.until;',
+      },
+    ],
   },
   {
     id: 'C35',
@@ -440,7 +468,8 @@ export const mutants: readonly Mutant[] = [
       {
         file: `${collect}close.ts`,
         text: 'await this.#record(window, outcome, 1, false);',
-        replacement: 'await this.#record({ ...window, until: (half?.until ?? 0) > 0 && window.until < reached + width ? window.until + (window.until - window.from) : window.until }, outcome, 1, false);',
+        replacement:
+          'await this.#record({ ...window, until: (half?.until ?? 0) > 0 && window.until < reached + width ? window.until + (window.until - window.from) : window.until }, outcome, 1, false);',
       },
     ],
   },
@@ -460,7 +489,13 @@ export const mutants: readonly Mutant[] = [
     id: 'C37',
     what: '403 with Retry-After is taken for a lost right',
     suite: 'test/contract/source.test.ts',
-    edits: [{ file: 'src/source/client.ts', text: "if (status === 403 && headers['retry-after'] === undefined) {", replacement: 'if (status === 403) {' }],
+    edits: [
+      {
+        file: 'src/source/client.ts',
+        text: "if (status === 403 && headers['retry-after'] === undefined) {",
+        replacement: 'if (status === 403) {',
+      },
+    ],
   },
   {
     id: 'C38',
@@ -500,7 +535,8 @@ export const mutants: readonly Mutant[] = [
       {
         file: 'src/source/scan.ts',
         text: 'if (!(thrown instanceof Flaw)) throw thrown;',
-        replacement: 'if (!(thrown instanceof Flaw)) throw thrown;\n    if (/html/.test(type)) return { items: [], pagination: undefined };',
+        replacement:
+          'if (!(thrown instanceof Flaw)) throw thrown;\n    if (/html/.test(type)) return { items: [], pagination: undefined };',
       },
     ],
   },
@@ -508,7 +544,13 @@ export const mutants: readonly Mutant[] = [
     id: 'C43',
     what: 'the quota is not enforced',
     suite: 'test/unit/journal/state.test.ts',
-    edits: [{ file: `${journal}state.ts`, text: '`max_page_count = ${Math.max(64, Math.floor(quota / pageBytes))}`,', replacement: '`max_page_count = ${Math.max(1e9, quota)}`,' }],
+    edits: [
+      {
+        file: `${journal}state.ts`,
+        text: '`max_page_count = ${Math.max(64, Math.floor(quota / pageBytes))}`,',
+        replacement: '`max_page_count = ${Math.max(1e9, quota)}`,',
+      },
+    ],
   },
   {
     id: 'C44',
@@ -535,7 +577,13 @@ export const mutants: readonly Mutant[] = [
     id: 'C46',
     what: 'a bucket is evicted within a page',
     suite: 'test/unit/journal/seen.test.ts',
-    edits: [{ file: `${journal}seen.ts`, text: 'if (of === source && added.has(bucket ?? NaN)) continue;', replacement: 'void [of, bucket, source];' }],
+    edits: [
+      {
+        file: `${journal}seen.ts`,
+        text: 'if (of === source && added.has(bucket ?? NaN)) continue;',
+        replacement: 'void [of, bucket, source];',
+      },
+    ],
   },
   {
     id: 'C47',
@@ -647,7 +695,11 @@ export const mutants: readonly Mutant[] = [
     what: 'a dead letter without its own copy',
     suite: simulation,
     edits: [
-      { file: `${journal}progress.ts`, text: "const body = Buffer.from(entry.text, 'utf8');", replacement: 'const body = Buffer.alloc(0);' },
+      {
+        file: `${journal}progress.ts`,
+        text: "const body = Buffer.from(entry.text, 'utf8');",
+        replacement: 'const body = Buffer.alloc(0);',
+      },
     ],
   },
   {
@@ -709,13 +761,21 @@ export const mutants: readonly Mutant[] = [
     id: 'D10',
     what: 'an orphaned sink no longer holds back pruning',
     suite: 'test/unit/journal/progress.test.ts',
-    edits: [{ file: `${journal}journal.ts`, text: "filter((s) => s.state !== 'retired')", replacement: "filter((s) => s.state === 'active')" }],
+    edits: [
+      { file: `${journal}journal.ts`, text: "filter((s) => s.state !== 'retired')", replacement: "filter((s) => s.state === 'active')" },
+    ],
   },
   {
     id: 'D11',
     what: 'another destination under the same id is accepted',
     suite: 'test/unit/journal/progress.test.ts',
-    edits: [{ file: `${journal}progress.ts`, text: 'if (known && known.destination !== destination) {', replacement: "if (known && destination === '') {" }],
+    edits: [
+      {
+        file: `${journal}progress.ts`,
+        text: 'if (known && known.destination !== destination) {',
+        replacement: "if (known && destination === '') {",
+      },
+    ],
   },
   {
     id: 'D12',
@@ -795,7 +855,11 @@ export const mutants: readonly Mutant[] = [
     what: 'a rejection is acknowledged after the next send',
     suite: simulation,
     edits: [
-      { file: 'src/deliver/loop.ts', text: '#ahead: Message | undefined;', replacement: "#ahead: Message | undefined;\n  #owed: Parameters<DeliverJournal['acknowledge']>[2] = [];" },
+      {
+        file: 'src/deliver/loop.ts',
+        text: '#ahead: Message | undefined;',
+        replacement: "#ahead: Message | undefined;\n  #owed: Parameters<DeliverJournal['acknowledge']>[2] = [];",
+      },
       {
         file: 'src/deliver/loop.ts',
         text: 'if (rejections.length === 0 && settings.resolvable) {',

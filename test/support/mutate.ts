@@ -15,7 +15,8 @@ const root = resolve(import.meta.dirname, '../..');
 /** Replaces the one place of a text. */
 export function applied(source: string, { file, text, replacement }: Edit): string {
   const [before, after, ...more] = source.split(text);
-  if (before === undefined || after === undefined || more.length > 0) throw new Error(`the text stands ${more.length + (after === undefined ? 0 : 1)} times in ${file}: ${text}`);
+  if (before === undefined || after === undefined || more.length > 0)
+    throw new Error(`the text stands ${more.length + (after === undefined ? 0 : 1)} times in ${file}: ${text}`);
   return before + replacement + after;
 }
 
@@ -36,13 +37,15 @@ const { values, positionals } = parseArgs({
   options: { seeds: { type: 'string', default: '2000' }, from: { type: 'string', default: '1' } },
 });
 const unknown = positionals.filter((id) => !mutants.some((mutant) => mutant.id === id));
-if (unknown.length > 0) throw new Error(`no such mutant: ${unknown.join(', ')}; absent in this release are ${Object.keys(absent).join(', ')}`);
+if (unknown.length > 0)
+  throw new Error(`no such mutant: ${unknown.join(', ')}; absent in this release are ${Object.keys(absent).join(', ')}`);
 const chosen = mutants.filter(({ id }) => positionals.length === 0 || positionals.includes(id));
 const survivors: string[] = [];
 for (const mutant of chosen) {
   const copy = mkdtempSync(join(tmpdir(), 'waybill-mutant-'));
   try {
-    for (const name of ['src', 'test', 'config', 'docs', 'package.json', 'vitest.config.ts', 'tsconfig.json']) cpSync(join(root, name), join(copy, name), { recursive: true });
+    for (const name of ['src', 'test', 'config', 'docs', 'package.json', 'vitest.config.ts', 'tsconfig.json'])
+      cpSync(join(root, name), join(copy, name), { recursive: true });
     symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
     for (const edit of mutant.edits) writeFileSync(join(copy, edit.file), applied(readFileSync(join(copy, edit.file), 'utf8'), edit));
     const began = performance.now();
@@ -50,10 +53,14 @@ for (const mutant of chosen) {
     const { status, stdout, stderr } = spawnSync(program, parameters, { cwd: copy, encoding: 'utf8', maxBuffer: 1e8 });
     const seconds = ((performance.now() - began) / 1_000).toFixed(0);
     if (status === 0) survivors.push(mutant.id);
-    console.log(`${mutant.id} ${status === 0 ? 'LIVES' : 'falls'} (${seconds} s): ${mutant.what}${status === 0 ? '' : ` — ${reasonOf(mutant, stdout + stderr)}`}`);
+    console.log(
+      `${mutant.id} ${status === 0 ? 'LIVES' : 'falls'} (${seconds} s): ${mutant.what}${status === 0 ? '' : ` — ${reasonOf(mutant, stdout + stderr)}`}`,
+    );
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }
 }
-console.log(`${chosen.length - survivors.length} of ${chosen.length} mutants fell${survivors.length > 0 ? `; alive: ${survivors.join(', ')}` : ''}`);
+console.log(
+  `${chosen.length - survivors.length} of ${chosen.length} mutants fell${survivors.length > 0 ? `; alive: ${survivors.join(', ')}` : ''}`,
+);
 process.exitCode = survivors.length > 0 ? 1 : 0;
