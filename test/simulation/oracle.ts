@@ -123,6 +123,7 @@ export class Oracle {
     const marks = read.marks.get();
     if (!marks) return;
     const before = this.#marks;
+    for (const words of this.#service.asked.unread.splice(0)) this.fault(`a pass ended too early: ${words}`);
     for (const key of ['seq', 'number', 'pruned', 'epoch'] as const) {
       if (marks[key] < before[key]) this.fault(`I6: ${key} went back from ${before[key]} to ${marks[key]}`);
     }

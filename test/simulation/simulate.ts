@@ -185,7 +185,7 @@ class Simulation {
 
   #begin(): Life {
     this.#figures.lives += 1;
-    this.#service.asked.tip = undefined;
+    this.#service.forget();
     const life = new Life({
       world: this.#world,
       environment: this.#environment,
