@@ -4,6 +4,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { commands } from '../src/commands/list.ts';
 import { sinks } from '../src/sink/index.ts';
+import { mutants } from './support/mutants.ts';
 
 const root = resolve(import.meta.dirname, '..');
 
@@ -121,6 +122,24 @@ describe('files', () => {
   it('begin by saying what they are', () => {
     const faults = files.filter(({ path, text }) => path.startsWith('src/') && !/^(#!.*\n)?\/\*\*/.test(text));
     expect(faults.map(({ path }) => path)).toEqual([]);
+  });
+});
+
+describe('mutants', () => {
+  it('still apply: each text stands once in its file, and each suite is there', () => {
+    const faults = mutants.flatMap(({ id, suite, edits }) => {
+      const texts = new Map<string, string>();
+      const misplaced = edits.filter(({ file, text, replacement }) => {
+        const source = texts.get(file) ?? readFileSync(join(root, file), 'utf8');
+        const parts = source.split(text);
+        texts.set(file, parts.join(replacement));
+        return parts.length !== 2;
+      });
+      const isThere = suite === 'simulation' || existsSync(join(root, suite));
+      return [...misplaced.map(({ file, text }) => `${id}: ${file}: ${text}`), ...(isThere ? [] : [`${id}: ${suite}`])];
+    });
+    expect(faults).toEqual([]);
+    expect(new Set(mutants.map(({ id }) => id)).size).toBe(mutants.length);
   });
 });
 

@@ -120,11 +120,13 @@ export class Life {
     await never;
   }
 
-  /** SIGTERM: everything is closed in order. Resolves when it is. */
-  async end(): Promise<void> {
+  /** SIGTERM: everything is closed in order. Returns what says whether it is, or a kill came first. */
+  ending(): () => boolean {
+    let hasEnded = false;
     this.#stop.abort(new Error('stop'));
     this.#parts.world.after(1_000, () => this.#abandon.abort(new Error('the grace period is over')));
-    await this.#ended;
+    void this.#ended.then(() => (hasEnded = true));
+    return () => hasEnded || this.isDead;
   }
 
   /** Lets go of what the dead process held. */

@@ -123,6 +123,7 @@ export class Oracle {
     const marks = read.marks.get();
     if (!marks) return;
     const before = this.#marks;
+    for (const words of this.#service.asked.unread.splice(0)) this.fault(`a pass ended too early: ${words}`);
     for (const key of ['seq', 'number', 'pruned', 'epoch'] as const) {
       if (marks[key] < before[key]) this.fault(`I6: ${key} went back from ${before[key]} to ${marks[key]}`);
     }
@@ -265,7 +266,9 @@ export class Oracle {
       const isLess = before?.state === 'closed' && (row.total ?? 0) < (before.total ?? 0);
       if (isLess && row.reason !== 'vanished')
         this.fault(`I14: the total of window ${row.from} fell from ${before.total ?? 0} to ${row.total ?? 0} unnoticed`);
-      if (row.state === 'closed' && row.reason === null) this.#proven(row, before, source);
+      // A remark is a line of the ledger too, but claims nothing new.
+      const isClaim = before?.state !== 'closed' || before.proof !== row.proof || before.recounts !== row.recounts;
+      if (row.state === 'closed' && row.reason === null && isClaim) this.#proven(row, before, source);
     }
   }
 
@@ -274,6 +277,8 @@ export class Oracle {
     const { asked } = this.#service;
     const counted = asked.counted.get(row.query);
     const remembered = this.#source?.remembered ?? 0;
+    // A cached answer is no count.
+    if (!counted && this.#environment.service.total === 'true') this.fault(`P10: window ${row.from} is proven, and nobody counted it`);
     for (const truth of counted ?? []) {
       const { uid, time } = truth;
       const isOutside = time !== undefined && (time < source.from || time < remembered);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Config } from '../../src/config/load.ts';
 import { createDelivery } from '../../src/daemon/sink.ts';
 import { Journal } from '../../src/journal/journal.ts';
-import type { Meters, Sink } from '../../src/model.ts';
+import type { Batch, Meters, Sink } from '../../src/model.ts';
 import type { Place } from './effects.ts';
 import { quietLog } from './life.ts';
 import type { Receiver } from './receiver.ts';
@@ -30,10 +30,10 @@ export async function isRefused(
     const stop = new AbortController();
     const options = { directory, quota: 1e9, keep: 1e12, version: '0.0.0', expectState: true, lockWait: 0 };
     await using journal = await Journal.open(options, clock, stop.signal);
-    const sends = { some: false };
+    const sent: Batch[] = [];
     const sink: Sink = {
-      send: async () => {
-        sends.some = true;
+      send: async (batch) => {
+        sent.push(batch);
         return { rejections: [] };
       },
       position: async () => ({ position: kept, note: undefined }),
@@ -52,7 +52,7 @@ export async function isRefused(
     const { state } = loop.view();
     stop.abort(new Error('stop'));
     await running;
-    return sends.some ? 'sent' : state === 'blocked' ? 'blocked' : 'active';
+    return sent.length > 0 ? 'sent' : state === 'blocked' ? 'blocked' : 'active';
   } finally {
     place.remove(directory);
   }

@@ -21,11 +21,13 @@ export interface Asked {
   readonly lagged: Set<string>;
   /** What the poll under way must bring, as it began: the mark of tip may not move before. Undefined where nothing can be said. */
   tip: readonly Truth[] | undefined;
+  /** A count that was asked although the last page was full and more was there: what stands behind it would prove itself away. */
+  readonly unread: string[];
 }
 
 export class Service {
   readonly truths: readonly Truth[];
-  readonly asked: Asked = { counted: new Map(), drifted: new Set(), lagged: new Set(), tip: undefined };
+  readonly asked: Asked = { counted: new Map(), drifted: new Set(), lagged: new Set(), tip: undefined, unread: [] };
   requests = 0;
   /** Faults have ended: it answers rightly from now on. */
   isCalm = false;
@@ -37,7 +39,7 @@ export class Service {
   #outageUntil = 0;
   #salt = 0;
   /** The query that is being paged through, how many records matched its page before, and the size granted for it. */
-  #under: { query: string; matching: number; page: number } | undefined;
+  #under: { query: string; matching: number; page: number; isMore: boolean } | undefined;
 
   constructor(world: World, environment: Environment, truths: readonly Truth[], sometimes: Sometimes) {
     this.#world = world;
@@ -86,6 +88,12 @@ export class Service {
       received,
       receivedMonotonic,
     };
+  }
+
+  /** Whoever asked is gone: what it had begun to read is not gone on with. */
+  forget(): void {
+    this.#under = undefined;
+    this.asked.tip = undefined;
   }
 
   /** What a query matches at a moment, in the order in which it is served. */
@@ -202,12 +210,20 @@ export class Service {
     const under = this.#under;
     if (under?.query === text && under.matching !== matching.length) this.asked.drifted.add(text);
     if (pageSize === 1) {
+      if (under?.query === text && under.isMore)
+        this.asked.unread.push(`page ${under.page} of ${text} was full, and none after it was asked for`);
+      this.#under = undefined;
       // A total that lies proves nothing; the theorem does not speak of it.
       if (total === matching.length && served.length === matching.length) this.asked.counted.set(text, matching);
       else this.asked.counted.delete(text);
       return;
     }
-    this.#under = { query: text, matching: matching.length, page: index };
+    this.#under = {
+      query: text,
+      matching: matching.length,
+      page: index,
+      isMore: items.length === pageSize && served.length > (index + 1) * size,
+    };
     const [last, next] = [items.at(-1), served[(index + 1) * size]];
     if (items.length === size && last && next && last.at === next.at) this.#sometimes.count('tie across a page boundary');
     if (items.length > 0 && index === 0 && matching.length % size === 0) this.#sometimes.count('total a multiple of the page size');

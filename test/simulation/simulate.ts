@@ -185,7 +185,7 @@ class Simulation {
 
   #begin(): Life {
     this.#figures.lives += 1;
-    this.#service.asked.tip = undefined;
+    this.#service.forget();
     const life = new Life({
       world: this.#world,
       environment: this.#environment,
@@ -210,12 +210,10 @@ class Simulation {
   }
 
   async #endInOrder(life: Life): Promise<void> {
-    const ending = { isOver: false };
-    void life.end().then(() => (ending.isOver = true));
-    await this.#world.run(this.#world.ms + 300_000, () => ending.isOver || life.isDead);
-    if (!ending.isOver && !life.isDead) this.#oracle.fault('the daemon did not end within five minutes');
+    const isInTime = await this.#world.run(this.#world.ms + 300_000, life.ending());
+    if (!isInTime) this.#oracle.fault('the daemon did not end within five minutes');
     this.#world.note('ended in order');
-    if (ending.isOver) this.#life = undefined;
+    if (!life.isDead) this.#life = undefined;
   }
 
   /** At every effect: whether the life ends here. If so, the state is copied as it is. */

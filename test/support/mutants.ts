@@ -178,7 +178,7 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'C13',
     what: 'what was received is kept when it exceeds the total',
-    suite: simulation,
+    suite: 'test/unit/collect/read-window.test.ts',
     edits: [{ file: `${collect}read-window.ts`, text: 'seen.clear();', replacement: '' }],
   },
   {

@@ -304,6 +304,14 @@ test('while the question about a window is answered by failures alone, what is n
   expect(appended(own.beside())).toHaveLength(1);
 });
 
+test('windows are closed although each poll takes longer than polls are apart', async () => {
+  const own = await begun({ after: hour });
+  own.source.delay = 40_000;
+  for (let i = 0; i < 5; i += 1) own.source.add(i + 1, base + i * minute);
+  await own.runUntil(own.source.now() + 3 * hour);
+  expect(own.journal.marks(sourceId).frontier).toBeGreaterThan(base + 2 * hour);
+});
+
 test('a service whose clock steps back by ten seconds is believed again within a minute, and nothing is lost', async () => {
   const own = await begun({ after: hour });
   const page = own.source.page.bind(own.source);
