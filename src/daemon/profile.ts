@@ -2,7 +2,7 @@
  * What is kept about a service over a restart, in the profile of its source: calibration, the offset of its clock, which fields it shows. Written
  * when it has changed, and at once when the clock stands: a daemon that is killed soon after must not build it anew each time.
  */
-import type { FieldsProfile } from '../collect/gate.ts';
+import type { SightProfile } from '../collect/collector.ts';
 import type { Caps } from '../collect/read-window.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Clock, Micros } from '../model.ts';
@@ -14,14 +14,14 @@ export interface Profile {
   /** When it was calibrated, server time. */
   readonly calibrated?: Micros;
   readonly clock?: ClockProfile;
-  readonly fields?: FieldsProfile;
+  readonly sight?: SightProfile;
 }
 
 /** What is told anew each time. */
 export interface Living {
   readonly serverClock: ServerClock;
   readonly caps: Caps;
-  readonly fields: () => FieldsProfile;
+  readonly sight: () => SightProfile;
 }
 
 const writeMs = 60_000;
@@ -51,14 +51,14 @@ export class ProfileKeeper {
   }
 
   /** Goes on until the signal is aborted. */
-  async run({ serverClock, caps, fields }: Living, clock: Clock, signal: AbortSignal): Promise<void> {
+  async run({ serverClock, caps, sight }: Living, clock: Clock, signal: AbortSignal): Promise<void> {
     for (;;) {
       await clock.sleep(serverClock.established() ? writeMs : writeFirstMs, signal);
       if (!serverClock.established()) continue;
       const known = serverClock.profile() ?? this.#kept.clock;
       const { calibration } = this.#kept;
       const largest = calibration && { ...calibration, total: Math.max(caps.largest, calibration.total ?? 0) };
-      this.#kept = { ...this.#kept, ...(largest && { calibration: largest }), ...(known && { clock: known }), fields: fields() };
+      this.#kept = { ...this.#kept, ...(largest && { calibration: largest }), ...(known && { clock: known }), sight: sight() };
       await this.#write();
     }
   }

@@ -70,7 +70,7 @@ export async function runSource(
     random,
     log,
     meters,
-    fields: profile.fields,
+    sight: profile.sight,
     upkeep: recalibrate,
   });
   views.collectors.set(id, collector);
@@ -79,7 +79,7 @@ export async function runSource(
   if (!known) await untilAnswered(collector, (service) => service.page({ query: {}, page: undefined, pageSize: 1 }, signal), signal);
   journal.registerSource(id, destinationOf(settings), known ? undefined : startOf(settings, now()));
   await recalibrate(signal);
-  await Promise.all([collector.run(signal), keeper.run({ serverClock, caps, fields: () => collector.fieldsProfile() }, clock, signal)]);
+  await Promise.all([collector.run(signal), keeper.run({ serverClock, caps, sight: () => collector.sight() }, clock, signal)]);
 }
 
 /** Asks until there is an answer that can be used: a service that refuses, or a wrong address, is told by status and probes, not by an exit. */
