@@ -32,7 +32,11 @@ test('fields, rows, and the right itself: held, said, and mended without a perso
   inPlace('rights', async (place) => {
     const service = await Service.start(place, '--records', '1200', '--span', '45s', '--rate', '30');
     const start = ago(60_000);
-    configure(place, [sourceOf(service, start, { recount: ['1s', '2s', '3s', '5s', '7s', '9s', '11s'] })], [{ id: 'file', type: 'file', path: out }]);
+    configure(
+      place,
+      [sourceOf(service, start, { recount: ['1s', '2s', '3s', '5s', '7s', '9s', '11s'] })],
+      [{ id: 'file', type: 'file', path: out }],
+    );
     const daemon = new Daemon(place);
     await daemon.logged('first window proven');
     await daemon.ready(200);
