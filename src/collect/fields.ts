@@ -16,7 +16,7 @@ const recordsBack = 1_000;
 /** Of each page so many are looked at, evenly spread: all would cost more than they tell. */
 const looksMost = 100;
 
-type Text = Pick<CollectedRecord, 'text'>;
+export type Text = Pick<CollectedRecord, 'text'>;
 
 /** Whether the record shows the field, with something in it. A key inside of a text has its quotation marks escaped. */
 export function shows({ text }: Text, field: WatchedField): boolean {

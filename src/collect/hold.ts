@@ -97,8 +97,8 @@ export class Holds {
     const { sourceId, journal, log, meters, clock, waits } = this.#parts;
     const since = this.#now();
     const begun: Hold = { ...hold, since, sound: this.#sound ?? 0 };
-    this.#current = begun;
     await journal.setHold(sourceId, begun, since);
+    this.#current = begun;
     this.#testAt = clock.monotonic() + waits.test;
     meters.sourceHold(sourceId, hold.reason);
     log.error({ source: sourceId, ...said(begun) }, 'source is on hold');
