@@ -57,7 +57,11 @@ export class ProfileKeeper {
       if (!serverClock.established()) continue;
       const known = serverClock.profile() ?? this.#kept.clock;
       const { calibration } = this.#kept;
-      const largest = calibration && { ...calibration, total: Math.max(caps.largest, calibration.total ?? 0) };
+      // That there was no usable total is a finding of its own.
+      const largest = calibration && {
+        ...calibration,
+        total: calibration.total === undefined ? undefined : Math.max(caps.largest, calibration.total),
+      };
       this.#kept = { ...this.#kept, ...(largest && { calibration: largest }), ...(known && { clock: known }), sight: sight() };
       await this.#write();
     }
