@@ -192,6 +192,7 @@ async function tend(journal: Journal, sources: readonly string[], clock: Clock, 
   for (;;) {
     await clock.sleep(lookMs, signal);
     journal.assertPresent();
+    if (journal.examine(lookMs)) log.info({ head: journal.head().seq }, 'state examined');
     if (clock.monotonic() < pruneAt) continue;
     pruneAt = clock.monotonic() + pruneMs;
     for (let pruned = journal.prune(); pruned > 0; pruned = journal.prune()) {

@@ -407,6 +407,8 @@ export interface LedgerWindow extends Window {
   readonly late: number;
   readonly seen: number;
   readonly recounts: number;
+  /** Server time of its last proof, or of the last try of a gap. */
+  readonly closed: Micros;
   /** Server time at which it is looked at again; undefined: final. */
   readonly next: Micros | undefined;
   readonly tries: number;
@@ -443,7 +445,7 @@ export interface Hold {
   readonly since: Micros;
   /** `fields`: those that are gone. */
   readonly fields?: readonly string[];
-  /** When a window was last counted whole, server time: what was closed since then may hold less than there is. */
+  /** When a sound window was last counted whole, server time: what was closed since then may hold less than there is. */
   readonly sound?: Micros;
   /** `rows`: where the windows begin that hold less than was proven; the first is the one whose count ends the hold. */
   readonly windows?: readonly Micros[];

@@ -50,10 +50,17 @@ export interface CollectorParts {
   readonly random: Random;
   readonly log: Log;
   readonly meters: Meters;
-  /** What `fieldsProfile` gave before a restart. */
-  readonly fields?: FieldsProfile | undefined;
+  /** What `sight` gave before a restart. */
+  readonly sight?: SightProfile | undefined;
   /** What is asked of the service besides its records, when it is due; false when nothing was. */
   readonly upkeep?: (signal: AbortSignal) => Promise<boolean>;
+}
+
+/** What a collector knows about what its source shows, to be known again after a restart; plain JSON. */
+export interface SightProfile {
+  readonly fields: FieldsProfile;
+  /** See Holds.sound. */
+  readonly sound?: Micros | undefined;
 }
 
 /** What the collector knows of a source's snapshot. */
@@ -102,10 +109,20 @@ export class Collector {
     const sourceId = settings.id;
     const waits = waitsFor(settings.settle);
     this.#settle = settings.settle * 1000;
-    this.#holds = new Holds({ sourceId, source, journal: parts.journal, serverClock, clock, waits, log, meters });
+    this.#holds = new Holds({
+      sourceId,
+      source,
+      journal: parts.journal,
+      serverClock,
+      clock,
+      waits,
+      log,
+      meters,
+      sound: parts.sight?.sound,
+    });
     this.#asker = new Asker({ ...parts, sourceId, holds: this.#holds, waits, meanwhile: (signal) => this.#between(signal) });
     const asker = this.#asker;
-    this.#gate = new Gate({ sourceId, asker, paging, journal: parts.journal, holds: this.#holds, log, profile: parts.fields });
+    this.#gate = new Gate({ sourceId, asker, paging, journal: parts.journal, holds: this.#holds, log, profile: parts.sight?.fields });
     this.#journal = counted(parts.journal, async (page, appended) => {
       this.#count(page, appended);
       await this.#gate.appended(page.records, appended);
@@ -133,8 +150,8 @@ export class Collector {
   }
 
   /** What is to be known again after a restart. */
-  fieldsProfile(): FieldsProfile {
-    return this.#gate.profile();
+  sight(): SightProfile {
+    return { fields: this.#gate.profile(), sound: this.#holds.sound };
   }
 
   /** Runs until the signal is aborted. What it throws besides the signal's reason is final: the process must end. */

@@ -5,10 +5,10 @@
 import type { Appended, CollectJournal, Log, Window } from '../model.ts';
 import type { Answer, Asker } from './ask.ts';
 import { Shares, shows, watchedFields } from './fields.ts';
-import type { WatchedField } from './fields.ts';
+import type { Text, WatchedField } from './fields.ts';
 import type { Holds } from './hold.ts';
 import type { Paging } from './pass.ts';
-import { stillShows } from './witness.ts';
+import { readWitness } from './witness.ts';
 import type { Witness, Witnesses } from './witness.ts';
 import { owns } from './windows.ts';
 
@@ -150,10 +150,15 @@ export class Gate {
   }
 
   async #gone(fields: readonly WatchedField[], signal: AbortSignal): Promise<WatchedField[]> {
+    // The fields often share a witness: it is read once.
+    const read = new Map<string, Text | undefined>();
     const gone: WatchedField[] = [];
     for (const field of fields) {
       const witness: Witness | undefined = this.#witnesses[field];
-      if (witness && !(await stillShows(this.#parts, field, witness, signal))) gone.push(field);
+      if (!witness) continue;
+      if (!read.has(witness.uid)) read.set(witness.uid, await readWitness(this.#parts, witness, signal));
+      const record = read.get(witness.uid);
+      if (!record || !shows(record, field)) gone.push(field);
     }
     return gone;
   }

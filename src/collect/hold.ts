@@ -2,7 +2,7 @@
  * Hold: the service shows less than it did, or says times that cannot be right, and nothing may be closed until that has passed. One hold at a
  * time, in the state and in the ledger; its end is a line as well.
  */
-import type { Clock, CollectJournal, Hold, Log, Meters, Micros, ServerClock, Source } from '../model.ts';
+import type { Clock, CollectJournal, Hold, LedgerWindow, Log, Meters, Micros, ServerClock, Source } from '../model.ts';
 import { microsToIso } from '../record/timestamp.ts';
 
 /** How long things wait, ms: the figures of the default `settle`, in proportion where everything is shortened. */
@@ -35,6 +35,8 @@ export interface HoldParts {
   readonly waits: Waits;
   readonly log: Log;
   readonly meters: Pick<Meters, 'sourceHold'>;
+  /** What `sound` was before a restart. */
+  readonly sound?: Micros | undefined;
 }
 
 export class Holds {
@@ -48,12 +50,12 @@ export class Holds {
 
   constructor(parts: HoldParts) {
     this.#parts = parts;
+    this.#sound = parts.sound;
   }
 
   /** Takes up the hold that the state says, from here on. */
   open(): void {
     this.#isOpen = true;
-    this.#sound ??= this.#now();
     this.#current = this.#parts.journal.marks(this.#parts.sourceId).hold;
     if (this.#current) this.#parts.log.error({ source: this.#parts.sourceId, ...said(this.#current) }, 'source is still on hold');
   }
@@ -63,8 +65,20 @@ export class Holds {
     this.#release = release;
   }
 
-  /** A window with records was counted whole. */
-  sound(): void {
+  /**
+   * When a sound window was last counted whole, server time; undefined before there was one. A window that was closed before is sound: it was proven when everything was shown.
+   * One that was closed since may have been read while less was.
+   */
+  get sound(): Micros | undefined {
+    return this.#sound;
+  }
+
+  isSound(window: Pick<LedgerWindow, 'closed'>): boolean {
+    return this.#sound === undefined || window.closed <= this.#sound;
+  }
+
+  /** A sound window with records was counted whole just now. */
+  foundSound(): void {
     this.#sound = this.#now();
   }
 
@@ -82,9 +96,9 @@ export class Holds {
     if (!this.#isOpen || this.#current) return;
     const { sourceId, journal, log, meters, clock, waits } = this.#parts;
     const since = this.#now();
-    const begun: Hold = { ...hold, since, ...(this.#sound !== undefined && { sound: this.#sound }) };
-    this.#current = begun;
+    const begun: Hold = { ...hold, since, sound: this.#sound ?? 0 };
     await journal.setHold(sourceId, begun, since);
+    this.#current = begun;
     this.#testAt = clock.monotonic() + waits.test;
     meters.sourceHold(sourceId, hold.reason);
     log.error({ source: sourceId, ...said(begun) }, 'source is on hold');

@@ -36,7 +36,6 @@ export class Recounter {
   readonly #parts: RecountParts;
   /** When a window with records was last counted against what was proven, ms of the monotonic clock. */
   #countedAt: number;
-
   constructor(parts: RecountParts) {
     this.#parts = parts;
     this.#countedAt = parts.clock.monotonic();
@@ -61,24 +60,28 @@ export class Recounter {
       return;
     }
     if (this.#isForgotten(window)) {
-      // It could only be read again by taking what was delivered long ago for new: later than the last recount there is no promise.
-      await journal.confirm(sourceId, window, undefined, at, this.#lastAge);
-      log.warn(fields, 'window changed after its last recount: it is not read again');
+      // It could only be read again by taking what was delivered long ago for new.
+      const words = `the service counts ${total ?? 'nothing'} now, and the window is too old to be read again`;
+      await journal.remark(sourceId, window, { reason: 'reread', words, next: undefined, tries: window.tries + 1 }, at, this.#lastAge);
+      log.error(fields, 'window changed after its last recount');
       return;
     }
     log.info(fields, 'window changed after it was closed');
     await this.#parts.reread(window, signal);
   }
 
-  /** When no window with records was counted for five minutes, one is, at random: rights that shrink are noticed in quiet times too. */
+  /** When no sound window with records was counted for five minutes, one is, at random: rights that shrink are noticed in quiet times too. */
   async guard(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
-    const { sourceId, clock, waits, journal, random, holds, settle } = this.#parts;
+    const { clock, waits, random, holds, settle } = this.#parts;
     if (clock.monotonic() - this.#countedAt < waits.guard) return false;
     this.#countedAt = clock.monotonic();
-    const windows = await journal.richest(sourceId, serverNow - Math.max(this.#lastAge, dayMicros), guardedMost);
+    const since = serverNow - Math.max(this.#lastAge, dayMicros);
+    const sound = await this.#sound(since);
+    // Where all that were sound are gone one of the others begins anew.
+    const windows = sound.length > 0 ? sound : await this.#richest(since);
     const window = windows[Math.floor(random() * windows.length)];
     if (!window) return false;
-    const total = await this.#count(window, signal);
+    const total = await this.#count(window, signal, true);
     if (holds.current || total === undefined || window.total === undefined || total === window.total) return true;
     if (total < window.total && window.tries === 0) await this.#doubt(window, total, this.#parts.now() + settle);
     else if (total > window.total && !this.#isForgotten(window)) await this.#parts.reread(window, signal);
@@ -108,15 +111,7 @@ export class Recounter {
     if (sound === undefined) return;
     for (const window of await journal.closedSince(sourceId, sound)) {
       if (window.next !== undefined && window.next <= at) continue;
-      const remark = this.#isForgotten(window)
-        ? ({
-            reason: 'reread',
-            words: 'closed when rows may have been hidden, and too old to be read again',
-            next: undefined,
-            tries: 1,
-          } as const)
-        : { reason: undefined, words: undefined, next: at, tries: window.tries };
-      await journal.remark(sourceId, window, remark, at, this.#lastAge);
+      await journal.remark(sourceId, window, { reason: undefined, words: undefined, next: at, tries: window.tries }, at, this.#lastAge);
     }
   }
 
@@ -139,21 +134,34 @@ export class Recounter {
       await this.#doubt(window, total, now() + settle);
       return;
     }
+    const isAlone = other.from === window.from;
     const words =
-      `the window from ${microsToIso(window.from)} holds ${total} of ${window.total ?? 0} records, ` +
-      `and that from ${microsToIso(other.from)} fewer than its ${other.total ?? 0} as well`;
-    await holds.begin({ reason: 'rows', words, windows: [other.from, window.from] });
-    await this.#list([other, window]);
+      `the window from ${microsToIso(window.from)} holds ${total} of ${window.total ?? 0} records` +
+      (isAlone ? '' : `, and that from ${microsToIso(other.from)} fewer than its ${other.total ?? 0} as well`);
+    await holds.begin({ reason: 'rows', words, windows: isAlone ? [window.from] : [other.from, window.from] });
+    await this.#list(isAlone ? [window] : [other, window]);
   }
 
-  /** Another window that tells whether rows are hidden: of the last day the one with the most records, else the richest there is. */
+  /**
+   * Another window that tells whether rows are hidden: of the last day the one with the most records; else the newest, which the service forgets
+   * last. Where there is none a window of the last day tells it by itself.
+   */
   async #other(window: LedgerWindow): Promise<LedgerWindow | undefined> {
-    const { sourceId, journal, now } = this.#parts;
-    for (const since of [now() - dayMicros, 0]) {
-      const found = (await journal.richest(sourceId, since, 2)).find(({ from }) => from !== window.from);
-      if (found) return found;
-    }
-    return undefined;
+    const since = this.#parts.now() - dayMicros;
+    const isOther = ({ from }: LedgerWindow): boolean => from !== window.from;
+    const [richest] = (await this.#sound(since)).filter(isOther);
+    if (richest) return richest;
+    const newest = (await this.#sound(0)).filter(isOther).sort((a, b) => b.from - a.from)[0];
+    return newest ?? (window.until > since ? window : undefined);
+  }
+
+  /** Windows with records that were closed when everything was shown, the most records first. */
+  async #sound(since: Micros): Promise<readonly LedgerWindow[]> {
+    return (await this.#richest(since)).filter((window) => this.#parts.holds.isSound(window));
+  }
+
+  #richest(since: Micros): Promise<readonly LedgerWindow[]> {
+    return this.#parts.journal.richest(this.#parts.sourceId, since, guardedMost);
   }
 
   async #doubt(window: LedgerWindow, total: number, next: Micros): Promise<void> {
@@ -193,12 +201,13 @@ export class Recounter {
     return total >= window.total ? 'whole' : 'fewer';
   }
 
-  async #count(window: LedgerWindow, signal: AbortSignal): Promise<number | undefined> {
+  async #count(window: LedgerWindow, signal: AbortSignal, isSound = this.#parts.holds.isSound(window)): Promise<number | undefined> {
     const { asker, paging, clock, holds } = this.#parts;
     const { total } = await asker.count(window.query, paging.first, signal);
-    if ((window.total ?? 0) === 0) return total;
+    // What was closed since may have been read while less was shown: that it is as it was says nothing.
+    if ((window.total ?? 0) === 0 || !isSound) return total;
     this.#countedAt = clock.monotonic();
-    if (total !== undefined && total >= (window.total ?? 0)) holds.sound();
+    if (total !== undefined && total >= (window.total ?? 0)) holds.foundSound();
     return total;
   }
 

@@ -2,9 +2,8 @@
  * A witness for a field: a record of a proven window that showed it. Read again it tells whether a page without the field is poor by itself, or
  * whether the right to see the field is gone.
  */
-import type { Log, Micros } from '../model.ts';
+import type { CollectedRecord, Log, Micros } from '../model.ts';
 import type { Asker } from './ask.ts';
-import { shows } from './fields.ts';
 import type { WatchedField } from './fields.ts';
 import { pass } from './pass.ts';
 import type { Paging } from './pass.ts';
@@ -22,15 +21,14 @@ export type Witnesses = Partial<Record<WatchedField, Witness>>;
 const pagesMost = 50;
 
 /**
- * Whether the witness still shows its field. Asked for the second that it lies in, with a second more on both sides; a witness that is not there
- * any more, or cannot be read, shows nothing.
+ * The witness as the service shows it now. Asked for the second that it lies in, with a second more on both sides; undefined when it is not there
+ * any more, or cannot be read.
  */
-export async function stillShows(
+export async function readWitness(
   { asker, paging, log }: { readonly asker: Asker; readonly paging: Paging; readonly log: Log },
-  field: WatchedField,
   { uid, time }: Witness,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<CollectedRecord | undefined> {
   const from = wholeSecond(time);
   const pages = pass({
     asker,
@@ -44,7 +42,7 @@ export async function stillShows(
   });
   for await (const { answer } of pages) {
     const found = answer.records.find((record) => record.uid === uid);
-    if (found) return shows(found, field);
+    if (found) return found;
   }
-  return false;
+  return undefined;
 }

@@ -2,7 +2,7 @@
  * What is kept about a service over a restart, in the profile of its source: calibration, the offset of its clock, which fields it shows. Written
  * when it has changed, at once when the clock stands (a daemon that is killed soon after must not build it anew each time), and at the end.
  */
-import type { FieldsProfile } from '../collect/gate.ts';
+import type { SightProfile } from '../collect/collector.ts';
 import type { Caps } from '../collect/read-window.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Clock, DelayMeasure, Micros } from '../model.ts';
@@ -15,7 +15,7 @@ export interface Profile {
   /** When it was calibrated, server time. */
   readonly calibrated?: Micros;
   readonly clock?: ClockProfile;
-  readonly fields?: FieldsProfile;
+  readonly sight?: SightProfile;
   /** What its records are normalized with, should it be gone from the configuration one day. */
   readonly service?: ServiceFacts;
   readonly delays?: DelayMeasure;
@@ -25,7 +25,7 @@ export interface Profile {
 export interface Living {
   readonly serverClock: ServerClock;
   readonly caps: Caps;
-  readonly fields: () => FieldsProfile;
+  readonly sight: () => SightProfile;
   readonly delays: () => DelayMeasure;
 }
 
@@ -66,13 +66,17 @@ export class ProfileKeeper {
   }
 
   /** Goes on until the signal is aborted. */
-  async run({ serverClock, caps, fields, delays }: Living, clock: Clock, signal: AbortSignal): Promise<void> {
+  async run({ serverClock, caps, sight, delays }: Living, clock: Clock, signal: AbortSignal): Promise<void> {
     const look = async (): Promise<void> => {
       if (!serverClock.established()) return;
       const known = serverClock.profile() ?? this.#kept.clock;
       const { calibration } = this.#kept;
-      const largest = calibration && { ...calibration, total: Math.max(caps.largest, calibration.total ?? 0) };
-      const changed = { ...(largest && { calibration: largest }), ...(known && { clock: known }), fields: fields(), delays: delays() };
+      // That there was no usable total is a finding of its own.
+      const largest = calibration && {
+        ...calibration,
+        total: calibration.total === undefined ? undefined : Math.max(caps.largest, calibration.total),
+      };
+      const changed = { ...(largest && { calibration: largest }), ...(known && { clock: known }), sight: sight(), delays: delays() };
       this.#kept = { ...this.#kept, ...changed };
       await this.#write();
     };

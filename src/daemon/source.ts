@@ -12,16 +12,15 @@ import type { Clock, Log, Meters, Micros, Source } from '../model.ts';
 import { Delays } from '../observe/delays.ts';
 import { identify } from '../record/identity.ts';
 import { microsToIso } from '../record/timestamp.ts';
-import { calibrate, changesOf } from '../source/calibrate.ts';
+import { calibrate } from '../source/calibrate.ts';
 import type { Calibration } from '../source/calibrate.ts';
 import { createSource } from '../source/client.ts';
 import type { Budgets } from '../source/limits.ts';
 import { ServerClock } from '../source/server-clock.ts';
+import { Calibrator } from './calibration.ts';
 import { ProfileKeeper } from './profile.ts';
 import { factsOf } from './service-facts.ts';
 import type { Views } from './views.ts';
-
-const weekMicros = 7 * 86_400_000_000;
 
 /** One source from its first answer on: where its ledger begins, what its service grants, and then the loop. */
 export async function runSource(
@@ -49,23 +48,12 @@ export async function runSource(
   const paging: Paging = { first: profile.calibration?.firstPage ?? 1, size: sizeOf(settings, profile.calibration) };
   const caps: Caps = { largest: profile.calibration?.total ?? 0 };
   const now = (): Micros => serverClock.now() ?? clock.now() * 1000;
-  const isStale = (): boolean => !keeper.profile.calibration || now() - (keeper.profile.calibrated ?? 0) > weekMicros;
-  const recalibrate = async (stop: AbortSignal): Promise<boolean> => {
-    if (!isStale()) return false;
-    const before = keeper.profile.calibration;
-    const calibration = await untilAnswered(collector, (service) => calibrate(service, settings.pageSize, stop), stop);
-    const changes = before && changesOf(before, calibration);
-    if (changes && changes.length > 0) {
-      meters.calibrationChanged(id);
-      log.warn({ source: id, ...calibration, fields: changes }, 'source is calibrated anew and answers otherwise than before');
-    } else log.info({ source: id, ...calibration }, 'source calibrated');
-    paging.first = calibration.firstPage;
-    paging.size = sizeOf(settings, calibration);
-    caps.largest = Math.max(caps.largest, calibration.total ?? 0);
-    await keeper.calibrated(calibration, now());
-    return true;
-  };
-  const collector = new Collector({
+  const calibrator: Calibrator = new Calibrator({
+    ...{ id, keeper, paging, caps, now, log, meters },
+    ask: (stop) => untilAnswered(collector, (service) => calibrate(service, settings.pageSize, stop), stop),
+    sizeOf: (calibration) => sizeOf(settings, calibration),
+  });
+  const collector: Collector = new Collector({
     settings,
     source,
     serverClock,
@@ -77,8 +65,8 @@ export async function runSource(
     random,
     log,
     meters,
-    fields: profile.fields,
-    upkeep: recalibrate,
+    sight: profile.sight,
+    upkeep: (stop) => calibrator.whenDue(stop),
   });
   views.collectors.set(id, collector);
 
@@ -86,8 +74,8 @@ export async function runSource(
   if (!known) await untilAnswered(collector, (service) => service.page({ query: {}, page: undefined, pageSize: 1 }, signal), signal);
   journal.registerSource(id, destinationOf(settings), known ? undefined : await startOf(settings, collector, paging, now(), log, signal));
   await keeper.serves(factsOf(settings, config));
-  await recalibrate(signal);
-  const living = { serverClock, caps, fields: () => collector.fieldsProfile(), delays: () => delays.measure() };
+  await calibrator.whenDue(signal);
+  const living = { serverClock, caps, sight: () => collector.sight(), delays: () => delays.measure() };
   await Promise.all([collector.run(signal), keeper.run(living, clock, signal)]);
 }
 

@@ -31,6 +31,7 @@ import type {
   Window,
 } from '../model.ts';
 import { History } from './history.ts';
+import { Audit } from './audit.ts';
 import { Judge } from './judge.ts';
 import type { Judged } from './judge.ts';
 import { Ledger } from './ledger.ts';
@@ -55,6 +56,7 @@ const pauseAbove = 0.97;
 const resumeBelow = 0.9;
 /** Segments deleted in one turn of pruning: a few, so that no transaction is long. */
 const pruneSegments = 64;
+const dayMs = 86_400_000;
 
 export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable {
   readonly id: string;
@@ -71,6 +73,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   readonly #keepMs: number;
   readonly #clock: Clock;
   readonly #judge: Judge;
+  readonly #audit: Audit;
   readonly #sources: Sources;
   readonly #history: History;
   readonly #setTip: Statement;
@@ -102,6 +105,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#judge = new Judge(this.#seen, this.#ledger);
     this.#setTip = db.prepare('UPDATE sources SET tip_us = ? WHERE n = ?');
     this.#count = db.prepare('UPDATE sources SET collected = ?, late = ?, last_record_us = ? WHERE n = ?');
+    this.#audit = new Audit(db, clock, this.#sources.ids, (n) => rememberedBy(this.#sources.get(this.#sources.ids.get(n) ?? '')));
     this.progress = new Progress(this.#store, this.#sources.numbers);
   }
 
@@ -296,10 +300,12 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   }
 
   async acknowledge(id: string, acknowledgement: Acknowledgement, deadLetters: readonly DeadLetter[]): Promise<void> {
+    this.#assertWithin(id, acknowledgement);
     this.progress.now(id, acknowledgement, deadLetters, this.#clock.now() * 1000);
   }
 
   acknowledgeLater(id: string, acknowledgement: Acknowledgement): void {
+    this.#assertWithin(id, acknowledgement);
     this.progress.later(id, acknowledgement);
   }
 
@@ -351,6 +357,14 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
 
   usage(): { bytes: number; quota: number; commits: number } {
     return { bytes: this.#store.usedBytes(), quota: this.#store.quotaBytes(), commits: this.#store.commits };
+  }
+
+  /**
+   * Looks at a few segments and windows, round once a day; `everyMs` is how often it is called. True when a round has just ended well.
+   * @throws WaybillError `state_corrupt`, `invariant`: the process must end
+   */
+  examine(everyMs: number): boolean {
+    return this.#audit.step(everyMs / dayMs);
   }
 
   /** The same connection, for reports that only read. */
@@ -423,9 +437,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
 
   /** Deletes the uids of buckets that lie wholly before what every range remembers. */
   #forget(source: SourceState): void {
-    // A range of history that is forgotten whole holds nothing back.
-    const lasting = source.ranges.filter(({ until, remembered }) => until === null || remembered < until);
-    const remembered = lasting.reduce((least, range) => Math.min(least, range.remembered), Number.MAX_SAFE_INTEGER);
+    const remembered = rememberedBy(source);
     const { db } = this.#store;
     const oldest = db
       .prepare<[number], { bucket: number | null }>('SELECT min(bucket) AS bucket FROM seen WHERE source = ? AND bucket >= 0')
@@ -447,9 +459,26 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     for (const bucket of forgotten) this.#seen.forget(source.row.n, bucket);
   }
 
+  /** I7: taken ≤ acked ≤ head. */
+  #assertWithin(id: string, { acked, taken }: Acknowledgement): void {
+    const { seq } = this.#segments.head;
+    if (acked <= seq && (taken === undefined || taken.position.seq <= acked)) return;
+    throw new WaybillError(
+      'invariant',
+      `sink "${id}" acknowledges ${acked} and has taken ${taken?.position.seq ?? 'nothing'}, of ${seq} entries`,
+    );
+  }
+
   #wake(): void {
     const { resolve } = this.#changed;
     this.#changed = Promise.withResolvers<undefined>();
     resolve(undefined);
   }
+}
+
+/** Before which a source has forgotten the uids that it knew: a range that is forgotten whole says nothing about the others. */
+function rememberedBy({ ranges }: SourceState): Micros {
+  return ranges
+    .filter((range) => range.until === null || range.remembered < range.until)
+    .reduce((least, range) => Math.min(least, range.remembered), Number.MAX_SAFE_INTEGER);
 }

@@ -344,6 +344,7 @@ export function readable(row: WindowDbRow): LedgerWindow {
     late: row.late,
     seen: row.seen,
     recounts: row.recounts,
+    closed: row.closed_us,
     next: row.next_us ?? undefined,
     tries: row.tries,
     reason: row.reason ?? undefined,

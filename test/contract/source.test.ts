@@ -334,6 +334,16 @@ describe('a token', () => {
     expect(service.tokens).toHaveLength(2);
   });
 
+  test('is fetched anew when that is wished for: rights may stand in it', async () => {
+    const made = make();
+    await made.page();
+    made.source.renew?.();
+    await made.page();
+    await made.page();
+    expect(service.tokens).toHaveLength(2);
+    expect(made.outcomes).toEqual(['ok', 'ok', 'ok']);
+  });
+
   test('is renewed at four fifths of its life', async () => {
     service.expiresIn = 1;
     const made = make();

@@ -61,12 +61,12 @@ export const mutants: readonly Mutant[] = [
       {
         file: `${collect}close.ts`,
         text: `    for (;;) {
-      const half = lowerHalf(window);`,
+      this.reading = until === null ? undefined : window;`,
         replacement: `    const before = await this.#parts.asker.count(queryOf(window), this.#parts.reading.paging.first, signal);
     const claimed = { query: queryOf(window), total: before.total ?? 0, own: 0, digest: new Uint8Array(32), passes: 1, requests: 1, first: serverNow, last: serverNow };
     await this.#record(window, { proven: true, proof: claimed }, 1, false);
     for (;;) {
-      const half = lowerHalf(window);`,
+      this.reading = until === null ? undefined : window;`,
       },
     ],
   },
@@ -107,9 +107,9 @@ export const mutants: readonly Mutant[] = [
       {
         file: `${collect}collector.ts`,
         text: `const serverNow = serverClock.now();
-    if (serverNow === undefined || this.#isAhead(serverNow)) return false;`,
-        replacement: `const serverNow = this.#parts.clock.now() * 1000;
-    void this.#isAhead;`,
+    if (serverNow === undefined) return false;
+    await this.#lookAtClock();`,
+        replacement: 'const serverNow = this.#parts.clock.now() * 1000;',
       },
     ],
   },
@@ -262,10 +262,10 @@ export const mutants: readonly Mutant[] = [
     suite: simulation,
     edits: [
       {
-        file: `${collect}close.ts`,
-        text: 'const { total } = await asker.count(window.query, reading.paging.first, signal);',
+        file: `${collect}recount.ts`,
+        text: 'const { total } = await asker.count(window.query, paging.first, signal);',
         replacement:
-          'const { total } = await asker.count(queryOf({ from: window.from + 2_000_000, until: window.until }), reading.paging.first, signal);',
+          'const { total } = await asker.count({ ...window.query, startTime: microsToIso(window.from + 2_000_000).slice(0, 19) + ".00" }, paging.first, signal);',
       },
     ],
   },
@@ -275,7 +275,7 @@ export const mutants: readonly Mutant[] = [
     suite: simulation,
     edits: [
       {
-        file: `${collect}close.ts`,
+        file: `${collect}recount.ts`,
         text: 'if (total !== undefined && total === window.total) {',
         replacement: 'if (total !== undefined && window.total !== undefined && total <= window.total) {',
       },
@@ -312,8 +312,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: `${collect}close.ts`,
-        text: '(retryAt ?? nextTry(window.until, tries, ages, at));',
-        replacement: '(retryAt ?? (nextTry(window.until, tries, ages, at) < 0 ? at : undefined));',
+        text: 'nextRecount(window.until, ages, at) : nextTry(window.until, tries, ages, at);',
+        replacement: 'nextRecount(window.until, ages, at) : nextTry(window.until, tries, ages, at) < 0 ? at : undefined;',
       },
     ],
   },
@@ -709,9 +709,9 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/deliver/loop.ts',
-        text: `if (code === 'sink_refused') return { refused: wordsOf(thrown) };
+        text: `this.#space.renew();
         throw thrown;`,
-        replacement: `if (code === 'sink_refused') return { refused: wordsOf(thrown) };
+        replacement: `this.#space.renew();
         return { rejections: [] };`,
       },
     ],
@@ -723,9 +723,9 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/deliver/loop.ts',
-        text: `if (code === 'sink_refused') return { refused: wordsOf(thrown) };
+        text: `this.#space.renew();
         throw thrown;`,
-        replacement: `if (code === 'sink_refused') return { refused: wordsOf(thrown) };
+        replacement: `this.#space.renew();
         await this.#pause(thrown, stop);`,
       },
     ],

@@ -308,9 +308,14 @@ test('what was closed since a window was last counted whole is counted again whe
   );
   it.beside().exec('UPDATE windows SET next_us = NULL');
   await it.journal.close(sourceId, { from: base + 9 * hour, until: base + 10 * hour }, proven(0, it.source.now()), 0);
+  it.source.records.push(...all);
+  const old = rows(it).at(-2);
+  // Within the query that these hand-made proofs name.
+  it.source.add(200, base + 5 * second);
   await it.holds.end('rows');
-  expect(rows(it).filter(({ reason }) => reason === 'reread').length).toBeGreaterThan(0);
-  expect(rows(it).at(-2)).toMatchObject({ reason: 'reread', next: null });
+  expect(it.journal.remembers(sourceId, { from: old?.from ?? 0, until: old?.until ?? 0 })).toBe(false);
+  await again(it);
+  expect(rows(it).at(-2)).toMatchObject({ from: old?.from, state: 'closed', reason: 'reread', next: null });
 });
 
 test('a person who accepts what shrank ends the hold', async () => {
@@ -327,16 +332,40 @@ test('a person who accepts what shrank ends the hold', async () => {
   expect(rows(it).map(({ state }) => state)).toEqual(['accepted', 'closed', 'accepted']);
 });
 
-test('without another window to ask, fewer records are reported as vanished', async () => {
+test.each([
+  ['of the last day tells it by itself', hour, 'rows'],
+  ['that is older has vanished', 2 * day, undefined],
+])('without another window to ask, one %s', async (_what, age, reason) => {
   const it = await world({ after: 2 * settle });
   [1, 2].forEach((id) => it.source.add(id, base + id * second));
   await closeAll(it);
   it.source.records.shift();
-  go(it, first(it).until + hour);
+  go(it, first(it).until + age);
   await again(it);
   go(it, first(it).next ?? 0);
   await again(it);
-  expect(first(it)).toMatchObject({ reason: 'vanished', total: 2 });
+  expect(it.holds.current?.reason).toBe(reason);
+  expect(first(it)).toMatchObject({ reason: reason === undefined ? 'vanished' : 'reread', total: 2 });
+});
+
+test('a window that was closed while less was shown is no witness that all is shown', async () => {
+  const { it, until } = await threeWindows();
+  go(it, until + hour);
+  await again(it);
+  const own = it.source.records.splice(0, Infinity).slice(0, 1);
+  it.source.records.push(...own);
+  // Closed with what is one's own, and the richest by far.
+  const { reached } = it.journal.marks(sourceId).live;
+  for (let i = 0; i < 9; i += 1) it.source.add(100 + i, reached + i * minute);
+  go(it, reached + 2 * settle + minute);
+  await closeAll(it);
+  expect(rows(it).at(-1)).toMatchObject({ from: reached, own: 9 });
+  it.beside().exec('UPDATE windows SET next_us = until_us WHERE total = 4');
+  go(it, it.source.now() + minute);
+  await it.closer.again(it.source.now(), it.signal);
+  go(it, rows(it)[2]?.next ?? 0);
+  for (let turn = 0; turn < 4 && !it.holds.current; turn += 1) await it.closer.again(it.source.now(), it.signal);
+  expect(it.holds.current).toMatchObject({ reason: 'rows' });
 });
 
 test('a replica that lagged for a moment leaves no trace but lines in log and ledger', async () => {
@@ -385,7 +414,8 @@ test('a window whose uids are forgotten is never read again, whatever the guard 
   for (let i = 50; i < 60; i += 1) it.source.add(i, base + (i % 3) * settle + i * 2 * second);
   const due = { ...(await it.journal.window(sourceId, base)), from: base, until: first(it).until } as LedgerWindow;
   await it.closer.recounter.recount(due, it.signal);
-  expect(first(it)).toMatchObject({ state: 'closed', reason: null, total: 3, next: null });
+  // Listed as open, with its proof as it was.
+  expect(first(it)).toMatchObject({ state: 'closed', reason: 'reread', total: 3, next: null });
   expect(appended(it.beside())).toHaveLength(9);
 });
 

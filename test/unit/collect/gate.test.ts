@@ -95,7 +95,7 @@ test('records that are poor by themselves are appended: the witness is there, an
   const it = await watched();
   add(it, 50, it.source.now() - second, {});
   await poll(it);
-  expect(it.source.requests.filter(({ query }) => query.endTime !== undefined)).toHaveLength(2);
+  expect(it.source.requests.filter(({ query }) => query.endTime !== undefined)).toHaveLength(1);
   expect(appended(it.beside())).toHaveLength(21);
   expect(it.holds.current).toBeUndefined();
   it.source.requests.length = 0;

@@ -162,11 +162,11 @@ test('a hold goes on after a restart, with the same test', async () => {
   );
   await it.runUntil(base + 2.6 * hour);
   const { reached } = it.journal.marks(sourceId).live;
-  const fields = it.collector.fieldsProfile();
+  const sight = it.collector.sight();
   await it.journal[Symbol.asyncDispose]();
   const { journal } = await opened({ directory: it.directory, clock: it.clock });
   journal.db.pragma('synchronous = OFF');
-  const again = running({ ...it, journal }, {}, journal, { fields });
+  const again = running({ ...it, journal }, {}, journal, { sight });
   await again.runUntil(base + 3 * hour);
   expect(again.collector.view()).toMatchObject({ hold: true, trouble: expect.stringMatching(/^hold \(fields\)/) as string });
   expect(journal.marks(sourceId).live.reached).toBe(reached);

@@ -157,14 +157,16 @@ test('a window once vanished is never listed as whole again', async () => {
   expect(beside().prepare('SELECT reason, total FROM windows').get()).toEqual({ reason: 'vanished', total: 8 });
 });
 
-test('what is due first comes first, and only when it is due', async () => {
+test('what is due first comes first, recounts before further tries, and only when it is due', async () => {
   const { journal } = await opened();
   await journal.close(source, span(0, 10), proven(1, base, base + 300), lastAge);
   await journal.close(source, span(10, 20), gap({}, base + 200), lastAge);
   await journal.close(source, span(20, 30), proven(), lastAge);
   expect(await journal.due(source, base + 199)).toBeUndefined();
   expect(await journal.due(source, base + 200)).toMatchObject({ ...span(10, 20), state: 'gap', reason: 'count', tries: 1, total: 3 });
-  // A recount comes before another try, however long that has been due.
+  expect(await journal.due(source, base + 299)).toMatchObject(span(10, 20));
+  expect(await journal.due(source, base + 300)).toMatchObject(span(0, 10));
+  await journal.close(source, span(10, 20), proven(3), lastAge);
   expect(await journal.due(source, base + 300)).toMatchObject({
     ...span(0, 10),
     state: 'closed',
@@ -172,7 +174,5 @@ test('what is due first comes first, and only when it is due', async () => {
     query: { startTime: '2026-11-20T01:59:59.00' },
   });
   await journal.confirm(source, span(0, 10), undefined, base + 300, lastAge);
-  expect(await journal.due(source, base + 300)).toMatchObject(span(10, 20));
-  await journal.close(source, span(10, 20), proven(3), lastAge);
   expect(await journal.due(source, base + 400 * day)).toBeUndefined();
 });

@@ -1,0 +1,225 @@
+/**
+ * The invariants of the state, looked at while it is in use: a few segments and windows at a time, round once a day. What does not hold ends the
+ * process, before anything is built upon it (docs/guarantees.md, "Invariants").
+ */
+import type { Database, Statement } from 'better-sqlite3';
+import { WaybillError } from '../errors.ts';
+import type { Clock, Micros } from '../model.ts';
+import { microsToIso } from '../record/timestamp.ts';
+import { bucketMicros, bucketOf } from './seen.ts';
+import { chainOf, flagNoTime, kindLedger, kindOf, kindRecords, unpackBody } from './segment.ts';
+import type { SegmentRow } from './segments.ts';
+
+/** At most so much of what is stored is unpacked in one step: it must not be long. */
+const stepBytes = 4 * 1024 * 1024;
+const stepSegmentsLeast = 16;
+const stepWindows = 500;
+const roundMs = 86_400_000;
+
+type Row = SegmentRow & { readonly min_us: number | null; readonly max_us: number | null };
+
+interface HeadRow {
+  readonly seq: number;
+  readonly chain: Buffer;
+  readonly number: number;
+  readonly pruned_seq: number;
+  readonly pruned_chain: Buffer;
+}
+
+interface RangeRow {
+  readonly source: number;
+  readonly id: string;
+  readonly from_us: number;
+  readonly until_us: number | null;
+  readonly reached_us: number;
+  readonly frontier_us: number;
+}
+
+interface WindowRow {
+  readonly from_us: number;
+  readonly until_us: number;
+  readonly state: string;
+  readonly proof: number;
+  readonly reason: string | null;
+}
+
+/** Up to where the chain was followed. */
+interface Place {
+  readonly seq: number;
+  readonly chain: Uint8Array;
+  readonly number: number | undefined;
+}
+
+export class Audit {
+  readonly #db: Database;
+  readonly #clock: Clock;
+  readonly #sourceIds: ReadonlyMap<number, string>;
+  readonly #remembered: (source: number) => Micros;
+  readonly #segments: Statement<[number], Row>;
+  readonly #seen: Statement<[number, number, number, number], { uids: Buffer }>;
+  readonly #windows: Statement<[number, number, number, number], WindowRow>;
+  #startAt = 0;
+  #chain: Place | undefined;
+  #ranges: { range: RangeRow; at: Micros }[] = [];
+  #isDone = true;
+
+  /** @param remembered  before which a source has forgotten its uids */
+  constructor(db: Database, clock: Clock, sourceIds: ReadonlyMap<number, string>, remembered: (source: number) => Micros) {
+    this.#db = db;
+    this.#clock = clock;
+    this.#sourceIds = sourceIds;
+    this.#remembered = remembered;
+    this.#segments = db.prepare('SELECT * FROM segments WHERE seq > ? ORDER BY seq');
+    this.#seen = db.prepare('SELECT uids FROM seen WHERE source = ? AND bucket BETWEEN ? AND ? AND seq = ?');
+    this.#windows = db.prepare(
+      `SELECT from_us, until_us, state, proof IS NOT NULL AS proof, reason FROM windows WHERE source = ? AND from_us >= ? AND from_us < ?
+       ORDER BY from_us LIMIT ?`,
+    );
+  }
+
+  /**
+   * One step of the round; between two rounds it does nothing. True when a round has just ended.
+   * @param share  which part of the entries is looked at in this step, so that a round takes its day
+   * @throws WaybillError `state_corrupt` when what is stored is damaged, `invariant` when the program broke its own promises
+   */
+  step(share: number): boolean {
+    if (this.#isDone) {
+      if (this.#clock.monotonic() < this.#startAt) return false;
+      this.#begin();
+    }
+    const isChainDone = this.#followChain(share);
+    const isTilingDone = this.#followWindows();
+    this.#isDone = isChainDone && isTilingDone;
+    return this.#isDone;
+  }
+
+  #begin(): void {
+    this.#startAt = this.#clock.monotonic() + roundMs;
+    this.#isDone = false;
+    this.#chain = undefined;
+    this.#ranges = this.#rangeRows().map((range) => ({ range, at: range.from_us }));
+    this.#lookAtMarks();
+  }
+
+  /** I2: segments tile without a hole, and each chain value follows from the one before and from what the segment holds. */
+  #followChain(share: number): boolean {
+    const head = this.#head();
+    let place = this.#chain;
+    // What was pruned meanwhile is gone: its last chain value is kept.
+    if (place === undefined || place.seq < head.pruned_seq) place = { seq: head.pruned_seq, chain: head.pruned_chain, number: undefined };
+    const through = place.seq + (head.seq - head.pruned_seq) * share;
+    let bytes = 0;
+    let rows = 0;
+    let isStopped = false;
+    for (const row of this.#segments.iterate(place.seq)) {
+      rows += 1;
+      bytes += row.body.length;
+      place = this.#segment(place, row);
+      isStopped = bytes > stepBytes || (rows >= stepSegmentsLeast && place.seq >= through);
+      if (isStopped) break;
+    }
+    this.#chain = place;
+    if (isStopped) return false;
+    if (place.seq !== head.seq || Buffer.compare(place.chain, head.chain) !== 0 || (place.number ?? head.number) !== head.number) {
+      throw damaged(`its segments end at entry ${place.seq}, its head is at ${head.seq}`);
+    }
+    return true;
+  }
+
+  #segment(before: Place, row: Row): Place {
+    const { seq, n, number, flags, uids, ends } = row;
+    const kind = kindOf(row.kind);
+    if (seq !== before.seq + 1) throw damaged(`segment ${seq} does not follow entry ${before.seq}`);
+    if (number !== null && before.number !== undefined && number !== before.number + 1)
+      throw damaged(`segment ${seq} begins at record ${number}`);
+    let body: Uint8Array;
+    try {
+      body = unpackBody(row.kind, row.body);
+    } catch (cause) {
+      throw damaged(`segment ${seq} cannot be unpacked`, cause);
+    }
+    const sourceId = this.#sourceIds.get(row.source) ?? '';
+    const isRecords = kind === kindRecords;
+    const received = row.received_us;
+    const content = { seq, n, kind: isRecords ? kindRecords : kindLedger, number, sourceId, received, flags, uids, ends, body } as const;
+    const chain = chainOf(before.chain, content);
+    if (Buffer.compare(chain, row.chain) !== 0) throw damaged(`segment ${seq} is not what was written: its chain value does not fit`);
+    if (isRecords) this.#lookAtSeen(row);
+    return { seq: seq + n - 1, chain, number: number === null ? before.number : number + n - 1 };
+  }
+
+  /** I1: what was appended is known by its uid, as long as it is remembered, and what the segment's rows know was appended. */
+  #lookAtSeen({ seq, n, source, min_us: min, max_us: max, uids, flags }: Row): void {
+    if (min === null || max === null || flags.some((flag) => (flag & flagNoTime) !== 0)) return;
+    const known = this.#seen.all(source, bucketOf(min), bucketOf(max), seq);
+    const count = known.reduce((sum, row) => sum + row.uids.length / 16, 0);
+    const mayBeForgotten = (bucketOf(min) + 1) * bucketMicros <= this.#remembered(source);
+    if (count > n || (count < n && !mayBeForgotten)) throw broken(`segment ${seq} holds ${n} records, and ${count} of them are known`);
+    const own = new Set(Array.from({ length: n }, (_, i) => uids.toString('latin1', i * 16, i * 16 + 16)));
+    for (const row of known)
+      for (let at = 0; at < row.uids.length; at += 16)
+        if (!own.has(row.uids.toString('latin1', at, at + 16))) throw broken(`a uid is known of segment ${seq} that it does not hold`);
+  }
+
+  /** I3, I4: the windows of each range tile it up to where it is read, and each is closed with a proof or a gap with a reason. */
+  #followWindows(): boolean {
+    const current = this.#ranges[0];
+    if (!current) return true;
+    const { range } = current;
+    const name = `the ledger of "${range.id}"`;
+    const rows = this.#windows.all(range.source, current.at, range.until_us ?? Number.MAX_SAFE_INTEGER, stepWindows);
+    for (const row of rows) {
+      const at = microsToIso(row.from_us);
+      if (row.from_us !== current.at || row.until_us <= row.from_us) throw broken(`${name} has a hole or an overlap at ${at}`);
+      if (row.state === 'closed' ? row.proof === 0 : row.reason === null)
+        throw broken(`${name} has a window at ${at} without proof or reason`);
+      current.at = row.until_us;
+    }
+    if (rows.length === stepWindows) return false;
+    const reached = this.#rangeRows().find((each) => each.source === range.source && each.from_us === range.from_us)?.reached_us;
+    if (reached !== undefined && current.at !== reached)
+      throw broken(`${name} ends at ${microsToIso(current.at)}, its range has reached ${microsToIso(reached)}`);
+    this.#ranges.shift();
+    return this.#ranges.length === 0;
+  }
+
+  /** I6, I7: pruned ≤ acked ≤ head, taken ≤ acked; the frontier is the first gap, or where the live range has reached. */
+  #lookAtMarks(): void {
+    const { seq, pruned_seq: pruned } = this.#head();
+    const sinks = this.#db
+      .prepare<[], { id: string; acked: number; taken: number }>("SELECT id, acked, taken FROM sinks WHERE state <> 'retired'")
+      .all();
+    for (const { id, acked, taken } of sinks) {
+      if (pruned <= acked && acked <= seq && taken <= acked) continue;
+      throw broken(`sink "${id}" has acknowledged ${acked} and taken ${taken}, of a journal from ${pruned} to ${seq}`);
+    }
+    const gap = this.#db.prepare<[number, number], { first: number | null }>(
+      "SELECT min(from_us) AS first FROM windows WHERE source = ? AND from_us >= ? AND state = 'gap'",
+    );
+    for (const range of this.#rangeRows().filter(({ until_us: until }) => until === null)) {
+      const expected = gap.get(range.source, range.from_us)?.first ?? range.reached_us;
+      if (range.frontier_us !== expected)
+        throw broken(`the frontier of "${range.id}" is ${microsToIso(range.frontier_us)} and should be ${microsToIso(expected)}`);
+    }
+  }
+
+  #rangeRows(): RangeRow[] {
+    return this.#db
+      .prepare<[], RangeRow>(
+        'SELECT source, id, from_us, until_us, reached_us, frontier_us FROM ranges JOIN sources ON n = source ORDER BY source, from_us',
+      )
+      .all();
+  }
+
+  #head(): HeadRow {
+    return this.#db.prepare('SELECT seq, chain, number, pruned_seq, pruned_chain FROM head WHERE one = 1').get() as HeadRow;
+  }
+}
+
+function damaged(words: string, cause?: unknown): WaybillError {
+  return new WaybillError('state_corrupt', `journal is damaged: ${words}`, { cause });
+}
+
+function broken(words: string): WaybillError {
+  return new WaybillError('invariant', `state does not hold what it promises: ${words}`);
+}

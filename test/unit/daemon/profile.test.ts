@@ -1,0 +1,78 @@
+/** What is kept about a service over a restart, and when it is calibrated anew. */
+import { expect, test } from 'vitest';
+import type { Paging } from '../../../src/collect/pass.ts';
+import { Calibrator } from '../../../src/daemon/calibration.ts';
+import { ProfileKeeper } from '../../../src/daemon/profile.ts';
+import type { Calibration } from '../../../src/source/calibrate.ts';
+import { ServerClock } from '../../../src/source/server-clock.ts';
+import { base, day, hour } from '../../support/records.ts';
+import { Lines } from '../collect/world.ts';
+import { opened, source } from '../journal/opening.ts';
+import { Delays } from '../../../src/observe/delays.ts';
+
+const found: Calibration = { firstPage: 1, pageSize: 1000, total: 40, dated: true };
+
+test('calibrated at first and then weekly; a change is a warning and counted, a grown total is not', async () => {
+  const { journal } = await opened();
+  const keeper = new ProfileKeeper(source, journal);
+  const paging: Paging = { first: 7, size: 7 };
+  const caps = { largest: 3 };
+  const log = new Lines();
+  let at = base;
+  let asked = 0;
+  let answer = found;
+  let changes = 0;
+  const calibrator = new Calibrator({
+    ...{ id: source, keeper, paging, caps, log },
+    now: () => at,
+    ask: () => {
+      asked += 1;
+      return Promise.resolve(answer);
+    },
+    sizeOf: ({ pageSize }) => Math.min(pageSize, 500),
+    meters: { calibrationChanged: () => void (changes += 1) },
+  });
+  const { signal } = new AbortController();
+  expect(await calibrator.whenDue(signal)).toBe(true);
+  expect({ paging, caps }).toEqual({ paging: { first: 1, size: 500 }, caps: { largest: 40 } });
+  at = base + 7 * day;
+  expect(await calibrator.whenDue(signal)).toBe(false);
+  at += 1;
+  answer = { ...found, total: 90 };
+  expect(await calibrator.whenDue(signal)).toBe(true);
+  expect(await calibrator.whenDue(signal)).toBe(false);
+  expect({ asked, changes, largest: caps.largest }).toEqual({ asked: 2, changes: 0, largest: 90 });
+  at += 8 * day;
+  answer = { ...found, pageSize: 200, total: undefined };
+  expect(await calibrator.whenDue(signal)).toBe(true);
+  expect({ changes, size: paging.size, largest: caps.largest }).toEqual({ changes: 1, size: 200, largest: 90 });
+  expect(log.lines.filter(({ level }) => level === 'warn')).toMatchObject([{ fields: { source, fields: ['pageSize', 'total'] } }]);
+  // After a restart it is not asked again.
+  const again = new ProfileKeeper(source, journal);
+  expect(again.profile).toEqual({ calibration: { firstPage: 1, pageSize: 200, dated: true }, calibrated: at });
+});
+
+test('clock, largest total and what was shown are kept once the clock stands; a hold beside them stays', async () => {
+  const { journal, clock } = await opened();
+  const keeper = new ProfileKeeper(source, journal);
+  await keeper.calibrated(found, base);
+  const serverClock = new ServerClock({ source, settle: 900_000, clock, log: new Lines() });
+  const caps = { largest: 70 };
+  const sight = { fields: { recent: 'vv', witnesses: { userNetwork: { uid: 'u', time: base } } }, sound: base + hour };
+  const delays = new Delays(undefined, 30_000);
+  const abort = new AbortController();
+  const running = keeper.run({ serverClock, caps, sight: () => sight, delays: () => delays.measure() }, clock, abort.signal);
+  const kept = (): unknown => JSON.parse(journal.marks(source).profile ?? '{}');
+  await clock.sleep(5_000, abort.signal);
+  expect(kept()).toEqual({ calibration: found, calibrated: base });
+  await journal.setHold(source, { reason: 'clock', words: 'ahead', since: base }, base);
+  for (let i = 0; i < 25; i += 1) {
+    serverClock.observe({ date: clock.now() + 2_000, age: 0, received: clock.now() * 1000, receivedMonotonic: clock.monotonic() });
+    await clock.sleep(20_000, abort.signal);
+  }
+  expect(kept()).toMatchObject({ calibration: { total: 70 }, calibrated: base, clock: { dated: true }, sight });
+  expect(journal.marks(source)).toMatchObject({ mode: 'hold', hold: { reason: 'clock' } });
+  expect(new ProfileKeeper(source, journal).profile).toEqual(kept());
+  abort.abort(new Error('enough'));
+  await expect(running).rejects.toThrow('enough');
+});

@@ -1,0 +1,120 @@
+import type { Database } from 'better-sqlite3';
+import { expect, test } from 'vitest';
+import { base, collected, day, hour, second } from '../../support/records.ts';
+import { gap, lastAge, opened, pageOf, proven, source, span } from './opening.ts';
+import type { Opened } from './opening.ts';
+
+/** A state with records, known and late ones, windows of all kinds, a hold, an operation, a sink, and a pruned begin. */
+async function used(): Promise<Opened> {
+  const it = await opened({ keep: 0 });
+  const { journal, clock } = it;
+  journal.db.pragma('synchronous = OFF');
+  journal.progress.register('siem', 'file', 'x', { seq: 0, chain: new Uint8Array(32) }, undefined);
+  for (let i = 0; i < 60; i += 1) await journal.append(pageOf([collected(i, base + i * hour), collected(i + 1, base + (i + 1) * hour)]));
+  await journal.append(pageOf([collected(500, undefined), collected(501, base + 5 * second)]));
+  for (let i = 0; i < 40; i += 1) await journal.close(source, span(i * 10, i * 10 + 10), i === 17 || i === 30 ? gap() : proven(2), lastAge);
+  await journal.acceptGap(source, base + 170 * second, { at: base, who: 'j.doe', why: 'known' });
+  await journal.setHold(source, { reason: 'clock', words: 'ahead', since: base }, base);
+  await journal.operate({ at: base, who: 'root', what: 'replay', detail: {} });
+  await journal.acknowledge('siem', { acked: 20, taken: undefined }, []);
+  clock.wall += 1_000;
+  expect(journal.prune()).toBe(20);
+  return it;
+}
+
+/** Steps until the round ends. */
+function round(it: Opened): number {
+  for (let steps = 1; steps < 1_000; steps += 1) if (it.journal.examine(1)) return steps;
+  throw new Error('the round does not end');
+}
+
+test('a state that is whole passes, a few segments at a time, and the next round begins a day later', async () => {
+  const it = await used();
+  expect(round(it)).toBeGreaterThan(3);
+  expect(it.journal.examine(1)).toBe(false);
+  await it.journal.append(pageOf([collected(900, base + 90 * hour)]));
+  it.clock.wall += 86_400_000;
+  expect(it.journal.examine(1)).toBe(false);
+  await it.clock.sleep(86_400_000, new AbortController().signal);
+  expect(round(it)).toBeGreaterThan(3);
+});
+
+test('it goes on while pages are appended, windows closed and the begin is pruned under it', async () => {
+  const it = await used();
+  for (let step = 0; !it.journal.examine(1); step += 1) {
+    if (step > 10) continue;
+    await it.journal.append(pageOf([collected(1_000 + step, base + step * second), collected(2_000 + step, base + 100 * day)]));
+    await it.journal.close(source, span(400 + step, 401 + step), proven(), lastAge);
+    await it.journal.acknowledge('siem', { acked: 40 + step, taken: undefined }, []);
+    it.journal.prune();
+  }
+  const forgotten = await used();
+  await forgotten.journal.setHold(source, undefined, base);
+  await forgotten.journal.close(source, span(300, 310), proven(3), lastAge);
+  await forgotten.journal.close(source, { from: base + 400 * second, until: base + 90 * day }, proven(), lastAge);
+  expect(forgotten.journal.marks(source).live.remembered).toBe(base + 60 * day);
+  expect(round(forgotten)).toBeGreaterThan(0);
+});
+
+const damages: readonly (readonly [string, string, RegExp, (db: Database) => void])[] = [
+  [
+    'a byte of a body',
+    'state_corrupt',
+    /segment 55/,
+    (db) => void db.exec("UPDATE segments SET body = CAST(body || x'20' AS BLOB) WHERE seq = 55"),
+  ],
+  ['a flag', 'state_corrupt', /chain value/, (db) => void db.exec("UPDATE segments SET flags = x'01' WHERE seq = 55")],
+  [
+    'a missing segment',
+    'state_corrupt',
+    /segment \d+ does not follow entry 49/,
+    (db) => void db.exec('DELETE FROM segments WHERE seq = 50'),
+  ],
+  ['a uid that is not known', 'invariant', /holds 1 records, and 0/, (db) => void db.exec('DELETE FROM seen WHERE seq = 45')],
+  [
+    'a uid that was never appended',
+    'invariant',
+    /does not hold/,
+    (db) => void db.exec('UPDATE seen SET uids = randomblob(16) WHERE seq = 45'),
+  ],
+  [
+    'a hole in the ledger',
+    'invariant',
+    /hole or an overlap/,
+    (db) => void db.exec(`DELETE FROM windows WHERE from_us = ${base + 50 * second}`),
+  ],
+  ['a ledger that ends early', 'invariant', /ends at/, (db) => void db.exec(`DELETE FROM windows WHERE from_us = ${base + 390 * second}`)],
+  [
+    'a window without a proof',
+    'invariant',
+    /without proof/,
+    (db) => void db.exec(`UPDATE windows SET proof = NULL WHERE from_us = ${base}`),
+  ],
+  ['a frontier behind a gap', 'invariant', /frontier/, (db) => void db.exec(`UPDATE sources SET frontier_us = ${base + 400 * second}`)],
+  ['a sink ahead of the journal', 'invariant', /sink "siem"/, (db) => void db.exec('UPDATE sinks SET acked = 100000')],
+  ['a sink behind what is pruned', 'invariant', /sink "siem"/, (db) => void db.exec('UPDATE sinks SET acked = 3')],
+];
+
+test.each(damages)('%s is found', async (_what, code, words, damage) => {
+  const it = await used();
+  const db = it.beside();
+  expect(db.prepare('SELECT seq FROM segments WHERE seq IN (45, 50, 55)').all()).toHaveLength(3);
+  damage(db);
+  let thrown: unknown;
+  try {
+    round(it);
+  } catch (caught) {
+    thrown = caught;
+  }
+  expect(thrown).toMatchObject({ code, message: expect.stringMatching(words) as string });
+});
+
+test.each([
+  ['more than there is', { acked: 10_000, taken: undefined }],
+  ['less than it has taken', { acked: 22, taken: { position: { seq: 23, chain: new Uint8Array(32) }, note: undefined } }],
+])('a sink that acknowledges %s is an invariant (I7)', async (_what, acknowledgement) => {
+  const it = await used();
+  await expect(it.journal.acknowledge('siem', acknowledgement, [])).rejects.toMatchObject({ code: 'invariant' });
+  expect(() => it.journal.acknowledgeLater('siem', acknowledgement)).toThrow(/siem/);
+  expect(it.journal.sinkMarks('siem').acked).toBe(20);
+});
