@@ -77,7 +77,7 @@ describe.concurrent('history', () => {
       const service = await Service.start(place, '--records', '4000', '--span', '6m', '--rate', '20', '--page-size-max', '200');
       configure(place, [sourceOf(service, start, quick)], [file]);
       const first = new Daemon(place);
-      await first.logged('first window proven');
+      await first.logged('first window proven', 60_000);
 
       interface Dry {
         readonly ranges: unknown;
@@ -105,7 +105,7 @@ describe.concurrent('history', () => {
         await pause(200 + place.chance() * 800);
         await daemon.kill();
         daemon = new Daemon(place);
-        await daemon.logged('first record');
+        await daemon.logged('first record', 60_000);
       }
       // What is new is there within a poll or two although history is being read.
       const newest = JSON.stringify((await service.truth()).at(-1)).slice(1, -1);
@@ -143,7 +143,7 @@ describe.concurrent('history', () => {
       expect(none).toMatchObject({ code: 1, stdout: '' });
       expect(none.stderr).toMatch(/cannot find a state in/);
       const first = new Daemon(place);
-      await first.logged('first window proven');
+      await first.logged('first window proven', 60_000);
       expect(await first.stop()).toMatchObject({ code: 0 });
 
       // No daemon: the command takes the lock itself.
@@ -157,7 +157,7 @@ describe.concurrent('history', () => {
       expect((await waybill(place, 'backfill', 'pause', '--yes')).code).toBe(2);
 
       const second = new Daemon(place);
-      await second.logged('first window proven');
+      await second.logged('first window proven', 60_000);
       expect(await backfills(place)).toMatchObject([{ state: 'paused', reached: begin, records: 0 }]);
       await json(place, 'backfill', 'resume', '--yes');
       // Followed to its end, in plain lines where there is no terminal.
@@ -186,7 +186,7 @@ describe.concurrent('history', () => {
       const service = await Service.start(place, '--records', '6000', '--span', '6m', '--page-size-max', '100');
       configure(place, [sourceOf(service, start, quick)], [file]);
       const daemon = new Daemon(place);
-      await daemon.logged('first window proven');
+      await daemon.logged('first window proven', 60_000);
       const add = ['backfill', '--source', 'production', '--from', begin, '--no-wait', '--yes'];
       await json(place, ...add);
       await until('some of it is read', 15_000, async () => (((await running(daemon))[0]?.records ?? 0) > 0 ? true : undefined));
@@ -216,7 +216,7 @@ describe.concurrent('history', () => {
         readonly state: string;
       }
       const gaps = async (): Promise<Gap[]> => (await json<{ gaps: Gap[] }>(place, 'gaps', 'list')).gaps;
-      await daemon.logged('window not proven');
+      await daemon.logged('window not proven', 60_000);
       await until('two gaps', 20_000, async () => ((await gaps()).length >= 2 ? true : undefined));
       const [one, two] = await gaps();
       if (!one || !two) throw new Error('there are no two gaps');
@@ -266,7 +266,7 @@ describe.concurrent('history', () => {
       configure(place, [sourceOf(service, 'earliest', more)], [file, later]);
       mkdirSync(place.path('later'));
       const second = new Daemon(place);
-      await second.logged('source is not configured any more');
+      await second.logged('source is not configured any more', 60_000);
       await until('what is in the journal is delivered', 30_000, () =>
         countOf(place.path('later/siem.ndjson')) === truth.length * 2 ? true : undefined,
       );
