@@ -227,7 +227,8 @@ describe.concurrent('history', () => {
       expect(await json(place, ...accept, '--yes')).toMatchObject({ accepted: [{ from: one.from }] });
       expect((await waybill(place, ...accept, '--yes')).stderr).toMatch(/accepted already/);
       const ledger = await daemon.ledger();
-      expect(ledger.sources[0]).toMatchObject({ frontier: one.until, windows: [{ from: one.from, state: 'accepted' }, {}] });
+      expect(ledger.sources[0]?.frontier).toBe(one.until);
+      expect(ledger.sources[0]?.windows[0]).toMatchObject({ from: one.from, state: 'accepted' });
 
       // Now the service counts: a retry is due at once, and not in a minute.
       await service.set({ total: 'right' });
