@@ -2,7 +2,7 @@
  * History that is added to a ledger: read with proof behind everything that is new, gone on with after `kill -9`, nothing sent twice; and what
  * else a person may change, with and without a running daemon, each change on record.
  */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { ago, configure, Daemon, ledgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, faultsOf, linesOf, originalOf, Seconds } from '../support/e2e-oracle.ts';
@@ -167,6 +167,11 @@ describe.concurrent('history', () => {
       expect(rest.stderr).toMatch(/^backfill of production is done: [\d,]+ records in \d+ windows?$/m);
       await done(second);
       await delivered(service, [place.path('archive.ndjson')]);
+      // A daemon that owns the state and cannot be asked: nothing is done behind its back.
+      rmSync(place.path('state/waybill.sock'));
+      const owned = await waybill(place, 'backfill', '--source', 'production', '--from', ago(700_000), '--yes');
+      expect({ code: owned.code, stdout: owned.stdout }).toEqual({ code: 75, stdout: '' });
+      expect(owned.stderr).toMatch(/another running process owns it/);
       expect(await second.stop()).toMatchObject({ code: 0 });
 
       const truth = await service.truth();
