@@ -41,6 +41,7 @@ export interface DaemonOptions {
 }
 
 const lookMs = 10_000;
+const lookPausedMs = 1_000;
 const pruneMs = 60_000;
 const hourMs = 3_600_000;
 /** Between the starts of two sources, at most. */
@@ -190,10 +191,12 @@ async function tend(journal: Journal, sources: readonly string[], clock: Clock, 
   let sayAt = clock.monotonic() + hourMs;
   let pruneAt = clock.monotonic() + pruneMs;
   for (;;) {
-    await clock.sleep(lookMs, signal);
+    const isPaused = journal.paused() !== undefined;
+    await clock.sleep(isPaused ? lookPausedMs : lookMs, signal);
     journal.assertPresent();
     if (journal.examine(lookMs)) log.info({ head: journal.head().seq }, 'state examined');
-    if (clock.monotonic() < pruneAt) continue;
+    // What collecting waits for is not put off for a minute.
+    if (!isPaused && clock.monotonic() < pruneAt) continue;
     pruneAt = clock.monotonic() + pruneMs;
     for (let pruned = journal.prune(); pruned > 0; pruned = journal.prune()) {
       log.debug({ entries: pruned }, 'journal pruned');

@@ -337,7 +337,8 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   /** Why collecting pauses, if it does: it begins above 97 % of the quota and ends below 90 %. */
   paused(): string | undefined {
     const share = this.#store.usedBytes() / this.#store.quotaBytes();
-    this.#paused = share > (this.#paused ? resumeBelow : pauseAbove);
+    // A page that does not fit into the last percents meets the hard stop before the pause: the quota is used up all the same.
+    this.#paused = share > (this.#paused || this.#store.isFull ? resumeBelow : pauseAbove);
     return this.#paused ? 'quota' : undefined;
   }
 

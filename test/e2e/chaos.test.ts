@@ -20,6 +20,13 @@ const perSecond = Math.min(400, Math.ceil((records - history) / (kills * 1.3)));
 /** What the service must have answered at least once. */
 const wanted = ['fault500', 'faultReset', 'faultTruncated', 'faultCut', 'faultHtml200', '401', '403', '429'];
 
+/** What has the service give an answer that is hard to meet by chance. */
+const surely: Readonly<Record<string, Record<string, unknown>>> = {
+  401: { revokeTokens: 'now' },
+  403: { rateLimit: 'off', quota: '2/1s' },
+  429: { quota: 'off', rateLimit: '2/1s' },
+};
+
 /**
  * When the daemon is killed, by turns: at any moment of its start and of its reading, or a moment after it has delivered, or after it has
  * proven a window. Without the latter two a slow machine would only ever kill it while it starts.
@@ -77,11 +84,20 @@ test(`${records} records and ${kills} kills: each record once, and the ledger ag
     // One more life with every trouble at once, until each was met: a test that meets none shows nothing.
     await service.set({ ...all(({ on }) => on), rate: perSecond });
     const daemon = new Daemon(place);
-    await until('all records made and every trouble met', 180_000, async () => {
-      const { records: made, faults, requests } = await service.stats();
-      const met = { ...faults, ...requests['GET /logs/full-payload'] };
-      return made.total >= records && wanted.every((name) => met[name] !== undefined) ? true : undefined;
-    });
+    let missing: readonly string[] = wanted;
+    await until(
+      () => `all records made and every trouble met: without ${missing.join(', ')}`,
+      180_000,
+      async () => {
+        const { records: made, faults, requests } = await service.stats();
+        const met = { ...faults, ...requests['GET /logs/full-payload'] };
+        missing = wanted.filter((name) => met[name] === undefined);
+        // On a slow machine requests come too seldom to go beyond both limits, or one hides the other.
+        for (const name of missing) await service.set(surely[name] ?? {});
+        if (missing.length > 0) await pause(2_000);
+        return made.total >= records && missing.length === 0 ? true : undefined;
+      },
+    );
     await service.set(all(({ off }) => off));
 
     // Then records that become visible in a window which was proven without them and has its last recount still ahead.

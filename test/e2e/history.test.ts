@@ -1,17 +1,19 @@
 /**
- * History that is added to a ledger: read with proof behind everything that is new, gone on with after `kill -9`, nothing sent twice, and every
- * change by a person on record.
+ * History that is added to a ledger: read with proof behind everything that is new, gone on with after `kill -9`, nothing sent twice; and what
+ * else a person may change, with and without a running daemon, each change on record.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { ago, configure, Daemon, ledgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, faultsOf, linesOf, originalOf, Seconds } from '../support/e2e-oracle.ts';
 import { inPlace, pause, until } from '../support/e2e-place.ts';
-import type { Place } from '../support/e2e-place.ts';
+import type { Done, Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
 const file = { id: 'siem', type: 'file', path: './siem.ndjson' };
 const quick = { settle: '1s', recount: [] };
+/** Kills while history is read. */
+const kills = Number(process.env['WAYBILL_E2E_BACKFILL_KILLS'] ?? 2);
 
 interface Listed {
   readonly source: string;
@@ -20,13 +22,6 @@ interface Listed {
   readonly reached: string;
   readonly state: string;
   readonly records: number;
-  readonly expected: number | null;
-}
-
-async function backfills(place: Place): Promise<Listed[]> {
-  const { code, stdout, stderr } = await place.waybill('backfill', 'list', '--all', '--json', '--config', 'waybill.yaml');
-  expect(code, stderr).toBe(0);
-  return (JSON.parse(stdout) as { backfills: Listed[] }).backfills;
 }
 
 interface Operation {
@@ -36,97 +31,266 @@ interface Operation {
   readonly why: string | null;
 }
 
-async function operations(place: Place): Promise<Operation[]> {
-  const { stdout } = await place.waybill('operations', 'list', '--json', '--config', 'waybill.yaml');
-  return (JSON.parse(stdout) as { operations: Operation[] }).operations;
+const waybill = (place: Place, ...args: string[]): Promise<Done> => place.waybill(...args, '--config', 'waybill.yaml');
+
+async function json<Value>(place: Place, ...args: string[]): Promise<Value> {
+  const { code, stdout, stderr } = await waybill(place, ...args, '--json');
+  expect(code, stderr).toBe(0);
+  return JSON.parse(stdout) as Value;
+}
+
+const backfills = async (place: Place): Promise<Listed[]> =>
+  (await json<{ backfills: Listed[] }>(place, 'backfill', 'list', '--all')).backfills;
+const operations = async (place: Place): Promise<Operation[]> =>
+  (await json<{ operations: Operation[] }>(place, 'operations', 'list')).operations;
+
+/** The ranges of history that are not done, as the running daemon says; polled without starting a program each time. */
+async function running(daemon: Daemon): Promise<Listed[]> {
+  const { text } = await daemon.get('/status');
+  return (JSON.parse(text) as { sources: { backfills?: Listed[] }[] }).sources.flatMap((source) => source.backfills ?? []);
+}
+
+async function done(daemon: Daemon, ms = 60_000): Promise<void> {
+  let last: Listed[] = [];
+  await until(
+    () => `the backfill is done: ${JSON.stringify(last)}\n${daemon.words()}`,
+    ms,
+    async () => ((last = await running(daemon)).length === 0 ? true : undefined),
+  );
+}
+
+/** Whole lines of a file that is being written. */
+function countOf(path: string): number {
+  return existsSync(path) ? readFileSync(path, 'utf8').split('\n').length - 1 : 0;
+}
+
+/** What the records of ECS lines of a file are dated at, in seconds. */
+function secondsIn(path: string): number[] {
+  return linesOf(path).map((line) => Date.parse((JSON.parse(line) as { '@timestamp': string })['@timestamp']) / 1000);
 }
 
 describe.concurrent('history', () => {
   test('a backfill over kill -9: what is new goes first, each record once, the ledger tiles', { timeout: 120_000 }, () =>
     inPlace('backfill', async (place) => {
-      const begin = ago(600_000);
-      const start = ago(120_000);
-      const service = await Service.start(place, '--records', '12000', '--span', '9m', '--rate', '20');
-      configure(place, [sourceOf(service, start, { ...quick, requests: { perSecond: 40, timeout: '5s' } })], [file]);
+      const begin = ago(400_000);
+      const start = ago(60_000);
+      const service = await Service.start(place, '--records', '4000', '--span', '6m', '--rate', '20', '--page-size-max', '200');
+      configure(place, [sourceOf(service, start, quick)], [file]);
       const first = new Daemon(place);
-      await first.logged('first window proven');
+      await first.logged('first window proven', 60_000);
 
-      const dry = await place.waybill(
-        'backfill',
-        '--source',
-        'production',
-        '--from',
-        begin,
-        '--dry-run',
-        '--json',
-        '--config',
-        'waybill.yaml',
-      );
-      expect(dry.code, dry.stderr).toBe(0);
-      const { ranges, estimate } = JSON.parse(dry.stdout) as {
-        ranges: unknown;
-        estimate: { records: number; windows: number; requests: number };
-      };
-      expect(ranges).toEqual([{ from: begin, until: start }]);
-      const truth = await service.truth();
-      const older = new Seconds(truth).matching(Date.parse(begin) / 1000, Date.parse(start) / 1000);
-      // The count is that of a query with a second of padding on both sides.
-      expect(Math.abs(estimate.records - older)).toBeLessThan(100);
-      expect(estimate.windows).toBeGreaterThan(0);
+      interface Dry {
+        readonly ranges: unknown;
+        readonly estimate: { readonly records: number; readonly windows: number; readonly requests: number };
+      }
+      const dry = await json<Dry>(place, 'backfill', '--source', 'production', '--from', begin, '--dry-run');
+      expect(dry.ranges).toEqual([{ from: begin, until: start }]);
+      // The count is that of the query, with a second of padding on both sides.
+      const [from, end] = [Date.parse(begin) / 1000 - 1, Date.parse(start) / 1000 + 1];
+      expect(dry.estimate.records).toBe(new Seconds(await service.truth()).matching(from, end));
+      expect(dry.estimate.windows).toBeGreaterThan(0);
       expect(await operations(place)).toEqual([]);
 
-      const asked = ['backfill', '--source', 'production', '--from', begin, '--rate', '8', '--config', 'waybill.yaml'];
-      const refused = await place.waybill(...asked);
+      const asked = ['backfill', '--source', 'production', '--from', begin, '--rate', '3'];
+      const refused = await waybill(place, ...asked);
       expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
       expect(refused.stderr).toMatch(/nothing was done: nobody can be asked here; --yes does it/);
-      const added = await place.waybill(...asked, '--no-wait', '--yes', '--json', '--by', 'j.doe', '--why', 'ticket 4711');
-      expect(added.code, added.stderr).toBe(0);
-      expect(JSON.parse(added.stdout)).toEqual({ added: [{ from: begin, until: start }] });
-      const again = await place.waybill(...asked, '--yes');
-      expect(again).toMatchObject({ code: 0 });
-      expect(again.stdout).toMatch(/nothing to add/);
+      expect(await backfills(place)).toEqual([]);
+      const by = ['--yes', '--by', 'j.doe', '--why', 'ticket 4711'];
+      expect(await json(place, ...asked, '--no-wait', ...by)).toEqual({ added: [{ from: begin, until: start }] });
+      expect((await waybill(place, ...asked, ...by)).stdout).toMatch(/nothing to add/);
 
-      const kills = 4;
       let daemon = first;
       for (let life = 0; life < kills; life += 1) {
-        await pause(300 + place.chance() * 900);
+        await pause(200 + place.chance() * 800);
         await daemon.kill();
         daemon = new Daemon(place);
-        await daemon.logged('first record').catch(() => undefined);
+        await daemon.logged('first record', 60_000);
       }
-      const [halfway] = await backfills(place);
-      expect(halfway, 'the kills fell into it').toMatchObject({ state: 'running', from: begin, until: start });
-      const status = await place.waybill('status', '--config', 'waybill.yaml');
+      // What is new is there within a poll or two although history is being read.
+      const newest = JSON.stringify((await service.truth()).at(-1)).slice(1, -1);
+      const isThere = (): boolean => readFileSync(place.path('siem.ndjson'), 'utf8').includes(newest);
+      await until('the newest record while history is read', 5_000, () => (isThere() ? true : undefined));
+      expect(await running(daemon), 'the kills fell into it').toMatchObject([{ state: 'running', from: begin, until: start }]);
+      const status = await waybill(place, 'status');
       expect(status.stdout).toMatch(/^BACKFILL {2}production, .* % \(.* of .* records\), up to /m);
 
-      // What is new is there within a poll or two although history is being read.
-      const size = linesOf(place.path('siem.ndjson')).length;
-      const newest = (await service.truth()).at(-1) ?? '';
-      await until('the newest record while history is read', 5_000, () =>
-        readFileSync(place.path('siem.ndjson'), 'utf8').includes(JSON.stringify(newest).slice(1, -1)) ? true : undefined,
-      );
-      expect(size).toBeGreaterThan(0);
-
-      const [range] = await until('the backfill is done', 90_000, async () => {
-        const found = await backfills(place);
-        return found.every(({ state }) => state === 'done') ? found : undefined;
-      });
       await service.set({ rate: 0 });
-      await pause(1_000);
-      await settled(daemon, Math.floor(Date.now() / 1000) * 1000 - 2_000, 30_000);
-      await delivered(service, [place.path('siem.ndjson')]);
-      expect(await daemon.stop()).toMatchObject({ code: 0 });
+      await done(daemon);
+      const [range] = await backfills(place);
       const all = await service.truth();
       const seconds = new Seconds(all);
+      await settled(daemon, Math.ceil(seconds.last + 1) * 1000, 30_000);
+      await delivered(service, [place.path('siem.ndjson')]);
+      expect(await daemon.stop()).toMatchObject({ code: 0 });
       expect(range?.records).toBe(seconds.between(Date.parse(begin) / 1000, Date.parse(start) / 1000));
       expect(compare(linesOf(place.path('siem.ndjson')), all, originalOf)).toEqual(exactlyOnce);
       const { code, ledger } = await ledgerOf(place);
       expect({ code, complete: ledger.complete }).toEqual({ code: 0, complete: true });
-      const [source] = ledger.sources;
-      if (!source) throw new Error('the report has no source');
-      const faults = faultsOf(source, seconds, Date.parse(begin) / 1000).filter((fault) => !fault.startsWith('the ledger ends at'));
-      expect(faults).toEqual([]);
+      if (!ledger.sources[0]) throw new Error('the report has no source');
+      expect(faultsOf(ledger.sources[0], seconds, Date.parse(begin) / 1000)).toEqual([]);
       expect(await operations(place)).toMatchObject([{ who: 'j.doe', what: 'backfill', source: 'production', why: 'ticket 4711' }]);
+    }),
+  );
+
+  test('with and without a daemon: added, paused, cut off, added again, for one sink alone; nothing twice', { timeout: 120_000 }, () =>
+    inPlace('offline', async (place) => {
+      const [begin, middle, start] = [ago(600_000), ago(300_000), ago(30_000)];
+      const service = await Service.start(place, '--records', '3000', '--span', '9m');
+      const other = { id: 'archive', type: 'file', path: './archive.ndjson' };
+      configure(place, [sourceOf(service, start, { ...quick, requests: { perSecond: 100, timeout: '5s' } })], [file, other]);
+      const none = await waybill(place, 'backfill', '--source', 'production', '--from', begin, '--yes');
+      expect(none).toMatchObject({ code: 1, stdout: '' });
+      expect(none.stderr).toMatch(/cannot find a state in/);
+      const first = new Daemon(place);
+      await first.logged('first window proven', 60_000);
+      expect(await first.stop()).toMatchObject({ code: 0 });
+
+      // No daemon: the command takes the lock itself.
+      const add = ['backfill', '--source', 'production', '--from', begin, '--to', middle, '--sinks', 'archive', '--yes'];
+      const added = await waybill(place, ...add);
+      expect(added).toMatchObject({ code: 0 });
+      expect(added.stderr).toMatch(
+        /about .* records, .* windows?, .* requests.*\n.*only for archive\nno daemon runs: it is read when one does/,
+      );
+      await json(place, 'backfill', 'pause', '--yes');
+      expect((await waybill(place, 'backfill', 'pause', '--yes')).code).toBe(2);
+
+      const second = new Daemon(place);
+      await second.logged('first window proven', 60_000);
+      expect(await backfills(place)).toMatchObject([{ state: 'paused', reached: begin, records: 0 }]);
+      await json(place, 'backfill', 'resume', '--yes');
+      // Followed to its end, in plain lines where there is no terminal.
+      const rest = await waybill(place, 'backfill', '--source', 'production', '--from', begin, '--yes', '--why', 'the rest');
+      expect(rest).toMatchObject({ code: 0 });
+      expect(rest.stderr).toMatch(/^backfill of production: \d+\.\d % \(.*$/m);
+      expect(rest.stderr).toMatch(/^backfill of production is done: [\d,]+ records in \d+ windows?$/m);
+      await done(second);
+      await delivered(service, [place.path('archive.ndjson')]);
+      // A daemon that owns the state and cannot be asked: nothing is done behind its back.
+      rmSync(place.path('state/waybill.sock'));
+      const owned = await waybill(place, 'backfill', '--source', 'production', '--from', ago(700_000), '--yes');
+      expect({ code: owned.code, stdout: owned.stdout }).toEqual({ code: 75, stdout: '' });
+      expect(owned.stderr).toMatch(/another running process owns it/);
+      expect(await second.stop()).toMatchObject({ code: 0 });
+
+      const truth = await service.truth();
+      expect(compare(linesOf(place.path('archive.ndjson')), truth, originalOf)).toEqual(exactlyOnce);
+      // The other sink has everything but what was asked for the first alone.
+      const withheld = new Seconds(truth).between(Date.parse(begin) / 1000, Date.parse(middle) / 1000);
+      expect(withheld).toBeGreaterThan(100);
+      expect(secondsIn(place.path('siem.ndjson')).filter((at) => at < Date.parse(middle) / 1000)).toEqual([]);
+      expect(linesOf(place.path('siem.ndjson'))).toHaveLength(truth.length - withheld);
+      expect((await operations(place)).map(({ what }) => what)).toEqual(['backfill', 'backfill pause', 'backfill resume', 'backfill']);
+    }),
+  );
+
+  test('cancelled while it is read it ends behind what was collected; added again, nothing comes twice', { timeout: 120_000 }, () =>
+    inPlace('cancel', async (place) => {
+      const [begin, start] = [ago(400_000), ago(30_000)];
+      const service = await Service.start(place, '--records', '6000', '--span', '6m', '--page-size-max', '100');
+      configure(place, [sourceOf(service, start, quick)], [file]);
+      const daemon = new Daemon(place);
+      await daemon.logged('first window proven', 60_000);
+      const add = ['backfill', '--source', 'production', '--from', begin, '--no-wait', '--yes'];
+      await json(place, ...add);
+      await until('some of it is read', 15_000, async () => (((await running(daemon))[0]?.records ?? 0) > 0 ? true : undefined));
+      const { ends } = await json<{ ends: string }>(place, 'backfill', 'cancel', '--yes');
+      expect(Date.parse(ends)).toBeGreaterThan(Date.parse(begin));
+      await done(daemon);
+      if (Date.parse(ends) < Date.parse(start)) {
+        expect(await backfills(place)).toMatchObject([{ from: begin, until: ends, reached: ends }]);
+        expect(await json(place, ...add)).toEqual({ added: [{ from: ends, until: start }] });
+      }
+      await done(daemon);
+      await delivered(service, [place.path('siem.ndjson')]);
+      expect(await daemon.stop()).toMatchObject({ code: 0 });
+      expect(compare(linesOf(place.path('siem.ndjson')), await service.truth(), originalOf)).toEqual(exactlyOnce);
+    }),
+  );
+
+  test('a gap is accepted, another tried again, by the daemon and without it', { timeout: 120_000 }, () =>
+    inPlace('gaps', async (place) => {
+      const start = ago(62_000);
+      const service = await Service.start(place, '--records', '600', '--span', '1m', '--total', 'missing');
+      configure(place, [sourceOf(service, start, { ...quick, settle: '2s' })], [file]);
+      const daemon = new Daemon(place);
+      interface Gap {
+        readonly from: string;
+        readonly until: string;
+        readonly state: string;
+      }
+      const gaps = async (): Promise<Gap[]> => (await json<{ gaps: Gap[] }>(place, 'gaps', 'list')).gaps;
+      await daemon.logged('window not proven', 60_000);
+      await until('two gaps', 20_000, async () => ((await gaps()).length >= 2 ? true : undefined));
+      const [one, two] = await gaps();
+      if (!one || !two) throw new Error('there are no two gaps');
+      expect((await waybill(place, 'gaps', 'accept', one.from, '--yes')).stderr).toMatch(/cannot accept a gap without --why/);
+      expect((await waybill(place, 'gaps', 'accept', '2020-01-01T00:00:00Z', '--why', 'x', '--yes')).code).toBe(2);
+      writeFileSync(place.path('outage.txt'), 'the service was down');
+      const accept = ['gaps', 'accept', one.from, '--why', 'outage, ticket 4711', '--evidence', place.path('outage.txt'), '--by', 'j.doe'];
+      expect(await json(place, ...accept, '--yes')).toMatchObject({ accepted: [{ from: one.from }] });
+      expect((await waybill(place, ...accept, '--yes')).stderr).toMatch(/accepted already/);
+      const ledger = await daemon.ledger();
+      expect(ledger.sources[0]?.frontier).toBe(one.until);
+      expect(ledger.sources[0]?.windows[0]).toMatchObject({ from: one.from, state: 'accepted' });
+
+      // Now the service counts: a retry is due at once, and not in a minute.
+      await service.set({ total: 'right' });
+      await json(place, 'gaps', 'retry', two.from, '--yes');
+      await until('the second is proven', 15_000, async () => ((await gaps()).some(({ from }) => from === two.from) ? undefined : true));
+      expect(await daemon.stop()).toMatchObject({ code: 0 });
+      const open = (await gaps()).filter(({ state }) => state === 'gap');
+      if (open[0]) await json(place, 'gaps', 'accept', '--all', '--why', 'without a daemon', '--yes');
+      const { code, ledger: after } = await ledgerOf(place);
+      expect({ code, frontier: after.sources[0]?.frontier }).toEqual({ code: 3, frontier: after.sources[0]?.reached });
+      const text = await waybill(place, 'operations', 'list');
+      expect(text.stdout).toMatch(/j\.doe\s+gaps accept\s+production\s+outage, ticket 4711/);
+      expect((await operations(place)).slice(0, 2)).toMatchObject([{ what: 'gaps accept' }, { what: 'gaps retry', source: 'production' }]);
+    }),
+  );
+
+  test('from the earliest record on, a source in an included file; one that is gone is delivered, and retired', { timeout: 120_000 }, () =>
+    inPlace('earliest', async (place) => {
+      const service = await Service.start(place, '--records', '1000', '--span', '20d', '--sort', 'ignored');
+      const more = { ...quick, requests: { perSecond: 1_000, timeout: '5s' } };
+      const later = { id: 'later', type: 'file', path: './later/siem.ndjson' };
+      configure(place, [sourceOf(service, 'earliest', more)], [file, later], { include: ['tenants/*.yaml'] });
+      mkdirSync(place.path('tenants'));
+      const tenant = { ...sourceOf(service, ago(21 * 86_400_000), more), id: 'tenant-b' };
+      writeFileSync(place.path('tenants/b.yaml'), JSON.stringify({ sources: [tenant] }));
+      const first = new Daemon(place);
+      const truth = await service.truth();
+      await until('both sources in the file', 40_000, () => (countOf(place.path('siem.ndjson')) === truth.length * 2 ? true : undefined));
+      const seconds = new Seconds(truth);
+      const begin = Date.parse((await first.ledger()).sources.find(({ id }) => id === 'production')?.windows[0]?.from ?? '') / 1000;
+      expect(begin).toBeLessThanOrEqual(seconds.first);
+      expect(seconds.first - begin).toBeLessThan(5);
+      expect(await first.stop()).toMatchObject({ code: 0 });
+
+      // Gone from the configuration before the second sink had anything of it.
+      configure(place, [sourceOf(service, 'earliest', more)], [file, later]);
+      mkdirSync(place.path('later'));
+      const second = new Daemon(place);
+      await second.logged('source is not configured any more', 60_000);
+      await until('what is in the journal is delivered', 30_000, () =>
+        countOf(place.path('later/siem.ndjson')) === truth.length * 2 ? true : undefined,
+      );
+      const tenants = linesOf(place.path('later/siem.ndjson')).map(
+        (line) => (JSON.parse(line) as { organization?: { id?: string } }).organization?.id,
+      );
+      expect(new Set(tenants)).toEqual(new Set([service.line.tenantId]));
+      const listed = await json<{ sources: { id: string; mode: string; configured: boolean }[] }>(place, 'sources', 'list');
+      expect(listed.sources).toMatchObject([
+        { id: 'production', mode: 'normal', configured: true },
+        { id: 'tenant-b', mode: 'orphaned', configured: false },
+      ]);
+      expect((await waybill(place, 'sources', 'retire', '--source', 'production', '--yes')).stderr).toMatch(/it is configured/);
+      await json(place, 'sources', 'retire', '--source', 'tenant-b', '--why', 'tenant closed', '--yes');
+      expect((await second.get('/status')).text).toMatch(/"id":"tenant-b","mode":"retired"/);
+      expect(await second.stop()).toMatchObject({ code: 0 });
+      expect((await ledgerOf(place, '--source', 'production')).code).toBe(0);
+      expect((await operations(place)).map(({ what, source }) => [what, source])).toEqual([['sources retire', 'tenant-b']]);
     }),
   );
 });

@@ -100,6 +100,10 @@ export class Daemon {
     });
   }
 
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
   /** The first line of the log with this message; waits for it. */
   async logged(message: string, ms = 15_000): Promise<LogLine> {
     return until(

@@ -85,7 +85,12 @@ export class Service {
   }
 
   async #control(method: string, path: string, body?: string): Promise<Response> {
-    const answer = await fetch(`${this.line.control}${path}`, { method, ...(body !== undefined && { body }) });
+    const answer = await fetch(`${this.line.control}${path}`, {
+      method,
+      // A connection that was idle may be closed by the other side just when it is used again.
+      headers: { connection: 'close' },
+      ...(body !== undefined && { body }),
+    });
     if (!answer.ok) throw new Error(`${method} ${path} of the control port: ${answer.status} ${await answer.text()}`);
     return answer;
   }

@@ -1,0 +1,68 @@
+/**
+ * Many sources in one daemon: all of them have asked and proven within a minute, under budgets of their own or one that they share. 100 of them
+ * with WAYBILL_E2E_SOURCES=100.
+ */
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
+import { inPlace, pause, until } from '../support/e2e-place.ts';
+import { Service } from '../support/e2e-service.ts';
+
+const count = Number(process.env['WAYBILL_E2E_SOURCES'] ?? 10);
+const startMs = 60_000;
+
+interface Status {
+  readonly sources: readonly { readonly id: string; readonly frontier: string | null; readonly lastError: string | null }[];
+}
+
+test(`${count} sources are started within ${startMs / 1000} s; half of them share one budget, and keep to it`, { timeout: 240_000 }, () =>
+  inPlace('many', async (place) => {
+    const service = await Service.start(place, '--records', '300', '--span', '1m');
+    const shared = 40;
+    const start = ago(70_000);
+    const sources = Array.from({ length: count }, (_, i) => ({
+      ...sourceOf(service, start, { settle: '1s', recount: [], poll: '10s' }),
+      id: `tenant-${i}`,
+      requests: i % 2 === 0 ? { perSecond: 10, timeout: '10s' } : { perSecond: shared, timeout: '10s', group: 'gateway' },
+    }));
+    configure(place, sources, [{ id: 'siem', type: 'file', path: './siem.ndjson', format: 'raw' }]);
+    const began = performance.now();
+    const daemon = new Daemon(place);
+    await daemon.logged('admin server listens', startMs);
+    let last = '';
+    // Started: the token is had, the service is calibrated, its clock is known, and the first window is proven.
+    const takenMs = await until(
+      () => `all sources have a proof: ${last}\n${daemon.words()}`,
+      startMs * 2,
+      async () => {
+        await pause(250);
+        const { sources: found } = JSON.parse((await daemon.get('/status')).text) as Status;
+        const open = found.filter(({ frontier }) => frontier === null || Date.parse(frontier) <= Date.parse(start));
+        last = `${open.length} have none, such as ${JSON.stringify(open[0])}`;
+        return found.length === count && open.length === 0 ? performance.now() - began : undefined;
+      },
+    );
+    const memory = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${daemon.pid}/status`, 'utf8'))?.[1];
+    const { requests } = await service.stats();
+    const asked = Object.values(requests['GET /logs/full-payload'] ?? {}).reduce((sum, each) => sum + each, 0);
+    process.stderr.write(
+      `${count} sources started in ${(takenMs / 1000).toFixed(1)} s, ${asked} requests, at most ${Math.round(Number(memory) / 1024)} MiB\n`,
+    );
+    expect(takenMs).toBeLessThan(startMs);
+
+    // At rest, with a poll every 10 s, the group asks no more than its budget lets it.
+    const metric = async (): Promise<number> => {
+      const { text } = await daemon.get('/metrics');
+      return [...text.matchAll(/^waybill_source_requests_total\{[^}]*source="tenant-(\d+)"[^}]*\} (\d+)/gm)]
+        .filter(([, id]) => Number(id) % 2 === 1)
+        .reduce((sum, [, , value]) => sum + Number(value), 0);
+    };
+    const before = await metric();
+    const from = performance.now();
+    await pause(2_000);
+    const perSecond = (((await metric()) - before) / (performance.now() - from)) * 1000;
+    expect(perSecond).toBeLessThanOrEqual(shared * 1.25);
+    expect(before).toBeGreaterThan(0);
+    expect(await daemon.stop()).toMatchObject({ code: 0 });
+  }),
+);

@@ -1,0 +1,210 @@
+/**
+ * What may befall a state while it is in use: an older copy is put back, the directory cannot be written, the disk fills, the quota is reached.
+ * Each is said in words, nothing is lost, and where it passes everything goes on by itself.
+ */
+import { spawnSync } from 'node:child_process';
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { ago, configure, Daemon, ledgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
+import { compare, delivered, exactlyOnce, linesOf, originalOf, Seconds } from '../support/e2e-oracle.ts';
+import { inPlace, pause, until } from '../support/e2e-place.ts';
+import type { Place } from '../support/e2e-place.ts';
+import { Service } from '../support/e2e-service.ts';
+
+const quick = { settle: '1s', recount: [] };
+const file = { id: 'siem', type: 'file', path: './siem.ndjson' };
+
+/** A file system of its own, or undefined where none can be had: then the reason is printed. */
+function mounted(place: Place, name: string, options: string): (AsyncDisposable & { readonly path: string }) | undefined {
+  const path = place.path(name);
+  mkdirSync(path, { recursive: true });
+  const { status, stderr, error } = spawnSync('mount', ['-t', 'tmpfs', '-o', options, 'none', path], { encoding: 'utf8' });
+  if (status !== 0) {
+    process.stderr.write(`skipped, a tmpfs cannot be mounted here: ${stderr || (error?.message ?? '')}\n`);
+    return undefined;
+  }
+  return {
+    path,
+    [Symbol.asyncDispose]: async () => {
+      // Lazily: a daemon that a failed test left may still be in it.
+      spawnSync('umount', ['-l', path]);
+      await Promise.resolve();
+    },
+  };
+}
+
+/** Text that does not compress. */
+function noise(place: Place, length: number): string {
+  const bytes = Uint8Array.from({ length: Math.ceil((length * 3) / 4) }, () => Math.floor(place.chance() * 256));
+  return Buffer.from(bytes).toString('base64url');
+}
+
+describe.concurrent('trouble with the state', () => {
+  test(
+    'an older copy of the state: the file is ahead of it and blocked, nothing is written; with the right state it goes on',
+    { timeout: 120_000 },
+    () =>
+      inPlace('restored', async (place) => {
+        const service = await Service.start(place, '--records', '600', '--span', '1m');
+        configure(place, [sourceOf(service, ago(90_000), quick)], [{ ...file, unreadyAfter: '1s' }]);
+        const first = new Daemon(place);
+        await delivered(service, [place.path('siem.ndjson')]);
+        expect(await first.stop()).toMatchObject({ code: 0 });
+        cpSync(place.path('state'), place.path('older'), { recursive: true });
+
+        await service.set({ rate: 40 });
+        const second = new Daemon(place);
+        await second.logged('first event taken', 60_000);
+        await pause(1_000);
+        await service.set({ rate: 0 });
+        await delivered(service, [place.path('siem.ndjson')]);
+        expect(await second.stop()).toMatchObject({ code: 0 });
+        cpSync(place.path('state'), place.path('right'), { recursive: true });
+        const { size } = statSync(place.path('siem.ndjson'));
+
+        rmSync(place.path('state'), { recursive: true });
+        cpSync(place.path('older'), place.path('state'), { recursive: true });
+        const third = new Daemon(place);
+        expect(await third.logged('sink is blocked', 60_000)).toMatchObject({ level: 'error', sink: 'siem', code: 'sink_blocked' });
+        await third.ready(503, /sink siem: /, 60_000);
+        // What the service still holds is collected all the same.
+        await third.logged('first window proven', 60_000);
+        const status = await place.waybill('status', '--config', 'waybill.yaml');
+        expect(status.stdout).toMatch(/1 sink needs you/);
+        expect(statSync(place.path('siem.ndjson')).size).toBe(size);
+        expect(await third.stop()).toMatchObject({ code: 0 });
+        expect(statSync(place.path('siem.ndjson')).size).toBe(size);
+
+        rmSync(place.path('state'), { recursive: true });
+        cpSync(place.path('right'), place.path('state'), { recursive: true });
+        const fourth = new Daemon(place);
+        await fourth.ready(200, undefined, 60_000);
+        await delivered(service, [place.path('siem.ndjson')]);
+        expect(await fourth.stop()).toMatchObject({ code: 0 });
+        expect(compare(linesOf(place.path('siem.ndjson')), await service.truth(), originalOf)).toEqual(exactlyOnce);
+      }),
+  );
+
+  test('a state directory that cannot be written, or made: one clear line, at once, and exit 1', { timeout: 60_000 }, () =>
+    inPlace('unwritable', async (place) => {
+      const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush-hush', scopeAddress: 's' };
+      const source = { id: 'production', baseUrl: 'https://service.example/v2/api', auth, start: ago(0) };
+      const refused = async (state: string, words: RegExp): Promise<void> => {
+        configure(place, [source], [file], { state });
+        const { code, stderr } = await place.waybill('run', '--config', 'waybill.yaml', '--lock-wait', '1s');
+        const lines = stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
+        expect({ code, lines }, state).toEqual({ code: 1, lines: [expect.stringMatching(words)] });
+      };
+      // Making directories below it used to go round for ever.
+      await refused('/proc/waybill/state', /^cannot use the state in "\/proc\/waybill\/state": .*ENOENT/);
+      writeFileSync(place.path('plain'), '');
+      await refused('./plain', /^cannot use "\.\/plain" for the state: it is not a directory/);
+      await using readOnly = mounted(place, 'volume', 'size=1m');
+      if (readOnly) {
+        expect(spawnSync('mount', ['-o', 'remount,ro', readOnly.path]).status).toBe(0);
+        await refused('./volume/state', /^cannot use the state in ".\/volume\/state": .*(EROFS|read-only)/);
+        await refused('./volume', /^cannot use the state in ".\/volume": .*(EROFS|read-only)/);
+      }
+      if (process.getuid?.() === 0)
+        process.stderr.write('skipped, modes do not hold for root: a state directory without the right to write\n');
+      else {
+        mkdirSync(place.path('closed'), { mode: 0o500 });
+        await refused('./closed', /^cannot use the state in ".\/closed": .*EACCES/);
+        chmodSync(place.path('closed'), 0o700);
+      }
+    }),
+  );
+
+  test(
+    'a disk that fills: collecting and delivering stop and say so; with room again everything goes on, each record once',
+    { timeout: 120_000 },
+    () =>
+      inPlace('disk', async (place) => {
+        await using volume = mounted(place, 'volume', 'size=12m');
+        if (!volume) return;
+        const service = await Service.start(place, '--records', '200', '--span', '1m');
+        configure(place, [sourceOf(service, ago(120_000), quick)], [file], { state: './volume/state' });
+        const daemon = new Daemon(place);
+        await delivered(service, [place.path('siem.ndjson')]);
+        await until('a plug that fills the disk', 5_000, () => {
+          try {
+            writeFileSync(place.path('volume/plug'), Buffer.alloc(16 * 2 ** 20));
+            return undefined;
+          } catch (thrown) {
+            return (thrown as NodeJS.ErrnoException).code === 'ENOSPC' ? true : undefined;
+          }
+        });
+        await service.set({ rate: 150 });
+        await daemon.ready(503, /journal: collecting is paused \(disk\)/, 30_000);
+        expect((await daemon.get('/healthz')).status).toBe(200);
+        const during = await ledgerOf(place);
+        expect(during.ledger.sources).toHaveLength(1);
+        rmSync(place.path('volume/plug'));
+        await daemon.ready(200, undefined, 60_000);
+        await service.set({ rate: 0 });
+        const truth = await service.truth();
+        expect(truth.length).toBeGreaterThan(200);
+        await settled(daemon, Math.ceil(new Seconds(truth).last + 1) * 1000, 30_000);
+        await delivered(service, [place.path('siem.ndjson')]);
+        expect(await daemon.stop()).toMatchObject({ code: 0 });
+        expect(compare(linesOf(place.path('siem.ndjson')), truth, originalOf)).toEqual(exactlyOnce);
+        expect((await ledgerOf(place)).code).toBe(0);
+      }),
+  );
+
+  test(
+    'the quota is reached: collecting pauses, the file of the state stays below it, a stop is clean; then it resumes',
+    { timeout: 120_000 },
+    () =>
+      inPlace('quota', async (place) => {
+        const quota = 16 * 2 ** 20;
+        interface Status {
+          readonly sinks: readonly { readonly lagRecords: number }[];
+          readonly sources: readonly { readonly reached: string }[];
+        }
+
+        const service = await Service.start(place, '--records', '1800', '--span', '5m');
+        // Records that cannot be packed: few are enough. Made from the seed, handed in as they are.
+        const large = (await service.truth()).map((text, i) =>
+          text
+            .replace(/"logId":\d+/, `"logId":${800_000_000 + i}`)
+            .replace(/"payloadName":(null|"(?:[^"\\]|\\.)*")/, `"payloadName":"${noise(place, 13_000)}"`),
+        );
+        expect(Math.min(...large.map((text) => text.length))).toBeGreaterThan(13_000);
+        for (let at = 0; at < large.length; at += 50) await service.add(large.slice(at, at + 50));
+        const ended = Date.now();
+        const away = { ...file, path: './later/siem.ndjson', format: 'raw' };
+        configure(place, [sourceOf(service, ago(320_000), quick)], [away], { journal: { quota: '16MiB' } });
+        const first = new Daemon(place);
+        await first.ready(503, /journal: collecting is paused \(quota\)/, 60_000);
+        expect(await first.logged('collecting pauses', 30_000)).toMatchObject({ level: 'error' });
+        const before = await ledgerOf(place);
+        await pause(1_500);
+        expect((await ledgerOf(place)).ledger.sources[0]?.reached, 'nothing is closed meanwhile').toBe(before.ledger.sources[0]?.reached);
+        expect(statSync(place.path('state/waybill.db')).size).toBeLessThanOrEqual(quota);
+        const status = await place.waybill('status', '--config', 'waybill.yaml');
+        expect(status.stdout).toMatch(/collecting is paused \(quota\)/);
+        expect(await first.stop()).toMatchObject({ code: 0, signal: null });
+
+        mkdirSync(place.path('later'));
+        const second = new Daemon(place);
+        await until(
+          () => `every record in the file\n${second.words()}`,
+          90_000,
+          async () => {
+            await pause(500);
+            const { sinks, sources } = JSON.parse((await second.get('/status')).text) as Status;
+            return sinks[0]?.lagRecords === 0 && Date.parse(sources[0]?.reached ?? '') > ended ? true : undefined;
+          },
+        );
+        await second.ready(200, undefined, 60_000);
+        expect(readFileSync(place.path('daemon.log'), 'utf8')).toMatch(/"reason":"quota"/);
+        expect(await second.stop()).toMatchObject({ code: 0 });
+        expect(statSync(place.path('state/waybill.db')).size).toBeLessThanOrEqual(quota);
+        expect(compare(linesOf(place.path('later/siem.ndjson')), await service.truth(), (line) => line)).toEqual(exactlyOnce);
+        const { code, ledger } = await ledgerOf(place);
+        expect({ code, complete: ledger.complete }).toEqual({ code: 0, complete: true });
+        expect(existsSync(place.path('state/waybill.sock'))).toBe(false);
+      }),
+  );
+});

@@ -1,0 +1,115 @@
+import { expect, test } from 'vitest';
+import { Backfiller } from '../../../src/collect/backfill.ts';
+import { base, day, hour, minute, second } from '../../support/records.ts';
+import { source as sourceId } from '../journal/opening.ts';
+import { appended, owned, settle, world } from './world.ts';
+import type { World } from './world.ts';
+
+const act = { who: 'j.doe', why: undefined };
+
+function backfiller({ closer, journal, asker, clock, log }: World): Backfiller {
+  return new Backfiller({ source: sourceId, closer, journal, health: asker.health, clock, log });
+}
+
+async function toItsEnd(it: World, history: Backfiller, most = 200): Promise<number> {
+  let turns = 0;
+  while (await history.turn(it.source.now(), it.signal)) {
+    turns += 1;
+    if (turns > most) throw new Error('it does not end');
+  }
+  return turns;
+}
+
+test('reads a range to its end with a proof for each window, each record once, and nothing beyond its edges', async () => {
+  const it = await world({ after: day });
+  // Records on and around both edges, and some between.
+  [-7 * hour, -6 * hour, -6 * hour + 1, -3 * hour, -1 * second, -1].forEach((at, i) => it.source.add(i + 1, base + at));
+  it.journal.history.add(sourceId, { from: base - 6 * hour, until: base }, {}, act);
+  const history = backfiller(it);
+  expect(await toItsEnd(it, history)).toBeGreaterThan(1);
+  expect(it.journal.backfills(sourceId)).toEqual([]);
+  const db = it.beside();
+  expect(appended(db)).toEqual(owned(it.source.records, { from: base - 6 * hour, until: base }));
+  const windows = db.prepare('SELECT from_us, until_us, state FROM windows ORDER BY from_us').all() as {
+    from_us: number;
+    until_us: number;
+    state: string;
+  }[];
+  expect(windows[0]?.from_us).toBe(base - 6 * hour);
+  expect(windows.at(-1)?.until_us).toBe(base);
+  windows.slice(1).forEach((window, i) => expect(window.from_us).toBe(windows[i]?.until_us));
+  expect(windows.every(({ state }) => state === 'closed')).toBe(true);
+});
+
+test('windows get the recounts that are still ahead of their age, and older ones none', async () => {
+  const it = await world({ after: day });
+  it.journal.history.add(sourceId, { from: base - 40 * day, until: base }, {}, act);
+  await toItsEnd(it, backfiller(it));
+  const rows = it.beside().prepare('SELECT until_us, next_us FROM windows').all() as { until_us: number; next_us: number | null }[];
+  const now = it.source.now();
+  for (const { until_us: until, next_us: next } of rows) {
+    const ahead = [hour, 6 * hour, day, 3 * day, 7 * day, 14 * day, 30 * day].map((age) => until + age).filter((at) => at > now);
+    // Server time may have moved on by the answers since.
+    if (next === null) expect(ahead.length === 0 || Math.min(...ahead) - now < minute).toBe(true);
+    else expect(next).toBe(Math.min(...ahead));
+  }
+  expect(rows.some(({ next_us: next }) => next === null)).toBe(true);
+  expect(rows.some(({ next_us: next }) => next !== null)).toBe(true);
+});
+
+test('waits for what is not settled yet, also within a range', async () => {
+  const it = await world({ after: 0 });
+  it.journal.history.add(sourceId, { from: base - hour, until: base }, {}, act);
+  const history = backfiller(it);
+  await toItsEnd(it, history);
+  const [range] = it.journal.backfills(sourceId);
+  expect(range?.reached).toBeLessThanOrEqual(it.source.now() - settle);
+  expect(range?.reached).toBeGreaterThan(base - hour);
+  it.clock.wall += 60 * 60_000;
+  await toItsEnd(it, history);
+  expect(it.journal.backfills(sourceId)).toEqual([]);
+});
+
+test('the newest range first; a paused one is left alone', async () => {
+  const it = await world({ after: day });
+  it.journal.history.add(sourceId, { from: base - 10 * hour, until: base - 9 * hour }, {}, act);
+  it.journal.history.add(sourceId, { from: base - hour, until: base }, {}, act);
+  const history = backfiller(it);
+  await history.turn(it.source.now(), it.signal);
+  const froms = (): number[] => it.journal.backfills(sourceId).map(({ from, reached }) => (reached > from ? from : 0));
+  expect(froms()[0] === base - hour || it.journal.backfills(sourceId).length === 1).toBe(true);
+  it.journal.history.pause(sourceId, base - 10 * hour, true, act);
+  await toItsEnd(it, history);
+  expect(it.journal.backfills(sourceId)).toMatchObject([{ from: base - 10 * hour, reached: base - 10 * hour }]);
+  it.journal.history.pause(sourceId, base - 10 * hour, false, act);
+  await toItsEnd(it, history);
+  expect(it.journal.backfills(sourceId)).toEqual([]);
+});
+
+test('with a rate the requests of its windows are that far apart', async () => {
+  const it = await world({ after: day });
+  for (let i = 0; i < 40; i += 1) it.source.add(i + 1, base - 40 * minute + i * minute);
+  it.journal.history.add(sourceId, { from: base - hour, until: base }, { rate: 0.5 }, act);
+  const history = backfiller(it);
+  const began = it.clock.monotonic();
+  while (it.journal.backfills(sourceId).length > 0)
+    if (!(await history.turn(it.source.now(), it.signal))) await it.clock.sleep(100, it.signal);
+  const requests = it.source.requests.length;
+  const last = 5;
+  expect(requests).toBeGreaterThan(last);
+  // The last window's requests need not be waited for.
+  expect((it.clock.monotonic() - began) / 1000).toBeGreaterThanOrEqual((requests - last * 3) / 0.5);
+});
+
+test('says which window is being read, and whether what is appended is of it', async () => {
+  const it = await world({ after: day });
+  it.source.add(1, base - minute);
+  it.journal.history.add(sourceId, { from: base - hour, until: base }, {}, act);
+  const history = backfiller(it);
+  const seen: unknown[] = [];
+  it.source.before = () => seen.push([history.isReading, history.reading(base - hour)?.from, history.reading(base)]);
+  await history.turn(it.source.now(), it.signal);
+  expect(seen.length).toBeGreaterThan(0);
+  expect(seen).toEqual(seen.map(() => [true, base - hour, undefined]));
+  expect([history.isReading, history.reading(base - hour)]).toEqual([false, undefined]);
+});

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import type { Config, SinkConfig } from '../../../src/config/load.ts';
+import { factsOf, settingsOf, settingsOfGone } from '../../../src/daemon/service-facts.ts';
+import { load, valid } from '../config/loading.ts';
+
+const key = 'a key of sixteen or more';
+const rule = (action: string): string => `rules: [{ fields: [userEmailAddress], action: ${action} }]`;
+
+async function loaded(
+  parts: Parameters<typeof valid>[0],
+): Promise<{ config: Config; sink: SinkConfig; source: Config['sources'][number] }> {
+  const { config } = await load(valid(parts));
+  const [sink] = config.sinks;
+  const [source] = config.sources;
+  if (!sink || !source) throw new Error('the configuration has neither source nor sink');
+  return { config, sink, source };
+}
+
+test('what is left of a source that is gone is normalized as it was while it was configured', async () => {
+  const { config, sink, source } = await loaded({
+    top: `privacy: { key: "${key}" }`,
+    source: `privacy: { ${rule('pseudonymize')} }\nobserver: { vendor: Acme }`,
+  });
+  const facts = factsOf(source, config);
+  expect(settingsOfGone(facts, sink, config)).toEqual(settingsOf(source, sink, config));
+  // What is kept is plain text in the state: no key, no credential.
+  expect(JSON.stringify(facts)).not.toContain(key);
+  expect(JSON.stringify(facts)).not.toContain('hush');
+  expect(JSON.parse(JSON.stringify(facts))).toEqual(facts);
+});
+
+test('a pseudonym whose key is gone becomes a mask, and a sink of its own rules has them still', async () => {
+  const { config, sink, source } = await loaded({ source: `privacy: { key: "${key}", ${rule('pseudonymize')} }` });
+  const gone = settingsOfGone(factsOf(source, config), sink, config);
+  expect(gone.privacy.rules).toEqual([{ fields: ['userEmailAddress'], action: 'mask' }]);
+  expect(gone.privacy.key).toBeUndefined();
+  const strict = await loaded({ sink: `privacy: { ${rule('drop')} }` });
+  expect(settingsOfGone(factsOf(source, config), strict.sink, strict.config).privacy.rules).toEqual([
+    { fields: ['userEmailAddress'], action: 'drop' },
+  ]);
+});
+
+test('one that was gone before it ever answered has the general rules', async () => {
+  const { config, sink } = await loaded({ top: `privacy: { ${rule('drop')} }` });
+  expect(settingsOfGone(undefined, sink, config)).toMatchObject({
+    tenantId: undefined,
+    baseUrl: undefined,
+    privacy: { rules: [{ fields: ['userEmailAddress'], action: 'drop' }] },
+  });
+});
