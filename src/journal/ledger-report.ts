@@ -211,13 +211,41 @@ function delaysOf(parts: readonly LateDelays[]): LedgerReportDelays {
   };
 }
 
+/** What people changed in the period, and what they ever changed about a window of it. */
 function operations(db: Database, query: ReportQuery): LedgerReportOperation[] {
+  const isAsked = (at: unknown): boolean => typeof at === 'number' && at >= (query.from ?? 0) && at < (query.to ?? Number.MAX_SAFE_INTEGER);
   return db
-    .prepare<[number, number], { at_us: number; who: string | null; what: string; detail: string | null }>(
-      'SELECT at_us, who, what, detail FROM operations WHERE at_us >= ? AND at_us < ? ORDER BY n',
+    .prepare<[], { at_us: number; who: string | null; what: string; detail: string | null }>(
+      'SELECT at_us, who, what, detail FROM operations ORDER BY n',
     )
-    .all(query.from ?? 0, query.to ?? Number.MAX_SAFE_INTEGER)
-    .map(({ at_us: at, who, what, detail }) => ({ at: instant(at), who, what, detail }));
+    .all()
+    .map(({ at_us: at, who, what, detail }) => ({ at, who, what, detail: detailOf(detail) }))
+    .filter(({ at, detail }) => isAsked(at) || isAsked(detail['from']))
+    .filter(({ detail: { source } }) => query.source === undefined || source === undefined || source === query.source)
+    .map(({ at, who, what, detail }) => ({ at: instant(at), who, what, detail: shown(detail) }));
+}
+
+/** JSON of whoever wrote it; a text that is none stands under `words`. */
+function detailOf(text: string | null): Readonly<Record<string, unknown>> {
+  if (text === null) return {};
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : { words: text };
+  } catch {
+    return { words: text };
+  }
+}
+
+/** Times as text, what is nested as JSON. */
+function shown(detail: Readonly<Record<string, unknown>>): Record<string, string | number | boolean> {
+  const entries = Object.entries(detail).filter(([, value]) => value !== null && value !== undefined);
+  return Object.fromEntries(
+    entries.map(([name, value]) => {
+      if (typeof value === 'number' && (name === 'from' || name === 'until')) return [name, instant(value)];
+      if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return [name, value];
+      return [name, JSON.stringify(value)];
+    }),
+  );
 }
 
 /** Entries of the ledger that are no window's: hold and its end stand at one moment, as lines in the journal. */

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import type { LedgerReport, LedgerReportSource, LedgerReportWindow } from '../model.ts';
 import { reportDigest } from './ledger-csv.ts';
 import { byPeriod } from './ledger-periods.ts';
-import { delayWords, local, quotable, reach, unproven } from './ledger-words.ts';
+import { delayWords, detailWords, local, quotable, reach, unproven } from './ledger-words.ts';
 import { printable } from './table.ts';
 import { counted, grouped } from './time-words.ts';
 
@@ -243,11 +243,11 @@ function holdTable(source: LedgerReportSource, tz: string): string {
 
 function operationsPart({ operations }: LedgerReport, tz: string): string {
   if (operations.length === 0) return '';
-  const rows = operations.map(({ at, who, what, detail }) => [
-    `<th scope="row" class="t">${escaped(local(at, tz))}</th>`,
-    text(who ?? '-'),
-    text(what),
-    `<td class="words">${escaped(detail ?? '')}</td>`,
+  const rows = operations.map((operation) => [
+    `<th scope="row" class="t">${escaped(local(operation.at, tz))}</th>`,
+    text(operation.who ?? '-'),
+    text(operation.what),
+    `<td class="words">${escaped(detailWords(operation))}</td>`,
   ]);
   return `<section aria-labelledby="operations"><h2 id="operations">What people changed</h2>${table('', [`At (${tz})`, 'Who (claimed)', 'What', 'Details'], rows)}</section>`;
 }

@@ -29,7 +29,7 @@ test(
       const turn = proven(0, until + settle * 1000, age === undefined ? undefined : until + age * 1000);
       await journal.close(sourceId, { from, until }, turn, lastAge);
     }
-  source.delay = 20;
+    source.delay = 20;
     const log = new Lines();
     const serverClock = new ServerClock({ source: sourceId, settle, clock, log });
     const settings = { id: sourceId, poll, settle, recount };
@@ -50,7 +50,7 @@ test(
     const running = collector.run(abort.signal);
     // Until the clock of the service stands and what became due meanwhile is done.
     await clock.sleep(10 * 60_000, abort.signal);
-  const before = source.requests.length;
+    const before = source.requests.length;
     await clock.sleep(measured / 1000, abort.signal);
     const asked = source.requests.length - before;
     abort.abort(new Error('enough'));
