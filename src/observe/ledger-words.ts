@@ -31,6 +31,7 @@ export function quotable(report: LedgerReport, source: LedgerReportSource, tz: s
     `Source ${source.id}, ${between}.`,
     `Collected: ${counted(source.collected, 'record')}, each once.`,
     provenWords(windows),
+    ...source.uncovered.map(({ from, until }) => `Not in the ledger: ${local(from, tz)} to ${local(until, tz)}.`),
     ...gapWords(windows, acceptances(report, source), tz),
     source.late === 0
       ? 'No record was late.'
@@ -44,7 +45,11 @@ function provenWords(windows: readonly LedgerReportWindow[]): string {
   const proven = windows.filter(({ state }) => state === 'proven' || state === 'final').length;
   if (windows.length === 0) return 'No window is closed in this period, so nothing is proven.';
   const head =
-    proven === windows.length ? `All of ${counted(proven, 'window')}` : `${grouped(proven)} of ${counted(windows.length, 'window')}`;
+    proven === windows.length
+      ? proven === 1
+        ? 'The one window'
+        : `All of ${counted(proven, 'window')}`
+      : `${grouped(proven)} of ${counted(windows.length, 'window')}`;
   const each = proven === 1 ? 'its query was answered' : 'the query of each was answered';
   return `${head} ${proven === 1 ? 'is' : 'are'} proven: ${each} with as many records as the service counted for it.`;
 }

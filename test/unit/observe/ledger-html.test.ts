@@ -132,6 +132,16 @@ test('the page begins with what can be quoted and ends with what it cannot prove
   expect(end).toContain('3,569 collected records are in no window&#39;s count');
 });
 
+test('a part of the period that the ledger does not cover is in the quote', () => {
+  const source = reportSource([window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z')], {
+    uncovered: [{ from: '2026-11-19T22:30:00Z', until: '2026-11-20T00:00:00Z' }],
+  });
+  const html = ledgerHtml(reportOf([source], { from: '2026-11-19T22:00:00Z', to: '2026-11-20T00:00:00Z', final: false }), options);
+  expect(html).toContain(
+    'The one window is proven: its query was answered with as many records as the service counted for it. Not in the ledger: 2026-11-19 22:30 to 2026-11-20 00:00. There is no gap.',
+  );
+});
+
 test('who accepted a gap, when and why, is in the quote; the same act on several gaps is said once', () => {
   const from = ['2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', '2026-11-19T22:45:00Z', '2026-11-19T23:00:00Z'];
   const source = reportSource(from.map((at) => window(at, at.replace(/5:00|0:00/, '9:00'), { state: 'accepted', reason: 'count' })));
