@@ -57,6 +57,7 @@ interface SinkDbRow {
   begun_us: number;
 }
 
+const rowsAtOnce = 2_000;
 const lateNames = ['1h', '6h', '1d', '3d', '7d', '14d', '30d', 'later'];
 
 /** The completeness report (contract, "JSON"). */
@@ -100,13 +101,10 @@ function sourceReport(
   const ranges = db
     .prepare<[number], RangeDbRow>('SELECT from_us, until_us, reached_us FROM ranges WHERE source = ? ORDER BY from_us')
     .all(source.n);
-  const rows = db.prepare<[number, number, number], WindowDbRow>(
-    'SELECT * FROM windows WHERE source = ? AND from_us < ? AND until_us > ? ORDER BY from_us',
-  );
   const ages = query.recountAges?.get(source.id)?.map((ms) => ms * 1000);
   const delays: LateDelays[] = [];
   const windows: LedgerReportWindow[] = [];
-  for (const row of rows.iterate(source.n, query.to ?? Number.MAX_SAFE_INTEGER, query.from ?? 0)) {
+  for (const row of windowRows(db, source.n, query)) {
     const late = readLate(row.late_delays);
     if (row.late > 0) delays.push(late);
     windows.push({
@@ -154,6 +152,23 @@ function sourceReport(
     holds: holds(db, source.n, query),
     windows,
   };
+}
+
+/** A few thousand at a time: a reading transaction that lasts would hold back the checkpoints of the daemon beside it. */
+function* windowRows(
+  db: Database,
+  source: number,
+  { from = 0, to = Number.MAX_SAFE_INTEGER }: ReportQuery,
+): Generator<WindowDbRow, void, void> {
+  const page = db.prepare<[number, number, number, number], WindowDbRow>(
+    `SELECT * FROM windows WHERE source = ? AND from_us > ? AND from_us < ? AND until_us > ? ORDER BY from_us LIMIT ${rowsAtOnce}`,
+  );
+  for (let last = -1; ;) {
+    const rows = page.all(source, last, to, from);
+    yield* rows;
+    if (rows.length < rowsAtOnce) return;
+    last = rows.at(-1)?.from_us ?? last;
+  }
 }
 
 function sinkSums(sink: SinkDbRow, filtered: boolean, windows: readonly LedgerReportWindow[]): LedgerReportSink {
