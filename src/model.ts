@@ -845,9 +845,11 @@ export interface LedgerReportHold {
 
 export interface LedgerReportOperation {
   readonly at: string;
+  /** What that person claimed; null when nobody was named. */
   readonly who: string | null;
   readonly what: string;
-  readonly detail: string | null;
+  /** Of an act on a window: its `source`, `from` and `until`, and `why`. */
+  readonly detail: Readonly<Record<string, string | number | boolean>>;
 }
 
 /** `final`: proven, and its last recount is done. */

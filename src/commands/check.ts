@@ -157,7 +157,7 @@ function measuredDelays(config: Config, lines: Line[]): Map<string, DelayMeasure
     db = openReadOnly(config.state);
   } catch (thrown) {
     if (!(thrown instanceof WaybillError)) throw thrown;
-    if (thrown.code !== 'state_missing') lines.push({ subject: 'state', level: 'error', words: wordsOf(thrown) });
+    if (thrown.code !== 'state_missing') lines.push({ subject: 'state', level: 'warning', words: wordsOf(thrown) });
     return new Map();
   }
   try {

@@ -5,7 +5,7 @@
 import type { LedgerReport, LedgerReportSource, LedgerReportWindow } from '../model.ts';
 import { byPeriod } from '../observe/ledger-periods.ts';
 import type { LedgerPeriod } from '../observe/ledger-periods.ts';
-import { delayWords, local, reach } from '../observe/ledger-words.ts';
+import { delayWords, detailWords, local, reach } from '../observe/ledger-words.ts';
 import { printable, table, type Column } from '../observe/table.ts';
 import { counted, grouped } from '../observe/time-words.ts';
 
@@ -134,7 +134,7 @@ function operationLines({ operations }: LedgerReport, tz: string): string {
   const columns = heads([`CHANGED (${tz})`, 'BY (CLAIMED)', 'WHAT', 'DETAILS'], 'left');
   return table(
     columns,
-    operations.map(({ at, who, what, detail }) => [local(at, tz), who ?? '-', what, detail ?? '']),
+    operations.map((operation) => [local(operation.at, tz), operation.who ?? '-', operation.what, detailWords(operation)]),
   ).join('\n');
 }
 

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { systemClock } from '../clock.ts';
 import { loadConfig } from '../config/load.ts';
+import type { Config } from '../config/load.ts';
 import { reportSettings } from '../daemon/views.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
 import { ledgerReport } from '../journal/ledger-report.ts';
@@ -53,12 +54,6 @@ export async function run(args: string[], io: Io): Promise<number> {
   const format = oneOf('--format', values.format ?? (values.json ? 'json' : 'text'), ['text', 'csv', 'html', 'json']);
   const tz = parseZone(values.tz);
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
-  if (values.source !== undefined && !config.sources.some(({ id }) => id === values.source)) {
-    throw new WaybillError(
-      'usage',
-      `cannot find the source "${values.source}": there are ${config.sources.map(({ id }) => id).join(', ')}`,
-    );
-  }
   const now = systemClock.now() * 1000;
   const from = values.from === undefined ? undefined : parseTime(values.from, '--from', now, false);
   const to = values.to === undefined ? undefined : parseTime(values.to, '--to', now, true);
@@ -67,6 +62,7 @@ export async function run(args: string[], io: Io): Promise<number> {
   }
   const db = openReadOnly(config.state);
   try {
+    if (values.source !== undefined) assertKnown(values.source, config, db);
     const report = ledgerReport(db, { source: values.source, from, to, now, ...reportSettings(config) });
     const color = format === 'text' && values.out === undefined && isTerminal(io.stdout) && !io.env['NO_COLOR'];
     const text =
@@ -77,6 +73,18 @@ export async function run(args: string[], io: Io): Promise<number> {
   } finally {
     db.close();
   }
+}
+
+/** A source may be gone from the configuration: its ledger stays. */
+function assertKnown(source: string, { sources }: Config, db: ReturnType<typeof openReadOnly>): void {
+  const known = new Set([
+    ...sources.map(({ id }) => id),
+    ...db
+      .prepare<[], { id: string }>('SELECT id FROM sources')
+      .all()
+      .map(({ id }) => id),
+  ]);
+  if (!known.has(source)) throw new WaybillError('usage', `cannot find the source "${source}": there are ${[...known].join(', ')}`);
 }
 
 function writeOut(path: string, text: string): void {

@@ -57,6 +57,7 @@ interface SinkDbRow {
   begun_us: number;
 }
 
+const rowsAtOnce = 2_000;
 const lateNames = ['1h', '6h', '1d', '3d', '7d', '14d', '30d', 'later'];
 
 /** The completeness report (contract, "JSON"). */
@@ -100,13 +101,10 @@ function sourceReport(
   const ranges = db
     .prepare<[number], RangeDbRow>('SELECT from_us, until_us, reached_us FROM ranges WHERE source = ? ORDER BY from_us')
     .all(source.n);
-  const rows = db.prepare<[number, number, number], WindowDbRow>(
-    'SELECT * FROM windows WHERE source = ? AND from_us < ? AND until_us > ? ORDER BY from_us',
-  );
   const ages = query.recountAges?.get(source.id)?.map((ms) => ms * 1000);
   const delays: LateDelays[] = [];
   const windows: LedgerReportWindow[] = [];
-  for (const row of rows.iterate(source.n, query.to ?? Number.MAX_SAFE_INTEGER, query.from ?? 0)) {
+  for (const row of windowRows(db, source.n, query)) {
     const late = readLate(row.late_delays);
     if (row.late > 0) delays.push(late);
     windows.push({
@@ -154,6 +152,23 @@ function sourceReport(
     holds: holds(db, source.n, query),
     windows,
   };
+}
+
+/** A few thousand at a time: a reading transaction that lasts would hold back the checkpoints of the daemon beside it. */
+function* windowRows(
+  db: Database,
+  source: number,
+  { from = 0, to = Number.MAX_SAFE_INTEGER }: ReportQuery,
+): Generator<WindowDbRow, void, void> {
+  const page = db.prepare<[number, number, number, number], WindowDbRow>(
+    `SELECT * FROM windows WHERE source = ? AND from_us > ? AND from_us < ? AND until_us > ? ORDER BY from_us LIMIT ${rowsAtOnce}`,
+  );
+  for (let last = -1; ;) {
+    const rows = page.all(source, last, to, from);
+    yield* rows;
+    if (rows.length < rowsAtOnce) return;
+    last = rows.at(-1)?.from_us ?? last;
+  }
 }
 
 function sinkSums(sink: SinkDbRow, filtered: boolean, windows: readonly LedgerReportWindow[]): LedgerReportSink {
@@ -211,13 +226,41 @@ function delaysOf(parts: readonly LateDelays[]): LedgerReportDelays {
   };
 }
 
+/** What people changed in the period, and what they ever changed about a window of it. */
 function operations(db: Database, query: ReportQuery): LedgerReportOperation[] {
+  const isAsked = (at: unknown): boolean => typeof at === 'number' && at >= (query.from ?? 0) && at < (query.to ?? Number.MAX_SAFE_INTEGER);
   return db
-    .prepare<[number, number], { at_us: number; who: string | null; what: string; detail: string | null }>(
-      'SELECT at_us, who, what, detail FROM operations WHERE at_us >= ? AND at_us < ? ORDER BY n',
+    .prepare<[], { at_us: number; who: string | null; what: string; detail: string | null }>(
+      'SELECT at_us, who, what, detail FROM operations ORDER BY n',
     )
-    .all(query.from ?? 0, query.to ?? Number.MAX_SAFE_INTEGER)
-    .map(({ at_us: at, who, what, detail }) => ({ at: instant(at), who, what, detail }));
+    .all()
+    .map(({ at_us: at, who, what, detail }) => ({ at, who, what, detail: detailOf(detail) }))
+    .filter(({ at, detail }) => isAsked(at) || isAsked(detail['from']))
+    .filter(({ detail: { source } }) => query.source === undefined || source === undefined || source === query.source)
+    .map(({ at, who, what, detail }) => ({ at: instant(at), who, what, detail: shown(detail) }));
+}
+
+/** JSON of whoever wrote it; a text that is none stands under `words`. */
+function detailOf(text: string | null): Readonly<Record<string, unknown>> {
+  if (text === null) return {};
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : { words: text };
+  } catch {
+    return { words: text };
+  }
+}
+
+/** Times as text, what is nested as JSON. */
+function shown(detail: Readonly<Record<string, unknown>>): Record<string, string | number | boolean> {
+  const entries = Object.entries(detail).filter(([, value]) => value !== null && value !== undefined);
+  return Object.fromEntries(
+    entries.map(([name, value]) => {
+      if (typeof value === 'number' && (name === 'from' || name === 'until')) return [name, instant(value)];
+      if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return [name, value];
+      return [name, JSON.stringify(value)];
+    }),
+  );
 }
 
 /** Entries of the ledger that are no window's: hold and its end stand at one moment, as lines in the journal. */

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import type { LedgerReport, LedgerReportSource, LedgerReportWindow } from '../model.ts';
 import { reportDigest } from './ledger-csv.ts';
 import { byPeriod } from './ledger-periods.ts';
-import { delayWords, local, quotable, reach, unproven } from './ledger-words.ts';
+import { delayWords, detailWords, local, quotable, reach, unproven } from './ledger-words.ts';
 import { printable } from './table.ts';
 import { counted, grouped } from './time-words.ts';
 
@@ -21,7 +21,7 @@ const style = `
 :root { color-scheme: light dark; --ink: #1c1f23; --soft: #57606a; --paper: #fff; --line: #d0d7de; --band: #f4f6f8; --good: #0a6640; --bad: #a40e26; --warn: #7a4d00; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ec; --soft: #a3acb5; --paper: #14171a; --line: #3a4149; --band: #1e2328; --good: #5fd39b; --bad: #ff8f8f; --warn: #f0bd5a; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; padding: 2rem 1.25rem 3rem; max-width: 78rem; background: var(--paper); color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }
+body { margin: 0 auto; padding: 2rem 1.25rem 3rem; max-width: 88rem; background: var(--paper); color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .25rem; }
 h2 { font-size: 1.25rem; margin: 2.25rem 0 .5rem; padding-top: 1rem; border-top: 1px solid var(--line); }
 h3 { font-size: 1.05rem; margin: 1.5rem 0 .25rem; }
@@ -32,7 +32,7 @@ p, li { max-width: 60rem; }
 blockquote { margin: .75rem 0; padding: .25rem 1rem; border-left: .25rem solid var(--line); font-size: 1.05rem; }
 .scroll { overflow-x: auto; margin: .5rem 0 1rem; }
 .scroll:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; }
-table { border-collapse: collapse; width: 100%; font-size: .875rem; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; min-width: min(100%, 28rem); font-size: .875rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding-bottom: .35rem; }
 th, td { padding: .3rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
 thead th { border-bottom: 2px solid var(--line); white-space: nowrap; }
@@ -42,11 +42,13 @@ tbody tr:nth-child(even) { background: var(--band); }
 .n { text-align: right; white-space: nowrap; }
 .t { white-space: nowrap; }
 td.words { min-width: 14rem; overflow-wrap: anywhere; }
+td small { display: block; color: var(--ink); min-width: 12rem; overflow-wrap: anywhere; }
 code { font: .85em/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
+@page { size: A4 landscape; margin: 12mm; }
 @media print {
   :root { --ink: #000; --soft: #333; --paper: #fff; --line: #888; --band: #fff; --good: #000; --bad: #000; --warn: #000; }
   body { max-width: none; padding: 0; font-size: 10pt; }
-  table { font-size: 8pt; } .scroll { overflow: visible; } thead { display: table-header-group; } tr { break-inside: avoid; } h2, h3, caption { break-after: avoid; }
+  table { font-size: 8pt; } th, td { padding: .15rem .35rem; } .scroll { overflow: visible; } thead { display: table-header-group; } tfoot { display: table-row-group; } tr { break-inside: avoid; } h2, h3, caption { break-after: avoid; }
 }
 `;
 
@@ -105,7 +107,7 @@ function sourcePart(report: LedgerReport, source: LedgerReportSource, by: Ledger
     `<section aria-labelledby="source-${id}">`,
     `<h2 id="source-${id}">Source ${id}</h2>`,
     `<blockquote><p>${escaped(quotable(report, source, tz).join(' '))}</p></blockquote>`,
-    `<p class="note">${escaped(`${reach(source, tz, report.made)}. Mode: ${source.mode}.`)} ${escaped(everWords(source))}</p>`,
+    `<p class="note">${escaped(`${capital(reach(source, tz, report.made))}. Mode: ${source.mode}.`)} ${escaped(everWords(source))}</p>`,
     sinkTable(source),
     lateTable(source),
     attention.length === 0
@@ -162,8 +164,8 @@ function windowTable(
   const sinks = source.sinks.map(({ id }) => id);
   const rows = windows.map((window) => [
     `<th scope="row" class="t">${escaped(local(window.from, tz))}</th>`,
-    time(window.until, tz),
-    stateCell(window.state, window.reason),
+    until(window, tz),
+    stateCell(window.state, window.reason, undefined, window.words),
     number(window.total === null ? '-' : grouped(window.total)),
     number(grouped(window.received)),
     number(grouped(window.own)),
@@ -171,12 +173,10 @@ function windowTable(
     number(recountWords(window)),
     window.nextRecount === null ? text('-') : time(window.nextRecount, tz),
     ...sinks.map((id) => text(sinkWords(window.sinks[id]))),
-    ...(sums ? [] : [`<td class="words">${escaped(window.words ?? '')}</td>`]),
   ]);
   const heads = [
-    ...[`From (${tz})`, 'Until', 'State', '#Counted', '#Received', '#Own', '#Late (longest)', '#Recounts done + due', 'Next'],
+    ...[`From (${tz})`, 'Until', 'State', '#Counted', '#Received', '#Own', '#Late (longest)', '#Recounts (done + due)', 'Next'],
     ...sinks,
-    ...(sums ? [] : ['What is known']),
   ];
   const foot = [
     ...[rowHead('Sum'), text(''), text(counted(windows.length, 'window')), number(''), number(''), number(grouped(source.collected))],
@@ -192,7 +192,7 @@ function periodTable(source: LedgerReportSource, by: 'day' | 'month', tz: string
   const rows = periods.map((period) => [
     rowHead(period.name),
     time(period.from, tz),
-    time(period.until, tz),
+    until(period, tz),
     number(grouped(period.windows)),
     stateCell(
       period.state,
@@ -214,7 +214,7 @@ function periodTable(source: LedgerReportSource, by: 'day' | 'month', tz: string
       'State',
       '#Own',
       '#Late (longest)',
-      '#Recounts done + due',
+      '#Recounts (done + due)',
       'Next',
     ],
     ...sinks,
@@ -243,11 +243,11 @@ function holdTable(source: LedgerReportSource, tz: string): string {
 
 function operationsPart({ operations }: LedgerReport, tz: string): string {
   if (operations.length === 0) return '';
-  const rows = operations.map(({ at, who, what, detail }) => [
-    `<th scope="row" class="t">${escaped(local(at, tz))}</th>`,
-    text(who ?? '-'),
-    text(what),
-    `<td class="words">${escaped(detail ?? '')}</td>`,
+  const rows = operations.map((operation) => [
+    `<th scope="row" class="t">${escaped(local(operation.at, tz))}</th>`,
+    text(operation.who ?? '-'),
+    text(operation.what),
+    `<td class="words">${escaped(detailWords(operation))}</td>`,
   ]);
   return `<section aria-labelledby="operations"><h2 id="operations">What people changed</h2>${table('', [`At (${tz})`, 'Who (claimed)', 'What', 'Details'], rows)}</section>`;
 }
@@ -267,7 +267,11 @@ function digestPart(report: LedgerReport): string {
 }
 
 function recountWords({ recounts, recountsDue }: { readonly recounts: number; readonly recountsDue: number | null }): string {
-  return `${grouped(recounts)} + ${recountsDue === null ? '?' : grouped(recountsDue)}`;
+  return recountsDue === null ? grouped(recounts) : `${grouped(recounts)} + ${grouped(recountsDue)}`;
+}
+
+function capital(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 function sinkWords(has: { readonly complete: boolean; readonly deadLetters: number } | undefined): string {
@@ -276,9 +280,10 @@ function sinkWords(has: { readonly complete: boolean; readonly deadLetters: numb
   return `${has.complete ? 'complete' : 'not yet'}${letters}`;
 }
 
-function stateCell(state: string, reason: string | null, count?: number): string {
+function stateCell(state: string, reason: string | null, count?: number, words: string | null = null): string {
   const tone = state === 'gap' ? 'bad' : state === 'accepted' || reason !== null ? 'warn' : 'good';
-  return `<td class="${tone}">${escaped(`${count === undefined ? '' : `${grouped(count)} `}${state}${reason === null ? '' : ` (${reason})`}`)}</td>`;
+  const known = words === null ? '' : `<small>${escaped(words)}</small>`;
+  return `<td class="${tone}">${escaped(`${count === undefined ? '' : `${grouped(count)} `}${state}${reason === null ? '' : ` (${reason})`}`)}${known}</td>`;
 }
 
 /** Heads that begin with # are of numbers. A table may be wider than the page: it scrolls by itself, by keyboard too. */
@@ -311,6 +316,12 @@ function number(value: string): string {
 
 function time(value: string, tz: string): string {
   return `<td class="t">${escaped(local(value, tz))}</td>`;
+}
+
+/** The end without its date where that is the date of the beginning. */
+function until({ from, until: end }: { readonly from: string; readonly until: string }, tz: string): string {
+  const words = local(end, tz);
+  return `<td class="t">${escaped(words.slice(0, 10) === local(from, tz).slice(0, 10) ? words.slice(11) : words)}</td>`;
 }
 
 /** Harmless in text and in a quoted attribute; what would steer a terminal or turn the direction of text shows as what it is. */

@@ -2,7 +2,7 @@
  * What the completeness report says in sentences: what was shown for a period, and what cannot be shown. One wording for the terminal, the
  * page and whoever quotes them. Pure.
  */
-import type { LedgerReport, LedgerReportSource, LedgerReportWindow } from '../model.ts';
+import type { LedgerReport, LedgerReportOperation, LedgerReportSource, LedgerReportWindow } from '../model.ts';
 import { counted, grouped, span, zoned } from './time-words.ts';
 
 /** `2026-11-20 02:45`, with seconds where an edge has them: a window may be a second wide. */
@@ -31,7 +31,8 @@ export function quotable(report: LedgerReport, source: LedgerReportSource, tz: s
     `Source ${source.id}, ${between}.`,
     `Collected: ${counted(source.collected, 'record')}, each once.`,
     provenWords(windows),
-    ...gapWords(windows),
+    ...source.uncovered.map(({ from, until }) => `Not in the ledger: ${local(from, tz)} to ${local(until, tz)}.`),
+    ...gapWords(windows, acceptances(report, source), tz),
     source.late === 0
       ? 'No record was late.'
       : `${counted(source.late, 'record')} ${source.late === 1 ? 'was' : 'were'} late, the longest by ${delayWords(source.lateDelays.longestSeconds ?? 0)}.`,
@@ -44,20 +45,53 @@ function provenWords(windows: readonly LedgerReportWindow[]): string {
   const proven = windows.filter(({ state }) => state === 'proven' || state === 'final').length;
   if (windows.length === 0) return 'No window is closed in this period, so nothing is proven.';
   const head =
-    proven === windows.length ? `All of ${counted(proven, 'window')}` : `${grouped(proven)} of ${counted(windows.length, 'window')}`;
+    proven === windows.length
+      ? proven === 1
+        ? 'The one window'
+        : `All of ${counted(proven, 'window')}`
+      : `${grouped(proven)} of ${counted(windows.length, 'window')}`;
   const each = proven === 1 ? 'its query was answered' : 'the query of each was answered';
   return `${head} ${proven === 1 ? 'is' : 'are'} proven: ${each} with as many records as the service counted for it.`;
 }
 
-function gapWords(windows: readonly LedgerReportWindow[]): string[] {
+/** Who accepted which gap, by the begin of its window; the last word counts. */
+function acceptances({ operations }: LedgerReport, { id }: LedgerReportSource): ReadonlyMap<string, LedgerReportOperation> {
+  const acts = operations.filter(({ what, detail }) => what === 'gaps accept' && detail['source'] === id);
+  return new Map(acts.map((act) => [String(act.detail['from']), act]));
+}
+
+/** `1 gap was accepted by j.doe on 2026-08-14 ("service outage, ticket 4711").` */
+function acceptedWords(accepted: readonly LedgerReportWindow[], acts: ReadonlyMap<string, LedgerReportOperation>, tz: string): string[] {
+  const by = Map.groupBy(accepted, ({ from }) => {
+    const act = acts.get(from);
+    if (!act) return 'a person';
+    const why = act.detail['why'];
+    return `${act.who ?? 'a person'} on ${local(act.at, tz).slice(0, 10)}${why === undefined ? '' : ` ("${String(why)}")`}`;
+  });
+  return [...by].map(
+    ([whom, windows]) => `${counted(windows.length, 'gap')} ${windows.length === 1 ? 'was' : 'were'} accepted by ${whom}.`,
+  );
+}
+
+/** The details of an operation in one line. */
+export function detailWords({ detail }: LedgerReportOperation): string {
+  return Object.entries(detail)
+    .map(([name, value]) => `${name} ${String(value)}`)
+    .join(', ');
+}
+
+function gapWords(windows: readonly LedgerReportWindow[], acts: ReadonlyMap<string, LedgerReportOperation>, tz: string): string[] {
   const count = (which: (window: LedgerReportWindow) => boolean): number => windows.filter(which).length;
   const gaps = count(({ state }) => state === 'gap');
-  const accepted = count(({ state }) => state === 'accepted');
   const reread = count(({ state, reason }) => state !== 'gap' && state !== 'accepted' && reason === 'reread');
   const vanished = count(({ state, reason }) => state !== 'gap' && state !== 'accepted' && reason === 'vanished');
   return [
     ...(gaps === 0 ? ['There is no gap.'] : [`${counted(gaps, 'gap')} ${gaps === 1 ? 'is' : 'are'} open.`]),
-    ...(accepted === 0 ? [] : [`${counted(accepted, 'gap')} ${accepted === 1 ? 'was' : 'were'} accepted by a person.`]),
+    ...acceptedWords(
+      windows.filter(({ state }) => state === 'accepted'),
+      acts,
+      tz,
+    ),
     ...(reread === 0
       ? []
       : [`${counted(reread, 'proven window')} ${reread === 1 ? 'has' : 'have'} changed since and could not be proven again.`]),

@@ -33,7 +33,7 @@ async function start(settings: Partial<AdminSettings> = {}, isOpen = true): Prom
     { listen: '127.0.0.1:0', ...settings },
     {
       snapshot: () => (isOpen ? snapshot() : undefined),
-      ledger: () => Promise.resolve({}),
+      ledger: () => Promise.resolve({ type: 'application/json', text: '{}' }),
       metricsText: () => Promise.resolve(''),
       operate: (given) => {
         asked.push(given);

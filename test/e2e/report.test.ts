@@ -66,7 +66,7 @@ async function bash(
   return { code, stdout, stderr };
 }
 
-test('the report, a day counted by hand, and a SIEM compared', { timeout: 90_000 }, async () => {
+test('the report, a day counted by hand, and a SIEM compared', { timeout: 180_000 }, async () => {
   await inPlace('report', async (place) => {
     const service = await Service.start(place, '--records', '1500', '--span', '10m');
     const start = ago(660_000);
@@ -108,11 +108,20 @@ test('the report, a day counted by hand, and a SIEM compared', { timeout: 90_000
     const inWindows = truth.filter((record) => timeOf(record) < Date.parse(reached));
     expect([code, source.collected]).toEqual([0, inWindows.length]);
     const future = new Date(Date.parse(reached) + 3_600_000).toISOString();
-    const [beyond, csv, html] = await Promise.all([
+    // A source that is gone from the configuration keeps its ledger.
+    const config = JSON.parse(readFileSync(place.path('waybill.yaml'), 'utf8')) as { sources: object[] };
+    const others = { ...config, sources: config.sources.map((one) => ({ ...one, id: 'other' })) };
+    writeFileSync(place.path('later.yaml'), JSON.stringify(others));
+    const [gone, never, beyond, csv, html] = await Promise.all([
+      place.waybill('ledger', '--config', 'later.yaml', '--source', 'production', '--by', 'day'),
+      place.waybill('ledger', '--config', 'later.yaml', '--source', 'nobody'),
       place.waybill('ledger', '--config', 'waybill.yaml', '--to', future, '--expect-final'),
       place.waybill('ledger', '--config', 'waybill.yaml', '--format', 'csv'),
       place.waybill('ledger', '--config', 'waybill.yaml', '--format', 'html', '--by', 'month', '--out', 'report.html'),
     ]);
+    expect(gone).toMatchObject({ code: 0, stderr: '' });
+    expect(gone.stdout).toContain(`${inWindows.length.toLocaleString('en')} records`);
+    expect(never).toMatchObject({ code: 2, stdout: '', stderr: 'cannot find the source "nobody": there are other, production\n' });
     expect(beyond.code).toBe(3);
     expect(beyond.stdout).toContain('The ledger does not cover the whole period.');
     expect([csv.code, html]).toEqual([0, { code: 0, stdout: '', stderr: '' }]);

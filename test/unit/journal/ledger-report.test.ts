@@ -200,21 +200,48 @@ test('a period that the ledger does not cover is named, and is not final', async
   });
 });
 
-test('operations of the period and hold stand in the report', async () => {
+test('operations of the period, and those on windows of it, stand in the report; hold as the journal has it', async () => {
   const { journal, beside } = await opened();
   await journal.close(sourceId, span(0, 10), gap({ words: 'received 2, the service counted 3' }), lastAge);
   const db = beside();
   const insert = db.prepare('INSERT INTO operations (at_us, who, what, detail) VALUES (?, ?, ?, ?)');
-  insert.run(base + 5 * second, 'j.doe', 'gaps accept', 'ticket 4711');
-  insert.run(base + 50 * second, null, 'reload', null);
-  const report = ledgerReport(db, { to: base + 20 * second });
-  expect(report.operations).toEqual([{ at: '2026-11-20T02:00:05Z', who: 'j.doe', what: 'gaps accept', detail: 'ticket 4711' }]);
+  const accepted = { source: sourceId, from: base, until: base + 10 * second, reason: 'count', why: 'ticket 4711', evidence: null };
+  // A gap is accepted long after its time.
+  insert.run(base + 40 * day, 'j.doe', 'gaps accept', JSON.stringify(accepted));
+  insert.run(base + 40 * day, 'j.doe', 'gaps accept', JSON.stringify({ ...accepted, source: 'another' }));
+  insert.run(base + 5 * second, null, 'reload', null);
+  insert.run(base + 6 * second, 'x', 'reload', 'no JSON');
+  insert.run(base + 50 * second, 'y', 'reload', null);
+  const report = ledgerReport(db, { source: sourceId, to: base + 20 * second });
+  expect(report.operations).toEqual([
+    {
+      ...{ at: '2026-12-30T02:00:00Z', who: 'j.doe', what: 'gaps accept' },
+      detail: { source: sourceId, from: '2026-11-20T02:00:00Z', until: '2026-11-20T02:00:10Z', reason: 'count', why: 'ticket 4711' },
+    },
+    { at: '2026-11-20T02:00:05Z', who: null, what: 'reload', detail: {} },
+    { at: '2026-11-20T02:00:06Z', who: 'x', what: 'reload', detail: { words: 'no JSON' } },
+  ]);
   expect(only(report).windows[0]).toMatchObject({
-    state: 'gap',
-    reason: 'count',
-    words: 'received 2, the service counted 3',
-    received: 2,
-    total: 3,
+    ...{ state: 'gap', reason: 'count', words: 'received 2, the service counted 3' },
+    ...{ received: 2, total: 3 },
   });
   expect(only(report).holds).toEqual([]);
+  // A line of the ledger about one moment: from = until.
+  const line = {
+    ledger: 'hold',
+    source: sourceId,
+    from: base + second,
+    until: base + second,
+    turn: 1,
+    state: 'hold',
+    reason: 'fields',
+    words: 'gone',
+  };
+  db.prepare(
+    `INSERT INTO segments (seq, n, kind, source, min_us, max_us, received_us, flags, uids, ends, body, chain)
+     VALUES (99, 1, 2, (SELECT n FROM sources), ?, ?, ?, x'', x'', x'00', ?, x'00')`,
+  ).run(base + second, base + second, base + second, Buffer.from(JSON.stringify(line)));
+  const hold = { at: '2026-11-20T02:00:01Z', what: 'hold', reason: 'fields', words: 'gone' };
+  expect(only(ledgerReport(db)).holds).toEqual([hold]);
+  expect(only(ledgerReport(db, { from: base + 2 * second })).holds).toEqual([]);
 });

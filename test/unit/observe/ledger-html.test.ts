@@ -132,6 +132,37 @@ test('the page begins with what can be quoted and ends with what it cannot prove
   expect(end).toContain('3,569 collected records are in no window&#39;s count');
 });
 
+test('a part of the period that the ledger does not cover is in the quote', () => {
+  const source = reportSource([window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z')], {
+    uncovered: [{ from: '2026-11-19T22:30:00Z', until: '2026-11-20T00:00:00Z' }],
+  });
+  const html = ledgerHtml(reportOf([source], { from: '2026-11-19T22:00:00Z', to: '2026-11-20T00:00:00Z', final: false }), options);
+  expect(html).toContain(
+    'The one window is proven: its query was answered with as many records as the service counted for it. Not in the ledger: 2026-11-19 22:30 to 2026-11-20 00:00. There is no gap.',
+  );
+});
+
+test('who accepted a gap, when and why, is in the quote; the same act on several gaps is said once', () => {
+  const from = ['2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', '2026-11-19T22:45:00Z', '2026-11-19T23:00:00Z'];
+  const source = reportSource(from.map((at) => window(at, at.replace(/5:00|0:00/, '9:00'), { state: 'accepted', reason: 'count' })));
+  const accept = (at: string, who: string | null, detail: Record<string, string>) => ({
+    at,
+    who,
+    what: 'gaps accept',
+    detail: { source: 'production', ...detail },
+  });
+  const operations = [
+    accept('2026-11-24T23:30:00Z', 'j.doe', { from: from[0] ?? '', why: 'service outage, ticket 4711' }),
+    accept('2026-11-24T23:30:01Z', 'j.doe', { from: from[1] ?? '', why: 'service outage, ticket 4711' }),
+    accept('2026-11-25T10:00:00Z', null, { from: from[2] ?? '' }),
+    { ...accept('2026-11-25T10:00:00Z', 'other', { from: from[3] ?? '' }), detail: { source: 'another', from: from[3] ?? '' } },
+  ];
+  const html = ledgerHtml(reportOf([source], { complete: false, operations }), { ...options, tz: 'Europe/Berlin' });
+  expect(html).toContain(
+    '2 gaps were accepted by j.doe on 2026-11-25 (&#34;service outage, ticket 4711&#34;). 1 gap was accepted by a person on 2026-11-25. 1 gap was accepted by a person.',
+  );
+});
+
 test('its tables add up: rows to the sums, by window, day and month', () => {
   for (const by of ['window', 'day', 'month'] as const) {
     const found = tables(ledgerHtml(mixed, { ...options, by }));
@@ -198,7 +229,7 @@ test('whatever stands in it is escaped', () => {
     holds: [{ at: '2026-11-19T22:15:00Z', what: evil, reason: evil, words: evil }],
     sinks: [{ id: evil, type: evil, state: evil, since: null, filtered: false, windows: 1, complete: 1, records: 1, deadLetters: 0 }],
   });
-  const operations = [{ at: '2026-11-19T22:15:00Z', who: evil, what: evil, detail: evil }];
+  const operations = [{ at: '2026-11-19T22:15:00Z', who: evil, what: evil, detail: { [evil]: evil } }];
   const html = ledgerHtml(reportOf([source], { operations }), { ...options, version: evil });
   expect(html).not.toMatch(/<script|<!--|alert\('|\u001b|\u202e/);
   expect(

@@ -101,7 +101,9 @@ test('what the ledger does not cover, hold and operations stand below the window
     uncovered: [{ from: '2026-11-19T22:30:00Z', until: '2026-11-20T00:00:00Z' }],
     holds: [{ at: '2026-11-19T22:20:00Z', what: 'hold', reason: 'fields', words: 'userNetwork\nis gone\u001b[31m' }],
   });
-  const operations = [{ at: '2026-11-19T22:25:00Z', who: 'j.doe', what: 'gaps accept', detail: 'ticket 4711' }];
+  const operations = [
+    { at: '2026-11-19T22:25:00Z', who: 'j.doe', what: 'gaps accept', detail: { source: 'production', why: 'ticket\n4711' } },
+  ];
   const lines = ledgerText(reportOf([source], { operations }), { by: 'month', tz: 'UTC' }).split('\n');
   expect(lines[0]).toContain('The ledger does not cover the whole period.');
   expect(lines.slice(7)).toEqual([
@@ -109,6 +111,6 @@ test('what the ledger does not cover, hold and operations stand below the window
     'Hold: 2026-11-19 22:20 hold, fields, userNetwork\\u000ais gone\\u001b[31m',
     '',
     'CHANGED (UTC)     BY (CLAIMED)  WHAT         DETAILS',
-    '2026-11-19 22:25  j.doe         gaps accept  ticket 4711',
+    '2026-11-19 22:25  j.doe         gaps accept  source production, why ticket\\u000a4711',
   ]);
 });
