@@ -4,6 +4,7 @@
  */
 import type { Database } from 'better-sqlite3';
 import type {
+  BackfillOrder,
   LateDelays,
   LedgerReport,
   LedgerReportDelays,
@@ -47,6 +48,7 @@ interface RangeDbRow {
   from_us: number;
   until_us: number | null;
   reached_us: number;
+  backfill: string | null;
 }
 
 interface SinkDbRow {
@@ -99,7 +101,7 @@ function sourceReport(
   letters: DeadLetterTimes,
 ): LedgerReportSource {
   const ranges = db
-    .prepare<[number], RangeDbRow>('SELECT from_us, until_us, reached_us FROM ranges WHERE source = ? ORDER BY from_us')
+    .prepare<[number], RangeDbRow>('SELECT from_us, until_us, reached_us, backfill FROM ranges WHERE source = ? ORDER BY from_us')
     .all(source.n);
   const ages = query.recountAges?.get(source.id)?.map((ms) => ms * 1000);
   const delays: LateDelays[] = [];
@@ -127,7 +129,7 @@ function sourceReport(
       query: JSON.parse(row.query) as WindowQuery,
       sinks: Object.fromEntries(
         sinks
-          .filter((sink) => row.from_us >= sink.begun_us)
+          .filter((sink) => isFor(sink, row, ranges))
           .map((sink) => [
             sink.id,
             { complete: row.seq <= sink.acked, deadLetters: letters.count(sink.id, source.n, row.from_us, row.until_us) },
@@ -152,6 +154,14 @@ function sourceReport(
     holds: holds(db, source.n, query),
     windows,
   };
+}
+
+/** Whether a sink gets all that a window owns: it began before the window did, or before somebody asked for the history that the window is of. */
+function isFor(sink: SinkDbRow, window: WindowDbRow, ranges: readonly RangeDbRow[]): boolean {
+  const range = ranges.find(({ from_us: from, until_us: until }) => until !== null && window.from_us >= from && window.from_us < until);
+  if (!range?.backfill) return window.from_us >= sink.begun_us;
+  const order = JSON.parse(range.backfill) as BackfillOrder;
+  return order.asked >= sink.begun_us && (order.sinks?.includes(sink.id) ?? true);
 }
 
 /** A few thousand at a time: a reading transaction that lasts would hold back the checkpoints of the daemon beside it. */

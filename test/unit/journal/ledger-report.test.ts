@@ -245,3 +245,30 @@ test('operations of the period, and those on windows of it, stand in the report;
   expect(only(ledgerReport(db)).holds).toEqual([hold]);
   expect(only(ledgerReport(db, { from: base + 2 * second })).holds).toEqual([]);
 });
+
+test('of history that was asked for, a sink has what it was asked for it, and only once it had begun', async () => {
+  const { journal, beside } = await opened();
+  for (const id of ['siem', 'lake', 'young']) journal.progress.register(id, 'file', id, { seq: 0, chain: new Uint8Array(32) }, undefined);
+  const db = beside();
+  db.prepare("UPDATE sinks SET begun_us = ?, acked = 100 WHERE id <> 'young'").run(base);
+  db.prepare("UPDATE sinks SET begun_us = ?, acked = 100 WHERE id = 'young'").run(base + 2 * hour);
+  const range = db.prepare('INSERT INTO ranges (source, from_us, until_us, reached_us, remembered_us, backfill) VALUES (1, ?, ?, ?, 0, ?)');
+  const window = db.prepare(
+    "INSERT INTO windows (source, from_us, until_us, query, state, own, closed_us, seq) VALUES (1, ?, ?, '{}', 'closed', 1, 0, 1)",
+  );
+  for (const [hours, order] of [
+    [3, { asked: base + hour, paused: false }],
+    [2, { asked: base + hour, paused: false, sinks: ['lake'] }],
+    [1, { asked: base + 3 * hour, paused: false }],
+  ] as const) {
+    range.run(base - hours * hour, base - (hours - 1) * hour, base - (hours - 1) * hour, JSON.stringify(order));
+    window.run(base - hours * hour, base - (hours - 1) * hour);
+  }
+  window.run(base, base + hour);
+  expect(only(ledgerReport(db)).windows.map(({ sinks }) => Object.keys(sinks))).toEqual([
+    ['lake', 'siem'],
+    ['lake'],
+    ['lake', 'siem', 'young'],
+    ['lake', 'siem'],
+  ]);
+});
