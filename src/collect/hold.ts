@@ -74,12 +74,12 @@ export class Holds {
   }
 
   isSound(window: Pick<LedgerWindow, 'closed'>): boolean {
-    return this.#sound === undefined || window.closed <= this.#sound;
+    return this.#sound !== undefined && window.closed <= this.#sound;
   }
 
-  /** A sound window with records was counted whole just now. */
-  foundSound(): void {
-    this.#sound = this.#now();
+  /** A sound window with records was counted whole: just now, or for the first one when it was closed. */
+  foundSound(at: Micros = this.#now()): void {
+    this.#sound = at;
   }
 
   get current(): Hold | undefined {

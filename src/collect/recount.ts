@@ -45,6 +45,7 @@ export class Recounter {
   /** Asks the stored query for its total again. Under the assumptions of the proof an equal total shows that nothing came. */
   async recount(window: LedgerWindow, signal: AbortSignal): Promise<void> {
     const { sourceId, journal, holds, log, ages, now } = this.#parts;
+    await this.#beginSound();
     const total = await this.#count(window, signal);
     // What tip found out meanwhile counts: in hold nothing is confirmed.
     if (holds.current) return;
@@ -75,6 +76,7 @@ export class Recounter {
     const { clock, waits, random, holds, settle } = this.#parts;
     if (clock.monotonic() - this.#countedAt < waits.guard) return false;
     this.#countedAt = clock.monotonic();
+    await this.#beginSound();
     const since = serverNow - Math.max(this.#lastAge, dayMicros);
     const sound = await this.#sound(since);
     // Where all that were sound are gone one of the others begins anew.
@@ -153,6 +155,14 @@ export class Recounter {
     if (richest) return richest;
     const newest = (await this.#sound(0)).filter(isOther).sort((a, b) => b.from - a.from)[0];
     return newest ?? (window.until > since ? window : undefined);
+  }
+
+  /** What the first window showed is all that can be known of what there is to be shown: it is sound by itself. */
+  async #beginSound(): Promise<void> {
+    const { holds } = this.#parts;
+    if (holds.sound !== undefined) return;
+    const windows = await this.#richest(0);
+    if (windows.length > 0) holds.foundSound(windows.reduce((least, { closed }) => Math.min(least, closed), Infinity));
   }
 
   /** Windows with records that were closed when everything was shown, the most records first. */

@@ -318,6 +318,31 @@ test('what was closed since a window was last counted whole is counted again whe
   expect(rows(it).at(-2)).toMatchObject({ from: old?.from, state: 'closed', reason: 'reread', next: null });
 });
 
+test('before any count the first window alone is sound: what was closed with less behind it is counted again', async () => {
+  const it = await world({ after: 6 * settle });
+  for (let i = 1; i <= 6; i += 1) it.source.add(i, base + i * minute);
+  await it.closer.closeNext(it.source.now(), it.signal);
+  go(it, it.source.now() + second);
+  // The next three are closed while nothing but one's own is shown, and then counted alike.
+  const all = [...it.source.records];
+  for (let i = 0; i < 9; i += 1)
+    all.push({ time: base + settle + i * 4 * minute, visible: 0, text: recordText(50 + i, base + settle + i * 4 * minute) });
+  it.source.records.splice(0, Infinity, ...all.filter((_, i) => i % 5 === 1));
+  await closeAll(it);
+  it.beside().exec(`UPDATE windows SET next_us = until_us WHERE from_us > ${base}`);
+  await again(it);
+  expect(rows(it).filter(({ recounts }) => recounts > 0).length).toBeGreaterThan(2);
+  it.beside().exec(`UPDATE windows SET next_us = until_us WHERE from_us = ${base}`);
+  await again(it);
+  go(it, first(it).next ?? 0);
+  for (let turn = 0; turn < 5 && !it.holds.current; turn += 1) await it.closer.again(it.source.now(), it.signal);
+  expect(it.holds.current).toMatchObject({ reason: 'rows', windows: [base] });
+  it.source.records.splice(0, Infinity, ...all);
+  await it.holds.end('rows');
+  await again(it);
+  expect(appended(it.beside())).toEqual(owned(all, everything));
+});
+
 test('a person who accepts what shrank ends the hold', async () => {
   const { it, until } = await threeWindows();
   it.source.records.splice(0, Infinity);
