@@ -188,7 +188,8 @@ export function drawEnvironment(seed: number): Environment {
       cutMicros: chance.pick([1, 1, 10_000, 1_000_000]),
       total,
       totalCap: chance.whole(100, 110),
-      totalLagMs: chance.whole(2, 60) * second,
+      // `settle` must outlast it (docs/guarantees.md).
+      totalLagMs: chance.whole(1_000, settleMs),
       dates,
       nodeOffMs: chance.pick([6, 40, 3_000, 90_000]) * second,
       latencyMs: chance.pick([2, 20, 200, 1_500]),

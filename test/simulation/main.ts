@@ -72,7 +72,10 @@ async function campaign(
       child.on('message', (said: Said | 'ready') => {
         if (said !== 'ready') {
           addTo(sums, said.sums);
-          if (said.faults.length > 0) failed.push(said);
+          if (said.faults.length > 0) {
+            failed.push(said);
+            console.error(`seed ${said.seed} failed: ${said.faults[0] ?? ''}`);
+          }
         }
         if (performance.now() - saidAt > sayMs) {
           saidAt = performance.now();
