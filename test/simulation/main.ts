@@ -57,12 +57,15 @@ async function campaign(
   const failed: Said[] = [];
   const began = performance.now();
   let next = from;
+  let isCut = false;
+  // Stopped early, it still says what it has seen.
+  process.once('SIGINT', () => (isCut = true)).once('SIGTERM', () => (isCut = true));
   let saidAt = began;
   const seconds = (): number => (performance.now() - began) / 1_000;
   const run = (child: ChildProcess): Promise<void> =>
     new Promise((resolve, reject) => {
       const give = (): void => {
-        if (next >= from + seeds || (failed.length > 0 && !keepGoing)) {
+        if (isCut || next >= from + seeds || (failed.length > 0 && !keepGoing)) {
           child.disconnect();
           resolve();
           return;
