@@ -57,12 +57,15 @@ async function campaign(
   const failed: Said[] = [];
   const began = performance.now();
   let next = from;
+  let isCut = false;
+  // Stopped early, it still says what it has seen.
+  process.once('SIGINT', () => (isCut = true)).once('SIGTERM', () => (isCut = true));
   let saidAt = began;
   const seconds = (): number => (performance.now() - began) / 1_000;
   const run = (child: ChildProcess): Promise<void> =>
     new Promise((resolve, reject) => {
       const give = (): void => {
-        if (next >= from + seeds || (failed.length > 0 && !keepGoing)) {
+        if (isCut || next >= from + seeds || (failed.length > 0 && !keepGoing)) {
           child.disconnect();
           resolve();
           return;
@@ -72,7 +75,10 @@ async function campaign(
       child.on('message', (said: Said | 'ready') => {
         if (said !== 'ready') {
           addTo(sums, said.sums);
-          if (said.faults.length > 0) failed.push(said);
+          if (said.faults.length > 0) {
+            failed.push(said);
+            console.error(`seed ${said.seed} failed: ${said.faults[0] ?? ''}`);
+          }
         }
         if (performance.now() - saidAt > sayMs) {
           saidAt = performance.now();

@@ -201,11 +201,12 @@ export class Oracle {
 
   /** Every record that was visible by the last recount of its window, and is still there. */
   #required(): Truth[] {
-    const { daemon, records, beginMs } = this.#environment;
+    const { daemon, records, service, beginMs } = this.#environment;
     const lastAge = (daemon.agesMs.at(-1) ?? 0) * 1_000;
+    const lag = service.total === 'lagging' ? service.totalLagMs * 1_000 : 0;
     const start = (beginMs - daemon.historyMs) * 1_000;
     // A record that was deleted in the same recount as another became visible leaves the total as it was.
-    const delay = records.purge ? daemon.settleMs * 1_000 : lastAge;
+    const delay = records.purge ? daemon.settleMs * 1_000 : lastAge - lag;
     const end = this.#world.now - 30 * second;
     return this.#service.truths.filter(({ at, visible, gone }) => {
       if (at < start || visible > end || gone !== Infinity) return false;

@@ -130,7 +130,7 @@ class Simulation {
       if (!life.isDead) continue;
       this.#bury();
       if (this.#backup !== undefined && this.#kills.is(0.5)) await this.#rollBack(this.#backup);
-      if (records.purge && this.#kills.is(0.2)) this.#service.purge(this.#world.now - this.#kills.whole(30_000, 600_000) * 1_000);
+      if (records.purge && this.#kills.is(0.2)) this.#service.purge(this.#world.now - this.#kills.whole(5_000, 150_000) * 1_000);
       const away = this.#kills.is(0.05) ? this.#kills.between(20_000, 2 * daemon.settleMs + 60_000) : this.#kills.distance(1_000);
       await this.#world.run(this.#world.ms + away, () => false);
       this.#maybeSkew();

@@ -26,10 +26,11 @@ function commandOf({ suite }: Mutant, seeds: string, from: string): readonly str
   return [process.execPath, 'node_modules/vitest/vitest.mjs', 'run', suite];
 }
 
-/** The end of what a failed suite said: why the mutant fell. */
-function reasonOf(mutant: Mutant, said: string): string {
-  const pattern = mutant.suite === 'simulation' ? /^seed \d+ failed:\n.*$/m : /^ FAIL .*$|^.*AssertionError.*$|^.*Error: .*$/m;
-  return (pattern.exec(said)?.[0] ?? said.slice(-300)).replace(/\s+/g, ' ').slice(0, 170);
+/** Why the mutant fell; undefined when no test failed, but something else went wrong. */
+function reasonOf({ suite }: Mutant, said: string): string | undefined {
+  const pattern = suite === 'simulation' ? /^seed \d+ failed:\n.*$/m : /AssertionError.*$|^.*Error: .*$/m;
+  const hasFailed = suite === 'simulation' ? pattern.test(said) : /Tests .*failed/.test(said);
+  return hasFailed ? (pattern.exec(said)?.[0] ?? '').replace(/\s+/g, ' ').slice(0, 170) : undefined;
 }
 
 const { values, positionals } = parseArgs({
@@ -50,11 +51,18 @@ for (const mutant of chosen) {
     for (const edit of mutant.edits) writeFileSync(join(copy, edit.file), applied(readFileSync(join(copy, edit.file), 'utf8'), edit));
     const began = performance.now();
     const [program = '', ...parameters] = commandOf(mutant, values.seeds, values.from);
-    const { status, stdout, stderr } = spawnSync(program, parameters, { cwd: copy, encoding: 'utf8', maxBuffer: 1e8 });
+    const { status, stdout, stderr } = spawnSync(program, parameters, {
+      cwd: copy,
+      encoding: 'utf8',
+      maxBuffer: 1e8,
+      env: { ...process.env, NO_COLOR: '1' },
+    });
     const seconds = ((performance.now() - began) / 1_000).toFixed(0);
-    if (status === 0) survivors.push(mutant.id);
+    const reason = status === 0 ? undefined : reasonOf(mutant, stdout + stderr);
+    if (status !== 0 && reason === undefined) throw new Error(`the suite of ${mutant.id} did not run:\n${(stdout + stderr).slice(-2_000)}`);
+    if (reason === undefined) survivors.push(mutant.id);
     console.log(
-      `${mutant.id} ${status === 0 ? 'LIVES' : 'falls'} (${seconds} s): ${mutant.what}${status === 0 ? '' : ` — ${reasonOf(mutant, stdout + stderr)}`}`,
+      `${mutant.id} ${reason === undefined ? 'LIVES' : 'falls'} (${seconds} s): ${mutant.what}${reason === undefined ? '' : ` — ${reason}`}`,
     );
   } finally {
     rmSync(copy, { recursive: true, force: true });
