@@ -50,6 +50,8 @@ export interface ServiceSource extends Source {
 
 /** The largest body of a page, before and after decompression: 16 MiB. */
 export const pageBytesMax = 16 * 1024 * 1024;
+/** A cached answer is asked for anew after so long. */
+const cachedMs = 1_000;
 
 export function createSource(settings: ClientSettings, context: ClientContext): ServiceSource {
   return new HttpSource(settings, context);
@@ -202,6 +204,10 @@ class HttpSource implements ServiceSource {
       return new WaybillError('source_busy', `${begin}: the service is busy: ${words}`, { retryAfterMs });
     }
     if (status === 404) {
+      // It may be from a time when there were fewer pages: what is not fresh ends no pass.
+      if (parseAge(headers['age']) > 0) {
+        return new WaybillError('source_busy', `${begin}: the answer is cached: ${words}`, { retryAfterMs: retryAfterMs ?? cachedMs });
+      }
       return new WaybillError('page_missing', `${begin}: no such page, or a wrong ${this.#setting}.baseUrl: ${words}`);
     }
     if (status >= 300 && status < 400) {

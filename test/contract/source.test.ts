@@ -214,6 +214,8 @@ describe('a status', () => {
       /the right logs\.read\.all is missing for client "client-1".*403 no/,
     ],
     ['404', answering(404), 'page_missing', undefined, /sources\.production\.baseUrl/],
+    ['404 of now, through a cache', answering(404, { age: '0' }), 'page_missing', undefined, /404/],
+    ['404 of a time when there may have been fewer pages', answering(404, { age: '12' }), 'source_busy', 1_000, /cached/],
     ['400', answering(400, {}, '{"title":"pageSize is too large"}'), 'page_refused', undefined, /400 pageSize is too large/],
     ['301', answering(301, { location: 'https://elsewhere.example/' }), 'source_unreachable', undefined, /redirects are not followed/],
     ['307', answering(307, { location: '/v2/api/logs/payload' }), 'source_unreachable', undefined, /redirects are not followed/],

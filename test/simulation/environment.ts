@@ -173,8 +173,7 @@ export function drawEnvironment(seed: number): Environment {
       unreadableMatches: chance.pick(['always', 'its time']),
       wrongNode: level(),
       padBytes: isQuota ? 1_500 : 0,
-      // Of so short a history nothing but the last day is left, so that deleted records are a hold, which waits for a person.
-      purge: chance.is(0),
+      purge: chance.is(0.15),
     },
     service: {
       firstPage: chance.pick([0, 1]),

@@ -29,6 +29,10 @@ interface SourceRow {
   readonly from: number;
   readonly reached: number;
   readonly remembered: number;
+  /** 1 in hold. */
+  readonly isHeld: number;
+  /** The begins of the windows that a hold lists, as JSON. */
+  readonly held: string | null;
 }
 
 interface SegmentRow {
@@ -165,6 +169,7 @@ export class Oracle {
     const width = Math.max(settleMs, 10_000) * 1_000;
     // Two widths; and one poll and the requests of a turn.
     const lag = this.#world.now - source.frontier - settleMs * 1_000 - 2 * width - 10 * second;
+    if (source.isHeld === 1) found.push('the source is on hold');
     const gaps = [...this.windows.values()].filter((row) => this.isOpen(row));
     for (const { from, reason } of gaps) found.push(`window ${from} is open (${reason ?? ''})`);
     if (gaps.length === 0 && lag > 0 && ![...this.windows.values()].some(({ state }) => state === 'gap')) {
@@ -195,7 +200,7 @@ export class Oracle {
 
   /** A window that can be proven and is not: its records share no identity. */
   isOpen(row: WindowRow): boolean {
-    const isListed = row.state === 'gap' || row.reason === 'reread';
+    const isListed = row.state === 'gap' || (row.state === 'closed' && row.reason === 'reread');
     return isListed && !this.#hasTwins(row);
   }
 
@@ -269,6 +274,9 @@ export class Oracle {
         this.fault(`I14: the total of window ${row.from} fell from ${before.total ?? 0} to ${row.total ?? 0} unnoticed`);
       // A remark is a line of the ledger too, but claims nothing new.
       const isClaim = before?.state !== 'closed' || before.proof !== row.proof || before.recounts !== row.recounts;
+      const isHeld = source.isHeld === 1 && this.#source?.isHeld === 1;
+      if (row.state === 'closed' && row.reason === null && isClaim && isHeld) this.fault(`H: window ${row.from} is proven in hold`);
+      if (row.reason === 'vanished' && before?.reason !== 'vanished') this.#sometimes.count('window vanished');
       if (row.state === 'closed' && row.reason === null && isClaim) this.#proven(row, before, source);
     }
   }
@@ -307,9 +315,22 @@ export class Oracle {
     }
   }
 
+  /** The windows that a hold lists and the service does not show whole any more: only a person can end that hold. */
+  lacking(): WindowRow[] {
+    if (this.#source?.isHeld !== 1) return [];
+    const listed = JSON.parse(this.#source.held ?? '[]') as number[];
+    return listed.flatMap((from) => {
+      const row = this.windows.get(from);
+      if (row?.state !== 'closed' || row.reason !== 'reread') return [];
+      const { length } = this.#service.matching(JSON.parse(row.query) as WindowQuery, this.#world.now);
+      return length < (row.total ?? 0) ? [row] : [];
+    });
+  }
+
   #newMarks(source: SourceRow, isLedger: boolean): void {
     const before = this.#source;
     this.#source = source;
+    if (before?.isHeld === 1 && source.isHeld === 0) this.#sometimes.count('hold entered and left');
     if (before) {
       for (const key of ['frontier', 'reached', 'remembered', 'collected'] as const) {
         if (source[key] < before[key]) this.fault(`I6: ${key} went back from ${before[key]} to ${source[key]}`);
@@ -471,7 +492,8 @@ function prepare(db: Database.Database) {
   return {
     marks: db.prepare<[], Marks>('SELECT seq, number, pruned_seq AS pruned, epoch FROM head, owner'),
     source: db.prepare<[], SourceRow>(
-      `SELECT n, frontier_us AS frontier, tip_us AS tip, collected, late, from_us AS "from", reached_us AS reached, remembered_us AS remembered
+      `SELECT n, frontier_us AS frontier, tip_us AS tip, collected, late, from_us AS "from", reached_us AS reached, remembered_us AS remembered,
+       mode = 'hold' AS isHeld, json_extract(profile, '$.hold.windows') AS held
        FROM sources JOIN ranges ON ranges.source = sources.n WHERE id = 'service' AND until_us IS NULL`,
     ),
     segments: db.prepare<[number], SegmentRow>('SELECT seq, n, kind, flags, uids FROM segments WHERE seq > ? ORDER BY seq'),

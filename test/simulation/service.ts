@@ -39,7 +39,7 @@ export class Service {
   #outageUntil = 0;
   #salt = 0;
   /** The query that is being paged through, how many records matched its page before, and the size granted for it. */
-  #under: { query: string; matching: number; page: number; isMore: boolean } | undefined;
+  #under: { query: string; matching: number; page: number; isMore: boolean; items: readonly Truth[] } | undefined;
 
   constructor(world: World, environment: Environment, truths: readonly Truth[], sometimes: Sometimes) {
     this.#world = world;
@@ -72,7 +72,10 @@ export class Service {
     const size = Math.min(pageSize, this.#pageCap);
     const pages = Math.max(1, Math.ceil(served.length / size));
     let index = (request.page ?? service.firstPage) - service.firstPage;
-    if (index >= pages && service.pastEnd === '404') throw new WaybillError('page_missing', '404: no such page');
+    if (index >= pages && service.pastEnd === '404') {
+      if (age > 0) throw new WaybillError('source_busy', '404: the answer is cached', { retryAfterMs: 1_000 });
+      throw new WaybillError('page_missing', '404: no such page');
+    }
     if (index >= pages && service.pastEnd === 'last') index = pages - 1;
     const items = served.slice(index * size, (index + 1) * size);
     const total = this.#total(query, matching, now);
@@ -218,11 +221,14 @@ export class Service {
       else this.asked.counted.delete(text);
       return;
     }
+    // A page with the same records as the one before it ends a pass too: as many as it holds came to be seen before them meanwhile.
+    const isSame = under?.query === text && under.items.length === items.length && under.items.every((item, i) => item === items[i]);
     this.#under = {
       query: text,
       matching: matching.length,
       page: index,
-      isMore: items.length === pageSize && served.length > (index + 1) * size,
+      isMore: items.length === pageSize && served.length > (index + 1) * size && !isSame,
+      items,
     };
     const [last, next] = [items.at(-1), served[(index + 1) * size]];
     if (items.length === size && last && next && last.at === next.at) this.#sometimes.count('tie across a page boundary');

@@ -44,6 +44,8 @@ export interface Outcome {
 
 /** Gaps are tried again after 1, 5 and 15 minutes, and then once a day: so often the daemon may be away until then. */
 const absencesMost = 8;
+/** Between two looks of a person. */
+const visitMs = 10_000;
 
 export async function simulate(seed: number, base: Config, place: Place, traced = false): Promise<Outcome> {
   return new Simulation(drawEnvironment(seed), base, place, traced).run();
@@ -98,6 +100,7 @@ class Simulation {
   }
 
   async run(): Promise<Outcome> {
+    if (this.#environment.records.purge) void this.#attend();
     try {
       await this.#safety();
       if (!this.#hasFailed()) await this.#liveness();
@@ -175,6 +178,24 @@ class Simulation {
       lookAt = this.#world.ms + 5_000;
       return this.#oracle.isSettled();
     });
+  }
+
+  /**
+   * A person looks at holds now and then. What the service has deleted is accepted, and nothing else: a hold whose cause has ended must end by
+   * itself.
+   */
+  async #attend(): Promise<void> {
+    this.#world.after(visitMs, () => void this.#attend());
+    const life = this.#life;
+    if (life?.journal === undefined || !life.isRunning || life.isDead) return;
+    try {
+      for (const { from } of this.#oracle.lacking()) {
+        await life.journal.acceptGap('service', from, { at: this.#world.now, who: 'uid 1000', why: 'deleted by the service' });
+        this.#sometimes.count('window accepted');
+      }
+    } catch (thrown) {
+      if (this.#life?.isDead === false) this.#oracle.fault(`a person could not accept a window: ${wordsOf(thrown)}`);
+    }
   }
 
   /** When the first gap that is still open is tried again, in µs; undefined when none is open, or one is due soon all the same. */

@@ -25,6 +25,9 @@ export const sometimesLeast = {
   'quota reached and left': 20,
   'rolled-back state blocked': 20,
   'second daemon refused': 20,
+  'hold entered and left': 20,
+  'window vanished': 20,
+  'window accepted': 20,
 } as const;
 
 export type State = keyof typeof sometimesLeast;
