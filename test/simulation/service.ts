@@ -68,11 +68,14 @@ export class Service {
     if (query.endTime !== undefined && pageSize > 1 && this.#under?.query === JSON.stringify(query)) this.#surprise(query, now);
     const matching = this.matching(query, now);
     const served = this.#lies('served') ? matching.slice(0, service.totalCap) : matching;
-    if (!this.isCalm && this.#chance.is(probability(service.capChanges, 0.02, 0.1))) this.#changeCap();
+    if (!this.isCalm && this.#chance.is(probability(service.capChanges, 0.03, 0.15))) this.#changeCap();
     const size = Math.min(pageSize, this.#pageCap);
     const pages = Math.max(1, Math.ceil(served.length / size));
     let index = (request.page ?? service.firstPage) - service.firstPage;
-    if (index >= pages && service.pastEnd === '404') throw new WaybillError('page_missing', '404: no such page');
+    if (index >= pages && service.pastEnd === '404') {
+      // A cached 404 would be believed: nothing in it says how old it is.
+      throw age > 0 ? new WaybillError('source_busy', '503') : new WaybillError('page_missing', '404: no such page');
+    }
     if (index >= pages && service.pastEnd === 'last') index = pages - 1;
     const items = served.slice(index * size, (index + 1) * size);
     const total = this.#total(query, matching, now);
@@ -160,8 +163,9 @@ export class Service {
       this.#outageUntil = this.#world.ms + chance.distance(20_000);
       throw new WaybillError('source_unreachable', 'read ECONNRESET');
     }
-    if (chance.is(probability(unauthorized, 0.01, 0.06))) {
-      if (query.endTime !== undefined && (page ?? firstPage) > firstPage) this.#sometimes.count('401 half-way through a window');
+    const isHalfWay = query.endTime !== undefined && (page ?? firstPage) > firstPage;
+    if (chance.is(probability(unauthorized, 0.01, 0.06) * (isHalfWay ? 3 : 1))) {
+      if (isHalfWay) this.#sometimes.count('401 half-way through a window');
       throw new WaybillError('source_unauthorized', '401');
     }
     if (!chance.is(probability(transport, 0.01, 0.08))) return;
@@ -184,12 +188,12 @@ export class Service {
   #rememberTip(matching: readonly Truth[], index: number): void {
     const { total, order, capChanges, pastEnd } = this.#environment.service;
     const isSound = total === 'true' && order === 'ascending' && capChanges === 'off' && pastEnd !== 'last';
-    if (index === 0 && this.asked.tip === undefined && isSound && matching.length < 20 * 7) this.asked.tip = matching;
+    if (index === 0 && this.asked.tip === undefined && isSound && matching.length < 20 * 3) this.asked.tip = matching;
   }
 
   #changeCap(): void {
     if (this.#under && this.#under.page > 0) this.#sometimes.count('cap changed half-way');
-    this.#pageCap = this.#chance.pick([7, 9, 10, 20, 50]);
+    this.#pageCap = this.#chance.pick([3, 4, 7, 10, 25]);
   }
 
   #remember(
