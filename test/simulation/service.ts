@@ -52,7 +52,7 @@ export class Service {
 
   /** ms until the answer to a request comes. */
   latency(): number {
-    return this.#chance.distance(Math.min(this.#environment.service.latencyMs, this.isCalm ? 200 : Infinity));
+    return this.#chance.distance(Math.min(this.#environment.service.latencyMs, this.isCalm ? 20 : Infinity));
   }
 
   /** Answers at this moment, or fails as the client would say it. `received`: wall clock in µs, monotonic clock in ms. */
