@@ -68,7 +68,8 @@ export class Service {
     if (query.endTime !== undefined && pageSize > 1 && this.#under?.query === JSON.stringify(query)) this.#surprise(query, now);
     const matching = this.matching(query, now);
     const served = this.#lies('served') ? matching.slice(0, service.totalCap) : matching;
-    if (!this.isCalm && this.#chance.is(probability(service.capChanges, 0.03, 0.15))) this.#changeCap();
+    const isUnder = this.#under !== undefined && this.#under.page > 0;
+    if (!this.isCalm && this.#chance.is(probability(service.capChanges, 0.03, 0.15) * (isUnder ? 2 : 1))) this.#changeCap();
     const size = Math.min(pageSize, this.#pageCap);
     const pages = Math.max(1, Math.ceil(served.length / size));
     let index = (request.page ?? service.firstPage) - service.firstPage;
@@ -122,7 +123,7 @@ export class Service {
     const from = boundOf(query.startTime, -Infinity);
     const until = boundOf(query.endTime, Infinity);
     for (const truth of this.truths) {
-      if (truth.isSurprise && truth.visible > now && truth.at >= from && truth.at <= until && truth.at <= now && this.#chance.is(0.5))
+      if (truth.isSurprise && truth.visible > now && truth.at >= from && truth.at <= until && truth.at <= now && this.#chance.is(0.7))
         truth.visible = now;
     }
   }
