@@ -165,7 +165,7 @@ export class Service {
       throw new WaybillError('source_unreachable', 'read ECONNRESET');
     }
     const isHalfWay = query.endTime !== undefined && (page ?? firstPage) > firstPage;
-    if (chance.is(probability(unauthorized, 0.01, 0.06) * (isHalfWay ? 3 : 1))) {
+    if (chance.is(probability(unauthorized, 0.01, 0.06) * (isHalfWay ? 6 : 1))) {
       if (isHalfWay) this.#sometimes.count('401 half-way through a window');
       throw new WaybillError('source_unauthorized', '401');
     }
