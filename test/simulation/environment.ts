@@ -128,7 +128,7 @@ export function drawEnvironment(seed: number): Environment {
   const dates = chance.pick(['right', 'right', 'right', 'none', 'a node ahead', 'a node behind'] as const);
   const isQuota = !isShort && chance.is(0.12);
   const aimed = chance.is(0.5);
-  const pageCap = chance.pick([7, 10, 20, 50, 1000]);
+  const pageCap = chance.pick([3, 5, 10, 25, 1000]);
   const sink = (id: string, kind: SinkKind): SinkEnvironment => ({
     id,
     kind,
@@ -140,7 +140,8 @@ export function drawEnvironment(seed: number): Environment {
     slow: chance.pick(['off', 'off', 'off', 'rare', 'heavy']),
     busy: level(),
     lost: level(),
-    refused: chance.pick([0, 0, 3, 15]),
+    // A dead letter needs room: the three hundredths that are kept free of so small a quota hold none.
+    refused: isQuota ? 0 : chance.pick([0, 0, 3, 15]),
     // One that keeps our position must not move it over a record whose dead letter is not kept yet: it refuses the request.
     refusal: kind === 'position' ? 'whole' : chance.pick(['named', 'whole']),
     rollovers: kind === 'uids' ? level() : 'off',
@@ -157,14 +158,14 @@ export function drawEnvironment(seed: number): Environment {
       agesMs,
       pageSize: chance.pick(['auto', 'auto', 10, 40]),
       historyMs: (isShort ? chance.pick([0, 1]) : chance.pick([0, 1, 3, 12])) * minute,
-      quotaPages: isQuota ? chance.whole(90, 110) : undefined,
+      quotaPages: isQuota ? chance.whole(82, 102) : undefined,
       keepMs: chance.pick([minute, 30 * day]),
     },
     records: {
-      count: isCapped ? chance.whole(120, 220) : isShort ? chance.whole(8, 50) : chance.whole(20, 140),
+      count: isCapped || isQuota ? chance.whole(120, 220) : isShort ? chance.whole(8, 50) : chance.whole(20, 140),
       bursts: isCapped ? 0.9 : chance.pick([0, 0.3, 0.9]),
       lateness: level(),
-      surprises: level(),
+      surprises: chance.pick(['off', 'rare', 'heavy', 'heavy']),
       ties: level(),
       edges: level(),
       sameLogId: level(),
@@ -172,13 +173,13 @@ export function drawEnvironment(seed: number): Environment {
       unreadable: level(),
       unreadableMatches: chance.pick(['always', 'its time']),
       wrongNode: level(),
-      padBytes: isQuota ? 1_500 : 0,
+      padBytes: isQuota ? 2_500 : 0,
       purge: chance.is(0.15),
     },
     service: {
       firstPage: chance.pick([0, 1]),
       pageCap,
-      capChanges: pageCap <= 50 ? level() : 'off',
+      capChanges: pageCap <= 25 ? level() : 'off',
       admitsCap: chance.is(0.7),
       refuseAbove: chance.pick([Infinity, Infinity, 500, 100]),
       order: chance.pick(['ascending', 'ascending', 'ignored', 'unstable ties']),

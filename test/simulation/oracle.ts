@@ -157,7 +157,6 @@ export class Oracle {
     for (const words of this.unfinished()) this.fault(`L: ${words}`);
     for (const receiver of this.#receivers) this.#holdings(receiver);
     this.#ledgerOfTruth();
-    this.#countLate();
   }
 
   /** What is still to be done once faults have ended, one line each: liveness is that this becomes empty. */
@@ -241,7 +240,9 @@ export class Oracle {
   }
 
   #newRecord(truth: Truth, seq: number, isLate: boolean, source: SourceRow | undefined): void {
-    const { uid, time, visible } = truth;
+    const { uid, time } = truth;
+    // Of two that share their identity either may be the one that came.
+    const visible = this.#twins.flat().reduce((least, twin) => (twin.uid === uid ? Math.min(least, twin.visible) : least), truth.visible);
     if (this.#stored.has(uid)) this.fault(`I1: entry ${seq} was appended before: ${truth.text.slice(0, 150)}`);
     this.#stored.add(uid);
     if (visible > this.#world.now) this.fault(`entry ${seq} is not visible yet`);
@@ -251,7 +252,13 @@ export class Oracle {
     if (time < source.from) this.fault(`entry ${seq} lies before the ledger begins`);
     if (time < remembered) this.fault(`entry ${seq} is older than what is remembered`);
     const owner = this.#ownerOf(time);
+    if (isLate && owner) this.#countLate((visible - owner.until) / 1_000);
     if (isLate !== (owner !== undefined && owner.state !== 'gap')) this.fault(`entry ${seq} is ${isLate ? '' : 'not '}marked late`);
+  }
+
+  #countLate(delayMs: number): void {
+    const [first = 0, second = 0] = this.#environment.daemon.agesMs;
+    this.#sometimes.count(`late record found at the ${delayMs <= first ? 'first' : delayMs <= second ? 'second' : 'last'} age`);
   }
 
   #newWindows(rows: readonly WindowRow[], source: SourceRow): void {
@@ -436,17 +443,6 @@ export class Oracle {
     return this.#service.truths.every(
       ({ at, gone }) => at < row.from - 3 * second || at > row.until + 3 * second || gone < row.until + lastAge || gone === Infinity,
     );
-  }
-
-  #countLate(): void {
-    const [first = 0, middle = 0] = this.#environment.daemon.agesMs;
-    for (const { time, visible, uid } of this.#service.truths) {
-      if (time === undefined || !this.#stored.has(uid)) continue;
-      const owner = this.#ownerOf(time);
-      if (!owner || visible <= owner.until + this.#environment.daemon.settleMs * 1_000 + 30 * second) continue;
-      const age = (visible - owner.until) / 1_000;
-      this.#sometimes.count(`late record found at the ${age < first ? 'first' : age < middle ? 'second' : 'last'} age`);
-    }
   }
 
   /** A record and its twin: either may be the one that was met first. */

@@ -52,7 +52,7 @@ export class Service {
 
   /** ms until the answer to a request comes. */
   latency(): number {
-    return this.#chance.distance(Math.min(this.#environment.service.latencyMs, this.isCalm ? 200 : Infinity));
+    return this.#chance.distance(Math.min(this.#environment.service.latencyMs, this.isCalm ? 20 : Infinity));
   }
 
   /** Answers at this moment, or fails as the client would say it. `received`: wall clock in µs, monotonic clock in ms. */
@@ -68,7 +68,8 @@ export class Service {
     if (query.endTime !== undefined && pageSize > 1 && this.#under?.query === JSON.stringify(query)) this.#surprise(query, now);
     const matching = this.matching(query, now);
     const served = this.#lies('served') ? matching.slice(0, service.totalCap) : matching;
-    if (!this.isCalm && this.#chance.is(probability(service.capChanges, 0.02, 0.1))) this.#changeCap();
+    const isUnder = this.#under !== undefined && this.#under.page > 0;
+    if (!this.isCalm && this.#chance.is(probability(service.capChanges, 0.03, 0.15) * (isUnder ? 2 : 1))) this.#changeCap();
     const size = Math.min(pageSize, this.#pageCap);
     const pages = Math.max(1, Math.ceil(served.length / size));
     let index = (request.page ?? service.firstPage) - service.firstPage;
@@ -122,7 +123,7 @@ export class Service {
     const from = boundOf(query.startTime, -Infinity);
     const until = boundOf(query.endTime, Infinity);
     for (const truth of this.truths) {
-      if (truth.isSurprise && truth.visible > now && truth.at >= from && truth.at <= until && truth.at <= now && this.#chance.is(0.5))
+      if (truth.isSurprise && truth.visible > now && truth.at >= from && truth.at <= until && truth.at <= now && this.#chance.is(0.7))
         truth.visible = now;
     }
   }
@@ -163,8 +164,9 @@ export class Service {
       this.#outageUntil = this.#world.ms + chance.distance(20_000);
       throw new WaybillError('source_unreachable', 'read ECONNRESET');
     }
-    if (chance.is(probability(unauthorized, 0.01, 0.06))) {
-      if (query.endTime !== undefined && (page ?? firstPage) > firstPage) this.#sometimes.count('401 half-way through a window');
+    const isHalfWay = query.endTime !== undefined && (page ?? firstPage) > firstPage;
+    if (chance.is(probability(unauthorized, 0.01, 0.06) * (isHalfWay ? 6 : 1))) {
+      if (isHalfWay) this.#sometimes.count('401 half-way through a window');
       throw new WaybillError('source_unauthorized', '401');
     }
     if (!chance.is(probability(transport, 0.01, 0.08))) return;
@@ -187,12 +189,12 @@ export class Service {
   #rememberTip(matching: readonly Truth[], index: number): void {
     const { total, order, capChanges, pastEnd } = this.#environment.service;
     const isSound = total === 'true' && order === 'ascending' && capChanges === 'off' && pastEnd !== 'last';
-    if (index === 0 && this.asked.tip === undefined && isSound && matching.length < 20 * 7) this.asked.tip = matching;
+    if (index === 0 && this.asked.tip === undefined && isSound && matching.length < 20 * 3) this.asked.tip = matching;
   }
 
   #changeCap(): void {
     if (this.#under && this.#under.page > 0) this.#sometimes.count('cap changed half-way');
-    this.#pageCap = this.#chance.pick([7, 9, 10, 20, 50]);
+    this.#pageCap = this.#chance.pick([3, 4, 7, 10, 25]);
   }
 
   #remember(

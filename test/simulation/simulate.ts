@@ -108,7 +108,12 @@ class Simulation {
       this.#bury();
     }
     const { environment, faults } = { environment: this.#environment, faults: this.#oracle.faults };
-    Object.assign(this.#figures, { steps: this.#world.steps, requests: this.#service.requests, windows: this.#oracle.windows.size });
+    Object.assign(this.#figures, {
+      steps: this.#world.steps,
+      requests: this.#service.requests,
+      windows: this.#oracle.windows.size,
+      lostAcknowledgements: this.#receivers.reduce((sum, { lost }) => sum + lost, 0),
+    });
     return {
       seed: environment.seed,
       environment,
@@ -239,10 +244,10 @@ class Simulation {
 
   /** At every effect: whether the life ends here. If so, the state is copied as it is. */
   #isOver(what: string, db: Database.Database | undefined): boolean {
+    this.#watchQuota();
     if (this.#isCalm) return false;
     const { machine } = this.#environment;
     const life = this.#life;
-    this.#watchQuota();
     this.#killIn -= 1;
     if (machine.aimed && this.#isWorthIt(what)) this.#killIn = Math.min(this.#killIn, this.#kills.whole(0, 2));
     if (this.#killIn > 0 || !life) return false;
@@ -259,10 +264,10 @@ class Simulation {
     return true;
   }
 
-  /** Acknowledgements wait in memory, or a sink has just taken what the file does not know: there random kills seldom fall. */
+  /** A sink has just taken what the file does not know, or a window is half read: there random kills seldom fall. */
   #isWorthIt(what: string): boolean {
-    if (!what.endsWith('took')) return false;
-    return this.#kills.is(0.04);
+    if (what === 'next page' || (what === 'COMMIT is done' && this.#life?.isPaging === true)) return this.#kills.is(0.15);
+    return what.endsWith('took') && this.#kills.is(0.03);
   }
 
   #countKill(what: string, life: Life): void {

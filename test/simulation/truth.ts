@@ -64,7 +64,7 @@ export function drawTruth(environment: Environment): Truth[] {
       visible = Math.max(at, begin - daemon.historyMs * 1_000);
       at += Math.floor(chance.between(-lastAge, 10 * 60 * second));
     }
-    const isSurprise = chance.is(probability(records.surprises, 0.05, 0.2));
+    const isSurprise = chance.is(probability(records.surprises, 0.15, 0.4));
     if (isSurprise) visible = at + Math.floor(lastAge * 0.9);
     const digits = chance.whole(0, 9);
     // What is cut from the text is cut from the time.

@@ -272,7 +272,7 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'C19',
     what: 'a total that fell is ignored',
-    suite: simulation,
+    suite: 'test/unit/collect/close.test.ts',
     edits: [
       {
         file: `${collect}recount.ts`,
@@ -284,7 +284,7 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'C20',
     what: 'the stored total is lowered in silence',
-    suite: simulation,
+    suite: 'test/unit/collect/close.test.ts',
     edits: [
       {
         file: `${journal}ledger.ts`,
@@ -463,7 +463,7 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'C35',
     what: 'a half is lost when a window is split',
-    suite: simulation,
+    suite: 'test/unit/collect/close.test.ts',
     edits: [
       {
         file: `${collect}close.ts`,
