@@ -38,7 +38,7 @@ export class Seen {
   readonly #sets = new Map<string, UidSet>();
   #held = 0;
 
-  constructor(db: Database, capacity = 500_000) {
+  constructor(db: Database, capacity = 300_000) {
     this.#load = db.prepare('SELECT uids FROM seen WHERE source = ? AND bucket = ?');
     this.#negative = db.prepare('SELECT DISTINCT bucket FROM seen WHERE source = ? AND bucket < 0');
     this.#insert = db.prepare('INSERT INTO seen (source, bucket, seq, uids) VALUES (?, ?, ?, ?)');
