@@ -42,6 +42,8 @@ export interface Environment {
     readonly padBytes: number;
     readonly purge: boolean;
   };
+  /** What the credentials do not show for a while: a field of every record, or every record. Begun once there is what can tell. */
+  readonly rights: 'whole' | 'fields' | 'rows';
   readonly service: {
     readonly firstPage: number;
     readonly pageCap: number;
@@ -110,6 +112,10 @@ export function probability(level: Level, rare: number, heavy: number): number {
   return level === 'off' ? 0 : level === 'rare' ? rare : heavy;
 }
 
+function offIf(condition: boolean, level: Level): Level {
+  return condition ? 'off' : level;
+}
+
 export function drawEnvironment(seed: number): Environment {
   const chance = new Chance(seed, 'environment');
   const level = (): Level => chance.pick(levels);
@@ -147,10 +153,16 @@ export function drawEnvironment(seed: number): Environment {
     oldPosition: kind === 'position' && chance.is(0.15),
     where: chance.is(0.25) ? 'AccessDenied' : undefined,
   });
+  // A stream of its own: what it decides leaves all other draws as they were.
+  const shrinking = new Chance(seed, 'rights');
+  const rights = shrinking.is(0.12) ? shrinking.pick(['fields', 'rows'] as const) : 'whole';
+  const isWhole = rights === 'whole';
+  // Witnesses are written down after a minute, or at an orderly end.
+  const isFields = rights === 'fields';
   return {
     seed,
     beginMs,
-    safetyMs,
+    safetyMs: isFields ? safetyMs + 60 * second : safetyMs,
     daemon: {
       pollMs: chance.pick([3, 5, 10]) * second,
       settleMs,
@@ -169,12 +181,15 @@ export function drawEnvironment(seed: number): Environment {
       edges: level(),
       sameLogId: level(),
       twins: chance.is(0.04),
-      unreadable: level(),
+      // What is no object has no field.
+      unreadable: offIf(isFields, level()),
       unreadableMatches: chance.pick(['always', 'its time']),
       wrongNode: level(),
       padBytes: isQuota ? 1_500 : 0,
-      purge: chance.is(0.15),
+      // One cause at a time: a record that is deleted while it is not shown cannot be told from one that is only not shown.
+      purge: chance.is(0.15) && isWhole,
     },
+    rights,
     service: {
       firstPage: chance.pick([0, 1]),
       pageCap,
@@ -200,7 +215,7 @@ export function drawEnvironment(seed: number): Environment {
     },
     sinks: [sink('by-uid', 'uids'), sink('by-position', 'position'), sink('plain', 'plain')],
     machine: {
-      killEvery: chance.pick([25, 60, 120, 250]),
+      killEvery: chance.pick([25, 60, 120, 250]) * (isFields ? 4 : 1),
       aimed,
       powerCuts: chance.pick([0, 0.3, 1]),
       orderly: chance.pick([0, 0.1, 0.3]),

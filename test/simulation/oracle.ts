@@ -33,6 +33,8 @@ interface SourceRow {
   readonly isHeld: number;
   /** The begins of the windows that a hold lists, as JSON. */
   readonly held: string | null;
+  /** What is written down of the fields that records show, as JSON. */
+  readonly fields: string | null;
 }
 
 interface SegmentRow {
@@ -201,20 +203,32 @@ export class Oracle {
   /** A window that can be proven and is not: its records share no identity. */
   isOpen(row: WindowRow): boolean {
     const isListed = row.state === 'gap' || (row.state === 'closed' && row.reason === 'reread');
-    return isListed && !this.#hasTwins(row);
+    return isListed && !this.#hasTwins(row) && !this.#isTooOld(row);
+  }
+
+  /**
+   * Closed after its last recount while less was shown, and forgotten before that was noticed: it cannot be read again without taking what was
+   * delivered for new. It is listed for a person, and that is all that can be done.
+   */
+  #isTooOld({ from, state, reason, next }: WindowRow): boolean {
+    const { rights } = this.#environment;
+    return rights !== 'whole' && state === 'closed' && reason === 'reread' && next === null && from < (this.#source?.remembered ?? 0);
   }
 
   /** Every record that was visible by the last recount of its window, and is still there. */
   #required(): Truth[] {
-    const { daemon, records, service, beginMs } = this.#environment;
+    const { daemon, records, service, beginMs, rights } = this.#environment;
     const lastAge = (daemon.agesMs.at(-1) ?? 0) * 1_000;
     const lag = service.total === 'lagging' ? service.totalLagMs * 1_000 : 0;
     const start = (beginMs - daemon.historyMs) * 1_000;
     // A record that was deleted in the same recount as another became visible leaves the total as it was.
-    const delay = records.purge ? daemon.settleMs * 1_000 : lastAge - lag;
+    // Nor does a recount see what comes while nothing is shown.
+    const delay = records.purge || rights === 'rows' ? daemon.settleMs * 1_000 : lastAge - lag;
     const end = this.#world.now - 30 * second;
+    const listed = [...this.windows.values()].filter((row) => this.#isTooOld(row));
     return this.#service.truths.filter(({ at, visible, gone }) => {
       if (at < start || visible > end || gone !== Infinity) return false;
+      if (listed.some(({ from, until }) => from <= at && at < until)) return false;
       // One that is dated ahead comes by tip, long before its window is closed.
       return at > this.#world.now + second || (visible <= at + delay && at + lastAge < end);
     });
@@ -325,6 +339,26 @@ export class Oracle {
       const { length } = this.#service.matching(JSON.parse(row.query) as WindowQuery, this.#world.now);
       return length < (row.total ?? 0) ? [row] : [];
     });
+  }
+
+  get isHeld(): boolean {
+    return this.#source?.isHeld === 1;
+  }
+
+  /** Whether the daemon could notice now that rights shrink, even if it is killed at once: what it needs for that stands in the file. */
+  mayShrink(): boolean {
+    if (this.#environment.rights === 'rows') {
+      const has = (row: WindowRow): boolean => row.state === 'closed' && row.reason === null && (row.total ?? 0) > 0;
+      return !this.isHeld && [...this.windows.values()].some(has);
+    }
+    const { recent = '', witnesses = {} } = JSON.parse(this.#source?.fields ?? '{}') as {
+      recent?: string;
+      witnesses?: Readonly<Record<string, unknown>>;
+    };
+    // Usual is what nine of ten have, of what is written down and of all that came since.
+    const written = recent.replaceAll('0', '').length / recent.length;
+    const stored = [...this.#stored].filter((uid) => this.#byUid.get(uid)?.poor !== undefined).length / this.#stored.size;
+    return !this.isHeld && Object.keys(witnesses).length > 0 && written > 0.93 && stored > 0.93;
   }
 
   #newMarks(source: SourceRow, isLedger: boolean): void {
@@ -493,7 +527,8 @@ function prepare(db: Database.Database) {
     marks: db.prepare<[], Marks>('SELECT seq, number, pruned_seq AS pruned, epoch FROM head, owner'),
     source: db.prepare<[], SourceRow>(
       `SELECT n, frontier_us AS frontier, tip_us AS tip, collected, late, from_us AS "from", reached_us AS reached, remembered_us AS remembered,
-       mode = 'hold' AS isHeld, json_extract(profile, '$.hold.windows') AS held
+       mode = 'hold' AS isHeld, json_extract(profile, '$.hold.windows') AS held,
+       json_extract(profile, '$.sight.fields') AS fields
        FROM sources JOIN ranges ON ranges.source = sources.n WHERE id = 'service' AND until_us IS NULL`,
     ),
     segments: db.prepare<[number], SegmentRow>('SELECT seq, n, kind, flags, uids FROM segments WHERE seq > ? ORDER BY seq'),

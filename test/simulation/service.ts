@@ -29,6 +29,10 @@ export class Service {
   readonly truths: readonly Truth[];
   readonly asked: Asked = { counted: new Map(), drifted: new Set(), lagged: new Set(), tip: undefined, unread: [] };
   requests = 0;
+  /** The rights of the credentials have shrunk: a field is in no record, or no record is shown. */
+  isShrunk = false;
+  /** The last page had records, and none that showed the field. */
+  #wasPoor = false;
   /** Faults have ended: it answers rightly from now on. */
   isCalm = false;
   readonly #world: World;
@@ -81,8 +85,10 @@ export class Service {
     const total = this.#total(query, matching, now);
     const date = this.#date();
     if (age === 0) this.#remember(request, matching, served, items, index, size, total);
+    const isPoor = this.isShrunk && this.#environment.rights === 'fields';
+    this.#countWitness(request, items);
     return {
-      items: items.map(({ bytes }) => bytes),
+      items: items.map(({ bytes, poor }) => (isPoor ? (poor ?? bytes) : bytes)),
       page: index + service.firstPage,
       pageSize: service.admitsCap ? size : undefined,
       total,
@@ -102,6 +108,7 @@ export class Service {
   /** What a query matches at a moment, in the order in which it is served. */
   matching(query: PageRequest['query'], now: Micros): Truth[] {
     const { lowerBound, upperBound, cutMicros, order } = this.#environment.service;
+    if (this.isShrunk && this.#environment.rights === 'rows') return [];
     const from = boundOf(query.startTime, -Infinity);
     const until = boundOf(query.endTime, Infinity);
     const found = this.truths.filter(({ at, visible, gone, always }) => {
@@ -131,6 +138,14 @@ export class Service {
   purge(before: Micros): void {
     for (const truth of this.truths)
       if (truth.at < before && truth.visible <= this.#world.now) truth.gone = Math.min(truth.gone, this.#world.now);
+  }
+
+  /** After a page of records that lack the field by themselves a witness is read: a record of one second, with a second on both sides. */
+  #countWitness({ query, pageSize }: PageRequest, items: readonly Truth[]): void {
+    if (this.#environment.rights !== 'fields' || this.isShrunk || pageSize === 1) return;
+    const isWitness = boundOf(query.endTime, Infinity) - boundOf(query.startTime, 0) === 3_000_000;
+    if (this.#wasPoor && isWitness && items.some(({ poor }) => poor !== undefined)) this.#sometimes.count('witness still there');
+    this.#wasPoor = items.length > 0 && items.every(({ poor }) => poor === undefined);
   }
 
   #lies(how: Environment['service']['total']): boolean {

@@ -44,6 +44,11 @@ export interface Outcome {
 
 /** Gaps are tried again after 1, 5 and 15 minutes, and then once a day: so often the daemon may be away until then. */
 const absencesMost = 8;
+/** Between two looks at the rights, and for how long a hold is left as it is. */
+const lookMs = 500;
+const leastHeldMs = 3_000;
+/** In quiet times a right that is gone is noticed within a few seconds. */
+const noticedMs = 60_000;
 /** Between two looks of a person. */
 const visitMs = 10_000;
 
@@ -68,6 +73,8 @@ class Simulation {
   /** Effects until the next kill. */
   #killIn: number;
   #isCalm = false;
+  #shrunkAt: number | undefined;
+  #heldFor = 0;
   #wasPaused = false;
   /** The state at the moment of the last kill, as it will be found. */
   #left: string | undefined;
@@ -101,6 +108,7 @@ class Simulation {
 
   async run(): Promise<Outcome> {
     if (this.#environment.records.purge) void this.#attend();
+    if (this.#environment.rights !== 'whole') this.#changeRights();
     try {
       await this.#safety();
       if (!this.#hasFailed()) await this.#liveness();
@@ -150,6 +158,7 @@ class Simulation {
     // What happened last is recounted for the last time; and whoever waits a minute before trying again does so once more.
     const budget = (agesMs.at(-1) ?? 0) + settleMs + 3 * width + 150_000;
     let life = this.#life ?? this.#begin();
+    if (this.#service.isShrunk) await this.#noticed();
     await this.#untilSettled(budget);
     for (let absence = 0; absence < absencesMost && !this.#hasFailed(); absence += 1) {
       const next = this.#nextTry();
@@ -196,6 +205,39 @@ class Simulation {
     } catch (thrown) {
       if (this.#life?.isDead === false) this.#oracle.fault(`a person could not accept a window: ${wordsOf(thrown)}`);
     }
+  }
+
+  /**
+   * Rights shrink when that could be noticed, and are restored a while after it was: in hold, or when nothing that was shown in all that time
+   * could tell. So no page is answered with less and judged with more.
+   */
+  #changeRights(): void {
+    const service = this.#service;
+    if (this.#isCalm && !service.isShrunk) return;
+    this.#world.after(lookMs, () => this.#changeRights());
+    if (!service.isShrunk && this.#shrunkAt === undefined && this.#oracle.mayShrink()) {
+      service.isShrunk = true;
+      this.#shrunkAt = this.#world.ms;
+      this.#world.note('rights shrink');
+    } else if (service.isShrunk && this.#oracle.isHeld) {
+      this.#heldFor += lookMs;
+      if (this.#heldFor === lookMs) this.#sometimes.count('hold while rights were less');
+      if (this.#heldFor > leastHeldMs && this.#kills.is(0.2)) this.#restoreRights();
+    }
+  }
+
+  /** Before faults have ended rights are restored: in a hold, or without one where nothing is left that could tell. */
+  async #noticed(): Promise<void> {
+    const service = this.#service;
+    const isRestored = await this.#world.run(this.#world.ms + noticedMs, () => !service.isShrunk || this.#hasFailed());
+    if (isRestored) return;
+    if (this.#environment.rights === 'rows') this.#oracle.fault('H: no record is shown, and nobody noticed');
+    this.#restoreRights();
+  }
+
+  #restoreRights(): void {
+    this.#service.isShrunk = false;
+    this.#world.note('rights are restored');
   }
 
   /** When the first gap that is still open is tried again, in µs; undefined when none is open, or one is due soon all the same. */

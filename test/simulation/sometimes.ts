@@ -26,6 +26,8 @@ export const sometimesLeast = {
   'rolled-back state blocked': 20,
   'second daemon refused': 20,
   'hold entered and left': 20,
+  'hold while rights were less': 20,
+  'witness still there': 10,
   'window vanished': 20,
   'window accepted': 20,
 } as const;
