@@ -52,6 +52,7 @@ export interface WindowRow {
   readonly state: string;
   readonly total: number | null;
   readonly own: number;
+  readonly seen: number;
   readonly digest: Buffer | null;
   readonly proof: string | null;
   readonly next: number | null;
@@ -90,6 +91,8 @@ export class Oracle {
   #source: SourceRow | undefined;
   #sinks = new Map<string, SinkRow>();
   #late = 0;
+  /** By the begin of a gap: the most records that were ever counted or received for it. */
+  readonly #most = new Map<number, number>();
   #statements = new WeakMap<Database.Database, ReturnType<typeof prepare>>();
 
   constructor(world: World, environment: Environment, service: Service, receivers: readonly Receiver[], sometimes: Sometimes) {
@@ -286,6 +289,10 @@ export class Oracle {
       const isLess = before?.state === 'closed' && (row.total ?? 0) < (before.total ?? 0);
       if (isLess && row.reason !== 'vanished')
         this.fault(`I14: the total of window ${row.from} fell from ${before.total ?? 0} to ${row.total ?? 0} unnoticed`);
+      const most = Math.max(this.#most.get(row.from) ?? 0, row.total ?? 0, row.seen);
+      if (row.state === 'gap') this.#most.set(row.from, most);
+      if (before?.state === 'gap' && row.state === 'closed' && row.reason !== 'vanished' && (row.total ?? 0) < most)
+        this.fault(`I14: window ${row.from} was a gap with ${most} and is proven with ${row.total ?? 0}, and nobody says so`);
       // A remark is a line of the ledger too, but claims nothing new.
       const isClaim = before?.state !== 'closed' || before.proof !== row.proof || before.recounts !== row.recounts;
       const isHeld = source.isHeld === 1 && this.#source?.isHeld === 1;
@@ -533,7 +540,7 @@ function prepare(db: Database.Database) {
     ),
     segments: db.prepare<[number], SegmentRow>('SELECT seq, n, kind, flags, uids FROM segments WHERE seq > ? ORDER BY seq'),
     windows: db.prepare<[number, number], WindowRow>(
-      `SELECT from_us AS "from", until_us AS until, query, state, total, own, digest, proof, next_us AS next, reason, recounts, seq
+      `SELECT from_us AS "from", until_us AS until, query, state, total, own, seen, digest, proof, next_us AS next, reason, recounts, seq
        FROM windows WHERE source = ? AND seq > ? ORDER BY seq`,
     ),
     sinks: db.prepare<[], SinkRow>('SELECT id, acked, taken FROM sinks'),

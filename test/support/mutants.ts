@@ -302,7 +302,7 @@ export const mutants: readonly Mutant[] = [
         file: `${collect}gate.ts`,
         text: `      await holds.begin({ reason: 'fields', words, fields: gone });
       return false;`,
-        replacement: `      log.debug({ source: sourceId, words }, 'appended all the same');`,
+        replacement: `      return words !== '';`,
       },
     ],
   },
