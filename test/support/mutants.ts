@@ -574,7 +574,7 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'C45',
     what: 'an identity joins its set before COMMIT',
-    suite: simulation,
+    suite: 'test/unit/journal/progress.test.ts',
     edits: [
       {
         file: `${journal}journal.ts`,
