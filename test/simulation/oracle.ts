@@ -484,7 +484,7 @@ export class Oracle {
     for (const { time, visible, uid } of this.#service.truths) {
       if (time === undefined || !this.#stored.has(uid)) continue;
       const owner = this.#ownerOf(time);
-      if (!owner || visible <= owner.until + this.#environment.daemon.settleMs * 1_000 + 30 * second) continue;
+      if (!owner || visible <= owner.until + this.#environment.daemon.settleMs * 1_000 + 5 * second) continue;
       const age = (visible - owner.until) / 1_000;
       this.#sometimes.count(`late record found at the ${age < first ? 'first' : age < middle ? 'second' : 'last'} age`);
     }

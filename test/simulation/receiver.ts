@@ -25,6 +25,8 @@ export class Receiver {
   readonly seqs = new Set<number>();
   /** How often messages may have come twice so far, by the row of this kind of sink in docs/guarantees.md. */
   allowance = 0;
+  /** Answers to batches that it had taken, and that never arrived. */
+  lostAnswers = 0;
   /** With each message that it took: the position that the daemon had in mind. */
   kept: Position | undefined;
   isCalm = false;
@@ -102,7 +104,10 @@ export class Receiver {
       const isCut = outcome === 'cut' && this.settings.kind !== 'position';
       this.#take(batch, generation, life, isCut ? Math.ceil(batch.messages.length / 2) : batch.messages.length);
       await life.effect(`${this.settings.id} took`);
-      if (isCut || outcome === 'lost after') throw this.#unknown(batch);
+      if (isCut || outcome === 'lost after') {
+        this.lostAnswers += 1;
+        throw this.#unknown(batch);
+      }
       return { rejections, note: `through ${batch.through.seq}` };
     };
     const position = async () => {

@@ -116,6 +116,7 @@ class Simulation {
       this.#bury();
     }
     const { environment, faults } = { environment: this.#environment, faults: this.#oracle.faults };
+    this.#figures.lostAcknowledgements = this.#receivers.reduce((sum, { lostAnswers }) => sum + lostAnswers, 0);
     Object.assign(this.#figures, { steps: this.#world.steps, requests: this.#service.requests, windows: this.#oracle.windows.size });
     return {
       seed: environment.seed,
