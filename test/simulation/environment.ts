@@ -42,6 +42,8 @@ export interface Environment {
     readonly padBytes: number;
     readonly purge: boolean;
   };
+  /** What the credentials do not show for a while: a field of every record, or every record. Begun once there is what can tell. */
+  readonly rights: 'whole' | 'fields' | 'rows';
   readonly service: {
     readonly firstPage: number;
     readonly pageCap: number;
@@ -110,6 +112,10 @@ export function probability(level: Level, rare: number, heavy: number): number {
   return level === 'off' ? 0 : level === 'rare' ? rare : heavy;
 }
 
+function offIf(condition: boolean, level: Level): Level {
+  return condition ? 'off' : level;
+}
+
 export function drawEnvironment(seed: number): Environment {
   const chance = new Chance(seed, 'environment');
   const level = (): Level => chance.pick(levels);
@@ -128,7 +134,7 @@ export function drawEnvironment(seed: number): Environment {
   const dates = chance.pick(['right', 'right', 'right', 'none', 'a node ahead', 'a node behind'] as const);
   const isQuota = !isShort && chance.is(0.12);
   const aimed = chance.is(0.5);
-  const pageCap = chance.pick([3, 5, 10, 25, 1000]);
+  const pageCap = chance.pick([7, 10, 20, 50, 1000]);
   const sink = (id: string, kind: SinkKind): SinkEnvironment => ({
     id,
     kind,
@@ -140,46 +146,54 @@ export function drawEnvironment(seed: number): Environment {
     slow: chance.pick(['off', 'off', 'off', 'rare', 'heavy']),
     busy: level(),
     lost: level(),
-    // A dead letter needs room: the three hundredths that are kept free of so small a quota hold none.
-    refused: isQuota ? 0 : chance.pick([0, 0, 3, 15]),
+    refused: chance.pick([0, 0, 3, 15]),
     // One that keeps our position must not move it over a record whose dead letter is not kept yet: it refuses the request.
     refusal: kind === 'position' ? 'whole' : chance.pick(['named', 'whole']),
     rollovers: kind === 'uids' ? level() : 'off',
     oldPosition: kind === 'position' && chance.is(0.15),
     where: chance.is(0.25) ? 'AccessDenied' : undefined,
   });
+  // A stream of its own: what it decides leaves all other draws as they were.
+  const shrinking = new Chance(seed, 'rights');
+  const rights = shrinking.is(0.12) ? shrinking.pick(['fields', 'rows'] as const) : 'whole';
+  const isWhole = rights === 'whole';
+  // Witnesses are written down after a minute, or at an orderly end.
+  const isFields = rights === 'fields';
   return {
     seed,
     beginMs,
-    safetyMs,
+    safetyMs: isFields ? safetyMs + 60 * second : safetyMs,
     daemon: {
       pollMs: chance.pick([3, 5, 10]) * second,
       settleMs,
       agesMs,
       pageSize: chance.pick(['auto', 'auto', 10, 40]),
       historyMs: (isShort ? chance.pick([0, 1]) : chance.pick([0, 1, 3, 12])) * minute,
-      quotaPages: isQuota ? chance.whole(82, 102) : undefined,
+      quotaPages: isQuota ? chance.whole(90, 110) : undefined,
       keepMs: chance.pick([minute, 30 * day]),
     },
     records: {
-      count: isCapped || isQuota ? chance.whole(120, 220) : isShort ? chance.whole(8, 50) : chance.whole(20, 140),
+      count: isCapped ? chance.whole(120, 220) : isShort ? chance.whole(8, 50) : chance.whole(20, 140),
       bursts: isCapped ? 0.9 : chance.pick([0, 0.3, 0.9]),
       lateness: level(),
-      surprises: chance.pick(['off', 'rare', 'heavy', 'heavy']),
+      surprises: level(),
       ties: level(),
       edges: level(),
       sameLogId: level(),
       twins: chance.is(0.04),
-      unreadable: level(),
+      // What is no object has no field.
+      unreadable: offIf(isFields, level()),
       unreadableMatches: chance.pick(['always', 'its time']),
       wrongNode: level(),
-      padBytes: isQuota ? 2_500 : 0,
-      purge: chance.is(0.15),
+      padBytes: isQuota ? 1_500 : 0,
+      // One cause at a time: a record that is deleted while it is not shown cannot be told from one that is only not shown.
+      purge: chance.is(0.15) && isWhole,
     },
+    rights,
     service: {
       firstPage: chance.pick([0, 1]),
       pageCap,
-      capChanges: pageCap <= 25 ? level() : 'off',
+      capChanges: pageCap <= 50 ? level() : 'off',
       admitsCap: chance.is(0.7),
       refuseAbove: chance.pick([Infinity, Infinity, 500, 100]),
       order: chance.pick(['ascending', 'ascending', 'ignored', 'unstable ties']),
@@ -201,7 +215,7 @@ export function drawEnvironment(seed: number): Environment {
     },
     sinks: [sink('by-uid', 'uids'), sink('by-position', 'position'), sink('plain', 'plain')],
     machine: {
-      killEvery: chance.pick([25, 60, 120, 250]),
+      killEvery: chance.pick([25, 60, 120, 250]) * (isFields ? 4 : 1),
       aimed,
       powerCuts: chance.pick([0, 0.3, 1]),
       orderly: chance.pick([0, 0.1, 0.3]),

@@ -33,6 +33,8 @@ interface SourceRow {
   readonly isHeld: number;
   /** The begins of the windows that a hold lists, as JSON. */
   readonly held: string | null;
+  /** What is written down of the fields that records show, as JSON. */
+  readonly fields: string | null;
 }
 
 interface SegmentRow {
@@ -50,6 +52,7 @@ export interface WindowRow {
   readonly state: string;
   readonly total: number | null;
   readonly own: number;
+  readonly seen: number;
   readonly digest: Buffer | null;
   readonly proof: string | null;
   readonly next: number | null;
@@ -88,6 +91,8 @@ export class Oracle {
   #source: SourceRow | undefined;
   #sinks = new Map<string, SinkRow>();
   #late = 0;
+  /** By the begin of a gap: the most records that were ever counted or received for it. */
+  readonly #most = new Map<number, number>();
   #statements = new WeakMap<Database.Database, ReturnType<typeof prepare>>();
 
   constructor(world: World, environment: Environment, service: Service, receivers: readonly Receiver[], sometimes: Sometimes) {
@@ -157,6 +162,7 @@ export class Oracle {
     for (const words of this.unfinished()) this.fault(`L: ${words}`);
     for (const receiver of this.#receivers) this.#holdings(receiver);
     this.#ledgerOfTruth();
+    this.#countLate();
   }
 
   /** What is still to be done once faults have ended, one line each: liveness is that this becomes empty. */
@@ -200,20 +206,32 @@ export class Oracle {
   /** A window that can be proven and is not: its records share no identity. */
   isOpen(row: WindowRow): boolean {
     const isListed = row.state === 'gap' || (row.state === 'closed' && row.reason === 'reread');
-    return isListed && !this.#hasTwins(row);
+    return isListed && !this.#hasTwins(row) && !this.#isTooOld(row);
+  }
+
+  /**
+   * Closed after its last recount while less was shown, and forgotten before that was noticed: it cannot be read again without taking what was
+   * delivered for new. It is listed for a person, and that is all that can be done.
+   */
+  #isTooOld({ from, state, reason, next }: WindowRow): boolean {
+    const { rights } = this.#environment;
+    return rights !== 'whole' && state === 'closed' && reason === 'reread' && next === null && from < (this.#source?.remembered ?? 0);
   }
 
   /** Every record that was visible by the last recount of its window, and is still there. */
   #required(): Truth[] {
-    const { daemon, records, service, beginMs } = this.#environment;
+    const { daemon, records, service, beginMs, rights } = this.#environment;
     const lastAge = (daemon.agesMs.at(-1) ?? 0) * 1_000;
     const lag = service.total === 'lagging' ? service.totalLagMs * 1_000 : 0;
     const start = (beginMs - daemon.historyMs) * 1_000;
     // A record that was deleted in the same recount as another became visible leaves the total as it was.
-    const delay = records.purge ? daemon.settleMs * 1_000 : lastAge - lag;
+    // Nor does a recount see what comes while nothing is shown.
+    const delay = records.purge || rights === 'rows' ? daemon.settleMs * 1_000 : lastAge - lag;
     const end = this.#world.now - 30 * second;
+    const listed = [...this.windows.values()].filter((row) => this.#isTooOld(row));
     return this.#service.truths.filter(({ at, visible, gone }) => {
       if (at < start || visible > end || gone !== Infinity) return false;
+      if (listed.some(({ from, until }) => from <= at && at < until)) return false;
       // One that is dated ahead comes by tip, long before its window is closed.
       return at > this.#world.now + second || (visible <= at + delay && at + lastAge < end);
     });
@@ -240,9 +258,7 @@ export class Oracle {
   }
 
   #newRecord(truth: Truth, seq: number, isLate: boolean, source: SourceRow | undefined): void {
-    const { uid, time } = truth;
-    // Of two that share their identity either may be the one that came.
-    const visible = this.#twins.flat().reduce((least, twin) => (twin.uid === uid ? Math.min(least, twin.visible) : least), truth.visible);
+    const { uid, time, visible } = truth;
     if (this.#stored.has(uid)) this.fault(`I1: entry ${seq} was appended before: ${truth.text.slice(0, 150)}`);
     this.#stored.add(uid);
     if (visible > this.#world.now) this.fault(`entry ${seq} is not visible yet`);
@@ -252,13 +268,7 @@ export class Oracle {
     if (time < source.from) this.fault(`entry ${seq} lies before the ledger begins`);
     if (time < remembered) this.fault(`entry ${seq} is older than what is remembered`);
     const owner = this.#ownerOf(time);
-    if (isLate && owner) this.#countLate((visible - owner.until) / 1_000);
     if (isLate !== (owner !== undefined && owner.state !== 'gap')) this.fault(`entry ${seq} is ${isLate ? '' : 'not '}marked late`);
-  }
-
-  #countLate(delayMs: number): void {
-    const [first = 0, second = 0] = this.#environment.daemon.agesMs;
-    this.#sometimes.count(`late record found at the ${delayMs <= first ? 'first' : delayMs <= second ? 'second' : 'last'} age`);
   }
 
   #newWindows(rows: readonly WindowRow[], source: SourceRow): void {
@@ -279,6 +289,10 @@ export class Oracle {
       const isLess = before?.state === 'closed' && (row.total ?? 0) < (before.total ?? 0);
       if (isLess && row.reason !== 'vanished')
         this.fault(`I14: the total of window ${row.from} fell from ${before.total ?? 0} to ${row.total ?? 0} unnoticed`);
+      const most = Math.max(this.#most.get(row.from) ?? 0, row.total ?? 0, row.seen);
+      if (row.state === 'gap') this.#most.set(row.from, most);
+      if (before?.state === 'gap' && row.state === 'closed' && row.reason !== 'vanished' && (row.total ?? 0) < most)
+        this.fault(`I14: window ${row.from} was a gap with ${most} and is proven with ${row.total ?? 0}, and nobody says so`);
       // A remark is a line of the ledger too, but claims nothing new.
       const isClaim = before?.state !== 'closed' || before.proof !== row.proof || before.recounts !== row.recounts;
       const isHeld = source.isHeld === 1 && this.#source?.isHeld === 1;
@@ -332,6 +346,26 @@ export class Oracle {
       const { length } = this.#service.matching(JSON.parse(row.query) as WindowQuery, this.#world.now);
       return length < (row.total ?? 0) ? [row] : [];
     });
+  }
+
+  get isHeld(): boolean {
+    return this.#source?.isHeld === 1;
+  }
+
+  /** Whether the daemon could notice now that rights shrink, even if it is killed at once: what it needs for that stands in the file. */
+  mayShrink(): boolean {
+    if (this.#environment.rights === 'rows') {
+      const has = (row: WindowRow): boolean => row.state === 'closed' && row.reason === null && (row.total ?? 0) > 0;
+      return !this.isHeld && [...this.windows.values()].some(has);
+    }
+    const { recent = '', witnesses = {} } = JSON.parse(this.#source?.fields ?? '{}') as {
+      recent?: string;
+      witnesses?: Readonly<Record<string, unknown>>;
+    };
+    // Usual is what nine of ten have, of what is written down and of all that came since.
+    const written = recent.replaceAll('0', '').length / recent.length;
+    const stored = [...this.#stored].filter((uid) => this.#byUid.get(uid)?.poor !== undefined).length / this.#stored.size;
+    return !this.isHeld && Object.keys(witnesses).length > 0 && written > 0.93 && stored > 0.93;
   }
 
   #newMarks(source: SourceRow, isLedger: boolean): void {
@@ -445,6 +479,17 @@ export class Oracle {
     );
   }
 
+  #countLate(): void {
+    const [first = 0, middle = 0] = this.#environment.daemon.agesMs;
+    for (const { time, visible, uid } of this.#service.truths) {
+      if (time === undefined || !this.#stored.has(uid)) continue;
+      const owner = this.#ownerOf(time);
+      if (!owner || visible <= owner.until + this.#environment.daemon.settleMs * 1_000 + 5 * second) continue;
+      const age = (visible - owner.until) / 1_000;
+      this.#sometimes.count(`late record found at the ${age < first ? 'first' : age < middle ? 'second' : 'last'} age`);
+    }
+  }
+
   /** A record and its twin: either may be the one that was met first. */
   #texts({ uid, text }: Truth): string[] {
     return [text, ...this.#twins.flat().flatMap((twin) => (twin.uid === uid ? [twin.text] : []))];
@@ -489,12 +534,13 @@ function prepare(db: Database.Database) {
     marks: db.prepare<[], Marks>('SELECT seq, number, pruned_seq AS pruned, epoch FROM head, owner'),
     source: db.prepare<[], SourceRow>(
       `SELECT n, frontier_us AS frontier, tip_us AS tip, collected, late, from_us AS "from", reached_us AS reached, remembered_us AS remembered,
-       mode = 'hold' AS isHeld, json_extract(profile, '$.hold.windows') AS held
+       mode = 'hold' AS isHeld, json_extract(profile, '$.hold.windows') AS held,
+       json_extract(profile, '$.sight.fields') AS fields
        FROM sources JOIN ranges ON ranges.source = sources.n WHERE id = 'service' AND until_us IS NULL`,
     ),
     segments: db.prepare<[number], SegmentRow>('SELECT seq, n, kind, flags, uids FROM segments WHERE seq > ? ORDER BY seq'),
     windows: db.prepare<[number, number], WindowRow>(
-      `SELECT from_us AS "from", until_us AS until, query, state, total, own, digest, proof, next_us AS next, reason, recounts, seq
+      `SELECT from_us AS "from", until_us AS until, query, state, total, own, seen, digest, proof, next_us AS next, reason, recounts, seq
        FROM windows WHERE source = ? AND seq > ? ORDER BY seq`,
     ),
     sinks: db.prepare<[], SinkRow>('SELECT id, acked, taken FROM sinks'),

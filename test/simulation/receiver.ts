@@ -25,8 +25,8 @@ export class Receiver {
   readonly seqs = new Set<number>();
   /** How often messages may have come twice so far, by the row of this kind of sink in docs/guarantees.md. */
   allowance = 0;
-  /** Answers that were lost after it had taken what it was sent. */
-  lost = 0;
+  /** Answers to batches that it had taken, and that never arrived. */
+  lostAnswers = 0;
   /** With each message that it took: the position that the daemon had in mind. */
   kept: Position | undefined;
   isCalm = false;
@@ -105,7 +105,7 @@ export class Receiver {
       this.#take(batch, generation, life, isCut ? Math.ceil(batch.messages.length / 2) : batch.messages.length);
       await life.effect(`${this.settings.id} took`);
       if (isCut || outcome === 'lost after') {
-        this.lost += 1;
+        this.lostAnswers += 1;
         throw this.#unknown(batch);
       }
       return { rejections, note: `through ${batch.through.seq}` };

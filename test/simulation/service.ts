@@ -29,6 +29,10 @@ export class Service {
   readonly truths: readonly Truth[];
   readonly asked: Asked = { counted: new Map(), drifted: new Set(), lagged: new Set(), tip: undefined, unread: [] };
   requests = 0;
+  /** The rights of the credentials have shrunk: a field is in no record, or no record is shown. */
+  isShrunk = false;
+  /** The last page had records, and none that showed the field. */
+  #wasPoor = false;
   /** Faults have ended: it answers rightly from now on. */
   isCalm = false;
   readonly #world: World;
@@ -52,7 +56,7 @@ export class Service {
 
   /** ms until the answer to a request comes. */
   latency(): number {
-    return this.#chance.distance(Math.min(this.#environment.service.latencyMs, this.isCalm ? 20 : Infinity));
+    return this.#chance.distance(Math.min(this.#environment.service.latencyMs, this.isCalm ? 200 : Infinity));
   }
 
   /** Answers at this moment, or fails as the client would say it. `received`: wall clock in µs, monotonic clock in ms. */
@@ -68,8 +72,7 @@ export class Service {
     if (query.endTime !== undefined && pageSize > 1 && this.#under?.query === JSON.stringify(query)) this.#surprise(query, now);
     const matching = this.matching(query, now);
     const served = this.#lies('served') ? matching.slice(0, service.totalCap) : matching;
-    const isUnder = this.#under !== undefined && this.#under.page > 0;
-    if (!this.isCalm && this.#chance.is(probability(service.capChanges, 0.03, 0.15) * (isUnder ? 2 : 1))) this.#changeCap();
+    if (!this.isCalm && this.#chance.is(probability(service.capChanges, 0.02, 0.1))) this.#changeCap();
     const size = Math.min(pageSize, this.#pageCap);
     const pages = Math.max(1, Math.ceil(served.length / size));
     let index = (request.page ?? service.firstPage) - service.firstPage;
@@ -82,8 +85,10 @@ export class Service {
     const total = this.#total(query, matching, now);
     const date = this.#date();
     if (age === 0) this.#remember(request, matching, served, items, index, size, total);
+    const isPoor = this.isShrunk && this.#environment.rights === 'fields';
+    this.#countWitness(request, items);
     return {
-      items: items.map(({ bytes }) => bytes),
+      items: items.map(({ bytes, poor }) => (isPoor ? (poor ?? bytes) : bytes)),
       page: index + service.firstPage,
       pageSize: service.admitsCap ? size : undefined,
       total,
@@ -103,6 +108,7 @@ export class Service {
   /** What a query matches at a moment, in the order in which it is served. */
   matching(query: PageRequest['query'], now: Micros): Truth[] {
     const { lowerBound, upperBound, cutMicros, order } = this.#environment.service;
+    if (this.isShrunk && this.#environment.rights === 'rows') return [];
     const from = boundOf(query.startTime, -Infinity);
     const until = boundOf(query.endTime, Infinity);
     const found = this.truths.filter(({ at, visible, gone, always }) => {
@@ -123,7 +129,7 @@ export class Service {
     const from = boundOf(query.startTime, -Infinity);
     const until = boundOf(query.endTime, Infinity);
     for (const truth of this.truths) {
-      if (truth.isSurprise && truth.visible > now && truth.at >= from && truth.at <= until && truth.at <= now && this.#chance.is(0.7))
+      if (truth.isSurprise && truth.visible > now && truth.at >= from && truth.at <= until && truth.at <= now && this.#chance.is(0.5))
         truth.visible = now;
     }
   }
@@ -132,6 +138,14 @@ export class Service {
   purge(before: Micros): void {
     for (const truth of this.truths)
       if (truth.at < before && truth.visible <= this.#world.now) truth.gone = Math.min(truth.gone, this.#world.now);
+  }
+
+  /** After a page of records that lack the field by themselves a witness is read: a record of one second, with a second on both sides. */
+  #countWitness({ query, pageSize }: PageRequest, items: readonly Truth[]): void {
+    if (this.#environment.rights !== 'fields' || this.isShrunk || pageSize === 1) return;
+    const isWitness = boundOf(query.endTime, Infinity) - boundOf(query.startTime, 0) === 3_000_000;
+    if (this.#wasPoor && isWitness && items.some(({ poor }) => poor !== undefined)) this.#sometimes.count('witness still there');
+    this.#wasPoor = items.length > 0 && items.every(({ poor }) => poor === undefined);
   }
 
   #lies(how: Environment['service']['total']): boolean {
@@ -164,9 +178,8 @@ export class Service {
       this.#outageUntil = this.#world.ms + chance.distance(20_000);
       throw new WaybillError('source_unreachable', 'read ECONNRESET');
     }
-    const isHalfWay = query.endTime !== undefined && (page ?? firstPage) > firstPage;
-    if (chance.is(probability(unauthorized, 0.01, 0.06) * (isHalfWay ? 6 : 1))) {
-      if (isHalfWay) this.#sometimes.count('401 half-way through a window');
+    if (chance.is(probability(unauthorized, 0.01, 0.06))) {
+      if (query.endTime !== undefined && (page ?? firstPage) > firstPage) this.#sometimes.count('401 half-way through a window');
       throw new WaybillError('source_unauthorized', '401');
     }
     if (!chance.is(probability(transport, 0.01, 0.08))) return;
@@ -189,12 +202,12 @@ export class Service {
   #rememberTip(matching: readonly Truth[], index: number): void {
     const { total, order, capChanges, pastEnd } = this.#environment.service;
     const isSound = total === 'true' && order === 'ascending' && capChanges === 'off' && pastEnd !== 'last';
-    if (index === 0 && this.asked.tip === undefined && isSound && matching.length < 20 * 3) this.asked.tip = matching;
+    if (index === 0 && this.asked.tip === undefined && isSound && matching.length < 20 * 7) this.asked.tip = matching;
   }
 
   #changeCap(): void {
     if (this.#under && this.#under.page > 0) this.#sometimes.count('cap changed half-way');
-    this.#pageCap = this.#chance.pick([3, 4, 7, 10, 25]);
+    this.#pageCap = this.#chance.pick([7, 9, 10, 20, 50]);
   }
 
   #remember(

@@ -44,6 +44,11 @@ export interface Outcome {
 
 /** Gaps are tried again after 1, 5 and 15 minutes, and then once a day: so often the daemon may be away until then. */
 const absencesMost = 8;
+/** Between two looks at the rights, and for how long a hold is left as it is. */
+const lookMs = 500;
+const leastHeldMs = 3_000;
+/** In quiet times a right that is gone is noticed within a few seconds. */
+const noticedMs = 60_000;
 /** Between two looks of a person. */
 const visitMs = 10_000;
 
@@ -68,6 +73,8 @@ class Simulation {
   /** Effects until the next kill. */
   #killIn: number;
   #isCalm = false;
+  #shrunkAt: number | undefined;
+  #heldFor = 0;
   #wasPaused = false;
   /** The state at the moment of the last kill, as it will be found. */
   #left: string | undefined;
@@ -101,6 +108,7 @@ class Simulation {
 
   async run(): Promise<Outcome> {
     if (this.#environment.records.purge) void this.#attend();
+    if (this.#environment.rights !== 'whole') this.#changeRights();
     try {
       await this.#safety();
       if (!this.#hasFailed()) await this.#liveness();
@@ -108,12 +116,8 @@ class Simulation {
       this.#bury();
     }
     const { environment, faults } = { environment: this.#environment, faults: this.#oracle.faults };
-    Object.assign(this.#figures, {
-      steps: this.#world.steps,
-      requests: this.#service.requests,
-      windows: this.#oracle.windows.size,
-      lostAcknowledgements: this.#receivers.reduce((sum, { lost }) => sum + lost, 0),
-    });
+    this.#figures.lostAcknowledgements = this.#receivers.reduce((sum, { lostAnswers }) => sum + lostAnswers, 0);
+    Object.assign(this.#figures, { steps: this.#world.steps, requests: this.#service.requests, windows: this.#oracle.windows.size });
     return {
       seed: environment.seed,
       environment,
@@ -155,6 +159,7 @@ class Simulation {
     // What happened last is recounted for the last time; and whoever waits a minute before trying again does so once more.
     const budget = (agesMs.at(-1) ?? 0) + settleMs + 3 * width + 150_000;
     let life = this.#life ?? this.#begin();
+    if (this.#service.isShrunk) await this.#noticed();
     await this.#untilSettled(budget);
     for (let absence = 0; absence < absencesMost && !this.#hasFailed(); absence += 1) {
       const next = this.#nextTry();
@@ -203,6 +208,39 @@ class Simulation {
     }
   }
 
+  /**
+   * Rights shrink when that could be noticed, and are restored a while after it was: in hold, or when nothing that was shown in all that time
+   * could tell. So no page is answered with less and judged with more.
+   */
+  #changeRights(): void {
+    const service = this.#service;
+    if (this.#isCalm && !service.isShrunk) return;
+    this.#world.after(lookMs, () => this.#changeRights());
+    if (!service.isShrunk && this.#shrunkAt === undefined && this.#oracle.mayShrink()) {
+      service.isShrunk = true;
+      this.#shrunkAt = this.#world.ms;
+      this.#world.note('rights shrink');
+    } else if (service.isShrunk && this.#oracle.isHeld) {
+      this.#heldFor += lookMs;
+      if (this.#heldFor === lookMs) this.#sometimes.count('hold while rights were less');
+      if (this.#heldFor > leastHeldMs && this.#kills.is(0.2)) this.#restoreRights();
+    }
+  }
+
+  /** Before faults have ended rights are restored: in a hold, or without one where nothing is left that could tell. */
+  async #noticed(): Promise<void> {
+    const service = this.#service;
+    const isRestored = await this.#world.run(this.#world.ms + noticedMs, () => !service.isShrunk || this.#hasFailed());
+    if (isRestored) return;
+    if (this.#environment.rights === 'rows') this.#oracle.fault('H: no record is shown, and nobody noticed');
+    this.#restoreRights();
+  }
+
+  #restoreRights(): void {
+    this.#service.isShrunk = false;
+    this.#world.note('rights are restored');
+  }
+
   /** When the first gap that is still open is tried again, in µs; undefined when none is open, or one is due soon all the same. */
   #nextTry(): number | undefined {
     const open = [...this.#oracle.windows.values()].filter((row) => this.#oracle.isOpen(row));
@@ -244,10 +282,10 @@ class Simulation {
 
   /** At every effect: whether the life ends here. If so, the state is copied as it is. */
   #isOver(what: string, db: Database.Database | undefined): boolean {
-    this.#watchQuota();
     if (this.#isCalm) return false;
     const { machine } = this.#environment;
     const life = this.#life;
+    this.#watchQuota();
     this.#killIn -= 1;
     if (machine.aimed && this.#isWorthIt(what)) this.#killIn = Math.min(this.#killIn, this.#kills.whole(0, 2));
     if (this.#killIn > 0 || !life) return false;
@@ -264,10 +302,10 @@ class Simulation {
     return true;
   }
 
-  /** A sink has just taken what the file does not know, or a window is half read: there random kills seldom fall. */
+  /** Acknowledgements wait in memory, or a sink has just taken what the file does not know: there random kills seldom fall. */
   #isWorthIt(what: string): boolean {
-    if (what === 'next page' || (what === 'COMMIT is done' && this.#life?.isPaging === true)) return this.#kills.is(0.15);
-    return what.endsWith('took') && this.#kills.is(0.03);
+    if (!what.endsWith('took')) return false;
+    return this.#kills.is(0.04);
   }
 
   #countKill(what: string, life: Life): void {

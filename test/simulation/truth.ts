@@ -23,12 +23,16 @@ export interface Truth {
   readonly always: boolean;
   readonly text: string;
   readonly bytes: Uint8Array;
+  /** The same without the field that a right hides; undefined when it has none by itself. */
+  readonly poor: Uint8Array | undefined;
   /** 32 hex digits. */
   readonly uid: string;
   readonly result: string | undefined;
 }
 
 const source = 'service';
+/** One of the fields that "appear depending on the permissions". */
+const hiddenField = 'userLastNameFirstName';
 const outcomes = [
   ['Encrypt', 'AccessGranted', 'Success'],
   ['Decrypt', 'AccessGranted', 'Success'],
@@ -48,6 +52,8 @@ export function drawTruth(environment: Environment): Truth[] {
   const lastAge = (daemon.agesMs.at(-1) ?? 0) * 1_000;
   const bursts = Array.from({ length: 3 }, () => Math.floor(chance.between(begin - daemon.historyMs * 500, end)));
   const truths: Truth[] = [];
+  const rights = new Chance(environment.seed, 'fields');
+  const usual = rights.pick([0.97, 0.92]);
   let before: { at: Micros; logId: bigint } | undefined;
   for (let index = 0; index < records.count; index += 1) {
     let at = Math.floor(chance.between(first, end));
@@ -64,7 +70,7 @@ export function drawTruth(environment: Environment): Truth[] {
       visible = Math.max(at, begin - daemon.historyMs * 1_000);
       at += Math.floor(chance.between(-lastAge, 10 * 60 * second));
     }
-    const isSurprise = chance.is(probability(records.surprises, 0.15, 0.4));
+    const isSurprise = chance.is(probability(records.surprises, 0.05, 0.2));
     if (isSurprise) visible = at + Math.floor(lastAge * 0.9);
     const digits = chance.whole(0, 9);
     // What is cut from the text is cut from the time.
@@ -78,7 +84,10 @@ export function drawTruth(environment: Environment): Truth[] {
     const pad = records.padBytes > 0 ? { pad: noise(chance, records.padBytes) } : {};
     const add = (more: object): void => {
       const isObject = !(isUnreadable && chance.is(0.2));
-      const fields = JSON.stringify({ actionAttempted, result, resultReason, logTimestamp, payloadName: `file ${index}`, ...pad, ...more });
+      // The field is usual, and some are without it by themselves.
+      const shown = isObject && environment.rights === 'fields' && rights.is(usual) ? { [hiddenField]: 'Doe, John' } : {};
+      const rest = { actionAttempted, result, resultReason, logTimestamp, payloadName: `file ${index}`, ...pad, ...more };
+      const fields = JSON.stringify({ ...rest, ...shown });
       // A number beyond what a double can hold keeps its digits only as text.
       const text = isObject ? `{"logId":${logId},${fields.slice(1)}` : JSON.stringify(`no object ${index}`);
       const parts = [String(logId), identityTime(logTimestamp), actionAttempted, result, resultReason];
@@ -92,6 +101,7 @@ export function drawTruth(environment: Environment): Truth[] {
         always: isUnreadable && records.unreadableMatches === 'always',
         text,
         bytes: Buffer.from(text, 'utf8'),
+        poor: hiddenField in shown ? Buffer.from(`{"logId":${logId},${JSON.stringify(rest).slice(1)}`, 'utf8') : undefined,
         uid: isObject ? uidOf(parts) : uidOf([text]),
         result: isObject ? result : undefined,
       });

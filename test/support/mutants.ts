@@ -294,6 +294,19 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    id: 'C21',
+    what: 'a poor page is appended in doubt',
+    suite: simulation,
+    edits: [
+      {
+        file: `${collect}gate.ts`,
+        text: `      await holds.begin({ reason: 'fields', words, fields: gone });
+      return false;`,
+        replacement: `      return words !== '';`,
+      },
+    ],
+  },
+  {
     id: 'C22',
     what: 'the frontier moves over a gap',
     suite: simulation,
@@ -561,7 +574,7 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'C45',
     what: 'an identity joins its set before COMMIT',
-    suite: simulation,
+    suite: 'test/unit/journal/progress.test.ts',
     edits: [
       {
         file: `${journal}journal.ts`,
@@ -648,6 +661,18 @@ export const mutants: readonly Mutant[] = [
         file: `${collect}read-window.ts`,
         text: 'if (!(await mayBeCap(reading, total, signal))) {',
         replacement: 'if (total >= 0 || (await mayBeCap(reading, total, signal))) {',
+      },
+    ],
+  },
+  {
+    id: 'C53',
+    what: 'what is remembered follows the live range alone',
+    suite: 'test/unit/journal/remembered.test.ts',
+    edits: [
+      {
+        file: 'src/journal/journal.ts',
+        text: 'range.until === null || range.remembered < range.until',
+        replacement: 'range.until === null',
       },
     ],
   },
@@ -884,9 +909,7 @@ export const mutants: readonly Mutant[] = [
  * Mutants of the design whose mechanism this release does not have, or that no text can make: with the reason.
  */
 export const absent: Readonly<Record<string, string>> = {
-  C21: 'pages with fewer fields are not held back yet (hold)',
   C41: 'the query has two times and nothing else: the client has no place for a filter',
-  C53: 'a source has one range until backfill is there',
   D7: 'loops share no batch; no replacement of a text would make them',
   D42: 'replay is not there yet',
   'D13–D17, D19': 'the elasticsearch sink is not there yet',
