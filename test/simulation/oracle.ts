@@ -298,7 +298,10 @@ export class Oracle {
       const isHeld = source.isHeld === 1 && this.#source?.isHeld === 1;
       if (row.state === 'closed' && row.reason === null && isClaim && isHeld) this.fault(`H: window ${row.from} is proven in hold`);
       if (row.reason === 'vanished' && before?.reason !== 'vanished') this.#sometimes.count('window vanished');
-      if (row.state === 'closed' && row.reason === null && isClaim) this.#proven(row, before, source);
+      // One record deleted and another come to be seen: an equal count hides that, as docs/guarantees.md says of the proof.
+      const isEqualCount = before?.state === 'closed' && before.proof === row.proof;
+      const isProof = isClaim && !(isEqualCount && this.#environment.records.purge);
+      if (row.state === 'closed' && row.reason === null && isProof) this.#proven(row, before, source);
     }
   }
 
