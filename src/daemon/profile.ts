@@ -4,6 +4,7 @@
  */
 import type { SightProfile } from '../collect/collector.ts';
 import type { Caps } from '../collect/read-window.ts';
+import { codeOf } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Clock, DelayMeasure, Micros } from '../model.ts';
 import type { Calibration } from '../source/calibrate.ts';
@@ -92,7 +93,13 @@ export class ProfileKeeper {
   async #write(): Promise<void> {
     const text = JSON.stringify(this.#kept);
     if (text === this.#written) return;
-    await this.#journal.setProfile(this.#id, text);
+    try {
+      await this.#journal.setProfile(this.#id, text);
+    } catch (thrown) {
+      // A full journal tells of itself, and is no reason to end: what is not written stays in hand, and is tried again with the next look.
+      if (codeOf(thrown) !== 'journal_full') throw thrown;
+      return;
+    }
     this.#written = text;
   }
 }

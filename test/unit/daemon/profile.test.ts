@@ -8,6 +8,7 @@ import { ServerClock } from '../../../src/source/server-clock.ts';
 import { base, day, hour } from '../../support/records.ts';
 import { Lines } from '../collect/world.ts';
 import { opened, source } from '../journal/opening.ts';
+import { WaybillError } from '../../../src/errors.ts';
 import { Delays } from '../../../src/observe/delays.ts';
 
 const found: Calibration = { firstPage: 1, pageSize: 1000, total: 40, dated: true };
@@ -75,4 +76,23 @@ test('clock, largest total and what was shown are kept once the clock stands; a 
   expect(new ProfileKeeper(source, journal).profile).toEqual(kept());
   abort.abort(new Error('enough'));
   await expect(running).rejects.toThrow('enough');
+});
+
+test('a journal that is full does not end the process: what could not be written is written later', async () => {
+  const { journal } = await opened();
+  const keeper = new ProfileKeeper(source, journal);
+  const write = journal.setProfile.bind(journal);
+  let isFull = true;
+  journal.setProfile = async (...args) => {
+    if (isFull) throw new WaybillError('journal_full', 'the disk is full');
+    await write(...args);
+  };
+  await keeper.calibrated(found, base);
+  expect(keeper.profile).toMatchObject({ calibrated: base });
+  expect(new ProfileKeeper(source, journal).profile).toEqual({});
+  isFull = false;
+  await keeper.calibrated(found, base);
+  expect(new ProfileKeeper(source, journal).profile).toEqual({ calibration: found, calibrated: base });
+  journal.setProfile = () => Promise.reject(new WaybillError('state_corrupt', 'damaged'));
+  await expect(keeper.calibrated(found, base + 1)).rejects.toThrow('damaged');
 });
