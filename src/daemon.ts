@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import type { Config } from './config/load.ts';
 import { operationOf, perform } from './daemon/acts.ts';
-import { parseTime, parseZone } from './commands/period.ts';
+import { parseTime, parseZone } from './config/period.ts';
 import { Certificates } from './daemon/certificates.ts';
 import { createDelivery } from './daemon/sink.ts';
 import { runSource } from './daemon/source.ts';

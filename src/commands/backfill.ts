@@ -18,7 +18,7 @@ import type { ActValues } from './acts.ts';
 import { estimate, estimateWords, watch } from './backfill-watch.ts';
 import type { Estimate } from './backfill-watch.ts';
 import type { Io } from './io.ts';
-import { joinSpans, parseTime } from './period.ts';
+import { joinSpans, parseTime } from '../config/period.ts';
 
 export const summary = 'adds history to the ledger of a source';
 

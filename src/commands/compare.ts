@@ -27,7 +27,7 @@ import { idsOf } from './compare-ids.ts';
 import { Tally } from './compare-tally.ts';
 import type { Kind, Tallied } from './compare-tally.ts';
 import type { Io } from './io.ts';
-import { joinSpans, parseTime } from './period.ts';
+import { joinSpans, parseTime } from '../config/period.ts';
 
 export const summary = 'says what another collector or a SIEM lacks of a period';
 

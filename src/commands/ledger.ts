@@ -12,7 +12,7 @@ import { ledgerDocument } from '../observe/ledger-document.ts';
 import { version } from '../version.ts';
 import type { Io } from './io.ts';
 import { ledgerText } from './ledger-text.ts';
-import { joinSpans, parseTime, parseZone } from './period.ts';
+import { joinSpans, parseTime, parseZone } from '../config/period.ts';
 
 export const summary = 'reports what was counted, collected and delivered, window by window';
 

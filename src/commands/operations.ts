@@ -8,7 +8,7 @@ import { openReadOnly } from '../journal/state.ts';
 import { table } from '../observe/table.ts';
 import { rfc3339 } from '../observe/time-words.ts';
 import type { Io } from './io.ts';
-import { joinSpans, parseTime } from './period.ts';
+import { joinSpans, parseTime } from '../config/period.ts';
 
 export const summary = 'lists every change that a person made';
 

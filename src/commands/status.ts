@@ -12,7 +12,7 @@ import type { Snapshot } from '../model.ts';
 import { statusJson } from '../observe/verdict.ts';
 import { version } from '../version.ts';
 import type { Io } from './io.ts';
-import { parseZone } from './period.ts';
+import { parseZone } from '../config/period.ts';
 import { statusText } from './status-text.ts';
 
 export const summary = 'says whether the trail is whole, and who needs you';
