@@ -129,7 +129,8 @@ export class Daemon {
   /** GET on the admin server, at the address that it says in the log. */
   async get(path: string): Promise<{ status: number; text: string }> {
     const { addresses } = (await this.logged('admin server listens')) as LogLine & { addresses: string[] };
-    const answer = await fetch(`${addresses[0] ?? ''}${path}`);
+    // A connection that was idle may be closed by the other side just when it is used again.
+    const answer = await fetch(`${addresses[0] ?? ''}${path}`, { headers: { connection: 'close' } });
     return { status: answer.status, text: await answer.text() };
   }
 
