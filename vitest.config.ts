@@ -1,5 +1,9 @@
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import LongFirst from './test/support/long-first.ts';
+
+// Programs are started hundreds of times: what Node makes of their sources is kept between two starts, which halves the time of one.
+process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(new URL('node_modules/.cache/node-compile', import.meta.url));
 
 export default defineConfig({
   test: {

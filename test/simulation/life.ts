@@ -72,7 +72,8 @@ const uncounted: Meters = {
   deliveryDelay: nothing,
   sinkDuplicates: nothing,
 };
-const never = new Promise<never>(() => undefined);
+/** A new one each time: one for all would hold on to everybody who has ever waited for it. */
+const never = (): Promise<never> => new Promise(() => undefined);
 const pruneMs = 10_000;
 
 export class Life {
@@ -117,7 +118,7 @@ export class Life {
   /** An effect outside of the state. In a life that is over nothing goes on. */
   async effect(what: string): Promise<void> {
     if (!this.isDead && !this.#isOver(what)) return;
-    await never;
+    await never();
   }
 
   /** SIGTERM: everything is closed in order. Returns what says whether it is, or a kill came first. */
@@ -132,6 +133,7 @@ export class Life {
   /** Lets go of what the dead process held. */
   bury(place: Place): void {
     this.isDead = true;
+    this.clock.leave();
     watch(this.directory, undefined);
     if (this.journal) {
       // Only to give back the files: what counts was copied when the life ended.

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
-const seeds = process.env['WAYBILL_SIMULATION_SEEDS'] ?? '100';
+const seeds = process.env['WAYBILL_SIMULATION_SEEDS'] ?? '300';
 const from = process.env['WAYBILL_SEED'] ?? '1';
 
 test(`nothing is lost, repeated or claimed without proof in ${seeds} seeds from ${from}`, { timeout: 600_000 }, async () => {

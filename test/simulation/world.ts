@@ -107,6 +107,7 @@ export class LifeClock implements Clock {
   readonly #world: World;
   readonly #born: number;
   readonly #isOver: () => boolean;
+  readonly #sleepers = new Set<() => void>();
 
   constructor(world: World, isOver: () => boolean) {
     this.#world = world;
@@ -129,16 +130,27 @@ export class LifeClock implements Clock {
         reject(signal.reason as Error);
         return;
       }
-      const abort = (): void => {
+      const forget = (): void => {
+        this.#sleepers.delete(forget);
         cancel();
+        signal.removeEventListener('abort', abort);
+      };
+      const abort = (): void => {
+        forget();
         if (!this.#isOver()) reject(signal.reason as Error);
       };
       const cancel = this.#world.after(ms, () => {
-        signal.removeEventListener('abort', abort);
+        forget();
         if (!this.#isOver()) resolve();
       });
       signal.addEventListener('abort', abort, { once: true });
+      this.#sleepers.add(forget);
     });
+  }
+
+  /** Lets go of those who sleep when the life is over: a signal that somebody listens to is kept for ever, with all that it knows. */
+  leave(): void {
+    for (const forget of this.#sleepers) forget();
   }
 }
 

@@ -63,9 +63,10 @@ export class Place implements AsyncDisposable {
 
   /** Starts the program in this directory. The environment has no proxy and no setting of Waybill but those given. */
   spawn(args: readonly string[], env: Readonly<Record<string, string>> = {}): ChildProcess {
+    const { PATH = '', NODE_COMPILE_CACHE = '' } = process.env;
     const child = spawn(process.execPath, args, {
       cwd: this.directory,
-      env: { PATH: process.env['PATH'] ?? '', TMPDIR: this.directory, ...env },
+      env: { PATH, NODE_COMPILE_CACHE, TMPDIR: this.directory, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     running.add(child);
