@@ -147,7 +147,7 @@ export async function until<Value>(
     const value = await ask();
     if (value !== undefined) return value;
     if (performance.now() > deadline) throw new Error(`not within ${ms} ms: ${typeof what === 'string' ? what : what()}`);
-    await pause(50);
+    await pause(100);
   }
 }
 
