@@ -43,6 +43,9 @@ export interface PassOptions {
 /** So many places in a row that cannot be read even alone end the pass: a service that answers nothing readable must not hold it for ever. */
 const unreadableMost = 20;
 
+/** A page that is smaller than granted and comes so often in a row is the last one. */
+const repeatsMost = 20;
+
 /** The pages of a query, in order, each once unless the pass begins again because the page size changed. */
 export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void, void> {
   const { asker, paging, query, signal } = options;
@@ -51,6 +54,8 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
   let size = granted;
   let offset = (options.skip ?? 0) * size;
   let refusals = 0;
+  let repeats = 0;
+  let tooLarge = 0;
   let unreadable = 0;
   let previous: Answer | undefined;
   let pending: Promise<Answer> | undefined;
@@ -64,6 +69,7 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
     granted = size = smaller;
     offset = 0;
     previous = pending = undefined;
+    repeats = 0;
   };
   try {
     for (let pages = 0; pages < options.pagesMax;) {
@@ -81,7 +87,11 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
             options.unreadable(page, thrown);
             offset += 1;
             if ((unreadable += 1) >= unreadableMost) return;
-          } else size = divisorOf(size);
+          } else {
+            // Once it may be one record; twice in a row the records are large, and pages of that size are not tried again in this pass.
+            if (size === granted && (tooLarge += 1) >= 2) granted = divisorOf(size);
+            size = divisorOf(size);
+          }
           continue;
         }
         if (code === 'page_refused' && size > 1) {
@@ -95,8 +105,12 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
         continue;
       }
       if (answer.page !== undefined && answer.page !== page) return;
-      if (previous && sameRecords(previous, answer)) return;
       const { length } = answer.records;
+      repeats = previous && sameRecords(previous, answer) ? repeats + 1 : 0;
+      // The last page again: that is how some services answer past the end. Smaller pages than are granted may be equal by chance, where ties come
+      // in another order each time.
+      const isPast = answer.total !== undefined && offset >= answer.total;
+      if (repeats > 0 && (size === granted || isPast || repeats >= repeatsMost)) return;
       // Granted less than was asked for: believed when the page is full of it and more follows. A last page may call its own length its size.
       const isLess = answer.pageSize !== undefined && answer.pageSize < size && length === answer.pageSize && length > 0;
       if (isLess && answer.total !== undefined && answer.total > offset + length) {
@@ -117,6 +131,7 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
       const isLast = length < size;
       pages += 1;
       unreadable = 0;
+      if (size === granted) tooLarge = 0;
       previous = answer;
       offset += size;
       // Back to the full size where a full page begins.

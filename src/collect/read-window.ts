@@ -44,6 +44,8 @@ export type Outcome = Verdict | { readonly split: true; readonly records: number
 const passesMost = 6;
 /** Without a usable total no pass can prove anything: these are for records that pages hid from each other. */
 const passesWithoutTotal = 3;
+/** With a place that cannot be read: so many passes that find nothing new show that there is nothing else to find. */
+const vainMost = 2;
 /** Passes that found something do not count, up to here. */
 const passesFoundMost = 40;
 /** Below this a total that equals the largest ever given is no sign of a cap. */
@@ -73,6 +75,8 @@ export async function readWindow(
   let exceeded = 0;
   let total: number | undefined;
   let strangers = 0;
+  // Passes in a row that met an unreadable place and found nothing new.
+  let vain = 0;
   const unreadable: string[] = [];
   const witnesses: Witnesses = {};
   const gap = (reason: (Verdict & { proven: false })['reason'], words: string): Verdict => {
@@ -134,7 +138,19 @@ export async function readWindow(
     // The pass was read to its end all the same: what the service serves is collected, proven or not.
     if (strangers > 0) return gap('filter', `${strangers} records of the answers are dated more than 2 s outside the window`);
     if (unreadable.length > 0) {
-      return gap('unreadable', `page ${unreadable.slice(0, 5).join(', ')} with pageSize 1 cannot be read: ${asker.health.lastError ?? ''}`);
+      // What lies behind such a place was read, but ties in another order each time may hide others behind it: read on while that finds something.
+      const lastError = asker.health.lastError ?? '';
+      rounds += 1;
+      const wanted = seen.size === 0 ? undefined : (await asker.count(query, paging.first, signal)).total;
+      vain = seen.size > most ? 0 : vain + 1;
+      most = Math.max(most, seen.size);
+      total = wanted ?? total;
+      const isAll = seen.size === 0 || (wanted !== undefined && seen.size >= wanted - 1);
+      if (isAll || vain >= vainMost || rounds >= passesFoundMost)
+        return gap('unreadable', `page ${unreadable.slice(0, 5).join(', ')} with pageSize 1 cannot be read: ${lastError}`);
+      if (gate.isHeld) return { held: true };
+      await clock.sleep(reading.pauseMs, signal);
+      continue;
     }
     const counted = await asker.count(query, paging.first, signal);
     total = counted.total;

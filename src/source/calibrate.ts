@@ -46,10 +46,36 @@ export async function calibrate(source: Source, pageSize: number | 'auto', signa
         dated: page.date !== undefined,
       };
     } catch (thrown) {
+      if (codeOf(thrown) === 'page_malformed') return await oneByOne(source, size, thrown, signal);
       if (codeOf(thrown) !== 'page_refused' || index === wanted.length - 1) throw thrown;
     }
   }
   throw new RangeError('cannot calibrate a source without a page size to try');
+}
+
+/** So many records at the beginning may be unreadable, each alone. */
+const unreadableMost = 20;
+/** Nothing is dated there, so this page can be read. */
+const farFuture = '2200-01-01T00:00:00.00';
+
+/**
+ * A first page that cannot be read, because it is too large or a record in it is broken, says nothing of the others: what must be known is asked of
+ * pages of one record. Whether pages of that size are granted shows when they are read.
+ * @throws WaybillError what the first page was answered with, when none of the first records can be read
+ */
+async function oneByOne(source: Source, pageSize: number, thrown: unknown, signal: AbortSignal): Promise<Calibration> {
+  for (let number = 0; number <= unreadableMost; number += 1) {
+    const page = number === 0 ? undefined : number;
+    try {
+      const one = await source.page({ query: {}, page, pageSize: 1 }, signal);
+      const empty = page === undefined ? one : await source.page({ query: { startTime: farFuture }, page: undefined, pageSize: 1 }, signal);
+      const firstPage = empty.page ?? (page === undefined ? await findFirstPage(source, one, signal) : 1);
+      return { firstPage, pageSize, total: one.total, dated: one.date !== undefined };
+    } catch (again) {
+      if (codeOf(again) !== 'page_malformed' && codeOf(again) !== 'page_missing') throw again;
+    }
+  }
+  throw thrown;
 }
 
 /** The size that the service says, else what came when more was there, else what was asked for. */

@@ -72,6 +72,15 @@ test('pages are halved around what cannot be read, aligned, and are whole again 
   );
 });
 
+test('records of which a page of the granted size cannot hold so many are read in smaller pages, tried once more and then kept small', async () => {
+  const it = await filled(24, 8);
+  const [{ text } = { text: '' }] = it.source.records;
+  it.source.switches.bytesMax = text.length * 5;
+  const found = await run(it);
+  expect(found.pages.flat()).toEqual(Array.from({ length: 24 }, (_, i) => i + 1));
+  expect(found.asked).toBe('1/8 1/8 1/8 1/4 2/4 2/8 2/8 2/8 3/4 4/4 5/4 6/4 7/4');
+});
+
 test('no more pages are read than are wanted, and none is asked for ahead of the last', async () => {
   const it = await filled(20, 2);
   expect((await run(it, { pagesMax: 3, ahead: true })).asked).toBe('1/2 2/2 3/2');

@@ -343,6 +343,18 @@ test.each([1, 16, 17, 40])('a record that cannot be read at place %i is a gap, o
   });
 });
 
+test.each([1, 7, 30, 60])(
+  'ties in another order with each request, and the record %i unreadable: all others are delivered, whatever pages hid',
+  async (bad) => {
+    const it = await world({ pageSize: 16, switches: { order: 'unstable ties', unreadable: new Set([bad]) } });
+    // Twenty of each second.
+    for (let i = 0; i < 60; i += 1) it.source.add(i + 1, base + Math.floor(i / 20) * second);
+    expect(expectGap(await read(it))).toMatchObject({ reason: 'unreadable', seen: 59 });
+    const readable = it.source.records.filter(({ text }) => !text.includes(`"logId":${bad},`));
+    expect(new Set(appended(it.beside()))).toEqual(new Set(owned(readable, window)));
+  },
+);
+
 test('a service that answers nothing readable ends in a gap, after a bounded number of requests', async () => {
   const it = await world({ pageSize: 16 });
   fill(it, 4_000, 0, 0.01);

@@ -19,6 +19,7 @@ function sourceOf(limits: Partial<ModelLimits>, records: number, silent = false)
       const parameters = new URLSearchParams({
         pageSize: String(request.pageSize),
         ...(request.page === undefined ? {} : { page: String(request.page) }),
+        ...(request.query.startTime === undefined ? {} : { startTime: request.query.startTime }),
       });
       const { status, body } = model.answer(parameters, 1);
       if (status === 400) throw new WaybillError('page_refused', 'too large');
@@ -68,6 +69,36 @@ test.each([
 
 test('finds a hidden size by what came', async () => {
   expect(await calibrate(sourceOf({ pageSizeMax: 20 }, 30, true), 'auto', never)).toMatchObject({ pageSize: 20 });
+});
+
+/** The same service, of which no page with one of these records, nor one of more than so many, can be read. */
+function broken(source: ReturnType<typeof sourceOf>, bad: readonly number[], most = Infinity): ReturnType<typeof sourceOf> {
+  return {
+    ...source,
+    page: async (request, signal) => {
+      const page = await source.page(request, signal);
+      const ids = page.items.map((item) => (JSON.parse(Buffer.from(item).toString()) as { logId: number }).logId);
+      if (ids.length <= most && !ids.some((id) => bad.includes(id))) return page;
+      throw new WaybillError('page_malformed', 'cannot read the page');
+    },
+  };
+}
+
+test.each([
+  ['too large to be read', [], 99, 1],
+  ['spoilt by one record in it', [150], Infinity, 1],
+  ['spoilt by its first records', [1, 2, 3], Infinity, 1],
+  ['spoilt by its first record, and pages count from 0', [1], Infinity, 0],
+] as const)('a first page that is %s does not stop it: the rest is known from pages of one record', async (_what, bad, most, firstPage) => {
+  const source = sourceOf({ firstPage }, 300);
+  expect(await calibrate(broken(source, bad, most), 'auto', never)).toEqual({ firstPage, pageSize: 1000, total: 300, dated: true });
+  expect(source.asked.length).toBeLessThan(8);
+});
+
+test('a service of which nothing can be read is not calibrated', async () => {
+  const source = sourceOf({}, 300);
+  await expect(calibrate(broken(source, [], 0), 'auto', never)).rejects.toMatchObject({ code: 'page_malformed' });
+  expect(source.asked.length).toBeLessThan(30);
 });
 
 test('a change is another first page, page size, or that total or Date came or went; a total that grew is none', () => {
