@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=16 --max-old-space-size=1024 --v8-pool-size=1
+#!/usr/bin/env -S node --disable-sigusr1 --max-semi-space-size=16 --max-old-space-size=1024 --v8-pool-size=1
 // Plain JavaScript on purpose: a Node that is too old must read this file to the end and say so in one line.
 const major = Number(process.versions.node.split('.')[0]);
 if (major < 24) {

@@ -279,6 +279,8 @@ export class Collector {
     const began = clock.monotonic();
     // A poll within a poll would not end: from here on tip is not due.
     this.#pollAt = began + settings.poll;
+    const wall = clock.now() * 1000;
+    const serverNow = serverClock.now() ?? wall;
     const tip = {
       sourceId: settings.id,
       asker: this.#asker,
@@ -286,11 +288,13 @@ export class Collector {
       journal: this.#journal,
       gate: this.#gate,
       settle: this.#settle,
+      // A clock of the service that is hours ahead would have the first poll ask for a time that has not come.
+      begin: Math.min(serverNow, wall),
       log,
     };
     this.#inTip = true;
     try {
-      this.#resume = await pollTip(tip, serverClock.now() ?? clock.now() * 1000, this.#resume, signal);
+      this.#resume = await pollTip(tip, serverNow, this.#resume, signal);
     } finally {
       this.#inTip = false;
     }

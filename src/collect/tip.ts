@@ -16,6 +16,8 @@ export interface Tip {
   readonly journal: CollectJournal;
   readonly gate: Gate;
   readonly settle: Micros;
+  /** The mark before the first poll. */
+  readonly begin: Micros;
   readonly log: Log;
 }
 
@@ -34,7 +36,7 @@ export interface Resume {
  */
 export async function pollTip(tip: Tip, serverNow: Micros, resume: Resume | undefined, signal: AbortSignal): Promise<Resume | undefined> {
   const marks = tip.journal.marks(tip.sourceId);
-  const mark = marks.tip === 0 ? serverNow : marks.tip;
+  const mark = marks.tip === 0 ? tip.begin : marks.tip;
   const overlapped = Math.max(Math.min(marks.live.reached, serverNow - tip.settle), Math.min(mark, serverNow) - tipOverlap);
   const from = wholeSecond(resume?.from ?? overlapped);
   const query = queryFrom(from);

@@ -38,6 +38,9 @@ export async function run(args: string[], io: Io): Promise<number> {
     throw new WaybillError('usage', `cannot read --lock-wait "${values['lock-wait']}": not a duration such as 10s, 5m, 2h`);
   const { config, warnings, file } = await loadConfig(values.config, io.env);
   const logs = createLog(config.log, systemClock, io.stderr, io.env);
+  // Without a listener it would end the process.
+  const onHangUp = (): void => logs.root.warn({}, 'the configuration is read at the start only: start again to use a changed one');
+  process.on('SIGHUP', onHangUp);
   try {
     logs.root.info(
       { version, file, sources: config.sources.map(({ id }) => id), sinks: config.sinks.map(({ id }) => id) },
@@ -49,6 +52,7 @@ export async function run(args: string[], io: Io): Promise<number> {
     await runDaemon(options, io.signal);
     return 0;
   } finally {
+    process.off('SIGHUP', onHangUp);
     logs.flush();
   }
 }

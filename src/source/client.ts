@@ -132,6 +132,8 @@ class HttpSource implements ServiceSource {
     const { clock } = this.#context;
     const { subscriptionKey, requests } = this.#settings;
     const key = subscriptionKey?.read();
+    if (key !== undefined && !headerValue.test(key))
+      throw new WaybillError('secret_missing', `cannot use "${this.#setting}.subscriptionKey": it holds what no header can carry`);
     const question = {
       method: 'GET',
       url: this.#url(request),
@@ -151,7 +153,8 @@ class HttpSource implements ServiceSource {
       if (thrown instanceof BrokenAnswer)
         throw new WaybillError('page_malformed', `cannot read ${what}: ${thrown.message}`, { cause: thrown });
       if (thrown instanceof WaybillError && thrown !== signal.reason) {
-        throw new WaybillError(thrown.code, `cannot read ${what}: ${thrown.message}`, { cause: thrown.cause });
+        const see = thrown.code === 'source_unreachable' ? `; see ${this.#setting}.baseUrl` : '';
+        throw new WaybillError(thrown.code, `cannot read ${what}: ${thrown.message}${see}`, { cause: thrown.cause });
       }
       throw thrown;
     }
@@ -213,10 +216,13 @@ class HttpSource implements ServiceSource {
     if (status >= 300 && status < 400) {
       return new WaybillError('source_unreachable', `${begin}: redirects are not followed; see ${this.#setting}.baseUrl: ${words}`);
     }
-    if (status < 300) return new WaybillError('page_malformed', `${begin}: expected status 200, got ${words}`);
+    if (status < 300) return new WaybillError('page_malformed', `${begin}: expected status 200, got ${status}`);
     return new WaybillError('page_refused', `${begin}: the service refuses the request: ${words}`);
   }
 }
+
+/** What a header can hold: printable ASCII (RFC 9110 section 5.5). */
+const headerValue = /^[\x20-\x7e]+$/;
 
 /** A 401: the token that was sent, and the service's words. */
 interface Unauthorized {
@@ -224,7 +230,7 @@ interface Unauthorized {
   readonly words: string;
 }
 
-/** The status with the words of the body: a problem (RFC 9457), what API gateways write, or the begin of whatever it is. */
+/** The status with the words of the body: a problem (RFC 9457), what API gateways write, or the begin of a text. Other JSON may hold records: not shown. */
 function saidBy(answer: Answer, secrets: readonly string[]): string {
   const text = new TextDecoder().decode(answer.body);
   let said: unknown;
@@ -233,7 +239,7 @@ function saidBy(answer: Answer, secrets: readonly string[]): string {
     const error = member(value, 'error');
     const parts = [member(value, 'title'), member(value, 'detail'), member(value, 'message'), member(error, 'message'), error];
     const words = parts.filter((part): part is string => typeof part === 'string' && part !== '');
-    said = words.length === 0 ? text : words.join(': ');
+    said = words.join(': ');
   } catch {
     said = text;
   }

@@ -25,12 +25,14 @@ export function plain(text: string, max: number): string {
   });
 }
 
-/** The text with every occurrence of a secret, as it is or percent-encoded, replaced. */
+/** The text with every occurrence of a secret, as it is, percent-encoded or in base64, replaced. */
 export function redact(text: string, secrets: readonly string[]): string {
   let clean = text;
   for (const secret of secrets) {
     if (secret === '') continue;
-    for (const form of [secret, encodeURIComponent(secret.toWellFormed())]) clean = clean.replaceAll(form, '[secret]');
+    const bytes = Buffer.from(secret);
+    const forms = [secret, encodeURIComponent(secret.toWellFormed()), bytes.toString('base64'), bytes.toString('base64url')];
+    for (const form of forms) clean = clean.replaceAll(form, '[secret]');
   }
   return clean;
 }

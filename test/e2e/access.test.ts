@@ -58,10 +58,19 @@ const cases: readonly Case[] = [
   { id: 'author', role: 'Author', says: [/sources\.author/, /logs\.read\.all|permission|right/], change: () => undefined },
   {
     id: 'port',
-    says: [/sources\.port\.baseUrl|127\.0\.0\.1:1\b/, /cannot reach/],
+    says: [/sources\.port\.baseUrl/, /127\.0\.0\.1:1\b/, /cannot reach/],
     change: (source) => (source.baseUrl = 'https://127.0.0.1:1/v2/api'),
   },
-  { id: 'host', says: [/nowhere\.invalid/, /cannot reach/], change: (source) => (source.baseUrl = 'https://nowhere.invalid/v2/api') },
+  {
+    id: 'host',
+    says: [/sources\.host\.baseUrl/, /nowhere\.invalid/, /cannot reach/],
+    change: (source) => (source.baseUrl = 'https://nowhere.invalid/v2/api'),
+  },
+  {
+    id: 'header',
+    says: [/sources\.header\.subscriptionKey/, /no header can carry/],
+    change: (source) => (source.subscriptionKey = 'ключ'),
+  },
   {
     id: 'token-port',
     says: [/sources\.token-port\.auth\.authUrl/, /cannot get a token/],

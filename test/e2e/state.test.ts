@@ -190,6 +190,10 @@ describe.concurrent('the state', () => {
       }
       await service.set({ faultSlow: 0, faultStalled: 0 });
       const daemon = new Daemon(place);
+      await daemon.logged('first record', 30_000);
+      // The configuration is not read again: that is said, and nothing ends.
+      daemon.signal('SIGHUP');
+      await daemon.logged('the configuration is read at the start only: start again to use a changed one', 10_000);
       await delivered(service, [place.path('siem.ndjson')]);
       expect(await daemon.stop()).toMatchObject({ code: 0 });
       expect((await ledgerOf(place)).code).toBe(0);

@@ -164,6 +164,11 @@ export class Daemon {
     if (signal !== 'SIGKILL') throw new Error(`the daemon had ended before it was killed, with ${code ?? signal ?? ''}\n${this.words()}`);
   }
 
+  /** Sends a signal that should not end it. */
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name);
+  }
+
   /** SIGTERM. @returns how it ended, and after how many ms */
   async stop(): Promise<Ended & { readonly ms: number }> {
     const began = performance.now();

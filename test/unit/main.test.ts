@@ -103,6 +103,18 @@ test('the program itself sets the exit code', async () => {
   expect(await spawned(['--version'])).toMatchObject({ code: 0, stderr: '' });
 });
 
+test('nobody who can send it a signal gets a debugger: it knows every secret', async () => {
+  // By its first line, as an image and a shell start it; Node would listen for a debugger at SIGUSR1.
+  const { stderr } = await run(program, ['encode', '--format', 'raw'], (child) => {
+    child.stdout?.once('data', () => {
+      child.kill('SIGUSR1');
+      setTimeout(() => child.kill('SIGTERM'), 300);
+    });
+    child.stdin?.write('{"a":1}\n');
+  });
+  expect(stderr).not.toContain('Debugger');
+});
+
 test('a reader that goes away ends the program quietly', async () => {
   const { code, stderr } = await spawned(['encode', '--format', 'raw'], (child) => {
     child.stdout?.once('data', () => child.stdout?.destroy());

@@ -99,6 +99,18 @@ test('a service whose clock is more than an hour ahead is on hold: tip goes on, 
   expect(it.lines.lines.filter(({ phrase }) => phrase === 'source is on hold')).toHaveLength(1);
 });
 
+test('a service whose clock is hours ahead from the first answer on: what is new arrives all the same, without a proof', async () => {
+  const it = await begun({ after: 10 * hour });
+  it.source.skew = 2 * hour;
+  const present = it.clock.wall * 1000;
+  // Dated by a node whose clock is right.
+  for (let id = 1; id <= 5; id += 1) it.source.add(id, present + id * minute, present + 2 * hour + id * minute);
+  await it.runUntil(it.source.now() + 15 * minute);
+  expect(appended(it.beside())).toHaveLength(5);
+  expect(it.journal.marks(sourceId).live.reached).toBe(base);
+  expect(it.collector.view()).toMatchObject({ hold: true });
+});
+
 test('a jump of the local clock changes nothing', async () => {
   const it = await begun({ after: 2 * hour });
   await it.runUntil(base + 2 * hour + 20 * minute);

@@ -38,7 +38,7 @@ async function watched(): Promise<World> {
 
 function poll(it: World): Promise<unknown> {
   const { asker, paging, journal, gate, log } = it;
-  return pollTip({ sourceId, asker, paging, journal, gate, settle, log }, it.source.now(), undefined, it.signal);
+  return pollTip({ sourceId, asker, paging, journal, gate, settle, begin: it.source.now(), log }, it.source.now(), undefined, it.signal);
 }
 
 function add(it: World, id: number, time: Micros, more: Readonly<Record<string, unknown>> = rich): void {

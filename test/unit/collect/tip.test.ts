@@ -9,7 +9,7 @@ import type { World } from './world.ts';
 
 function poll(it: World, resume?: Resume): Promise<Resume | undefined> {
   const { asker, paging, journal, gate, log } = it;
-  return pollTip({ sourceId, asker, paging, journal, gate, settle, log }, it.source.now(), resume, it.signal);
+  return pollTip({ sourceId, asker, paging, journal, gate, settle, begin: it.source.now(), log }, it.source.now(), resume, it.signal);
 }
 
 /** Where the last poll began, in seconds from `base`; every one is without an end, so that a node whose clock is ahead is heard (C26). */
