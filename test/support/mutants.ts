@@ -45,10 +45,12 @@ export const mutants: readonly Mutant[] = [
         replacement: 'marks.tip === 0 ? marks.live.reached : marks.tip',
       },
       {
-        file: `${collect}close.ts`,
-        text: 'return readWindow(this.#parts.reading, window, query, mayBeSplit, signal);',
-        replacement: `void [mayBeSplit, signal, readWindow];
-    return Promise.resolve({ proven: true, proof: { query, total: 0, own: 0, digest: new Uint8Array(32), passes: 1, requests: 0, first: window.until, last: window.until } });`,
+        file: `${collect}read-window.ts`,
+        text: `    await journal.append({
+      source: reading.sourceId,`,
+        replacement: `    void journal;
+    void ({
+      source: reading.sourceId,`,
       },
     ],
   },
@@ -57,18 +59,22 @@ export const mutants: readonly Mutant[] = [
   { id: 'C4', what: 'neither proof nor recounts', suite: simulation, edits: [noRecounts, noProof] },
   {
     id: 'C5',
-    what: 'a window is closed before it is read',
+    what: 'a window is closed before what was read of it is stored',
     suite: simulation,
     edits: [
       {
+        file: `${collect}read-window.ts`,
+        text: `    await journal.append({
+      source: reading.sourceId,`,
+        replacement: `    void journal;
+    ((reading as any).unstored ??= []).push({
+      source: reading.sourceId,`,
+      },
+      {
         file: `${collect}close.ts`,
-        text: `    for (;;) {
-      this.reading = until === null ? undefined : window;`,
-        replacement: `    const before = await this.#parts.asker.count(queryOf(window), this.#parts.reading.paging.first, signal);
-    const claimed = { query: queryOf(window), total: before.total ?? 0, own: 0, digest: new Uint8Array(32), passes: 1, requests: 1, first: serverNow, last: serverNow };
-    await this.#record(window, { proven: true, proof: claimed }, 1, false);
-    for (;;) {
-      this.reading = until === null ? undefined : window;`,
+        text: 'await this.#record(window, outcome, 1, false);',
+        replacement: `await this.#record(window, outcome, 1, false);
+      for (const page of ((this.#parts.reading as any).unstored ?? []).splice(0)) await this.#parts.journal.append(page);`,
       },
     ],
   },
@@ -927,29 +933,43 @@ export const mutants: readonly Mutant[] = [
   },
   {
     id: 'D41',
-    what: 'a rejection is acknowledged after the next send',
+    what: 'a rejection is acknowledged within a second, and the next batch sent before',
     suite: simulation,
     edits: [
       {
         file: 'src/deliver/loop.ts',
         text: '#ahead: Message | undefined;',
-        replacement: "#ahead: Message | undefined;\n  #owed: Parameters<DeliverJournal['acknowledge']>[2] = [];",
+        replacement: '#ahead: Message | undefined;\n  #owed: any;',
       },
       {
         file: 'src/deliver/loop.ts',
         text: 'if (rejections.length === 0 && settings.resolvable) {',
-        replacement: `if (rejections.length > 0 && settings.resolvable && this.#owed.length === 0) {
-      this.#owed = letters;
+        replacement: `if (settings.resolvable && (this.#owed || letters.length > 0)) {
+      const [before, taken] = [this.#owed?.letters ?? [], acknowledgement.taken ?? this.#owed?.taken];
+      this.#owed = { acked: acknowledgement.acked, taken, letters: [...before, ...letters] };
+      this.#flushAt = Math.min(this.#flushAt ?? Infinity, clock.monotonic() + groupedMs);
       return;
     }
-    if (this.#owed.length > 0) letters.unshift(...this.#owed);
-    if (letters.length === 0 && settings.resolvable) {`,
+    if (settings.resolvable) {`,
       },
       {
         file: 'src/deliver/loop.ts',
-        text: `await this.#commit(() => journal.acknowledge(settings.id, acknowledgement, letters), stop);`,
-        replacement: `await this.#commit(() => journal.acknowledge(settings.id, acknowledgement, letters), stop);
-    this.#owed = [];`,
+        text: 'await this.#commit(() => this.#parts.journal.flush(), stop);',
+        replacement: `const owed = this.#owed;
+    const write = () => (owed ? this.#parts.journal.acknowledge(this.#parts.settings.id, owed, owed.letters) : this.#parts.journal.flush());
+    await this.#commit(write, stop);
+    this.#owed = undefined;`,
+      },
+      {
+        file: 'src/deliver/loop.ts',
+        text: 'journal.acknowledgeLater(settings.id, { acked: through.seq, taken: undefined });',
+        replacement: `if (this.#owed) this.#owed.acked = through.seq;
+    else journal.acknowledgeLater(settings.id, { acked: through.seq, taken: undefined });`,
+      },
+      {
+        file: 'src/deliver/loop.ts',
+        text: 'if (found) await this.#compare(found.position);',
+        replacement: 'this.#owed = undefined;\n    if (found) await this.#compare(found.position);',
       },
     ],
   },
