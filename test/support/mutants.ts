@@ -187,6 +187,7 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    // What vanishes while it is read is not drawn in the simulation: without that a pass from nothing ends as one that goes on.
     id: 'C13',
     what: 'what was received is kept when it exceeds the total',
     suite: 'test/unit/collect/read-window.test.ts',
@@ -230,6 +231,7 @@ export const mutants: readonly Mutant[] = [
     id: 'C16',
     what: 'padding is appended before the remembered mark',
     suite: simulation,
+    also: ['test/unit/journal/remembered.test.ts'],
     edits: [
       {
         file: `${journal}judge.ts`,
@@ -283,7 +285,8 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'C19',
     what: 'a total that fell is ignored',
-    suite: 'test/unit/collect/close.test.ts',
+    suite: simulation,
+    also: ['test/unit/collect/close.test.ts'],
     edits: [
       {
         file: `${collect}recount.ts`,
@@ -293,6 +296,7 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    // As C13: here a total falls for good only where the service deletes.
     id: 'C20',
     what: 'the stored total is lowered in silence',
     suite: 'test/unit/journal/ledger.test.ts',
@@ -307,7 +311,8 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'C20b',
     what: 'a total that fell is read again and believed at once',
-    suite: 'test/unit/collect/close.test.ts',
+    suite: simulation,
+    also: ['test/unit/collect/close.test.ts'],
     edits: [
       {
         file: `${collect}recount.ts`,
@@ -607,6 +612,7 @@ export const mutants: readonly Mutant[] = [
     edits: [{ file: `${journal}state.ts`, text: "lock.exec('BEGIN EXCLUSIVE');", replacement: "lock.exec('BEGIN');" }],
   },
   {
+    // An append fails only at the quota or on a full disk, and runs of the simulation are too short for either.
     id: 'C45',
     what: 'an identity joins its set before COMMIT',
     suite: 'test/unit/journal/progress.test.ts',
@@ -622,6 +628,7 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    // Sets hold a million uids: no run of the simulation comes near that.
     id: 'C46',
     what: 'a bucket is evicted within a page',
     suite: 'test/unit/journal/seen.test.ts',
@@ -920,6 +927,7 @@ export const mutants: readonly Mutant[] = [
     edits: [{ file: 'src/sink/file.ts', text: 'await syncDirectory(dirname(this.#path));', replacement: 'void syncDirectory;' }],
   },
   {
+    // No run of the simulation has 10,000 entries.
     id: 'D40',
     what: 'a batch is sent beyond what is committed and 10,000',
     suite: 'test/unit/deliver/acknowledge.test.ts',
