@@ -21,7 +21,7 @@ const reasonMost = 150;
 /** What a suite said of a mutant. */
 interface Verdict {
   readonly suite: string;
-  /** `stuck`: the suite did not run, or did not end. That is no failure of a test, and counts as alive. */
+  /** `stuck`: the suite did not run, or did not end. That is no failure of a test, and ends with 1 as well. */
   readonly outcome: 'caught' | 'alive' | 'stuck';
   /** The seed or the test, and what it found. */
   readonly by: string;
@@ -134,6 +134,8 @@ async function judge(mutant: Mutant, seeds: string, from: string): Promise<Verdi
       verdicts.push({ ...found, by: oneLine(found.by), suite, seconds: (performance.now() - began) / 1_000 });
     }
     return verdicts;
+  } catch (thrown) {
+    return [{ suite: mutant.suite, outcome: 'stuck', by: oneLine(String(thrown)), seconds: 0 }];
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }
@@ -144,8 +146,10 @@ function oneLine(text: string): string {
   return line.length > reasonMost ? `${line.slice(0, reasonMost)}…` : line;
 }
 
-function isCaught(verdicts: readonly Verdict[]): boolean {
-  return verdicts.every(({ outcome }) => outcome === 'caught');
+/** Every suite that is named must have failed. */
+function outcomeOf(found: readonly Verdict[]): Verdict['outcome'] {
+  if (found.some(({ outcome }) => outcome === 'alive')) return 'alive';
+  return found.length > 0 && found.every(({ outcome }) => outcome === 'caught') ? 'caught' : 'stuck';
 }
 
 const { values, positionals } = parseArgs({
@@ -201,12 +205,15 @@ if (positionals.length === 0) {
   console.log('\nnot applicable yet:');
   for (const { ids, what } of absent) console.log(`  ${ids.join(', ')}: ${what} is not there yet`);
 }
-const alive = chosen
-  .filter(({ id }) => !isCaught(verdicts.get(id) ?? [{ suite: '', outcome: 'stuck', by: '', seconds: 0 }]))
-  .map(({ id }) => id);
+const outcomes = chosen.map(({ id }) => ({ id, outcome: outcomeOf(verdicts.get(id) ?? []) }));
+const idsWith = (wanted: Verdict['outcome']): string[] => outcomes.filter(({ outcome }) => outcome === wanted).map(({ id }) => id);
+const counted = (wanted: Verdict['outcome'], word: string): string => {
+  const ids = idsWith(wanted);
+  return `${ids.length} ${word}${wanted !== 'caught' && ids.length > 0 ? ` (${ids.join(', ')})` : ''}`;
+};
 console.log(
-  `\n${chosen.length - alive.length} of ${chosen.length} mutants caught in ${((performance.now() - began) / 60_000).toFixed(0)} min, ` +
-    (alive.length === 0 ? 'none is alive' : `alive or not decided: ${alive.join(', ')}`) +
-    `${positionals.length === 0 ? `; ${notYet.length} not applicable yet` : ''}; seeds ${values.from} to ${Number(values.from) + Number(values.seeds) - 1}`,
+  `\n${chosen.length} mutants in ${((performance.now() - began) / 60_000).toFixed(1)} min, seeds ${values.from} to ${Number(values.from) + Number(values.seeds) - 1}: ` +
+    [counted('caught', 'caught'), counted('alive', 'alive'), counted('stuck', 'not decided')].join(', ') +
+    (positionals.length === 0 ? `; ${notYet.length} not applicable yet` : ''),
 );
-process.exitCode = alive.length === 0 ? 0 : 1;
+process.exitCode = outcomes.every(({ outcome }) => outcome === 'caught') ? 0 : 1;
