@@ -4,7 +4,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { commands } from '../src/commands/list.ts';
 import { sinks } from '../src/sink/index.ts';
-import { mutants } from './support/mutants.ts';
+import { absent, designed, mutants } from './support/mutants.ts';
 
 const root = resolve(import.meta.dirname, '..');
 
@@ -139,7 +139,19 @@ describe('mutants', () => {
       return [...misplaced.map(({ file, text }) => `${id}: ${file}: ${text}`), ...(isThere ? [] : [`${id}: ${suite}`])];
     });
     expect(faults).toEqual([]);
+    const missing = mutants.flatMap(({ id, also = [] }) =>
+      also.filter((suite) => !existsSync(join(root, suite))).map((suite) => `${id}: ${suite}`),
+    );
+    expect(missing).toEqual([]);
     expect(new Set(mutants.map(({ id }) => id)).size).toBe(mutants.length);
+  });
+
+  it('are all that the design names, or wait for what is not there yet', () => {
+    // C16b is a second way to break what C16 breaks.
+    const listed = new Set(mutants.map(({ id }) => id.replace(/[a-z]$/, '')));
+    const waiting = absent.flatMap(({ ids }) => ids);
+    expect([...listed, ...waiting].sort()).toEqual([...designed].sort());
+    expect(absent.filter(({ until }) => existsSync(join(root, until)))).toEqual([]);
   });
 });
 

@@ -329,6 +329,9 @@ export class Oracle {
       if (row.own !== uids.length || row.digest?.toString('hex') !== digest)
         this.fault(`P10: window ${row.from} owns ${row.own}, its proof should be over ${uids.length}`);
     }
+    const uncut = asked.capped.get(row.query);
+    if (uncut !== undefined)
+      this.fault(`P10: window ${row.from} is proven with ${row.total ?? 0}, which is a cap: the service has ${uncut}`);
     asked.counted.delete(row.query);
     if (asked.drifted.delete(row.query)) this.#sometimes.count('page drift inside a proven window');
     if (asked.lagged.delete(row.query)) this.#sometimes.count('total lagged, then proven');

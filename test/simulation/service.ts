@@ -19,6 +19,8 @@ export interface Asked {
   readonly drifted: Set<string>;
   /** Queries that were answered with fewer than there were. */
   readonly lagged: Set<string>;
+  /** How many records matched, by the text of each query whose last count was cut at a cap: such a total proves nothing. */
+  readonly capped: Map<string, number>;
   /** What the poll under way must bring, as it began: the mark of tip may not move before. Undefined where nothing can be said. */
   tip: readonly Truth[] | undefined;
   /** A count that was asked although the last page was full and more was there: what stands behind it would prove itself away. */
@@ -27,7 +29,7 @@ export interface Asked {
 
 export class Service {
   readonly truths: readonly Truth[];
-  readonly asked: Asked = { counted: new Map(), drifted: new Set(), lagged: new Set(), tip: undefined, unread: [] };
+  readonly asked: Asked = { counted: new Map(), drifted: new Set(), lagged: new Set(), capped: new Map(), tip: undefined, unread: [] };
   requests = 0;
   /** The rights of the credentials have shrunk: a field is in no record, or no record is shown. */
   isShrunk = false;
@@ -108,7 +110,7 @@ export class Service {
   /** What a query matches at a moment, in the order in which it is served. */
   matching(query: PageRequest['query'], now: Micros): Truth[] {
     const { lowerBound, upperBound, cutMicros, order } = this.#environment.service;
-    if (this.isShrunk && this.#environment.rights === 'rows') return [];
+    if (this.#hidesRows) return [];
     const from = boundOf(query.startTime, -Infinity);
     const until = boundOf(query.endTime, Infinity);
     const found = this.truths.filter(({ at, visible, gone, always }) => {
@@ -146,6 +148,10 @@ export class Service {
     const isWitness = boundOf(query.endTime, Infinity) - boundOf(query.startTime, 0) === 3_000_000;
     if (this.#wasPoor && isWitness && items.some(({ poor }) => poor !== undefined)) this.#sometimes.count('witness still there');
     this.#wasPoor = items.length > 0 && items.every(({ poor }) => poor === undefined);
+  }
+
+  get #hidesRows(): boolean {
+    return this.isShrunk && this.#environment.rights === 'rows';
   }
 
   #lies(how: Environment['service']['total']): boolean {
@@ -228,9 +234,14 @@ export class Service {
     const under = this.#under;
     if (under?.query === text && under.matching !== matching.length) this.asked.drifted.add(text);
     if (pageSize === 1) {
-      if (under?.query === text && under.isMore)
+      // Where nothing is shown any more there is nothing left to be read.
+      if (under?.query === text && under.isMore && !this.#hidesRows)
         this.asked.unread.push(`page ${under.page} of ${text} was full, and none after it was asked for`);
       this.#under = undefined;
+      const isCut = (this.#lies('capped') || this.#lies('served')) && total !== undefined && total < matching.length;
+      if (isCut) this.#sometimes.count('window counted up to a cap');
+      if (isCut) this.asked.capped.set(text, matching.length);
+      else this.asked.capped.delete(text);
       // A total that lies proves nothing; the theorem does not speak of it.
       if (total === matching.length && served.length === matching.length) this.asked.counted.set(text, matching);
       else this.asked.counted.delete(text);

@@ -15,6 +15,7 @@ export const sometimesLeast = {
   'cap changed half-way': 50,
   '401 half-way through a window': 10,
   'total lagged, then proven': 20,
+  'window counted up to a cap': 40,
   'gap opened, then closed': 100,
   'total a multiple of the page size': 100,
   'kill between append and next page': 150,

@@ -51,6 +51,10 @@ export function drawTruth(environment: Environment): Truth[] {
   const late = probability(records.lateness, 0.05, 0.4);
   const lastAge = (daemon.agesMs.at(-1) ?? 0) * 1_000;
   const bursts = Array.from({ length: 3 }, () => Math.floor(chance.between(begin - daemon.historyMs * 500, end)));
+  // A stream of its own. A total is cut only where one window holds more than the cap, and is closed before faults end.
+  const caps = new Chance(environment.seed, 'caps');
+  const isCapped = environment.service.total === 'capped' || environment.service.total === 'served';
+  if (isCapped && caps.is(0.7)) bursts.fill(Math.floor(caps.between(begin - daemon.historyMs * 500, begin + 10 * second)));
   const truths: Truth[] = [];
   const rights = new Chance(environment.seed, 'fields');
   const usual = rights.pick([0.97, 0.92]);

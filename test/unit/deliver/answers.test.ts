@@ -365,3 +365,25 @@ describe('what nothing can mend', () => {
     expect(committed(rig.journal, 'sink').acked).toBe(0);
   });
 });
+
+describe('a sink beside another', () => {
+  test('is not delayed by one that does not answer (D7)', async () => {
+    await using rig = await Rig.make();
+    const slow = rig.loop({ id: 'slow' });
+    const quick = rig.loop({ id: 'quick' });
+    slow.receiver.answer = async (batch, signal) => {
+      await rig.clock.sleep(20_000, signal);
+      return slow.receiver.take(batch);
+    };
+    await append(rig.journal, 12);
+    slow.run();
+    quick.run();
+    // Three batches each: the quick one has them before the slow one has answered for the first.
+    await rig.clock.until(() => quick.receiver.has.length === 12, 5_000);
+    expect([slow.receiver.attempts.length, slow.receiver.has.length]).toEqual([1, 0]);
+    expect(committed(rig.journal, 'quick').acked).toBe(12);
+    await rig.clock.until(() => slow.receiver.has.length === 12);
+    expect(slow.receiver.has.map(numberOf)).toEqual(range(1, 12));
+    expect(rig.clock.monotonic()).toBe(60_000);
+  });
+});
