@@ -14,7 +14,7 @@ import { table } from '../observe/table.ts';
 import { calibrate } from '../source/calibrate.ts';
 import { createSource } from '../source/client.ts';
 import type { ServiceSource } from '../source/client.ts';
-import type { Route } from '../source/connection.ts';
+import type { Route } from '../connect/connection.ts';
 import { Budget } from '../source/limits.ts';
 import type { Finding } from '../sink/define.ts';
 import { requestsADay } from './at-rest.ts';
