@@ -697,6 +697,8 @@ export interface Meters {
   /** logTimestamp to taken. */
   deliveryDelay(sink: string, seconds: number): void;
   sinkDuplicates(sink: string, count: number): void;
+  /** A message was cut to what the receiver's frames can carry. */
+  messageShortened(sink: string): void;
 }
 
 /** How long after their time records were first seen, by the bounds of observe/delays.ts (seconds), the last what is beyond. */

@@ -40,10 +40,24 @@ const rooms: readonly (readonly [room: string, allowed: readonly string[]])[] = 
   ['src/source/settings.ts', ['src/config/values.ts', 'src/connect/settings.ts', 'src/model.ts', 'zod']],
   ['src/source/', ['src/source/', 'src/connect/', 'src/model.ts', 'src/errors.ts', 'undici', 'openid-client', 'jose', 'node:']],
   ['src/sink/index.ts', ['src/sink/']],
-  ['src/sink/define.ts', ['src/model.ts', 'zod']],
+  ['src/sink/define.ts', ['src/connect/', 'src/model.ts', 'zod']],
   ['src/sink/file-', ['src/model.ts', 'node:']],
   ['src/sink/file.ts', ['src/sink/define.ts', 'src/sink/file-', 'src/model.ts', 'src/errors.ts', 'zod', 'node:']],
   ['src/sink/', ['src/sink/define.ts', 'src/model.ts', 'src/errors.ts', 'zod', 'node:']],
+  [
+    'src/sink/syslog',
+    [
+      'src/sink/define.ts',
+      'src/sink/syslog-',
+      'src/config/values.ts',
+      'src/connect/',
+      'src/model.ts',
+      'src/errors.ts',
+      'src/version.ts',
+      'zod',
+      'node:',
+    ],
+  ],
   [
     'src/config/',
     [
