@@ -3,8 +3,9 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { connect as connectTcp, isIP } from 'node:net';
 import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
-import type { ConnectionOptions, PeerCertificate, TLSSocket } from 'node:tls';
+import type { PeerCertificate, TLSSocket } from 'node:tls';
 import { Trust, onPeer } from '../connect/trust.ts';
 import type { Peer, Pem, TlsSettings } from '../connect/trust.ts';
 import { WaybillError, codeOf, wordsOf } from '../errors.ts';
@@ -25,6 +26,12 @@ export interface Target {
 
 /** How long behind its end a receiver may say why, ms. */
 const refusalMs = 250;
+
+/** One connection: where one writes, and the TCP below it, which is the same without TLS. */
+export interface Line {
+  readonly stream: Socket;
+  readonly tcp: Socket;
+}
 
 /** Makes connections to one receiver; TLS sessions are resumed from one to the next. */
 export class Dialer {
@@ -49,26 +56,30 @@ export class Dialer {
    * A connection on which nothing was sent yet.
    * @throws WaybillError `sink_again`, or `sink_blocked` for a certificate: in either case nothing was sent
    */
-  async connect(signal: AbortSignal): Promise<Socket> {
+  async connect(signal: AbortSignal): Promise<Line> {
     signal.throwIfAborted();
-    const { host, port, isSecure } = this.target;
+    const { host, port, isSecure, address, id } = this.target;
     // `allowHalfOpen`: the end of the other side must be seen, and not answered by itself.
-    const socket = isSecure ? this.#secure() : connectTcp({ host, port, noDelay: true, allowHalfOpen: true });
-    onPeer(socket, (peer) => (this.#peer = peer));
+    const tcp = connectTcp({ host, port, noDelay: true, allowHalfOpen: true });
+    let stream = tcp;
     try {
-      await happened(socket, isSecure ? 'secureConnect' : 'connect', signal);
-      if (isSecure) this.#pinned(socket as TLSSocket);
+      await happened(tcp, 'connect', signal);
+      if (isSecure) {
+        const secure = (stream = this.#secure(tcp));
+        onPeer(secure, (peer) => (this.#peer = peer));
+        await happened(secure, 'secureConnect', signal);
+        this.#pinned(secure);
+      }
       this.#failure = undefined;
-      socket.on('error', (cause) => (this.#failure ??= cause));
-      return socket;
+      stream.on('error', (cause: Error) => (this.#failure ??= cause));
+      return { stream, tcp };
     } catch (thrown) {
-      socket.destroy();
+      stream.destroy();
+      tcp.destroy();
       signal.throwIfAborted();
       throw (
         this.#refusal(thrown) ??
-        new WaybillError('sink_again', `cannot reach "${this.target.address}" for sink "${this.target.id}": ${wordsOf(thrown)}`, {
-          cause: thrown,
-        })
+        new WaybillError('sink_again', `cannot reach "${address}" for sink "${id}": ${wordsOf(thrown)}`, { cause: thrown })
       );
     }
   }
@@ -77,11 +88,11 @@ export class Dialer {
    * What ended a connection that was made: blocked where a certificate was refused, for then nothing was read; else unknown. TLS 1.3 ends its
    * handshake before the server has looked at our certificate (RFC 8446 section 4.4.2.4), and its refusal comes behind its end of the stream.
    */
-  async ended(thrown: unknown, socket: Socket, clock: Clock): Promise<WaybillError> {
-    if (this.target.isSecure && !socket.destroyed) {
+  async ended(thrown: unknown, { stream }: Line, clock: Clock): Promise<WaybillError> {
+    if (this.target.isSecure && !stream.destroyed) {
       const over = new AbortController();
       const late = clock.sleep(refusalMs, over.signal).catch(() => undefined);
-      await Promise.race([happened(socket, 'close', over.signal).catch(() => undefined), late]);
+      await Promise.race([happened(stream, 'close', over.signal).catch(() => undefined), late]);
       over.abort(new Error('enough'));
     }
     return this.translate(this.#failure ?? thrown);
@@ -96,22 +107,19 @@ export class Dialer {
     );
   }
 
-  #secure(): TLSSocket {
-    const { host, port, fingerprint } = this.target;
+  #secure(tcp: Socket): TLSSocket {
+    const { host, fingerprint } = this.target;
     const servername = this.#trust.serverName ?? host;
-    const options: ConnectionOptions & { readonly allowHalfOpen: boolean } = {
+    const socket = connectTls({
+      socket: new Wire(tcp),
       host,
-      port,
-      allowHalfOpen: true,
       ...(isIP(servername) === 0 ? { servername } : {}),
       ...(this.#session === undefined ? {} : { session: this.#session }),
       secureContext: this.#trust.context(),
       minVersion: 'TLSv1.2',
       // A pinned certificate is trusted for itself: its issuer and its name do not matter (RFC 5425 section 5.1).
       rejectUnauthorized: fingerprint === undefined,
-    };
-    const socket = connectTls(options);
-    socket.setNoDelay(true);
+    });
     socket.on('session', (session: Buffer) => (this.#session = session));
     return socket;
   }
@@ -152,7 +160,9 @@ export function happened(socket: Socket, event: 'connect' | 'secureConnect' | 'e
       reject(cause);
     };
     const closed = (): void => fail(new Error('connection closed'));
-    const abort = (): void => fail(signal.reason as Error);
+    const abort = (): void => {
+      fail(signal.reason as Error);
+    };
     // A later error finds a listener too: without one it would end the process.
     socket.on('error', () => undefined);
     socket.once(event, take).once('error', fail);
@@ -188,8 +198,8 @@ const lookMs = 5;
  * Resolves when the kernel has nothing more to send on this connection: everything is acknowledged by the other machine. Linux alone can tell
  * (proc(5), /proc/net/tcp: `tx_queue`); elsewhere it resolves at once.
  */
-export async function sendQueueEmpty(socket: Socket, clock: Clock, signal: AbortSignal): Promise<void> {
-  const { localAddress, localPort, remotePort } = socket;
+export async function sendQueueEmpty(tcp: Socket, clock: Clock, signal: AbortSignal): Promise<void> {
+  const { localAddress, localPort, remotePort } = tcp;
   if (process.platform !== 'linux' || localAddress === undefined || localPort === undefined || remotePort === undefined) return;
   const file = isIP(localAddress) === 6 ? '/proc/net/tcp6' : '/proc/net/tcp';
   const line = new RegExp(`^ *\\d+: [0-9A-F]+:${hex(localPort)} [0-9A-F]+:${hex(remotePort)} [0-9A-F]{2} ([0-9A-F]{8}):`, 'm');
@@ -203,4 +213,41 @@ export async function sendQueueEmpty(socket: Socket, clock: Clock, signal: Abort
 
 function hex(port: number): string {
   return port.toString(16).toUpperCase().padStart(4, '0');
+}
+
+/**
+ * A TCP connection as something that TLS can be spoken over, and that outlives it. A receiver that closes with bytes unread says the end of TLS
+ * first and then resets TCP: the socket of `node:tls` is closed by then, and nobody would see it.
+ */
+class Wire extends Duplex {
+  readonly #tcp: Socket;
+
+  constructor(tcp: Socket) {
+    super({ allowHalfOpen: true });
+    this.#tcp = tcp;
+    tcp.on('data', (bytes: Buffer) => {
+      if (!this.push(bytes)) tcp.pause();
+    });
+    tcp.on('end', () => this.push(null));
+    tcp.on('error', (cause) => this.destroy(cause));
+    tcp.on('close', () => this.destroy());
+  }
+
+  override _read(): void {
+    this.#tcp.resume();
+  }
+
+  override _write(bytes: Buffer, _encoding: BufferEncoding, done: (cause?: Error | null) => void): void {
+    this.#tcp.write(bytes, done);
+  }
+
+  override _final(done: () => void): void {
+    this.#tcp.end(done);
+  }
+
+  /** Whatever comes is read on: an end that is not read is not seen. */
+  override _destroy(cause: Error | null, done: (cause: Error | null) => void): void {
+    this.#tcp.removeAllListeners('data').resume();
+    done(cause);
+  }
 }

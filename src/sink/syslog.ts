@@ -5,7 +5,6 @@
 import { createSocket } from 'node:dgram';
 import type { Socket as UdpSocket } from 'node:dgram';
 import { isIP } from 'node:net';
-import type { Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { z } from 'zod';
 import { line, text } from '../config/values.ts';
@@ -19,6 +18,7 @@ import { facilities, frame, Header, headerBytes } from './syslog-message.ts';
 import type { Facility, Framing, HeaderSettings } from './syslog-message.ts';
 import { firstLine, RelpSession } from './syslog-relp.ts';
 import { Dialer, happened, sendQueueEmpty, written } from './syslog-socket.ts';
+import type { Line } from './syslog-socket.ts';
 
 const addressPattern = /^(udp|tcp|tls|relp|relp\+tls):\/\/(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})$/;
 
@@ -156,14 +156,14 @@ class StreamSink implements Sink {
   readonly #dialer: Dialer;
   readonly #header: Header;
   /** With `confirm: none` it stays from batch to batch. */
-  #socket: Socket | undefined;
+  #line: Line | undefined;
 
   /** One connection is made and ended: what cannot be reached is known before the first batch. */
   static async open(settings: SyslogConfig, context: SinkContext, signal: AbortSignal): Promise<StreamSink> {
     const sink = new StreamSink(settings, context);
-    const socket = await sink.#dialer.connect(signal);
-    if (settings.confirm === 'none') sink.#keep(socket);
-    else socket.end(() => socket.destroy());
+    const line = await sink.#dialer.connect(signal);
+    if (settings.confirm === 'none') sink.#keep(line);
+    else hangUp(line);
     return sink;
   }
 
@@ -182,91 +182,105 @@ class StreamSink implements Sink {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#socket?.destroy();
-    this.#socket = undefined;
+    if (this.#line) hangUp(this.#line);
+    this.#line = undefined;
   }
 
   /**
-   * A batch is a connection. Taken: the kernel has sent everything, our end came first, and the receiver then ended its own side without an
-   * error. A receiver that closes with bytes unread makes a reset; one whose end comes first may have read less.
+   * A batch is a connection. Taken: the kernel has sent everything, our end came first, and the receiver then ended its own side, in TLS and in
+   * TCP, without an error. A receiver that closes with bytes unread makes a reset; one whose end comes first may have read less.
    */
   async #confirmed(frames: readonly Uint8Array[], signal: AbortSignal): Promise<void> {
     const { clock } = this.#context;
-    const socket = await this.#dialer.connect(signal);
+    const line = await this.#dialer.connect(signal);
+    const { stream, tcp } = line;
     const over = new AbortController();
+    const either = AbortSignal.any([signal, over.signal]);
     let isEnding = false;
-    const early = new Promise<never>((_resolve, reject) => {
-      socket.once('end', () => {
+    const fate = new Promise<void>((resolve, reject) => {
+      stream.once('error', reject);
+      tcp.once('error', reject);
+      stream.once('end', () => {
         if (!isEnding) reject(new Error('the receiver closed the connection before it had everything'));
       });
+      // The end of TCP, not of TLS alone: what was closed with bytes unread is reset here.
+      tcp.once('end', () => {
+        if (isEnding) resolve();
+        else reject(new Error('the receiver closed the connection before it had everything'));
+      });
+      tcp.once('close', () => reject(new Error('connection closed')));
     });
-    early.catch(() => undefined);
+    fate.catch(() => undefined);
     // What a receiver says is of no interest, but its end is only seen by who reads.
-    socket.resume();
+    stream.resume();
     try {
-      await Promise.race([written(socket, frames, signal), early]);
-      await Promise.race([sendQueueEmpty(socket, clock, AbortSignal.any([signal, over.signal])), early]);
-      const ended = happened(socket, 'end', signal);
-      const closed = happened(socket, 'close', signal);
+      await Promise.race([written(stream, frames, signal), fate]);
+      await Promise.race([sendQueueEmpty(tcp, clock, either), fate]);
       isEnding = true;
-      socket.end();
-      const late = clock.sleep(closeMs, AbortSignal.any([signal, over.signal])).then(() => {
+      stream.end();
+      const late = clock.sleep(closeMs, either).then(() => {
         throw new Error(`the receiver did not end the connection within ${closeMs / 1_000} s`);
       });
       late.catch(() => undefined);
-      closed.catch(() => undefined);
-      await Promise.race([ended.then(() => closed), late]);
+      await Promise.race([fate, late]);
     } catch (thrown) {
       signal.throwIfAborted();
-      throw await this.#dialer.ended(thrown, socket, this.#context.clock);
+      throw await this.#dialer.ended(thrown, line, clock);
     } finally {
       over.abort(new WaybillError('aborted', 'the connection is over'));
-      socket.destroy();
+      stream.destroy();
+      tcp.destroy();
     }
   }
 
   async #written(frames: readonly Uint8Array[], signal: AbortSignal): Promise<void> {
-    const socket = this.#socket ?? this.#keep(await this.#dialer.connect(signal));
+    const line = this.#line ?? this.#keep(await this.#dialer.connect(signal));
     try {
-      await written(socket, frames, signal);
+      await written(line.stream, frames, signal);
     } catch (thrown) {
-      this.#socket = undefined;
-      socket.destroy();
+      this.#line = undefined;
+      const cause = signal.aborted ? thrown : await this.#dialer.ended(thrown, line, this.#context.clock);
+      hangUp(line);
       signal.throwIfAborted();
-      throw await this.#dialer.ended(thrown, socket, this.#context.clock);
+      throw cause;
     }
   }
 
   /** A connection that ends between two batches is replaced with the next one. */
-  #keep(socket: Socket): Socket {
+  #keep(line: Line): Line {
     const forget = (): void => {
-      if (this.#socket === socket) this.#socket = undefined;
-      socket.destroy();
+      if (this.#line === line) this.#line = undefined;
+      hangUp(line);
     };
-    socket.resume().on('error', forget).on('end', forget).on('close', forget);
-    this.#socket = socket;
-    return socket;
+    line.stream.resume().on('error', forget).on('end', forget).on('close', forget);
+    this.#line = line;
+    return line;
   }
+}
+
+function hangUp({ stream, tcp }: Line): void {
+  stream.destroy();
+  tcp.destroy();
 }
 
 class RelpSink implements Sink {
   readonly #id: string;
   readonly #clock: Clock;
   readonly #header: Header;
-  readonly #socket: Socket;
+  readonly #line: Line;
   readonly #session: RelpSession;
   readonly #tries = new Map<number, number>();
 
   static async open(settings: SyslogConfig, context: SinkContext, signal: AbortSignal): Promise<RelpSink> {
     const dialer = dialerOf(settings, context);
-    const socket = await dialer.connect(signal);
-    const session = new RelpSession(socket, `"${settings.address}" of sink "${context.id}"`);
-    const abort = (): void => void socket.destroy();
+    const line = await dialer.connect(signal);
+    const session = new RelpSession(line.stream, `"${settings.address}" of sink "${context.id}"`);
+    const abort = (): void => hangUp(line);
     signal.addEventListener('abort', abort, { once: true });
     try {
       await session.open();
     } catch (thrown) {
-      socket.destroy();
+      hangUp(line);
       signal.throwIfAborted();
       if (codeOf(thrown) === 'sink_blocked') throw thrown;
       // Before the first message nothing can have been taken.
@@ -275,19 +289,19 @@ class RelpSink implements Sink {
     } finally {
       signal.removeEventListener('abort', abort);
     }
-    return new RelpSink(settings, context, socket, session);
+    return new RelpSink(settings, context, line, session);
   }
 
-  private constructor(settings: SyslogConfig, { id, clock }: SinkContext, socket: Socket, session: RelpSession) {
+  private constructor(settings: SyslogConfig, { id, clock }: SinkContext, line: Line, session: RelpSession) {
     this.#id = id;
     this.#clock = clock;
     this.#header = new Header(headerOf(settings));
-    this.#socket = socket;
+    this.#line = line;
     this.#session = session;
   }
 
   async send({ messages }: Batch, signal: AbortSignal): Promise<Taken> {
-    const abort = (): void => void this.#socket.destroy();
+    const abort = (): void => hangUp(this.#line);
     signal.addEventListener('abort', abort, { once: true });
     try {
       const answers = await this.#session.send(messages.map((message) => frame('datagram', this.#header.of(message), message.bytes)));
@@ -329,7 +343,7 @@ class RelpSink implements Sink {
     const over = new AbortController();
     await Promise.race([closed, this.#clock.sleep(closeSessionMs, over.signal).catch(() => undefined)]);
     over.abort(new WaybillError('aborted', 'the session is over'));
-    this.#socket.destroy();
+    hangUp(this.#line);
   }
 }
 
@@ -447,15 +461,16 @@ async function check(settings: SyslogConfig, context: SinkContext, signal: Abort
 /** Opens and ends an empty connection, and says how the receiver ended its side. */
 async function checkStream(settings: SyslogConfig, context: SinkContext, signal: AbortSignal): Promise<Finding> {
   const dialer = dialerOf(settings, context);
-  const socket = await dialer.connect(signal);
+  const line = await dialer.connect(signal);
+  const { stream, tcp } = line;
   const { address } = settings;
   const { peer } = dialer;
   const shown = peer === undefined ? '' : `, certificate of '${peer.subject}' issued by '${peer.issuer}'`;
   const over = new AbortController();
   try {
-    socket.resume();
-    const ended = happened(socket, 'end', signal);
-    socket.end();
+    stream.resume();
+    const ended = happened(tcp, 'end', signal);
+    stream.end();
     const late = context.clock.sleep(closeMs, AbortSignal.any([signal, over.signal])).then(() => 'late' as const);
     late.catch(() => undefined);
     const seen = await Promise.race([ended.then(() => 'ended' as const), late]);
@@ -465,9 +480,9 @@ async function checkStream(settings: SyslogConfig, context: SinkContext, signal:
       ? { level: 'ok', words: `"${address}" is reached${shown}` }
       : { level: 'error', words, setting: `sinks.${context.id}.confirm` };
   } catch (thrown) {
-    throw await dialer.ended(thrown, socket, context.clock);
+    throw await dialer.ended(thrown, line, context.clock);
   } finally {
     over.abort(new WaybillError('aborted', 'the connection is over'));
-    socket.destroy();
+    hangUp(line);
   }
 }
