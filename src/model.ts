@@ -639,8 +639,19 @@ export interface Rejection {
   readonly words: string;
 }
 
+export interface Again {
+  readonly seqs: readonly number[];
+  /** `sink_blocked`: a person must act. */
+  readonly code: 'sink_again' | 'sink_blocked';
+  /** The sink's own words. */
+  readonly words: string;
+  readonly retryAfterMs?: number | undefined;
+}
+
 export interface Taken {
   readonly rejections: readonly Rejection[];
+  /** Messages that were not taken, and may be later; all others of the batch are settled. */
+  readonly again?: Again | undefined;
   /** What the sink wants to find again when it is opened; kept with the acknowledgement. */
   readonly note?: string | undefined;
 }
@@ -659,7 +670,7 @@ export interface Kept {
 /**
  * Sends. Does not retry, batch, log, measure, or know the journal: the loop around it does. Called by one loop, one batch at a time.
  *
- * `send` resolves when the batch is durably taken, except the rejected. It throws WaybillError `sink_again` (nothing of these items was
+ * `send` resolves when the batch is durably taken, except the rejected and those to be sent again. It throws WaybillError `sink_again` (nothing of these items was
  * taken), `sink_blocked` (the same, and a person must act), `sink_refused` (the server refuses the request without naming an item), or
  * anything else: the outcome is unknown.
  */
@@ -697,6 +708,8 @@ export interface Meters {
   /** logTimestamp to taken. */
   deliveryDelay(sink: string, seconds: number): void;
   sinkDuplicates(sink: string, count: number): void;
+  /** A message was cut to what the receiver's frames can carry. */
+  messageShortened(sink: string): void;
 }
 
 /** How long after their time records were first seen, by the bounds of observe/delays.ts (seconds), the last what is beyond. */

@@ -14,9 +14,9 @@ import { table } from '../observe/table.ts';
 import { calibrate } from '../source/calibrate.ts';
 import { createSource } from '../source/client.ts';
 import type { ServiceSource } from '../source/client.ts';
-import type { Route } from '../source/connection.ts';
+import type { Route } from '../connect/connection.ts';
 import { Budget } from '../source/limits.ts';
-import type { Finding } from '../sink/define.ts';
+import type { Finding, SinkContext } from '../sink/define.ts';
 import { requestsADay } from './at-rest.ts';
 import type { Io } from './io.ts';
 
@@ -73,7 +73,8 @@ export async function run(args: string[], io: Io): Promise<number> {
   for (const source of sources) lines.push(...restLines(source, measured));
   if (!values.offline) {
     for (const source of sources) lines.push(...(await checkSource(source, config, io.signal)));
-    for (const sink of sinks) lines.push(...(await checkSink(sink, io.signal)));
+    for (const sink of sinks)
+      lines.push(...(await checkSink(sink, { clock: systemClock, ca: config.tls.ca, proxy: config.proxy }, io.signal)));
   }
   const failed = lines.some(({ level }) => level === 'error');
   if (values.json) io.stdout.write(`${JSON.stringify({ ok: !failed, findings: lines }, null, 2)}\n`);
@@ -173,10 +174,10 @@ function measuredDelays(config: Config, lines: Line[]): Map<string, DelayMeasure
   }
 }
 
-async function checkSink(sink: SinkConfig, signal: AbortSignal): Promise<Line[]> {
+async function checkSink(sink: SinkConfig, context: Omit<SinkContext, 'id' | 'log'>, signal: AbortSignal): Promise<Line[]> {
   const subject = `sink ${sink.id}`;
   const { delivery, duplicates, losses } = sink.definition.guarantee(sink.settings);
-  const findings = await sink.definition.check(sink.settings, { id: sink.id, log: silent }, signal);
+  const findings = await sink.definition.check(sink.settings, { ...context, id: sink.id, log: silent }, signal);
   const promise = {
     subject,
     level: 'ok',

@@ -15,7 +15,7 @@ import { mappingSettings, observerSettings, privacySettings } from '../normalize
 import { exampleRecord } from '../record/example.ts';
 import { identify } from '../record/identity.ts';
 import { parseRecord } from '../record/json.ts';
-import { plain } from '../source/quote.ts';
+import { plain } from '../connect/quote.ts';
 import type { Io } from './io.ts';
 
 export const summary = 'encodes records as messages, with the very code that the sinks use';

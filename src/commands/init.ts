@@ -19,18 +19,25 @@ const sinkParts: Readonly<Record<string, string>> = {
     format: ecs                              # ecs, cef or raw: one message a line
     path: \${env:WAYBILL_FILE:-./audit.ndjson} # the file to write; its directory must be there
 `,
+  syslog: `  - id: siem
+    type: syslog
+    format: cef                              # cef, ecs or raw: one message a frame
+    address: \${env:WAYBILL_SYSLOG}          # tls://siem.example:6514, or tcp://, udp://, relp://, relp+tls://
+    # framing: newline                       # SC4S, Splunk TCP inputs and many appliances; default octet counting (RFC 6587)
+    # tls: { ca: /etc/waybill/siem-ca.pem }  # where the receiver's certificate is not issued by a public authority
+`,
 };
 
-const planned = ['elasticsearch', 'splunk', 'kafka', 'syslog'];
+const planned = ['elasticsearch', 'splunk', 'kafka'];
 
-export const usage = `waybill init file
+export const usage = `waybill init file|syslog
 
-Prints a commented configuration for a file as sink. Write it to waybill.yaml, set the environment variables that it names (or write what
+Prints a commented configuration for one type of sink. Write it to waybill.yaml, set the environment variables that it names (or write what
 they stand for), and ask "waybill check". ${planned.join(', ')} come with a later release.
 
 Examples:
   waybill init file > waybill.yaml
-  waybill init file | sudo tee /etc/waybill/waybill.yaml
+  waybill init syslog | sudo tee /etc/waybill/waybill.yaml
 `;
 
 export async function run(args: string[], io: Pick<Io, 'stdout'>, clock: Clock = systemClock): Promise<number> {

@@ -8,7 +8,7 @@ import type { deliverSettings } from '../deliver/settings.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
 import type { PrivacySettings } from '../normalize/settings.ts';
 import type { SinkDefinition } from '../sink/define.ts';
-import type { ProxySettings } from '../source/settings.ts';
+import type { ProxySettings } from '../connect/settings.ts';
 import { crossFaults } from './cross.ts';
 import { type Document, type Fault, keyOf, type Path, readDocument } from './document.ts';
 import { withIncluded } from './include.ts';

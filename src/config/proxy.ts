@@ -1,5 +1,5 @@
 /** The proxy that the environment names, for connections whose configuration names none. */
-import type { ProxySettings } from '../source/settings.ts';
+import type { ProxySettings } from '../connect/settings.ts';
 import { type Environment, variable } from './reference.ts';
 import { Secret } from './secret.ts';
 import { proxyUrl } from './values.ts';

@@ -9,11 +9,12 @@ import { journalSettings } from '../journal/settings.ts';
 import { mappingSettings, observerSettings, privacySettings, whereSettings } from '../normalize/settings.ts';
 import { adminSettings, logSettings } from '../observe/settings.ts';
 import type { SinkDefinition } from '../sink/define.ts';
-import { proxySettings, sourceSettings, trustSettings } from '../source/settings.ts';
+import { proxySettings, trustSettings } from '../connect/settings.ts';
+import { sourceSettings } from '../source/settings.ts';
 import { duration, facts, line, notYet, path } from './values.ts';
 
 /** Types of sinks that the contract names and a later release brings. */
-export const laterSinks = ['elasticsearch', 'kafka', 'syslog', 'splunk-hec', 'archive'];
+export const laterSinks = ['elasticsearch', 'kafka', 'splunk-hec', 'archive'];
 
 facts.add(privacySettings.shape.key, { secret: true, expects: 'text of at least 16 characters' });
 

@@ -3,7 +3,9 @@ import type { Config, SinkConfig } from '../config/load.ts';
 import type { DaemonOptions } from '../daemon.ts';
 import { Delivery } from '../deliver/loop.ts';
 import { pipeline } from '../deliver/pipeline.ts';
-import { encoder, isEncodedFormat } from '../encode/index.ts';
+import type { MessageLimit } from '../deliver/pipeline.ts';
+import { encoder, isEncodedFormat, shortener } from '../encode/index.ts';
+import type { EncodedFormat, EncodeSettings } from '../encode/index.ts';
 import { WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Meters, Normalize } from '../model.ts';
@@ -45,14 +47,15 @@ export function createDelivery(sink: SinkConfig, journal: Journal, options: Daem
     pipeline: pipeline({
       normalize: normalizersOf(sink, config, journal),
       matches: sink.where ? compileWhere(sink.where) : () => true,
-      encode: encodeOf(sink),
+      encode: encoder(...writtenBy(sink)),
+      limit: limitOf(sink, meters),
       fromTime: state.fromTime,
       withheld: (source, time) => journal.history.withheld(id, source, time),
       irregular: (source, tags) => {
         for (const tag of tags) meters.eventsIrregular(source, tag);
       },
     }),
-    open: (signal) => definition.open(sink.settings, { id, log }, kept, signal),
+    open: (signal) => definition.open(sink.settings, { id, log, clock, ca: config.tls.ca, proxy: config.proxy }, kept, signal),
     clock,
     random,
     log,
@@ -73,8 +76,15 @@ function normalizersOf(sink: SinkConfig, config: Config, journal: Journal): Map<
   ]);
 }
 
-function encodeOf(sink: SinkConfig): ReturnType<typeof encoder> {
+/** What the receiver's frames can carry, and how a longer message is made to fit. */
+function limitOf(sink: SinkConfig, meters: Meters): MessageLimit | undefined {
+  const bytes = sink.definition.messageBytes?.(sink.settings);
+  if (bytes === undefined) return undefined;
+  return { bytes, shorten: shortener(...writtenBy(sink), bytes), shortened: () => meters.messageShortened(sink.id) };
+}
+
+function writtenBy(sink: SinkConfig): [format: EncodedFormat, settings: EncodeSettings] {
   if (!isEncodedFormat(sink.format))
     throw new WaybillError('config_invalid', `cannot use sinks.${sink.id}.format: "${sink.format}" is not in this release yet`);
-  return encoder(sink.format, { original: sink.original, cef: sink.cef });
+  return [sink.format, { original: sink.original, cef: sink.cef }];
 }

@@ -71,6 +71,12 @@ interface Prepared {
   readonly unmade: Rejection | undefined;
 }
 
+/** What became of a batch: taken but for the rejections, or, with `refused`, what is left of it refused whole. */
+interface Answer extends Taken {
+  readonly refused: string | undefined;
+  readonly rest: readonly Message[];
+}
+
 export class Delivery {
   readonly #parts: DeliveryParts;
   /** The last entry that was read into a batch. */
@@ -266,27 +272,47 @@ export class Delivery {
     const { journal, settings } = this.#parts;
     this.#oldest = prepared.entries.values().next().value?.received ?? this.#oldest;
     const parts: Batch[] = [prepared.batch];
+    // Of messages that were refused while others of their batch are still to be sent.
+    let refused: readonly Rejection[] = [];
     for (let part = parts.shift(); part; part = parts.shift()) {
       // A batch is sent only if its last entry lies within 10,000 of what is acknowledged in the file.
       if (part.through.seq > journal.sinkMarks(settings.id).acked + uncertainMost) await this.#flush(stop);
+      const { through } = part;
       const answer = await this.#send(sink, part, stop, abandon);
-      const [only] = part.messages;
-      if ('rejections' in answer) {
+      refused = [...refused, ...answer.rejections];
+      const isLater = ({ seq }: Rejection): boolean => seq > through.seq && prepared.entries.has(seq);
+      const due = refused.filter((rejection) => !isLater(rejection));
+      const [only] = answer.rest;
+      if (answer.refused === undefined) {
         this.#succeeded(part, answer);
-        await this.#acknowledge(prepared, part.through, { position: part.through, note: answer.note }, answer.rejections, stop);
-      } else if (part.messages.length > 1) {
+        await this.#acknowledge(prepared, through, { position: through, note: answer.note }, due, stop);
+      } else if (answer.rest.length > 1) {
+        part = batchOf(part, answer.rest);
         parts.unshift(...halve(part, prepared.entries));
+        continue;
       } else if (only) {
-        await this.#acknowledge(prepared, part.through, undefined, [{ seq: only.seq, code: 'refused', words: answer.refused }], stop);
+        await this.#acknowledge(prepared, through, undefined, [...due, { seq: only.seq, code: 'refused', words: answer.refused }], stop);
       }
+      refused = refused.filter(isLater);
     }
   }
 
-  /** One batch until the sink has taken it, or refuses it whole. Throws when the outcome is unknown. */
-  async #send(sink: Sink, batch: Batch, stop: AbortSignal, abandon: AbortSignal): Promise<Taken | { readonly refused: string }> {
+  /** One batch until the sink has taken it, or refuses whole what is left of it. Throws when the outcome is unknown. */
+  async #send(sink: Sink, given: Batch, stop: AbortSignal, abandon: AbortSignal): Promise<Answer> {
+    let batch = given;
+    const rejections: Rejection[] = [];
     for (;;) {
       try {
-        return await this.#within((signal) => sink.send(batch, signal), abandon);
+        const taken = await this.#within((signal) => sink.send(batch, signal), abandon);
+        rejections.push(...taken.rejections);
+        const { again } = taken;
+        if (again === undefined || again.seqs.length === 0) return { rejections, note: taken.note, refused: undefined, rest: [] };
+        const left = new Set(again.seqs);
+        batch = batchOf(
+          batch,
+          batch.messages.filter(({ seq }) => left.has(seq)),
+        );
+        await this.#pause(new WaybillError(again.code, again.words, { retryAfterMs: again.retryAfterMs }), stop);
       } catch (thrown) {
         const code = codeOf(thrown);
         if (code === 'sink_again' || code === 'sink_blocked') {
@@ -294,7 +320,7 @@ export class Delivery {
           continue;
         }
         this.#uncertain = Math.max(this.#uncertain, batch.through.seq);
-        if (code === 'sink_refused') return { refused: wordsOf(thrown) };
+        if (code === 'sink_refused') return { rejections, note: undefined, refused: wordsOf(thrown), rest: batch.messages };
         // It may still read from there, past its deadline.
         this.#space.renew();
         throw thrown;
@@ -436,9 +462,10 @@ function halve(batch: Batch, entries: ReadonlyMap<number, Entry>): [Batch, Batch
   const upper = batch.messages.slice(middle);
   const last = entries.get(lower.at(-1)?.seq ?? 0);
   const through = last ? { seq: last.seq, chain: last.chain } : batch.through;
-  const bytesOf = (messages: readonly Message[]): number => messages.reduce((sum, message) => sum + message.bytes.length, 0);
-  return [
-    { messages: lower, through, uncertain: true, bytes: bytesOf(lower) },
-    { messages: upper, through: batch.through, uncertain: true, bytes: bytesOf(upper) },
-  ];
+  return [batchOf({ ...batch, through, uncertain: true }, lower), batchOf({ ...batch, uncertain: true }, upper)];
+}
+
+/** The same batch with these messages alone. */
+function batchOf(batch: Batch, messages: readonly Message[]): Batch {
+  return { ...batch, messages, bytes: messages.reduce((sum, message) => sum + message.bytes.length, 0) };
 }

@@ -2,7 +2,7 @@
  * The way of one entry to one sink: is it for this sink, what event is it, what text. Pure but for the count of odd records. Each sink has its
  * own pipeline, so that nothing is shared between two loops but the journal.
  */
-import type { Encode, Entry, JsonValue, Message, Micros, Normalize } from '../model.ts';
+import type { EcsEvent, Encode, Entry, JsonValue, Message, Micros, Normalize } from '../model.ts';
 import { parseRecord } from '../record/json.ts';
 import { timeOfRecord } from '../record/time-of.ts';
 import type { Put } from './batch-space.ts';
@@ -13,6 +13,8 @@ export interface PipelineParts {
   /** `where` on the record as received, before privacy. */
   readonly matches: (value: JsonValue) => boolean;
   readonly encode: Encode;
+  /** What the receiver's frames can carry; undefined: any length. */
+  readonly limit?: MessageLimit | undefined;
   /** Records with a readable time before it are not for this sink. */
   readonly fromTime: Micros | undefined;
   /** Whether this sink is to get a source's records of that time: history may have been asked for other sinks alone. */
@@ -20,11 +22,19 @@ export interface PipelineParts {
   readonly irregular: (source: string, tags: readonly string[]) => void;
 }
 
+export interface MessageLimit {
+  /** Bytes of a message at most. */
+  readonly bytes: number;
+  /** The same event in no more than that; undefined when it cannot be made so short. */
+  readonly shorten: (event: EcsEvent) => string | undefined;
+  readonly shortened: () => void;
+}
+
 /** Turns an entry into a message, whose bytes lie where `put` wrote them; undefined when it is not for this sink. */
 export type Pipeline = (entry: Entry, put: Put) => Message | undefined;
 
 export function pipeline(parts: PipelineParts): Pipeline {
-  const { normalize, matches, encode, fromTime, withheld, irregular } = parts;
+  const { normalize, matches, encode, limit, fromTime, withheld, irregular } = parts;
   return (entry, put) => {
     if (entry.kind === 'ledger') return undefined;
     const { seq, number, uid, source, text, received } = entry;
@@ -38,6 +48,16 @@ export function pipeline(parts: PipelineParts): Pipeline {
     const event = toEvent({ text, uid, received, value });
     if (event.irregular.length > 0) irregular(source, event.irregular);
     const { time, severity, action, key } = event;
-    return { seq, number, uid, source, time, severity, action, key, bytes: put(encode(event)) };
+    const written = limit === undefined ? encode(event) : within(limit, event, encode(event));
+    return { seq, number, uid, source, time, severity, action, key, bytes: put(written) };
   };
+}
+
+function within({ bytes, shorten, shortened }: MessageLimit, event: EcsEvent, text: string): string {
+  const length = Buffer.byteLength(text);
+  if (length <= bytes) return text;
+  const short = shorten(event);
+  if (short === undefined) throw new RangeError(`a message of ${length} bytes cannot be shortened to the ${bytes} that this sink takes`);
+  shortened();
+  return short;
 }

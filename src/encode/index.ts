@@ -1,8 +1,9 @@
 /** The list of formats: one file each. A new one is added here, and to the sinks that take it. */
-import type { Encode } from '../model.ts';
+import type { EcsEvent, Encode } from '../model.ts';
 import { cef, type CefSettings } from './cef.ts';
 import { ecs } from './ecs.ts';
 import { raw } from './raw.ts';
+import { shorten } from './shorten.ts';
 
 export interface EncodeSettings {
   /** Whether JSON formats carry the record's text. */
@@ -11,10 +12,10 @@ export interface EncodeSettings {
 }
 
 const encoders = {
-  ecs: (settings: EncodeSettings) => ecs(settings),
-  cef: (settings: EncodeSettings) => cef(settings.cef),
-  raw: () => raw(),
-} satisfies Record<string, (settings: EncodeSettings) => Encode>;
+  ecs: { encode: (settings: EncodeSettings) => ecs(settings), kind: 'document' },
+  cef: { encode: (settings: EncodeSettings) => cef(settings.cef), kind: 'line' },
+  raw: { encode: () => raw(), kind: 'record' },
+} as const satisfies Record<string, { encode: (settings: EncodeSettings) => Encode; kind: Parameters<typeof shorten>[0] }>;
 
 export type EncodedFormat = keyof typeof encoders;
 
@@ -27,5 +28,12 @@ export function isEncodedFormat(name: string): name is EncodedFormat {
 
 /** Binds the settings of one sink, so that what is constant is rendered once. */
 export function encoder(format: EncodedFormat, settings: EncodeSettings): Encode {
-  return encoders[format](settings);
+  return encoders[format].encode(settings);
+}
+
+/** Writes an event in at most so many bytes; undefined when it cannot be made so short. */
+export function shortener(format: EncodedFormat, settings: EncodeSettings, most: number): (event: EcsEvent) => string | undefined {
+  const { encode, kind } = encoders[format];
+  const bound = encode(settings);
+  return (event) => shorten(kind, event, bound, most);
 }

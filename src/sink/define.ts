@@ -3,7 +3,9 @@
  * of sinks (index.ts), the configuration's schema, the option tables and the contract suite follow from it.
  */
 import type { z } from 'zod';
-import type { Kept, Log, Sink } from '../model.ts';
+import type { ProxySettings } from '../connect/proxy.ts';
+import type { Pem } from '../connect/trust.ts';
+import type { Clock, Kept, Log, Sink } from '../model.ts';
 
 export type Format = 'ecs' | 'cef' | 'leef' | 'ocsf' | 'raw';
 
@@ -26,6 +28,11 @@ export interface Finding {
 export interface SinkContext {
   readonly id: string;
   readonly log: Log;
+  readonly clock: Clock;
+  /** The top-level `tls.ca`. */
+  readonly ca?: Pem | undefined;
+  /** Of HTTPS connections: that of the sink, or the general one; undefined: direct. */
+  readonly proxy?: ProxySettings | undefined;
 }
 
 export interface BatchDefaults {
@@ -47,6 +54,8 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   readonly resolvable: boolean;
   /** ms a send may take before its outcome counts as unknown. */
   readonly deadline: number;
+  /** Bytes of a message at most, where its frames are limited: what is longer is shortened (docs/formats.md, "Shortened messages"). */
+  messageBytes?(config: z.output<Schema>): number | undefined;
   /** What may not change under the same id (docs/guarantees.md): the place where messages lie. */
   destination(config: z.output<Schema>): string;
   guarantee(config: z.output<Schema>): Guarantee;

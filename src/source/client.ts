@@ -4,18 +4,18 @@
  */
 import { WaybillError, codeOf } from '../errors.ts';
 import type { Clock, Meters, Page, PageRequest, Source } from '../model.ts';
-import { Connection } from './connection.ts';
-import type { Route } from './connection.ts';
+import { Connection } from '../connect/connection.ts';
+import type { Route } from '../connect/connection.ts';
 import { BrokenAnswer, exchange } from './exchange.ts';
 import type { Answer } from './exchange.ts';
 import { parseAge, parseHttpDate, parseRetryAfter } from './headers.ts';
 import type { Budget } from './limits.ts';
-import { plain, redact } from './quote.ts';
-import type { ProxySettings } from './proxy.ts';
+import { plain, redact } from '../connect/quote.ts';
+import type { ProxySettings } from '../connect/proxy.ts';
 import { scanPage } from './scan.ts';
 import { TokenKeeper } from './token.ts';
 import type { AuthSettings } from './token.ts';
-import type { Pem, Secret, TlsSettings } from './trust.ts';
+import type { Pem, Secret, TlsSettings } from '../connect/trust.ts';
 
 /** What the client needs of a source's settings. */
 export interface ClientSettings {

@@ -7,7 +7,7 @@ import { createGunzip } from 'node:zlib';
 import { request } from 'undici';
 import { WaybillError, wordsOf } from '../errors.ts';
 import type { Clock } from '../model.ts';
-import type { Connection } from './connection.ts';
+import type { Connection } from '../connect/connection.ts';
 import type { Header } from './headers.ts';
 
 export interface Question {

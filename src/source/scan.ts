@@ -8,7 +8,7 @@
  * looked at inside such an item is left to that parse: numbers and words, commas and colons, escapes, UTF-8.
  */
 import { WaybillError } from '../errors.ts';
-import { quote } from './quote.ts';
+import { quote } from '../connect/quote.ts';
 
 export interface ScannedPage {
   /** The exact bytes of each item, views of the body. */

@@ -1,22 +1,7 @@
-/**
- * The settings of a source (`sources[]`), and those that every connection shares: TLS and proxy. What becomes of a source's records stands
- * in normalize/settings.ts.
- */
+/** The settings of a source (`sources[]`). What becomes of its records stands in normalize/settings.ts. */
 import { z } from 'zod';
-import {
-  duration,
-  facts,
-  httpsUrl,
-  line,
-  parseDuration,
-  parseInstant,
-  pemFile,
-  pemFiles,
-  proxyUrl,
-  secret,
-  shortName,
-  text,
-} from '../config/values.ts';
+import { duration, facts, httpsUrl, line, parseDuration, parseInstant, secret, shortName, text } from '../config/values.ts';
+import { proxySettings, tlsSettings } from '../connect/settings.ts';
 import type { Micros } from '../model.ts';
 
 /** Where the ledger begins. */
@@ -25,46 +10,6 @@ export type Start =
   | { readonly kind: 'now' }
   | { readonly kind: 'earliest' }
   | { readonly kind: 'ago'; readonly ms: number };
-
-/** `tls` of one connection. */
-export const tlsSettings = z
-  .strictObject({
-    ca: pemFiles()
-      .optional()
-      .describe(
-        'Trusted by this connection in place of the built-in roots and of the general `tls.ca`; a PEM file, a list of them or a directory',
-      ),
-    cert: pemFile().optional().describe('Certificate that Waybill shows, with its chain, a PEM file; needs `key`'),
-    key: pemFile().optional().describe('Private key of `cert`, a PEM file'),
-    passphrase: secret().optional().describe('Passphrase of `key`'),
-    serverName: text(/^[A-Za-z0-9._-]+$/, 'the name of a host')
-      .optional()
-      .describe('Name that the certificate must have; default the host of the address'),
-  })
-  .describe('Trust and client certificate of this connection');
-
-/** Top-level `tls`. */
-export const trustSettings = z
-  .strictObject({
-    ca: pemFiles().optional().describe('Trusted by every connection besides the built-in roots; a PEM file, a list of them or a directory'),
-  })
-  .prefault({})
-  .describe('What every connection trusts');
-
-/** `proxy`: of every HTTPS connection, or of one. */
-export const proxySettings = z
-  .union([
-    z.literal('none'),
-    z.strictObject({
-      url: proxyUrl().describe('Address of the proxy, with user and password where it wants them'),
-      noProxy: z
-        .array(line('a host name, or a suffix of one such as .svc'))
-        .default([])
-        .describe('Names, and suffixes that begin with a dot, that are reached directly; loopback always is'),
-    }),
-  ])
-  .register(facts, { expects: '"none", or a group with the setting "url"' })
-  .describe('Proxy for HTTPS; `none` connects directly and ignores HTTPS_PROXY and NO_PROXY of the environment');
 
 const authSettings = z
   .strictObject({
@@ -138,7 +83,4 @@ export const sourceSettings = z.strictObject({
     .describe('Records a page: `auto` takes the most that the service grants; a number is asked for, and believed when less is granted'),
   requests: requestSettings,
 });
-
-export type TlsSettings = z.output<typeof tlsSettings>;
-export type ProxySettings = Exclude<z.output<typeof proxySettings>, 'none'>;
 export type SourceSettings = z.output<typeof sourceSettings>;

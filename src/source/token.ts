@@ -15,13 +15,13 @@ import {
 } from 'openid-client';
 import { WaybillError, codeOf } from '../errors.ts';
 import type { Clock } from '../model.ts';
-import type { Connection } from './connection.ts';
+import type { Connection } from '../connect/connection.ts';
 import { BrokenAnswer, exchange } from './exchange.ts';
 import type { Answer } from './exchange.ts';
 import { parseHttpDate, parseRetryAfter } from './headers.ts';
 import { orAborted } from './limits.ts';
-import { plain, redact } from './quote.ts';
-import type { Secret, TlsSettings } from './trust.ts';
+import { plain, redact } from '../connect/quote.ts';
+import type { Secret, TlsSettings } from '../connect/trust.ts';
 
 /** `auth` of a source. */
 export interface AuthSettings {

@@ -1,5 +1,15 @@
 /** Numbered messages, batches of them, and what a journal would keep for a sink: the same for every sink's tests. */
-import type { Batch, Kept, Message, Position } from '../../src/model.ts';
+import { systemClock } from '../../src/clock.ts';
+import type { Batch, Kept, Log, Message, Position } from '../../src/model.ts';
+import type { SinkContext } from '../../src/sink/define.ts';
+
+const silent = (): void => undefined;
+const silentLog: Log = { debug: silent, info: silent, warn: silent, error: silent };
+
+/** What the daemon gives to a sink of this name. */
+export function contextOf(id: string, besides: Partial<SinkContext> = {}): SinkContext {
+  return { id, log: silentLog, clock: systemClock, ...besides };
+}
 
 export function message(seq: number, text = JSON.stringify({ seq, name: `file ${seq}` })): Message {
   const uid = Buffer.alloc(16, seq).toString('base64url');

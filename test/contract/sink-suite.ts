@@ -27,7 +27,7 @@ export interface Place extends AsyncDisposable {
   /** The receiver takes nothing any more, and says nothing. */
   stall?(): void;
   /** From now on it cannot be opened. */
-  ruin?(): void;
+  ruin?(): void | Promise<void>;
 }
 
 export interface SinkAdapter {
@@ -35,6 +35,10 @@ export interface SinkAdapter {
   readonly formats: readonly string[];
   /** How many messages of a batch of `size` may come twice after a failure (docs/guarantees.md). */
   readonly twice: (size: number) => number;
+  /** Bytes of a message that its receiver can be sent at most; as many as one likes where nothing is said. */
+  readonly longest?: number;
+  /** Batches that are sent one by one before a kill; fewer where each is a connection that the kernel must acknowledge (40 ms). */
+  readonly batches?: number;
   /** What may stand in no error. */
   readonly secrets: readonly string[];
   start(): Promise<Place>;
@@ -44,7 +48,7 @@ const never = new AbortController().signal;
 const texts = (list: readonly Message[]): string[] => list.map(({ bytes }) => Buffer.from(bytes).toString('utf8'));
 
 export function sinkSuite(adapter: SinkAdapter): void {
-  const { name, formats, twice, secrets } = adapter;
+  const { name, formats, twice, secrets, longest = Infinity, batches = 400 } = adapter;
   describe(name, () => {
     let place: Place;
     let kept: ModelKept;
@@ -98,14 +102,14 @@ export function sinkSuite(adapter: SinkAdapter): void {
 
     test('what is taken is with the receiver, even when the sender is killed the moment after', async () => {
       const sink = await place.open(kept);
-      for (let seq = 1; seq <= 400; seq += 1) await send(sink, batchOf(messages(seq, seq)));
+      for (let seq = 1; seq <= batches; seq += 1) await send(sink, batchOf(messages(seq, seq)));
       await place.kill();
-      expect(await place.received()).toEqual(texts(messages(1, 400)));
+      expect(await place.received()).toEqual(texts(messages(1, batches)));
     });
 
     test('a large batch and a large message arrive whole', async () => {
       await using sink = await place.open(kept);
-      const large = message(1, JSON.stringify({ seq: 1, name: 'Ж€𝄞'.repeat(30_000) }));
+      const large = message(1, JSON.stringify({ seq: 1, name: 'Ж€𝄞'.repeat(Math.min(30_000, Math.floor(longest / 10))) }));
       const many = messages(2, 3_000);
       await send(sink, batchOf([large]));
       await send(sink, batchOf(many));
@@ -176,7 +180,9 @@ export function sinkSuite(adapter: SinkAdapter): void {
       const refused: string[] = [];
       const settle = async (batch: Batch): Promise<void> => {
         try {
-          for (const { seq, words } of (await sink.send(batch, never)).rejections) refused.push(`${seq}: ${words}`);
+          const { rejections, again } = await sink.send(batch, never);
+          for (const { seq, words } of rejections) refused.push(`${seq}: ${words}`);
+          if (again) await settle(batchOf(batch.messages.filter(({ seq }) => again.seqs.includes(seq))));
         } catch (thrown) {
           errors.push(thrown);
           if (codeOf(thrown) !== 'sink_refused') throw thrown;
@@ -218,7 +224,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
 
     test('what cannot be opened says why, under the name of the sink', async ({ skip }) => {
       if (!place.ruin) return skip('there is nothing that could be made unopenable');
-      place.ruin();
+      await place.ruin();
       const thrown = await errorOf(place.open(kept));
       expect(['sink_again', 'sink_blocked']).toContain(codeOf(thrown));
       expect(wordsOf(thrown)).toContain('"under-test"');

@@ -23,6 +23,7 @@ export interface Mutant {
 }
 
 const simulation = 'simulation';
+const syslog = 'test/contract/sinks/syslog.test.ts';
 const collect = 'src/collect/';
 const journal = 'src/journal/';
 
@@ -811,10 +812,10 @@ export const mutants: readonly Mutant[] = [
       },
       {
         file: 'src/deliver/loop.ts',
-        text: 'return await this.#within((signal) => sink.send(batch, signal), abandon);',
+        text: 'const taken = await this.#within((signal) => sink.send(batch, signal), abandon);',
         replacement: `const mine = turn.then(() => this.#within((signal) => sink.send(batch, signal), abandon));
         turn = mine.catch(() => undefined);
-        return await mine;`,
+        const taken = await mine;`,
       },
     ],
   },
@@ -927,6 +928,94 @@ export const mutants: readonly Mutant[] = [
     edits: [{ file: 'src/sink/file.ts', text: 'await syncDirectory(dirname(this.#path));', replacement: 'void syncDirectory;' }],
   },
   {
+    id: 'D27',
+    what: 'an end of the receiver before ours is taken for a confirmation',
+    suite: syslog,
+    edits: [
+      {
+        file: 'src/sink/syslog.ts',
+        text: "if (!isEnding) reject(new Error('the receiver closed the connection before it had everything'));",
+        replacement: '',
+      },
+      {
+        file: 'src/sink/syslog.ts',
+        text: "if (isEnding) resolve();\n        else reject(new Error('the receiver closed the connection before it had everything'));",
+        replacement: 'resolve();',
+      },
+    ],
+  },
+  {
+    id: 'D28',
+    what: 'a reset behind our end is taken for a confirmation',
+    suite: syslog,
+    edits: [
+      {
+        file: 'src/sink/syslog.ts',
+        text: "tcp.once('error', reject);",
+        replacement: "tcp.once('error', (cause) => (isEnding ? resolve() : reject(cause)));",
+      },
+      {
+        file: 'src/sink/syslog.ts',
+        text: "stream.once('error', reject);",
+        replacement: "stream.once('error', (cause) => (isEnding ? resolve() : reject(cause)));",
+      },
+    ],
+  },
+  {
+    id: 'D29',
+    what: 'messages are parted by line breaks where their length should say it',
+    suite: syslog,
+    edits: [
+      {
+        file: 'src/sink/syslog.ts',
+        text: 'const frames = framesOf(messages, this.#header, this.#settings.framing);',
+        replacement: "const frames = framesOf(messages, this.#header, 'newline');",
+      },
+    ],
+  },
+  {
+    id: 'D30',
+    what: 'lengths of RELP count characters',
+    suite: syslog,
+    edits: [
+      {
+        file: 'src/sink/syslog-relp.ts',
+        text: '${number} ${name} ${data.length}',
+        replacement: "${number} ${name} ${Buffer.from(data).toString('utf8').length}",
+      },
+    ],
+  },
+  {
+    id: 'D31',
+    what: 'answers of RELP are matched by their order',
+    suite: syslog,
+    edits: [
+      {
+        file: 'src/sink/syslog-relp.ts',
+        text: 'const waiting = this.#waiting.get(number);',
+        replacement: 'number = this.#waiting.keys().next().value ?? number;\n    const waiting = this.#waiting.get(number);',
+      },
+    ],
+  },
+  {
+    id: 'D32',
+    what: 'numbers of RELP go on behind 999,999,999',
+    suite: syslog,
+    edits: [
+      {
+        file: 'src/sink/syslog-relp.ts',
+        text: 'this.#number = number === numberMost ? 1 : number + 1;',
+        replacement: 'void numberMost;\n    this.#number = number + 1;',
+      },
+    ],
+  },
+  {
+    id: 'D33',
+    what: 'RELP sends before its opening was answered',
+    suite: syslog,
+    edits: [{ file: 'src/sink/syslog.ts', text: 'await session.open();', replacement: 'void session.open().catch(() => undefined);' }],
+  },
+  {
     // No run of the simulation has 10,000 entries.
     id: 'D40',
     what: 'a batch is sent beyond what is committed and 10,000',
@@ -996,7 +1085,6 @@ export const absent: readonly Absent[] = [
   { ids: idsOf('D', 13, 17), what: 'the elasticsearch sink', until: 'src/sink/elasticsearch.ts' },
   { ids: ['D19'], what: 'the elasticsearch sink', until: 'src/sink/elasticsearch.ts' },
   { ids: idsOf('D', 21, 26), what: 'the kafka sink', until: 'src/sink/kafka.ts' },
-  { ids: idsOf('D', 27, 33), what: 'the syslog sink', until: 'src/sink/syslog.ts' },
   { ids: idsOf('D', 34, 36), what: 'the splunk-hec sink', until: 'src/sink/splunk-hec.ts' },
   { ids: ['D42'], what: 'replay', until: 'src/commands/replay.ts' },
   { ids: idsOf('A', 1, 18), what: 'the archive', until: 'src/archive' },

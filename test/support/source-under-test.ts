@@ -4,7 +4,7 @@ import type { Page, PageRequest } from '../../src/model.ts';
 import { createSource } from '../../src/source/client.ts';
 import type { ClientSettings, ServiceSource } from '../../src/source/client.ts';
 import { Budget } from '../../src/source/limits.ts';
-import type { Pem, Secret } from '../../src/source/trust.ts';
+import type { Pem, Secret } from '../../src/connect/trust.ts';
 
 export interface SecretInHand extends Secret {
   /** What stands in the file; `read` gives it only after `refresh`, as a file that is read once. */

@@ -14,7 +14,7 @@ import type { Log, Meters, Sink } from '../../../src/model.ts';
 import { file } from '../../../src/sink/file.ts';
 import { append, openJournal, temporary } from '../../support/model-journal.ts';
 import { plain } from '../../unit/deliver/rig.ts';
-import { batchOf, messages, ModelKept, positionOf } from '../sink-batches.ts';
+import { batchOf, contextOf, messages, ModelKept, positionOf } from '../sink-batches.ts';
 
 const never = new AbortController().signal;
 const silent = (): void => undefined;
@@ -39,7 +39,7 @@ afterEach(async () => {
 });
 
 async function openSink(): Promise<Sink> {
-  const sink = await file.open({ path }, { id: 'siem', log }, kept, never);
+  const sink = await file.open({ path }, contextOf('siem'), kept, never);
   opened.push(sink);
   return sink;
 }
@@ -377,7 +377,7 @@ test('a full disk: the sink waits, goes on by itself when there is room, and not
       open: (signal) =>
         file.open(
           { path },
-          { id: 'siem', log },
+          contextOf('siem'),
           {
             journal: journal.id,
             get position() {

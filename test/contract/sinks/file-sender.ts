@@ -6,6 +6,7 @@
 import { systemClock, systemRandom } from '../../../src/clock.ts';
 import { Delivery } from '../../../src/deliver/loop.ts';
 import { raw } from '../../../src/encode/raw.ts';
+import { contextOf } from '../sink-batches.ts';
 import type { Log, Meters } from '../../../src/model.ts';
 import { file } from '../../../src/sink/file.ts';
 import { append, openJournal, source } from '../../support/model-journal.ts';
@@ -36,7 +37,7 @@ const loop = new Delivery({
   open: (signal) =>
     file.open(
       { path },
-      { id: 'file', log },
+      contextOf('file', { log }),
       {
         journal: journal.id,
         get position() {

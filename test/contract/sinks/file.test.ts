@@ -1,14 +1,12 @@
 /** The sink `file` against the promises of every sink, on a real disk. */
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Kept, Log, Sink } from '../../../src/model.ts';
+import type { Kept, Sink } from '../../../src/model.ts';
 import { file } from '../../../src/sink/file.ts';
 import { temporary } from '../../support/model-journal.ts';
+import { contextOf } from '../sink-batches.ts';
 import { sinkSuite } from '../sink-suite.ts';
 import type { Place } from '../sink-suite.ts';
-
-const silent = (): void => undefined;
-const log: Log = { debug: silent, info: silent, warn: silent, error: silent };
 
 class FilePlace implements Place {
   readonly #directory = temporary();
@@ -20,7 +18,7 @@ class FilePlace implements Place {
   }
 
   readonly open = async (kept: Kept): Promise<Sink> => {
-    const sink = await file.open({ path: join(this.#folder, 'audit.log') }, { id: 'under-test', log }, kept, new AbortController().signal);
+    const sink = await file.open({ path: join(this.#folder, 'audit.log') }, contextOf('under-test'), kept, new AbortController().signal);
     this.#open.push(sink);
     return sink;
   };

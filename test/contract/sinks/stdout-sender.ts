@@ -1,21 +1,19 @@
 /** A process that opens the sink `stdout` and sends what its parent says, so that its standard output can be read and the process be killed. */
-import type { Batch, Log, Sink } from '../../../src/model.ts';
+import type { Batch, Sink } from '../../../src/model.ts';
 import { stdout } from '../../../src/sink/stdout.ts';
-import { ModelKept } from '../sink-batches.ts';
+import { contextOf, ModelKept } from '../sink-batches.ts';
 
 export type Order =
   | { readonly id: number; readonly what: 'open' | 'close' | 'abort' }
   | { readonly id: number; readonly what: 'send'; readonly batch: Batch };
 
-const silent = (): void => undefined;
-const log: Log = { debug: silent, info: silent, warn: silent, error: silent };
 let sink: Sink | undefined;
 let abort = new AbortController();
 
 async function obey(order: Order): Promise<unknown> {
   switch (order.what) {
     case 'open':
-      sink = await stdout.open({}, { id: 'under-test', log }, new ModelKept(), abort.signal);
+      sink = await stdout.open({}, contextOf('under-test'), new ModelKept(), abort.signal);
       return undefined;
     case 'send':
       abort = new AbortController();

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import type { Batch, Sink, Taken } from '../../../src/model.ts';
 import { stdout } from '../../../src/sink/stdout.ts';
-import { batchOf, message, ModelKept } from '../sink-batches.ts';
+import { batchOf, contextOf, message, ModelKept } from '../sink-batches.ts';
 import { sinkSuite } from '../sink-suite.ts';
 import type { Place } from '../sink-suite.ts';
 import type { Order } from './stdout-sender.ts';
@@ -149,5 +149,5 @@ test('a reader that has gone fails every send, and does not end the process', as
 test('the row of guarantees says what may come twice', async () => {
   expect(stdout.guarantee({})).toMatchObject({ delivery: 'at least once' });
   expect(stdout.resolvable).toBe(false);
-  await expect(stdout.open({}, { id: 'one', log: console }, new ModelKept(), never)).resolves.not.toHaveProperty('position');
+  await expect(stdout.open({}, contextOf('one'), new ModelKept(), never)).resolves.not.toHaveProperty('position');
 });

@@ -36,6 +36,17 @@ test('what it prints is a valid configuration without warnings once its variable
   expect(config.sinks).toMatchObject([{ id: 'file', type: 'file', format: 'ecs', settings: { path: './audit.ndjson' } }]);
 });
 
+test('the one for syslog is valid too', async () => {
+  const environment = Object.fromEntries(
+    blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'filled']),
+  );
+  const { config, warnings } = await loaded(await init(['syslog']), { ...environment, WAYBILL_SYSLOG: 'tls://siem.example:6514' });
+  expect(warnings).toEqual([]);
+  expect(config.sinks).toMatchObject([
+    { id: 'siem', type: 'syslog', format: 'cef', settings: { address: 'tls://siem.example:6514', confirm: 'close' } },
+  ]);
+});
+
 test('each variable that is not set is named with its line, and nothing else', async () => {
   const text = await init(['file']);
   const lines = text.split('\n');
@@ -55,26 +66,25 @@ test('the start is the hour in which it is printed, in UTC', async () => {
 test.each([
   [[], 'cannot begin a configuration: name one type of sink, as in "waybill init file"'],
   [['file', 'kafka'], 'cannot begin a configuration: name one type of sink, as in "waybill init file"'],
-  [['splunk'], 'cannot begin a configuration for "splunk": it is not in this release yet; there is file'],
-  [['elasticsearch'], 'cannot begin a configuration for "elasticsearch": it is not in this release yet; there is file'],
-  [['kafka'], 'cannot begin a configuration for "kafka": it is not in this release yet; there is file'],
-  [['syslog'], 'cannot begin a configuration for "syslog": it is not in this release yet; there is file'],
+  [['splunk'], 'cannot begin a configuration for "splunk": it is not in this release yet; there is file, syslog'],
+  [['elasticsearch'], 'cannot begin a configuration for "elasticsearch": it is not in this release yet; there is file, syslog'],
+  [['kafka'], 'cannot begin a configuration for "kafka": it is not in this release yet; there is file, syslog'],
   [['flie'], 'cannot begin a configuration for "flie": the nearest is "file"'],
-  [['__proto__'], 'cannot begin a configuration for "__proto__": the nearest is "splunk"'],
+  [['__proto__'], 'cannot begin a configuration for "__proto__": the nearest is "syslog"'],
 ])('init %j is refused', async (args, message) => {
   await expect(init(args)).rejects.toMatchObject({ code: 'usage', message });
 });
 
 test('its help says what to do with what it prints', () => {
   expect(usage).toMatchInlineSnapshot(`
-    "waybill init file
+    "waybill init file|syslog
 
-    Prints a commented configuration for a file as sink. Write it to waybill.yaml, set the environment variables that it names (or write what
-    they stand for), and ask "waybill check". elasticsearch, splunk, kafka, syslog come with a later release.
+    Prints a commented configuration for one type of sink. Write it to waybill.yaml, set the environment variables that it names (or write what
+    they stand for), and ask "waybill check". elasticsearch, splunk, kafka come with a later release.
 
     Examples:
       waybill init file > waybill.yaml
-      waybill init file | sudo tee /etc/waybill/waybill.yaml
+      waybill init syslog | sudo tee /etc/waybill/waybill.yaml
     "
   `);
 });

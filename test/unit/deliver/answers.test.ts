@@ -77,6 +77,96 @@ describe('again', () => {
   });
 });
 
+describe('again for some messages of a batch', () => {
+  const some = (seqs: readonly number[], more: Partial<Taken> = {}): Taken => ({
+    rejections: [],
+    again: { code: 'sink_again', seqs, words: 'queue full', retryAfterMs: 2_000 },
+    ...more,
+  });
+
+  test('sends these alone, in order, when the time is over; what follows waits', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4 });
+    loop.receiver.answer = (batch, _signal, attempt) => {
+      if (attempt > 2) return loop.receiver.take(batch);
+      const left = attempt === 1 ? [2, 4] : [4];
+      loop.receiver.has.push(...batch.messages.filter(({ seq }) => !left.includes(seq)));
+      return some(left);
+    };
+    await append(rig.journal, 8);
+    loop.run();
+    await rig.clock.until(() => loop.receiver.has.length === 8);
+    expect(loop.receiver.attempts.map(({ at, batch }) => [at, batch.messages.map(numberOf)])).toEqual([
+      [0, [1, 2, 3, 4]],
+      [2_000, [2, 4]],
+      [4_000, [4]],
+      [4_000, [5, 6, 7, 8]],
+    ]);
+    expect(loop.receiver.attempts[1]?.batch.bytes).toBe(
+      loop.receiver.attempts[1]?.batch.messages.reduce((sum, { bytes }) => sum + bytes.length, 0),
+    );
+    await rig.clock.until(() => loop.delivery.view().lagRecords === 0);
+    expect(loop.counted.sent).toBe(8);
+  });
+
+  test('a refusal beside them is kept, and acknowledged when all of the batch is settled', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4 });
+    const acked: number[] = [];
+    loop.receiver.answer = (batch, _signal, attempt) => {
+      acked.push(committed(rig.journal, 'sink').acked);
+      if (attempt === 1) {
+        loop.receiver.has.push(...batch.messages.filter(({ seq }) => seq === 2 || seq === 4));
+        return some([1], { rejections: [{ seq: 3, code: 'bad_document', words: 'field seven' }] });
+      }
+      return loop.receiver.take(batch);
+    };
+    await append(rig.journal, 4);
+    loop.run();
+    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 4);
+    // Nothing is acknowledged before the first message, which is still to be sent.
+    expect(acked).toEqual([0, 0]);
+    expect(loop.receiver.has.map(numberOf).sort()).toEqual([1, 2, 4]);
+    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, words: 'field seven' }]);
+  });
+
+  test('what is left, refused whole, is halved down to the one to blame, and no refusal before it is forgotten', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 6 });
+    loop.receiver.answer = (batch, _signal, attempt) => {
+      if (attempt === 1) {
+        loop.receiver.has.push(...batch.messages.filter(({ seq }) => seq === 1 || seq === 6));
+        return some([2, 3, 5], { rejections: [{ seq: 4, code: 'bad_document', words: 'field seven' }] });
+      }
+      if (batch.messages.some(({ seq }) => seq === 3)) throw refused('no');
+      return loop.receiver.take(batch);
+    };
+    await append(rig.journal, 6);
+    loop.run();
+    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 6);
+    expect(loop.receiver.has.map(numberOf).sort()).toEqual([1, 2, 5, 6]);
+    expect(deadLetters(rig.journal).map(({ seq, words }) => [seq, words])).toEqual([
+      [3, 'no'],
+      [4, 'field seven'],
+    ]);
+  });
+
+  test('is blocked when a person must act', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 2 });
+    loop.receiver.answer = (batch, _signal, attempt) => {
+      if (attempt > 1) return loop.receiver.take(batch);
+      return { rejections: [], again: { code: 'sink_blocked', seqs: [2], words: 'index is read-only' } };
+    };
+    await append(rig.journal, 2);
+    loop.run();
+    await rig.clock.advance(30_000);
+    expect(loop.delivery.view()).toMatchObject({ state: 'blocked', lastError: 'index is read-only' });
+    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 2);
+    expect(loop.delivery.view()).toMatchObject({ state: 'active' });
+  });
+});
+
 describe('blocked', () => {
   test('is tried once a minute, fails readiness after unreadyAfter, and refuses no record', async () => {
     await using rig = await Rig.make();

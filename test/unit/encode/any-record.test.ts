@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { encoder } from '../../../src/encode/index.ts';
+import { encoder, shortener } from '../../../src/encode/index.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import type { Privacy } from '../../../src/normalize/privacy.ts';
 import { fullest, recordOf, settings } from '../normalize/records.ts';
@@ -148,6 +148,12 @@ describe.each(privacies)('any JSON value is a record: %s', (_name, privacy) => {
       expect(line.values.get('suid'), where).toBe(cefValue(event.document.user?.id, 1023));
       expect(line.values.get('cs6'), where).toBe(cefValue(event.document.dpas.network?.address, 4000));
       expect(line.values.get('WaybillDpasOwnerName'), where).toBe(cefValue(event.document.dpas.owner?.last_name_first_name, 1023));
+
+      // Whatever is in it, it can be made to fit into the frames of syslog.
+      const frame = 1_700 + (i % 7) * 900;
+      const short = shortener('cef', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } }, frame)(event) ?? '';
+      expect(Buffer.byteLength(short), where).toBeLessThanOrEqual(frame);
+      expect(readStrictly(short).values.get('WaybillDpasUid'), where).toBe(record.uid);
 
       const bare = raw(event);
       expect(/[\r\n]/.test(bare) || !bare.isWellFormed(), where).toBe(false);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isLoopback, proxyFor } from '../../../src/source/proxy.ts';
+import { isLoopback, proxyFor } from '../../../src/connect/proxy.ts';
 
 const url = { read: () => 'http://proxy.test:3128', refresh: () => undefined, describe: () => 'proxy.url' };
 const isDirect = (target: string, noProxy: readonly string[]) => proxyFor(new URL(target), { url, noProxy }) === undefined;

@@ -1,0 +1,482 @@
+/** The sink `syslog` by every way, against the promises of every sink, and against receivers that do what real ones were seen to do. */
+import { createHash, X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { codeOf, wordsOf } from '../../../src/errors.ts';
+import type { Kept, Sink } from '../../../src/model.ts';
+import { syslog } from '../../../src/sink/syslog.ts';
+import { RelpSession } from '../../../src/sink/syslog-relp.ts';
+import { createAuthority } from '../../support/certificates.ts';
+import type { Authority, KeyPair } from '../../support/certificates.ts';
+import { batchOf, contextOf, message, messages, ModelKept } from '../sink-batches.ts';
+import { sinkSuite } from '../sink-suite.ts';
+import type { Place } from '../sink-suite.ts';
+import { RelpReceiver, StreamReceiver, UdpReceiver } from './syslog-receivers.ts';
+
+const never = new AbortController().signal;
+
+type Settings = Parameters<typeof syslog.open>[0];
+const settingsOf = (address: string, besides: Partial<Settings> = {}): Settings => ({
+  ...{ address, framing: 'octet-counting', facility: 'local4', appName: 'waybill', hostname: 'gateway-1', confirm: 'close' },
+  ...besides,
+});
+
+const pem = (text: string) => ({ read: () => [text], describe: () => 'a file of the test' });
+
+let authority: Authority;
+let served: KeyPair;
+beforeAll(async () => {
+  authority = await createAuthority('Example root');
+  served = await authority.issue({ name: 'receiver', hosts: ['127.0.0.1'] });
+});
+
+abstract class ReceiverPlace implements Place {
+  protected readonly open_: Sink[] = [];
+  abstract address(): string;
+  abstract texts(): readonly string[];
+  abstract end(): Promise<void>;
+  protected besides: Partial<Settings> = {};
+
+  readonly open = async (_kept: Kept): Promise<Sink> => {
+    const sink = await syslog.open(
+      settingsOf(this.address(), this.besides),
+      contextOf('under-test', { ca: pem(authority.cert) }),
+      _kept,
+      never,
+    );
+    this.open_.push(sink);
+    return sink;
+  };
+
+  async kill(): Promise<void> {
+    for (const sink of this.open_.splice(0)) await sink[Symbol.asyncDispose]();
+  }
+
+  async received(): Promise<readonly string[]> {
+    // What is under way arrives: a receiver reads in turns of its own.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    return this.texts();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+    await this.end();
+  }
+}
+
+class StreamPlace extends ReceiverPlace {
+  readonly #receiver: StreamReceiver;
+  readonly #scheme: string;
+
+  constructor(receiver: StreamReceiver, scheme: string, besides: Partial<Settings>) {
+    super();
+    this.#receiver = receiver;
+    this.#scheme = scheme;
+    this.besides = besides;
+  }
+
+  address(): string {
+    return `${this.#scheme}://127.0.0.1:${this.#receiver.port}`;
+  }
+
+  texts(): readonly string[] {
+    expect(this.#receiver.errors).toEqual([]);
+    return this.#receiver.messages.map(({ text }) => text);
+  }
+
+  cutAnswer(): void {
+    this.#receiver.ending = 'reset';
+  }
+
+  stall(): void {
+    this.#receiver.stall();
+  }
+
+  async ruin(): Promise<void> {
+    await this.#receiver[Symbol.asyncDispose]();
+  }
+
+  override readonly open = async (kept: Kept): Promise<Sink> => {
+    this.#receiver.ending = 'end';
+    const sink = await syslog.open(
+      settingsOf(this.address(), this.besides),
+      contextOf('under-test', { ca: pem(authority.cert) }),
+      kept,
+      never,
+    );
+    this.open_.push(sink);
+    return sink;
+  };
+
+  async end(): Promise<void> {
+    await this.#receiver[Symbol.asyncDispose]();
+  }
+}
+
+class RelpPlace extends ReceiverPlace {
+  readonly #receiver: RelpReceiver;
+  readonly #scheme: string;
+
+  constructor(receiver: RelpReceiver, scheme: string) {
+    super();
+    this.#receiver = receiver;
+    this.#scheme = scheme;
+  }
+
+  address(): string {
+    return `${this.#scheme}://127.0.0.1:${this.#receiver.port}`;
+  }
+
+  texts(): readonly string[] {
+    expect(this.#receiver.errors).toEqual([]);
+    return this.#receiver.messages.map(({ text }) => text);
+  }
+
+  cutAnswer(): void {
+    let left = 10;
+    this.#receiver.answer = () => {
+      left -= 1;
+      if (left > 0) return '200 OK';
+      this.#receiver.answer = () => '200 OK';
+      return undefined;
+    };
+  }
+
+  refuse(seq: number, words: string): void {
+    this.#receiver.answer = (_frame, { text }) => ((JSON.parse(text) as { seq: number }).seq === seq ? `500 ${words}` : '200 OK');
+  }
+
+  stall(): void {
+    this.#receiver.stall();
+  }
+
+  async ruin(): Promise<void> {
+    await this.end();
+  }
+
+  async end(): Promise<void> {
+    await this.#receiver[Symbol.asyncDispose]();
+  }
+}
+
+class UdpPlace extends ReceiverPlace {
+  readonly #receiver: UdpReceiver;
+
+  constructor(receiver: UdpReceiver) {
+    super();
+    this.#receiver = receiver;
+  }
+
+  address(): string {
+    return `udp://127.0.0.1:${this.#receiver.port}`;
+  }
+
+  texts(): readonly string[] {
+    return this.#receiver.messages.map(({ text }) => text);
+  }
+
+  async end(): Promise<void> {
+    await this.#receiver[Symbol.asyncDispose]();
+  }
+}
+
+const { formats } = syslog;
+const secrets: string[] = [];
+const twice = (size: number): number => size;
+for (const framing of ['octet-counting', 'newline'] as const) {
+  sinkSuite({
+    ...{ name: `syslog by TCP, ${framing}`, formats, twice, secrets, batches: 20 },
+    start: async () => new StreamPlace(await new StreamReceiver(framing).listen(), 'tcp', { framing }),
+  });
+}
+sinkSuite({
+  ...{ name: 'syslog by TLS', formats, twice, secrets, batches: 20 },
+  start: async () => new StreamPlace(await new StreamReceiver('octet-counting', served).listen(), 'tls', {}),
+});
+sinkSuite({
+  ...{ name: 'syslog by RELP', formats, twice, secrets },
+  start: async () => new RelpPlace(await new RelpReceiver().listen(), 'relp'),
+});
+sinkSuite({
+  ...{ name: 'syslog by RELP over TLS', formats, twice, secrets },
+  start: async () => new RelpPlace(await new RelpReceiver(served).listen(), 'relp+tls'),
+});
+sinkSuite({
+  // Longer messages are shortened before they come here; a datagram could not carry them.
+  ...{ name: 'syslog by UDP', formats, twice, secrets, longest: 60_000 },
+  start: async () => new UdpPlace(await new UdpReceiver().listen()),
+});
+
+async function opened(address: string, besides: Partial<Settings> = {}, id = 'siem'): Promise<Sink> {
+  return syslog.open(settingsOf(address, besides), contextOf(id, { ca: pem(authority.cert) }), new ModelKept(), never);
+}
+
+async function errorOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+}
+
+describe('a batch is a connection (confirm: close)', () => {
+  test('each is read to its end before the next begins', async () => {
+    await using receiver = await new StreamReceiver().listen();
+    await using sink = await opened(`tcp://127.0.0.1:${receiver.port}`);
+    for (let i = 0; i < 5; i += 1) {
+      await sink.send(batchOf(messages(i * 10 + 1, i * 10 + 10)), never);
+      expect(receiver.messages).toHaveLength((i + 1) * 10);
+    }
+    // One to see that it is there, one for each batch.
+    expect(receiver.connections).toBe(6);
+  });
+
+  test('a receiver that ends the connection first may have read less: unknown', async () => {
+    await using receiver = await new StreamReceiver().listen();
+    await using sink = await opened(`tcp://127.0.0.1:${receiver.port}`);
+    receiver.ending = 'end before the sender';
+    receiver.messages.push({} as never);
+    const thrown = await errorOf(sink.send(batchOf(messages(1, 20_000)), never));
+    expect(codeOf(thrown)).toBe('sink_unknown');
+  });
+
+  test('a reset behind our end is no confirmation: unknown', async () => {
+    await using receiver = await new StreamReceiver().listen();
+    await using sink = await opened(`tcp://127.0.0.1:${receiver.port}`);
+    receiver.ending = 'reset';
+    const thrown = await errorOf(sink.send(batchOf(messages(1, 3)), never));
+    expect({ code: codeOf(thrown), words: wordsOf(thrown) }).toMatchObject({
+      code: 'sink_unknown',
+      words: expect.stringMatching(/"siem"/) as string,
+    });
+    expect(receiver.messages).toHaveLength(3);
+  });
+
+  test('a process that dies with bytes unread takes nothing: what the kernel took for it does not count', async () => {
+    const sockets: Socket[] = [];
+    const server = createServer((socket) => {
+      socket.pause();
+      socket.on('error', () => undefined);
+      sockets.push(socket);
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    await using sink = await opened(`tcp://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const sending = errorOf(sink.send(batchOf(messages(1, 1_000)), never));
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    for (const socket of sockets) socket.destroy();
+    expect(codeOf(await sending)).toBe('sink_unknown');
+    server.close();
+  });
+});
+
+describe('the header', () => {
+  test('follows RFC 5424, with the number and the uid under an enterprise id', async () => {
+    await using receiver = await new StreamReceiver().listen();
+    await using sink = await opened(`tcp://127.0.0.1:${receiver.port}`, { enterpriseId: 32473, facility: 'auth', hostname: 'gäte way' });
+    const odd = {
+      ...message(7),
+      severity: 7,
+      action: 'Öpen it now, please, all of the files',
+      time: Date.UTC(2026, 10, 20, 2, 0, 19, 123) * 1000 + 456,
+    };
+    await sink.send(batchOf([odd, { ...message(8), severity: 10, action: '' }]), never);
+    expect(receiver.messages).toMatchObject([
+      {
+        // auth is 4, warning is 4 (RFC 5424 tables 1 and 2).
+        ...{ priority: 4 * 8 + 4, timestamp: '2026-11-20T02:00:19.123Z', hostname: 'gteway', appName: 'waybill' },
+        ...{ procId: String(process.pid), msgId: 'penitnow,please,allofthefiles' },
+        text: Buffer.from(odd.bytes).toString(),
+      },
+      { priority: 4 * 8 + 2, msgId: '-' },
+    ]);
+    expect(receiver.messages[0]?.data).toEqual(
+      new Map([
+        ['meta', new Map([['sequenceId', '1']])],
+        ['waybill@32473', new Map([...Object.entries({ id: odd.uid, number: '7', source: 'records' })])],
+      ]),
+    );
+    expect(receiver.messages[1]?.data.get('meta')).toEqual(new Map([['sequenceId', '2']]));
+  });
+
+  test('leaves room for the message: together they are never longer than the frame', async () => {
+    await using receiver = await new UdpReceiver().listen();
+    const settings = settingsOf(`udp://127.0.0.1:${receiver.port}`, { enterpriseId: 4_294_967_295, appName: 'a'.repeat(60) });
+    const room = syslog.messageBytes?.(settings) ?? 0;
+    await using sink = await syslog.open(settings, contextOf('siem'), new ModelKept(), never);
+    const longest = { ...message(1, 'x'.repeat(room)), number: Number.MAX_SAFE_INTEGER, source: 's'.repeat(32), action: 'a'.repeat(99) };
+    await sink.send(batchOf([longest]), never);
+    await expect.poll(() => receiver.sizes.length).toBe(1);
+    expect(receiver.sizes[0]).toBeLessThanOrEqual(2_048);
+    expect(receiver.sizes[0]).toBeGreaterThan(2_000);
+  });
+});
+
+describe('TLS', () => {
+  test('a receiver whose certificate nobody vouches for is blocked, and told why', async () => {
+    const other = await createAuthority('Another root');
+    await using receiver = await new StreamReceiver(
+      'octet-counting',
+      await other.issue({ name: 'receiver', hosts: ['127.0.0.1'] }),
+    ).listen();
+    const thrown = await errorOf(opened(`tls://127.0.0.1:${receiver.port}`));
+    expect({ code: codeOf(thrown), words: wordsOf(thrown) }).toMatchObject({
+      code: 'sink_blocked',
+      words: expect.stringMatching(/sinks\.siem\.tls\.ca: certificate of 127\.0\.0\.1 issued by 'Another root' is not trusted/) as string,
+    });
+  });
+
+  test('one for another name is blocked', async () => {
+    await using receiver = await new StreamReceiver(
+      'octet-counting',
+      await authority.issue({ name: 'x', hosts: ['other.example'] }),
+    ).listen();
+    const thrown = await errorOf(opened(`tls://127.0.0.1:${receiver.port}`));
+    expect(codeOf(thrown)).toBe('sink_blocked');
+    expect(wordsOf(thrown)).toMatch(/sinks\.siem\.tls\.serverName: .* expected 127\.0\.0\.1, got DNS:other\.example/);
+  });
+
+  test('a pinned certificate is trusted for itself, and no other is', async () => {
+    const lone = await (await createAuthority('Nobody')).issue({ name: 'x', hosts: ['other.example'] });
+    await using receiver = await new StreamReceiver('octet-counting', lone).listen();
+    const fingerprint = createHash('sha256').update(new X509Certificate(lone.cert).raw).digest('hex');
+    const address = `tls://127.0.0.1:${receiver.port}`;
+    await using sink = await opened(address, { fingerprint: fingerprint.toUpperCase().replace(/(..)(?!$)/g, '$1:') });
+    for (let i = 1; i <= 3; i += 1) await sink.send(batchOf([message(i)]), never);
+    expect(receiver.messages).toHaveLength(3);
+    const thrown = await errorOf(opened(address, { fingerprint: 'ab'.repeat(32) }));
+    expect(codeOf(thrown)).toBe('sink_blocked');
+    expect(wordsOf(thrown)).toContain(fingerprint);
+  });
+
+  test('mutual TLS: without a certificate of ours blocked, with one taken', async () => {
+    const client = await authority.issue({ name: 'waybill' });
+    await using receiver = await new StreamReceiver('octet-counting', {
+      ...served,
+      ca: authority.cert,
+      requestCert: true,
+      rejectUnauthorized: true,
+    }).listen();
+    const address = `tls://127.0.0.1:${receiver.port}`;
+    const bare = await errorOf(
+      (async () => {
+        await using sink = await opened(address);
+        await sink.send(batchOf([message(1)]), never);
+      })(),
+    );
+    expect(codeOf(bare)).toBe('sink_blocked');
+    expect(wordsOf(bare)).toMatch(/sinks\.siem\.tls\.cert: .* asks for a client certificate and none is set/);
+    const tls = { cert: pem(client.cert), key: pem(client.key) } as unknown as Settings['tls'];
+    await using sink = await opened(address, { tls });
+    await sink.send(batchOf(messages(1, 3)), never);
+    expect(receiver.messages).toHaveLength(3);
+  });
+});
+
+describe('RELP', () => {
+  test('answers are matched by their numbers, in whatever order they come', async () => {
+    await using receiver = await new RelpReceiver().listen();
+    receiver.reversed = 10;
+    receiver.answer = (_frame, { text }) => ([3, 17].includes((JSON.parse(text) as { seq: number }).seq) ? '500 disk full' : '200 OK');
+    await using sink = await opened(`relp://127.0.0.1:${receiver.port}`);
+    const first = await sink.send(batchOf(messages(1, 30)), never);
+    expect(first).toMatchObject({
+      rejections: [],
+      again: { code: 'sink_again', seqs: [3, 17], words: expect.stringContaining('500 disk full') as string },
+    });
+    const rest = batchOf(messages(1, 30).filter(({ seq }) => seq === 3 || seq === 17));
+    expect((await sink.send(rest, never)).again?.seqs).toEqual([3, 17]);
+    expect(await sink.send(rest, never)).toMatchObject({ rejections: [{ seq: 3, code: '500' }, { seq: 17 }] });
+  });
+
+  test('nothing is sent before the answer to open, and no receiver without syslog is spoken to', async () => {
+    await using receiver = await new RelpReceiver().listen();
+    const address = `relp://127.0.0.1:${receiver.port}`;
+    await using sink = await opened(address);
+    await sink.send(batchOf(messages(1, 300)), never);
+    expect({ errors: receiver.errors, isEager: receiver.isEager, count: receiver.messages.length }).toEqual({
+      errors: [],
+      isEager: false,
+      count: 300,
+    });
+    for (const opening of ['200 OK\nrelp_version=0\ncommands=eventlog', '500 no', '200 OK\nrelp_version=9\ncommands=syslog']) {
+      receiver.opening = opening;
+      expect(codeOf(await errorOf(opened(address)))).toBe('sink_blocked');
+    }
+  });
+
+  test('numbers begin anew with 1 behind 999,999,999', async () => {
+    await using receiver = await new RelpReceiver().listen();
+    const server = `127.0.0.1:${receiver.port}`;
+    const { connect } = await import('node:net');
+    const socket = connect(receiver.port, '127.0.0.1');
+    await once(socket, 'connect');
+    const session = new RelpSession(socket, server, 999_999_998);
+    await session.open();
+    const frames = messages(1, 4).map(({ bytes }) => Buffer.concat([Buffer.from('<134>1 - h a p m - '), bytes]));
+    expect((await session.send(frames)).map(({ code }) => code)).toEqual([200, 200, 200, 200]);
+    expect(receiver.numbers).toEqual([999_999_998, 999_999_999, 1, 2, 3]);
+    expect(receiver.errors).toEqual([]);
+    await session.close();
+  });
+
+  test('a server that closes the session leaves what was not answered unknown', async () => {
+    await using receiver = await new RelpReceiver().listen();
+    await using sink = await opened(`relp://127.0.0.1:${receiver.port}`);
+    let taken = 0;
+    receiver.answer = () => ((taken += 1) <= 5 ? '200 OK' : undefined);
+    expect(codeOf(await errorOf(sink.send(batchOf(messages(1, 20)), never)))).toBe('sink_unknown');
+  });
+
+  test.each([
+    'HTTP/1.1 400 Bad Request\r\n\r\n',
+    '1 rsp 99999999 x',
+    '1 rsp 6 200 OKx',
+    '7 rsp 6 200 OK\n',
+    '1 syslog 0\n',
+    '\0\0\0\0'.repeat(40),
+  ])('a receiver that says %j does not speak RELP', async (nonsense) => {
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined).resume();
+      socket.write(nonsense);
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const thrown = await errorOf(opened(`relp://127.0.0.1:${(server.address() as AddressInfo).port}`));
+    expect(codeOf(thrown)).toBe('sink_again');
+    expect(wordsOf(thrown)).toMatch(/does not speak RELP|answers with 99999999 bytes/);
+    server.close();
+  });
+});
+
+describe('check', () => {
+  const find = async (settings: Settings) => syslog.check(settings, contextOf('siem', { ca: pem(authority.cert) }), never);
+
+  test('says what it saw', async () => {
+    await using receiver = await new StreamReceiver('octet-counting', served).listen();
+    expect(await find(settingsOf(`tls://127.0.0.1:${receiver.port}`))).toMatchObject([
+      {
+        level: 'ok',
+        words: expect.stringMatching(/ends a connection that we end, certificate of 'receiver' issued by 'Example root'/) as string,
+      },
+    ]);
+  });
+
+  test('names the setting that weakens the guarantee, or stands in the way', async () => {
+    await using receiver = await new UdpReceiver().listen();
+    expect(await find(settingsOf(`udp://127.0.0.1:${receiver.port}`))).toMatchObject([{ level: 'warning', setting: 'sinks.siem.address' }]);
+    await using stream = await new StreamReceiver().listen();
+    expect(await find(settingsOf(`tcp://127.0.0.1:${stream.port}`, { confirm: 'none' }))).toMatchObject([
+      { level: 'ok' },
+      { level: 'warning', setting: 'sinks.siem.confirm' },
+    ]);
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    server.close();
+    await once(server, 'close');
+    expect(await find(settingsOf(`relp://127.0.0.1:${port}`, { maxBytes: 480, hostname: 'h'.repeat(255) }))).toMatchObject([
+      { level: 'error', setting: 'sinks.siem.maxBytes' },
+      { level: 'error', words: expect.stringContaining('ECONNREFUSED') as string },
+    ]);
+  });
+});
