@@ -364,6 +364,7 @@ function counted(journal: CollectJournal, count: (page: CollectedPage, appended:
     closedSince: (...args) => journal.closedSince(...args),
     remark: (...args) => journal.remark(...args),
     setHold: (...args) => journal.setHold(...args),
+    sound: (...args) => journal.sound(...args),
     setProfile: (...args) => journal.setProfile(...args),
     paused: () => journal.paused(),
     behind: () => journal.behind(),

@@ -244,6 +244,10 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#wake();
   }
 
+  sound(sourceId: string, at: Micros): void {
+    this.#sources.get(sourceId).row.sound = at;
+  }
+
   // -------------------------------------------------------------------------------------------------------- acts of a person
 
   /** A person accepts a gap; see Ledger.accept. */
@@ -438,6 +442,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
 
   /** Deletes the uids of buckets that lie wholly before what every range remembers. */
   #forget(source: SourceState): void {
+    for (const range of source.ranges) this.#ledger.forgetWhole(source.row, range);
     const remembered = rememberedBy(source);
     const { db } = this.#store;
     const oldest = db

@@ -677,6 +677,12 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    id: 'C54',
+    what: 'remembered passes what was closed since everything was last seen to be shown',
+    suite: simulation,
+    edits: [{ file: `${journal}ledger.ts`, text: ' OR closed_us >= ?)`,', replacement: ' OR 0 > ?)`,' }],
+  },
+  {
     id: 'D1',
     what: 'acknowledged before it is sent',
     suite: simulation,
