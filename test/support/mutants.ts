@@ -683,6 +683,24 @@ export const mutants: readonly Mutant[] = [
     edits: [{ file: `${journal}ledger.ts`, text: ' OR closed_us >= ?)`,', replacement: ' OR 0 > ?)`,' }],
   },
   {
+    id: 'C55',
+    what: 'a page without usual fields is taken for poor by itself after one look at its witness',
+    suite: 'test/unit/collect/gate.test.ts',
+    edits: [
+      {
+        file: `${collect}gate.ts`,
+        text: 'if (!(await this.#isPoorByItself(answer, missing, signal))) return false;',
+        replacement: 'for (const { uid } of answer.records) this.#acquitted.add(uid);',
+      },
+    ],
+  },
+  {
+    id: 'C56',
+    what: 'what a page leaves of the quota is used by the next page',
+    suite: 'test/unit/journal/progress.test.ts',
+    edits: [{ file: `${journal}journal.ts`, text: 'fresh.length > 0 ? pauseAbove : undefined', replacement: 'undefined' }],
+  },
+  {
     id: 'D1',
     what: 'acknowledged before it is sent',
     suite: simulation,
