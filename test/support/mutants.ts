@@ -701,6 +701,24 @@ export const mutants: readonly Mutant[] = [
     edits: [{ file: `${journal}journal.ts`, text: 'fresh.length > 0 ? pauseAbove : undefined', replacement: 'undefined' }],
   },
   {
+    id: 'C57',
+    what: 'dead letters of a sink that is ahead take the last of the quota',
+    suite: 'test/unit/journal/progress.test.ts',
+    edits: [
+      {
+        file: `${journal}progress.ts`,
+        text: 'deadLetters.length === 0 || this.#isLast(id) ? undefined : lettersBelow',
+        replacement: 'undefined',
+      },
+    ],
+  },
+  {
+    id: 'C58',
+    what: 'the first witness of a field waits for the next minute',
+    suite: 'test/unit/collect/gate.test.ts',
+    edits: [{ file: `${collect}gate.ts`, text: 'if (isFirst) await this.#parts.learned?.();', replacement: 'void isFirst;' }],
+  },
+  {
     id: 'D1',
     what: 'acknowledged before it is sent',
     suite: simulation,
