@@ -530,6 +530,11 @@ export interface CollectJournal {
   remark(source: string, window: Window, remark: Remark, at: Micros, lastAge: Micros): Promise<void>;
   /** Hold, or with undefined its end, with its line in the ledger. `at` is server time. */
   setHold(source: string, hold: Hold | undefined, at: Micros): Promise<void>;
+  /**
+   * When everything was last seen to be shown, server time. What was closed since may have been read with less: its uids stay remembered, so that
+   * it can be read again. In memory; until it is called nothing is held for that.
+   */
+  sound(source: string, at: Micros): void;
   setProfile(source: string, profile: string): Promise<void>;
   /** The ranges of history that a person asked for and that are not read to their end, newest first. */
   backfills(source: string): readonly Backfill[];

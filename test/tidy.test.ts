@@ -164,8 +164,8 @@ describe('mutants', () => {
   });
 
   it('are all that the design names, or wait for what is not there yet', () => {
-    // C16b is a second way to break what C16 breaks.
-    const listed = new Set(mutants.map(({ id }) => id.replace(/[a-z]$/, '')));
+    // C16b is a second way to break what C16 breaks; W1 and on break what the design does not name.
+    const listed = new Set(mutants.map(({ id }) => id.replace(/[a-z]$/, '')).filter((id) => !id.startsWith('W')));
     const waiting = absent.flatMap(({ ids }) => ids);
     expect([...listed, ...waiting].sort()).toEqual([...designed].sort());
     expect(absent.filter(({ until }) => existsSync(join(root, until)))).toEqual([]);

@@ -13,6 +13,8 @@ import type { Holds, Waits } from './hold.ts';
 
 /** A page whose records have been read: identity and time of each. */
 export interface Answer {
+  /** What was asked, to be asked again. */
+  readonly request: PageRequest;
   readonly records: readonly CollectedRecord[];
   readonly page: number | undefined;
   readonly pageSize: number | undefined;
@@ -113,7 +115,7 @@ export class Asker {
    * @throws WaybillError `page_malformed` (three times unreadable), `page_refused`, `page_missing`; or the signal's reason
    */
   async ask(request: PageRequest, signal: AbortSignal): Promise<Answer> {
-    return this.#repeat(request, (page) => this.#read(page), signal);
+    return this.#repeat(request, (page) => this.#read(request, page), signal);
   }
 
   /** The same for calibration, which wants the page as it is. */
@@ -230,7 +232,7 @@ export class Asker {
   }
 
   /** Each item is parsed alone: what is odd about it is one odd record. What is not JSON at all makes the page unreadable. */
-  #read(page: Page): Answer {
+  #read(request: PageRequest, page: Page): Answer {
     let newest: Micros | undefined;
     const records = page.items.map((bytes, i): CollectedRecord => {
       try {
@@ -248,7 +250,7 @@ export class Asker {
     });
     this.#observe(page, newest);
     const { page: number, pageSize, total, received } = page;
-    return { records, page: number, pageSize, total, received, serverNow: this.#serverClock.now() ?? received };
+    return { request, records, page: number, pageSize, total, received, serverNow: this.#serverClock.now() ?? received };
   }
 
   #observe(page: Page, newest: Micros | undefined): void {

@@ -52,6 +52,8 @@ export interface CollectorParts {
   readonly meters: Meters;
   /** What `sight` gave before a restart. */
   readonly sight?: SightProfile | undefined;
+  /** See GateParts. */
+  readonly learned?: () => Promise<void>;
   /** What is asked of the service besides its records, when it is due; false when nothing was. */
   readonly upkeep?: (signal: AbortSignal) => Promise<boolean>;
 }
@@ -122,7 +124,8 @@ export class Collector {
     });
     this.#asker = new Asker({ ...parts, sourceId, holds: this.#holds, waits, meanwhile: (signal) => this.#between(signal) });
     const asker = this.#asker;
-    this.#gate = new Gate({ sourceId, asker, paging, journal: parts.journal, holds: this.#holds, log, profile: parts.sight?.fields });
+    const seeing = { profile: parts.sight?.fields, learned: parts.learned };
+    this.#gate = new Gate({ sourceId, asker, paging, journal: parts.journal, holds: this.#holds, log, ...seeing });
     this.#journal = counted(parts.journal, async (page, appended) => {
       this.#count(page, appended);
       await this.#gate.appended(page.records, appended);
@@ -368,6 +371,7 @@ function counted(journal: CollectJournal, count: (page: CollectedPage, appended:
     closedSince: (...args) => journal.closedSince(...args),
     remark: (...args) => journal.remark(...args),
     setHold: (...args) => journal.setHold(...args),
+    sound: (...args) => journal.sound(...args),
     setProfile: (...args) => journal.setProfile(...args),
     paused: () => journal.paused(),
     behind: () => journal.behind(),

@@ -2,7 +2,8 @@
  * What a page must show before it is appended. The poorer copy of a record would be kept for ever, because its uid is then known: so a page from
  * which a usual field is missing altogether waits until a witness has been asked whether the right to see it is gone.
  */
-import type { Appended, CollectJournal, Log, Window } from '../model.ts';
+import { codeOf } from '../errors.ts';
+import type { Appended, CollectJournal, Log, PageRequest, Window } from '../model.ts';
 import type { Answer, Asker } from './ask.ts';
 import { Shares, shows, watchedFields } from './fields.ts';
 import type { Text, WatchedField } from './fields.ts';
@@ -26,6 +27,8 @@ export interface GateParts {
   readonly holds: Holds;
   readonly log: Log;
   readonly profile?: FieldsProfile | undefined;
+  /** Called when there is a witness for a field that had none, to keep it at once: a kill must not take the only one there is. */
+  readonly learned?: (() => Promise<void>) | undefined;
 }
 
 /** A page of so many records none of which has a readable time. */
@@ -87,10 +90,33 @@ export class Gate {
       log.info({ source: sourceId, fields: gone }, 'fields are shown again with a fresh token');
       return false;
     }
-    if (this.#acquitted.size > acquittedMost) this.#acquitted.clear();
-    for (const { uid } of answer.records) this.#acquitted.add(uid);
+    if (!(await this.#isPoorByItself(answer, missing, signal))) return false;
     log.debug({ source: sourceId, fields: missing, records: answer.records.length }, 'page without usual fields: its witness shows them');
     return true;
+  }
+
+  /**
+   * Whether the records of a page lack the fields by themselves; its witness has just shown them. The right to see them may have come back between
+   * the page and the witness: so the page is asked for once more, and then the witness. Records that lack them between two looks at a witness that
+   * shows them are acquitted; others of the page are not, and it is read again.
+   */
+  async #isPoorByItself(answer: Answer, fields: readonly WatchedField[], signal: AbortSignal): Promise<boolean> {
+    const again = await this.#askAgain(answer.request, signal);
+    if (fields.some((field) => again.some((record) => shows(record, field)))) return false;
+    if ((await this.#gone(fields, signal)).length > 0) return false;
+    if (this.#acquitted.size > acquittedMost) this.#acquitted.clear();
+    for (const { uid } of again) this.#acquitted.add(uid);
+    return this.#missing(answer).length === 0;
+  }
+
+  /** The records of a page as they are shown now; none where it cannot be read any more: then whoever reads it meets that. */
+  async #askAgain(request: PageRequest, signal: AbortSignal): Promise<Answer['records']> {
+    try {
+      return (await this.#parts.asker.ask(request, signal)).records;
+    } catch (thrown) {
+      if (!(codeOf(thrown) ?? '').startsWith('page_')) throw thrown;
+      return [];
+    }
   }
 
   /** Told of each page once it is appended. */
@@ -121,9 +147,11 @@ export class Gate {
   }
 
   /** A window with these records was proven: the newest are the witnesses, since the service may forget old ones. */
-  proven(found: Witnesses): void {
+  async proven(found: Witnesses): Promise<void> {
     const newer = Object.entries(found).filter(([field, { time }]) => time >= (this.#witnesses[field as WatchedField]?.time ?? 0));
+    const isFirst = newer.some(([field]) => this.#witnesses[field as WatchedField] === undefined);
     this.#witnesses = { ...this.#witnesses, ...(Object.fromEntries(newer) as Witnesses) };
+    if (isFirst) await this.#parts.learned?.();
   }
 
   /** The test of a hold for `fields`: whether all of them are shown again. */

@@ -29,7 +29,7 @@ export const freshTries = 3;
 export interface HoldParts {
   readonly sourceId: string;
   readonly source: Pick<Source, 'renew'>;
-  readonly journal: Pick<CollectJournal, 'marks' | 'setHold'>;
+  readonly journal: Pick<CollectJournal, 'marks' | 'setHold' | 'sound'>;
   readonly serverClock: Pick<ServerClock, 'now'>;
   readonly clock: Clock;
   readonly waits: Waits;
@@ -57,6 +57,7 @@ export class Holds {
   open(): void {
     this.#isOpen = true;
     this.#current = this.#parts.journal.marks(this.#parts.sourceId).hold;
+    this.#tellSound();
     if (this.#current) this.#parts.log.error({ source: this.#parts.sourceId, ...said(this.#current) }, 'source is still on hold');
   }
 
@@ -66,8 +67,8 @@ export class Holds {
   }
 
   /**
-   * When a sound window was last counted whole, server time; undefined before there was one. A window that was closed before is sound: it was proven when everything was shown.
-   * One that was closed since may have been read while less was.
+   * When a sound window was last counted whole, server time; undefined before there was one. A window that was closed before is sound: it was
+   * proven when everything was shown. One that was closed since may have been read while less was, and is remembered until that is known.
    */
   get sound(): Micros | undefined {
     return this.#sound;
@@ -80,6 +81,12 @@ export class Holds {
   /** A sound window with records was counted whole: just now, or for the first one when it was closed. */
   foundSound(at: Micros = this.#now()): void {
     this.#sound = at;
+    this.#tellSound();
+  }
+
+  /** What was closed before a hold began and after the last whole count is remembered until the hold has ended: then it is counted again. */
+  #tellSound(): void {
+    if (this.#isOpen) this.#parts.journal.sound(this.#parts.sourceId, (this.#current ? this.#current.sound : this.#sound) ?? 0);
   }
 
   get current(): Hold | undefined {
@@ -112,6 +119,7 @@ export class Holds {
     await this.#release(ended);
     await journal.setHold(sourceId, undefined, this.#now());
     this.#current = undefined;
+    this.#tellSound();
     log.warn({ source: sourceId, ...said(ended) }, 'hold has ended');
   }
 

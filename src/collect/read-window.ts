@@ -162,7 +162,7 @@ export async function readWindow(
         const own = ownOf(seen);
         const requests = asker.health.requests - requestsBefore;
         const last = counted.serverNow ?? first ?? 0;
-        gate.proven(witnesses);
+        await gate.proven(witnesses);
         return {
           proven: true,
           proof: { query, total, own: own.length, digest: digestOf(own), passes: rounds, requests, first: first ?? last, last },

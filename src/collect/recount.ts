@@ -77,7 +77,9 @@ export class Recounter {
     if (clock.monotonic() - this.#countedAt < waits.guard) return false;
     this.#countedAt = clock.monotonic();
     await this.#beginSound();
-    const since = serverNow - Math.max(this.#lastAge, dayMicros);
+    // Where history is read the ledger ends long ago: its newest windows tell what is shown.
+    const end = Math.min(serverNow, this.#parts.journal.marks(this.#parts.sourceId).live.reached);
+    const since = end - Math.max(this.#lastAge, dayMicros);
     const sound = await this.#sound(since);
     // Where all that were sound are gone one of the others begins anew.
     const windows = sound.length > 0 ? sound : await this.#richest(since);

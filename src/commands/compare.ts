@@ -165,7 +165,7 @@ async function readPeriod(
     paging: { first: firstPage, size: pageSize },
     journal: { append: (page) => Promise.resolve(remember(page, own)) },
     // Nothing is kept: a poorer copy of a record does no harm here.
-    gate: { isHeld: false, isPlain: () => true, admits: () => Promise.resolve(true), candidates: nothing, proven: nothing },
+    gate: { isHeld: false, isPlain: () => true, admits: () => Promise.resolve(true), candidates: nothing, proven: () => Promise.resolve() },
     caps: { largest: total ?? 0 },
     clock,
     log,

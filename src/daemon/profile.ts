@@ -1,6 +1,7 @@
 /**
  * What is kept about a service over a restart, in the profile of its source: calibration, the offset of its clock, which fields it shows. Written
- * when it has changed, at once when the clock stands (a daemon that is killed soon after must not build it anew each time), and at the end.
+ * when it has changed, at once when the clock stands (a daemon that is killed soon after must not build it anew each time) or a field has its first
+ * witness, and at the end.
  */
 import type { SightProfile } from '../collect/collector.ts';
 import type { Caps } from '../collect/read-window.ts';
@@ -67,27 +68,29 @@ export class ProfileKeeper {
   }
 
   /** Goes on until the signal is aborted. */
-  async run({ serverClock, caps, sight, delays }: Living, clock: Clock, signal: AbortSignal): Promise<void> {
-    const look = async (): Promise<void> => {
-      if (!serverClock.established()) return;
-      const known = serverClock.profile() ?? this.#kept.clock;
-      const { calibration } = this.#kept;
-      // That there was no usable total is a finding of its own.
-      const largest = calibration && {
-        ...calibration,
-        total: calibration.total === undefined ? undefined : Math.max(caps.largest, calibration.total),
-      };
-      const changed = { ...(largest && { calibration: largest }), ...(known && { clock: known }), sight: sight(), delays: delays() };
-      this.#kept = { ...this.#kept, ...changed };
-      await this.#write();
-    };
+  async run(living: Living, clock: Clock, signal: AbortSignal): Promise<void> {
     for (;;) {
       try {
-        await clock.sleep(serverClock.established() ? writeMs : writeFirstMs, signal);
+        await clock.sleep(living.serverClock.established() ? writeMs : writeFirstMs, signal);
       } finally {
-        await look();
+        await this.keep(living);
       }
     }
+  }
+
+  /** Writes down what is known now, once the clock of the service stands. */
+  async keep({ serverClock, caps, sight, delays }: Living): Promise<void> {
+    if (!serverClock.established()) return;
+    const known = serverClock.profile() ?? this.#kept.clock;
+    const { calibration } = this.#kept;
+    // That there was no usable total is a finding of its own.
+    const largest = calibration && {
+      ...calibration,
+      total: calibration.total === undefined ? undefined : Math.max(caps.largest, calibration.total),
+    };
+    const changed = { ...(largest && { calibration: largest }), ...(known && { clock: known }), sight: sight(), delays: delays() };
+    this.#kept = { ...this.#kept, ...changed };
+    await this.#write();
   }
 
   async #write(): Promise<void> {

@@ -53,6 +53,7 @@ export async function runSource(
     ask: (stop) => untilAnswered(collector, (service) => calibrate(service, settings.pageSize, stop), stop),
     sizeOf: (calibration) => sizeOf(settings, calibration),
   });
+  const living = { serverClock, caps, sight: () => collector.sight(), delays: () => delays.measure() };
   const collector: Collector = new Collector({
     settings,
     source,
@@ -66,6 +67,7 @@ export async function runSource(
     log,
     meters,
     sight: profile.sight,
+    learned: () => keeper.keep(living),
     upkeep: (stop) => calibrator.whenDue(stop),
   });
   views.collectors.set(id, collector);
@@ -75,7 +77,6 @@ export async function runSource(
   journal.registerSource(id, destinationOf(settings), known ? undefined : await startOf(settings, collector, paging, now(), log, signal));
   await keeper.serves(factsOf(settings, config));
   await calibrator.whenDue(signal);
-  const living = { serverClock, caps, sight: () => collector.sight(), delays: () => delays.measure() };
   await Promise.all([collector.run(signal), keeper.run(living, clock, signal)]);
 }
 

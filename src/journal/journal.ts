@@ -159,12 +159,17 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     const lateCount = late.reduce((sum, is) => sum + (is ? 1 : 0), 0);
     const tip = page.tip !== undefined && page.tip !== source.row.tip ? page.tip : undefined;
     if (fresh.length > 0 || judged.buckets.size > 0 || tip !== undefined) {
-      const write = (): void => this.#store.transaction(() => this.#write(source, page, judged, lateCount, tip));
+      // What is left of the quota is for acknowledgements: a sink must be able to store its dead letters, or nothing could ever be pruned again.
+      const share = fresh.length > 0 ? pauseAbove : undefined;
+      const write = (): void => this.#store.transaction(() => this.#write(source, page, judged, lateCount, tip), share);
       try {
         write();
       } catch (thrown) {
         // An append that fails takes no acknowledgement with it: those are written alone.
-        if (thrown instanceof WaybillError && thrown.code === 'journal_full') this.progress.flush();
+        if (thrown instanceof WaybillError && thrown.code === 'journal_full') {
+          this.#paused = true;
+          this.progress.flush();
+        }
         throw thrown;
       }
     } else {
@@ -242,6 +247,10 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
       writeMoment(this.#segments, row.n, row.id, at, { ledger: 'hold', state: hold === undefined ? 'normal' : 'hold', ...said });
     });
     this.#wake();
+  }
+
+  sound(sourceId: string, at: Micros): void {
+    this.#sources.get(sourceId).row.sound = at;
   }
 
   // -------------------------------------------------------------------------------------------------------- acts of a person
@@ -438,6 +447,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
 
   /** Deletes the uids of buckets that lie wholly before what every range remembers. */
   #forget(source: SourceState): void {
+    for (const range of source.ranges) this.#ledger.forgetWhole(source.row, range);
     const remembered = rememberedBy(source);
     const { db } = this.#store;
     const oldest = db

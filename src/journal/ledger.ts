@@ -32,6 +32,8 @@ export interface SourceRow {
   mode: string;
   hold: Hold | undefined;
   profile: string | undefined;
+  /** See CollectJournal.sound. */
+  sound: Micros;
 }
 
 /** A range whose marks move; `order` where a person asked for it. */
@@ -78,7 +80,7 @@ export class Ledger {
   readonly #addLate: Statement;
   readonly #setReached: Statement;
   readonly #setFrontier: Statement;
-  readonly #unsettled: Statement<[number, number], { first: number | null }>;
+  readonly #unsettled: Statement<[number, number, Micros], { first: number | null }>;
   readonly #closedSince: Statement<[number, number], WindowDbRow>;
   readonly #richest: Statement<[number, number, number, number], WindowDbRow>;
 
@@ -108,7 +110,8 @@ export class Ledger {
     this.#setReached = db.prepare('UPDATE ranges SET reached_us = ?, remembered_us = ? WHERE source = ? AND from_us = ?');
     this.#setFrontier = db.prepare('UPDATE sources SET frontier_us = ? WHERE n = ?');
     this.#unsettled = db.prepare(
-      "SELECT min(from_us) AS first FROM windows WHERE source = ? AND from_us >= ? AND (state = 'gap' OR next_us IS NOT NULL)",
+      `SELECT min(from_us) AS first FROM windows WHERE source = ? AND from_us >= ?
+       AND (state = 'gap' OR next_us IS NOT NULL OR (state = 'closed' AND reason = 'reread') OR closed_us >= ?)`,
     );
     this.#closedSince = db.prepare(
       "SELECT * FROM windows WHERE source = ? AND closed_us >= ? AND state = 'closed' AND reason IS NULL ORDER BY from_us",
@@ -283,7 +286,7 @@ export class Ledger {
   /** Within a transaction, once the windows are written: the marks that follow from them. */
   #move(source: SourceRow, range: RangeRow, reached: Micros, lastAge: Micros): void {
     const frontier = range.until === null ? this.#frontier(source.n, source.frontier) : source.frontier;
-    const remembered = this.#remembered(source.n, range, reached, lastAge);
+    const remembered = this.#remembered(source, range, reached, lastAge);
     if (reached < range.reached || remembered < range.remembered || frontier < source.frontier) {
       throw new WaybillError(
         'invariant',
@@ -296,6 +299,16 @@ export class Ledger {
       range.reached = reached;
       range.remembered = remembered;
       source.frontier = frontier;
+    });
+  }
+
+  /** Forgets a range of history that was read to its end, once nothing in it may be read again: its own windows may not change any more. */
+  forgetWhole(source: SourceRow, range: RangeRow): void {
+    const { until, reached, remembered } = range;
+    if (until === null || reached < until || remembered >= until || this.#remembered(source, range, reached, Infinity) < until) return;
+    this.#store.transaction(() => {
+      this.#setReached.run(reached, until, source.n, range.from);
+      this.#store.after(() => (range.remembered = until));
     });
   }
 
@@ -323,9 +336,12 @@ export class Ledger {
     return frontier;
   }
 
-  /** Follows `reached` at the distance of the last recount, and stops before the first window that may still be read again. */
-  #remembered(source: number, range: RangeRow, reached: Micros, lastAge: Micros): Micros {
-    const first = this.#unsettled.get(source, range.remembered)?.first ?? reached;
+  /**
+   * Follows `reached` at the distance of the last recount, and stops before the first window that may still be read again: a gap, one with a
+   * recount or another try ahead of it, one that a hold lists, and one that was closed since everything was last seen to be shown.
+   */
+  #remembered({ n, sound }: SourceRow, range: RangeRow, reached: Micros, lastAge: Micros): Micros {
+    const first = this.#unsettled.get(n, range.remembered, sound)?.first ?? reached;
     // A range of history that is read and settled is forgotten whole.
     if (range.until !== null && reached >= range.until && first >= range.until) return range.until;
     return Math.max(range.remembered, Math.min(reached - lastAge, first));

@@ -31,6 +31,12 @@ interface SinkRow {
   from_us: number | null;
 }
 
+/**
+ * Dead letters fill the quota up to here. What is left is for those of the sink that is furthest behind: else one that refuses much could take
+ * the last page, and where another stands nothing could ever be pruned again.
+ */
+const lettersBelow = 0.985;
+
 export class Progress {
   readonly #store: Store;
   readonly #sourceNumbers: ReadonlyMap<string, number>;
@@ -151,7 +157,7 @@ export class Progress {
       this.#store.after(() => (this.sink(id).deadLetters += added));
     };
     try {
-      this.#store.transaction(write);
+      this.#store.transaction(write, deadLetters.length === 0 || this.#isLast(id) ? undefined : lettersBelow);
     } catch (thrown) {
       // Without its dead letters it must not go with the next transaction: they would be lost.
       if (before) this.#pending.set(id, before);
@@ -205,6 +211,12 @@ export class Progress {
       )
       .get(seq);
     return found?.at ?? 0;
+  }
+
+  /** Whether no sink is further behind. */
+  #isLast(id: string): boolean {
+    const { acked } = this.sink(id);
+    return [...this.#sinks.values()].every((other) => other.state === 'retired' || other.acked >= acked);
   }
 
   #assertForward(sink: SinkState, acknowledgement: Acknowledgement): void {

@@ -193,7 +193,15 @@ export class Sources {
       this.ids.set(row.n, row.id);
       this.numbers.set(row.id, row.n);
       this.#byId.set(row.id, {
-        row: { n: row.n, id: row.id, frontier: row.frontier_us, tip: row.tip_us, mode: row.mode, ...profileOf(row.profile) },
+        row: {
+          n: row.n,
+          id: row.id,
+          frontier: row.frontier_us,
+          tip: row.tip_us,
+          mode: row.mode,
+          sound: Number.MAX_SAFE_INTEGER,
+          ...profileOf(row.profile),
+        },
         ranges: ranges.all(row.n).map((r) => ({
           from: r.from_us,
           until: r.until_us,

@@ -36,8 +36,9 @@ export class Store {
   /**
    * Runs `act` in one immediate transaction. Throws `journal_full` when quota or disk are used up (nothing was stored; try again later),
    * anything else is final: this object refuses all further work, and the process must end.
+   * @param share  of the quota that may be used when it is done; the rest is left to others
    */
-  transaction<Result>(act: () => Result): Result {
+  transaction<Result>(act: () => Result, share = Infinity): Result {
     if (this.#broken) throw this.#broken;
     this.#after = [];
     this.#undo = [];
@@ -52,6 +53,11 @@ export class Store {
         );
       }
       result = act();
+      if (share !== Infinity && this.usedBytes() > share * this.quotaBytes())
+        throw new WaybillError(
+          'journal_full',
+          `cannot write the state in "${this.directory}": it would exceed ${share * 100} % of the quota`,
+        );
       this.db.exec('COMMIT');
     } catch (thrown) {
       for (const undo of this.#undo.reverse()) undo();

@@ -210,28 +210,33 @@ export class Oracle {
   }
 
   /**
-   * Closed after its last recount while less was shown, and forgotten before that was noticed: it cannot be read again without taking what was
-   * delivered for new. It is listed for a person, and that is all that can be done.
+   * A hold had it counted again after its last recount, and more had come to be seen by then. It is forgotten: reading it would take for new what
+   * was delivered. That is listed for a person; nobody promises anything of records that come to be seen so late. What came in time is proven.
    */
-  #isTooOld({ from, state, reason, next }: WindowRow): boolean {
-    const { rights } = this.#environment;
-    return rights !== 'whole' && state === 'closed' && reason === 'reread' && next === null && from < (this.#source?.remembered ?? 0);
+  #isTooOld({ from, until, state, reason, next, query, total }: WindowRow): boolean {
+    if (state !== 'closed' || reason !== 'reread' || next !== null || from >= (this.#source?.remembered ?? 0)) return false;
+    const promised = until + this.#lastRecount();
+    const found = this.#service.matching(JSON.parse(query) as WindowQuery, this.#world.now).filter(({ visible }) => visible <= promised);
+    return found.length <= (total ?? 0);
+  }
+
+  /** The age at which a window is counted for the last time, µs; a total that lags tells of an earlier moment. */
+  #lastRecount(): number {
+    const { daemon, service } = this.#environment;
+    return (daemon.agesMs.at(-1) ?? 0) * 1_000 - (service.total === 'lagging' ? service.totalLagMs * 1_000 : 0);
   }
 
   /** Every record that was visible by the last recount of its window, and is still there. */
   #required(): Truth[] {
-    const { daemon, records, service, beginMs, rights } = this.#environment;
+    const { daemon, records, beginMs, rights } = this.#environment;
     const lastAge = (daemon.agesMs.at(-1) ?? 0) * 1_000;
-    const lag = service.total === 'lagging' ? service.totalLagMs * 1_000 : 0;
     const start = (beginMs - daemon.historyMs) * 1_000;
     // A record that was deleted in the same recount as another became visible leaves the total as it was.
     // Nor does a recount see what comes while nothing is shown.
-    const delay = records.purge || rights === 'rows' ? daemon.settleMs * 1_000 : lastAge - lag;
+    const delay = records.purge || rights === 'rows' ? daemon.settleMs * 1_000 : this.#lastRecount();
     const end = this.#world.now - 30 * second;
-    const listed = [...this.windows.values()].filter((row) => this.#isTooOld(row));
     return this.#service.truths.filter(({ at, visible, gone }) => {
       if (at < start || visible > end || gone !== Infinity) return false;
-      if (listed.some(({ from, until }) => from <= at && at < until)) return false;
       // One that is dated ahead comes by tip, long before its window is closed.
       return at > this.#world.now + second || (visible <= at + delay && at + lastAge < end);
     });

@@ -89,6 +89,10 @@ export class Service {
     if (age === 0) this.#remember(request, matching, served, items, index, size, total);
     const isPoor = this.isShrunk && this.#environment.rights === 'fields';
     this.#countWitness(request, items);
+    if (isPoor && this.#environment.returns && pageSize > 1 && items.some(({ poor }) => poor !== undefined)) {
+      this.isShrunk = false;
+      this.#world.note('rights are restored behind a page');
+    }
     return {
       items: items.map(({ bytes, poor }) => (isPoor ? (poor ?? bytes) : bytes)),
       page: index + service.firstPage,
@@ -136,10 +140,12 @@ export class Service {
     }
   }
 
-  /** Everything that happened so long ago is deleted, at a moment at which nobody reads. */
-  purge(before: Micros): void {
+  /** What happened in a stretch of time is deleted, at a moment at which nobody reads. */
+  purge(from: Micros, until: Micros): void {
+    const { now } = this.#world;
+    this.#world.note(`deleted from ${from} until ${until}`);
     for (const truth of this.truths)
-      if (truth.at < before && truth.visible <= this.#world.now) truth.gone = Math.min(truth.gone, this.#world.now);
+      if (from <= truth.at && truth.at < until && truth.visible <= now) truth.gone = Math.min(truth.gone, now);
   }
 
   /** After a page of records that lack the field by themselves a witness is read: a record of one second, with a second on both sides. */

@@ -67,6 +67,7 @@ class Simulation {
   readonly #sometimes = new Sometimes();
   readonly #kills: Chance;
   readonly #program: Chance;
+  readonly #purges: Chance;
   readonly #figures: Figures;
   #directory: string;
   #life: Life | undefined;
@@ -92,6 +93,7 @@ class Simulation {
     this.#oracle = new Oracle(this.#world, environment, this.#service, this.#receivers, this.#sometimes);
     this.#kills = new Chance(seed, 'kills');
     this.#program = new Chance(seed, 'program');
+    this.#purges = new Chance(seed, 'purge');
     this.#killIn = this.#kills.distance(environment.machine.killEvery);
     this.#figures = {
       seeds: 1,
@@ -142,11 +144,23 @@ class Simulation {
       if (!life.isDead) continue;
       this.#bury();
       if (this.#backup !== undefined && this.#kills.is(0.5)) await this.#rollBack(this.#backup);
-      if (records.purge && this.#kills.is(0.2)) this.#service.purge(this.#world.now - this.#kills.whole(5_000, 150_000) * 1_000);
+      if (records.purge && this.#purges.is(0.3)) this.#delete();
       const away = this.#kills.is(0.05) ? this.#kills.between(20_000, 2 * daemon.settleMs + 60_000) : this.#kills.distance(1_000);
       await this.#world.run(this.#world.ms + away, () => false);
       this.#maybeSkew();
     }
+  }
+
+  /**
+   * Retention: everything that is so old. Or what somebody deletes of a window with records: a few seconds, so that others stay as they are, and
+   * show that only this one has vanished.
+   */
+  #delete(): void {
+    const windows = [...this.#oracle.windows.values()].filter(({ total }) => (total ?? 0) > 0);
+    const window = windows[this.#purges.whole(0, Math.max(0, windows.length - 1))];
+    const at = window?.from ?? this.#world.now - this.#purges.whole(5_000, 150_000) * 1_000;
+    if (this.#purges.is(0.3)) this.#service.purge(-Infinity, at);
+    else this.#service.purge(at, at + this.#purges.whole(1, 10) * 1_000_000);
   }
 
   /** Faults end. Within a time that follows from the settings everything must be where it belongs. */
@@ -282,10 +296,10 @@ class Simulation {
 
   /** At every effect: whether the life ends here. If so, the state is copied as it is. */
   #isOver(what: string, db: Database.Database | undefined): boolean {
+    this.#watchQuota();
     if (this.#isCalm) return false;
     const { machine } = this.#environment;
     const life = this.#life;
-    this.#watchQuota();
     this.#killIn -= 1;
     if (machine.aimed && this.#isWorthIt(what)) this.#killIn = Math.min(this.#killIn, this.#kills.whole(0, 2));
     if (this.#killIn > 0 || !life) return false;

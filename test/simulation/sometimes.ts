@@ -3,35 +3,42 @@
  * at least; a shorter campaign counts them all the same and asks for none.
  */
 
-/** By the name of the state: how often 2,000 seeds must reach it. */
+/**
+ * By the name of the state: how often 2,000 seeds must reach it, at least three tenths below what 2,000 seeds from 1001 do reach, so that another
+ * commit does not fail by chance. Those with a remark are aimed higher: runs are short, of a few dozen records, and reach them less often.
+ */
 export const sometimesLeast = {
-  'page drift inside a proven window': 200,
+  // 458 reached; aim: 1,000.
+  'page drift inside a proven window': 320,
   'tie across a page boundary': 1_000,
   'record exactly on an edge, bound excluded': 100,
-  'late record found at the first age': 20,
+  'late record found at the first age': 100,
   'late record found at the second age': 100,
   'late record found at the last age': 100,
-  'window of one second': 10,
-  'cap changed half-way': 50,
-  '401 half-way through a window': 10,
+  'window of one second': 100,
+  'cap changed half-way': 100,
+  // 40 reached; aim: 100. Few windows have more than one page.
+  '401 half-way through a window': 28,
   'total lagged, then proven': 20,
   'window counted up to a cap': 40,
   'gap opened, then closed': 100,
   'total a multiple of the page size': 100,
-  'kill between append and next page': 150,
+  // 336 reached; aim: 1,000. Few windows have more than one page.
+  'kill between append and next page': 230,
   'kill between taking and acknowledging': 1_000,
   'kill between commit at the sink and ours': 100,
   'kill during recovery': 100,
   'dead letter found by halving': 100,
-  // The quotas that are drawn are not reached any more since runs are short: counted, and not asked for until they are drawn anew.
-  'quota reached and left': 0,
+  // 25 reached; aim: 20, without the margin. Such runs are the longest, so few are drawn.
+  'quota reached and left': 17,
   'rolled-back state blocked': 20,
   'second daemon refused': 20,
   'hold entered and left': 20,
   'hold while rights were less': 20,
-  'witness still there': 3,
-  'window vanished': 0,
-  'window accepted': 0,
+  // 26 reached; aim: 20, without the margin.
+  'witness still there': 18,
+  'window vanished': 20,
+  'window accepted': 20,
 } as const;
 
 export type State = keyof typeof sometimesLeast;

@@ -722,6 +722,48 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    id: 'W6',
+    what: 'remembered passes what was closed since everything was last seen to be shown',
+    suite: simulation,
+    edits: [{ file: `${journal}ledger.ts`, text: ' OR closed_us >= ?)`,', replacement: ' OR 0 > ?)`,' }],
+  },
+  {
+    id: 'W7',
+    what: 'a page without usual fields is taken for poor by itself after one look at its witness',
+    suite: 'test/unit/collect/gate.test.ts',
+    edits: [
+      {
+        file: `${collect}gate.ts`,
+        text: 'if (!(await this.#isPoorByItself(answer, missing, signal))) return false;',
+        replacement: 'for (const { uid } of answer.records) this.#acquitted.add(uid);',
+      },
+    ],
+  },
+  {
+    id: 'W8',
+    what: 'what a page leaves of the quota is used by the next page',
+    suite: 'test/unit/journal/progress.test.ts',
+    edits: [{ file: `${journal}journal.ts`, text: 'fresh.length > 0 ? pauseAbove : undefined', replacement: 'undefined' }],
+  },
+  {
+    id: 'W9',
+    what: 'dead letters of a sink that is ahead take the last of the quota',
+    suite: 'test/unit/journal/progress.test.ts',
+    edits: [
+      {
+        file: `${journal}progress.ts`,
+        text: 'deadLetters.length === 0 || this.#isLast(id) ? undefined : lettersBelow',
+        replacement: 'undefined',
+      },
+    ],
+  },
+  {
+    id: 'W10',
+    what: 'the first witness of a field waits for the next minute',
+    suite: 'test/unit/collect/gate.test.ts',
+    edits: [{ file: `${collect}gate.ts`, text: 'if (isFirst) await this.#parts.learned?.();', replacement: 'void isFirst;' }],
+  },
+  {
     id: 'D1',
     what: 'acknowledged before it is sent',
     suite: simulation,

@@ -277,7 +277,7 @@ test('what a fresh token shows again is no hold', async () => {
   ]);
 });
 
-test('what was closed since a window was last counted whole is counted again when a hold ends; what is too old for that is listed', async () => {
+test('what was closed since a window was last counted whole is counted again when a hold ends, however old it is', async () => {
   const { it, until } = await threeWindows();
   const all = [...it.source.records];
   go(it, until + hour);
@@ -297,25 +297,28 @@ test('what was closed since a window was last counted whole is counted again whe
   await again(it);
   expect(rows(it).at(-1)).toMatchObject({ from: reached, state: 'closed', own: 4, reason: null });
   expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
-  // The same, with its uids forgotten.
+  // The same where no recount is ahead of the window any more: until all is seen to be shown its uids stay, so that it can be read again.
+  const next = it.journal.marks(sourceId).live.reached;
+  for (let i = 0; i < 4; i += 1) all.push({ time: next + i * minute, visible: 0, text: recordText(200 + i, next + i * minute) });
   it.source.records.splice(0, Infinity);
+  go(it, next + 50 * day);
+  await it.closer.closeNext(it.source.now(), it.signal);
+  await it.closer.closeNext(it.source.now(), it.signal);
+  const old = rows(it).find(({ from }) => from === next);
+  expect(old).toMatchObject({ state: 'closed', own: 0, next: null });
   await it.holds.begin({ reason: 'rows', words: 'less is shown', windows: [] });
-  await it.journal.close(
-    sourceId,
-    { from: it.journal.marks(sourceId).live.reached, until: base + 9 * hour },
-    proven(0, it.source.now()),
-    0,
-  );
-  it.beside().exec('UPDATE windows SET next_us = NULL');
-  await it.journal.close(sourceId, { from: base + 9 * hour, until: base + 10 * hour }, proven(0, it.source.now()), 0);
   it.source.records.push(...all);
-  const old = rows(it).at(-2);
-  // Within the query that these hand-made proofs name.
-  it.source.add(200, base + 5 * second);
   await it.holds.end('rows');
-  expect(it.journal.remembers(sourceId, { from: old?.from ?? 0, until: old?.until ?? 0 })).toBe(false);
   await again(it);
-  expect(rows(it).at(-2)).toMatchObject({ from: old?.from, state: 'closed', reason: 'reread', next: null });
+  expect(rows(it).find(({ from }) => from === next)).toMatchObject({ state: 'closed', own: 4, reason: null, next: null });
+  expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
+  // Once a window is counted whole after that, it is forgotten like others.
+  await closeAll(it);
+  expect(it.journal.remembers(sourceId, { from: next, until: next + second })).toBe(true);
+  go(it, it.source.now() + 2 * settle);
+  it.holds.foundSound();
+  await closeAll(it);
+  expect(it.journal.remembers(sourceId, { from: next, until: next + second })).toBe(false);
 });
 
 test('before any count the first window alone is sound: what was closed with less behind it is counted again', async () => {
@@ -431,9 +434,21 @@ test('in quiet times one window with records is counted at random, and no more t
   expect(rows(it).filter(({ tries }) => tries === 1)).toMatchObject([{ next: it.source.now() + settle, reason: null }]);
 });
 
+test('where history is read its newest windows are counted, though all of them are old', async () => {
+  const it = await world({ after: 100 * day });
+  it.source.add(1, base + minute);
+  await it.closer.closeNext(it.source.now(), it.signal);
+  await it.clock.sleep(300_000, it.signal);
+  it.source.requests.length = 0;
+  expect(await it.closer.recounter.guard(it.source.now(), it.signal)).toBe(true);
+  expect(it.source.requests.map(({ query }) => query)).toEqual([JSON.parse(first(it).query)]);
+  expect(it.holds.sound).toBe(it.source.now());
+});
+
 test('a window whose uids are forgotten is never read again, whatever the guard counts', async () => {
   const { it } = await threeWindows();
   it.beside().exec('UPDATE windows SET next_us = NULL');
+  it.holds.foundSound(base + 2 * day);
   await it.journal.close(sourceId, { from: it.journal.marks(sourceId).live.reached, until: base + 60 * day }, proven(), 30 * day);
   expect(it.journal.remembers(sourceId, first(it))).toBe(false);
   for (let i = 50; i < 60; i += 1) it.source.add(i, base + (i % 3) * settle + i * 2 * second);

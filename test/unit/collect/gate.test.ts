@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { Gate } from '../../../src/collect/gate.ts';
 import { queryOf } from '../../../src/collect/windows.ts';
 import { pollTip } from '../../../src/collect/tip.ts';
 import { readWindow } from '../../../src/collect/read-window.ts';
@@ -91,16 +92,72 @@ test('a page with the fields, in hold, is appended, and ends the hold: who is sh
   expect(appended(it.beside())).toHaveLength(21);
 });
 
-test('records that are poor by themselves are appended: the witness is there, and they are asked about only once', async () => {
+test('records that are poor by themselves are appended: the witness is there, before and after, and they are asked about only once', async () => {
   const it = await watched();
   add(it, 50, it.source.now() - second, {});
   await poll(it);
-  expect(it.source.requests.filter(({ query }) => query.endTime !== undefined)).toHaveLength(1);
+  // The page, its witness, the page once more, and the witness.
+  expect(it.source.requests.map(({ query }) => (query.endTime === undefined ? 'page' : 'witness'))).toEqual([
+    'page',
+    'witness',
+    'page',
+    'witness',
+  ]);
   expect(appended(it.beside())).toHaveLength(21);
   expect(it.holds.current).toBeUndefined();
   it.source.requests.length = 0;
   await poll(it);
   expect(it.source.requests).toHaveLength(1);
+});
+
+test('rights that come back between a page and its witness acquit nothing: the page is read again, in full', async () => {
+  const it = await watched();
+  const restore = hide(it);
+  add(it, 50, it.source.now() - second);
+  it.source.before = (_request, count) => {
+    if (count === 2) restore();
+  };
+  await poll(it);
+  expect(it.source.requests.length).toBeGreaterThan(2);
+  expect(it.holds.current).toBeUndefined();
+  expect(appended(it.beside())).toHaveLength(20);
+  await poll(it);
+  const [last] = await it.journal.read(it.journal.head().seq - 1, { records: 1, bytes: 1e6 });
+  expect(last).toMatchObject({ kind: 'record', text: expect.stringContaining('userNetwork') as string });
+});
+
+test('of a page that is another one when it is asked for again only what was seen twice is acquitted', async () => {
+  const it = await watched();
+  add(it, 50, it.source.now() - second, {});
+  it.source.before = (_request, count) => {
+    if (count === 3) it.source.records.pop();
+    if (count === 4) add(it, 50, it.source.now() - second, {});
+  };
+  await poll(it);
+  expect(appended(it.beside())).toHaveLength(20);
+  expect(it.holds.current).toBeUndefined();
+  await poll(it);
+  expect(appended(it.beside())).toHaveLength(21);
+});
+
+test('the first witness of a field is kept at once, those after it are not worth a write', async () => {
+  const { asker, paging, journal, holds, log } = await world();
+  let writes = 0;
+  const gate: Gate = new Gate({ sourceId, asker, paging, journal, holds, log, learned: () => {
+    // What is written then has it.
+    expect(Object.keys(gate.profile().witnesses)).not.toEqual([]);
+    writes += 1;
+    return Promise.resolve();
+  } }); // prettier-ignore
+  const witness = { uid: 'u', time: base };
+  await gate.proven({});
+  expect(writes).toBe(0);
+  await gate.proven({ userNetwork: witness });
+  expect(writes).toBe(1);
+  await gate.proven({ userNetwork: { ...witness, time: base + hour } });
+  expect(writes).toBe(1);
+  await gate.proven({ userNetwork: { ...witness, time: base + 2 * hour }, userEmailAddress: witness });
+  expect(writes).toBe(2);
 });
 
 test('what a fresh token shows again is no hold, and the poor copy is not kept either', async () => {

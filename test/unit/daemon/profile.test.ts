@@ -59,10 +59,11 @@ test('clock, largest total and what was shown are kept once the clock stands; a 
   await keeper.calibrated(found, base);
   const serverClock = new ServerClock({ source, settle: 900_000, clock, log: new Lines() });
   const caps = { largest: 70 };
-  const sight = { fields: { recent: 'vv', witnesses: { userNetwork: { uid: 'u', time: base } } }, sound: base + hour };
+  let sight = { fields: { recent: 'vv', witnesses: { userNetwork: { uid: 'u', time: base } } }, sound: base + hour };
   const delays = new Delays(undefined, 30_000);
   const abort = new AbortController();
-  const running = keeper.run({ serverClock, caps, sight: () => sight, delays: () => delays.measure() }, clock, abort.signal);
+  const living = { serverClock, caps, sight: () => sight, delays: () => delays.measure() };
+  const running = keeper.run(living, clock, abort.signal);
   const kept = (): unknown => JSON.parse(journal.marks(source).profile ?? '{}');
   await clock.sleep(5_000, abort.signal);
   expect(kept()).toEqual({ calibration: found, calibrated: base });
@@ -74,6 +75,13 @@ test('clock, largest total and what was shown are kept once the clock stands; a 
   expect(kept()).toMatchObject({ calibration: { total: 70 }, calibrated: base, clock: { dated: true }, sight });
   expect(journal.marks(source)).toMatchObject({ mode: 'hold', hold: { reason: 'clock' } });
   expect(new ProfileKeeper(source, journal).profile).toEqual(kept());
+  // Something that must not wait for the next minute.
+  sight = { ...sight, sound: base + 2 * hour };
+  await keeper.keep(living);
+  expect(kept()).toMatchObject({ sight });
+  const { commits } = journal.usage();
+  await keeper.keep(living);
+  expect(journal.usage().commits).toBe(commits);
   abort.abort(new Error('enough'));
   await expect(running).rejects.toThrow('enough');
 });

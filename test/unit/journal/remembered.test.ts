@@ -46,6 +46,40 @@ test('a gap holds what is remembered until it is proven for good', async () => {
   expect(journal.marks(source).live.remembered).toBe(at(50));
 });
 
+test('what was closed since everything was last seen to be shown is remembered, and so is what a hold lists', async () => {
+  const { journal } = await opened();
+  const remembered = (): number => journal.marks(source).live.remembered;
+  journal.sound(source, at(40));
+  await journal.close(source, { from: base, until: at(1) }, proven(0, at(39)), lastAge);
+  await journal.close(source, { from: at(1), until: at(2) }, proven(0, at(40)), lastAge);
+  await journal.close(source, { from: at(2), until: at(80) }, proven(0, at(80)), lastAge);
+  expect(remembered()).toBe(at(1));
+  journal.sound(source, at(80));
+  const listed = { reason: 'reread', words: 'the service shows fewer', next: undefined, tries: 1 } as const;
+  await journal.remark(source, { from: at(2), until: at(80) }, listed, at(81), lastAge);
+  expect(remembered()).toBe(at(2));
+  await journal.close(source, { from: at(80), until: at(120) }, proven(0, at(120)), lastAge);
+  expect(remembered()).toBe(at(2));
+  await journal.acceptGap(source, at(2), { at: at(121), who: 'uid 1000', why: 'deleted' });
+  journal.sound(source, at(121));
+  await journal.close(source, { from: at(120), until: at(121) }, proven(0, at(121) - 1), lastAge);
+  expect(remembered()).toBe(at(91));
+});
+
+test('a range of history that was read while nothing told that everything is shown is forgotten whole once something does', async () => {
+  const { journal, beside } = await opened();
+  journal.history.add(source, { from: base - 10 * day, until: base }, {}, { who: 'uid 1000', why: undefined });
+  await journal.append(pageOf([collected(1, base - day)]));
+  journal.sound(source, 0);
+  await journal.close(source, { from: base - 10 * day, until: base }, proven(1, at(1)), 0);
+  await journal.close(source, { from: base, until: at(60) }, proven(0, at(60)), lastAge);
+  const seen = (): unknown => beside().prepare('SELECT count(*) AS n FROM seen').get();
+  expect(seen()).toEqual({ n: 1 });
+  journal.sound(source, at(61));
+  await journal.close(source, { from: at(60), until: at(61) }, proven(0, at(61)), lastAge);
+  expect(seen()).toEqual({ n: 0 });
+});
+
 test('what is remembered never goes back, not with a longer last age either', async () => {
   const { journal } = await opened();
   await journal.close(source, { from: base, until: at(40) }, proven(), lastAge);
