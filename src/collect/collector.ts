@@ -54,6 +54,8 @@ export interface CollectorParts {
   readonly sight?: SightProfile | undefined;
   /** What is asked of the service besides its records, when it is due; false when nothing was. */
   readonly upkeep?: (signal: AbortSignal) => Promise<boolean>;
+  /** The same, for what may wait until no window is due. */
+  readonly whenIdle?: (signal: AbortSignal) => Promise<boolean>;
 }
 
 /** What a collector knows about what its source shows, to be known again after a restart; plain JSON. */
@@ -225,6 +227,7 @@ export class Collector {
   async #again(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
     if (await this.#closer.again(serverNow, signal)) return true;
     if (await this.#closer.recounter.guard(serverNow, signal)) return true;
+    if (await this.#parts.whenIdle?.(signal)) return true;
     return this.backfiller.turn(serverNow, signal);
   }
 

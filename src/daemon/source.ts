@@ -1,6 +1,7 @@
 /** One source of the daemon: its client, its clock, what is known about its service, and the collector that asks. */
 import { Collector } from '../collect/collector.ts';
 import { earliest } from '../collect/earliest.ts';
+import { handCount } from '../collect/hand-count.ts';
 import type { Paging } from '../collect/pass.ts';
 import type { Caps } from '../collect/read-window.ts';
 import { wholeSecond } from '../collect/windows.ts';
@@ -51,6 +52,7 @@ export async function runSource(
   const calibrator: Calibrator = new Calibrator({
     ...{ id, keeper, paging, caps, now, log, meters },
     ask: (stop) => untilAnswered(collector, (service) => calibrate(service, settings.pageSize, stop), stop),
+    count: (total, stop) => handCount({ asker: collector.asker, paging, sleep: (ms, until) => clock.sleep(ms, until), log }, total, stop),
     sizeOf: (calibration) => sizeOf(settings, calibration),
   });
   const collector: Collector = new Collector({
@@ -67,6 +69,7 @@ export async function runSource(
     meters,
     sight: profile.sight,
     upkeep: (stop) => calibrator.whenDue(stop),
+    whenIdle: (stop) => calibrator.countWhenDue(stop),
   });
   views.collectors.set(id, collector);
 
