@@ -526,6 +526,8 @@ export interface CollectJournal {
   richest(source: string, since: Micros, most: number): Promise<readonly LedgerWindow[]>;
   /** Closed windows without a remark that were closed at or after `since`, server time. */
   closedSince(source: string, since: Micros): Promise<readonly LedgerWindow[]>;
+  /** The last windows of the live range, newest first. */
+  latest(source: string, most: number): readonly LedgerWindow[];
   /** A recount that says something else than a new proof: its remark and when it is looked at again. `lastAge` in µs. */
   remark(source: string, window: Window, remark: Remark, at: Micros, lastAge: Micros): Promise<void>;
   /** Hold, or with undefined its end, with its line in the ledger. `at` is server time. */

@@ -160,6 +160,7 @@ export class Collector {
   async run(signal: AbortSignal): Promise<void> {
     this.#isRunning = true;
     this.#holds.open();
+    this.#closer.lookBack();
     for (;;) {
       signal.throwIfAborted();
       try {
@@ -365,6 +366,7 @@ function counted(journal: CollectJournal, count: (page: CollectedPage, appended:
     window: (...args) => journal.window(...args),
     richest: (...args) => journal.richest(...args),
     closedSince: (...args) => journal.closedSince(...args),
+    latest: (...args) => journal.latest(...args),
     remark: (...args) => journal.remark(...args),
     setHold: (...args) => journal.setHold(...args),
     setProfile: (...args) => journal.setProfile(...args),

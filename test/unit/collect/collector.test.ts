@@ -186,6 +186,7 @@ test('at the quota collecting pauses and asks nothing, and goes on by itself', a
     window: (...args) => it.journal.window(...args),
     richest: (...args) => it.journal.richest(...args),
     closedSince: (...args) => it.journal.closedSince(...args),
+    latest: (...args) => it.journal.latest(...args),
     remark: (...args) => it.journal.remark(...args),
     setHold: (...args) => it.journal.setHold(...args),
     setProfile: (...args) => it.journal.setProfile(...args),
@@ -257,6 +258,7 @@ test('history gives way to a sink that moves, for a bounded time, and only once 
     window: (...args) => it.journal.window(...args),
     richest: (...args) => it.journal.richest(...args),
     closedSince: (...args) => it.journal.closedSince(...args),
+    latest: (...args) => it.journal.latest(...args),
     remark: (...args) => it.journal.remark(...args),
     setHold: (...args) => it.journal.setHold(...args),
     setProfile: (...args) => it.journal.setProfile(...args),
@@ -338,4 +340,18 @@ test('a question before the loop begins reads nothing in between', async () => {
   };
   await own.collector.asker.page({ query: {}, page: undefined, pageSize: 1 }, own.signal);
   expect(own.source.requests).toHaveLength(1);
+});
+
+test('three windows that held records from elsewhere are trouble in the next life too (A4)', async () => {
+  const it = await begun({ after: hour });
+  for (let i = 0; i < 3; i += 1) {
+    const window = { from: base + i * minute, until: base + (i + 1) * minute };
+    await it.journal.close(sourceId, window, gap({ reason: 'filter' }, base + 9 * day), 30 * day);
+  }
+  expect(it.collector.view().trouble).toBe('no answer yet');
+  await it.runUntil(it.source.now() + minute);
+  expect(it.collector.view().trouble).toMatch(/does not filter by time/);
+  // The clock of the service stands after five minutes: windows are closed then, and what they show counts.
+  await it.runUntil(it.source.now() + 6 * minute);
+  expect(it.collector.view().trouble).toBeUndefined();
 });
