@@ -99,8 +99,10 @@ export interface ServerClock {
   now(): Micros | undefined;
   /** Until then nothing is closed, recounted, tried again or forgotten. */
   established(): boolean;
-  /** How many answers are missing before it is established; they are asked for by counts. */
-  missing(): number;
+  /**
+   * How many answers are missing before it is established and will not come by themselves, one every `everyMs`; they are asked for by counts.
+   */
+  missing(everyMs: number): number;
   /** Whether it is more than an hour ahead of the wall clock: a gateway that sticks to one wrong node cannot be told by `Date` alone. */
   ahead(): boolean;
 }

@@ -202,8 +202,8 @@ export class Collector {
     }
     const { serverClock, paging } = this.#parts;
     if (!serverClock.established()) {
-      // Until the clock of the service is known, records flow by tip alone; the answers that are missing are asked for by counts.
-      if (serverClock.missing() === 0) return false;
+      // Until the clock of the service is known, records flow by tip alone; the answers that tip will not bring in time are asked for by counts.
+      if (serverClock.missing(this.#parts.settings.poll) === 0) return false;
       await this.#asker.count({}, paging.first, signal);
       return true;
     }

@@ -40,9 +40,17 @@ export class Calibrator {
 
   /** Calibrates when it is due; false when it is not. */
   async whenDue(signal: AbortSignal): Promise<boolean> {
-    const { id, keeper, paging, caps, now, ask, sizeOf, log, meters } = this.#parts;
+    const { keeper, now } = this.#parts;
     const { calibration: before, calibrated = 0 } = keeper.profile;
     if (before && now() - calibrated <= weekMicros) return false;
+    await keeper.calibrated(await this.ask(signal), now());
+    return true;
+  }
+
+  /** Calibrates, and uses what is found from now on. For a source without a place in the state, which cannot keep it yet. */
+  async ask(signal: AbortSignal): Promise<Calibration> {
+    const { id, keeper, paging, caps, ask, sizeOf, log, meters } = this.#parts;
+    const { calibration: before } = keeper.profile;
     const found = await ask(signal);
     const changes = before ? changesOf(before, found) : [];
     if (changes.length > 0) {
@@ -52,8 +60,7 @@ export class Calibrator {
     paging.first = found.firstPage;
     paging.size = sizeOf(found);
     caps.largest = Math.max(caps.largest, found.total ?? 0);
-    await keeper.calibrated(found, now());
-    return true;
+    return found;
   }
 
   /** Counts a window by hand when it is due: weekly, and daily while there was nothing to count. False when it is not. */

@@ -73,11 +73,13 @@ export async function runSource(
   });
   views.collectors.set(id, collector);
 
-  // A source that cannot be reached is asked until it answers; meanwhile everything else works.
-  if (!known) await untilAnswered(collector, (service) => service.page({ query: {}, page: undefined, pageSize: 1 }, signal), signal);
+  // A source that cannot be reached is asked until it answers; meanwhile everything else works. The first answer calibrates and says what time it
+  // is: a source asks no more before it collects, so that many of them under one budget begin soon.
+  const first = known ? undefined : await calibrator.ask(signal);
   journal.registerSource(id, destinationOf(settings), known ? undefined : await startOf(settings, collector, paging, now(), log, signal));
   await keeper.serves(factsOf(settings, config));
-  await calibrator.whenDue(signal);
+  if (first) await keeper.calibrated(first, now());
+  else await calibrator.whenDue(signal);
   const living = { serverClock, caps, sight: () => collector.sight(), delays: () => delays.measure() };
   await Promise.all([collector.run(signal), keeper.run(living, clock, signal)]);
 }

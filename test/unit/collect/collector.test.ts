@@ -355,3 +355,23 @@ test('three windows that held records from elsewhere are trouble in the next lif
   await it.runUntil(it.source.now() + 6 * minute);
   expect(it.collector.view().trouble).toBeUndefined();
 });
+
+test('answers that polls bring in time for the clock of the service are not asked for by counts', async () => {
+  const it = await begun({ after: 3 * hour, poll: 10_000 });
+  // Five minutes of a poll every ten seconds bring more than twenty.
+  await it.runUntil(it.source.now() + 5 * minute - second);
+  expect(it.source.requests.every(isTip)).toBe(true);
+  expect(it.serverClock.established()).toBe(false);
+  await it.runUntil(it.source.now() + 30 * second);
+  expect(it.serverClock.established()).toBe(true);
+  expect(it.source.requests.some((request) => !isTip(request))).toBe(true);
+});
+
+test('where polls are too far apart the rest is asked for by counts, at once', async () => {
+  const it = await begun({ after: 3 * hour, poll: 60_000 });
+  await it.runUntil(it.source.now() + 30 * second);
+  // Four more polls are sure to come in time; with the first one and these counts that is twenty.
+  expect(it.source.counts).toBe(15);
+  await it.runUntil(it.source.now() + 5 * minute);
+  expect(it.serverClock.established()).toBe(true);
+});

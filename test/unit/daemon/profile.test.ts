@@ -55,6 +55,27 @@ test('calibrated at first and then weekly; a change is a warning and counted, a 
   expect(again.profile).toEqual({ calibration: { firstPage: 1, pageSize: 200, dated: true }, calibrated: at });
 });
 
+test('a source without a place in the state is calibrated without keeping it; the same answer is kept later', async () => {
+  const { journal } = await opened();
+  const unknown = new ProfileKeeper('unknown', journal);
+  const paging: Paging = { first: 7, size: 7 };
+  const calibrator = new Calibrator({
+    ...{ id: 'unknown', keeper: unknown, paging, caps: { largest: 0 }, log: new Lines() },
+    now: () => base,
+    ask: () => Promise.resolve(found),
+    count: () => Promise.resolve(undefined),
+    sizeOf: ({ pageSize }) => pageSize,
+    meters: { calibrationChanged: () => undefined },
+  });
+  const { signal } = new AbortController();
+  const first = await calibrator.ask(signal);
+  expect({ first, paging, kept: unknown.profile }).toEqual({ first: found, paging: { first: 1, size: 1000 }, kept: {} });
+  journal.registerSource('unknown', 'tenant', base);
+  await unknown.calibrated(first, base);
+  expect(await calibrator.whenDue(signal)).toBe(false);
+  expect(new ProfileKeeper('unknown', journal).profile).toEqual({ calibration: found, calibrated: base });
+});
+
 test('counted by hand when it is due: weekly, daily while there was nothing to count; another finding than before is counted', async () => {
   const { journal } = await opened();
   const keeper = new ProfileKeeper(source, journal);
