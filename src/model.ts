@@ -738,6 +738,8 @@ export interface SourceSnapshot {
   /** Ranges of history that are not read to their end. */
   readonly backfills?: readonly BackfillProgress[] | undefined;
   readonly delays?: DelayMeasure | undefined;
+  /** The hold, while it lasts: the state knows it also when no daemon runs. */
+  readonly held?: Pick<Hold, 'reason' | 'words'> | undefined;
 }
 
 export interface SinkSnapshot {
