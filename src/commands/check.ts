@@ -77,6 +77,7 @@ export async function run(args: string[], io: Io): Promise<number> {
   });
   const measured = measuredDelays(config, lines);
   for (const source of sources) lines.push(...restLines(source, measured));
+  lines.push(...groupLines(config.sources));
   if (!values.offline) {
     for (const source of sources) lines.push(...(await checkSource(source, config, io.signal)));
     for (const sink of sinks) lines.push(...(await checkSink(sink, io.signal)));
@@ -180,6 +181,18 @@ function restLines(settings: SourceConfig, measured: ReadonlyMap<string, DelayMe
     { subject, level: beyond ? 'warning' : 'ok', words: beyond ? `${words}, which is more than requests.perSecond (${perSecond})` : words },
     ...(advice ? [{ subject, ...advice }] : []),
   ];
+}
+
+/** Sources that share a budget need it together: what each of them needs may be far less. */
+function groupLines(sources: readonly SourceConfig[]): Line[] {
+  const groups = Map.groupBy(sources, ({ requests }) => requests.group);
+  return [...groups].flatMap(([group, members]) => {
+    const rate = members.reduce((sum, source) => sum + requestsADay(source), 0) / 86_400;
+    const perSecond = Math.min(...members.map(({ requests }) => requests.perSecond));
+    if (group === undefined || rate <= perSecond) return [];
+    const words = `${members.length} sources share ${perSecond} requests a second and ask ${rate.toFixed(1)} at rest: polls will come later than poll says`;
+    return [{ subject: `group ${group}`, level: 'warning', words }];
+  });
 }
 
 /** How late records were, as the state of this configuration knows it; nothing where there is no state yet. */
