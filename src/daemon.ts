@@ -8,17 +8,16 @@ import { operationOf, perform } from './daemon/acts.ts';
 import { parseTime, parseZone } from './config/period.ts';
 import { Certificates } from './daemon/certificates.ts';
 import { createDelivery } from './daemon/sink.ts';
+import { Reports } from './daemon/reports.ts';
+import type { ReportStream } from './daemon/reports.ts';
 import { runSource } from './daemon/source.ts';
 import { reportSettings, Views } from './daemon/views.ts';
 import { codeOf, WaybillError, wordsOf } from './errors.ts';
 import { Journal } from './journal/journal.ts';
-import { ledgerReport } from './journal/ledger-report.ts';
 import { snapshotOf } from './journal/report.ts';
 import type { Clock, Log, Random, Snapshot } from './model.ts';
 import { startAdmin } from './observe/admin.ts';
 import type { LedgerParams } from './observe/admin.ts';
-import { ledgerDocument } from './observe/ledger-document.ts';
-import type { LedgerDocument } from './observe/ledger-document.ts';
 import type { RoomLog } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { microsToIso } from './record/timestamp.ts';
@@ -58,18 +57,19 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
     daemon.journal && daemon.views
       ? snapshotOf(daemon.journal.db, options.version, clock.now() * 1000, daemon.views.live(daemon.journal))
       : undefined;
-  const ledger = async (params: LedgerParams): Promise<LedgerDocument> => {
+  const reports = new Reports();
+  const ledger = async (params: LedgerParams): Promise<ReportStream> => {
     if (!daemon.journal) throw new WaybillError('usage', 'cannot give the report: the state is not open yet');
     const now = clock.now() * 1000;
     const { source, from, to, by = 'window', format = 'json', tz = 'UTC' } = params;
-    const report = ledgerReport(daemon.journal.db, {
+    const query = {
       source,
       from: from === undefined ? undefined : parseTime(from, 'from', now, false),
       to: to === undefined ? undefined : parseTime(to, 'to', now, true),
       now,
       ...reportSettings(config),
-    });
-    return ledgerDocument(report, format, { by, tz: parseZone(tz), version: options.version });
+    };
+    return reports.make({ state: config.state, query, format, options: { by, tz: parseZone(tz), version: options.version } });
   };
   const operate = async (request: unknown): Promise<unknown> => {
     if (!daemon.journal) throw new WaybillError('state_unusable', 'cannot change anything: the state is not open yet');

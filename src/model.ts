@@ -99,8 +99,10 @@ export interface ServerClock {
   now(): Micros | undefined;
   /** Until then nothing is closed, recounted, tried again or forgotten. */
   established(): boolean;
-  /** How many answers are missing before it is established; they are asked for by counts. */
-  missing(): number;
+  /**
+   * How many answers are missing before it is established and will not come by themselves, one every `everyMs`; they are asked for by counts.
+   */
+  missing(everyMs: number): number;
   /** Whether it is more than an hour ahead of the wall clock: a gateway that sticks to one wrong node cannot be told by `Date` alone. */
   ahead(): boolean;
 }
@@ -526,6 +528,8 @@ export interface CollectJournal {
   richest(source: string, since: Micros, most: number): Promise<readonly LedgerWindow[]>;
   /** Closed windows without a remark that were closed at or after `since`, server time. */
   closedSince(source: string, since: Micros): Promise<readonly LedgerWindow[]>;
+  /** The last windows of the live range, newest first. */
+  latest(source: string, most: number): readonly LedgerWindow[];
   /** A recount that says something else than a new proof: its remark and when it is looked at again. `lastAge` in µs. */
   remark(source: string, window: Window, remark: Remark, at: Micros, lastAge: Micros): Promise<void>;
   /** Hold, or with undefined its end, with its line in the ledger. `at` is server time. */
@@ -752,6 +756,8 @@ export interface SourceSnapshot {
   /** Ranges of history that are not read to their end. */
   readonly backfills?: readonly BackfillProgress[] | undefined;
   readonly delays?: DelayMeasure | undefined;
+  /** The hold, while it lasts: the state knows it also when no daemon runs. */
+  readonly held?: Pick<Hold, 'reason' | 'words'> | undefined;
 }
 
 export interface SinkSnapshot {

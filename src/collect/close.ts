@@ -44,8 +44,8 @@ export class Closer {
   /** By the begin of a range: history may be denser than the present. */
   readonly #paces = new Map<Micros, Pace>();
   #proven = false;
-  /** New windows in a row whose answers held records from elsewhere. */
-  #strange = 0;
+  /** Whether the last windows of the live range all held records from elsewhere: the ledger knows, also after a restart. */
+  #isStrange = false;
   readonly #recounter: Recounter;
 
   constructor(parts: CloserParts) {
@@ -66,9 +66,18 @@ export class Closer {
     return this.#recounter;
   }
 
+  /** Takes up what the last windows say of the service: after each of them, and first when the loop begins. */
+  lookBack(): void {
+    const latest = this.#parts.journal.latest(this.#source, strangeMost);
+    const isStrange = latest.length === strangeMost && latest.every(({ state, reason }) => state !== 'closed' && reason === 'filter');
+    if (isStrange && !this.#isStrange)
+      this.#parts.log.error({ source: this.#source, reason: 'filter', words: strangeWords }, 'source does not filter by time');
+    this.#isStrange = isStrange;
+  }
+
   /** What the readings themselves say is wrong with the service. */
   get trouble(): string | undefined {
-    return this.#strange >= strangeMost ? strangeWords : undefined;
+    return this.#isStrange ? strangeWords : undefined;
   }
 
   /** The window of a range of history that is being read. */
@@ -96,9 +105,6 @@ export class Closer {
       this.#assertSettled(window);
       await this.#record(window, outcome, 1, false);
       this.reading = undefined;
-      this.#strange = outcome.proven || outcome.reason !== 'filter' ? 0 : this.#strange + 1;
-      if (this.#strange === strangeMost)
-        this.#parts.log.error({ source: this.#source, reason: 'filter', words: strangeWords }, 'source does not filter by time');
       const total = outcome.proven ? outcome.proof.total : outcome.seen;
       const wide = nextWidth(window.until - window.from, total);
       pace.width = wide > window.until - window.from && total * 2 >= pace.crowded ? window.until - window.from : wide;
@@ -137,6 +143,7 @@ export class Closer {
     const at = this.#serverNow();
     const next = verdict.proven ? nextRecount(window.until, ages, at) : nextTry(window.until, tries, ages, at);
     await journal.close(this.#source, window, { verdict, next, at, recount }, this.#lastAge());
+    this.lookBack();
     const fields = { source: this.#source, from: microsToIso(window.from), until: microsToIso(window.until) };
     if (!verdict.proven) {
       log.warn(

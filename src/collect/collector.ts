@@ -56,6 +56,8 @@ export interface CollectorParts {
   readonly learned?: () => Promise<void>;
   /** What is asked of the service besides its records, when it is due; false when nothing was. */
   readonly upkeep?: (signal: AbortSignal) => Promise<boolean>;
+  /** The same, for what may wait until no window is due. */
+  readonly whenIdle?: (signal: AbortSignal) => Promise<boolean>;
 }
 
 /** What a collector knows about what its source shows, to be known again after a restart; plain JSON. */
@@ -161,6 +163,7 @@ export class Collector {
   async run(signal: AbortSignal): Promise<void> {
     this.#isRunning = true;
     this.#holds.open();
+    this.#closer.lookBack();
     for (;;) {
       signal.throwIfAborted();
       try {
@@ -202,8 +205,8 @@ export class Collector {
     }
     const { serverClock, paging } = this.#parts;
     if (!serverClock.established()) {
-      // Until the clock of the service is known, records flow by tip alone; the answers that are missing are asked for by counts.
-      if (serverClock.missing() === 0) return false;
+      // Until the clock of the service is known, records flow by tip alone; the answers that tip will not bring in time are asked for by counts.
+      if (serverClock.missing(this.#parts.settings.poll) === 0) return false;
       await this.#asker.count({}, paging.first, signal);
       return true;
     }
@@ -228,6 +231,7 @@ export class Collector {
   async #again(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
     if (await this.#closer.again(serverNow, signal)) return true;
     if (await this.#closer.recounter.guard(serverNow, signal)) return true;
+    if (await this.#parts.whenIdle?.(signal)) return true;
     return this.backfiller.turn(serverNow, signal);
   }
 
@@ -369,6 +373,7 @@ function counted(journal: CollectJournal, count: (page: CollectedPage, appended:
     window: (...args) => journal.window(...args),
     richest: (...args) => journal.richest(...args),
     closedSince: (...args) => journal.closedSince(...args),
+    latest: (...args) => journal.latest(...args),
     remark: (...args) => journal.remark(...args),
     setHold: (...args) => journal.setHold(...args),
     sound: (...args) => journal.sound(...args),

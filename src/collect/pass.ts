@@ -25,7 +25,7 @@ export interface PassPage {
 }
 
 export interface PassOptions {
-  readonly asker: Asker;
+  readonly asker: Pick<Asker, 'ask' | 'wait'>;
   readonly paging: Paging;
   readonly query: WindowQuery;
   /** Pages read at most. */

@@ -3,7 +3,9 @@
  * and changes nothing.
  */
 import { parseArgs } from 'node:util';
-import { systemClock } from '../clock.ts';
+import { systemClock, systemRandom } from '../clock.ts';
+import { Asker } from '../collect/ask.ts';
+import { handCount } from '../collect/hand-count.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config, SinkConfig, SourceConfig } from '../config/load.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
@@ -11,11 +13,15 @@ import { openReadOnly } from '../journal/state.ts';
 import type { DelayMeasure, Log, Meters } from '../model.ts';
 import { settleAdvice } from '../observe/delays.ts';
 import { table } from '../observe/table.ts';
+import { identify } from '../record/identity.ts';
+import { microsToIso } from '../record/timestamp.ts';
 import { calibrate } from '../source/calibrate.ts';
+import type { Calibration } from '../source/calibrate.ts';
 import { createSource } from '../source/client.ts';
 import type { ServiceSource } from '../source/client.ts';
 import type { Route } from '../connect/connection.ts';
 import { Budget } from '../source/limits.ts';
+import { ServerClock } from '../source/server-clock.ts';
 import type { Finding, SinkContext } from '../sink/define.ts';
 import { requestsADay } from './at-rest.ts';
 import type { Io } from './io.ts';
@@ -71,6 +77,7 @@ export async function run(args: string[], io: Io): Promise<number> {
   });
   const measured = measuredDelays(config, lines);
   for (const source of sources) lines.push(...restLines(source, measured));
+  lines.push(...groupLines(config.sources));
   if (!values.offline) {
     for (const source of sources) lines.push(...(await checkSource(source, config, io.signal)));
     for (const sink of sinks)
@@ -110,6 +117,7 @@ async function checkSource(settings: SourceConfig, config: Config, signal: Abort
     }
     if (!found.dated)
       lines.push({ subject, level: 'warning', words: 'answers carry no Date: server time is taken from the newest record' });
+    lines.push(...(await countLine(source, settings, found, signal)));
     lines.push(...(await clockLine(source, subject, signal)));
   } catch (thrown) {
     signal.throwIfAborted();
@@ -124,6 +132,31 @@ async function checkSource(settings: SourceConfig, config: Config, signal: Abort
 function wayOf({ target, proxy, peer }: Route): string {
   const issuer = peer === undefined ? '' : `, certificate of '${peer.subject}' issued by '${peer.issuer}'`;
   return `${target} is reached ${proxy === undefined ? 'directly' : `through ${proxy}`}${issuer}`;
+}
+
+/** Whether the total of one small window is what reading it brings. Nothing is said where that cannot be counted in the time of one request. */
+async function countLine(source: ServiceSource, settings: SourceConfig, found: Calibration, signal: AbortSignal): Promise<Line[]> {
+  const { id, settle, requests } = settings;
+  if (found.total === undefined) return [];
+  const parts = { clock: systemClock, log: silent };
+  const serverClock = new ServerClock({ source: id, settle, ...parts });
+  const asker = new Asker({ source, sourceId: id, uidOf: identify(id), serverClock, random: systemRandom, ...parts });
+  const paging = { first: found.firstPage, size: found.pageSize };
+  const counting = { asker, paging, log: silent, sleep: (ms: number, stop: AbortSignal) => systemClock.sleep(ms, stop) };
+  const enough = AbortSignal.timeout(requests.timeout);
+  try {
+    const count = await handCount(counting, found.total, AbortSignal.any([signal, enough]));
+    if (!count) return [];
+    const window = `${microsToIso(count.from)} to ${microsToIso(count.until)}`;
+    const subject = `source ${id}`;
+    if (count.agrees)
+      return [{ subject, level: 'ok', words: `its total agrees with a hand count: ${count.read} records around ${window}` }];
+    const words = `its total does not agree with a hand count: ${count.counted} counted, ${count.read} read around ${window}; windows cannot be proven`;
+    return [{ subject, level: 'warning', words }];
+  } catch (thrown) {
+    if (thrown === enough.reason) return [];
+    throw thrown;
+  }
 }
 
 /** How far the service's clock is from ours: windows follow the service's, so this is only to be known. */
@@ -149,6 +182,18 @@ function restLines(settings: SourceConfig, measured: ReadonlyMap<string, DelayMe
     { subject, level: beyond ? 'warning' : 'ok', words: beyond ? `${words}, which is more than requests.perSecond (${perSecond})` : words },
     ...(advice ? [{ subject, ...advice }] : []),
   ];
+}
+
+/** Sources that share a budget need it together: what each of them needs may be far less. */
+function groupLines(sources: readonly SourceConfig[]): Line[] {
+  const groups = Map.groupBy(sources, ({ requests }) => requests.group);
+  return [...groups].flatMap(([group, members]) => {
+    const rate = members.reduce((sum, source) => sum + requestsADay(source), 0) / 86_400;
+    const perSecond = Math.min(...members.map(({ requests }) => requests.perSecond));
+    if (group === undefined || rate <= perSecond) return [];
+    const words = `${members.length} sources share ${perSecond} requests a second and ask ${rate.toFixed(1)} at rest: polls will come later than poll says`;
+    return [{ subject: `group ${group}`, level: 'warning', words }];
+  });
 }
 
 /** How late records were, as the state of this configuration knows it; nothing where there is no state yet. */

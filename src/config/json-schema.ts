@@ -11,7 +11,8 @@ import { facts } from './values.ts';
 const referencePattern = String.raw`\$\{(env|file):`;
 
 export function configJsonSchema(sinks: readonly SinkDefinition[]): object {
-  return z.toJSONSchema(configSchema(sinks), {
+  const whole = configSchema(sinks);
+  return z.toJSONSchema(whole, {
     io: 'input',
     unrepresentable: 'any',
     override({ zodSchema, jsonSchema }) {
@@ -19,6 +20,7 @@ export function configJsonSchema(sinks: readonly SinkDefinition[]): object {
       if (jsonSchema.type === 'string' && pattern !== undefined) jsonSchema.pattern = withReference(pattern);
       if (jsonSchema.type === 'string' && jsonSchema.enum) allowReference(jsonSchema);
       if (zodSchema instanceof z.ZodObject) leaveOutLater(zodSchema, jsonSchema);
+      if (zodSchema === whole) letIncludeBringSources(jsonSchema);
     },
   });
 }
@@ -35,6 +37,16 @@ function allowReference(schema: z.core.JSONSchema.BaseSchema): void {
     { type: 'string', enum: choices ?? [] },
     { type: 'string', pattern: referencePattern },
   ];
+}
+
+/** Sources may stand in included files alone: what is checked is the whole, what an editor sees is the main file. */
+function letIncludeBringSources(schema: z.core.JSONSchema.BaseSchema): void {
+  const sources = schema.properties?.['sources'];
+  if (typeof sources === 'object') delete sources.minItems;
+  schema.required = (schema.required ?? []).filter((key) => key !== 'sources');
+  if (schema.required.length === 0) delete schema.required;
+  const some = (key: string): z.core.JSONSchema.BaseSchema => ({ required: [key], properties: { [key]: { minItems: 1 } } });
+  schema.anyOf = [some('sources'), some('include')];
 }
 
 /** Keys that are known only to be refused. */

@@ -60,7 +60,10 @@ function assemble(sinks: readonly SinkDefinition[]) {
       proxy: proxySettings
         .optional()
         .describe('Proxy of every HTTPS connection; default HTTPS_PROXY and NO_PROXY of the environment; `none` ignores them'),
-      sources: z.array(source).min(1, 'names no source: nothing would be collected').describe('What is polled'),
+      sources: z
+        .array(source)
+        .min(1, 'names no source: nothing would be collected')
+        .describe('What is polled: at least one source, here or in an included file'),
       privacy: privacySettings.prefault({}).describe('What is hidden from every message; a source or a sink may override it'),
       mapping: mappingSettings,
       sinks: z

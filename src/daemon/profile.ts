@@ -4,6 +4,7 @@
  * witness, and at the end.
  */
 import type { SightProfile } from '../collect/collector.ts';
+import type { HandCount } from '../collect/hand-count.ts';
 import type { Caps } from '../collect/read-window.ts';
 import { codeOf } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
@@ -16,6 +17,9 @@ export interface Profile {
   readonly calibration?: Calibration;
   /** When it was calibrated, server time. */
   readonly calibrated?: Micros;
+  /** The last hand count that brought something, and when one was last tried, server time. */
+  readonly handCount?: HandCount;
+  readonly handCounted?: Micros;
   readonly clock?: ClockProfile;
   readonly sight?: SightProfile;
   /** What its records are normalized with, should it be gone from the configuration one day. */
@@ -59,6 +63,13 @@ export class ProfileKeeper {
   /** @param at  server time */
   async calibrated(calibration: Calibration, at: Micros): Promise<void> {
     this.#kept = { ...this.#kept, calibration, calibrated: at };
+    await this.#write();
+  }
+
+  /** @param found  undefined when there was nothing to count: what was found before stays
+   *  @param at  server time */
+  async handCounted(found: HandCount | undefined, at: Micros): Promise<void> {
+    this.#kept = { ...this.#kept, ...(found && { handCount: found }), handCounted: at };
     await this.#write();
   }
 

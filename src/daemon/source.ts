@@ -1,6 +1,7 @@
 /** One source of the daemon: its client, its clock, what is known about its service, and the collector that asks. */
 import { Collector } from '../collect/collector.ts';
 import { earliest } from '../collect/earliest.ts';
+import { handCount } from '../collect/hand-count.ts';
 import type { Paging } from '../collect/pass.ts';
 import type { Caps } from '../collect/read-window.ts';
 import { wholeSecond } from '../collect/windows.ts';
@@ -51,6 +52,7 @@ export async function runSource(
   const calibrator: Calibrator = new Calibrator({
     ...{ id, keeper, paging, caps, now, log, meters },
     ask: (stop) => untilAnswered(collector, (service) => calibrate(service, settings.pageSize, stop), stop),
+    count: (total, stop) => handCount({ asker: collector.asker, paging, sleep: (ms, until) => clock.sleep(ms, until), log }, total, stop),
     sizeOf: (calibration) => sizeOf(settings, calibration),
   });
   const living = { serverClock, caps, sight: () => collector.sight(), delays: () => delays.measure() };
@@ -69,14 +71,17 @@ export async function runSource(
     sight: profile.sight,
     learned: () => keeper.keep(living),
     upkeep: (stop) => calibrator.whenDue(stop),
+    whenIdle: (stop) => calibrator.countWhenDue(stop),
   });
   views.collectors.set(id, collector);
 
-  // A source that cannot be reached is asked until it answers; meanwhile everything else works.
-  if (!known) await untilAnswered(collector, (service) => service.page({ query: {}, page: undefined, pageSize: 1 }, signal), signal);
+  // A source that cannot be reached is asked until it answers; meanwhile everything else works. The first answer calibrates and says what time it
+  // is: a source asks no more before it collects, so that many of them under one budget begin soon.
+  const first = known ? undefined : await calibrator.ask(signal);
   journal.registerSource(id, destinationOf(settings), known ? undefined : await startOf(settings, collector, paging, now(), log, signal));
   await keeper.serves(factsOf(settings, config));
-  await calibrator.whenDue(signal);
+  if (first) await keeper.calibrated(first, now());
+  else await calibrator.whenDue(signal);
   await Promise.all([collector.run(signal), keeper.run(living, clock, signal)]);
 }
 

@@ -15,6 +15,7 @@ const stepBytes = 4 * 1024 * 1024;
 const stepSegmentsLeast = 16;
 const stepWindows = 500;
 const roundMs = 86_400_000;
+const textDecoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 type Row = SegmentRow & { readonly min_us: number | null; readonly max_us: number | null };
 
@@ -43,6 +44,22 @@ interface WindowRow {
   readonly reason: string | null;
 }
 
+interface SinkRow {
+  readonly id: string;
+  readonly from_seq: number;
+  readonly acked: number;
+  readonly taken: number;
+  readonly taken_chain: Buffer;
+}
+
+interface LetterRow {
+  readonly seq: number;
+  readonly source: number;
+  readonly uid: Buffer;
+  readonly received_us: number;
+  readonly body: Buffer | null;
+}
+
 /** Up to where the chain was followed. */
 interface Place {
   readonly seq: number;
@@ -58,8 +75,10 @@ export class Audit {
   readonly #segments: Statement<[number], Row>;
   readonly #seen: Statement<[number, number, number, number], { uids: Buffer }>;
   readonly #windows: Statement<[number, number, number, number], WindowRow>;
+  readonly #letters: Statement<[string, number, number], LetterRow>;
   #startAt = 0;
   #chain: Place | undefined;
+  #sinkIds: readonly string[] = [];
   #ranges: { range: RangeRow; at: Micros }[] = [];
   #isDone = true;
 
@@ -71,6 +90,9 @@ export class Audit {
     this.#remembered = remembered;
     this.#segments = db.prepare('SELECT * FROM segments WHERE seq > ? ORDER BY seq');
     this.#seen = db.prepare('SELECT uids FROM seen WHERE source = ? AND bucket BETWEEN ? AND ? AND seq = ?');
+    this.#letters = db.prepare(
+      'SELECT seq, source, uid, received_us, body FROM dead_letters WHERE sink = ? AND seq BETWEEN ? AND ? ORDER BY seq',
+    );
     this.#windows = db.prepare(
       `SELECT from_us, until_us, state, proof IS NOT NULL AS proof, reason FROM windows WHERE source = ? AND from_us >= ? AND from_us < ?
        ORDER BY from_us LIMIT ?`,
@@ -99,6 +121,7 @@ export class Audit {
     this.#chain = undefined;
     this.#ranges = this.#rangeRows().map((range) => ({ range, at: range.from_us }));
     this.#lookAtMarks();
+    this.#sinkIds = this.#sinks().map(({ id }) => id);
   }
 
   /** I2: segments tile without a hole, and each chain value follows from the one before and from what the segment holds. */
@@ -145,6 +168,7 @@ export class Audit {
     const chain = chainOf(before.chain, content);
     if (Buffer.compare(chain, row.chain) !== 0) throw damaged(`segment ${seq} is not what was written: its chain value does not fit`);
     if (isRecords) this.#lookAtSeen(row);
+    this.#lookAtLetters(row, body);
     return { seq: seq + n - 1, chain, number: number === null ? before.number : number + n - 1 };
   }
 
@@ -159,6 +183,22 @@ export class Audit {
     for (const row of known)
       for (let at = 0; at < row.uids.length; at += 16)
         if (!own.has(row.uids.toString('latin1', at, at + 16))) throw broken(`a uid is known of segment ${seq} that it does not hold`);
+  }
+
+  /** I10: what a sink refused for good is conserved: each dead letter holds the text of an entry of the journal. */
+  #lookAtLetters({ seq, n, source, received_us: received, uids, ends }: Row, body: Uint8Array): void {
+    for (const id of this.#sinkIds) {
+      for (const letter of this.#letters.all(id, seq, seq + n - 1)) {
+        const at = letter.seq - seq;
+        const begin = at === 0 ? 0 : ends.readUInt32LE((at - 1) * 4);
+        const isWhole =
+          letter.source === source &&
+          letter.received_us === received &&
+          (uids.length === 0 || letter.uid.equals(uids.subarray(at * 16, at * 16 + 16))) &&
+          (letter.body === null || letter.body.toString('utf8') === textDecoder.decode(body.subarray(begin, ends.readUInt32LE(at * 4))));
+        if (!isWhole) throw broken(`the dead letter of sink "${id}" for entry ${letter.seq} is not that entry`);
+      }
+    }
   }
 
   /** I3, I4: the windows of each range tile it up to where it is read, and each is closed with a proof or a gap with a reason. */
@@ -183,15 +223,26 @@ export class Audit {
     return this.#ranges.length === 0;
   }
 
-  /** I6, I7: pruned ≤ acked ≤ head, taken ≤ acked; the frontier is the first gap, or where the live range has reached. */
+  /**
+   * I6, I7: pruned ≤ acked ≤ head, taken ≤ acked; the frontier is the first gap, or where the live range has reached. I10, as far as the state
+   * can tell: dead letters are of entries that were acknowledged, and what was taken ends at a position of this journal.
+   */
   #lookAtMarks(): void {
     const { seq, pruned_seq: pruned } = this.#head();
-    const sinks = this.#db
-      .prepare<[], { id: string; acked: number; taken: number }>("SELECT id, acked, taken FROM sinks WHERE state <> 'retired'")
-      .all();
-    for (const { id, acked, taken } of sinks) {
-      if (pruned <= acked && acked <= seq && taken <= acked) continue;
-      throw broken(`sink "${id}" has acknowledged ${acked} and taken ${taken}, of a journal from ${pruned} to ${seq}`);
+    const letters = this.#db.prepare<[string], { first: number | null; last: number | null }>(
+      'SELECT min(seq) AS first, max(seq) AS last FROM dead_letters WHERE sink = ?',
+    );
+    const holding = this.#db.prepare<[number], { chain: Buffer }>('SELECT chain FROM segments WHERE seq <= ? ORDER BY seq DESC LIMIT 1');
+    for (const { id, from_seq: from, acked, taken, taken_chain: chain } of this.#sinks()) {
+      if (pruned > acked || acked > seq || taken > acked)
+        throw broken(`sink "${id}" has acknowledged ${acked} and taken ${taken}, of a journal from ${pruned} to ${seq}`);
+      const { first, last } = letters.get(id) ?? { first: null, last: null };
+      if ((first ?? Infinity) <= from || (last ?? 0) > acked)
+        throw broken(
+          `sink "${id}" has dead letters from ${first ?? 0} to ${last ?? 0}, and acknowledged what lies from ${from} to ${acked}`,
+        );
+      if (taken > pruned && holding.get(taken)?.chain.equals(chain) === false)
+        throw broken(`sink "${id}" has taken entry ${taken} of another journal`);
     }
     const gap = this.#db.prepare<[number, number], { first: number | null }>(
       "SELECT min(from_us) AS first FROM windows WHERE source = ? AND from_us >= ? AND state = 'gap'",
@@ -201,6 +252,10 @@ export class Audit {
       if (range.frontier_us !== expected)
         throw broken(`the frontier of "${range.id}" is ${microsToIso(range.frontier_us)} and should be ${microsToIso(expected)}`);
     }
+  }
+
+  #sinks(): SinkRow[] {
+    return this.#db.prepare<[], SinkRow>("SELECT id, from_seq, acked, taken, taken_chain FROM sinks WHERE state <> 'retired'").all();
   }
 
   #rangeRows(): RangeRow[] {

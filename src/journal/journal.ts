@@ -227,6 +227,11 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.#ledger.richest(this.#sources.get(sourceId).row.n, Math.max(since, live.from), live.reached, most);
   }
 
+  latest(sourceId: string, most: number): readonly LedgerWindow[] {
+    const { live } = this.#sources.marks(sourceId);
+    return this.#ledger.latest(this.#sources.get(sourceId).row.n, live.from, live.reached, most);
+  }
+
   async closedSince(sourceId: string, since: Micros): Promise<readonly LedgerWindow[]> {
     return this.#ledger.closedSince(this.#sources.get(sourceId).row.n, since);
   }

@@ -41,7 +41,6 @@ interface SourceDbRow {
   id: string;
   mode: string;
   frontier_us: number;
-  collected: number;
 }
 
 interface RangeDbRow {
@@ -67,7 +66,7 @@ export function ledgerReport(db: Database, query: ReportQuery = {}): LedgerRepor
   const sinks = db.prepare<[], SinkDbRow>("SELECT id, type, state, acked, begun_us FROM sinks WHERE state <> 'retired' ORDER BY id").all();
   const letters = new DeadLetterTimes(db);
   const sources = db
-    .prepare<[], SourceDbRow>('SELECT n, id, mode, frontier_us, collected FROM sources ORDER BY id')
+    .prepare<[], SourceDbRow>('SELECT n, id, mode, frontier_us FROM sources ORDER BY id')
     .all()
     .filter((source) => query.source === undefined || source.id === query.source)
     .map((source) => {
@@ -137,7 +136,12 @@ function sourceReport(
       ),
     });
   }
-  const inWindows = db.prepare<[number], { own: number | null }>('SELECT sum(own) AS own FROM windows WHERE source = ?').get(source.n)?.own;
+  // In one statement: beside a running daemon both grow.
+  const ever = db
+    .prepare<[number], { collected: number; inWindows: number }>(
+      'SELECT collected, (SELECT coalesce(sum(own), 0) FROM windows WHERE source = n) AS inWindows FROM sources WHERE n = ?',
+    )
+    .get(source.n) ?? { collected: 0, inWindows: 0 };
   const live = ranges.find((range) => range.until_us === null);
   return {
     id: source.id,
@@ -148,7 +152,7 @@ function sourceReport(
     collected: sum(windows.map((window) => window.own)),
     late: sum(windows.map((window) => window.late)),
     lateDelays: delaysOf(delays),
-    ever: { collected: source.collected, inWindows: inWindows ?? 0, outside: source.collected - (inWindows ?? 0) },
+    ever: { ...ever, outside: ever.collected - ever.inWindows },
     uncovered: uncovered(ranges, query),
     sinks: sinks.map((sink) => sinkSums(sink, query.filteredSinks?.has(sink.id) ?? false, windows)),
     holds: holds(db, source.n, query),

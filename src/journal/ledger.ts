@@ -82,6 +82,7 @@ export class Ledger {
   readonly #setFrontier: Statement;
   readonly #unsettled: Statement<[number, number, Micros], { first: number | null }>;
   readonly #closedSince: Statement<[number, number], WindowDbRow>;
+  readonly #latest: Statement<[number, number, number, number], WindowDbRow>;
   readonly #richest: Statement<[number, number, number, number], WindowDbRow>;
 
   constructor(store: Store, segments: Segments, operations: Operations) {
@@ -116,6 +117,7 @@ export class Ledger {
     this.#closedSince = db.prepare(
       "SELECT * FROM windows WHERE source = ? AND closed_us >= ? AND state = 'closed' AND reason IS NULL ORDER BY from_us",
     );
+    this.#latest = db.prepare('SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? ORDER BY from_us DESC LIMIT ?');
     this.#richest = db.prepare(
       `SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? AND state = 'closed' AND reason IS NULL AND total > 0
        ORDER BY total DESC, from_us DESC LIMIT ?`,
@@ -142,6 +144,11 @@ export class Ledger {
   /** Closed windows without a remark that were closed at or after `since`. */
   closedSince(source: number, since: Micros): LedgerWindow[] {
     return this.#closedSince.all(source, since).map(readable);
+  }
+
+  /** The last windows in [since, until), newest first. */
+  latest(source: number, since: Micros, until: Micros, most: number): LedgerWindow[] {
+    return this.#latest.all(source, since, until, most).map(readable);
   }
 
   /** Within a transaction: late records that a closed window owns, by their delays. */

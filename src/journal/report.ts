@@ -3,7 +3,7 @@
  * beside it. The completeness report is in ledger-report.ts.
  */
 import type { Database } from 'better-sqlite3';
-import type { BackfillProgress, DelayMeasure, Micros, SinkSnapshot, Snapshot, SourceSnapshot } from '../model.ts';
+import type { BackfillProgress, DelayMeasure, Hold, Micros, SinkSnapshot, Snapshot, SourceSnapshot } from '../model.ts';
 import { backfillsOf } from './history.ts';
 import { createdAt } from './state.ts';
 
@@ -64,6 +64,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
   const history = backfillsOf(db, false);
   const sources = sourceRows(db).map((row): SourceSnapshot => {
     const groups = open.all(row.n);
+    const profile = row.profile === null ? {} : (JSON.parse(row.profile) as { readonly delays?: DelayMeasure; readonly hold?: Hold });
     const of = (state: string): number => groups.filter((group) => group.state === state).reduce((sum, group) => sum + group.n, 0);
     const reread = groups.filter((group) => group.state === 'closed' && group.reason === 'reread').reduce((sum, group) => sum + group.n, 0);
     const gap = of('gap');
@@ -86,7 +87,8 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       lastError: undefined,
       serverNow: undefined,
       clockOffsetSeconds: undefined,
-      delays: row.profile === null ? undefined : (JSON.parse(row.profile) as { delays?: DelayMeasure }).delays,
+      delays: profile.delays,
+      held: profile.hold && { reason: profile.hold.reason, words: profile.hold.words },
       ...live.source(row.id),
       backfills: history.filter(({ source }) => source === row.id).map((range) => ({ ...range, ...live.backfill?.(row.id, range) })),
     };

@@ -6,11 +6,12 @@
 import { chmod, readFile } from 'node:fs/promises';
 import { createServer, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
+import type { Readable } from 'node:stream';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { codeOf, WaybillError, wordsOf } from '../errors.ts';
 import type { Clock, Log, Snapshot } from '../model.ts';
 import { createGate, isLoopback, type Gate, type Place, type Tokens } from './gate.ts';
-import type { LedgerDocument, LedgerFormat } from './ledger-document.ts';
+import type { LedgerFormat } from './ledger-document.ts';
 import { ledgerHtmlPolicy } from './ledger-html.ts';
 import { troubles } from './readiness.ts';
 import { clearSocketPath } from './state-socket.ts';
@@ -37,7 +38,7 @@ export interface AdminSources {
   /** Undefined while the state is not open yet (another process may still own it). */
   readonly snapshot: () => Snapshot | undefined;
   /** The report. A WaybillError `usage` becomes 400 with its words. */
-  readonly ledger: (params: LedgerParams) => Promise<LedgerDocument>;
+  readonly ledger: (params: LedgerParams) => Promise<{ readonly type: string; readonly text: string | Readable }>;
   readonly metricsText: () => Promise<string>;
   /** Does what a person asks, in one transaction. A WaybillError becomes an answer with its words and its code. */
   readonly operate?: (request: unknown) => Promise<unknown>;

@@ -2,13 +2,40 @@
  * The worst trouble of a moment: what it is, whether anything is lost by it, and what to do. In the order in which a person should care:
  * what stops all sources, what stops one, what is not proven, what stops a sink, what was refused.
  */
-import type { Snapshot } from '../model.ts';
+import type { HoldReason, Snapshot, SourceSnapshot } from '../model.ts';
 import { counted } from './time-words.ts';
 
 export interface Advice {
   readonly what: string;
   readonly lost: string;
   readonly act: string;
+}
+
+const hidden = 'Nothing collected is lost; what the service hides or has deleted cannot be collected.';
+const unproven = 'Nothing is lost: records are collected and delivered; no window is closed meanwhile.';
+
+const holdLost: Readonly<Record<HoldReason, string>> = {
+  fields: hidden,
+  rows: hidden,
+  forbidden: 'Nothing is lost while the service keeps its log: it is late.',
+  timestamp: unproven,
+  clock: unproven,
+};
+
+const holdActs: Readonly<Record<HoldReason, (id: string) => string>> = {
+  fields: (id) => `Give the client of ${id} its rights back; it goes on by itself.`,
+  rows: (id) => `Give the client of ${id} its rights back, or find out who removed records; it goes on by itself.`,
+  forbidden: (id) => `Give the client of ${id} the right to read logs again; it goes on by itself.`,
+  timestamp: (id) =>
+    `Ask whoever runs the service of ${id} why its records have no readable logTimestamp; it goes on with the first that have.`,
+  clock: (id) => `Set the clock of this machine right, or have that of the service of ${id} set right; it goes on by itself.`,
+};
+
+/** Why, and what else is in the way: that no daemon runs. */
+function holdWords({ held, trouble, lastError }: SourceSnapshot): string {
+  if (!held) return `: ${trouble ?? lastError ?? 'fewer fields or records are shown than before'}`;
+  const isSaid = trouble === undefined || trouble.startsWith(`hold (${held.reason})`);
+  return ` (${held.reason}): ${held.words}${isSaid ? '' : `; ${trouble}`}`;
 }
 
 /** Undefined when nothing needs a person. */
@@ -22,11 +49,8 @@ export function worst({ sources, sinks, journal }: Snapshot): Advice | undefined
   }
   const held = sources.find(({ mode }) => mode === 'hold');
   if (held) {
-    return {
-      what: `Source ${held.id} is on hold: ${held.trouble ?? held.lastError ?? 'fewer fields or records are shown than before'}.`,
-      lost: 'Nothing collected is lost; what the service hides or has deleted cannot be collected.',
-      act: `Give the client of ${held.id} its rights back, or find out who removed records; it goes on by itself.`,
-    };
+    const reason = held.held?.reason ?? 'rows';
+    return { what: `Source ${held.id} is on hold${holdWords(held)}.`, lost: holdLost[reason], act: holdActs[reason](held.id) };
   }
   const failing = sources.find(({ mode, trouble }) => mode === 'normal' && trouble !== undefined);
   if (failing) {

@@ -107,9 +107,15 @@ export class ServerClock implements Boundary {
     return this.now() !== undefined && this.#established();
   }
 
-  /** How many answers the bound still lacks; collect asks for them by counts. Besides these it takes its time: `remainingMs`. */
-  missing(): number {
-    return this.#floor === undefined ? Math.max(answersMin - this.#count, 0) : 0;
+  /**
+   * How many answers the bound still lacks that will not come by themselves in the time that it takes (`remainingMs`); collect asks for them by
+   * counts. Those that confirm or refute a restored bound are wanted at once.
+   * @param everyMs  how often an answer comes by itself; left out: never
+   */
+  missing(everyMs = Infinity): number {
+    if (this.#floor !== undefined) return 0;
+    const urgent = this.#restored === undefined ? 0 : agreeing - this.#count;
+    return Math.max(urgent, answersMin - this.#count - Math.floor(this.remainingMs() / everyMs), 0);
   }
 
   /** How long the bound must still be built, however many answers there are, ms. */

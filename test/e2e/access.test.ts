@@ -130,6 +130,19 @@ test('check exits 1, with one error for each source and none for the sound one',
     expect(checked.code).toBe(1);
     const errors = findings.filter(({ level }) => level === 'error');
     expect(errors.map(({ subject }) => subject).sort()).toEqual(cases.map(({ id }) => `source ${id}`).sort());
+    const sound = findings.filter(({ subject }) => subject === 'source sound');
+    expect(sound).toContainEqual(
+      expect.objectContaining({ level: 'ok', words: expect.stringMatching(/agrees with a hand count: \d+ records/) as string }),
+    );
+  }));
+
+test('check counts a window by hand, and warns where the total says otherwise', () =>
+  place.during(async () => {
+    await service.set({ total: 'capped', totalCap: 3 });
+    const { stdout, code } = await place.waybill('check', '--config', 'waybill.yaml', '--source', 'sound');
+    await service.set({ total: 'right' });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/WARNING +its total does not agree with a hand count: 3 counted, \d+ read around .*Z; windows cannot be proven/);
   }));
 
 test.each(cases)('$id: check and /readyz name the setting and the reason', ({ id, says }) =>

@@ -2,7 +2,7 @@
  * Many sources in one daemon: all of them have asked and proven within a minute, under budgets of their own or one that they share. 100 of them
  * with WAYBILL_E2E_SOURCES=100.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import { inPlace, pause, until } from '../support/e2e-place.ts';
@@ -63,6 +63,48 @@ test(`${count} sources are started within ${startMs / 1000} s; half of them shar
     const perSecond = (((await metric()) - before) / (performance.now() - from)) * 1000;
     expect(perSecond).toBeLessThanOrEqual(shared * 1.25);
     expect(before).toBeGreaterThan(0);
+    expect(await daemon.stop()).toMatchObject({ code: 0 });
+  }),
+);
+
+test(`${count} sources that share the default budget of one have begun to collect within ${startMs / 1000} s`, { timeout: 240_000 }, () =>
+  inPlace('many-shared', async (place) => {
+    const service = await Service.start(place, '--records', '30', '--span', '1m');
+    const start = ago(3_600_000);
+    // Poll, settle and recounts are the defaults.
+    const sources = Array.from({ length: count }, (_, i) => ({
+      ...sourceOf(service, start, { id: `tenant-${i}` }),
+      ...{ settle: '15m', poll: '10s', recount: ['1h', '1d'], requests: { perSecond: 10, timeout: '30s', group: 'gateway' } },
+    }));
+    configure(place, sources, [{ id: 'siem', type: 'file', path: './siem.ndjson', format: 'raw' }]);
+    const began = performance.now();
+    const daemon = new Daemon(place);
+    await daemon.logged('admin server listens', startMs);
+    let last = '';
+    // Each source has the same records under its own identities.
+    const records = 30;
+    const lines = (): number =>
+      existsSync(place.path('siem.ndjson')) ? readFileSync(place.path('siem.ndjson'), 'utf8').split('\n').length - 1 : 0;
+    const takenMs = await until(
+      () => `records of all sources at the sink, and all ready: ${last}\n${daemon.words()}`,
+      startMs * 2,
+      async () => {
+        await pause(500);
+        const have = lines();
+        const { status, text } = await daemon.get('/readyz');
+        last = `${have} are there, /readyz says ${status} ${text.slice(0, 300)}`;
+        return have === count * records && status === 200 ? performance.now() - began : undefined;
+      },
+    );
+    const { requests } = await service.stats();
+    const asked = Object.values(requests['GET /logs/full-payload'] ?? {}).reduce((sum, each) => sum + each, 0);
+    process.stderr.write(
+      `${count} sources under one budget of 10/s collect after ${(takenMs / 1000).toFixed(1)} s and ${asked} requests\n`,
+    );
+    expect(takenMs).toBeLessThan(startMs);
+    // Nothing is proven before the clock of the service stands.
+    const { sources: found } = JSON.parse((await daemon.get('/status')).text) as Status;
+    expect(found.every(({ frontier }) => frontier !== null && Date.parse(frontier) === Date.parse(start))).toBe(true);
     expect(await daemon.stop()).toMatchObject({ code: 0 });
   }),
 );

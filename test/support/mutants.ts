@@ -721,6 +721,43 @@ export const mutants: readonly Mutant[] = [
       },
     ],
   },
+  // Not of the design's list: what was added beside it.
+  {
+    id: 'W1',
+    what: 'a hand count that always agrees',
+    suite: 'test/unit/collect/hand-count.test.ts',
+    edits: [{ file: 'src/collect/hand-count.ts', text: 'agrees: total === uids.size', replacement: 'agrees: true' }],
+  },
+  {
+    id: 'W2',
+    what: 'history is read before what is due',
+    suite: 'test/unit/collect/right-of-way.test.ts',
+    edits: [
+      {
+        file: 'src/collect/collector.ts',
+        text: 'if (await this.#closer.again(serverNow, signal)) return true;',
+        replacement: 'if ((await this.backfiller.turn(serverNow, signal)) || (await this.#closer.again(serverNow, signal))) return true;',
+      },
+    ],
+  },
+  {
+    id: 'W3',
+    what: 'gaps of reason filter in a row are forgotten by a restart',
+    suite: 'test/unit/collect/collector.test.ts',
+    edits: [{ file: 'src/collect/collector.ts', text: 'this.#closer.lookBack();', replacement: 'void this.#closer;' }],
+  },
+  {
+    id: 'W4',
+    what: 'dead letters are not held against the journal',
+    suite: 'test/unit/journal/audit.test.ts',
+    edits: [{ file: 'src/journal/audit.ts', text: 'this.#lookAtLetters(row, body);', replacement: 'void [body, this.#lookAtLetters];' }],
+  },
+  {
+    id: 'W5',
+    what: 'the answers that confirm a restored clock are left to polls',
+    suite: 'test/unit/source/server-clock.test.ts',
+    edits: [{ file: 'src/source/server-clock.ts', text: 'this.#restored === undefined ? 0 : agreeing - this.#count', replacement: '0' }],
+  },
   {
     id: 'W6',
     what: 'remembered passes what was closed since everything was last seen to be shown',

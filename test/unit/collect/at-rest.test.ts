@@ -1,13 +1,11 @@
 /** How often a quiet source is really asked: the real collector against a quiet model service, over virtual time, beside the number that `check` prints. */
 import { expect, test } from 'vitest';
 import { requestsADay } from '../../../src/commands/at-rest.ts';
-import { Collector } from '../../../src/collect/collector.ts';
 import { sourceSettings } from '../../../src/source/settings.ts';
-import type { Meters } from '../../../src/model.ts';
-import { ServerClock } from '../../../src/source/server-clock.ts';
-import { base, hour, second, uidOf } from '../../support/records.ts';
+import { base, hour, second } from '../../support/records.ts';
 import { lastAge, proven, source as sourceId } from '../journal/opening.ts';
-import { Lines, world } from './world.ts';
+import { running } from './running.ts';
+import { world } from './world.ts';
 
 /** The defaults of the configuration. */
 const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 's', scopeAddress: 'a' };
@@ -20,7 +18,7 @@ test(
     const days = 30;
     const measured = 3 * hour;
     const it = await world({ after: days * 24 * hour + settle * 1000 });
-    const { journal, source, clock, paging, caps } = it;
+    const { journal, source, clock } = it;
     // A month of windows as close left them, each with the recount that is ahead of it.
     const now = source.now();
     for (let from = base; from < now - settle * 1000; from += settle * 1000) {
@@ -30,31 +28,17 @@ test(
       await journal.close(sourceId, { from, until }, turn, lastAge);
     }
     source.delay = 20;
-    const log = new Lines();
-    const serverClock = new ServerClock({ source: sourceId, settle, clock, log });
     const settings = { id: sourceId, poll, settle, recount };
-    const collector = new Collector({
-      settings,
-      source,
-      serverClock,
-      journal,
-      uidOf: (_value, text) => uidOf(undefined, text()),
-      paging,
-      caps,
-      clock,
-      random: () => 0.5,
-      log,
-      meters: {} as Meters,
-    });
+    const { collector } = running(it, settings);
     const abort = new AbortController();
-    const running = collector.run(abort.signal);
+    const ended = collector.run(abort.signal);
     // Until the clock of the service stands and what became due meanwhile is done.
     await clock.sleep(10 * 60_000, abort.signal);
     const before = source.requests.length;
     await clock.sleep(measured / 1000, abort.signal);
     const asked = source.requests.length - before;
     abort.abort(new Error('enough'));
-    await expect(running).rejects.toThrow('enough');
+    await expect(ended).rejects.toThrow('enough');
 
     const daily = (asked * 24 * hour) / measured;
     const printed = requestsADay(settings);

@@ -483,8 +483,25 @@ test('three windows in a row with records from elsewhere are trouble, and it pas
     expect(it.closer.trouble).toEqual(trouble);
   }
   expect(it.log.lines.filter(({ level }) => level === 'error')).toHaveLength(1);
+  // A new life knows it from the ledger, and says it once more.
+  const later = it.anotherCloser();
+  expect(later.trouble).toBeUndefined();
+  later.lookBack();
+  expect(later.trouble).toEqual(it.closer.trouble);
+  expect(it.log.lines.filter(({ level }) => level === 'error')).toHaveLength(2);
   it.source.switches.noFilter = false;
-  await it.closer.closeNext(it.source.now(), it.signal);
+  await later.closeNext(it.source.now(), it.signal);
+  expect(later.trouble).toBeUndefined();
+});
+
+test('a window with records from elsewhere that is proven later is trouble no more', async () => {
+  const it = await world({ after: 5 * settle, switches: { noFilter: true } });
+  it.source.add(1, base + 10 * settle, 0);
+  for (let i = 0; i < 3; i += 1) await it.closer.closeNext(it.source.now(), it.signal);
+  expect(it.closer.trouble).toBeDefined();
+  it.source.switches.noFilter = false;
+  go(it, it.source.now() + minute);
+  await again(it);
   expect(it.closer.trouble).toBeUndefined();
 });
 

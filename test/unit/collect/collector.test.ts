@@ -199,6 +199,7 @@ test('at the quota collecting pauses and asks nothing, and goes on by itself', a
     richest: (...args) => it.journal.richest(...args),
     closedSince: (...args) => it.journal.closedSince(...args),
     sound: (...args) => it.journal.sound(...args),
+    latest: (...args) => it.journal.latest(...args),
     remark: (...args) => it.journal.remark(...args),
     setHold: (...args) => it.journal.setHold(...args),
     setProfile: (...args) => it.journal.setProfile(...args),
@@ -271,6 +272,7 @@ test('history gives way to a sink that moves, for a bounded time, and only once 
     richest: (...args) => it.journal.richest(...args),
     closedSince: (...args) => it.journal.closedSince(...args),
     sound: (...args) => it.journal.sound(...args),
+    latest: (...args) => it.journal.latest(...args),
     remark: (...args) => it.journal.remark(...args),
     setHold: (...args) => it.journal.setHold(...args),
     setProfile: (...args) => it.journal.setProfile(...args),
@@ -352,4 +354,38 @@ test('a question before the loop begins reads nothing in between', async () => {
   };
   await own.collector.asker.page({ query: {}, page: undefined, pageSize: 1 }, own.signal);
   expect(own.source.requests).toHaveLength(1);
+});
+
+test('three windows that held records from elsewhere are trouble in the next life too (A4)', async () => {
+  const it = await begun({ after: hour });
+  for (let i = 0; i < 3; i += 1) {
+    const window = { from: base + i * minute, until: base + (i + 1) * minute };
+    await it.journal.close(sourceId, window, gap({ reason: 'filter' }, base + 9 * day), 30 * day);
+  }
+  expect(it.collector.view().trouble).toBe('no answer yet');
+  await it.runUntil(it.source.now() + minute);
+  expect(it.collector.view().trouble).toMatch(/does not filter by time/);
+  // The clock of the service stands after five minutes: windows are closed then, and what they show counts.
+  await it.runUntil(it.source.now() + 6 * minute);
+  expect(it.collector.view().trouble).toBeUndefined();
+});
+
+test('answers that polls bring in time for the clock of the service are not asked for by counts', async () => {
+  const it = await begun({ after: 3 * hour, poll: 10_000 });
+  // Five minutes of a poll every ten seconds bring more than twenty.
+  await it.runUntil(it.source.now() + 5 * minute - second);
+  expect(it.source.requests.every(isTip)).toBe(true);
+  expect(it.serverClock.established()).toBe(false);
+  await it.runUntil(it.source.now() + 30 * second);
+  expect(it.serverClock.established()).toBe(true);
+  expect(it.source.requests.some((request) => !isTip(request))).toBe(true);
+});
+
+test('where polls are too far apart the rest is asked for by counts, at once', async () => {
+  const it = await begun({ after: 3 * hour, poll: 60_000 });
+  await it.runUntil(it.source.now() + 30 * second);
+  // Four more polls are sure to come in time; with the first one and these counts that is twenty.
+  expect(it.source.counts).toBe(15);
+  await it.runUntil(it.source.now() + 5 * minute);
+  expect(it.serverClock.established()).toBe(true);
 });

@@ -46,6 +46,8 @@ export interface World {
   readonly holds: Holds;
   readonly gate: Gate;
   readonly closer: Closer;
+  /** As after a restart: what the first one knew by itself is gone. */
+  readonly anotherCloser: () => Closer;
   /** What was counted for the metrics. */
   readonly reported: { readonly holds: readonly string[]; readonly vanished: number };
   readonly log: Lines;
@@ -125,7 +127,8 @@ export async function world(options: Options = {}): Promise<World> {
     ...options.reading,
   };
   const closing = { reading, asker, journal, holds, serverClock, clock, random: () => 0.5, waits, log, meters };
-  const closer = new Closer({ ...closing, settle, ages });
+  const anotherCloser = (): Closer => new Closer({ ...closing, settle, ages });
+  const closer = anotherCloser();
   return {
     clock,
     source,
@@ -138,6 +141,7 @@ export async function world(options: Options = {}): Promise<World> {
     holds,
     gate,
     closer,
+    anotherCloser,
     reported,
     log,
     pages,

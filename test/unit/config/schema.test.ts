@@ -74,6 +74,22 @@ test.each<[boolean, string]>([
   expect(accepts(asEditor(text)), JSON.stringify(accepts.errors)).toBe(expected);
 });
 
+test.each<[boolean, string]>([
+  [true, 'include: [tenants/*.yaml]'],
+  [true, 'include: [tenants/*.yaml]\nsources: []'],
+  [false, 'include: []'],
+  [false, 'sources: []'],
+  [false, 'grace: 20s'],
+])('an editor is told (%s) that sources stand in the main file or in included ones, on case %#', async (expected, main) => {
+  expect(accepts(asEditor(main)), JSON.stringify(accepts.errors)).toBe(expected);
+  // The program sees the whole: with a file that brings a source.
+  using directory = temporaryDirectory();
+  mkdirSync(join(directory.path, 'tenants'));
+  writeFileSync(join(directory.path, 'tenants', 'a.yaml'), /^sources:[^]*(?=sinks)/m.exec(valid())?.[0] ?? '');
+  const text = main.replace('tenants/*.yaml', join(directory.path, 'tenants', '*.yaml'));
+  expect((await problemsOf(text)).length === 0).toBe(expected);
+});
+
 test('every setting is described, in one line that does not end in a full stop', () => {
   const all = settings();
   expect(all.length).toBeGreaterThan(80);

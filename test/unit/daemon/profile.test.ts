@@ -1,6 +1,7 @@
 /** What is kept about a service over a restart, and when it is calibrated anew. */
 import { expect, test } from 'vitest';
 import type { Paging } from '../../../src/collect/pass.ts';
+import type { HandCount } from '../../../src/collect/hand-count.ts';
 import { Calibrator } from '../../../src/daemon/calibration.ts';
 import { ProfileKeeper } from '../../../src/daemon/profile.ts';
 import type { Calibration } from '../../../src/source/calibrate.ts';
@@ -30,6 +31,7 @@ test('calibrated at first and then weekly; a change is a warning and counted, a 
       asked += 1;
       return Promise.resolve(answer);
     },
+    count: () => Promise.resolve(undefined),
     sizeOf: ({ pageSize }) => Math.min(pageSize, 500),
     meters: { calibrationChanged: () => void (changes += 1) },
   });
@@ -51,6 +53,74 @@ test('calibrated at first and then weekly; a change is a warning and counted, a 
   // After a restart it is not asked again.
   const again = new ProfileKeeper(source, journal);
   expect(again.profile).toEqual({ calibration: { firstPage: 1, pageSize: 200, dated: true }, calibrated: at });
+});
+
+test('a source without a place in the state is calibrated without keeping it; the same answer is kept later', async () => {
+  const { journal } = await opened();
+  const unknown = new ProfileKeeper('unknown', journal);
+  const paging: Paging = { first: 7, size: 7 };
+  const calibrator = new Calibrator({
+    ...{ id: 'unknown', keeper: unknown, paging, caps: { largest: 0 }, log: new Lines() },
+    now: () => base,
+    ask: () => Promise.resolve(found),
+    count: () => Promise.resolve(undefined),
+    sizeOf: ({ pageSize }) => pageSize,
+    meters: { calibrationChanged: () => undefined },
+  });
+  const { signal } = new AbortController();
+  const first = await calibrator.ask(signal);
+  expect({ first, paging, kept: unknown.profile }).toEqual({ first: found, paging: { first: 1, size: 1000 }, kept: {} });
+  journal.registerSource('unknown', 'tenant', base);
+  await unknown.calibrated(first, base);
+  expect(await calibrator.whenDue(signal)).toBe(false);
+  expect(new ProfileKeeper('unknown', journal).profile).toEqual({ calibration: found, calibrated: base });
+});
+
+test('counted by hand when it is due: weekly, daily while there was nothing to count; another finding than before is counted', async () => {
+  const { journal } = await opened();
+  const keeper = new ProfileKeeper(source, journal);
+  const log = new Lines();
+  let at = base;
+  let changes = 0;
+  const asked: number[] = [];
+  let answer: HandCount | undefined;
+  const calibrator = new Calibrator({
+    ...{ id: source, keeper, log },
+    paging: { first: 1, size: 10 },
+    caps: { largest: 30 },
+    now: () => at,
+    ask: () => Promise.resolve(found),
+    count: (total) => {
+      asked.push(total);
+      return Promise.resolve(answer);
+    },
+    sizeOf: ({ pageSize }) => pageSize,
+    meters: { calibrationChanged: () => void (changes += 1) },
+  });
+  const { signal } = new AbortController();
+  // Not before there is a calibration, and so a total to compare with.
+  expect(await calibrator.countWhenDue(signal)).toBe(false);
+  await calibrator.whenDue(signal);
+  expect(await calibrator.countWhenDue(signal)).toBe(true);
+  expect(await calibrator.countWhenDue(signal)).toBe(false);
+  at += day + 1;
+  answer = { from: base, until: base + hour, read: 12, counted: 12, agrees: true };
+  expect(await calibrator.countWhenDue(signal)).toBe(true);
+  at += 7 * day;
+  expect(await calibrator.countWhenDue(signal)).toBe(false);
+  at += 1;
+  answer = { ...answer, counted: 11, agrees: false };
+  expect(await calibrator.countWhenDue(signal)).toBe(true);
+  expect({ changes, asked }).toEqual({ changes: 1, asked: [40, 40, 40] });
+  expect(log.lines.slice(1)).toMatchObject([
+    { level: 'info', phrase: 'total agrees with a hand count', fields: { source, received: 12, total: 12 } },
+    { level: 'error', fields: { from: '2026-11-20T02:00:00.000Z', received: 12, total: 11 } },
+  ]);
+  // A count that could not be made leaves the one before; after a restart it is not asked for again.
+  at += 8 * day;
+  answer = undefined;
+  expect(await calibrator.countWhenDue(signal)).toBe(true);
+  expect(new ProfileKeeper(source, journal).profile).toMatchObject({ handCount: { counted: 11, agrees: false }, handCounted: at });
 });
 
 test('clock, largest total and what was shown are kept once the clock stands; a hold beside them stays', async () => {

@@ -17,6 +17,14 @@ async function used(): Promise<Opened> {
   await journal.setHold(source, { reason: 'clock', words: 'ahead', since: base }, base);
   await journal.operate({ at: base, who: 'root', what: 'replay', detail: {} });
   await journal.acknowledge('siem', { acked: 20, taken: undefined }, []);
+  const refused = await Promise.all([45, 61, 62].map(async (seq) => (await journal.read(seq - 1, { records: 1, bytes: 1 }))[0]));
+  const letters = refused
+    .filter((entry) => entry !== undefined)
+    .map((entry) => ({ entry, rejection: { seq: entry.seq, code: '400', words: '' }, tries: 1 }));
+  expect(letters).toHaveLength(3);
+  journal.progress.register('other', 'file', 'y', { seq: 0, chain: new Uint8Array(32) }, undefined);
+  const at = { seq: 60, chain: (await journal.chainAt(60)) ?? new Uint8Array(32) };
+  await journal.acknowledge('other', { acked: 70, taken: { position: at, note: undefined } }, letters);
   clock.wall += 1_000;
   expect(journal.prune()).toBe(20);
   return it;
@@ -92,6 +100,42 @@ const damages: readonly (readonly [string, string, RegExp, (db: Database) => voi
   ],
   ['a frontier behind a gap', 'invariant', /frontier/, (db) => void db.exec(`UPDATE sources SET frontier_us = ${base + 400 * second}`)],
   ['a sink ahead of the journal', 'invariant', /sink "siem"/, (db) => void db.exec('UPDATE sinks SET acked = 100000')],
+  [
+    'a dead letter of another record',
+    'invariant',
+    /dead letter of sink "other" for entry 62/,
+    (db) => void db.exec('UPDATE dead_letters SET uid = randomblob(16) WHERE seq = 62'),
+  ],
+  [
+    'a dead letter with another text',
+    'invariant',
+    /dead letter of sink "other" for entry 61/,
+    (db) => void db.exec("UPDATE dead_letters SET body = CAST(body || ' ' AS BLOB) WHERE seq = 61"),
+  ],
+  [
+    'a dead letter of another source',
+    'invariant',
+    /dead letter of sink "other" for entry 45/,
+    (db) => void db.exec('UPDATE dead_letters SET source = 7 WHERE seq = 45'),
+  ],
+  [
+    'a dead letter that was not acknowledged',
+    'invariant',
+    /dead letters from 45 to 90/,
+    (db) => void db.exec('UPDATE dead_letters SET seq = 90 WHERE seq = 62'),
+  ],
+  [
+    'a dead letter from before its sink began',
+    'invariant',
+    /dead letters from 45 to 62, and acknowledged what lies from 45 to 70/,
+    (db) => void db.exec("UPDATE sinks SET from_seq = 45 WHERE id = 'other'"),
+  ],
+  [
+    'a sink that has taken what this journal never had',
+    'invariant',
+    /taken entry 60 of another journal/,
+    (db) => void db.exec("UPDATE sinks SET taken_chain = zeroblob(32) WHERE id = 'other'"),
+  ],
   ['a sink behind what is pruned', 'invariant', /sink "siem"/, (db) => void db.exec('UPDATE sinks SET acked = 3')],
 ];
 

@@ -125,6 +125,38 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
     'Give the client',
   ],
   [
+    'a hold whose reason the state knows, of a daemon that does not run',
+    {
+      sources: [
+        source({ mode: 'hold', trouble: 'the daemon does not run', held: { reason: 'fields', words: 'userNetwork is not shown' } }),
+      ],
+    },
+    /^Source production is on hold \(fields\): userNetwork is not shown; the daemon does not run\.$/,
+    /cannot be collected/,
+    'Give the client of production its rights back; it',
+  ],
+  [
+    'a hold of a running daemon, whose reason is said once',
+    { sources: [source({ mode: 'hold', trouble: 'hold (forbidden): 403', held: { reason: 'forbidden', words: '403' } })] },
+    /^Source production is on hold \(forbidden\): 403\.$/,
+    /^Nothing is lost while/,
+    'Give the client of production the right to read logs',
+  ],
+  [
+    'a hold for a clock is not about rights',
+    { sources: [source({ mode: 'hold', held: { reason: 'clock', words: 'an hour ahead' } })] },
+    /on hold \(clock\): an hour ahead\.$/,
+    /^Nothing is lost: records are collected/,
+    'Set the clock of this machine right',
+  ],
+  [
+    'nor is one for times that cannot be read',
+    { sources: [source({ mode: 'hold', held: { reason: 'timestamp', words: 'none of 100' } })] },
+    /on hold \(timestamp\): none of 100\.$/,
+    /^Nothing is lost: records are collected/,
+    'Ask whoever runs the service of production',
+  ],
+  [
     'a silent source',
     { sources: [source({ trouble: 'no token', lastError: 'invalid_client' })] },
     /^Source production: no token \(invalid_client\)/,

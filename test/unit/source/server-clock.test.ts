@@ -202,6 +202,20 @@ describe('after a restart', () => {
     expect(server.profile()).toBeUndefined();
   });
 
+  test('two more answers are wanted at once after the first, however many come by themselves', () => {
+    server = make({ profile });
+    const wanted = [];
+    for (let n = 0; n < 4; n += 1) {
+      wanted.push(server.missing(10_000));
+      answer(10_000);
+    }
+    expect(wanted).toEqual([3, 2, 1, 0]);
+    // One that does not agree: it is built as if new, and the answers that polls bring are enough for that.
+    server = make({ profile });
+    answer(0);
+    expect([server.missing(), server.missing(10_000), server.missing(100_000)]).toEqual([19, 0, 16]);
+  });
+
   test('three answers that agree within 5 s make it stand at once', () => {
     server = make({ profile });
     expect([answer(10_000), answer(14_900), server.established()]).toEqual(['accepted', 'accepted', false]);

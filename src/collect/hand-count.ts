@@ -1,0 +1,99 @@
+/**
+ * A hand count: the total that a service gives for one small window, beside the records that are counted by reading it. That the two agree is
+ * what every proof rests on (assumption A2). It is a finding about the service and no proof: it says why windows stay gaps, or that all is well
+ * before the first of them is closed.
+ */
+import { codeOf } from '../errors.ts';
+import type { Log, Window } from '../model.ts';
+import type { Asker } from './ask.ts';
+import { pass } from './pass.ts';
+import type { Paging } from './pass.ts';
+import { queryOf, secondMicros, wholeSecond } from './windows.ts';
+
+/** What was counted; plain JSON. */
+export interface HandCount extends Window {
+  /** Distinct records that reading the query of the window brought. */
+  readonly read: number;
+  /** What the service counted for that query after the last page. */
+  readonly counted: number;
+  readonly agrees: boolean;
+}
+
+/** Records of the page that is looked at for a window; the window spans the middle half of them. */
+const sampleSize = 20;
+/** A page further behind than this many records is not asked for: services limit deep paging. */
+const deepest = 5_000;
+/** More pages than this are no small window. */
+const pagesMost = 5;
+/** Records may become visible between reading and counting. */
+const triesMost = 3;
+const pauseMs = 2_000;
+
+export interface Counting {
+  readonly asker: Pick<Asker, 'ask' | 'count' | 'wait'>;
+  readonly paging: Paging;
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly log: Log;
+}
+
+/**
+ * Counts one window in the middle of what there is, in three requests where the numbers agree at once.
+ * @param total  of everything that the credentials may see, as calibration found it
+ * @returns undefined when there is nothing to count: no records, no usable total, no page that can be read, or too many records in one second
+ * @throws what a question throws that cannot be repeated, and the signal's reason
+ */
+export async function handCount(counting: Counting, total: number, signal: AbortSignal): Promise<HandCount | undefined> {
+  try {
+    const window = await smallWindow(counting, total, signal);
+    if (window === undefined) return undefined;
+    let last: HandCount | undefined;
+    for (let tries = 0; tries < triesMost; tries += 1) {
+      if (tries > 0) await counting.sleep(pauseMs, signal);
+      last = await count(counting, window, signal);
+      if (last?.agrees !== false) break;
+    }
+    return last;
+  } catch (thrown) {
+    const code = codeOf(thrown);
+    if (code === 'page_missing' || code === 'page_refused' || code === 'page_malformed') return undefined;
+    throw thrown;
+  }
+}
+
+/** Neither at the old end, where a service may be deleting, nor at the new one, where records still come. */
+async function smallWindow({ asker, paging }: Counting, total: number, signal: AbortSignal): Promise<Window | undefined> {
+  const page = paging.first + Math.floor(Math.min(total / 2, deepest) / sampleSize);
+  const { records } = await asker.ask({ query: {}, page, pageSize: sampleSize }, signal);
+  const times = records
+    .map(({ time }) => time)
+    .filter((time) => time !== undefined)
+    .sort((a, b) => a - b);
+  const first = times[Math.floor(times.length / 4)];
+  const last = times[Math.floor((times.length * 3) / 4)];
+  if (first === undefined || last === undefined) return undefined;
+  return { from: wholeSecond(first), until: wholeSecond(last) + secondMicros };
+}
+
+/** The padding counts on both sides: what is compared is the query, not what the window owns. */
+async function count({ asker, paging, log }: Counting, window: Window, signal: AbortSignal): Promise<HandCount | undefined> {
+  const query = queryOf(window);
+  const uids = new Set<string>();
+  let pagesRead = 0;
+  const unreadable: number[] = [];
+  const pages = pass({
+    ...{ asker, query, log, signal },
+    // A copy: what a strange answer says about sizes is for calibration and for the readers to find.
+    paging: { ...paging },
+    pagesMax: pagesMost,
+    ahead: () => false,
+    unreadable: (page) => unreadable.push(page),
+  });
+  for await (const { answer, isLast } of pages) {
+    pagesRead += 1;
+    for (const { uid } of answer.records) uids.add(uid);
+    if (pagesRead === pagesMost && !isLast) return undefined;
+  }
+  if (unreadable.length > 0) return undefined;
+  const { total } = await asker.count(query, paging.first, signal);
+  return total === undefined ? undefined : { ...window, read: uids.size, counted: total, agrees: total === uids.size };
+}

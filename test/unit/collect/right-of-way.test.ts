@@ -1,0 +1,88 @@
+/**
+ * What the loop of a source does first: tip when due, close, recount, further tries, history; but after ten windows of close one that is due
+ * further down gets its turn. Told from the journal's and the service's side.
+ */
+import { expect, test } from 'vitest';
+import { base, day, hour, minute, second } from '../../support/records.ts';
+import { gap, proven, source as sourceId } from '../journal/opening.ts';
+import { begun, isTip } from './running.ts';
+import type { Running } from './running.ts';
+import { settle, span } from './world.ts';
+
+const act = { who: 'j.doe', why: undefined };
+
+type Work = 'close' | 'recount' | 'retry' | 'backfill';
+
+/** What becomes of windows, in order. The first second of the ledger is to be counted again, the next one to be tried again. */
+function worked(it: Running): Work[] {
+  const done: Work[] = [];
+  const close = it.journal.close.bind(it.journal);
+  it.journal.close = (source, window, ...others) => {
+    done.push(window.from < base ? 'backfill' : window.from === base + second ? 'retry' : 'close');
+    return close(source, window, ...others);
+  };
+  const confirm = it.journal.confirm.bind(it.journal);
+  it.journal.confirm = (...args) => {
+    done.push('recount');
+    return confirm(...args);
+  };
+  return done;
+}
+
+test('behind ten windows of close each: first the recount, then the gap, then history; and history goes on alone', async () => {
+  const it = await begun({ after: 20 * day });
+  await it.journal.close(sourceId, span(0, 1), proven(0, base + day, base + day), day);
+  await it.journal.close(sourceId, span(1, 2), gap({ total: 0, seen: 0 }, base + day), day);
+  it.journal.history.add(sourceId, { from: base - 20 * day, until: base }, {}, act);
+  const done = worked(it);
+  await it.runUntil(it.source.now() + 10 * minute);
+  const ten = Array.from({ length: 10 }, () => 'close' as const);
+  const last = done.lastIndexOf('close');
+  expect(done.slice(0, 43)).toEqual([...ten, 'recount', ...ten, 'retry', ...ten, 'backfill', ...ten]);
+  // As long as windows are to be closed history has one turn behind ten of them, afterwards all.
+  const history = done.slice(33, last).join(' ').split('backfill');
+  expect(history.slice(0, -1).every((part) => part.trim().split(' ').length === 10)).toBe(true);
+  expect(new Set(done.slice(last + 1))).toEqual(new Set(['backfill']));
+  expect(it.journal.backfills(sourceId)).toEqual([]);
+});
+
+test(
+  'no window of history begins while a newer one is settled, a recount or another try is due, or a poll',
+  { timeout: 30_000 },
+  async () => {
+    const it = await begun({ after: 3 * hour });
+    for (let i = 0; i < 200; i += 1) it.source.add(i, base + i * minute, 0);
+    it.journal.history.add(sourceId, { from: base - 300 * day, until: base }, { rate: 0.02 }, act);
+    const began: number[] = [];
+    const faults: string[] = [];
+    let query: string | undefined;
+    let polledAt = 0;
+    const due = it.beside().prepare<[number], { n: number }>('SELECT count(*) AS n FROM windows WHERE next_us <= ?');
+    it.source.before = (request) => {
+      const now = it.source.now();
+      if (isTip(request)) polledAt = it.clock.monotonic();
+      const { endTime } = request.query;
+      if (endTime === undefined || Date.parse(`${endTime}Z`) * 1000 > base + 2 * second || endTime === query) return;
+      // Of recounts of history there is one question each: what begins a window is a page.
+      if (request.pageSize === 1) return;
+      query = endTime;
+      began.push(now);
+      const { live } = it.journal.marks(sourceId);
+      // One answer is under way while something becomes due, and the loop goes by a lower bound of the service's clock.
+      const before = now - it.source.delay * 1_000 - 2 * second;
+      if (live.reached + 2 * settle <= before) faults.push(`close at ${now}`);
+      if ((due.get(before)?.n ?? 0) > 0) faults.push(`due at ${now}`);
+      if (it.clock.monotonic() - polledAt > 30_000 + it.source.delay) faults.push(`tip at ${now}`);
+    };
+    it.source.delay = 500;
+    await it.runUntil(it.source.now() + 8 * hour);
+    expect(began.length).toBeGreaterThan(50);
+    expect(faults).toEqual([]);
+    // There was something to give way to: windows that were closed meanwhile, and counted again after an hour.
+    const counted = it
+      .beside()
+      .prepare<[number], { n: number }>('SELECT count(*) AS n FROM windows WHERE from_us >= ? AND recounts > 0')
+      .get(base);
+    expect(counted?.n).toBeGreaterThan(10);
+  },
+);

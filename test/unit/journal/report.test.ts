@@ -1,0 +1,23 @@
+/** What the state says of itself when nobody runs who could add anything. */
+import { expect, test } from 'vitest';
+import { snapshotOf } from '../../../src/journal/report.ts';
+import type { Snapshot } from '../../../src/model.ts';
+import { base } from '../../support/records.ts';
+import { opened, source } from './opening.ts';
+import type { Opened } from './opening.ts';
+
+function stopped({ beside }: Opened): Snapshot {
+  const live = { source: () => undefined, sink: () => undefined, settleSeconds: () => 900, paused: undefined, quota: 1, configured: [] };
+  return snapshotOf(beside(), '0.1.0', base, live);
+}
+
+test('a source on hold is shown with the reason, whatever else its profile says, until the hold has ended', async () => {
+  const it = await opened();
+  await it.journal.setProfile(source, '{"calibrated":7}');
+  await it.journal.setHold(source, { reason: 'rows', words: 'fewer than were proven', since: base, windows: [base] }, base);
+  const held = { reason: 'rows', words: 'fewer than were proven' };
+  expect(stopped(it).sources).toMatchObject([{ id: source, mode: 'hold', held }]);
+  expect(stopped(it).sources[0]?.held).toEqual(held);
+  await it.journal.setHold(source, undefined, base);
+  expect(stopped(it).sources).toMatchObject([{ mode: 'normal', held: undefined }]);
+});
