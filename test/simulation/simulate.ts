@@ -35,6 +35,8 @@ export interface Figures {
 export interface Outcome {
   readonly seed: number;
   readonly environment: Environment;
+  /** Effects of the safety phase: each is a point at which a life could have ended. */
+  readonly effects: number;
   readonly faults: readonly string[];
   readonly hash: string;
   readonly figures: Figures;
@@ -52,8 +54,19 @@ const noticedMs = 60_000;
 /** Between two looks of a person. */
 const visitMs = 10_000;
 
+/** Where lives end, in place of chance: at these effects of the run, counted from 1 over all lives. */
+export interface Script {
+  readonly ends: readonly number[];
+  readonly isPowerCut: boolean;
+}
+
 export async function simulate(seed: number, base: Config, place: Place, traced = false): Promise<Outcome> {
-  return new Simulation(drawEnvironment(seed), base, place, traced).run();
+  return new Simulation(drawEnvironment(seed), base, place, traced, undefined).run();
+}
+
+/** One run of an environment that ends where a script says; `ends` without a number: it is not killed at all. */
+export async function play(environment: Environment, script: Script, base: Config, place: Place, traced = false): Promise<Outcome> {
+  return new Simulation(environment, base, place, traced, script).run();
 }
 
 class Simulation {
@@ -68,10 +81,13 @@ class Simulation {
   readonly #kills: Chance;
   readonly #program: Chance;
   readonly #figures: Figures;
+  readonly #script: Script | undefined;
   #directory: string;
   #life: Life | undefined;
   /** Effects until the next kill. */
   #killIn: number;
+  /** Effects at which a life could have ended so far. */
+  #effects = 0;
   #isCalm = false;
   #shrunkAt: number | undefined;
   #heldFor = 0;
@@ -80,9 +96,10 @@ class Simulation {
   #left: string | undefined;
   #backup: string | undefined;
 
-  constructor(environment: Environment, base: Config, place: Place, traced: boolean) {
+  constructor(environment: Environment, base: Config, place: Place, traced: boolean, script: Script | undefined) {
     const { seed, beginMs } = environment;
     this.#environment = environment;
+    this.#script = script;
     this.#config = configOf(base, environment);
     this.#place = place;
     this.#directory = place.fresh();
@@ -121,6 +138,7 @@ class Simulation {
     return {
       seed: environment.seed,
       environment,
+      effects: this.#effects,
       faults,
       hash: this.#world.hash,
       figures: this.#figures,
@@ -286,10 +304,9 @@ class Simulation {
     const { machine } = this.#environment;
     const life = this.#life;
     this.#watchQuota();
-    this.#killIn -= 1;
-    if (machine.aimed && this.#isWorthIt(what)) this.#killIn = Math.min(this.#killIn, this.#kills.whole(0, 2));
-    if (this.#killIn > 0 || !life) return false;
-    const isPowerCut = this.#kills.is(machine.powerCuts);
+    this.#effects += 1;
+    if (!this.#isDue(what) || !life) return false;
+    const isPowerCut = this.#script ? this.#script.isPowerCut : this.#kills.is(machine.powerCuts);
     const synchronous = isPowerCut && db ? Number(db.pragma('synchronous', { simple: true })) : 2;
     this.#left = this.#place.copy(this.#directory, isPowerCut ? { synchronous } : undefined);
     this.#figures.kills += 1;
@@ -300,6 +317,13 @@ class Simulation {
     this.#killIn = this.#kills.is(0.15) ? this.#kills.whole(1, 25) : 1 + this.#kills.distance(machine.killEvery);
     for (const receiver of this.#receivers) receiver.maybeRollOver(machine.aimed ? 0.4 : 0.1);
     return true;
+  }
+
+  #isDue(what: string): boolean {
+    if (this.#script) return this.#script.ends.includes(this.#effects);
+    this.#killIn -= 1;
+    if (this.#environment.machine.aimed && this.#isWorthIt(what)) this.#killIn = Math.min(this.#killIn, this.#kills.whole(0, 2));
+    return this.#killIn <= 0;
   }
 
   /** Acknowledgements wait in memory, or a sink has just taken what the file does not know: there random kills seldom fall. */
