@@ -44,6 +44,8 @@ export interface Environment {
   };
   /** What the credentials do not show for a while: a field of every record, or every record. Begun once there is what can tell. */
   readonly rights: 'whole' | 'fields' | 'rows';
+  /** What a person adds to the ledger; undefined: nothing. */
+  readonly history: HistoryEnvironment | undefined;
   readonly service: {
     readonly firstPage: number;
     readonly pageCap: number;
@@ -78,6 +80,23 @@ export interface Environment {
     readonly secondDaemon: boolean;
     readonly restored: boolean;
   };
+}
+
+/** History that a person asks for while faults are on, and what he does with it then. */
+export interface HistoryEnvironment {
+  /** When it is asked for, ms after the beginning. */
+  readonly atMs: number;
+  /** How long before the ledger it begins, and how long behind its begin it ends (less than 0: before), ms. */
+  readonly beforeMs: number;
+  readonly behindMs: number;
+  /** Records that lie there, beside those of the run. */
+  readonly records: number;
+  /** Requests a second. */
+  readonly rate: number | undefined;
+  /** Only these sinks get it. */
+  readonly sinks: readonly string[] | undefined;
+  /** One after another, each so many ms behind the one before it. `more`: a stretch that begins earlier and covers the first. */
+  readonly acts: readonly { readonly what: 'pause' | 'resume' | 'cancel' | 'more'; readonly afterMs: number }[];
 }
 
 export type SinkKind = 'uids' | 'position' | 'plain';
@@ -193,6 +212,7 @@ export function drawEnvironment(seed: number): Environment {
       purge: chance.is(purgeShare) && isWhole,
     },
     rights,
+    history: isWhole ? drawHistory(seed, safetyMs) : undefined,
     service: {
       firstPage: chance.pick([0, 1]),
       pageCap,
@@ -227,5 +247,21 @@ export function drawEnvironment(seed: number): Environment {
       secondDaemon: chance.is(0.1),
       restored: chance.is(0.15),
     },
+  };
+}
+
+/** In a share of seeds. One cause at a time: what is read of history while less is shown may be too old to be read again. */
+function drawHistory(seed: number, safetyMs: number): HistoryEnvironment | undefined {
+  const chance = new Chance(seed, 'backfill');
+  if (!chance.is(0.2)) return undefined;
+  const acts = chance.pick([[], ['pause', 'resume'], ['pause', 'resume', 'cancel'], ['cancel'], ['more'], ['cancel', 'more']] as const);
+  return {
+    atMs: chance.between(3 * second, safetyMs * 0.6),
+    beforeMs: chance.pick([15, 60, 200, 900]) * second + chance.whole(0, 999),
+    behindMs: chance.pick([0, 0, 5, 30, -8]) * second,
+    records: chance.whole(5, 40),
+    rate: chance.is(0.25) ? chance.pick([0.5, 2]) : undefined,
+    sinks: chance.is(0.25) ? ['by-uid', 'plain'] : undefined,
+    acts: acts.map((what) => ({ what, afterMs: chance.distance(6 * second) })),
   };
 }

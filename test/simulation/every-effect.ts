@@ -30,7 +30,7 @@ export const scene: Environment = {
     keepMs: 30 * seconds,
   },
   records: {
-    count: 200,
+    count: 160,
     bursts: 0.3,
     lateness: 'rare',
     surprises: 'rare',
@@ -45,6 +45,20 @@ export const scene: Environment = {
     purge: false,
   },
   rights: 'whole',
+  history: {
+    atMs: 20 * seconds,
+    beforeMs: 45 * seconds,
+    behindMs: 0,
+    records: 40,
+    rate: undefined,
+    sinks: ['by-uid', 'by-position'],
+    acts: [
+      { what: 'pause', afterMs: 500 },
+      { what: 'resume', afterMs: 4 * seconds },
+      { what: 'cancel', afterMs: seconds },
+      { what: 'more', afterMs: 3 * seconds },
+    ],
+  },
   service: {
     firstPage: 1,
     pageCap: 20,

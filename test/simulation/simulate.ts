@@ -10,6 +10,7 @@ import { Chance } from './chance.ts';
 import type { Place } from './effects.ts';
 import { drawEnvironment, probability } from './environment.ts';
 import type { Environment } from './environment.ts';
+import { Historian } from './historian.ts';
 import { configOf, Life } from './life.ts';
 import { Oracle } from './oracle.ts';
 import { Receiver } from './receiver.ts';
@@ -77,6 +78,7 @@ class Simulation {
   readonly #service: Service;
   readonly #receivers: readonly Receiver[];
   readonly #oracle: Oracle;
+  readonly #historian: Historian | undefined;
   readonly #sometimes = new Sometimes();
   readonly #kills: Chance;
   readonly #program: Chance;
@@ -107,6 +109,8 @@ class Simulation {
     this.#service = new Service(this.#world, environment, drawTruth(environment), this.#sometimes);
     this.#receivers = environment.sinks.map((sink) => new Receiver(sink, environment, this.#world, this.#sometimes));
     this.#oracle = new Oracle(this.#world, environment, this.#service, this.#receivers, this.#sometimes);
+    const { history } = environment;
+    this.#historian = history && new Historian(this.#world, environment, history, this.#oracle, () => this.#life);
     this.#kills = new Chance(seed, 'kills');
     this.#program = new Chance(seed, 'program');
     this.#killIn = this.#kills.distance(environment.machine.killEvery);
@@ -126,6 +130,7 @@ class Simulation {
   async run(): Promise<Outcome> {
     if (this.#environment.records.purge) void this.#attend();
     if (this.#environment.rights !== 'whole') this.#changeRights();
+    this.#historian?.begin();
     try {
       await this.#safety();
       if (!this.#hasFailed()) await this.#liveness();
@@ -171,6 +176,7 @@ class Simulation {
   async #liveness(): Promise<void> {
     this.#isCalm = this.#service.isCalm = true;
     for (const receiver of this.#receivers) receiver.isCalm = true;
+    this.#historian?.calm();
     this.#world.skew = 0;
     const { settleMs, agesMs } = this.#environment.daemon;
     const width = Math.max(settleMs, 10_000);
@@ -268,6 +274,7 @@ class Simulation {
   #begin(): Life {
     this.#figures.lives += 1;
     this.#service.forget();
+    this.#oracle.begins();
     const life = new Life({
       world: this.#world,
       environment: this.#environment,
@@ -279,6 +286,7 @@ class Simulation {
       fate: {
         isOver: (what, db) => this.#isOver(what, db),
         marks: (sink) => this.#oracle.sink(sink) ?? { acked: 0, taken: 0 },
+        asks: this.#oracle.asks,
         committed: this.#oracle.committed,
         fault: (words) => this.#oracle.fault(words),
       },
@@ -335,6 +343,7 @@ class Simulation {
   #countKill(what: string, life: Life): void {
     if (!life.isRunning) this.#sometimes.count('kill during recovery');
     if (what === 'next page' || (what === 'COMMIT is done' && life.isPaging)) this.#sometimes.count('kill between append and next page');
+    if (life.isRunning && this.#oracle.isReadingHistory) this.#sometimes.count('kill while history is read');
     for (const receiver of this.#receivers) {
       const { kind, id } = receiver.settings;
       const acked = this.#oracle.sink(id)?.acked ?? 0;
