@@ -69,6 +69,8 @@ export interface Environment {
     readonly outages: Level;
   };
   readonly sinks: readonly SinkEnvironment[];
+  /** What stands otherwise in the configuration of some lives; undefined: nothing. */
+  readonly changes: ChangesEnvironment | undefined;
   readonly machine: {
     /** Effects between two kills in the mean. */
     readonly killEvery: number;
@@ -79,7 +81,17 @@ export interface Environment {
     readonly skew: Level;
     readonly secondDaemon: boolean;
     readonly restored: boolean;
+    /** Commits that take long. */
+    readonly slowSync: Level;
   };
+}
+
+/** A person edits the configuration while the daemon is away. */
+export interface ChangesEnvironment {
+  /** `poll`, `settle` and `pageSize` change; `settle` only to more, so that totals never lag longer. */
+  readonly settings: boolean;
+  /** A sink that is taken out, and whether it comes back, or is retired. */
+  readonly sink: { readonly id: string; readonly end: 'back' | 'retired' } | undefined;
 }
 
 /** History that a person asks for while faults are on, and what he does with it then. */
@@ -181,6 +193,7 @@ export function drawEnvironment(seed: number): Environment {
   const isWhole = rights === 'whole';
   // Witnesses are written down after a minute, or at an orderly end.
   const isFields = rights === 'fields';
+  const changes = drawChanges(seed);
   return {
     seed,
     beginMs,
@@ -192,7 +205,8 @@ export function drawEnvironment(seed: number): Environment {
       pageSize: chance.pick(['auto', 'auto', 10, 40]),
       historyMs: (isShort ? chance.pick([0, 1]) : chance.pick([0, 1, 3, 12])) * minute,
       quotaPages: isQuota ? chance.whole(90, 110) : undefined,
-      keepMs: chance.pick([minute, 30 * day]),
+      // Drawn all the same, so that the draws behind it stay as they are.
+      keepMs: [chance.pick([minute, 30 * day]), ...(changes?.sink ? [3 * second] : [])].reduce((a, b) => Math.min(a, b)),
     },
     records: {
       count: isCapped ? chance.whole(120, 220) : isShort ? chance.whole(8, 50) : chance.whole(20, 140),
@@ -237,6 +251,7 @@ export function drawEnvironment(seed: number): Environment {
       outages: level(),
     },
     sinks: [sink('by-uid', 'uids'), sink('by-position', 'position'), sink('plain', 'plain')],
+    changes,
     machine: {
       killEvery: chance.pick([25, 60, 120, 250]) * (isFields ? 4 : 1),
       aimed,
@@ -246,6 +261,7 @@ export function drawEnvironment(seed: number): Environment {
       skew: dates === 'none' ? 'off' : level(),
       secondDaemon: chance.is(0.1),
       restored: chance.is(0.15),
+      slowSync: new Chance(seed, 'sync').pick(['off', 'off', 'off', 'rare', 'heavy']),
     },
   };
 }
@@ -256,7 +272,7 @@ function drawHistory(seed: number, safetyMs: number): HistoryEnvironment | undef
   if (!chance.is(0.2)) return undefined;
   const acts = chance.pick([[], ['pause', 'resume'], ['pause', 'resume', 'cancel'], ['cancel'], ['more'], ['cancel', 'more']] as const);
   return {
-    atMs: chance.between(3 * second, safetyMs * 0.6),
+    atMs: chance.between(second, safetyMs * 0.4),
     beforeMs: chance.pick([15, 60, 200, 900]) * second + chance.whole(0, 999),
     behindMs: chance.pick([0, 0, 5, 30, -8]) * second,
     records: chance.whole(5, 40),
@@ -264,4 +280,14 @@ function drawHistory(seed: number, safetyMs: number): HistoryEnvironment | undef
     sinks: chance.is(0.25) ? ['by-uid', 'plain'] : undefined,
     acts: acts.map((what) => ({ what, afterMs: chance.distance(6 * second) })),
   };
+}
+
+/** In a share of seeds. */
+function drawChanges(seed: number): ChangesEnvironment | undefined {
+  const chance = new Chance(seed, 'changes');
+  if (!chance.is(0.25)) return undefined;
+  const settings = chance.is(0.5);
+  const id = chance.pick(['by-uid', 'by-position', 'plain']);
+  const end = chance.pick(['back', 'back', 'retired'] as const);
+  return { settings, sink: settings && chance.is(0.5) ? undefined : { id, end } };
 }

@@ -86,7 +86,17 @@ export const scene: Environment = {
     sink('by-position', 'position', { refusal: 'whole' }),
     sink('plain', 'plain', { where: 'AccessDenied', format: 'cef' }),
   ],
-  machine: { killEvery: Infinity, aimed: false, powerCuts: 0, orderly: 1, skew: 'off', secondDaemon: false, restored: false },
+  changes: { settings: true, sink: { id: 'plain', end: 'back' } },
+  machine: {
+    killEvery: Infinity,
+    aimed: false,
+    powerCuts: 0,
+    orderly: 1,
+    skew: 'off',
+    secondDaemon: false,
+    restored: false,
+    slowSync: 'off',
+  },
 };
 
 /** The scene to its end, without a kill: it says how many effects there are. */

@@ -34,6 +34,8 @@ export interface Fate {
   readonly asks: (request: PageRequest) => void;
   /** Called after each COMMIT, with the connection of the journal. */
   readonly committed: (db: Database.Database) => void;
+  /** What could be pruned is pruned: of what was received before `before`, wall clock in µs. */
+  readonly tended: (db: Database.Database, before: number) => void;
   /** Something that must never happen has happened. */
   readonly fault: (words: string) => void;
 }
@@ -188,6 +190,7 @@ export class Life {
       for (;;) {
         await clock.sleep(pruneMs, stop);
         while (journal.prune() > 0) await clock.sleep(10, stop);
+        this.#parts.fate.tended(journal.db, (clock.now() - keepMs) * 1_000);
       }
     };
     const running = [

@@ -83,6 +83,7 @@ export interface WindowRow {
 
 interface SinkRow {
   readonly id: string;
+  readonly state: string;
   readonly acked: number;
   readonly taken: number;
 }
@@ -117,8 +118,13 @@ export class Oracle {
   readonly #history = new Map<number, History>();
   readonly #asked: Window[] = [];
   readonly #cut = new Set<number>();
-  /** A page of history is being asked for, or was the last that was. */
+  /** The last question to the service was for a window of history. */
   isReadingHistory = false;
+  /** Those of the life under way. */
+  settings: { readonly settleMs: number; readonly pollMs: number; readonly retired: string | undefined };
+  /** A sink that was not configured held back what all others had; what a retired one lacked was pruned. */
+  #hasHeld = false;
+  #hasPassed = false;
   /** True time at which the last poll began, in this life; and how many pages of history were asked for since the next was due. */
   #polledAt: number | undefined;
   #overdue = 0;
@@ -130,6 +136,7 @@ export class Oracle {
     this.#service = service;
     this.#receivers = receivers;
     this.#sometimes = sometimes;
+    this.settings = { ...environment.daemon, retired: undefined };
     for (const truth of service.truths) {
       const other = this.#byUid.get(truth.uid);
       if (other) this.#twins.push([other, truth]);
@@ -172,12 +179,42 @@ export class Oracle {
     if (isLedger && source) this.#newWindows(read.windows.all(source.n, before.seq), source);
     if (source) this.#newMarks(source, isLedger);
     if (source && this.#environment.history) this.#newRanges(db.prepare<[number], RangeRow>(rangesSql).all(source.n), source);
-    for (const sink of read.sinks.iterate()) this.#newAcknowledgement(sink, read.deadLetter);
+    for (const sink of read.sinks.iterate()) {
+      if (marks.pruned > before.pruned) this.#newlyPruned(sink, marks.pruned);
+      this.#newAcknowledgement(sink, read.deadLetter);
+    }
     if (marks.seq !== before.seq) this.#world.note(`head ${marks.seq}`);
   };
 
-  /** Another life of the daemon begins. */
-  begins(): void {
+  /** After pruning: nothing is left that every sink has, but for what is too young; and what a sink lacks that is gone is there. */
+  readonly tended = (db: Database.Database, before: number): void => {
+    const oldest = (behind: string, upTo: string): number | undefined =>
+      db
+        .prepare<[number], { seq: number }>(
+          `SELECT seq FROM segments WHERE received_us < ? AND seq + n - 1 > (${behind}) AND seq + n - 1 <= (${upTo}) ORDER BY seq LIMIT 1`,
+        )
+        .get(before)?.seq;
+    const least = (states: string): string => `SELECT min(acked) FROM sinks WHERE state IN (${states})`;
+    const useless = oldest('SELECT 0', least("'active', 'blocked', 'orphaned'"));
+    if (useless !== undefined) this.fault(`P8: entry ${useless} is kept, and nobody needs it`);
+    if (this.#hasHeld || !this.#environment.changes) return;
+    this.#hasHeld = oldest(least("'orphaned'"), least("'active', 'blocked'")) !== undefined;
+    if (this.#hasHeld) this.#sometimes.count('orphaned sink holds pruning');
+  };
+
+  /** I7: nothing is pruned that a sink still needs, whether it is configured or not; a retired one needs nothing. */
+  #newlyPruned({ id, state, acked }: SinkRow, pruned: number): void {
+    if (pruned <= acked) return;
+    if (state !== 'retired') this.fault(`I7: pruned up to ${pruned}, ${id} (${state}) is acknowledged up to ${acked}`);
+    else if (!this.#hasPassed) {
+      this.#hasPassed = true;
+      this.#sometimes.count('pruned behind a retired sink');
+    }
+  }
+
+  /** Another life of the daemon begins, with these settings. */
+  begins(settings: Oracle['settings']): void {
+    this.settings = settings;
     this.#polledAt = undefined;
     this.#overdue = 0;
     this.isReadingHistory = false;
@@ -189,10 +226,10 @@ export class Oracle {
     const { firstPage } = this.#environment.service;
     if (query.endTime === undefined && query.startTime !== undefined && page === firstPage) this.#polledAt = this.#world.ms;
     const begin = query.endTime === undefined ? Infinity : Date.parse(`${query.startTime ?? ''}Z`) * 1_000 + second;
-    this.isReadingHistory = pageSize > 1 && this.#rangeOf(begin) !== undefined;
+    this.isReadingHistory = this.#rangeOf(begin) !== undefined;
     // A poll that is cut at its 20th page goes on otherwise.
-    if (!this.isReadingHistory || this.#polledAt === undefined || this.#service.truths.length >= 20 * 7) return;
-    const late = this.#world.ms - this.#polledAt - this.#environment.daemon.pollMs;
+    if (!this.isReadingHistory || pageSize === 1 || this.#polledAt === undefined || this.#service.truths.length >= 20 * 7) return;
+    const late = this.#world.ms - this.#polledAt - this.settings.pollMs;
     // A pass may begin while a poll is due, behind the pause after the one before; the page after its first may not.
     this.#overdue = late > 1 ? this.#overdue + 1 : 0;
     if (this.#overdue > 1) this.fault(`history is read although a poll has been due for ${late} ms`);
@@ -257,6 +294,7 @@ export class Oracle {
     }
     for (const receiver of this.#receivers) {
       const { id } = receiver.settings;
+      if (id === this.settings.retired) continue;
       const acked = this.#sinks.get(id)?.acked ?? 0;
       for (let seq = acked + 1; seq < this.#entries.length; seq += 1) {
         if (this.#entries[seq] === undefined) continue;
@@ -412,7 +450,7 @@ export class Oracle {
         const range = this.#rangeOf(row.from);
         if (row.from !== (range ?? this.#source)?.reached && (range || this.#source || row.from !== source.from))
           this.fault(`I3: window ${row.from} begins where nothing ended`);
-        const early = row.until + this.#environment.daemon.settleMs * 1_000 - this.#world.now;
+        const early = row.until + this.settings.settleMs * 1_000 - this.#world.now;
         if (early > 0) this.fault(`I5: window ${row.from} is ${early / second} s early`);
         if (row.until - row.from === second) this.#sometimes.count('window of one second');
       }
@@ -585,6 +623,7 @@ export class Oracle {
     const twice = receiver.has.length - counts.size;
     if (kind !== 'plain' && twice > 0) this.fault(`P2: ${id} holds ${twice} records twice`);
     if (twice > receiver.allowance) this.fault(`P2: ${id} holds ${twice} twice, at most ${receiver.allowance} may be`);
+    if (id === this.settings.retired) return;
     for (const truth of this.#required()) {
       if (this.#isFor(receiver, truth) && !counts.has(truth.uid) && !receiver.refuses(truth.uid))
         this.fault(`P1: ${id} has not got ${truth.text.slice(0, 150)}`);
@@ -690,7 +729,7 @@ function prepare(db: Database.Database) {
       `SELECT from_us AS "from", until_us AS until, query, state, total, own, seen, digest, proof, next_us AS next, reason, recounts, seq
        FROM windows WHERE source = ? AND seq > ? ORDER BY seq`,
     ),
-    sinks: db.prepare<[], SinkRow>('SELECT id, acked, taken FROM sinks'),
+    sinks: db.prepare<[], SinkRow>('SELECT id, state, acked, taken FROM sinks'),
     deadLetter: db.prepare<[string, number], { body: string }>(
       'SELECT CAST(body AS TEXT) AS body FROM dead_letters WHERE sink = ? AND seq = ?',
     ),

@@ -7,6 +7,7 @@ import { Journal } from '../../src/journal/journal.ts';
 import { codeOf, wordsOf } from '../../src/errors.ts';
 import type { Config } from '../../src/config/load.ts';
 import { Chance } from './chance.ts';
+import { Changes } from './changes.ts';
 import type { Place } from './effects.ts';
 import { drawEnvironment, probability } from './environment.ts';
 import type { Environment } from './environment.ts';
@@ -79,8 +80,11 @@ class Simulation {
   readonly #receivers: readonly Receiver[];
   readonly #oracle: Oracle;
   readonly #historian: Historian | undefined;
+  readonly #changes: Changes;
   readonly #sometimes = new Sometimes();
   readonly #kills: Chance;
+  readonly #historyKills: Chance;
+  readonly #syncs: Chance;
   readonly #program: Chance;
   readonly #figures: Figures;
   readonly #script: Script | undefined;
@@ -103,6 +107,7 @@ class Simulation {
     this.#environment = environment;
     this.#script = script;
     this.#config = configOf(base, environment);
+    this.#changes = new Changes(this.#config, environment);
     this.#place = place;
     this.#directory = place.fresh();
     this.#world = new World(beginMs, traced);
@@ -113,6 +118,8 @@ class Simulation {
     this.#historian = history && new Historian(this.#world, environment, history, this.#oracle, () => this.#life);
     this.#kills = new Chance(seed, 'kills');
     this.#program = new Chance(seed, 'program');
+    this.#historyKills = new Chance(seed, 'kills of history');
+    this.#syncs = new Chance(seed, 'syncs');
     this.#killIn = this.#kills.distance(environment.machine.killEvery);
     this.#figures = {
       seeds: 1,
@@ -182,6 +189,7 @@ class Simulation {
     const width = Math.max(settleMs, 10_000);
     // What happened last is recounted for the last time; and whoever waits a minute before trying again does so once more.
     const budget = (agesMs.at(-1) ?? 0) + settleMs + 3 * width + 150_000;
+    if (this.#life && this.#changes.isOther) await this.#endInOrder(this.#life);
     let life = this.#life ?? this.#begin();
     if (this.#service.isShrunk) await this.#noticed();
     await this.#untilSettled(budget);
@@ -274,11 +282,15 @@ class Simulation {
   #begin(): Life {
     this.#figures.lives += 1;
     this.#service.forget();
-    this.#oracle.begins();
+    const config = this.#changes.next(this.#directory, (sink) => this.#oracle.sink(sink) !== undefined, this.#isCalm);
+    const [source] = config.sources;
+    const { gone, retired } = this.#changes;
+    if (source) this.#oracle.begins({ settleMs: source.settle, pollMs: source.poll, retired });
+    if (gone !== undefined) this.#world.note(`${gone} is ${retired === undefined ? 'gone' : 'retired'}`);
     const life = new Life({
       world: this.#world,
       environment: this.#environment,
-      config: this.#config,
+      config,
       service: this.#service,
       receivers: this.#receivers,
       directory: this.#directory,
@@ -287,7 +299,11 @@ class Simulation {
         isOver: (what, db) => this.#isOver(what, db),
         marks: (sink) => this.#oracle.sink(sink) ?? { acked: 0, taken: 0 },
         asks: this.#oracle.asks,
-        committed: this.#oracle.committed,
+        committed: (db) => {
+          this.#oracle.committed(db);
+          this.#maybeSlow();
+        },
+        tended: this.#oracle.tended,
         fault: (words) => this.#oracle.fault(words),
       },
     });
@@ -331,6 +347,7 @@ class Simulation {
     if (this.#script) return this.#script.ends.includes(this.#effects);
     this.#killIn -= 1;
     if (this.#environment.machine.aimed && this.#isWorthIt(what)) this.#killIn = Math.min(this.#killIn, this.#kills.whole(0, 2));
+    if (this.#oracle.isReadingHistory && this.#historyKills.is(0.06)) return true;
     return this.#killIn <= 0;
   }
 
@@ -346,6 +363,8 @@ class Simulation {
     if (life.isRunning && this.#oracle.isReadingHistory) this.#sometimes.count('kill while history is read');
     for (const receiver of this.#receivers) {
       const { kind, id } = receiver.settings;
+      // One that is not delivered to was cut before already.
+      if (id === this.#changes.gone) continue;
       const acked = this.#oracle.sink(id)?.acked ?? 0;
       const last = receiver.has.at(-1)?.seq ?? 0;
       if (last <= acked) continue;
@@ -394,6 +413,13 @@ class Simulation {
     if (this.#kills.is(probability(this.#environment.machine.skew, 0.1, 0.5))) {
       this.#world.skew = this.#kills.pick([0, 5_000, -5_000, 7_200_000, -3_000_000, -7_200_000, 31_536_000_000]);
     }
+  }
+
+  /** A commit that took long: nothing else could run meanwhile. */
+  #maybeSlow(): void {
+    if (this.#isCalm || !this.#syncs.is(probability(this.#environment.machine.slowSync, 0.003, 0.02))) return;
+    this.#world.ms += this.#syncs.between(200, 8_000);
+    this.#world.note('slow sync');
   }
 
   #watchQuota(): void {

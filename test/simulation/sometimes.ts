@@ -29,6 +29,8 @@ export const sometimesLeast = {
   'kill while history is read': 0,
   'history read to its end': 0,
   'history cut off': 0,
+  'orphaned sink holds pruning': 20,
+  'pruned behind a retired sink': 0,
   'hold entered and left': 20,
   'hold while rights were less': 20,
   'witness still there': 3,
