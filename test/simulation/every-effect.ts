@@ -15,7 +15,10 @@ const sink = (id: string, kind: SinkKind, more: Partial<SinkEnvironment>): SinkE
   ...more,
 });
 
-/** About 200 records, half of them history, in a minute and a quarter; a day ends meanwhile. The daemon ends in order twice, and goes on. */
+/**
+ * 200 records in two minutes and a quarter, the first of them history; a day ends meanwhile. The daemon ends in order now and then and goes on with
+ * other settings, once without one of its sinks; a person adds history, stops and continues it, cuts it off and adds more.
+ */
 export const scene: Environment = {
   seed: 9,
   beginMs: Date.UTC(2026, 10, 20, 23, 59, 10),
@@ -50,12 +53,12 @@ export const scene: Environment = {
     beforeMs: 45 * seconds,
     behindMs: 0,
     records: 40,
-    rate: undefined,
+    rate: 1,
     sinks: ['by-uid', 'by-position'],
     acts: [
       { what: 'pause', afterMs: 500 },
       { what: 'resume', afterMs: 4 * seconds },
-      { what: 'cancel', afterMs: seconds },
+      { what: 'cancel', afterMs: 3 * seconds },
       { what: 'more', afterMs: 3 * seconds },
     ],
   },
@@ -82,7 +85,7 @@ export const scene: Environment = {
     outages: 'off',
   },
   sinks: [
-    sink('by-uid', 'uids', { rollovers: 'rare' }),
+    sink('by-uid', 'uids', { rollovers: 'rare', lost: 'heavy' }),
     sink('by-position', 'position', { refusal: 'whole' }),
     sink('plain', 'plain', { where: 'AccessDenied', format: 'cef' }),
   ],
