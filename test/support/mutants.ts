@@ -390,6 +390,14 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    id: 'C27b',
+    what: 'pruning goes beyond a sink that is not configured at this moment',
+    suite: simulation,
+    edits: [
+      { file: `${journal}journal.ts`, text: ".filter((s) => s.state !== 'retired')", replacement: ".filter((s) => s.state === 'active')" },
+    ],
+  },
+  {
     id: 'C28',
     what: 'the position of a sink is not compared',
     suite: simulation,
@@ -673,6 +681,30 @@ export const mutants: readonly Mutant[] = [
         file: 'src/journal/journal.ts',
         text: 'range.until === null || range.remembered < range.until',
         replacement: 'range.until === null',
+      },
+    ],
+  },
+  {
+    id: 'C54',
+    what: 'a range of history is cut off before what was collected of it',
+    suite: simulation,
+    edits: [
+      {
+        file: `${journal}history.ts`,
+        text: 'Math.max(begun, least ?? range.reached)',
+        replacement: '(void begun, least ?? range.reached)',
+      },
+    ],
+  },
+  {
+    id: 'C55',
+    what: 'a range of history is forgotten although a recount is ahead of it',
+    suite: simulation,
+    edits: [
+      {
+        file: `${journal}ledger.ts`,
+        text: 'if (range.until !== null && reached >= range.until && first >= range.until) return range.until;',
+        replacement: 'if (range.until !== null && reached >= range.until) return range.until;',
       },
     ],
   },
