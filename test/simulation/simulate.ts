@@ -420,6 +420,7 @@ class Simulation {
     if (this.#isCalm || !this.#syncs.is(probability(this.#environment.machine.slowSync, 0.003, 0.02))) return;
     this.#world.ms += this.#syncs.between(200, 8_000);
     this.#world.note('slow sync');
+    this.#sometimes.count('commit that took seconds');
   }
 
   #watchQuota(): void {
