@@ -14,7 +14,6 @@ export class Changes {
   gone: string | undefined;
   /** The one that will not come back. */
   retired: string | undefined;
-
   /** The life under way has another configuration than the one in the end. */
   isOther = false;
 
