@@ -90,7 +90,7 @@ async function everyEffect(only: string | undefined, isPowerCut: boolean, every:
   for (const { task, faults } of failed) sayFailed(task, faults, undefined);
   const count = (isIt: (script: Script) => boolean): number => all.filter(isIt).length;
   const single = `${count((s) => s.ends.length === 1 && !s.isPowerCut)} killed once, ${count((s) => s.ends.length === 1 && s.isPowerCut)} by a power cut`;
-  console.log(`${rest}; ${sums.figures.seeds} of ${all.length} runs: ${single}, ${count((s) => s.ends.length === 2)} twice`);
+  console.log(`${rest}; ${sums.figures.seeds} runs of ${all.length} (${single}, ${count((s) => s.ends.length === 2)} twice)`);
   sayFigures(sums, seconds, 'runs');
   return failed.length === 0;
 }
