@@ -2,10 +2,24 @@
 import type { Config } from '../../src/config/load.ts';
 import { Place } from './effects.ts';
 import { baseConfig } from './life.ts';
-import { simulate } from './simulate.ts';
-import type { Figures, Outcome } from './simulate.ts';
+import type { Environment } from './environment.ts';
+import { scene } from './every-effect.ts';
+import { play, simulate } from './simulate.ts';
+import type { Figures, Outcome, Script } from './simulate.ts';
 import { sometimesLeast } from './sometimes.ts';
 import type { Sometimes, State } from './sometimes.ts';
+
+/** One piece of a campaign: a seed, or the fixed scene with a script. */
+export type Task = { readonly seed: number } | { readonly script: Script };
+
+/** What came of it. */
+export interface Said {
+  readonly task: Task;
+  readonly faults: readonly string[];
+  /** What a seed that failed had drawn. */
+  readonly environment: Environment | undefined;
+  readonly sums: Sums;
+}
 
 export interface Sums {
   readonly figures: Figures;
@@ -51,8 +65,12 @@ export class Runner {
     this.#base = base;
   }
 
+  async task(task: Task, traced = false): Promise<{ readonly outcome: Outcome; readonly sums: Sums }> {
+    return 'seed' in task ? this.#seed(task.seed, traced) : this.#script(task.script, traced);
+  }
+
   /** One seed; every hundredth twice, whose traces must be equal. */
-  async seed(seed: number, traced = false): Promise<{ readonly outcome: Outcome; readonly sums: Sums }> {
+  async #seed(seed: number, traced: boolean): Promise<{ readonly outcome: Outcome; readonly sums: Sums }> {
     let outcome = await simulate(seed, this.#base, this.#place, traced);
     let twice = 0;
     if (seed % 100 === 0) {
@@ -62,6 +80,12 @@ export class Runner {
       else twice = 1;
     }
     return { outcome, sums: { figures: outcome.figures, sometimes: outcome.sometimes, twice } };
+  }
+
+  /** The fixed scene, ended where the script says. */
+  async #script(script: Script, traced: boolean): Promise<{ readonly outcome: Outcome; readonly sums: Sums }> {
+    const outcome = await play(scene, script, this.#base, this.#place, traced);
+    return { outcome, sums: { figures: outcome.figures, sometimes: outcome.sometimes, twice: 0 } };
   }
 
   leave(): void {

@@ -46,6 +46,8 @@ export interface Environment {
   readonly rights: 'whole' | 'fields' | 'rows';
   /** A field is shown again just after a page was answered without it: before anybody has asked a witness. */
   readonly returns: boolean;
+  /** What a person adds to the ledger; undefined: nothing. */
+  readonly history: HistoryEnvironment | undefined;
   readonly service: {
     readonly firstPage: number;
     readonly pageCap: number;
@@ -69,6 +71,8 @@ export interface Environment {
     readonly outages: Level;
   };
   readonly sinks: readonly SinkEnvironment[];
+  /** What stands otherwise in the configuration of some lives; undefined: nothing. */
+  readonly changes: ChangesEnvironment | undefined;
   readonly machine: {
     /** Effects between two kills in the mean. */
     readonly killEvery: number;
@@ -79,7 +83,34 @@ export interface Environment {
     readonly skew: Level;
     readonly secondDaemon: boolean;
     readonly restored: boolean;
+    /** Commits that take long. */
+    readonly slowSync: Level;
   };
+}
+
+/** A person edits the configuration while the daemon is away. */
+export interface ChangesEnvironment {
+  /** `poll`, `settle` and `pageSize` change; `settle` only to more, so that totals never lag longer. */
+  readonly settings: boolean;
+  /** A sink that is taken out, and whether it comes back, or is retired. */
+  readonly sink: { readonly id: string; readonly end: 'back' | 'retired' } | undefined;
+}
+
+/** History that a person asks for while faults are on, and what he does with it then. */
+export interface HistoryEnvironment {
+  /** When it is asked for, ms after the beginning. */
+  readonly atMs: number;
+  /** How long before the ledger it begins, and how long behind its begin it ends (less than 0: before), ms. */
+  readonly beforeMs: number;
+  readonly behindMs: number;
+  /** Records that lie there, beside those of the run. */
+  readonly records: number;
+  /** Requests a second. */
+  readonly rate: number | undefined;
+  /** Only these sinks get it. */
+  readonly sinks: readonly string[] | undefined;
+  /** One after another, each so many ms behind the one before it. `more`: a stretch that begins earlier and covers the first. */
+  readonly acts: readonly { readonly what: 'pause' | 'resume' | 'cancel' | 'more'; readonly afterMs: number }[];
 }
 
 export type SinkKind = 'uids' | 'position' | 'plain';
@@ -164,7 +195,8 @@ export function drawEnvironment(seed: number): Environment {
   const isWhole = rights === 'whole';
   const returns = rights === 'fields' && shrinking.is(0.3);
   const isFields = rights === 'fields';
-  return {
+  const changes = isQuota ? undefined : drawChanges(seed);
+  const drawn: Environment = {
     seed,
     beginMs,
     safetyMs,
@@ -175,7 +207,8 @@ export function drawEnvironment(seed: number): Environment {
       pageSize: chance.pick(['auto', 'auto', 10, 40]),
       historyMs: (isShort ? chance.pick([0, 1]) : chance.pick([0, 1, 3, 12])) * minute,
       quotaPages: isQuota ? chance.whole(64, 70) : undefined,
-      keepMs: chance.pick([minute, 30 * day]),
+      // Drawn all the same, so that the draws behind it stay as they are.
+      keepMs: [chance.pick([minute, 30 * day]), ...(changes?.sink ? [3 * second] : [])].reduce((a, b) => Math.min(a, b)),
     },
     records: {
       count: isCapped || isQuota ? chance.whole(120, 220) : isShort ? chance.whole(8, 50) : chance.whole(20, 140),
@@ -196,6 +229,7 @@ export function drawEnvironment(seed: number): Environment {
     },
     rights,
     returns,
+    history: isWhole ? drawHistory(seed, safetyMs) : undefined,
     service: {
       firstPage: chance.pick([0, 1]),
       pageCap,
@@ -220,6 +254,7 @@ export function drawEnvironment(seed: number): Environment {
       outages: level(),
     },
     sinks: [sink('by-uid', 'uids'), sink('by-position', 'position'), sink('plain', 'plain')],
+    changes,
     machine: {
       killEvery: chance.pick([25, 60, 120, 250]),
       aimed,
@@ -229,6 +264,35 @@ export function drawEnvironment(seed: number): Environment {
       skew: dates === 'none' ? 'off' : level(),
       secondDaemon: chance.is(0.1),
       restored: chance.is(0.15),
+      slowSync: new Chance(seed, 'sync').pick(['off', 'off', 'off', 'rare', 'heavy']),
     },
   };
+  // One cause at a time: what history lacks because it is deleted, or waits for room, could not be told from what it lacks by a fault.
+  return drawn.records.purge || isQuota ? { ...drawn, history: undefined } : drawn;
+}
+
+/** In a share of seeds. One cause at a time: what is read of history while less is shown may be too old to be read again. */
+function drawHistory(seed: number, safetyMs: number): HistoryEnvironment | undefined {
+  const chance = new Chance(seed, 'backfill');
+  if (!chance.is(0.2)) return undefined;
+  const acts = chance.pick([[], ['pause', 'resume'], ['pause', 'resume', 'cancel'], ['cancel'], ['more'], ['cancel', 'more']] as const);
+  return {
+    atMs: chance.between(second, safetyMs * 0.4),
+    beforeMs: chance.pick([15, 60, 200, 900]) * second + chance.whole(0, 999),
+    behindMs: chance.pick([0, 0, 5, 30, -8]) * second,
+    records: chance.whole(5, 40),
+    rate: chance.is(0.25) ? chance.pick([0.5, 2]) : undefined,
+    sinks: chance.is(0.25) ? ['by-uid', 'plain'] : undefined,
+    acts: acts.map((what) => ({ what, afterMs: chance.distance(6 * second) })),
+  };
+}
+
+/** In a share of seeds. */
+function drawChanges(seed: number): ChangesEnvironment | undefined {
+  const chance = new Chance(seed, 'changes');
+  if (!chance.is(0.25)) return undefined;
+  const settings = chance.is(0.5);
+  const id = chance.pick(['by-uid', 'by-position', 'plain']);
+  const end = chance.pick(['back', 'back', 'retired'] as const);
+  return { settings, sink: settings && chance.is(0.5) ? undefined : { id, end } };
 }

@@ -11,7 +11,7 @@ import { createDelivery } from '../../src/daemon/sink.ts';
 import { runSource } from '../../src/daemon/source.ts';
 import { Views } from '../../src/daemon/views.ts';
 import { Journal } from '../../src/journal/journal.ts';
-import type { Kept, Meters, Sink, Source } from '../../src/model.ts';
+import type { Kept, Meters, PageRequest, Sink, Source } from '../../src/model.ts';
 import type { RoomLog } from '../../src/observe/log.ts';
 import { defineSink } from '../../src/sink/define.ts';
 import { Budgets } from '../../src/source/limits.ts';
@@ -30,8 +30,12 @@ export interface Fate {
   readonly isOver: (what: string, db: Database.Database | undefined) => boolean;
   /** How far the file says that a sink is. */
   readonly marks: (sink: string) => { readonly acked: number; readonly taken: number };
+  /** The service is about to be asked. */
+  readonly asks: (request: PageRequest) => void;
   /** Called after each COMMIT, with the connection of the journal. */
   readonly committed: (db: Database.Database) => void;
+  /** What could be pruned is pruned: of what was received before `before`, wall clock in µs. */
+  readonly tended: (db: Database.Database, before: number) => void;
   /** Something that must never happen has happened. */
   readonly fault: (words: string) => void;
 }
@@ -86,6 +90,7 @@ export class Life {
   /** The last page that came is one of a window. */
   isPaging = false;
   journal: Journal | undefined;
+  views: Views | undefined;
   /** What the program gave up for: always a fault. */
   failure: unknown;
   readonly #parts: LifeParts;
@@ -179,12 +184,14 @@ export class Life {
     journal.orphanSources(new Set(config.sources.map(({ id }) => id)));
     journal.progress.orphan(new Set(config.sinks.map(({ id }) => id)));
     const views = new Views(config);
+    this.views = views;
     const budgets = new Budgets(clock);
     const loops = config.sinks.map((sink) => createDelivery(this.#sinkOf(sink), journal, options, uncounted).loop);
     const tend = async (): Promise<void> => {
       for (;;) {
         await clock.sleep(pruneMs, stop);
         while (journal.prune() > 0) await clock.sleep(10, stop);
+        this.#parts.fate.tended(journal.db, (clock.now() - keepMs) * 1_000);
       }
     };
     const running = [
@@ -213,6 +220,7 @@ export class Life {
         const { query, page, pageSize } = request;
         const isNext = page !== undefined && page > environment.service.firstPage;
         await this.effect(isNext ? 'next page' : 'page');
+        this.#parts.fate.asks(request);
         await this.clock.sleep(service.latency(), signal);
         const answer = service.answer(request, Math.floor(this.clock.now() * 1_000), this.clock.monotonic());
         world.note(

@@ -7,9 +7,11 @@ import { Journal } from '../../src/journal/journal.ts';
 import { codeOf, wordsOf } from '../../src/errors.ts';
 import type { Config } from '../../src/config/load.ts';
 import { Chance } from './chance.ts';
+import { Changes } from './changes.ts';
 import type { Place } from './effects.ts';
 import { drawEnvironment, probability } from './environment.ts';
 import type { Environment } from './environment.ts';
+import { Historian } from './historian.ts';
 import { configOf, Life } from './life.ts';
 import { Oracle } from './oracle.ts';
 import { Receiver } from './receiver.ts';
@@ -35,6 +37,8 @@ export interface Figures {
 export interface Outcome {
   readonly seed: number;
   readonly environment: Environment;
+  /** Effects of the safety phase: each is a point at which a life could have ended. */
+  readonly effects: number;
   readonly faults: readonly string[];
   readonly hash: string;
   readonly figures: Figures;
@@ -52,8 +56,19 @@ const noticedMs = 60_000;
 /** Between two looks of a person. */
 const visitMs = 10_000;
 
+/** Where lives end, in place of chance: at these effects of the run, counted from 1 over all lives. */
+export interface Script {
+  readonly ends: readonly number[];
+  readonly isPowerCut: boolean;
+}
+
 export async function simulate(seed: number, base: Config, place: Place, traced = false): Promise<Outcome> {
-  return new Simulation(drawEnvironment(seed), base, place, traced).run();
+  return new Simulation(drawEnvironment(seed), base, place, traced, undefined).run();
+}
+
+/** One run of an environment that ends where a script says; `ends` without a number: it is not killed at all. */
+export async function play(environment: Environment, script: Script, base: Config, place: Place, traced = false): Promise<Outcome> {
+  return new Simulation(environment, base, place, traced, script).run();
 }
 
 class Simulation {
@@ -64,15 +79,22 @@ class Simulation {
   readonly #service: Service;
   readonly #receivers: readonly Receiver[];
   readonly #oracle: Oracle;
+  readonly #historian: Historian | undefined;
+  readonly #changes: Changes;
   readonly #sometimes = new Sometimes();
   readonly #kills: Chance;
+  readonly #historyKills: Chance;
+  readonly #syncs: Chance;
   readonly #program: Chance;
   readonly #purges: Chance;
   readonly #figures: Figures;
+  readonly #script: Script | undefined;
   #directory: string;
   #life: Life | undefined;
   /** Effects until the next kill. */
   #killIn: number;
+  /** Effects at which a life could have ended so far. */
+  #effects = 0;
   #isCalm = false;
   #shrunkAt: number | undefined;
   #heldFor = 0;
@@ -81,19 +103,25 @@ class Simulation {
   #left: string | undefined;
   #backup: string | undefined;
 
-  constructor(environment: Environment, base: Config, place: Place, traced: boolean) {
+  constructor(environment: Environment, base: Config, place: Place, traced: boolean, script: Script | undefined) {
     const { seed, beginMs } = environment;
     this.#environment = environment;
+    this.#script = script;
     this.#config = configOf(base, environment);
+    this.#changes = new Changes(this.#config, environment);
     this.#place = place;
     this.#directory = place.fresh();
     this.#world = new World(beginMs, traced);
     this.#service = new Service(this.#world, environment, drawTruth(environment), this.#sometimes);
     this.#receivers = environment.sinks.map((sink) => new Receiver(sink, environment, this.#world, this.#sometimes));
     this.#oracle = new Oracle(this.#world, environment, this.#service, this.#receivers, this.#sometimes);
+    const { history } = environment;
+    this.#historian = history && new Historian(this.#world, environment, history, this.#oracle, () => this.#life);
     this.#kills = new Chance(seed, 'kills');
     this.#program = new Chance(seed, 'program');
     this.#purges = new Chance(seed, 'purge');
+    this.#historyKills = new Chance(seed, 'kills of history');
+    this.#syncs = new Chance(seed, 'syncs');
     this.#killIn = this.#kills.distance(environment.machine.killEvery);
     this.#figures = {
       seeds: 1,
@@ -111,6 +139,7 @@ class Simulation {
   async run(): Promise<Outcome> {
     if (this.#environment.records.purge) void this.#attend();
     if (this.#environment.rights !== 'whole') this.#changeRights();
+    this.#historian?.begin();
     try {
       await this.#safety();
       if (!this.#hasFailed()) await this.#liveness();
@@ -123,6 +152,7 @@ class Simulation {
     return {
       seed: environment.seed,
       environment,
+      effects: this.#effects,
       faults,
       hash: this.#world.hash,
       figures: this.#figures,
@@ -167,11 +197,13 @@ class Simulation {
   async #liveness(): Promise<void> {
     this.#isCalm = this.#service.isCalm = true;
     for (const receiver of this.#receivers) receiver.isCalm = true;
+    this.#historian?.calm();
     this.#world.skew = 0;
     const { settleMs, agesMs } = this.#environment.daemon;
     const width = Math.max(settleMs, 10_000);
     // What happened last is recounted for the last time; and whoever waits a minute before trying again does so once more.
     const budget = (agesMs.at(-1) ?? 0) + settleMs + 3 * width + 150_000;
+    if (this.#life && this.#changes.isOther) await this.#endInOrder(this.#life);
     let life = this.#life ?? this.#begin();
     if (this.#service.isShrunk) await this.#noticed();
     await this.#untilSettled(budget);
@@ -264,10 +296,15 @@ class Simulation {
   #begin(): Life {
     this.#figures.lives += 1;
     this.#service.forget();
+    const config = this.#changes.next(this.#directory, (sink) => this.#oracle.sink(sink) !== undefined, this.#isCalm);
+    const [source] = config.sources;
+    const { gone, retired } = this.#changes;
+    if (source) this.#oracle.begins({ settleMs: source.settle, pollMs: source.poll, retired });
+    if (gone !== undefined) this.#world.note(`${gone} is ${retired === undefined ? 'gone' : 'retired'}`);
     const life = new Life({
       world: this.#world,
       environment: this.#environment,
-      config: this.#config,
+      config,
       service: this.#service,
       receivers: this.#receivers,
       directory: this.#directory,
@@ -275,7 +312,12 @@ class Simulation {
       fate: {
         isOver: (what, db) => this.#isOver(what, db),
         marks: (sink) => this.#oracle.sink(sink) ?? { acked: 0, taken: 0 },
-        committed: this.#oracle.committed,
+        asks: this.#oracle.asks,
+        committed: (db) => {
+          this.#oracle.committed(db);
+          this.#maybeSlow();
+        },
+        tended: this.#oracle.tended,
         fault: (words) => this.#oracle.fault(words),
       },
     });
@@ -300,10 +342,9 @@ class Simulation {
     if (this.#isCalm) return false;
     const { machine } = this.#environment;
     const life = this.#life;
-    this.#killIn -= 1;
-    if (machine.aimed && this.#isWorthIt(what)) this.#killIn = Math.min(this.#killIn, this.#kills.whole(0, 2));
-    if (this.#killIn > 0 || !life) return false;
-    const isPowerCut = this.#kills.is(machine.powerCuts);
+    this.#effects += 1;
+    if (!this.#isDue(what) || !life) return false;
+    const isPowerCut = this.#script ? this.#script.isPowerCut : this.#kills.is(machine.powerCuts);
     const synchronous = isPowerCut && db ? Number(db.pragma('synchronous', { simple: true })) : 2;
     this.#left = this.#place.copy(this.#directory, isPowerCut ? { synchronous } : undefined);
     this.#figures.kills += 1;
@@ -316,6 +357,14 @@ class Simulation {
     return true;
   }
 
+  #isDue(what: string): boolean {
+    if (this.#script) return this.#script.ends.includes(this.#effects);
+    this.#killIn -= 1;
+    if (this.#environment.machine.aimed && this.#isWorthIt(what)) this.#killIn = Math.min(this.#killIn, this.#kills.whole(0, 2));
+    if (this.#oracle.isReadingHistory && this.#historyKills.is(0.06)) return true;
+    return this.#killIn <= 0;
+  }
+
   /** Acknowledgements wait in memory, or a sink has just taken what the file does not know: there random kills seldom fall. */
   #isWorthIt(what: string): boolean {
     if (!what.endsWith('took')) return false;
@@ -325,8 +374,11 @@ class Simulation {
   #countKill(what: string, life: Life): void {
     if (!life.isRunning) this.#sometimes.count('kill during recovery');
     if (what === 'next page' || (what === 'COMMIT is done' && life.isPaging)) this.#sometimes.count('kill between append and next page');
+    if (life.isRunning && this.#oracle.isReadingHistory) this.#sometimes.count('kill while history is read');
     for (const receiver of this.#receivers) {
       const { kind, id } = receiver.settings;
+      // One that is not delivered to was cut before already.
+      if (id === this.#changes.gone) continue;
       const acked = this.#oracle.sink(id)?.acked ?? 0;
       const last = receiver.has.at(-1)?.seq ?? 0;
       if (last <= acked) continue;
@@ -375,6 +427,14 @@ class Simulation {
     if (this.#kills.is(probability(this.#environment.machine.skew, 0.1, 0.5))) {
       this.#world.skew = this.#kills.pick([0, 5_000, -5_000, 7_200_000, -3_000_000, -7_200_000, 31_536_000_000]);
     }
+  }
+
+  /** A commit that took long: nothing else could run meanwhile. */
+  #maybeSlow(): void {
+    if (this.#isCalm || !this.#syncs.is(probability(this.#environment.machine.slowSync, 0.003, 0.02))) return;
+    this.#world.ms += this.#syncs.between(200, 8_000);
+    this.#world.note('slow sync');
+    this.#sometimes.count('commit that took seconds');
   }
 
   #watchQuota(): void {

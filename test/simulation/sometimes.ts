@@ -33,6 +33,12 @@ export const sometimesLeast = {
   'quota reached and left': 17,
   'rolled-back state blocked': 20,
   'second daemon refused': 20,
+  'kill while history is read': 100,
+  'history read to its end': 100,
+  'history cut off': 40,
+  'orphaned sink holds pruning': 20,
+  'pruned behind a retired sink': 20,
+  'commit that took seconds': 100,
   'hold entered and left': 20,
   'hold while rights were less': 20,
   // 26 reached; aim: 20, without the margin.

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import type { Micros } from '../../src/model.ts';
 import { Chance } from './chance.ts';
 import { probability } from './environment.ts';
-import type { Environment } from './environment.ts';
+import type { Environment, HistoryEnvironment } from './environment.ts';
 
 export interface Truth {
   readonly index: number;
@@ -114,7 +114,45 @@ export function drawTruth(environment: Environment): Truth[] {
     if (records.twins && !isUnreadable && chance.is(0.05)) add({ payloadName: 'its twin' });
     before = { at, logId };
   }
-  return unique(truths, records.twins);
+  const drawn = unique(truths, records.twins);
+  return environment.history ? [...drawn, ...drawHistory(environment, environment.history, drawn.length)] : drawn;
+}
+
+/** Records that lie before the ledger begins. Most are to be seen as soon as they happen; some only now, while history is read. */
+function drawHistory(environment: Environment, { records, beforeMs }: HistoryEnvironment, index: number): Truth[] {
+  const chance = new Chance(environment.seed, 'history');
+  const { beginMs, daemon, safetyMs } = environment;
+  const start = (beginMs - daemon.historyMs) * 1_000;
+  const lastAge = (daemon.agesMs.at(-1) ?? 0) * 1_000;
+  let before = start;
+  return Array.from({ length: records }, (_, i) => {
+    // A little more than is asked for, so that padding brings what is not wanted.
+    let at = Math.floor(chance.between(start - beforeMs * 1_000 - 25 * second, start));
+    if (chance.is(0.2)) at = before;
+    if (chance.is(0.2)) at = Math.floor(at / second) * second;
+    before = at;
+    let visible = at + Math.floor(chance.distance(1.5 * second));
+    if (chance.is(0.15)) visible = at + Math.floor(chance.between(0, lastAge));
+    if (chance.is(0.1)) visible = Math.floor((beginMs + chance.between(0, safetyMs)) * 1_000);
+    const [actionAttempted, result, resultReason] = chance.pick(outcomes);
+    const logId = 1_000_000 + i;
+    const logTimestamp = timestamp(at, 6, chance);
+    const text = JSON.stringify({ logId, actionAttempted, result, resultReason, logTimestamp, payloadName: `old file ${i}` });
+    return {
+      index: index + i,
+      at,
+      time: at,
+      visible,
+      gone: Infinity,
+      isSurprise: false,
+      always: false,
+      text,
+      bytes: Buffer.from(text, 'utf8'),
+      poor: undefined,
+      uid: uidOf([String(logId), identityTime(logTimestamp), actionAttempted, result, resultReason]),
+      result,
+    };
+  });
 }
 
 /** Draws may agree by chance; only twins may share an identity. */

@@ -419,6 +419,14 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    id: 'C27b',
+    what: 'pruning goes beyond a sink that is not configured at this moment',
+    suite: simulation,
+    edits: [
+      { file: `${journal}journal.ts`, text: ".filter((s) => s.state !== 'retired')", replacement: ".filter((s) => s.state === 'active')" },
+    ],
+  },
+  {
     id: 'C28',
     what: 'the position of a sink is not compared',
     suite: simulation,
@@ -799,6 +807,30 @@ export const mutants: readonly Mutant[] = [
     what: 'the first witness of a field waits for the next minute',
     suite: 'test/unit/collect/gate.test.ts',
     edits: [{ file: `${collect}gate.ts`, text: 'if (isFirst) await this.#parts.learned?.();', replacement: 'void isFirst;' }],
+  },
+  {
+    id: 'W11',
+    what: 'a range of history is cut off before what was collected of it',
+    suite: simulation,
+    edits: [
+      {
+        file: `${journal}history.ts`,
+        text: 'Math.max(begun, least ?? range.reached)',
+        replacement: '(void begun, least ?? range.reached)',
+      },
+    ],
+  },
+  {
+    id: 'W12',
+    what: 'a range of history is forgotten although a recount is ahead of it',
+    suite: simulation,
+    edits: [
+      {
+        file: `${journal}ledger.ts`,
+        text: 'if (range.until !== null && reached >= range.until && first >= range.until) return range.until;',
+        replacement: 'if (range.until !== null && reached >= range.until) return range.until;',
+      },
+    ],
   },
   {
     id: 'D1',

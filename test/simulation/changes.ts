@@ -1,0 +1,69 @@
+/** The configuration of each life: what a person changes in it while the daemon is away. */
+import Database from 'better-sqlite3';
+import { join } from 'node:path';
+import type { Config } from '../../src/config/load.ts';
+import { Chance } from './chance.ts';
+import { watch } from './effects.ts';
+import type { ChangesEnvironment, Environment } from './environment.ts';
+
+export class Changes {
+  readonly #config: Config;
+  readonly #settings: ChangesEnvironment | undefined;
+  readonly #chance: Chance;
+  /** The sink that is out of the configuration at this moment. */
+  gone: string | undefined;
+  /** The one that will not come back. */
+  retired: string | undefined;
+  /** The life under way has another configuration than the one in the end. */
+  isOther = false;
+
+  /** `config` is what a seed has drawn; it stands again once faults have ended. */
+  constructor(config: Config, { seed, changes }: Environment) {
+    this.#config = config;
+    this.#settings = changes;
+    this.#chance = new Chance(seed, 'changes of lives');
+  }
+
+  /** What the next life is given, whose state lies in `directory`; which sinks that knows. */
+  next(directory: string, isKnown: (sink: string) => boolean, isCalm: boolean): Config {
+    const { settings, sink } = this.#settings ?? {};
+    const config = settings && !isCalm ? this.#changed() : this.#config;
+    if (sink && isKnown(sink.id)) this.#change(sink, directory, isCalm);
+    this.isOther = config !== this.#config || (this.gone !== undefined && this.retired === undefined);
+    return this.gone === undefined ? config : { ...config, sinks: config.sinks.filter(({ id }) => id !== this.gone) };
+  }
+
+  /** A sink is taken out, and put back some lives later; or it is retired. */
+  #change({ id, end }: NonNullable<ChangesEnvironment['sink']>, directory: string, isCalm: boolean): void {
+    if (this.retired !== undefined) return;
+    if (this.gone === undefined) {
+      if (!isCalm && this.#chance.is(0.4)) this.gone = id;
+      return;
+    }
+    if (end === 'back') {
+      if (isCalm || this.#chance.is(0.3)) this.gone = undefined;
+      return;
+    }
+    if (isCalm || this.#chance.is(0.3)) this.#retire(id, directory);
+  }
+
+  /** There is no command for it in this release: the row is changed in the file, as the command will. */
+  #retire(id: string, directory: string): void {
+    watch(directory, undefined);
+    const db = new Database(join(directory, 'waybill.db'));
+    db.prepare("UPDATE sinks SET state = 'retired' WHERE id = ?").run(id);
+    db.close();
+    this.retired = id;
+  }
+
+  #changed(): Config {
+    const chance = this.#chance;
+    const sources = this.#config.sources.map((source) => ({
+      ...source,
+      poll: chance.pick([source.poll, 2_000, 7_000]),
+      settle: source.settle + chance.pick([0, 0, 2_000, 7_000]),
+      pageSize: chance.pick([source.pageSize, 'auto', 8, 25] as const),
+    }));
+    return { ...this.#config, sources };
+  }
+}

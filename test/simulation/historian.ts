@@ -1,0 +1,91 @@
+/**
+ * A person who adds history to the ledger, stops and continues it, and cuts it off, as `waybill backfill` does it: by asking the running daemon.
+ * One who is not answered, because it was killed meanwhile, looks again what there is, and asks again.
+ */
+import { perform } from '../../src/daemon/acts.ts';
+import { codeOf, wordsOf } from '../../src/errors.ts';
+import type { Micros, Window } from '../../src/model.ts';
+import type { Environment, HistoryEnvironment } from './environment.ts';
+import type { Life } from './life.ts';
+import type { Oracle } from './oracle.ts';
+import type { World } from './world.ts';
+
+const again = 2_000;
+const source = 'service';
+
+type Act = HistoryEnvironment['acts'][number]['what'] | 'add';
+
+export class Historian {
+  readonly #world: World;
+  readonly #oracle: Oracle;
+  readonly #settings: HistoryEnvironment;
+  readonly #life: () => Life | undefined;
+  readonly #start: Micros;
+  readonly #plan: { readonly what: Act; readonly afterMs: number }[];
+  #isCalm = false;
+
+  constructor(world: World, { daemon, beginMs }: Environment, settings: HistoryEnvironment, oracle: Oracle, life: () => Life | undefined) {
+    this.#world = world;
+    this.#oracle = oracle;
+    this.#settings = settings;
+    this.#life = life;
+    this.#start = (beginMs - daemon.historyMs) * 1_000;
+    this.#plan = [{ what: 'add', afterMs: settings.atMs }, ...settings.acts];
+  }
+
+  begin(): void {
+    const [next] = this.#plan;
+    // Whatever was stopped is continued in the end.
+    if (!next && !this.#oracle.history().some(({ isPaused }) => isPaused)) return;
+    this.#world.after(this.#isCalm ? again : (next?.afterMs ?? again), () => void this.#act(next?.what ?? 'resume'));
+  }
+
+  /** Faults have ended: what is left to do is done at once, and nothing is stopped any more. */
+  calm(): void {
+    this.#isCalm = true;
+  }
+
+  async #act(what: Act): Promise<void> {
+    const life = this.#life();
+    const isThere = life?.journal?.hasSource(source) === true && !life.isDead;
+    try {
+      if (isThere && !(what === 'pause' && this.#isCalm)) await this.#ask(what, life);
+      if (!isThere || life.isDead) throw new Error('not answered');
+      this.#plan.shift();
+      this.begin();
+    } catch (thrown) {
+      if (isThere && !life.isDead && codeOf(thrown) !== 'journal_full') this.#oracle.fault(`backfill ${what}: ${wordsOf(thrown)}`);
+      this.#world.after(again, () => void this.#act(what));
+    }
+  }
+
+  async #ask(what: Act, life: Life): Promise<void> {
+    const { journal, views } = life;
+    if (!journal) return;
+    const { rate, sinks } = this.#settings;
+    const ask = (request: object): Promise<unknown> =>
+      perform({ source, by: 'uid 1000', ...request }, journal, this.#world.now, (id, from) =>
+        views?.collectors.get(id)?.backfiller.reading(from),
+      );
+    this.#world.note(`backfill ${what}`);
+    if (what === 'add' || what === 'more') {
+      const span = this.#span(what);
+      this.#oracle.mayAdd(span);
+      await ask({ act: 'backfill', ...span, rate, sinks });
+      if (!life.isDead) this.#oracle.covers(span);
+      return;
+    }
+    const open = this.#oracle.history().filter(({ isDone }) => !isDone);
+    const { from } = open.find(({ isPaused }) => isPaused === (what === 'resume')) ?? (what === 'cancel' ? open[0] : undefined) ?? {};
+    if (from === undefined) return;
+    if (what === 'cancel') this.#oracle.mayCut(from);
+    await ask({ act: `backfill ${what}`, from });
+  }
+
+  #span(what: 'add' | 'more'): Window {
+    const { beforeMs, behindMs } = this.#settings;
+    const second = 1_000_000;
+    const from = Math.floor((this.#start - beforeMs * 1_000) / second) * second;
+    return { from: what === 'add' ? from : from - 10 * second, until: Math.ceil((this.#start + behindMs * 1_000) / second) * second };
+  }
+}
