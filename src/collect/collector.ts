@@ -124,7 +124,7 @@ export class Collector {
       meters,
       sound: parts.sight?.sound,
     });
-    this.#asker = new Asker({ ...parts, sourceId, holds: this.#holds, waits, meanwhile: (signal) => this.#between(signal) });
+    this.#asker = new Asker({ ...parts, sourceId, holds: this.#holds, waits, meanwhile: (signal) => this.between(signal) });
     const asker = this.#asker;
     const seeing = { profile: parts.sight?.fields, learned: parts.learned };
     this.#gate = new Gate({ sourceId, asker, paging, journal: parts.journal, holds: this.#holds, log, ...seeing });
@@ -140,7 +140,7 @@ export class Collector {
       pauseMs: Math.min(2_000, Math.max(50, settings.settle / 30)),
       // A poll that goes on where the last was cut waits until the window is read: a burst must not hold up its proof.
       tipIsDue: () => this.#resume === undefined && this.#tipIsDue(),
-      between: (signal: AbortSignal) => this.#between(signal),
+      between: (signal: AbortSignal) => this.between(signal),
     };
     const ages = settings.recount.map((ms) => ms * 1000);
     const closing = { reading, asker, journal, holds: this.#holds, serverClock, clock, random, waits, log, meters };
@@ -272,7 +272,7 @@ export class Collector {
   }
 
   /** What is new is read between two questions about a window too, also while one of them is answered by failures alone. */
-  async #between(signal: AbortSignal): Promise<void> {
+  async between(signal: AbortSignal): Promise<void> {
     if (!this.#isRunning || this.#inTip || this.#resume !== undefined || !this.#tipIsDue()) return;
     await this.#tip(signal);
   }

@@ -33,6 +33,8 @@ export interface Counting {
   readonly asker: Pick<Asker, 'ask' | 'count' | 'wait'>;
   readonly paging: Paging;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** Called before each question but the first: what is new goes first. */
+  readonly between: (signal: AbortSignal) => Promise<void>;
   readonly log: Log;
 }
 
@@ -49,6 +51,7 @@ export async function handCount(counting: Counting, total: number, signal: Abort
     let last: HandCount | undefined;
     for (let tries = 0; tries < triesMost; tries += 1) {
       if (tries > 0) await counting.sleep(pauseMs, signal);
+      await counting.between(signal);
       last = await count(counting, window, signal);
       if (last?.agrees !== false) break;
     }
@@ -75,7 +78,7 @@ async function smallWindow({ asker, paging }: Counting, total: number, signal: A
 }
 
 /** The padding counts on both sides: what is compared is the query, not what the window owns. */
-async function count({ asker, paging, log }: Counting, window: Window, signal: AbortSignal): Promise<HandCount | undefined> {
+async function count({ asker, paging, log, between }: Counting, window: Window, signal: AbortSignal): Promise<HandCount | undefined> {
   const query = queryOf(window);
   const uids = new Set<string>();
   let pagesRead = 0;
@@ -92,6 +95,7 @@ async function count({ asker, paging, log }: Counting, window: Window, signal: A
     pagesRead += 1;
     for (const { uid } of answer.records) uids.add(uid);
     if (pagesRead === pagesMost && !isLast) return undefined;
+    await between(signal);
   }
   if (unreadable.length > 0) return undefined;
   const { total } = await asker.count(query, paging.first, signal);

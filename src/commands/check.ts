@@ -142,7 +142,8 @@ async function countLine(source: ServiceSource, settings: SourceConfig, found: C
   const serverClock = new ServerClock({ source: id, settle, ...parts });
   const asker = new Asker({ source, sourceId: id, uidOf: identify(id), serverClock, random: systemRandom, ...parts });
   const paging = { first: found.firstPage, size: found.pageSize };
-  const counting = { asker, paging, log: silent, sleep: (ms: number, stop: AbortSignal) => systemClock.sleep(ms, stop) };
+  const sleep = (ms: number, stop: AbortSignal): Promise<void> => systemClock.sleep(ms, stop);
+  const counting = { asker, paging, log: silent, sleep, between: () => Promise.resolve() };
   const enough = AbortSignal.timeout(requests.timeout);
   try {
     const count = await handCount(counting, found.total, AbortSignal.any([signal, enough]));

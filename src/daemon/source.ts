@@ -52,7 +52,11 @@ export async function runSource(
   const calibrator: Calibrator = new Calibrator({
     ...{ id, keeper, paging, caps, now, log, meters },
     ask: (stop) => untilAnswered(collector, (service) => calibrate(service, settings.pageSize, stop), stop),
-    count: (total, stop) => handCount({ asker: collector.asker, paging, sleep: (ms, until) => clock.sleep(ms, until), log }, total, stop),
+    count: (total, stop) => {
+      const { asker } = collector;
+      const between = (until: AbortSignal): Promise<void> => collector.between(until);
+      return handCount({ asker, paging, between, sleep: (ms, until) => clock.sleep(ms, until), log }, total, stop);
+    },
     sizeOf: (calibration) => sizeOf(settings, calibration),
   });
   const living = { serverClock, caps, sight: () => collector.sight(), delays: () => delays.measure() };

@@ -7,7 +7,7 @@ import type { Options, World } from './world.ts';
 
 function counted(it: World, total: number): Promise<HandCount | undefined> {
   const { asker, paging, log, clock, signal } = it;
-  return handCount({ asker, paging, log, sleep: (ms, stop) => clock.sleep(ms, stop) }, total, signal);
+  return handCount({ asker, paging, log, between: () => Promise.resolve(), sleep: (ms, stop) => clock.sleep(ms, stop) }, total, signal);
 }
 
 /** 200 records, one a minute. */
