@@ -3,13 +3,16 @@
  * what stops all sources, what stops one, what is not proven, what stops a sink, what was refused.
  */
 import type { HoldReason, Snapshot, SourceSnapshot } from '../model.ts';
-import { counted } from './time-words.ts';
+import { counted, span } from './time-words.ts';
 
 export interface Advice {
   readonly what: string;
   readonly lost: string;
   readonly act: string;
 }
+
+/** Further behind than this a clock is wrong, and not only not exact; as far ahead it is a hold. */
+const farBehindSeconds = 3_600;
 
 const hidden = 'Nothing collected is lost; what the service hides or has deleted cannot be collected.';
 const unproven = 'Nothing is lost: records are collected and delivered; no window is closed meanwhile.';
@@ -68,6 +71,14 @@ export function worst({ sources, sinks, journal }: Snapshot): Advice | undefined
       what: `Sink ${blocked.id} is ${blocked.state}: ${blocked.trouble ?? blocked.lastError ?? 'it waits for a person'}.`,
       lost: `Nothing is lost: the journal keeps what ${blocked.id} has not taken, until its quota is full.`,
       act: `waybill check --sink ${blocked.id}`,
+    };
+  }
+  const behind = sources.find(({ mode, clockOffsetSeconds = 0 }) => mode === 'normal' && clockOffsetSeconds < -farBehindSeconds);
+  if (behind) {
+    return {
+      what: `The clock of the service of ${behind.id} is ${span(-(behind.clockOffsetSeconds ?? 0))} behind the clock of this machine.`,
+      lost: 'Nothing is lost: records are collected and delivered; windows are closed by the clock of the service, so late.',
+      act: 'Set the clock that is wrong right: that of this machine, or that of the service.',
     };
   }
   const gap = sources.find(({ gaps, mode }) => gaps > 0 && mode !== 'retired');

@@ -122,7 +122,9 @@ export class TokenKeeper implements AsyncDisposable {
       if (failure !== undefined) throw failure;
       if (thrown instanceof WaybillError) throw thrown;
       // Without a cause: the client's errors carry the whole answer.
-      throw this.#unreachable('the answer holds no bearer token (RFC 6749 section 5.1)');
+      throw this.#unreachable(
+        'the answer holds no bearer token (RFC 6749 section 5.1): access_token, token_type, expires_in or id_token is missing or malformed',
+      );
     }
   }
 

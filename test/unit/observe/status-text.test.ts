@@ -204,3 +204,9 @@ test('in another zone the head of the column names it', () => {
   expect(block(all, 'SOURCE')[0]).toContain('WHOLE UP TO (America/New_York)');
   expect(block(all, 'SOURCE')[1]).toContain('  21:45 (18 min ago)  ');
 });
+
+test('a service whose clock is hours behind is told: nothing of the present can be proven', () => {
+  const all = lines({ sources: [source({ clockOffsetSeconds: -7_300 })] }, { width: 200 }).join('\n');
+  expect(all).toContain('The clock of the service of production is 2 h behind the clock of this machine.');
+  expect(lines({ sources: [source({ clockOffsetSeconds: -3_500 })] })).toContain('Nothing to do.');
+});
