@@ -33,6 +33,11 @@ export interface Line {
   readonly tcp: Socket;
 }
 
+export function hangUp({ stream, tcp }: Line): void {
+  stream.destroy();
+  tcp.destroy();
+}
+
 /** Makes connections to one receiver; TLS sessions are resumed from one to the next. */
 export class Dialer {
   readonly target: Target;

@@ -1044,12 +1044,12 @@ export const mutants: readonly Mutant[] = [
     suite: syslog,
     edits: [
       {
-        file: 'src/sink/syslog.ts',
+        file: 'src/sink/syslog-stream.ts',
         text: "if (!isEnding) reject(new Error('the receiver closed the connection before it had everything'));",
         replacement: '',
       },
       {
-        file: 'src/sink/syslog.ts',
+        file: 'src/sink/syslog-stream.ts',
         text: "if (isEnding) resolve();\n        else reject(new Error('the receiver closed the connection before it had everything'));",
         replacement: 'resolve();',
       },
@@ -1061,12 +1061,12 @@ export const mutants: readonly Mutant[] = [
     suite: syslog,
     edits: [
       {
-        file: 'src/sink/syslog.ts',
+        file: 'src/sink/syslog-stream.ts',
         text: "tcp.once('error', reject);",
         replacement: "tcp.once('error', (cause) => (isEnding ? resolve() : reject(cause)));",
       },
       {
-        file: 'src/sink/syslog.ts',
+        file: 'src/sink/syslog-stream.ts',
         text: "stream.once('error', reject);",
         replacement: "stream.once('error', (cause) => (isEnding ? resolve() : reject(cause)));",
       },
@@ -1078,9 +1078,10 @@ export const mutants: readonly Mutant[] = [
     suite: syslog,
     edits: [
       {
-        file: 'src/sink/syslog.ts',
-        text: 'const frames = framesOf(messages, this.#header, this.#settings.framing);',
-        replacement: "const frames = framesOf(messages, this.#header, 'newline');",
+        file: 'src/sink/syslog-stream.ts',
+        text: 'messages.map((message) => frame(framing, this.#header.of(message), message.bytes))',
+        replacement:
+          "messages.map((message) => frame(framing === 'datagram' ? framing : 'newline', this.#header.of(message), message.bytes))",
       },
     ],
   },
@@ -1090,7 +1091,7 @@ export const mutants: readonly Mutant[] = [
     suite: syslog,
     edits: [
       {
-        file: 'src/sink/syslog-relp.ts',
+        file: 'src/sink/syslog-session.ts',
         text: '${number} ${name} ${data.length}',
         replacement: "${number} ${name} ${Buffer.from(data).toString('utf8').length}",
       },
@@ -1102,7 +1103,7 @@ export const mutants: readonly Mutant[] = [
     suite: syslog,
     edits: [
       {
-        file: 'src/sink/syslog-relp.ts',
+        file: 'src/sink/syslog-session.ts',
         text: 'const waiting = this.#waiting.get(number);',
         replacement: 'number = this.#waiting.keys().next().value ?? number;\n    const waiting = this.#waiting.get(number);',
       },
@@ -1114,7 +1115,7 @@ export const mutants: readonly Mutant[] = [
     suite: syslog,
     edits: [
       {
-        file: 'src/sink/syslog-relp.ts',
+        file: 'src/sink/syslog-session.ts',
         text: 'this.#number = number === numberMost ? 1 : number + 1;',
         replacement: 'void numberMost;\n    this.#number = number + 1;',
       },
@@ -1124,7 +1125,7 @@ export const mutants: readonly Mutant[] = [
     id: 'D33',
     what: 'RELP sends before its opening was answered',
     suite: syslog,
-    edits: [{ file: 'src/sink/syslog.ts', text: 'await session.open();', replacement: 'void session.open().catch(() => undefined);' }],
+    edits: [{ file: 'src/sink/syslog-relp.ts', text: 'await session.open();', replacement: 'void session.open().catch(() => undefined);' }],
   },
   {
     // No run of the simulation has 10,000 entries.

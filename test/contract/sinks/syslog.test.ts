@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { codeOf, wordsOf } from '../../../src/errors.ts';
 import type { Kept, Sink } from '../../../src/model.ts';
 import { syslog } from '../../../src/sink/syslog.ts';
-import { RelpSession } from '../../../src/sink/syslog-relp.ts';
+import { RelpSession } from '../../../src/sink/syslog-session.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import type { Authority, KeyPair } from '../../support/certificates.ts';
 import { batchOf, contextOf, message, messages, ModelKept } from '../sink-batches.ts';
