@@ -6,6 +6,7 @@ import type { Database } from 'better-sqlite3';
 import type { BackfillProgress, DelayMeasure, Micros, SinkSnapshot, Snapshot, SourceSnapshot } from '../model.ts';
 import { backfillsOf } from './history.ts';
 import { createdAt } from './state.ts';
+import { storedJson } from './damage.ts';
 
 export { ledgerReport } from './ledger-report.ts';
 
@@ -86,7 +87,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       lastError: undefined,
       serverNow: undefined,
       clockOffsetSeconds: undefined,
-      delays: row.profile === null ? undefined : (JSON.parse(row.profile) as { delays?: DelayMeasure }).delays,
+      delays: row.profile === null ? undefined : (storedJson(row.profile) as { delays?: DelayMeasure }).delays,
       ...live.source(row.id),
       backfills: history.filter(({ source }) => source === row.id).map((range) => ({ ...range, ...live.backfill?.(row.id, range) })),
     };
