@@ -12,6 +12,11 @@ async function main(args: readonly string[]): Promise<void> {
   const stop = (): void => end.abort();
   // Also when a parent that started this process with a channel is gone.
   process.once('SIGTERM', stop).once('SIGINT', stop).once('disconnect', stop);
+  process.stdout.once('error', (error: Error) => {
+    process.stderr.write(`cannot write to standard output: ${error.message}\n`);
+    process.exitCode = 1;
+    stop();
+  });
   try {
     const options = optionsOf(args);
     if (options.help) process.stdout.write(helpText());
