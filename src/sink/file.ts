@@ -27,6 +27,7 @@ const underWay = new Map<string, Promise<unknown>>();
 export const file = defineSink('file', {
   summary: 'a file on a local disk, one message a line',
   config,
+  later: ['rotate', 'gzip'],
   formats: ['ecs', 'cef', 'raw'],
   batch: { records: 250, bytes: 1024 * 1024, wait: 1_000 },
   resolvable: true,

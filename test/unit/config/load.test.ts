@@ -295,6 +295,14 @@ test('a literal secret and a start that is no time are warned of', async () => {
   ]);
 });
 
+test('rotate and gzip of a file are known, and not in this release', async () => {
+  const text = valid({ sink: 'path: x\nrotate: { size: 1GiB, interval: 1d }\ngzip: true' }).replace('type: stdout', 'type: file');
+  expect(await problemsOf(text)).toEqual([
+    'sinks.out.rotate (line 16): a group of settings is not in this release yet',
+    'sinks.out.gzip (line 17): true is not in this release yet',
+  ]);
+});
+
 test('an environment that turns verification off refuses the start', async () => {
   expect(await problemsOf(valid(), { NODE_TLS_REJECT_UNAUTHORIZED: '0' })).toEqual([
     'NODE_TLS_REJECT_UNAUTHORIZED: "0" would have every certificate accepted; take it out of the environment',
