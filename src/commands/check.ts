@@ -60,6 +60,7 @@ export async function run(args: string[], io: Io): Promise<number> {
   });
   const { config, warnings, file } = await loadConfig(values.config, io.env, {
     requireSecrets: !values.offline || values['require-secrets'],
+    now: systemClock.now(),
   });
   const only = values.source !== undefined || values.sink !== undefined;
   const sources = chosen('source', config.sources, values.source, only);
