@@ -72,6 +72,11 @@ export function wordsOf(thrown: unknown): string {
   return words.join(': ');
 }
 
+/** Whether nothing more may be collected, sent or acknowledged: the process must end. */
+export function isFinal(thrown: unknown): boolean {
+  return thrown instanceof WaybillError && ['invariant', 'state_corrupt', 'state_unusable'].includes(thrown.code);
+}
+
 /** The code of a WaybillError, else undefined. */
 export function codeOf(thrown: unknown): ErrorCode | undefined {
   return thrown instanceof WaybillError ? thrown.code : undefined;

@@ -5,7 +5,7 @@
 import { known } from './commands/help.ts';
 import type { Io } from './commands/io.ts';
 import { loadCommand } from './commands/list.ts';
-import { type ErrorCode, WaybillError } from './errors.ts';
+import { type ErrorCode, WaybillError, wordsOf } from './errors.ts';
 import { version } from './version.ts';
 
 /** Runs the program for the arguments behind its name, and sets the exit code. */
@@ -17,12 +17,13 @@ export async function main(argv: readonly string[], run = dispatch): Promise<voi
     stop.abort(new WaybillError('aborted', `cannot go on: stopped by ${signal}`));
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
-  // The reader of our output has what it wanted (`waybill encode … | head`).
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     // The daemon goes on: its sink says that nobody reads, and the others are not concerned.
     if (argv[0] === 'run') return;
+    // The reader of our output has what it wanted (`waybill encode … | head`).
     if (error.code === 'EPIPE') process.exit(0);
-    throw error;
+    process.stderr.write(`cannot write to standard output: ${wordsOf(error)}\n`);
+    process.exit(1);
   });
   const { stdin, stdout, stderr, env } = process;
   process.exitCode = await run(argv, { stdin, stdout, stderr, env, signal: stop.signal });

@@ -10,6 +10,7 @@ import { loadConfig } from '../config/load.ts';
 import type { Config, SinkConfig, SourceConfig } from '../config/load.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
 import { openReadOnly } from '../journal/state.ts';
+import { storedJson } from '../journal/damage.ts';
 import type { DelayMeasure, Log, Meters } from '../model.ts';
 import { settleAdvice } from '../observe/delays.ts';
 import { table } from '../observe/table.ts';
@@ -65,6 +66,7 @@ export async function run(args: string[], io: Io): Promise<number> {
   });
   const { config, warnings, file } = await loadConfig(values.config, io.env, {
     requireSecrets: !values.offline || values['require-secrets'],
+    now: systemClock.now(),
   });
   const only = values.source !== undefined || values.sink !== undefined;
   const sources = chosen('source', config.sources, values.source, only);
@@ -211,7 +213,7 @@ function measuredDelays(config: Config, lines: Line[]): Map<string, DelayMeasure
     const rows = db.prepare<[], { id: string; profile: string }>('SELECT id, profile FROM sources WHERE profile IS NOT NULL').all();
     return new Map(
       rows.flatMap(({ id, profile }) => {
-        const { delays } = JSON.parse(profile) as { delays?: DelayMeasure };
+        const { delays } = storedJson(profile) as { delays?: DelayMeasure };
         return delays ? [[id, delays] as const] : [];
       }),
     );

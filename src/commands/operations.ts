@@ -5,6 +5,7 @@ import { loadConfig } from '../config/load.ts';
 import { WaybillError } from '../errors.ts';
 import { operationsOf } from '../journal/history.ts';
 import { openReadOnly } from '../journal/state.ts';
+import { storedJson } from '../journal/damage.ts';
 import { table } from '../observe/table.ts';
 import { rfc3339 } from '../observe/time-words.ts';
 import type { Io } from './io.ts';
@@ -39,7 +40,7 @@ export async function run(args: string[], io: Io): Promise<number> {
   const db = openReadOnly(config.state);
   try {
     const found = operationsOf(db, from, to).map(({ n, at, who, what: done, detail }) => {
-      const { source, why, ...rest } = JSON.parse(detail ?? '{}') as { source?: string; why?: string };
+      const { source, why, ...rest } = storedJson(detail ?? '{}') as { source?: string; why?: string };
       return { n, at: rfc3339(at), who: who ?? null, what: done, source: source ?? null, why: why ?? null, detail: rest };
     });
     if (values.json) io.stdout.write(`${JSON.stringify({ operations: found }, null, 2)}\n`);

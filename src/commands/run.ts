@@ -36,7 +36,7 @@ export async function run(args: string[], io: Io): Promise<number> {
   const lockWait = parseDuration(values['lock-wait']);
   if (lockWait === undefined)
     throw new WaybillError('usage', `cannot read --lock-wait "${values['lock-wait']}": not a duration such as 10s, 5m, 2h`);
-  const { config, warnings, file } = await loadConfig(values.config, io.env);
+  const { config, warnings, file } = await loadConfig(values.config, io.env, { now: systemClock.now() });
   const logs = createLog(config.log, systemClock, io.stderr, io.env);
   // Without a listener it would end the process.
   const onHangUp = (): void => logs.root.warn({}, 'the configuration is read at the start only: start again to use a changed one');

@@ -2,10 +2,10 @@
  * Rules that tie several settings together: ids that must differ, names that must be known, settings that need one another. They look at
  * the configuration as it was written, so that they are found beside all other problems.
  */
-import { resolve } from 'node:path';
 import { type Document, type Fault, type Path, referenceAt } from './document.ts';
 import { nearest } from './nearest.ts';
 import { memberOf } from './schema-walk.ts';
+import { sinkPathFaults } from './sink-paths.ts';
 import { shortNamePattern, unresolved } from './values.ts';
 
 export function crossFaults(document: Document): readonly Fault[] {
@@ -15,7 +15,7 @@ export function crossFaults(document: Document): readonly Fault[] {
   return [
     ...repeated(sources, 'sources', 'id', 'source'),
     ...repeated(sinks, 'sinks', 'id', 'sink'),
-    ...repeated(sinks, 'sinks', 'path', 'sink', (sink) => memberOf(sink, 'type') === 'file', resolve),
+    ...sinkPathFaults(document),
     ...sinks.flatMap((sink, index) => unknownSources(document, sink, index, sources)),
     ...sources.flatMap((source, index) => [...grantFaults(source, ['sources', index, 'auth']), ...groupFaults(sources, index)]),
     ...sources.flatMap((source, index) => [
@@ -30,17 +30,10 @@ function itemsOf(value: unknown): readonly unknown[] {
 }
 
 /** A setting that two items share although it must differ. */
-function repeated(
-  items: readonly unknown[],
-  list: string,
-  key: string,
-  noun: string,
-  concerns: (item: unknown) => boolean = () => true,
-  normal: (text: string) => string = (text) => text,
-): readonly Fault[] {
+function repeated(items: readonly unknown[], list: string, key: string, noun: string): readonly Fault[] {
   const texts = items.map((item) => {
-    const given = concerns(item) ? memberOf(item, key) : undefined;
-    return typeof given === 'string' && given !== unresolved ? normal(given) : undefined;
+    const given = memberOf(item, key);
+    return typeof given === 'string' && given !== unresolved ? given : undefined;
   });
   return texts.flatMap((text, index) => {
     const first = texts.indexOf(text);

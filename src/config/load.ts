@@ -60,6 +60,8 @@ export interface LoadOptions {
   readonly sinks?: readonly SinkDefinition[];
   /** Whether a secret that is not there is a problem (the default) or only a warning, as for `check --offline`. */
   readonly requireSecrets?: boolean;
+  /** ms; without it no time is called the future. */
+  readonly now?: number;
 }
 
 const usual = ['./waybill.yaml', '/etc/waybill/waybill.yaml'];
@@ -71,7 +73,8 @@ const usual = ['./waybill.yaml', '/etc/waybill/waybill.yaml'];
 export async function loadConfig(path: string | undefined, environment: Environment, options: LoadOptions = {}): Promise<Loaded> {
   const { file, text } = readFile(path ?? (environment['WAYBILL_CONFIG'] === '' ? undefined : environment['WAYBILL_CONFIG']));
   const sinks = options.sinks ?? (await import('../sink/index.ts')).sinks;
-  return { ...readConfig(text, file, environment, sinks, options.requireSecrets ?? true), file };
+  const { requireSecrets = true, now = Infinity } = options;
+  return { ...readConfig(text, file, environment, sinks, requireSecrets, now), file };
 }
 
 function readConfig(
@@ -80,6 +83,7 @@ function readConfig(
   environment: Environment,
   sinks: readonly SinkDefinition[],
   requireSecrets: boolean,
+  now: number,
 ): Omit<Loaded, 'file'> {
   const refuse = (problems: readonly string[]): never => {
     const count = problems.length === 1 ? 'one problem' : `${problems.length} problems`;
@@ -105,7 +109,7 @@ function readConfig(
   const absent = document.faults.filter(tolerated).map((fault) => problem(document, fault));
   return {
     config: complete(result.data, document, sinks, environment),
-    warnings: [...absent, ...warnings, ...settingWarnings(schema, result.data, document), ...environmentWarnings(environment)],
+    warnings: [...absent, ...warnings, ...settingWarnings(schema, result.data, document, now), ...environmentWarnings(environment)],
     files: [...files, ...included],
   };
 }

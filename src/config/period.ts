@@ -42,10 +42,11 @@ function endOf(ms: number, isMonth: boolean): number {
   return Date.UTC(begin.getUTCFullYear(), begin.getUTCMonth() + 1, 1);
 }
 
-/** @throws WaybillError `usage` when the zone is none that is known */
+/** The name as it was given, for the one that the library prefers may be an older one; or UTC, whatever that was called. @throws WaybillError `usage` when the zone is none that is known */
 export function parseZone(tz: string): string {
   try {
-    return new Intl.DateTimeFormat('en', { timeZone: tz }).resolvedOptions().timeZone;
+    const { timeZone } = new Intl.DateTimeFormat('en', { timeZone: tz }).resolvedOptions();
+    return timeZone === 'UTC' ? timeZone : tz;
   } catch {
     throw new WaybillError('usage', `cannot use --tz "${tz}": not a time zone such as Europe/Berlin or UTC`);
   }

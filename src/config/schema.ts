@@ -34,9 +34,15 @@ function sinkSchema(definition: SinkDefinition) {
       where: whereSettings.optional().describe('Only records that match; default all'),
       cef: cefSettings,
       privacy: privacySettings.optional().describe('Rules and key in place of those of the source, for this sink'),
+      ...laterKeys(definition),
       ...definition.config.shape,
     })
     .describe(`Sink of the type ${definition.type}: ${definition.summary}`);
+}
+
+/** Known to be refused; for the type of the schema they are not there. */
+function laterKeys({ later = [] }: SinkDefinition): object {
+  return Object.fromEntries(later.map((key) => [key, notYet()]));
 }
 
 /** Making a schema takes longer than using it: one for each list of sinks. */

@@ -6,11 +6,15 @@ import { environmentProxyProblem } from './proxy.ts';
 import type { Environment } from './reference.ts';
 import type { Settings } from './schema.ts';
 import { memberOf, typesAt } from './schema-walk.ts';
+import { durationText } from './values.ts';
 
-/** One line each. */
-export function settingWarnings(schema: z.ZodType, settings: Settings, document: Document): readonly string[] {
+/** ms that a start may be ahead: clocks differ. */
+const aheadMost = 3_600_000;
+
+/** One line each. `now` in ms. */
+export function settingWarnings(schema: z.ZodType, settings: Settings, document: Document, now: number): readonly string[] {
   const none = settings.sinks.length === 0 ? ['sinks: there is none: what is collected stays in the journal'] : [];
-  return [...literalSecrets(schema, document), ...startWarnings(settings, document), ...none];
+  return [...literalSecrets(schema, document), ...startWarnings(settings, document), ...timeWarnings(settings, document, now), ...none];
 }
 
 /** What the environment asks for and this release does not do. */
@@ -39,6 +43,21 @@ function literalSecrets(schema: z.ZodType, document: Document): readonly string[
     const telling = typesAt(schema, path, document.value).some(({ facts }) => facts.secret && (facts.telling?.(literal) ?? true));
     const words = 'the secret stands in the file itself; ${file:/path} or ${env:NAME} keeps it out of it';
     return telling ? [problem(document, { path, words })] : [];
+  });
+}
+
+/** Times that are possible, and seldom meant. */
+function timeWarnings(settings: Settings, document: Document, now: number): readonly string[] {
+  return settings.sources.flatMap(({ start, settle, recount }, index) => {
+    const isAhead = start.kind === 'instant' && start.at / 1000 > now + aheadMost;
+    const early = recount.filter((age) => age <= settle).map(durationText);
+    const neverDone = `${early.join(', ')}: not more than settle (${durationText(settle)}), so a window is not closed yet at that age, and is not counted again then`;
+    return [
+      ...(isAhead
+        ? [problem(document, { path: ['sources', index, 'start'], words: 'is in the future: nothing is collected before' })]
+        : []),
+      ...(early.length > 0 ? [problem(document, { path: ['sources', index, 'recount'], words: neverDone })] : []),
+    ];
   });
 }
 

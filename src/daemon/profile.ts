@@ -7,6 +7,7 @@ import type { SightProfile } from '../collect/collector.ts';
 import type { HandCount } from '../collect/hand-count.ts';
 import type { Caps } from '../collect/read-window.ts';
 import { codeOf } from '../errors.ts';
+import { storedJson } from '../journal/damage.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Clock, DelayMeasure, Micros } from '../model.ts';
 import type { Calibration } from '../source/calibrate.ts';
@@ -37,7 +38,7 @@ export interface Living {
 
 /** The profile as the journal keeps it. */
 export function profileOf(text: string | undefined): Profile {
-  return text === undefined ? {} : (JSON.parse(text) as Profile);
+  return text === undefined ? {} : (storedJson(text) as Profile);
 }
 
 const writeMs = 60_000;

@@ -7,7 +7,7 @@ import type { Caps } from '../collect/read-window.ts';
 import { wholeSecond } from '../collect/windows.ts';
 import type { SourceConfig } from '../config/load.ts';
 import type { DaemonOptions } from '../daemon.ts';
-import { codeOf } from '../errors.ts';
+import { codeOf, isFinal } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Clock, Log, Meters, Micros, Source } from '../model.ts';
 import { Delays } from '../observe/delays.ts';
@@ -115,7 +115,7 @@ async function untilAnswered<Answer>(
       return await ask(service);
     } catch (thrown) {
       signal.throwIfAborted();
-      if (codeOf(thrown) === undefined) throw thrown;
+      if (codeOf(thrown) === undefined || isFinal(thrown)) throw thrown;
       await asker.wait(thrown, failures, signal);
     }
   }

@@ -2,7 +2,7 @@
  * The loop around one sink: reads the journal, makes batches, sends, acknowledges. It owns waiting, trying again, halving and dead letters; the
  * sink only sends. A loop shares nothing with another but the journal, which it only reads: a slow or broken sink delays itself.
  */
-import { codeOf, WaybillError, wordsOf } from '../errors.ts';
+import { codeOf, isFinal, WaybillError, wordsOf } from '../errors.ts';
 import type {
   Batch,
   Clock,
@@ -57,8 +57,6 @@ const askedMostMs = 900_000;
 const aloneMs = 10_000;
 const groupedMs = 1_000;
 const idleMostMs = 60_000;
-/** After these nothing more may be sent or acknowledged: the process must end. */
-const finalCodes: ReadonlySet<string> = new Set(['invariant', 'state_corrupt', 'state_unusable']);
 
 /** Why a timer ends early; made once, since an error made for each would record the stack each time. */
 const ended = new WaybillError('aborted', 'what was waited for has come');
@@ -115,7 +113,7 @@ export class Delivery {
       } catch (thrown) {
         // A sink that cannot even be closed: what went wrong first is what counts.
         const cause: unknown = thrown instanceof SuppressedError ? thrown.suppressed : thrown;
-        if (finalCodes.has(codeOf(cause) ?? '')) throw cause;
+        if (isFinal(cause)) throw cause;
         if (hasEnded(stop)) break;
         await this.#pause(cause, stop).catch(() => undefined);
       }

@@ -6,8 +6,10 @@ import type { Database, Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
 import type { Clock, Micros } from '../model.ts';
 import { microsToIso } from '../record/timestamp.ts';
+import { damaged } from './damage.ts';
 import { bucketMicros, bucketOf } from './seen.ts';
 import { chainOf, flagNoTime, kindLedger, kindOf, kindRecords, unpackBody } from './segment.ts';
+
 import type { SegmentRow } from './segments.ts';
 
 /** At most so much of what is stored is unpacked in one step: it must not be long. */
@@ -136,8 +138,8 @@ export class Audit {
     let isStopped = false;
     for (const row of this.#segments.iterate(place.seq)) {
       rows += 1;
-      bytes += row.body.length;
       place = this.#segment(place, row);
+      bytes += row.body.length;
       isStopped = bytes > stepBytes || (rows >= stepSegmentsLeast && place.seq >= through);
       if (isStopped) break;
     }
@@ -151,6 +153,8 @@ export class Audit {
 
   #segment(before: Place, row: Row): Place {
     const { seq, n, number, flags, uids, ends } = row;
+    if (![row.body, row.chain, ends, uids, flags].every((part) => part instanceof Uint8Array))
+      throw damaged(`segment ${seq} has values of another type`);
     const kind = kindOf(row.kind);
     if (seq !== before.seq + 1) throw damaged(`segment ${seq} does not follow entry ${before.seq}`);
     if (number !== null && before.number !== undefined && number !== before.number + 1)
@@ -269,10 +273,6 @@ export class Audit {
   #head(): HeadRow {
     return this.#db.prepare('SELECT seq, chain, number, pruned_seq, pruned_chain FROM head WHERE one = 1').get() as HeadRow;
   }
-}
-
-function damaged(words: string, cause?: unknown): WaybillError {
-  return new WaybillError('state_corrupt', `journal is damaged: ${words}`, { cause });
 }
 
 function broken(words: string): WaybillError {

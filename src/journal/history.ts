@@ -11,6 +11,7 @@ import { bucketMicros, bucketOf } from './seen.ts';
 import { isBackfill, rangeOf, uncovered } from './sources.ts';
 import type { Sources, SourceState } from './sources.ts';
 import type { Store } from './store.ts';
+import { storedJson } from './damage.ts';
 
 /** Who acts, as he claims, and why. */
 export interface Act {
@@ -195,7 +196,7 @@ export function backfillsOf(db: Database, all: boolean): (BackfillProgress & { r
         from: row.from_us,
         until: row.until_us,
         reached: row.reached_us,
-        order: JSON.parse(row.backfill) as BackfillOrder,
+        order: storedJson(row.backfill) as BackfillOrder,
       }),
     }));
 }

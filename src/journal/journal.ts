@@ -84,7 +84,13 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   /** Opens the state of one directory as its owner. Throws as `openState` does. */
   static async open(options: JournalOptions, clock: Clock, signal: AbortSignal): Promise<Journal> {
     const state = await openState(options.directory, options, clock, signal);
-    return new Journal(state, options, clock);
+    try {
+      return new Journal(state, options, clock);
+    } catch (thrown) {
+      state.db.close();
+      state.lock.close();
+      throw thrown;
+    }
   }
 
   private constructor(state: OpenState, options: JournalOptions, clock: Clock) {

@@ -3,6 +3,7 @@
  * each age. Pure; the text is the column `late_delays` of a window.
  */
 import type { LateDelays, Micros } from '../model.ts';
+import { storedJson } from './damage.ts';
 
 const hour: Micros = 3_600_000_000;
 const day = 24 * hour;
@@ -13,7 +14,7 @@ const none: LateDelays = { longest: 0, within: lateBounds.map(() => 0).concat(0)
 
 /** @param text  the column as it was; null for a window without late records */
 export function readLate(text: string | null): LateDelays {
-  return text === null ? none : (JSON.parse(text) as LateDelays);
+  return text === null ? none : (storedJson(text) as LateDelays);
 }
 
 /** The column once more records came. @param delays  first seen minus logTimestamp, µs */

@@ -20,6 +20,7 @@ import type {
 import { readLate, sumLate } from './late.ts';
 import type { WindowDbRow } from './ledger.ts';
 import { kindLedger, unpackBody } from './segment.ts';
+import { storedJson } from './damage.ts';
 
 export interface ReportQuery {
   readonly source?: string | undefined;
@@ -119,13 +120,13 @@ function sourceReport(
       own: row.own,
       late: row.late,
       lateLongestSeconds: row.late === 0 ? null : seconds(late.longest),
-      passes: row.proof === null ? row.tries : (JSON.parse(row.proof) as { passes: number }).passes,
+      passes: row.proof === null ? row.tries : (storedJson(row.proof) as { passes: number }).passes,
       recounts: row.recounts,
       recountsDue: recountsDue(row, ages),
       nextRecount: row.next_us === null ? null : instant(row.next_us),
       closed: row.state === 'gap' ? null : instant(row.closed_us),
       digest: row.digest?.toString('hex') ?? null,
-      query: JSON.parse(row.query) as WindowQuery,
+      query: storedJson(row.query) as WindowQuery,
       sinks: Object.fromEntries(
         sinks
           .filter((sink) => isFor(sink, row, ranges))
@@ -164,7 +165,7 @@ function sourceReport(
 function isFor(sink: SinkDbRow, window: WindowDbRow, ranges: readonly RangeDbRow[]): boolean {
   const range = ranges.find(({ from_us: from, until_us: until }) => until !== null && window.from_us >= from && window.from_us < until);
   if (!range?.backfill) return window.from_us >= sink.begun_us;
-  const order = JSON.parse(range.backfill) as BackfillOrder;
+  const order = storedJson(range.backfill) as BackfillOrder;
   return order.asked >= sink.begun_us && (order.sinks?.includes(sink.id) ?? true);
 }
 
@@ -258,7 +259,7 @@ function operations(db: Database, query: ReportQuery): LedgerReportOperation[] {
 function detailOf(text: string | null): Readonly<Record<string, unknown>> {
   if (text === null) return {};
   try {
-    const value: unknown = JSON.parse(text);
+    const value = storedJson(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : { words: text };
   } catch {
     return { words: text };
@@ -284,7 +285,7 @@ function holds(db: Database, source: number, query: ReportQuery): LedgerReportHo
      ORDER BY seq`,
   );
   return lines.all(source, query.from ?? 0, query.to ?? Number.MAX_SAFE_INTEGER).flatMap(({ kind, body, min_us: at }) => {
-    const line = JSON.parse(Buffer.from(unpackBody(kind, body)).toString('utf8')) as Readonly<Record<string, unknown>>;
+    const line = storedJson(Buffer.from(unpackBody(kind, body)).toString('utf8')) as Readonly<Record<string, unknown>>;
     const text = (name: string): string | null => (typeof line[name] === 'string' ? line[name] : null);
     const what = text('ledger');
     if (what === null || what === 'operation') return [];

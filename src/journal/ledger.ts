@@ -23,6 +23,7 @@ import type { Operations } from './operations.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import type { Segments } from './segments.ts';
 import type { Store } from './store.ts';
+import { storedJson } from './damage.ts';
 
 export interface SourceRow {
   readonly n: number;
@@ -360,7 +361,7 @@ export function readable(row: WindowDbRow): LedgerWindow {
   return {
     from: row.from_us,
     until: row.until_us,
-    query: JSON.parse(row.query) as WindowQuery,
+    query: storedJson(row.query) as WindowQuery,
     state: row.state,
     total: row.total ?? undefined,
     own: row.own,
@@ -453,12 +454,12 @@ function lineOf(sourceId: string, row: WindowDbRow, said: object = {}): string {
     state: row.state,
     reason: row.reason ?? undefined,
     words: row.words ?? undefined,
-    query: JSON.parse(row.query) as unknown,
+    query: storedJson(row.query),
     total: row.total ?? undefined,
     own: row.own,
     late: row.late,
     digest: row.digest?.toString('hex'),
-    proof: row.proof === null ? undefined : (JSON.parse(row.proof) as unknown),
+    proof: row.proof === null ? undefined : storedJson(row.proof),
     closed: row.closed_us,
     recounts: row.recounts,
     next: row.next_us ?? undefined,

@@ -6,6 +6,7 @@ import type { Database } from 'better-sqlite3';
 import type { BackfillProgress, DelayMeasure, Hold, Micros, SinkSnapshot, Snapshot, SourceSnapshot } from '../model.ts';
 import { backfillsOf } from './history.ts';
 import { createdAt } from './state.ts';
+import { storedJson } from './damage.ts';
 
 export { ledgerReport } from './ledger-report.ts';
 
@@ -64,7 +65,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
   const history = backfillsOf(db, false);
   const sources = sourceRows(db).map((row): SourceSnapshot => {
     const groups = open.all(row.n);
-    const profile = row.profile === null ? {} : (JSON.parse(row.profile) as { readonly delays?: DelayMeasure; readonly hold?: Hold });
+    const profile = row.profile === null ? {} : (storedJson(row.profile) as { readonly delays?: DelayMeasure; readonly hold?: Hold });
     const of = (state: string): number => groups.filter((group) => group.state === state).reduce((sum, group) => sum + group.n, 0);
     const reread = groups.filter((group) => group.state === 'closed' && group.reason === 'reread').reduce((sum, group) => sum + group.n, 0);
     const gap = of('gap');

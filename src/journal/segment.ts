@@ -4,7 +4,9 @@
  */
 import { createHash } from 'node:crypto';
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+import { wordsOf } from '../errors.ts';
 import type { Micros } from '../model.ts';
+import { damaged } from './damage.ts';
 
 export const kindRecords = 1;
 export const kindLedger = 2;
@@ -87,8 +89,12 @@ export function kindOf(column: number): number {
 export function unpackBody(column: number, body: Uint8Array): Uint8Array {
   const codec = column >> 8;
   if (codec === codecPlain) return body;
-  if (codec === codecZstd) return zstdDecompressSync(body);
-  throw new Error(`segment has codec ${codec}, known are 0 and 1`);
+  try {
+    if (codec === codecZstd) return zstdDecompressSync(body);
+  } catch (cause) {
+    throw damaged(`segment cannot be unpacked: ${wordsOf(cause)}`, cause);
+  }
+  throw damaged(`segment has codec ${codec}, known are 0 and 1`);
 }
 
 /** Joins entries into a body and the table of where each ends. `space`, where it is large enough, holds the body until it is used again. */

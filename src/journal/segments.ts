@@ -3,8 +3,9 @@
  * that a sink that keeps up reads nothing back; as bytes, since a text that waits for its sink would be copied by each collection of garbage.
  */
 import type { Statement } from 'better-sqlite3';
-import { WaybillError } from '../errors.ts';
+import type { WaybillError } from '../errors.ts';
 import type { CollectedRecord, Entry, Limit, Micros } from '../model.ts';
+import { damaged } from './damage.ts';
 import { parseRecord } from '../record/json.ts';
 import { timeOfRecord } from '../record/time-of.ts';
 import {
@@ -22,6 +23,7 @@ import {
   unpackBody,
 } from './segment.ts';
 import type { SegmentContent } from './segment.ts';
+
 import type { Store } from './store.ts';
 
 /** How much text stays in memory for sinks that keep up. */
@@ -128,11 +130,14 @@ export class Segments {
     this.#setHead = store.db.prepare('UPDATE head SET seq = ?, number = ?, chain = ? WHERE one = 1');
     this.#holding = store.db.prepare('SELECT * FROM segments WHERE seq <= ? ORDER BY seq DESC LIMIT 1');
     this.#last = store.db.prepare('SELECT kind, source, min_us, max_us FROM segments ORDER BY seq DESC LIMIT ?');
-    const head = store.db.prepare('SELECT seq, number, chain FROM head WHERE one = 1').get() as {
-      seq: number;
-      number: number;
-      chain: Buffer;
-    };
+    const head = store.db.prepare('SELECT seq, number, chain FROM head WHERE one = 1').get() as
+      | {
+          seq: number;
+          number: number;
+          chain: Buffer;
+        }
+      | undefined;
+    if (!head) throw this.#damaged('it has no row "head"');
     this.#head = head;
     this.#checkHead();
   }
@@ -282,7 +287,7 @@ export class Segments {
       }
     }
     const row = this.#holding.get(seq);
-    if (!row || seq >= row.seq + row.n) throw new WaybillError('state_corrupt', `journal has no segment for entry ${seq}: it is damaged`);
+    if (!row || seq >= row.seq + row.n) throw this.#damaged(`journal has no segment for entry ${seq}`);
     const segment = this.#unpack(row);
     this.#unpacked.push(segment);
     if (this.#unpacked.length > unpackedHeld) this.#unpacked.shift();
@@ -291,9 +296,14 @@ export class Segments {
 
   #unpack(row: SegmentRow): Unpacked {
     const { seq, n, number, received_us: received, flags, uids, ends, chain } = row;
-    const body = unpackBody(row.kind, row.body);
+    let body: Uint8Array;
+    try {
+      body = unpackBody(row.kind, row.body);
+    } catch (cause) {
+      throw this.#damaged(`journal's segment at entry ${seq} cannot be unpacked`, cause);
+    }
     if (ends.length !== n * 4 || beginOf(ends, n) !== body.length)
-      throw new WaybillError('state_corrupt', `journal's segment at entry ${seq} does not hold its ${n} entries: it is damaged`);
+      throw this.#damaged(`journal's segment at entry ${seq} does not hold its ${n} entries`);
     const source = this.#sourceIds.get(row.source) ?? '';
     return { seq, n, kind: kindOf(row.kind), number, received, flags, uids, ends, body, source, chain };
   }
@@ -307,11 +317,12 @@ export class Segments {
       if (pruned_seq === this.#head.seq) return;
     }
     if (!row || row.seq + row.n - 1 !== this.#head.seq || Buffer.compare(row.chain, this.#head.chain) !== 0) {
-      throw new WaybillError(
-        'state_corrupt',
-        `journal's head (entry ${this.#head.seq}) does not fit its last segment: the state is damaged`,
-      );
+      throw this.#damaged(`journal's head (entry ${this.#head.seq}) does not fit its last segment`);
     }
+  }
+
+  #damaged(words: string, cause?: unknown): WaybillError {
+    return damaged(words, cause, this.#store.directory);
   }
 }
 

@@ -6,6 +6,7 @@ import { WaybillError } from '../errors.ts';
 import type { Backfill, BackfillOrder, Hold, Micros, SourceMarks, Window } from '../model.ts';
 import type { RangeRow, SourceRow } from './ledger.ts';
 import type { Store } from './store.ts';
+import { storedJson } from './damage.ts';
 
 export interface SourceState {
   readonly row: SourceRow;
@@ -137,7 +138,7 @@ export class Sources {
   }
 
   #writeProfile(row: SourceRow, profile: string | undefined, hold: Hold | undefined): void {
-    const kept = profile === undefined ? {} : (JSON.parse(profile) as Record<string, unknown>);
+    const kept = profile === undefined ? {} : (storedJson(profile) as Record<string, unknown>);
     const text = JSON.stringify(hold === undefined ? kept : { ...kept, hold });
     this.#store.db.prepare('UPDATE sources SET profile = ? WHERE n = ?').run(text, row.n);
     this.#store.after(() => (row.profile = profile));
@@ -207,7 +208,7 @@ export class Sources {
           until: r.until_us,
           reached: r.reached_us,
           remembered: r.remembered_us,
-          order: r.backfill === null ? undefined : (JSON.parse(r.backfill) as BackfillOrder),
+          order: r.backfill === null ? undefined : (storedJson(r.backfill) as BackfillOrder),
         })),
         collected: row.collected,
         late: row.late,
@@ -251,6 +252,6 @@ export function ownerOf(source: SourceState, window: Window): RangeRow {
 /** The profile as it was given, and the hold that stands beside it in the same column. */
 function profileOf(text: string | null): Pick<SourceRow, 'profile' | 'hold'> {
   if (text === null) return { profile: undefined, hold: undefined };
-  const { hold, ...profile } = JSON.parse(text) as { readonly hold?: Hold };
+  const { hold, ...profile } = storedJson(text) as { readonly hold?: Hold };
   return { profile: JSON.stringify(profile), hold };
 }

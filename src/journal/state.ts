@@ -8,6 +8,8 @@ import { dirname, join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { WaybillError, wordsOf } from '../errors.ts';
 import type { Clock } from '../model.ts';
+import { connect } from './connection.ts';
+import { damaged } from './damage.ts';
 
 /** The schema this release writes, and the oldest schema number that a release must know to read it. */
 const schemaVersion = 2;
@@ -42,16 +44,17 @@ export interface OpenState {
 export async function openState(directory: string, options: StateOptions, clock: Clock, signal: AbortSignal): Promise<OpenState> {
   requireSqlite();
   const file = join(directory, 'waybill.db');
-  if (options.expectState && !existsSync(file)) {
-    throw new WaybillError('state_missing', `cannot find a state in "${directory}": --expect-state was given; is the volume mounted?`);
-  }
+  const missing = (): WaybillError =>
+    new WaybillError('state_missing', `cannot find a state in "${directory}": --expect-state was given; is the volume mounted?`);
+  if (options.expectState && !existsSync(file)) throw missing();
   makeDirectory(directory);
   const lock = await takeLock(directory, options.lockWait, clock, signal);
   try {
-    const created = !existsSync(file);
+    const created = !holdsState(file, directory, options.version);
+    if (options.expectState && created) throw missing();
     const db = openFile(file, directory, options.quota);
     migrate(db, options.version, clock, directory);
-    const epoch = newOwner(db, clock);
+    const epoch = newOwner(db, clock, directory);
     return { db, lock, directory, epoch, created, inode: statSync(file).ino };
   } catch (thrown) {
     lock.close();
@@ -63,14 +66,18 @@ export async function openState(directory: string, options: StateOptions, clock:
 export function openReadOnly(directory: string): Database.Database {
   requireSqlite();
   const file = join(directory, 'waybill.db');
-  if (!existsSync(file))
-    throw new WaybillError('state_missing', `cannot find a state in "${directory}": has the daemon run with this configuration?`);
+  const missing = (): WaybillError =>
+    new WaybillError('state_missing', `cannot find a state in "${directory}": has the daemon run with this configuration?`);
+  if (!existsSync(file)) throw missing();
+  let db: Database.Database | undefined;
   try {
-    const db = new Database(file, { readonly: true, timeout: 2_000 });
+    db = connect(file, { readonly: true, timeout: 2_000 }, (thrown) => asStateError(thrown, directory));
     db.pragma('trusted_schema = OFF');
     refuseNewer(db, directory, '');
+    if (!hasMeta(db)) throw missing();
     return db;
   } catch (thrown) {
+    db?.close();
     throw asStateError(thrown, directory);
   }
 }
@@ -90,13 +97,15 @@ export function asStateError(thrown: unknown, directory: string): WaybillError {
   if (thrown instanceof WaybillError) return thrown;
   const code = (thrown as { code?: unknown }).code;
   const text = typeof code === 'string' ? code : '';
+  if (isDamage(thrown)) return damaged(wordsOf(thrown), thrown, directory);
   if (text.startsWith('SQLITE_FULL') || text === 'ENOSPC') {
     return new WaybillError('journal_full', `cannot write the state in "${directory}": the quota or the disk is full`, { cause: thrown });
   }
-  if (text.startsWith('SQLITE_CORRUPT') || text.startsWith('SQLITE_NOTADB')) {
-    return new WaybillError('state_corrupt', `cannot read the state in "${directory}": ${wordsOf(thrown)}`, { cause: thrown });
-  }
   return new WaybillError('state_unusable', `cannot use the state in "${directory}": ${wordsOf(thrown)}`, { cause: thrown });
+}
+
+function isDamage(thrown: unknown): boolean {
+  return thrown instanceof Database.SqliteError && /^SQLITE_(CORRUPT|NOTADB)/.test(thrown.code);
 }
 
 function requireSqlite(): void {
@@ -172,7 +181,8 @@ function openFile(file: string, directory: string, quota: number): Database.Data
   let db: Database.Database | undefined;
   try {
     makePrivate(file);
-    db = new Database(file, { timeout: 0 });
+    // What is not damage keeps its own name: whoever reads may try again.
+    db = connect(file, { timeout: 0 }, (thrown) => (isDamage(thrown) ? asStateError(thrown, directory) : thrown));
     // auto_vacuum counts only before the first table; the rest is per connection.
     for (const pragma of [
       `page_size = ${pageBytes}`,
@@ -236,10 +246,28 @@ function beginState(db: Database.Database, clock: Clock): void {
   db.prepare('INSERT INTO head (one, seq, number, chain, pruned_seq, pruned_chain) VALUES (1, 0, 0, zeroblob(32), 0, zeroblob(32))').run();
 }
 
+/** Whether there is a state, and not only a file of its name that never held one, or that was emptied. Before the file is opened to be written. */
+function holdsState(file: string, directory: string, version: string): boolean {
+  if (!existsSync(file)) return false;
+  let db: Database.Database | undefined;
+  try {
+    db = new Database(file, { readonly: true, timeout: 0 });
+    refuseNewer(db, directory, version);
+    return hasMeta(db);
+  } catch (thrown) {
+    throw asStateError(thrown, directory);
+  } finally {
+    db?.close();
+  }
+}
+
+function hasMeta(db: Database.Database): boolean {
+  return db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'meta'").get() !== undefined;
+}
+
 /** A state that this release cannot read is refused in one line that says which can (docs/operations.md, `state_newer`). */
 function refuseNewer(db: Database.Database, directory: string, version: string): void {
-  const known = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'meta'").get();
-  if (!known) {
+  if (!hasMeta(db)) {
     if (db.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get()) {
       throw new WaybillError('state_unusable', `cannot use "${directory}/waybill.db": it is a database, but not a state of waybill`);
     }
@@ -255,10 +283,14 @@ function refuseNewer(db: Database.Database, directory: string, version: string):
   );
 }
 
-function newOwner(db: Database.Database, clock: Clock): number {
+function newOwner(db: Database.Database, clock: Clock, directory: string): number {
   const row = db
     .prepare('UPDATE owner SET epoch = epoch + 1, instance = ?, since_us = ? WHERE one = 1 RETURNING epoch')
-    .get(randomUUID(), clock.now() * 1000) as { epoch: number };
+    .get(randomUUID(), clock.now() * 1000) as { epoch: number } | undefined;
+  if (!row) {
+    db.close();
+    throw damaged('it has no row "owner"', undefined, directory);
+  }
   return row.epoch;
 }
 
@@ -271,8 +303,7 @@ function migrations(): { number: number; sql: string }[] {
 }
 
 function metaOf(db: Database.Database, key: string): string | number | undefined {
-  const known = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'meta'").get();
-  if (!known) return undefined;
+  if (!hasMeta(db)) return undefined;
   return (db.prepare('SELECT value FROM meta WHERE key = ?').get(key) as { value: string | number } | undefined)?.value;
 }
 

@@ -4,17 +4,11 @@
  */
 import { keysOf, RecordMaker, storedFrom } from './records.ts';
 import { instantOf, nowNanos } from './instant.ts';
-import { makeOdd, value } from './oddities.ts';
+import { idOf, makeOdd } from './oddities.ts';
 import type { Organisation } from './people.ts';
 import { below, randomOf, type Random } from './random.ts';
-import type { Store, StoredRecord } from './store.ts';
+import type { Arrival, Store, StoredRecord } from './store.ts';
 import type { SwitchValues } from './switches.ts';
-
-interface Arrival {
-  readonly record: StoredRecord;
-  /** When it becomes visible, ms since 1970. */
-  readonly shownAt: number;
-}
 
 const tickMs = 20;
 const tieShare = 0.1;
@@ -48,9 +42,10 @@ export class Feed {
     this.#random = randomOf(`${seed}/arrival/${firstId}`);
   }
 
-  /** Adds so many records, spread evenly with some ties over the time before now. */
-  fill(count: number, spanMs: number, progress: (done: number) => void): void {
-    this.#add(this.#history(count, (spanMs * 1e6) / count, progress), Date.now());
+  /** Adds so many records, spread evenly with some ties over the time before now; none when the signal is aborted meanwhile. */
+  async fill(count: number, spanMs: number, progress: (done: number) => void, signal: AbortSignal): Promise<void> {
+    await this.#store.addMany(this.#history(count, (spanMs * 1e6) / count, progress), Date.now(), signal);
+    this.#store.setFact('nextLogId', String(this.#maker.nextId));
   }
 
   /** Begins to make records at the rate of the switch, and to show those that are due. */
@@ -86,7 +81,10 @@ export class Feed {
       if (this.#random() >= tieShare) instant = nowNanos();
       return this.#arrival(instant);
     });
-    if (arrivals.length > 0) this.#add(arrivals, Date.now());
+    if (arrivals.length > 0) {
+      this.#store.add(arrivals, Date.now());
+      this.#store.setFact('nextLogId', String(this.#maker.nextId));
+    }
     this.#store.reveal(Date.now());
   }
 
@@ -101,17 +99,13 @@ export class Feed {
     }
   }
 
-  #add(arrivals: Iterable<Arrival>, now: number): void {
-    this.#store.add(arrivals, now);
-    this.#store.setFact('nextLogId', String(this.#maker.nextId));
-  }
-
   #arrival(instant: bigint): Arrival {
     const node = below(this.#random, this.#values.nodes);
     const made = this.#maker.make(instant);
     makeOdd(made, this.#values, this.#random, this.#idsOfOthers(node));
     const ids = (this.#lastIds[node] ??= []);
-    ids.push(value(made, 'logId') ?? '');
+    const id = idOf(made);
+    if (id !== undefined) ids.push(id);
     if (ids.length > idsRemembered) ids.shift();
     return { record: storedFrom(made), shownAt: Number(instant / 1000n) / 1000 + this.#delay(node) };
   }

@@ -10,6 +10,8 @@ type OddName = Extract<SwitchName, `odd${string}`>;
 type Twist = (made: MadeRecord, random: Random) => void;
 
 const hugeLength = 64 * 1024;
+/** 2^53 + 1, the least that a number of JavaScript cannot hold. */
+const bigIdLeast = 9_007_199_254_740_993n;
 
 const twists: Readonly<Partial<Record<OddName, Twist>>> = {
   oddMissing: (made, random) => made.fields.splice(below(random, made.fields.length), 1),
@@ -28,8 +30,11 @@ const twists: Readonly<Partial<Record<OddName, Twist>>> = {
     const name = oneOf(random, ['actionAttempted', 'result', 'resultReason']);
     set(made, name, `"Unheard${name.slice(0, 1).toUpperCase()}${name.slice(1)}"`);
   },
-  // Added as digits: a number of JavaScript would round them.
-  oddBigId: (made) => set(made, 'logId', (9_007_199_254_740_993n + 2n * BigInt(value(made, 'logId') ?? '0')).toString()),
+  // Added as digits: a number of JavaScript would round them. One that is big already is the repetition of another.
+  oddBigId: (made) => {
+    const id = BigInt(idOf(made) ?? '0');
+    if (id > 0n && id < bigIdLeast) set(made, 'logId', (bigIdLeast + 2n * id).toString());
+  },
 };
 
 const names = Object.keys(twists) as OddName[];
@@ -49,8 +54,14 @@ export function makeOdd(made: MadeRecord, values: SwitchValues, random: Random, 
   }
 }
 
+/** The digits of the logId; undefined when an oddity took it away, or its type. */
+export function idOf(made: MadeRecord): string | undefined {
+  const json = value(made, 'logId');
+  return json !== undefined && /^\d+$/.test(json) ? json : undefined;
+}
+
 /** The JSON text of a field; undefined when the record has none of that name. */
-export function value(made: MadeRecord, name: string): string | undefined {
+function value(made: MadeRecord, name: string): string | undefined {
   return made.fields.find((field) => field[0] === name)?.[1];
 }
 

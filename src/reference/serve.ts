@@ -2,6 +2,7 @@
  * The wiring of the reference service, in the order in which it comes up: people, records, certificates, identity provider, API, control
  * port. It says where it listens and lives until a signal ends it.
  */
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,11 +28,10 @@ interface Addresses {
   readonly control: string;
 }
 
-/** Serves until it is told to end. Prints one text when it listens: the start line with `json`, else words for a person. */
-export async function serve(options: Options): Promise<void> {
+/** Serves until the signal is aborted. Prints one text when it listens: the start line with `json`, else words for a person. */
+export async function serve(options: Options, signal: AbortSignal): Promise<void> {
   const { values } = options.switches;
   await using release = new AsyncDisposableStack();
-  const ended = endSignal();
   const folder = mkdtempSync(join(tmpdir(), 'reference-service-'));
   release.defer(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -40,7 +40,7 @@ export async function serve(options: Options): Promise<void> {
   release.defer(() => store.close());
   checkSeed(store, options);
   const feed = new Feed(store, values, organisation, options.seed);
-  if (store.isEmpty() && options.records > 0) feed.fill(options.records, options.spanMs, progressOf(options.records));
+  if (store.isEmpty() && options.records > 0) await feed.fill(options.records, options.spanMs, progressOf(options.records), signal);
 
   const certificates = await certificatesIn(options.tlsDir ?? folder);
   const server = new ServiceServer(certificates);
@@ -61,17 +61,7 @@ export async function serve(options: Options): Promise<void> {
 
   const addresses = { baseUrl: authUrl + apiRoot, authUrl, ca: certificates.caFile, control: `http://127.0.0.1:${controlPort}` };
   process.stdout.write(options.json ? startLine(addresses, organisation) : startText(addresses, organisation, logs.counts().visible));
-  await ended;
-  if (process.connected) process.disconnect();
-}
-
-/** Resolves with the first SIGTERM or SIGINT, or when a parent that started this process with a channel is gone. */
-function endSignal(): Promise<void> {
-  return new Promise((resolve) => {
-    process.once('disconnect', () => resolve());
-    process.once('SIGTERM', () => resolve());
-    process.once('SIGINT', () => resolve());
-  });
+  if (!signal.aborted) await once(signal, 'abort');
 }
 
 function checkSeed(store: Store, options: Options): void {

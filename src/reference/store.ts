@@ -4,6 +4,7 @@
  * beside it the columns by which it can be found and sorted; a page is put together inside SQLite and leaves it as bytes.
  */
 import { rmSync } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
 import Database, { type Statement } from 'better-sqlite3';
 
 /** The columns by which the logs endpoints filter; null where the record has no such text, which no filter matches. */
@@ -26,6 +27,12 @@ export interface StoredRecord extends Keys {
   readonly network: string;
   readonly personal: string;
   readonly tail: string;
+}
+
+/** A record, and when it becomes visible, ms since 1970. */
+export interface Arrival {
+  readonly record: StoredRecord;
+  readonly shownAt: number;
 }
 
 /** Which records; every condition holds together. */
@@ -72,6 +79,7 @@ const tableOf = (name: string): string =>
    ${keyFields.map((field) => `${columnOf[field]} TEXT`).join(', ')},
    head TEXT NOT NULL, network TEXT NOT NULL, personal TEXT NOT NULL, tail TEXT NOT NULL) STRICT`;
 const countsRememberedMax = 2000;
+const breathEach = 5000;
 
 export class Store {
   readonly #db: Database.Database;
@@ -101,27 +109,32 @@ export class Store {
     this.#nextShown = this.#soonest();
   }
 
-  /** Adds records in one transaction, each visible at its time in ms since 1970. */
-  add(records: Iterable<{ readonly record: StoredRecord; readonly shownAt: number }>, now: number): void {
-    const into = (table: string): Statement =>
-      this.#prepared(`INSERT INTO ${table} (${columns.join()}) VALUES (${columns.map(() => '?').join()})`);
-    const visible = into('records');
-    const pending = into('pending');
+  /** Adds records in one transaction. */
+  add(records: Iterable<Arrival>, now: number): void {
     this.#transaction(() => {
-      for (const { record, shownAt } of records) {
-        const values = [
-          record.at,
-          shownAt,
-          ...keyFields.map((field) => record[field]),
-          record.head,
-          record.network,
-          record.personal,
-          record.tail,
-        ];
-        (shownAt <= now ? visible : pending).run(values);
-        if (shownAt > now) this.#nextShown = Math.min(this.#nextShown, shownAt);
-      }
+      const insert = this.#insert(now);
+      for (const arrival of records) insert(arrival);
     });
+    this.#counts.clear();
+  }
+
+  /** Adds very many, all or none, and lets signals be heard meanwhile. Throws the reason of one that is aborted. */
+  async addMany(records: Iterable<Arrival>, now: number, signal: AbortSignal): Promise<void> {
+    const insert = this.#insert(now);
+    let added = 0;
+    this.#db.exec('BEGIN');
+    try {
+      for (const arrival of records) {
+        insert(arrival);
+        added += 1;
+        if (added % breathEach === 0) await setImmediate();
+        signal.throwIfAborted();
+      }
+      this.#db.exec('COMMIT');
+    } catch (error) {
+      this.#db.exec('ROLLBACK');
+      throw error;
+    }
     this.#counts.clear();
   }
 
@@ -217,6 +230,18 @@ export class Store {
       this.#db.exec(`CREATE INDEX IF NOT EXISTS records_${columnOf[field]} ON records (${columnOf[field]}, at)`);
       this.#indexed.add(field);
     }
+  }
+
+  #insert(now: number): (arrival: Arrival) => void {
+    const into = (table: string): Statement =>
+      this.#prepared(`INSERT INTO ${table} (${columns.join()}) VALUES (${columns.map(() => '?').join()})`);
+    const visible = into('records');
+    const pending = into('pending');
+    return ({ record, shownAt }) => {
+      const keys = keyFields.map((field) => record[field]);
+      (shownAt <= now ? visible : pending).run([record.at, shownAt, ...keys, record.head, record.network, record.personal, record.tail]);
+      if (shownAt > now) this.#nextShown = Math.min(this.#nextShown, shownAt);
+    };
   }
 
   #soonest(): number {

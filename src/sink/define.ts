@@ -47,6 +47,8 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   readonly summary: string;
   /** The type's own keys. */
   readonly config: Schema;
+  /** Keys of the contract that a later release brings: they are refused by name. */
+  readonly later?: readonly string[];
   /** What it takes; the first is the default. */
   readonly formats: readonly [Format, ...Format[]];
   readonly batch: BatchDefaults;

@@ -3,23 +3,31 @@
  * acknowledged position is cut when the file is opened again. Whoever renames the file (logrotate) is noticed before the next batch.
  */
 import { constants } from 'node:fs';
-import { access, open, stat } from 'node:fs/promises';
+import { access, lstat, open, stat } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { WaybillError, wordsOf } from '../errors.ts';
 import type { Batch, Kept, Position, Sink, Taken } from '../model.ts';
 import { defineSink } from './define.ts';
-import type { SinkContext } from './define.ts';
+import type { Finding, SinkContext } from './define.ts';
 import { LineBuffer } from './file-lines.ts';
 import { markOf, PositionFile, sameFile } from './file-position.ts';
 import type { FileMark, FileName } from './file-position.ts';
 
 const config = z.strictObject({
-  path: z.string().min(1).describe('The file; its directory must exist. A relative path is taken from the working directory'),
+  path: z
+    .string()
+    .min(1)
+    .describe(
+      'The file; its directory must exist. A relative path is taken from the working directory; a link in place of the file is refused',
+    ),
 });
 
 type FileConfig = z.output<typeof config>;
+
+/** Which file each sink has, by its id: paths do not tell, for a file may have several. */
+const holders = new Map<string, { readonly name: FileName; readonly path: string }>();
 
 /** Writes and openings that are still under way, by path: a deadline cannot stop them, so whoever opens the file waits for them. */
 const underWay = new Map<string, Promise<unknown>>();
@@ -27,6 +35,7 @@ const underWay = new Map<string, Promise<unknown>>();
 export const file = defineSink('file', {
   summary: 'a file on a local disk, one message a line',
   config,
+  later: ['rotate', 'gzip'],
   formats: ['ecs', 'cef', 'raw'],
   batch: { records: 250, bytes: 1024 * 1024, wait: 1_000 },
   resolvable: true,
@@ -39,19 +48,25 @@ export const file = defineSink('file', {
   }),
   async check({ path }, { id }) {
     const setting = `sinks.${id}.path`;
-    const words = (what: string, cause: unknown): string => `cannot ${what} "${path}": ${wordsOf(cause)}`;
+    const words = (what: string, cause: unknown): string => `cannot ${what} "${path}" (${setting}): ${wordsOf(cause)}`;
     try {
       await access(dirname(resolve(path)), constants.W_OK | constants.X_OK);
     } catch (cause) {
       return [{ level: 'error', words: words('write in the directory of', cause), setting }];
     }
-    try {
-      await access(path, constants.W_OK);
-      return [{ level: 'ok', words: `"${path}" is there and can be written` }];
-    } catch (cause) {
-      if ((cause as { code?: unknown }).code === 'ENOENT') return [{ level: 'ok', words: `"${path}" can be made` }];
-      return [{ level: 'error', words: words('write', cause), setting }];
+    const found: Finding[] = [];
+    for (const each of [path, `${path}.position`]) {
+      try {
+        const kind = await kindAt(each);
+        if (kind !== undefined) return [{ level: 'error', words: `cannot use "${each}" (${setting}): ${kind}`, setting }];
+        await access(each, constants.R_OK | constants.W_OK);
+        if (each === path) found.push({ level: 'ok', words: `"${path}" is there and can be written` });
+      } catch (cause) {
+        if (!isAbsent(cause)) return [{ level: 'error', words: words('write', cause), setting }];
+        if (each === path) found.push({ level: 'ok', words: `"${path}" can be made` });
+      }
     }
+    return found;
   },
   open: (settings, context, kept) => FileSink.open(settings, context, kept),
 });
@@ -77,6 +92,9 @@ class FileSink implements Sink {
   }
 
   static async #open(absolute: string, { path }: FileConfig, { id }: SinkContext, kept: Kept): Promise<FileSink> {
+    // Nothing is made beside what cannot be the file.
+    const kind = await kindAt(absolute).catch(() => undefined);
+    if (kind !== undefined) throw blockedAt(absolute, id, kind);
     const slotsHandle = await openFile(`${absolute}.position`, id);
     try {
       const slots = await PositionFile.read(slotsHandle);
@@ -86,6 +104,7 @@ class FileSink implements Sink {
         const found = await nameAndSize(handle);
         const ours = at.mark && sameFile(at.mark.file, found.name) ? at.mark : undefined;
         const sink = new FileSink(absolute, id, kept, slots, slotsHandle, handle, found.name, ours?.length ?? found.size, at.position);
+        sink.#hold(found.name);
         if (!ours) {
           await sink.#begin();
         } else if (found.size < ours.length) {
@@ -167,12 +186,18 @@ class FileSink implements Sink {
   /** A file that is gone, another one, or one that was cut has been rotated by somebody else: writing goes on at the end of what is there. */
   async #followPath(): Promise<void> {
     const at = await stat(this.#path, { bigint: true }).catch((cause: unknown) => {
-      if ((cause as { code?: unknown }).code === 'ENOENT') return undefined;
+      if (isAbsent(cause)) return undefined;
       throw cause;
     });
     if (at && sameFile(nameOf(at), this.#name) && Number(at.size) === this.#length) return;
     if (!at || !sameFile(nameOf(at), this.#name)) {
       const handle = await openFile(this.#path, this.#id);
+      try {
+        this.#hold((await nameAndSize(handle)).name);
+      } catch (thrown) {
+        await handle.close();
+        throw thrown;
+      }
       await this.#handle.close();
       this.#handle = handle;
     }
@@ -187,6 +212,20 @@ class FileSink implements Sink {
     await this.#handle.sync();
     await syncDirectory(dirname(this.#path));
     await this.#kept.commitNote(this.#note());
+  }
+
+  /**
+   * One sink a file, for as long as the process runs: what another one writes there would be taken for lines that were never acknowledged, and
+   * cut. A later life of the same sink is another matter.
+   */
+  #hold(name: FileName): void {
+    const other = [...holders].find(([id, held]) => id !== this.#id && sameFile(held.name, name));
+    if (other) {
+      const [id, { path }] = other;
+      const words = `the sink "${id}" writes the same file, as "${path}"`;
+      throw new WaybillError('sink_blocked', `cannot use "${this.#path}" for sink "${this.#id}" (sinks.${this.#id}.path): ${words}`);
+    }
+    holders.set(this.#id, { name, path: this.#path });
   }
 
   #note(): string {
@@ -232,12 +271,35 @@ async function believed(
   return { position: slot.position, mark: { file: slot.file, length: slot.length } };
 }
 
+function blockedAt(path: string, id: string, words: string, cause?: unknown): WaybillError {
+  return new WaybillError('sink_blocked', `cannot open "${path}" for sink "${id}" (sinks.${id}.path): ${words}`, { cause });
+}
+
 async function openFile(path: string, id: string): Promise<FileHandle> {
   try {
+    // Looked at before it is opened: to open a device can have an effect of its own.
+    const kind = await kindAt(path);
+    if (kind !== undefined) throw blockedAt(path, id, kind);
     return await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
   } catch (cause) {
-    throw new WaybillError('sink_blocked', `cannot open "${path}" for sink "${id}" (sinks.${id}.path): ${wordsOf(cause)}`, { cause });
+    throw cause instanceof WaybillError ? cause : blockedAt(path, id, wordsOf(cause), cause);
   }
+}
+
+/** What is there in place of a file; undefined for a file, and where nothing is. */
+async function kindAt(path: string): Promise<string | undefined> {
+  const found = await lstat(path).catch((cause: unknown) => {
+    if (isAbsent(cause)) return undefined;
+    throw cause;
+  });
+  if (!found || found.isFile()) return undefined;
+  if (found.isSymbolicLink()) return 'it is a symbolic link, which is not followed: name the file itself';
+  if (found.isDirectory()) return 'it is a directory, not a file';
+  return `it is ${found.isFIFO() ? 'a FIFO' : found.isSocket() ? 'a socket' : 'a device'}, not a file`;
+}
+
+function isAbsent(cause: unknown): boolean {
+  return (cause as { code?: unknown }).code === 'ENOENT';
 }
 
 async function nameAndSize(handle: FileHandle): Promise<{ name: FileName; size: number }> {

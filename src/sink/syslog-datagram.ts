@@ -18,6 +18,7 @@ export class DatagramSink implements Sink {
   readonly #socket: Socket;
   readonly #clock: Clock;
   readonly #header: Header;
+  #count = 0;
 
   static async open(settings: SyslogSettings, context: SinkContext, signal: AbortSignal): Promise<DatagramSink> {
     const { host, port } = partsOf(settings.address);
@@ -46,9 +47,9 @@ export class DatagramSink implements Sink {
   }
 
   async send({ messages }: Batch, signal: AbortSignal): Promise<Taken> {
-    for (const [i, message] of messages.entries()) {
+    for (const message of messages) {
       // A burst is lost in the receiver's buffer, and nobody says so.
-      if (i % burstMost === burstMost - 1) await this.#clock.sleep(1, signal);
+      if ((this.#count += 1) % burstMost === 0) await this.#clock.sleep(1, signal);
       await this.#sent(frame('datagram', this.#header.of(message), message.bytes));
     }
     return { rejections: [] };

@@ -1,14 +1,30 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { commands, loadCommand } from '../../src/commands/list.ts';
 import { dispatch } from '../../src/main.ts';
 import { temporaryDirectory } from './config/loading.ts';
 
 const program = fileURLToPath(new URL('../../bin/waybill.js', import.meta.url));
+
+const reference = fileURLToPath(new URL('../../src/reference/main.ts', import.meta.url));
+
+/** A configuration that nothing is asked with. */
+function configurationWith(state: string): string {
+  return `state: ${JSON.stringify(state)}
+admin: { listen: ['127.0.0.1:0'] }
+log: { level: error }
+sources:
+  - id: production
+    baseUrl: http://127.0.0.1:9/v2/api
+    start: 2026-11-20T00:00:00Z
+    auth: { authUrl: http://127.0.0.1:9, tenantId: t, clientId: c, clientSecret: not-much-of-one, scopeAddress: s }
+`;
+}
 
 interface Outcome {
   readonly code: number | null;
@@ -125,6 +141,58 @@ test('a reader that goes away ends the program quietly', async () => {
     feed();
   });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+});
+
+test.runIf(existsSync('/dev/full')).each([
+  [program, 'schema'],
+  [program, 'help'],
+  [program, '--version'],
+  [reference, '--help'],
+  [reference, '--json'],
+])('output that cannot be written is said in one line and ends with 1: %s %s', async (file, argument) => {
+  const full = openSync('/dev/full', 'w');
+  const child = spawn(process.execPath, [file, argument], { stdio: ['ignore', full, 'pipe'] });
+  closeSync(full);
+  let stderr = '';
+  child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
+  expect({ code, stderr }).toEqual({ code: 1, stderr: 'cannot write to standard output: ENOSPC: no space left on device, write\n' });
+});
+
+test('a state that is damaged: each command that opens it says so in one line and what to do, and ends with 1', async () => {
+  using directory = temporaryDirectory();
+  const state = join(directory.path, 'state');
+  const file = join(directory.path, 'waybill.yaml');
+  writeFileSync(file, configurationWith(state));
+  mkdirSync(state);
+  const db = new Database(join(state, 'waybill.db'));
+  db.exec('CREATE TABLE meta (key TEXT PRIMARY KEY, value)');
+  db.exec(
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT INTO meta SELECT 'k' || i, hex(randomblob(100)) FROM n",
+  );
+  db.close();
+  const bytes = readFileSync(join(state, 'waybill.db'));
+  expect(bytes.length).toBeGreaterThan(60_000);
+  writeFileSync(join(state, 'waybill.db'), bytes.fill(0xa5, 4_096));
+  for (const argv of [
+    ['run'],
+    ['status'],
+    ['ledger'],
+    ['gaps', 'list'],
+    ['sources', 'list'],
+    ['operations', 'list'],
+    ['backfill', 'list'],
+  ]) {
+    const { code, stdout, stderr } = await dispatched(...argv, '--config', file);
+    expect({ code, stdout }, argv.join(' ')).toEqual({ code: 1, stdout: '' });
+    const lines = stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
+    expect(lines, argv.join(' ')).toEqual([
+      expect.stringMatching(`^cannot read the state in "${state}": it is damaged; keep the directory, `),
+    ]);
+  }
+  const { code, stdout } = await dispatched('check', '--offline', '--config', file);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/state +WARNING +cannot read the state/);
 });
 
 test('the first SIGINT asks the command to stop, the second ends the program at once', async () => {

@@ -283,9 +283,76 @@ describe('who may read and write', () => {
 
   test('a directory that is missing, or in the place of the file, blocks the sink by the name of its setting', async () => {
     fs.mkdirSync(path);
-    await expect(openSink()).rejects.toMatchObject({ code: 'sink_blocked', message: expect.stringContaining('EISDIR') as string });
+    await expect(openSink()).rejects.toMatchObject({
+      code: 'sink_blocked',
+      message: `cannot open "${path}" for sink "siem" (sinks.siem.path): it is a directory, not a file`,
+    });
     path = join(folder, 'missing', 'audit.log');
     await expect(openSink()).rejects.toThrow(`cannot open "${path}.position" for sink "siem" (sinks.siem.path): ENOENT`);
+  });
+});
+
+describe('a path that cannot hold the promise', () => {
+  const check = (): ReturnType<typeof file.check> => file.check({ path }, contextOf('siem'), never);
+  const made: Record<string, () => void> = {
+    'a directory': () => fs.mkdirSync(path),
+    'a FIFO': () => execFileSync('mkfifo', [path]),
+    'a device': () => (path = '/dev/null'),
+    'a socket': () => execFileSync(process.execPath, ['-e', `require('net').createServer().listen(${JSON.stringify(path)}, () => process.exit(0))`]),
+    'a symbolic link': () => fs.symlinkSync(join(folder, 'elsewhere'), path),
+  }; // prettier-ignore
+
+  test.each(Object.keys(made))(
+    '%s: check calls it wrong, and the sink is blocked, both by the name of the setting; nothing is made',
+    async (what) => {
+      try {
+        made[what]?.();
+      } catch {
+        // The one that makes a socket ends by a signal.
+      }
+      const before = fs.readdirSync(folder);
+      const words = `${what}, ${what === 'a symbolic link' ? 'which is not followed: name the file itself' : 'not a file'}`;
+      expect(await check()).toEqual([
+        { level: 'error', words: `cannot use "${path}" (sinks.siem.path): it is ${words}`, setting: 'sinks.siem.path' },
+      ]);
+      await expect(openSink()).rejects.toMatchObject({
+        code: 'sink_blocked',
+        message: `cannot open "${path}" for sink "siem" (sinks.siem.path): it is ${words}`,
+      });
+      expect(fs.readdirSync(folder)).toEqual(before);
+    },
+  );
+
+  test('what stands in the place of the position is looked at as well', async () => {
+    fs.mkdirSync(slots());
+    expect(await check()).toMatchObject([{ level: 'error', setting: 'sinks.siem.path' }]);
+    fs.rmdirSync(slots());
+    expect(await check()).toEqual([{ level: 'ok', words: `"${path}" can be made` }]);
+    await openSink();
+    expect(await check()).toEqual([{ level: 'ok', words: `"${path}" is there and can be written` }]);
+  });
+
+  test('the file of another sink, by a link to its directory or a second name, blocks the one that comes second', async () => {
+    await send(await openSink(), 1, 3);
+    fs.symlinkSync(folder, join(folder, 'again'));
+    fs.linkSync(path, join(folder, 'second.log'));
+    const before = read();
+    for (const name of ['again/audit.log', 'second.log']) {
+      const opening = file.open({ path: join(folder, name) }, contextOf('other'), new ModelKept(), never);
+      await expect(opening).rejects.toMatchObject({
+        code: 'sink_blocked',
+        message: `cannot use "${join(folder, name)}" for sink "other" (sinks.other.path): the sink "siem" writes the same file, as "${path}"`,
+      });
+    }
+    expect(read()).toBe(before);
+    // The first goes on, also in a new life; and when its file is another one, the old one is free.
+    await send(await openSink(), 4, 5);
+    expect(read()).toBe(text(1, 5));
+    fs.renameSync(path, join(folder, 'rotated'));
+    await send(opened.at(-1) as Sink, 6, 6);
+    const other = await file.open({ path: join(folder, 'second.log') }, contextOf('other'), new ModelKept(), never);
+    opened.push(other);
+    expect(read('second.log')).toBe(text(1, 5));
   });
 });
 

@@ -295,6 +295,29 @@ test('a literal secret and a start that is no time are warned of', async () => {
   ]);
 });
 
+test('rotate and gzip of a file are known, and not in this release', async () => {
+  const text = valid({ sink: 'path: x\nrotate: { size: 1GiB, interval: 1d }\ngzip: true' }).replace('type: stdout', 'type: file');
+  expect(await problemsOf(text)).toEqual([
+    'sinks.out.rotate (line 16): a group of settings is not in this release yet',
+    'sinks.out.gzip (line 17): true is not in this release yet',
+  ]);
+});
+
+test('a start in the future, and recounts that are never done, are warned of', async () => {
+  const startsAt = async (start: string) => (await load(valid().replace('2026-11-21T00:00:00Z', start))).warnings;
+  expect(await startsAt('2062-11-21T00:00:00Z')).toEqual([`${at}.start (line 4): is in the future: nothing is collected before`]);
+  expect(await startsAt('2026-11-21T14:00:00Z')).toHaveLength(1);
+  expect(await startsAt('2026-11-21T12:30:00Z')).toEqual([]);
+  const recounts = async (source: string) => (await load(valid({ source }))).warnings;
+  const words = 'so a window is not closed yet at that age, and is not counted again then';
+  expect(await recounts('settle: 2h\nrecount: [1h, 2h, 121m]')).toEqual([
+    `${at}.recount (line 12): 1h, 2h: not more than settle (2h), ${words}`,
+  ]);
+  // Also when it is the usual ages that are too early.
+  expect(await recounts('settle: 7h')).toEqual([`${at}.recount (line 2): 1h, 6h: not more than settle (7h), ${words}`]);
+  expect(await recounts('settle: 59m')).toEqual([]);
+});
+
 test('an environment that turns verification off refuses the start', async () => {
   expect(await problemsOf(valid(), { NODE_TLS_REJECT_UNAUTHORIZED: '0' })).toEqual([
     'NODE_TLS_REJECT_UNAUTHORIZED: "0" would have every certificate accepted; take it out of the environment',

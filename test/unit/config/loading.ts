@@ -5,6 +5,9 @@ import { join } from 'node:path';
 import { type Loaded, type LoadOptions, loadConfig } from '../../../src/config/load.ts';
 import { WaybillError } from '../../../src/errors.ts';
 
+/** Of all configurations that are loaded here, ms. */
+export const now = Date.parse('2026-11-21T12:00:00Z');
+
 /** A directory that is gone after the test. */
 export function temporaryDirectory(): Disposable & { readonly path: string } {
   const path = mkdtempSync(join(tmpdir(), 'waybill-config-'));
@@ -15,7 +18,7 @@ export async function load(text: string, environment: Record<string, string> = {
   using directory = temporaryDirectory();
   const file = join(directory.path, 'waybill.yaml');
   writeFileSync(file, text);
-  return await loadConfig(file, environment, options);
+  return await loadConfig(file, environment, { now, ...options });
 }
 
 /** The problems of a configuration, none when it is valid. Anything thrown but `config_invalid` is thrown on. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { joinSpans, parseTime } from '../../../src/config/period.ts';
+import { joinSpans, parseTime, parseZone } from '../../../src/config/period.ts';
 
 const now = Date.parse('2026-11-21T12:00:00Z') * 1000;
 const at = (text: string): number => Date.parse(text) * 1000;
@@ -21,6 +21,14 @@ test.for([
 
 test.for(['2026-02-30', '2026-13', '2026-Q5', '7d', 'yesterday', '-7', ''])('%s is refused, and the option named', (text) => {
   expect(() => parseTime(text, '--to', now, false)).toThrow(`cannot read --to "${text}": not a time`);
+});
+
+test('a zone keeps the name that it was given, and has to be one', () => {
+  for (const name of ['Asia/Kolkata', 'Asia/Calcutta', 'Europe/Kyiv', 'Europe/Berlin', 'America/Argentina/Buenos_Aires', '+05:30']) {
+    expect(parseZone(name)).toBe(name);
+  }
+  for (const name of ['UTC', 'utc', 'Etc/UTC']) expect(parseZone(name)).toBe('UTC');
+  expect(() => parseZone('Asia/Kolkatta')).toThrow('cannot use --tz "Asia/Kolkatta": not a time zone');
 });
 
 test('a span before now is taken for the value that it is', () => {

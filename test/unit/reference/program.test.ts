@@ -1,4 +1,5 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -79,6 +80,35 @@ describe('the command line', () => {
       expect(existsSync(service.line.ca)).toBe(false);
     },
   );
+
+  test('SIGTERM ends it with 0 while it is still making its first records, and none of them is kept', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'reference-test-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const file = join(folder, 'data.db');
+    const child = spawn(process.execPath, [program, '--json', '--records', '5000000', '--data', file], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    let out = '';
+    child.stdout.on('data', (part: Buffer) => (out += part.toString()));
+    await expect.poll(() => existsSync(`${file}-wal`), { timeout: 20_000 }).toBe(true);
+    const ended = once(child, 'exit');
+    child.kill('SIGTERM');
+    expect([await ended, out]).toEqual([[0, null], '']);
+    await using after = await Service.start('--data', file, '--records', '7');
+    expect(await after.truthLines()).toHaveLength(7);
+  });
+
+  test('what goes wrong at the start ends it with 1 and one line, also where the one who started it holds a channel', async () => {
+    await using first = await Service.start();
+    const { port } = new URL(first.line.control);
+    const child = spawn(process.execPath, [program, '--json', '--control-port', port], { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    let err = '';
+    child.stderr?.on('data', (part: Buffer) => (err += part.toString()));
+    expect(await once(child, 'close')).toEqual([1, null]);
+    expect(err).toMatch(/^[^\n]*EADDRINUSE[^\n]*\n$/);
+  });
 
   test('--data and --tls-dir keep records and authority over a restart; another seed is refused', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'reference-test-'));

@@ -1,0 +1,74 @@
+/**
+ * Where file sinks write, and what must not lie there: the state, another sink's file, or the position that a sink keeps beside its file. Paths
+ * are compared by what they lead to, for a directory may have several names.
+ */
+import { lstatSync, realpathSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import type { Document, Fault } from './document.ts';
+import { memberOf } from './schema-walk.ts';
+import { unresolved } from './values.ts';
+
+/** What is ours in the state directory: the database, the lock, what SQLite keeps beside them, the socket. */
+const ownFiles = [
+  ...['waybill.db', 'lock.db'].flatMap((name) => ['', '-wal', '-shm', '-journal'].map((end) => `${name}${end}`)),
+  'waybill.sock',
+];
+
+/** Files that cannot hold what a file sink promises, as far as the configuration tells. Looks at the disk, and changes nothing. */
+export function sinkPathFaults({ value }: Document): readonly Fault[] {
+  const sinks = memberOf(value, 'sinks');
+  const paths = (Array.isArray(sinks) ? sinks : []).map((sink) => {
+    const path = memberOf(sink, 'type') === 'file' ? memberOf(sink, 'path') : undefined;
+    return typeof path === 'string' && path !== '' && path !== unresolved ? placeOf(path) : undefined;
+  });
+  const given = memberOf(value, 'state') ?? './state';
+  const state = typeof given === 'string' && given !== '' && given !== unresolved ? given : undefined;
+  const files = state === undefined ? [] : ownFiles.map((name) => placeOf(join(state, name)));
+  // The directory by its own name, and by what a link of that name leads to.
+  const own = state === undefined ? [] : [placeOf(state), ...files.slice(0, 1).map(dirname), ...files];
+  const isOwn = (place: string): boolean => own.some((each) => isSame(each, place));
+
+  return paths.flatMap((place, index) => {
+    if (place === undefined) return [];
+    const path = ['sinks', index, 'path'];
+    const at = (of: (other: string, where: number) => boolean): number =>
+      paths.findIndex((other, where) => other !== undefined && where !== index && of(other, where));
+    if (isOwn(place)) return [{ path, words: 'is the state itself, or a file of it' }];
+    if (isOwn(positionOf(place))) return [{ path, words: 'would have its position beside it in a file of the state' }];
+    const same = at((other, where) => where < index && isSame(other, place));
+    if (same >= 0) return [{ path, words: `is the same as that of another sink, sinks[${same}]` }];
+    const position = at((other) => isSame(positionOf(other), place));
+    if (position >= 0) return [{ path, words: `is where another sink, sinks[${position}], keeps its position` }];
+    return [];
+  });
+}
+
+function positionOf(place: string): string {
+  return `${place}.position`;
+}
+
+/** The absolute path through no link but the last part, which may be one, and need not be there; nor need its directory. */
+function placeOf(path: string): string {
+  const whole = resolve(path);
+  const above = dirname(whole);
+  if (above === whole) return whole;
+  try {
+    return join(realpathSync(above), basename(whole));
+  } catch {
+    return join(placeOf(above), basename(whole));
+  }
+}
+
+/** By name, or, where both are there, by device and inode: a file may have several names. */
+function isSame(one: string, other: string): boolean {
+  if (one === other) return true;
+  const [a, b] = [one, other].map((place) => {
+    try {
+      return lstatSync(place, { bigint: true, throwIfNoEntry: false });
+    } catch {
+      // Where this process may not look, nobody can say.
+      return undefined;
+    }
+  });
+  return a !== undefined && b !== undefined && a.dev === b.dev && a.ino === b.ino;
+}

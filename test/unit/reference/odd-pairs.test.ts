@@ -1,0 +1,59 @@
+/**
+ * No two oddities may get in each other's way: whatever is drawn together, a record stays one JSON value. Made without the network, for there
+ * are as many pairs as switches squared.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Feed } from '../../../src/reference/feed.ts';
+import { organisationOf } from '../../../src/reference/people.ts';
+import { Store } from '../../../src/reference/store.ts';
+import { switchNames, Switches } from '../../../src/reference/switches.ts';
+
+const names = switchNames.filter((name) => name.startsWith('odd'));
+const pairs = names.flatMap((one, at) => names.slice(at + 1).map((other) => [one, other] as const));
+const everything = { from: undefined, until: undefined, equal: {}, ownOf: undefined };
+const neverAborted = new AbortController().signal;
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'odd-pairs-'));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+async function texts(odd: readonly string[], share: number, count: number): Promise<string[]> {
+  const switches = new Switches();
+  switches.set({ nodes: 2, ...Object.fromEntries(odd.map((name) => [name, share])) });
+  const store = new Store(join(folder, `${odd.join('-')}.db`), false);
+  try {
+    await new Feed(store, switches.values, organisationOf('1'), odd.join()).fill(count, 3_600_000, () => undefined, neverAborted);
+    return [...store.all(everything)].flat();
+  } finally {
+    store.close();
+  }
+}
+
+describe('odd records', () => {
+  test('there are ten kinds', () => expect(names).toHaveLength(10));
+
+  test.each(pairs)('%s with %s: every record is JSON, and one of the fields at least is there', async (one, other) => {
+    const made = await texts([one, other], 0.5, 80);
+    expect(made).toHaveLength(80);
+    for (const text of made) expect(Object.keys(JSON.parse(text) as object).length).toBeGreaterThanOrEqual(13);
+  });
+
+  test.each([0.5, 1])('all at once, at %d', async (share) => {
+    const made = await texts(names, share, 300);
+    expect(made).toHaveLength(300);
+    for (const text of made) expect(typeof JSON.parse(text)).toBe('object');
+  });
+
+  test('what is repeated is the logId of another record, also where ids are missing, null, of another type or big', async () => {
+    const odd = ['oddRepeatedId', 'oddMissing', 'oddNull', 'oddType', 'oddBigId'];
+    const ids = (await texts(odd, 0.3, 2_000)).flatMap((text) => /^\{"logId":(\d+)[,}]/.exec(text)?.[1] ?? []);
+    expect(new Set(ids).size).toBeLessThan(ids.length * 0.9);
+    // A big one is 2^53 and twice a small one: made bigger again with each repetition it would grow for ever.
+    for (const id of ids) expect(BigInt(id)).toBeLessThan(2n ** 54n);
+  });
+});
