@@ -893,7 +893,7 @@ export const mutants: readonly Mutant[] = [
         text: `this.#space.renew();
         throw thrown;`,
         replacement: `this.#space.renew();
-        return { rejections: [] };`,
+        return { rejections: [], note: undefined, refused: undefined, rest: [] };`,
       },
     ],
   },
