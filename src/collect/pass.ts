@@ -43,7 +43,7 @@ export interface PassOptions {
 /** So many places in a row that cannot be read even alone end the pass: a service that answers nothing readable must not hold it for ever. */
 const unreadableMost = 20;
 
-/** A page that is smaller than granted and comes so often in a row is the last one. */
+/** A page that comes so often in a row is the last one, whatever the service counts. */
 const repeatsMost = 20;
 
 /** The pages of a query, in order, each once unless the pass begins again because the page size changed. */
@@ -107,10 +107,10 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
       if (answer.page !== undefined && answer.page !== page) return;
       const { length } = answer.records;
       repeats = previous && sameRecords(previous, answer) ? repeats + 1 : 0;
-      // The last page again: that is how some services answer past the end. Smaller pages than are granted may be equal by chance, where ties come
-      // in another order each time.
-      const isPast = answer.total !== undefined && offset >= answer.total;
-      if (repeats > 0 && (size === granted || isPast || repeats >= repeatsMost)) return;
+      // The last page again: that is how some services answer past the end. But two pages may be equal by chance, where ties come in another order
+      // each time: before the end that the service counts, one repeat is none.
+      const isPast = answer.total === undefined ? size === granted : offset >= answer.total;
+      if (repeats > 0 && (isPast || repeats >= repeatsMost)) return;
       // Granted less than was asked for: believed when the page is full of it and more follows. A last page may call its own length its size.
       const isLess = answer.pageSize !== undefined && answer.pageSize < size && length === answer.pageSize && length > 0;
       if (isLess && answer.total !== undefined && answer.total > offset + length) {

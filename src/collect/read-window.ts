@@ -158,7 +158,7 @@ export async function readWindow(
     // In hold nothing is closed: what the service shows now may be less than there is.
     if (gate.isHeld) return { held: true };
     if (total === seen.size) {
-      if (!(await mayBeCap(reading, total, signal))) {
+      if (!(await mayBeCap(reading, query, total, signal))) {
         const own = ownOf(seen);
         const requests = asker.health.requests - requestsBefore;
         const last = counted.serverNow ?? first ?? 0;
@@ -222,12 +222,14 @@ async function twinsOf({ asker, paging, log }: Reading, query: WindowQuery, sign
  * A total that may be a cap proves nothing. One that is at least as large as any before it is held against the total of everything: in a sound
  * service that is larger, or what the window holds is all there is.
  */
-async function mayBeCap(reading: Reading, total: number, signal: AbortSignal): Promise<boolean> {
-  const { caps } = reading;
+async function mayBeCap(reading: Reading, query: WindowQuery, total: number, signal: AbortSignal): Promise<boolean> {
+  const { asker, paging, caps } = reading;
   if (total < capLeast || total < caps.largest) return false;
-  const everything = await reading.asker.count({}, reading.paging.first, signal);
+  const everything = await asker.count({}, paging.first, signal);
   caps.largest = Math.max(caps.largest, total, everything.total ?? 0);
-  return total >= caps.largest;
+  if (total >= caps.largest) return true;
+  // More than was ever given: if that is because a cap was lifted since, the count of the window stood under it still.
+  return (await asker.count(query, paging.first, signal)).total !== total;
 }
 
 function ownOf(seen: ReadonlyMap<string, boolean>): string[] {

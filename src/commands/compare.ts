@@ -4,7 +4,6 @@
  */
 import { createReadStream } from 'node:fs';
 import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { systemClock, systemRandom } from '../clock.ts';
 import { Asker } from '../collect/ask.ts';
@@ -27,6 +26,7 @@ import { idsOf } from './compare-ids.ts';
 import { Tally } from './compare-tally.ts';
 import type { Kind, Tallied } from './compare-tally.ts';
 import type { Io } from './io.ts';
+import { linesOf } from './lines.ts';
 import { joinSpans, parseTime } from '../config/period.ts';
 
 export const summary = 'says what another collector or a SIEM lacks of a period';
@@ -121,7 +121,7 @@ async function readIds(file: string, field: string, tally: Tally, io: Io): Promi
   let ids = 0;
   let withoutId = 0;
   try {
-    for await (const { id } of idsOf(createInterface({ input, crlfDelay: Infinity, signal: io.signal }), field)) {
+    for await (const { id } of idsOf(linesOf(input, io.signal), field)) {
       if (id === undefined) withoutId += 1;
       else {
         ids += 1;

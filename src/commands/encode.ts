@@ -2,7 +2,6 @@
  * `waybill encode`: records in, messages out, by the very code of the sinks. It has no journal and no configuration: a record is received
  * when its line is read, and its source is what `--source` says.
  */
-import { addAbortSignal, Readable } from 'node:stream';
 import { parseArgs } from 'node:util';
 import { systemClock } from '../clock.ts';
 import { encoder, type EncodedFormat, encodedFormats, isEncodedFormat } from '../encode/index.ts';
@@ -17,6 +16,7 @@ import { identify } from '../record/identity.ts';
 import { parseRecord } from '../record/json.ts';
 import { plain } from '../connect/quote.ts';
 import type { Io } from './io.ts';
+import { linesOf } from './lines.ts';
 
 export const summary = 'encodes records as messages, with the very code that the sinks use';
 
@@ -45,7 +45,7 @@ export async function run(args: string[], io: Io, clock: Clock = systemClock): P
   }
   let failed = false;
   let number = 0;
-  for await (const line of linesOf(io)) {
+  for await (const line of linesOf(io.stdin, io.signal)) {
     number += 1;
     if (line.trim() === '') continue;
     let message: string;
@@ -108,33 +108,6 @@ function recordEncoder(format: EncodedFormat, source: string, clock: Clock): (te
 
 function examplesOf(code: string): readonly string[] {
   return outcomes.flatMap((outcome, index) => (code === 'all' || code === outcome.code ? [exampleRecord(outcome, index)] : []));
-}
-
-/**
- * The lines of a stream of bytes, without their line breaks. Only LF ends a line: U+2028, at which node:readline breaks, may stand in JSON.
- */
-async function* linesOf({ stdin, signal }: Io): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  const input: AsyncIterable<string | Buffer> = stdin instanceof Readable ? addAbortSignal(signal, stdin) : stdin;
-  let rest = '';
-  try {
-    for await (const chunk of input) {
-      const lines = (typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true })).split('\n');
-      lines[0] = rest + (lines[0] ?? '');
-      rest = lines.pop() ?? '';
-      for (const line of lines) yield withoutReturn(line);
-    }
-  } catch (thrown) {
-    // The stream says that it was aborted; the signal says why.
-    signal.throwIfAborted();
-    throw thrown;
-  }
-  rest += decoder.decode();
-  if (rest !== '') yield withoutReturn(rest);
-}
-
-function withoutReturn(line: string): string {
-  return line.endsWith('\r') ? line.slice(0, -1) : line;
 }
 
 /** Writes, and waits while the reader is behind. */

@@ -43,6 +43,8 @@ interface Gap {
   readonly reason: string | null;
   readonly total: number | null;
   readonly own: number;
+  /** Distinct records received for the query, to be held against `total`. */
+  readonly received: number;
   readonly nextTry: string | null;
 }
 
@@ -130,8 +132,8 @@ function readGaps(config: Config, source: string | undefined): Gap[] {
     return ledgerReport(db, { source }).sources.flatMap(({ id, windows }) =>
       windows
         .filter((window) => window.state === 'gap' || window.state === 'accepted' || window.reason === 'reread')
-        .map(({ from, until, state, reason, total, own, nextRecount }) => ({
-          ...{ source: id, from, until, state, reason, total, own, nextTry: nextRecount },
+        .map(({ from, until, state, reason, total, received, own, nextRecount }) => ({
+          ...{ source: id, from, until, state, reason, total, received, own, nextTry: nextRecount },
         })),
     );
   } finally {
@@ -147,8 +149,8 @@ function list(gaps: readonly Gap[], json: boolean, io: Io): void {
       head,
       align: i === 5 || i === 6 ? ('right' as const) : ('left' as const),
     }));
-    const rows = gaps.map(({ source, from, until, state, reason, total, own, nextTry }) => [
-      ...[source, from, until, state, reason ?? '', String(total ?? '-'), String(own), nextTry ?? '-'],
+    const rows = gaps.map(({ source, from, until, state, reason, total, received, nextTry }) => [
+      ...[source, from, until, state, reason ?? '', String(total ?? '-'), String(received), nextTry ?? '-'],
     ]);
     io.stdout.write(`${table(columns, rows).join('\n')}\n`);
   }

@@ -183,6 +183,8 @@ export class Ledger {
           `window of "${source.id}" ends at ${window.until}, behind its range, which ends at ${range.until}`,
         );
       }
+      // A person accepted it while it was being read: that stands for ever, and the frontier has moved over it.
+      if (before?.state === 'accepted') return;
       const row = after(before, window, turn);
       row.seq = this.#segments.writeLedgerEntry(source.n, source.id, lineOf(source.id, row), window.from, window.until, turn.at);
       this.#write(source.n, row, isNew);
@@ -192,6 +194,7 @@ export class Ledger {
 
   /** A recount that found the stored total: the window stands, its next recount is later. */
   confirm(source: SourceRow, range: RangeRow, window: Window, next: Micros | undefined, at: Micros, lastAge: Micros): void {
+    if (this.#isAccepted(source, window)) return;
     const stands = (before: WindowDbRow): WindowDbRow => ({
       ...before,
       recounts: before.recounts + 1,
@@ -205,6 +208,7 @@ export class Ledger {
 
   /** What a recount says without a new proof: the old one, true at its time, stays. */
   remark(source: SourceRow, range: RangeRow, window: Window, remark: Remark, at: Micros, lastAge: Micros): void {
+    if (this.#isAccepted(source, window)) return;
     const remarked = (before: WindowDbRow): WindowDbRow => {
       if (before.state !== 'closed')
         throw new WaybillError('invariant', `window of "${source.id}" at ${window.from} is remarked upon and not closed`);
@@ -241,6 +245,11 @@ export class Ledger {
       this.#operate(source, before, 'gaps retry', act);
     });
     return readable(row);
+  }
+
+  /** A person may have accepted a window while it was being asked for: what was found about it then says nothing any more. */
+  #isAccepted(source: SourceRow, { from }: Window): boolean {
+    return this.#get.get(source.n, from)?.state === 'accepted';
   }
 
   /** A window about which something is open: a gap, or one that a later count put in doubt. */

@@ -712,8 +712,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: `${collect}read-window.ts`,
-        text: 'if (!(await mayBeCap(reading, total, signal))) {',
-        replacement: 'if (total >= 0 || (await mayBeCap(reading, total, signal))) {',
+        text: 'if (!(await mayBeCap(reading, query, total, signal))) {',
+        replacement: 'if (total >= 0 || (await mayBeCap(reading, query, total, signal))) {',
       },
     ],
   },

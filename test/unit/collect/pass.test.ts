@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import { pass } from '../../../src/collect/pass.ts';
+import type { Answer } from '../../../src/collect/ask.ts';
 import { WaybillError } from '../../../src/errors.ts';
+import type { CollectedRecord } from '../../../src/model.ts';
 import type { Switches } from '../../support/model-source.ts';
 import { base, second } from '../../support/records.ts';
 import { world } from './world.ts';
@@ -79,6 +81,30 @@ test('records of which a page of the granted size cannot hold so many are read i
   const found = await run(it);
   expect(found.pages.flat()).toEqual(Array.from({ length: 24 }, (_, i) => i + 1));
   expect(found.asked).toBe('1/8 1/8 1/8 1/4 2/4 2/8 2/8 2/8 3/4 4/4 5/4 6/4 7/4');
+});
+
+test.each([
+  ['goes on behind two equal pages before the end that the service counts', 7, '1 2 3 4'],
+  ['takes a page that comes again behind that end for the last one', 4, '1 2 3'],
+  ['takes a page that comes again for the last one where nothing is counted', undefined, '1 2'],
+])('it %s', async (_what, total, expected) => {
+  const asked: number[] = [];
+  // Ties in another order with each request: the same two by chance.
+  const served = [['a', 'b'], ['a', 'b'], ['a', 'b'], ['e']];
+  if (total === 7) served[2] = ['c', 'd'];
+  const ask = (page: number): Answer => {
+    asked.push(page);
+    const records = (served[page - 1] ?? []).map((uid) => ({ uid }) as CollectedRecord);
+    return { records, page, pageSize: 2, total, received: 0, serverNow: 0 } as unknown as Answer;
+  };
+  const it = await world({ pageSize: 2 });
+  const read = pass({
+    asker: { ask: (request) => Promise.resolve(ask(request.page ?? 0)), wait: () => Promise.resolve() },
+    ...{ paging: { first: 1, size: 2 }, query: {}, pagesMax: 50, ahead: () => false, log: it.log, signal: it.signal },
+    unreadable: () => undefined,
+  });
+  for await (const { answer } of read) expect(answer.records.length).toBeGreaterThan(0);
+  expect(asked.join(' ')).toBe(expected);
 });
 
 test('no more pages are read than are wanted, and none is asked for ahead of the last', async () => {

@@ -314,6 +314,17 @@ test('the largest total of a sound service is that of everything: it is no cap',
   expectProven(small, await read(small));
 });
 
+test('a cap that is lifted between the count of a window and that of everything proves nothing', async () => {
+  const it = await world({ pageSize: 200, switches: { total: 'cap', totalCap: 107, servedMost: 107 } });
+  fill(it, 110, 0, 0.5);
+  for (let i = 0; i < 49; i += 1) it.source.add(1_000 + i, base + (7_000 + i) * second);
+  it.source.before = ({ query }) => {
+    if (query.startTime === undefined) Object.assign(it.source.switches, { total: 'true', servedMost: Infinity });
+  };
+  expect(await read(it)).toEqual({ split: true, records: 107 });
+  expectProven(it, await read(it));
+});
+
 test('the one record that cannot be read is found by halving; all others are delivered, and the gap names its place', async () => {
   const it = await world({ pageSize: 16 });
   fill(it, 40, 0, 1);

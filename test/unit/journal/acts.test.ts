@@ -28,6 +28,24 @@ function row(it: Opened, from: number): unknown {
     .get(base + from * second);
 }
 
+test('a try that was under way when a person accepted its window changes nothing any more', async () => {
+  const it = await opened();
+  const { journal } = it;
+  await journal.close(source, span(0, 10), gap(), lastAge);
+  await journal.close(source, span(10, 20), proven(), lastAge);
+  await journal.acceptGap(source, base, act);
+  const accepted = row(it, 0);
+  const { frontier } = journal.marks(source);
+  expect(frontier).toBe(base + 20 * second);
+  await journal.close(source, span(0, 10), gap(), lastAge);
+  await journal.close(source, span(0, 10), proven(), lastAge);
+  const remark = { reason: 'reread', words: 'x', next: undefined, tries: 3 } as const;
+  await journal.remark(source, span(0, 10), remark, base + 60 * second, lastAge);
+  await journal.confirm(source, span(0, 10), undefined, base + 60 * second, lastAge);
+  expect(row(it, 0)).toEqual(accepted);
+  expect(journal.marks(source).frontier).toBe(frontier);
+});
+
 test('an accepted gap moves the frontier, stays what it was, and says who and why in the ledger and in operations', async () => {
   const it = await opened();
   const { journal } = it;

@@ -1,0 +1,29 @@
+/** Lines of text that a command reads: NDJSON, or one value a line. */
+import { addAbortSignal, Readable } from 'node:stream';
+
+/**
+ * The lines of a stream of bytes, without their line breaks. Only LF ends a line: U+2028, at which node:readline breaks, may stand in JSON.
+ */
+export async function* linesOf(input: AsyncIterable<string | Buffer>, signal: AbortSignal): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  const abortable = input instanceof Readable ? addAbortSignal(signal, input) : input;
+  let rest = '';
+  try {
+    for await (const chunk of abortable as AsyncIterable<string | Buffer>) {
+      const lines = (typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true })).split('\n');
+      lines[0] = rest + (lines[0] ?? '');
+      rest = lines.pop() ?? '';
+      for (const line of lines) yield withoutReturn(line);
+    }
+  } catch (thrown) {
+    // The stream says that it was aborted; the signal says why.
+    signal.throwIfAborted();
+    throw thrown;
+  }
+  rest += decoder.decode();
+  if (rest !== '') yield withoutReturn(rest);
+}
+
+function withoutReturn(line: string): string {
+  return line.endsWith('\r') ? line.slice(0, -1) : line;
+}
