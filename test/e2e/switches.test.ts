@@ -57,8 +57,8 @@ const ways: readonly Way[] = [
 ];
 
 /** Records of each way: in history so many, then as many more a second for a few seconds. */
-const records = Math.max(1_000, Math.floor(Number(process.env['WAYBILL_E2E_RECORDS'] ?? 34_000) / ways.length));
-const kills = Math.max(3, Math.round(Number(process.env['WAYBILL_E2E_KILLS'] ?? 30) / 6));
+const records = Math.max(1_000, Math.floor(Number(process.env['WAYBILL_E2E_RECORDS'] ?? 25_500) / ways.length));
+const kills = Math.max(3, Math.round(Number(process.env['WAYBILL_E2E_KILLS'] ?? 12) / 6));
 const perSecond = 100;
 
 const place = new Place('switches');
