@@ -4,7 +4,7 @@
  */
 import type { ChildProcess } from 'node:child_process';
 import { appendFileSync, writeFileSync } from 'node:fs';
-import { endOf, pause, until } from './e2e-place.ts';
+import { endOf, pause, question, until } from './e2e-place.ts';
 import type { Ended, Place } from './e2e-place.ts';
 import type { Service } from './e2e-service.ts';
 
@@ -129,8 +129,7 @@ export class Daemon {
   /** GET on the admin server, at the address that it says in the log. */
   async get(path: string): Promise<{ status: number; text: string }> {
     const { addresses } = (await this.logged('admin server listens')) as LogLine & { addresses: string[] };
-    // A connection that was idle may be closed by the other side just when it is used again.
-    const answer = await fetch(`${addresses[0] ?? ''}${path}`, { headers: { connection: 'close' } });
+    const answer = await question(`${addresses[0] ?? ''}${path}`);
     return { status: answer.status, text: await answer.text() };
   }
 

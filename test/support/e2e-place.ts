@@ -133,6 +133,24 @@ export function pause(ms: number): Promise<void> {
 }
 
 /**
+ * GET on a server of the test. A connection that is reset before an answer is told with its address and asked once more, on another one: a question
+ * changes nothing, and what the server is worth is not tested by it.
+ */
+export async function question(url: string): Promise<Response> {
+  // A connection that was idle may be closed by the other side just when it is used again.
+  const headers = { connection: 'close' };
+  try {
+    return await fetch(url, { headers });
+  } catch (thrown) {
+    const code = thrown instanceof Error && thrown.cause instanceof Error && 'code' in thrown.cause ? thrown.cause.code : undefined;
+    if (code !== 'ECONNRESET') throw new Error(`GET ${url} got no answer`, { cause: thrown });
+    process.stderr.write(`GET ${url} was reset, and is asked once more\n`);
+    await pause(200);
+    return fetch(url, { headers });
+  }
+}
+
+/**
  * Asks again and again until there is a value.
  * @param what  what is awaited, for the message; a function may say how far it is
  * @param ms    when to give up

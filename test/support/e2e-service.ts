@@ -4,7 +4,7 @@
  */
 import type { ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { endOf } from './e2e-place.ts';
+import { endOf, question } from './e2e-place.ts';
 import type { Place } from './e2e-place.ts';
 
 /** The line that it prints when it listens, and the client to take for each role. */
@@ -85,12 +85,15 @@ export class Service {
   }
 
   async #control(method: string, path: string, body?: string): Promise<Response> {
-    const answer = await fetch(`${this.line.control}${path}`, {
-      method,
-      // A connection that was idle may be closed by the other side just when it is used again.
-      headers: { connection: 'close' },
-      ...(body !== undefined && { body }),
-    });
+    const url = `${this.line.control}${path}`;
+    const answer = await (method === 'GET'
+      ? question(url)
+      : fetch(url, {
+          method,
+          // A connection that was idle may be closed by the other side just when it is used again.
+          headers: { connection: 'close' },
+          ...(body !== undefined && { body }),
+        }));
     if (!answer.ok) throw new Error(`${method} ${path} of the control port: ${answer.status} ${await answer.text()}`);
     return answer;
   }
