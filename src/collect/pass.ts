@@ -56,6 +56,7 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
   let refusals = 0;
   let repeats = 0;
   let tooLarge = 0;
+  let tooLargeAt: number | undefined;
   let unreadable = 0;
   let previous: Answer | undefined;
   let pending: Promise<Answer> | undefined;
@@ -88,8 +89,12 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
             offset += 1;
             if ((unreadable += 1) >= unreadableMost) return;
           } else {
-            // Once it may be one record; twice in a row the records are large, and pages of that size are not tried again in this pass.
-            if (size === granted && (tooLarge += 1) >= 2) granted = divisorOf(size);
+            // At one place it may be one record; at two in a row the records are large, and pages of that size are not tried again in this pass.
+            // What is halved further at the same place is looking for that record.
+            if (size === granted && offset !== tooLargeAt) {
+              tooLargeAt = offset;
+              if ((tooLarge += 1) >= 2) granted = divisorOf(size);
+            }
             size = divisorOf(size);
           }
           continue;

@@ -14,7 +14,6 @@ const windowMost = 128;
 const answerMost = 128 * 1024;
 
 const lineFeed = 0x0a;
-const blank = 0x20;
 
 /** What the receiver said of one message: 200 is taken. */
 export interface Answer {
@@ -108,7 +107,7 @@ export class RelpSession {
     const length = Number(size);
     if (length > answerMost) throw broken(`${this.#name} answers with ${length} bytes`);
     // Some receivers write a blank behind a length of 0, some do not.
-    const from = end === '\n' ? text.length - 1 : this.#rest[text.length - 1] === blank ? text.length : text.length - 1;
+    const from = end === '\n' ? text.length - 1 : text.length;
     if (this.#rest.length < from + length + 1) return undefined;
     if (this.#rest[from + length] !== lineFeed) throw broken(`${this.#name} does not speak RELP`);
     const data = this.#rest.subarray(from, from + length);

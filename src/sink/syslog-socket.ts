@@ -79,8 +79,7 @@ export class Dialer {
       stream.on('error', (cause: Error) => (this.#failure ??= cause));
       return { stream, tcp };
     } catch (thrown) {
-      stream.destroy();
-      tcp.destroy();
+      hangUp({ stream, tcp });
       signal.throwIfAborted();
       throw (
         this.#refusal(thrown) ??

@@ -90,8 +90,7 @@ export class StreamSink implements Sink {
       throw await this.#dialer.ended(thrown, line, clock);
     } finally {
       over.abort(new WaybillError('aborted', 'the connection is over'));
-      stream.destroy();
-      tcp.destroy();
+      hangUp(line);
     }
   }
 

@@ -33,25 +33,29 @@ beforeAll(async () => {
 });
 
 abstract class ReceiverPlace implements Place {
-  protected readonly open_: Sink[] = [];
+  readonly #opened: Sink[] = [];
   abstract address(): string;
   abstract texts(): readonly string[];
   abstract end(): Promise<void>;
   protected besides: Partial<Settings> = {};
 
-  readonly open = async (_kept: Kept): Promise<Sink> => {
+  /** Before each life of the sender: the receiver is well again. */
+  protected begins(): void {}
+
+  readonly open = async (kept: Kept): Promise<Sink> => {
+    this.begins();
     const sink = await syslog.open(
       settingsOf(this.address(), this.besides),
       contextOf('under-test', { ca: pem(authority.cert) }),
-      _kept,
+      kept,
       never,
     );
-    this.open_.push(sink);
+    this.#opened.push(sink);
     return sink;
   };
 
   async kill(): Promise<void> {
-    for (const sink of this.open_.splice(0)) await sink[Symbol.asyncDispose]();
+    for (const sink of this.#opened.splice(0)) await sink[Symbol.asyncDispose]();
   }
 
   async received(): Promise<readonly string[]> {
@@ -98,17 +102,9 @@ class StreamPlace extends ReceiverPlace {
     await this.#receiver[Symbol.asyncDispose]();
   }
 
-  override readonly open = async (kept: Kept): Promise<Sink> => {
+  protected override begins(): void {
     this.#receiver.ending = 'end';
-    const sink = await syslog.open(
-      settingsOf(this.address(), this.besides),
-      contextOf('under-test', { ca: pem(authority.cert) }),
-      kept,
-      never,
-    );
-    this.open_.push(sink);
-    return sink;
-  };
+  }
 
   async end(): Promise<void> {
     await this.#receiver[Symbol.asyncDispose]();

@@ -83,6 +83,15 @@ test('records of which a page of the granted size cannot hold so many are read i
   expect(found.asked).toBe('1/8 1/8 1/8 1/4 2/4 2/8 2/8 2/8 3/4 4/4 5/4 6/4 7/4');
 });
 
+test('two records in neighbouring pages that cannot be read do not have the rest read one by one', async () => {
+  const it = await filled(96, 16, { unreadable: new Set([3, 20]) });
+  const found = await run(it);
+  expect(found.unreadable).toEqual([3, 20]);
+  expect(found.pages.flat()).toEqual(Array.from({ length: 96 }, (_, i) => i + 1).filter((id) => id !== 3 && id !== 20));
+  const behind = it.source.requests.filter(({ page = 0, pageSize }) => (page - 1) * pageSize >= 32);
+  expect(Math.min(...behind.map(({ pageSize }) => pageSize))).toBe(8);
+});
+
 test.each([
   ['goes on behind two equal pages before the end that the service counts', 7, '1 2 3 4'],
   ['takes a page that comes again behind that end for the last one', 4, '1 2 3'],
