@@ -55,7 +55,8 @@ export function createDelivery(sink: SinkConfig, journal: Journal, options: Daem
         for (const tag of tags) meters.eventsIrregular(source, tag);
       },
     }),
-    open: (signal) => definition.open(sink.settings, { id, log, clock, ca: config.tls.ca, proxy: config.proxy }, kept, signal),
+    open: (signal) =>
+      definition.open(sink.settings, { id, format: sink.format, log, clock, ca: config.tls.ca, proxy: config.proxy }, kept, signal),
     clock,
     random,
     log,

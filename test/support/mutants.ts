@@ -24,6 +24,7 @@ export interface Mutant {
 
 const simulation = 'simulation';
 const syslog = 'test/contract/sinks/syslog.test.ts';
+const splunkHec = 'test/contract/sinks/splunk-hec.test.ts';
 const collect = 'src/collect/';
 const journal = 'src/journal/';
 
@@ -1014,6 +1015,43 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    id: 'D34',
+    what: 'a 200 of Splunk with the code of something else is taken for a success',
+    suite: splunkHec,
+    also: ['test/unit/sink/splunk-hec-reply.test.ts'],
+    edits: [
+      {
+        file: 'src/sink/splunk-hec-reply.ts',
+        text: "return isSuccess ? meaning : 'unknown';",
+        replacement: "return isSuccess ? meaning : 'taken';",
+      },
+    ],
+  },
+  {
+    id: 'D35',
+    what: 'an acknowledgement that is not true yet is taken for a loss',
+    suite: splunkHec,
+    edits: [
+      {
+        file: 'src/sink/splunk-hec-acknowledge.ts',
+        text: 'if (waiting.size === 0) return;',
+        replacement: "if (waiting.size === 0) return;\n    if (answer.size === 0) throw new WaybillError('sink_unknown', 'lost');",
+      },
+    ],
+  },
+  {
+    id: 'D36',
+    what: 'an acknowledgement that was true is asked for again',
+    suite: splunkHec,
+    edits: [
+      {
+        file: 'src/sink/splunk-hec-acknowledge.ts',
+        text: 'for (const ackId of answer) waiting.delete(ackId);',
+        replacement: 'if (answer.size === waiting.size) waiting.clear();',
+      },
+    ],
+  },
+  {
     id: 'D37',
     what: 'a file is not cut when it is opened',
     suite: 'test/contract/sinks/file-disk.test.ts',
@@ -1197,7 +1235,6 @@ export const absent: readonly Absent[] = [
   { ids: idsOf('D', 13, 17), what: 'the elasticsearch sink', until: 'src/sink/elasticsearch.ts' },
   { ids: ['D19'], what: 'the elasticsearch sink', until: 'src/sink/elasticsearch.ts' },
   { ids: idsOf('D', 21, 26), what: 'the kafka sink', until: 'src/sink/kafka.ts' },
-  { ids: idsOf('D', 34, 36), what: 'the splunk-hec sink', until: 'src/sink/splunk-hec.ts' },
   { ids: ['D42'], what: 'replay', until: 'src/commands/replay.ts' },
   { ids: idsOf('A', 1, 18), what: 'the archive', until: 'src/archive' },
 ];
