@@ -41,8 +41,8 @@ const rooms: readonly (readonly [room: string, allowed: readonly string[]])[] = 
   ['src/source/', ['src/source/', 'src/connect/', 'src/model.ts', 'src/errors.ts', 'undici', 'openid-client', 'jose', 'node:']],
   ['src/sink/index.ts', ['src/sink/']],
   ['src/sink/define.ts', ['src/connect/', 'src/model.ts', 'zod']],
-  ['src/sink/file-', ['src/model.ts', 'node:']],
-  ['src/sink/file.ts', ['src/sink/define.ts', 'src/sink/file-', 'src/model.ts', 'src/errors.ts', 'zod', 'node:']],
+  ['src/sink/file-', ['src/sink/file-', 'src/sink/define.ts', 'src/model.ts', 'src/errors.ts', 'node:']],
+  ['src/sink/file.ts', ['src/sink/define.ts', 'src/sink/file-', 'src/config/values.ts', 'src/errors.ts', 'zod', 'node:']],
   ['src/sink/', ['src/sink/define.ts', 'src/model.ts', 'src/errors.ts', 'zod', 'node:']],
   [
     'src/sink/syslog',

@@ -1055,7 +1055,7 @@ export const mutants: readonly Mutant[] = [
     id: 'D37',
     what: 'a file is not cut when it is opened',
     suite: 'test/contract/sinks/file-disk.test.ts',
-    edits: [{ file: 'src/sink/file.ts', text: 'await handle.truncate(ours.length);', replacement: '' }],
+    edits: [{ file: 'src/sink/file-sink.ts', text: 'await handle.truncate(ours.length);', replacement: '' }],
   },
   {
     id: 'D38',
@@ -1063,7 +1063,7 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/contract/sinks/file-disk.test.ts',
     edits: [
       {
-        file: 'src/sink/file.ts',
+        file: 'src/sink/file-sink.ts',
         text: `      for (let written = 0; written < bytes.length;) {`,
         replacement: `      await this.#slots.write({ journal: this.#kept.journal, position: batch.through, file: this.#name, length: this.#length + bytes.length });
       for (let written = 0; written < bytes.length;) {`,
@@ -1074,7 +1074,37 @@ export const mutants: readonly Mutant[] = [
     id: 'D39',
     what: 'the directory of a file is not synced',
     suite: 'test/contract/sinks/file-disk.test.ts',
-    edits: [{ file: 'src/sink/file.ts', text: 'await syncDirectory(dirname(this.#path));', replacement: 'void syncDirectory;' }],
+    edits: [{ file: 'src/sink/file-sink.ts', text: 'await syncDirectory(dirname(this.#path));', replacement: 'void syncDirectory;' }],
+  },
+  {
+    id: 'W20',
+    what: 'a file is put aside before what it holds is acknowledged in the state',
+    suite: 'test/contract/sinks/file-rotation.test.ts',
+    edits: [
+      {
+        file: 'src/sink/file-sink.ts',
+        text: '    await this.#kept.commitNote(this.#note());\n    await putAside(',
+        replacement: '    await putAside(',
+      },
+    ],
+  },
+  {
+    id: 'W21',
+    what: 'the plain file goes before the name of the compressed one is on the disk',
+    suite: 'test/contract/sinks/file-rotation.test.ts',
+    edits: [{ file: 'src/sink/file-gzip.ts', text: 'await syncDirectory(dirname(plain));', replacement: 'void syncDirectory;' }],
+  },
+  {
+    id: 'W22',
+    what: 'what a kill left half compressed is taken for done',
+    suite: 'test/contract/sinks/file-rotation.test.ts',
+    edits: [{ file: 'src/sink/file-gzip.ts', text: 'const half = `${plain}.gz.part`;', replacement: 'const half = `${plain}.gz`;' }],
+  },
+  {
+    id: 'W23',
+    what: 'the first line is glued to what somebody else did not end',
+    suite: 'test/contract/sinks/file-rotation.test.ts',
+    edits: [{ file: 'src/sink/file-disk.ts', text: 'return last[0] !== 0x0a;', replacement: 'return false;' }],
   },
   {
     id: 'D27',
