@@ -16,12 +16,12 @@ export const summary = 'prints a commented configuration with only what must be 
 const sinkParts: Readonly<Record<string, string>> = {
   file: `  - id: file
     type: file
-    format: ecs                              # ecs, cef or raw: one message a line
+    format: ecs                              # ecs, cef, leef, ocsf or raw: one a line
     path: \${env:WAYBILL_FILE:-./audit.ndjson} # the file to write; its directory must be there
 `,
   syslog: `  - id: siem
     type: syslog
-    format: cef                              # cef, ecs or raw: one message a frame
+    format: cef                              # cef, leef, ecs, ocsf or raw: one a frame
     address: \${env:WAYBILL_SYSLOG}          # tls://siem.example:6514, or tcp://, udp://, relp://, relp+tls://
     # framing: newline                       # SC4S, Splunk TCP inputs and many appliances; default octet counting (RFC 6587)
     # tls: { ca: /etc/waybill/siem-ca.pem }  # where the receiver's certificate is not issued by a public authority

@@ -34,7 +34,7 @@ const config = z.strictObject({
 export const file = defineSink('file', {
   summary: 'a file on a local disk, one message a line',
   config,
-  formats: ['ecs', 'cef', 'raw'],
+  formats: ['ecs', 'cef', 'leef', 'ocsf', 'raw'],
   batch: { records: 250, bytes: 1024 * 1024, wait: 1_000 },
   resolvable: true,
   deadline: 60_000,

@@ -23,7 +23,7 @@ const crowdedMs = 1_000;
 export const splunkHec = defineSink('splunk-hec', {
   summary: 'Splunk, by its HTTP Event Collector',
   config: splunkHecSettings,
-  formats: ['ecs', 'raw', 'cef'],
+  formats: ['ecs', 'ocsf', 'raw', 'cef', 'leef'],
   original: false,
   batch: { records: 4_000, bytes: 8 * 1024 * 1024, wait: 1_000 },
   resolvable: false,

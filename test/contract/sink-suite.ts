@@ -8,6 +8,7 @@ import { codeOf, WaybillError, wordsOf } from '../../src/errors.ts';
 import type { Batch, Kept, Message, Sink } from '../../src/model.ts';
 import { normalizer } from '../../src/normalize/normalizer.ts';
 import { parseCef } from '../unit/encode/cef-parser.ts';
+import { parseLeef } from '../unit/encode/leef-parser.ts';
 import { poorest, recordOf, settings } from '../unit/normalize/records.ts';
 import { batchOf, message, messages, ModelKept } from './sink-batches.ts';
 
@@ -156,8 +157,9 @@ export function sinkSuite(adapter: SinkAdapter): void {
       await send(sink, batchOf([message(1), message(2, text), message(3)]));
       const received = await place.received();
       expect(received).toHaveLength(3);
-      // CEF knows one line break, `\\n` (CEF 0.1 rev. 26, character encoding).
-      expect(nameIn(format, received[1] ?? '')).toBe(format === 'cef' ? odd.replace('\r\n', '\n') : odd);
+      // CEF knows one line break, `\\n` (CEF 0.1 rev. 26, character encoding); LEEF none, and has no escape.
+      const read: Readonly<Record<string, string>> = { cef: odd.replace('\r\n', '\n'), leef: odd.replace('\r\n', '  ') };
+      expect(nameIn(format, received[1] ?? '')).toBe(read[format] ?? odd);
     });
 
     test('a lost answer, and the same batch again', async ({ skip }) => {
@@ -252,6 +254,10 @@ function nameIn(format: string, text: string): unknown {
       return (JSON.parse(text) as { file: { name: unknown } }).file.name;
     case 'cef':
       return parseCef(text).extension.find(([key]) => key === 'fname')?.[1];
+    case 'leef':
+      return parseLeef(text).values.get('fileName');
+    case 'ocsf':
+      return (JSON.parse(text) as { file: { name: unknown } }).file.name;
     default:
       throw new Error(`the suite cannot read ${format} back yet`);
   }

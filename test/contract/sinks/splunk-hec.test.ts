@@ -116,7 +116,7 @@ async function started(token: Partial<HecToken> = {}, tls?: KeyPair): Promise<He
 
 const shared = { twice: (size: number) => size, secrets: [tokenText, Buffer.from(tokenText).toString('base64')], batches: 40 };
 sinkSuite({
-  ...{ ...shared, name: 'splunk-hec, events', formats: ['ecs', 'raw'] },
+  ...{ ...shared, name: 'splunk-hec, events', formats: ['ecs', 'ocsf', 'raw'] },
   start: async () => new HecPlace(await started(), {}, {}),
 });
 sinkSuite({
@@ -125,7 +125,7 @@ sinkSuite({
   start: async () => new HecPlace(await started({ acknowledges: true }, served), { acknowledge: true }, { ca: pem(authority.cert) }),
 });
 sinkSuite({
-  ...{ ...shared, name: 'splunk-hec, lines', formats: ['cef'] },
+  ...{ ...shared, name: 'splunk-hec, lines', formats: ['cef', 'leef'] },
   start: async () => new HecPlace(await started(), {}, { format: 'cef' }),
 });
 
