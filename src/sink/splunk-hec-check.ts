@@ -46,7 +46,7 @@ export async function probe(
 
 export async function checkCollector(settings: SplunkHecSettings, context: SinkContext, signal: AbortSignal): Promise<Finding[]> {
   const { id } = context;
-  const findings: Finding[] = [];
+  const findings = cloudFindings(settings, id);
   await using client = new HecClient(settings, context);
   try {
     const { status, body } = await client.health(signal);
@@ -61,10 +61,23 @@ export async function checkCollector(settings: SplunkHecSettings, context: SinkC
     findings.push({ level: 'error', words: wordsOf(thrown), setting: `sinks.${id}` });
   }
   if (!settings.acknowledge)
-    findings.push({
-      level: 'warning',
-      words: 'acknowledge: false: what Splunk loses between its input queue and its index is lost',
-      setting: `sinks.${id}.acknowledge`,
-    });
+    findings.push(
+      warning('acknowledge: false: what Splunk loses between its input queue and its index is lost', `sinks.${id}.acknowledge`),
+    );
   return findings;
+}
+
+/** Splunk Cloud takes events under another name than that of its pages, and acknowledges those of Firehose alone. */
+function cloudFindings(settings: SplunkHecSettings, id: string): Finding[] {
+  const { hostname } = new URL(settings.url);
+  if (!hostname.endsWith('.splunkcloud.com')) return [];
+  const isInputs = /^http-inputs-/.test(hostname);
+  return [
+    ...(isInputs ? [] : [warning(`Splunk Cloud takes events at http-inputs-${hostname}`, `sinks.${id}.url`)]),
+    ...(settings.acknowledge ? [warning('Splunk Cloud acknowledges the events of Firehose alone', `sinks.${id}.acknowledge`)] : []),
+  ];
+}
+
+function warning(words: string, setting: string): Finding {
+  return { level: 'warning', words, setting };
 }

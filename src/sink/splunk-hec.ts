@@ -93,7 +93,7 @@ class SplunkHecSink implements Sink {
     for (const [i, request] of requests.entries()) {
       const answer = await this.#post(request, signal);
       const { reply } = answer;
-      if (reply.meaning === 'unknown') throw this.#error('sink_unknown', messages, reply);
+      if (reply.meaning === 'unknown') throw this.#error('sink_unknown', messages, reply, answer.retryAfterMs);
       if (reply.meaning !== 'taken' && reply.meaning !== 'crowded') {
         const later = requests.slice(i + 1).flatMap((each) => each.messages);
         stopped = this.#stopped(request.messages, later, messages, answer);
@@ -131,7 +131,8 @@ class SplunkHecSink implements Sink {
     const isRefused = isNamed && stoppedAt === 0;
     const rest = [...asked.slice(isRefused ? 1 : settled), ...later];
     const code = meaning === 'blocked' ? 'sink_blocked' : 'sink_again';
-    if (isNamed) this.#suspects.add(suspect.seq);
+    if (isRefused) this.#suspects.delete(suspect.seq);
+    else if (isNamed) this.#suspects.add(suspect.seq);
     else if (rest.length === all.length) throw this.#error(meaning === 'refused' ? 'sink_refused' : code, all, reply, retryAfterMs);
     const rejections = isRefused
       ? [{ seq: suspect.seq, code: String(reply.code), words: this.#words('sink_refused', [suspect], reply) }]

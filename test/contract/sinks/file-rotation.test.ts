@@ -293,9 +293,16 @@ describe('a kill between any two steps', () => {
       const hasEnded = await life().then(() => true, () => false); // prettier-ignore
       await compressed();
       const where = `killed before step ${deadAt}, after ${world.steps.slice(-3).join(', ')}`;
-      kept.forget();
-      // What the process had open goes with it.
-      for (const sink of opened.splice(0)) await sink[Symbol.asyncDispose]();
+      const buried = async (): Promise<void> => {
+        kept.forget();
+        // What the process had open goes with it.
+        for (const sink of opened.splice(0)) await sink[Symbol.asyncDispose]();
+      };
+      await buried();
+      // The life after it is killed as well, in the middle of its recovery or a little later.
+      world.begin((deadAt * 7) % 16);
+      await openSink({ rotate: { size: 100 }, gzip: true }).then(compressed, () => undefined);
+      await buried();
       world.begin();
       const sink = await openSink({ rotate: { size: 100 }, gzip: true });
       const found = await sink.position?.(never);

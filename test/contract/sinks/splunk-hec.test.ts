@@ -197,6 +197,14 @@ describe('answers', () => {
     },
   );
 
+  test('how long Splunk asks to wait is told, also when nobody knows what it took', async () => {
+    await using rig = await rigOf();
+    const sink = await rig.open();
+    rig.model.next.push({ code: 9, headers: { 'retry-after': '5' } });
+    const unknown = { code: 'sink_unknown', retryAfterMs: 5_000 };
+    await expect(sink.send(batchOf([message(1)]), never)).rejects.toMatchObject(unknown);
+  });
+
   test.each([1, 4, 7, 10, 11, 14, 16, { status: 404, text: 'nobody here' }, { status: 302, text: '' }])(
     '%j needs a person, and nothing was taken',
     async (answer) => {
@@ -441,6 +449,21 @@ describe('check, and the way there', () => {
     expect(await check(model, {}, tls)).toContainEqual(
       expect.objectContaining({ level: 'error', words: expect.stringContaining('ECONNREFUSED') as string }),
     );
+  });
+
+  test('an address of Splunk Cloud that is not the one for events, and acknowledgements that it does not give', async () => {
+    // No name is looked up: the proxy is asked for it, and knows none.
+    await using proxy = await startProxy({ names: {} });
+    const general = { noProxy: [], url: secret(`http://127.0.0.1:${proxy.port}`) };
+    const of = async (url: string, besides = {}) =>
+      (await splunkHec.check(settingsOf(url, besides), contextOf('siem', { proxy: general }), never)).flatMap(({ level, words }) =>
+        level === 'warning' ? [words] : [],
+      );
+    expect(await of('https://example.splunkcloud.com', { acknowledge: true })).toEqual([
+      'Splunk Cloud takes events at http-inputs-example.splunkcloud.com',
+      'Splunk Cloud acknowledges the events of Firehose alone',
+    ]);
+    expect(await of('https://http-inputs-example.splunkcloud.com')).toEqual([expect.stringContaining('acknowledge: false')]);
   });
 
   test('through a proxy with a password: events arrive, check names the way, and its refusal is told from Splunk’s', async () => {
