@@ -2,17 +2,22 @@
  * The sink `splunk-hec` against the promises of every sink, and against what Splunk's HTTP Event Collector does besides: tokens, channels,
  * acknowledgements that are said once, queues that are full, requests that it takes in part. The collector is a model.
  */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
+import { Delivery } from '../../../src/deliver/loop.ts';
 import { WaybillError } from '../../../src/errors.ts';
-import type { Batch, Clock, Kept, Sink } from '../../../src/model.ts';
+import type { Batch, Clock, Kept, Meters, Sink } from '../../../src/model.ts';
 import type { Format, SinkContext } from '../../../src/sink/define.ts';
 import { splunkHec } from '../../../src/sink/splunk-hec.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import type { Authority, KeyPair } from '../../support/certificates.ts';
+import { append, openJournal, temporary } from '../../support/model-journal.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { HecModel } from '../../support/splunk-hec-model.ts';
 import type { HecToken } from '../../support/splunk-hec-model.ts';
+import { plain } from '../../unit/deliver/rig.ts';
 import { batchOf, contextOf, message, messages, ModelKept } from '../sink-batches.ts';
 import { sinkSuite } from '../sink-suite.ts';
 import type { Place } from '../sink-suite.ts';
@@ -30,14 +35,14 @@ function settingsOf(url: string, besides: Readonly<Record<string, unknown>> = {}
   return { ...rest, token: Object.assign(token, secret(tokenText)) };
 }
 
-/** Real time for the limit of a request; every other wait is over at once, and has taken its time. */
+/** Real time for the limits of requests and batches; every other wait is over at once, and has taken its time. */
 class QuickClock implements Clock {
   readonly sleeps: number[] = [];
   #ahead = 0;
   now = (): number => systemClock.now() + this.#ahead;
   monotonic = (): number => systemClock.monotonic() + this.#ahead;
   sleep = async (ms: number, signal: AbortSignal): Promise<void> => {
-    if (ms === 30_000) return systemClock.sleep(ms, signal);
+    if (ms >= 30_000) return systemClock.sleep(ms, signal);
     this.sleeps.push(ms);
     this.#ahead += ms;
     await systemClock.sleep(0, signal);
@@ -404,6 +409,38 @@ describe('acknowledgement', () => {
     while (rig.model.asked.length < 2) await new Promise((resolve) => setImmediate(resolve));
     abort.abort(new WaybillError('aborted', 'the grace period is over'));
     await expect(sending).rejects.toMatchObject({ code: 'aborted' });
+  });
+});
+
+describe.each([
+  ['without acknowledgement', false],
+  ['with acknowledgement', true],
+])('in the loop, %s', (_name, acknowledge) => {
+  test('full queues, a lost answer, a limit and two bad events: each event is there, those two are dead letters', async () => {
+    const folder = temporary();
+    await using rig = await rigOf({ token: { acknowledges: acknowledge }, settings: { acknowledge } });
+    await using journal = await openJournal(join(folder, 'state'), systemClock);
+    journal.progress.register('siem', 'splunk-hec', 'index main', journal.positionFor('journal'), undefined);
+    await append(journal, 60, () => ({ pad: 'x'.repeat(200) }));
+    const numberOf = (event: unknown): number => (event as { logId: number }).logId;
+    rig.model.refuses = (event) => ([7, 41].includes(numberOf(event)) ? 'Invalid data format' : undefined);
+    rig.model.limit = 5_000;
+    rig.model.next.push(0, { code: 26, headers: { 'retry-after': '1' } }, 24, 'cut', 9);
+    const stop = new AbortController();
+    const { clock } = rig;
+    const meters = { eventsSent: () => undefined, deliveryDelay: () => undefined } as unknown as Meters;
+    const loop = new Delivery({
+      settings: { ...{ id: 'siem', type: 'splunk-hec', resolvable: false }, batch: { records: 25, bytes: 1e6, wait: 1 }, deadline: 600_000, unreadyAfter: 1e6 },
+      ...{ journal, pipeline: plain, open: () => rig.open(), clock, random: () => 0.2, log: contextOf('siem').log, meters },
+    }); // prettier-ignore
+    const running = loop.run(stop.signal, stop.signal);
+    await vi.waitFor(() => expect(loop.view()).toMatchObject({ state: 'active', lagRecords: 0 }), 20_000);
+    stop.abort(new Error('all is there'));
+    await running;
+    expect(journal.progress.sink('siem')).toMatchObject({ acked: 60, deadLetters: 2 });
+    const arrived = rig.model.events.map(({ text }) => numberOf(JSON.parse(text)));
+    expect([...new Set(arrived)].sort((a, b) => a - b)).toEqual(Array.from({ length: 60 }, (_, i) => i + 1).filter((n) => n !== 7 && n !== 41)); // prettier-ignore
+    rmSync(folder, { recursive: true, force: true });
   });
 });
 
