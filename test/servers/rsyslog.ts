@@ -2,13 +2,10 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { notAsked } from './programs.ts';
 import type { Place, Program, Way } from './syslog-receiver.ts';
 
 /** Why there is none here; undefined when there is. */
 export function rsyslogMissing(): string | undefined {
-  const unwanted = notAsked();
-  if (unwanted !== undefined) return unwanted;
   const found = spawnSync('rsyslogd', ['-v'], { encoding: 'utf8' });
   if (found.error) return 'no rsyslogd on the path (test/servers/install.sh rsyslog)';
   const modules = ['/usr/lib/x86_64-linux-gnu/rsyslog', '/usr/lib/aarch64-linux-gnu/rsyslog', '/usr/lib/rsyslog', '/usr/lib64/rsyslog'];

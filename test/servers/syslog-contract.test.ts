@@ -6,6 +6,7 @@ import { contextOf } from '../contract/sink-batches.ts';
 import { sinkSuite } from '../contract/sink-suite.ts';
 import type { Place } from '../contract/sink-suite.ts';
 import { CuttingProxy } from './cutting-proxy.ts';
+import { notAsked } from './programs.ts';
 import { rsyslog, rsyslogMissing } from './rsyslog.ts';
 import { syslogNg, syslogNgMissing } from './syslog-ng.ts';
 import { SyslogReceiver } from './syslog-receiver.ts';
@@ -77,8 +78,8 @@ class ReceiverPlace implements Place {
 }
 
 for (const [program, missing] of [
-  [rsyslog(), rsyslogMissing()],
-  [syslogNg, syslogNgMissing()],
+  [rsyslog(), notAsked() ?? rsyslogMissing()],
+  [syslogNg, notAsked() ?? syslogNgMissing()],
 ] as const) {
   for (const way of program.ways.filter((each) => each !== 'udp')) {
     const name = `${program.name}, ${way}`;

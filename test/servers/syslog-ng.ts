@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, globSync } from 'node:fs';
 import { join } from 'node:path';
-import { cacheFolder, notAsked } from './programs.ts';
+import { cacheFolder } from './programs.ts';
 import type { Place, Program } from './syslog-receiver.ts';
 
 interface Installed {
@@ -24,7 +24,7 @@ function installed(): Installed | undefined {
 
 /** Why there is none here; undefined when there is. */
 export function syslogNgMissing(): string | undefined {
-  return notAsked() ?? (installed() ? undefined : 'no syslog-ng on the path or in the cache (test/servers/install.sh syslog-ng)');
+  return installed() ? undefined : 'no syslog-ng on the path or in the cache (test/servers/install.sh syslog-ng)';
 }
 
 export const syslogNg: Program = {

@@ -5,6 +5,7 @@ import type { Batch, Sink } from '../../src/model.ts';
 import { syslog } from '../../src/sink/syslog.ts';
 import { batchOf, contextOf, message, messages, ModelKept } from '../contract/sink-batches.ts';
 import { until } from '../support/e2e-place.ts';
+import { notAsked } from './programs.ts';
 import { rsyslog, rsyslogMissing } from './rsyslog.ts';
 import { syslogNg, syslogNgMissing } from './syslog-ng.ts';
 import { SyslogReceiver } from './syslog-receiver.ts';
@@ -54,8 +55,8 @@ async function insist(open: () => Promise<Sink>, batch: Batch): Promise<number> 
 }
 
 describe.each([
-  { program: rsyslog(), missing: rsyslogMissing() },
-  { program: syslogNg, missing: syslogNgMissing() },
+  { program: rsyslog(), missing: notAsked() ?? rsyslogMissing() },
+  { program: syslogNg, missing: notAsked() ?? syslogNgMissing() },
 ])('$program.name', ({ program, missing }) => {
   const has = (way: Way): boolean => program.ways.includes(way);
   let receiver: SyslogReceiver;
@@ -135,7 +136,7 @@ describe('rsyslog that is killed', () => {
     `RELP with a queue on disk: ${kills} times kill -9 in the flow, nothing is lost, and no more is twice than a batch each`,
     { timeout: 300_000 },
     async ({ skip }) => {
-      const missing = rsyslogMissing();
+      const missing = notAsked() ?? rsyslogMissing();
       if (missing !== undefined) return skip(missing);
       await using receiver = await SyslogReceiver.start(rsyslog({ isDurable: true }));
       const size = 50;
