@@ -130,7 +130,7 @@ async function insistOnce(open: () => Promise<Sink>): Promise<unknown> {
 }
 
 describe('rsyslog that is killed', () => {
-  const kills = Number(process.env['WAYBILL_SERVER_KILLS'] ?? 5);
+  const kills = Number(process.env['WAYBILL_SERVER_KILLS'] ?? 20);
 
   test(
     `RELP with a queue on disk: ${kills} times kill -9 in the flow, nothing is lost, and no more is twice than a batch each`,
