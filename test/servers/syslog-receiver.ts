@@ -89,9 +89,9 @@ export class SyslogReceiver implements AsyncDisposable {
     await until(
       () => `${name} listens\n${words.join('')}`,
       20_000,
-      async () => {
+      () => {
         if (child.exitCode !== null) throw new Error(`${name} ended with ${child.exitCode}: ${words.join('')}`);
-        return (await Promise.all(ports.map(listens))).every(Boolean) || undefined;
+        return ports.every(listens) || undefined;
       },
     );
   }
@@ -130,16 +130,15 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Whether somebody listens there already: seen by what cannot be bound, without a connection that the receiver would notice. */
-async function listens(port: number): Promise<boolean> {
-  const server = createServer();
-  try {
-    server.listen(port, '127.0.0.1');
-    await once(server, 'listening');
-    server.close();
-    await once(server, 'close');
-    return false;
-  } catch {
-    return true;
-  }
+/**
+ * Whether somebody listens there already, as the kernel's table says (proc(5)): a connection would be noticed, and a port that is tried to be bound
+ * is taken from the receiver at that moment.
+ */
+function listens(port: number): boolean {
+  const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  const lines = readFileSync('/proc/net/tcp', 'utf8').split('\n').slice(1);
+  return lines.some((line) => {
+    const [, address = '', , state] = line.trim().split(/\s+/);
+    return address.endsWith(local) && state === '0A';
+  });
 }

@@ -48,7 +48,7 @@ async function insist(open: () => Promise<Sink>, batch: Batch): Promise<number> 
       expect(rejections).toEqual([]);
       if (again === undefined) return attempts;
     } catch (thrown) {
-      if (attempts > 200) throw thrown;
+      if (attempts > 600) throw thrown;
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   }
@@ -139,22 +139,25 @@ describe('rsyslog that is killed', () => {
       const missing = notAsked() ?? rsyslogMissing();
       if (missing !== undefined) return skip(missing);
       await using receiver = await SyslogReceiver.start(rsyslog({ isDurable: true }));
-      const size = 50;
+      const size = 20;
       let attempts = 0;
       let batches = 0;
       const all = messages(1, size * kills * 4);
-      const killing = (async () => {
-        for (let i = 0; i < kills; i += 1) {
-          await new Promise((resolve) => setTimeout(resolve, 150));
-          await receiver.end('SIGKILL');
-          await receiver.run();
-        }
-      })();
+      // One kill for every four batches, somewhere in the flow of one of them: a receiver that is slow to come back is not killed before it takes.
+      let lives = Promise.resolve();
       for (let i = 0; i < all.length; i += size) {
+        if (batches % 4 === 1) {
+          const afterMs = (batches * 7) % 40;
+          lives = lives.then(async () => {
+            await new Promise((resolve) => setTimeout(resolve, afterMs));
+            await receiver.end('SIGKILL');
+            await receiver.run();
+          });
+        }
         attempts += await insist(() => opened(receiver, 'relp'), batchOf(all.slice(i, i + size)));
         batches += 1;
+        if (batches % 4 === 0) await lives;
       }
-      await killing;
       const wanted = texts(all);
       const came = await until(
         () => `all in the file, but ${new Set(receiver.received('relp').map(({ msg }) => msg)).size} of ${wanted.length}`,
