@@ -845,6 +845,18 @@ export const mutants: readonly Mutant[] = [
     edits: [{ file: `${collect}collector.ts`, text: 'Math.min(ended - began, cutInMostMs)', replacement: '0 * cutInMostMs' }],
   },
   {
+    id: 'W15',
+    what: 'no poll comes between two pages of a window',
+    suite: simulation,
+    edits: [
+      {
+        file: `${collect}collector.ts`,
+        text: 'if (!this.#isRunning || this.#inTip || !this.#tipMayCutIn()) return;',
+        replacement: 'return;',
+      },
+    ],
+  },
+  {
     id: 'D1',
     what: 'acknowledged before it is sent',
     suite: simulation,
