@@ -127,6 +127,8 @@ export class Oracle {
   #hasPassed = false;
   /** True time at which the last poll began, in this life; and how many pages of history were asked for since the next was due. */
   #polledAt: number | undefined;
+  /** When polling began after something else was asked for, and when something else was asked for again. */
+  #polls: { readonly began: number; ended: number | undefined } = { began: 0, ended: 0 };
   #overdue = 0;
   #statements = new WeakMap<Database.Database, ReturnType<typeof prepare>>();
 
@@ -168,7 +170,8 @@ export class Oracle {
     const marks = read.marks.get();
     if (!marks) return;
     const before = this.#marks;
-    for (const words of this.#service.asked.unread.splice(0)) this.fault(`a pass ended too early: ${words}`);
+    // A page that the quota refuses ends a reading too: it begins anew, and the window may not be proven before it has.
+    if (this.#environment.daemon.quotaPages === undefined) for (const query of this.#service.asked.unread.keys()) this.#ranToItsEnd(query);
     for (const key of ['seq', 'number', 'pruned', 'epoch'] as const) {
       if (marks[key] < before[key]) this.fault(`I6: ${key} went back from ${before[key]} to ${marks[key]}`);
     }
@@ -216,6 +219,7 @@ export class Oracle {
   begins(settings: Oracle['settings']): void {
     this.settings = settings;
     this.#polledAt = undefined;
+    this.#polls = { began: 0, ended: 0 };
     this.#overdue = 0;
     this.isReadingHistory = false;
   }
@@ -224,12 +228,18 @@ export class Oracle {
   readonly asks = ({ query, page, pageSize }: PageRequest): void => {
     if (!this.#environment.history) return;
     const { firstPage } = this.#environment.service;
-    if (query.endTime === undefined && query.startTime !== undefined && page === firstPage) this.#polledAt = this.#world.ms;
+    const isPoll = query.endTime === undefined && query.startTime !== undefined;
+    if (isPoll && page === firstPage) this.#polledAt = this.#world.ms;
+    if (!isPoll) this.#polls.ended ??= this.#world.ms;
+    else if (this.#polls.ended !== undefined) this.#polls = { began: this.#world.ms, ended: undefined };
     const begin = query.endTime === undefined ? Infinity : Date.parse(`${query.startTime ?? ''}Z`) * 1_000 + second;
     this.isReadingHistory = this.#rangeOf(begin) !== undefined;
     // A poll that is cut at its 20th page goes on otherwise.
     if (!this.isReadingHistory || pageSize === 1 || this.#polledAt === undefined || this.#service.truths.length >= 20 * 7) return;
-    const late = this.#world.ms - this.#polledAt - this.settings.pollMs;
+    // Polls that take longer than they are apart leave as much time to a window as they take, else it would never be proven.
+    const { began, ended = began } = this.#polls;
+    const due = Math.max(this.#polledAt + this.settings.pollMs, ended + Math.min(ended - began, 60_000));
+    const late = this.#world.ms - due;
     // A pass may begin while a poll is due, behind the pause after the one before; the page after its first may not.
     this.#overdue = late > 1 ? this.#overdue + 1 : 0;
     if (this.#overdue > 1) this.fault(`history is read although a poll has been due for ${late} ms`);
@@ -302,7 +312,7 @@ export class Oracle {
         break;
       }
     }
-    const missing = this.#required().filter(({ uid }) => !this.#stored.has(uid));
+    const missing = this.#missing();
     if (missing.length > 0)
       found.push(`P1: ${missing.length} records are not in the journal, the first is ${missing[0]?.text.slice(0, 150) ?? ''}`);
     return found;
@@ -320,6 +330,16 @@ export class Oracle {
   isOpen(row: WindowRow): boolean {
     const isListed = row.state === 'gap' || (row.state === 'closed' && row.reason === 'reread');
     return isListed && !this.#hasTwins(row) && !this.#isTooOld(row);
+  }
+
+  /** When the first window is tried again that must still be proven, or read, µs; Infinity when one never is, undefined when none must be. */
+  nextTry(): number | undefined {
+    // What shares its identity keeps a window from being proven; what else comes to be seen in it is read by the next try all the same.
+    const missing = this.#missing();
+    const isLacking = ({ from, until, state, reason }: WindowRow): boolean =>
+      (state === 'gap' || reason === 'reread') && missing.some(({ at }) => from <= at && at < until);
+    const awaited = [...this.windows.values()].filter((row) => this.isOpen(row) || isLacking(row));
+    return awaited.length === 0 ? undefined : awaited.reduce((least, { next }) => Math.min(least, next ?? Infinity), Infinity);
   }
 
   /**
@@ -354,6 +374,11 @@ export class Oracle {
       // One that is dated ahead comes by tip, long before its window is closed.
       return at > this.#world.now + second || (visible <= at + delay && at + lastAge < end);
     });
+  }
+
+  /** What must be in the journal and is not. */
+  #missing(): Truth[] {
+    return this.#required().filter(({ uid }) => !this.#stored.has(uid));
   }
 
   /** Of a range of history: to be seen before that was there, or up to the last recount that a window of its time has. */
@@ -508,6 +533,7 @@ export class Oracle {
       if (row.own !== uids.length || row.digest?.toString('hex') !== digest)
         this.fault(`P10: window ${row.from} owns ${row.own}, its proof should be over ${uids.length}`);
     }
+    this.#ranToItsEnd(row.query);
     const uncut = asked.capped.get(row.query);
     if (uncut !== undefined)
       this.fault(`P10: window ${row.from} is proven with ${row.total ?? 0}, which is a cap: the service has ${uncut}`);
@@ -519,6 +545,14 @@ export class Oracle {
     if (!before && lowerBound === 'excluded' && counted?.some(({ time }) => time === row.from)) {
       this.#sometimes.count('record exactly on an edge, bound excluded');
     }
+  }
+
+  /** The last count of a query was asked behind the last page. */
+  #ranToItsEnd(query: string): void {
+    const { unread } = this.#service.asked;
+    const words = unread.get(query);
+    if (words !== undefined) this.fault(`a pass ended too early: ${words}`);
+    unread.delete(query);
   }
 
   /** The windows that a hold lists and the service does not show whole any more: only a person can end that hold. */

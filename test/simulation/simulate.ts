@@ -99,6 +99,8 @@ class Simulation {
   #shrunkAt: number | undefined;
   #heldFor = 0;
   #wasPaused = false;
+  /** Windows that a person has accepted. */
+  #accepted = 0;
   /** The state at the moment of the last kill, as it will be found. */
   #left: string | undefined;
   #backup: string | undefined;
@@ -208,7 +210,7 @@ class Simulation {
     if (this.#service.isShrunk) await this.#noticed();
     await this.#untilSettled(budget);
     for (let absence = 0; absence < absencesMost && !this.#hasFailed(); absence += 1) {
-      const next = this.#nextTry();
+      const next = this.#oracle.nextTry();
       if (next === undefined) break;
       if (next === Infinity) this.#oracle.fault('L: a window is open and will never be tried again');
       if (next === Infinity) break;
@@ -225,15 +227,22 @@ class Simulation {
     this.#world.note(`chain ${Buffer.from(life.journal.head().chain).toString('hex')}`);
   }
 
-  /** Lets time pass until nothing is left to be done and the last recounts of what there is are over, or until the time is up. */
+  /**
+   * Lets time pass until nothing is left to be done and the last recounts of what there is are over, or until the time is up. That begins anew
+   * where a person had to accept a window: each one with records that were deleted begins a hold of its own, which waits for his next visit.
+   */
   async #untilSettled(budgetMs: number): Promise<void> {
     let lookAt = 0;
-    await this.#world.run(this.#world.ms + budgetMs, () => {
+    const isSettled = (): boolean => {
       if (this.#hasFailed()) return true;
       if (this.#world.ms < lookAt) return false;
       lookAt = this.#world.ms + 5_000;
       return this.#oracle.isSettled();
-    });
+    };
+    for (let accepted = -1; accepted < this.#accepted;) {
+      accepted = this.#accepted;
+      if (await this.#world.run(this.#world.ms + budgetMs, isSettled)) return;
+    }
   }
 
   /**
@@ -247,6 +256,7 @@ class Simulation {
     try {
       for (const { from } of this.#oracle.lacking()) {
         await life.journal.acceptGap('service', from, { at: this.#world.now, who: 'uid 1000', why: 'deleted by the service' });
+        this.#accepted += 1;
         this.#sometimes.count('window accepted');
       }
     } catch (thrown) {
@@ -285,12 +295,6 @@ class Simulation {
   #restoreRights(): void {
     this.#service.isShrunk = false;
     this.#world.note('rights are restored');
-  }
-
-  /** When the first gap that is still open is tried again, in µs; undefined when none is open, or one is due soon all the same. */
-  #nextTry(): number | undefined {
-    const open = [...this.#oracle.windows.values()].filter((row) => this.#oracle.isOpen(row));
-    return open.length === 0 ? undefined : open.reduce((least, { next }) => Math.min(least, next ?? Infinity), Infinity);
   }
 
   #begin(): Life {

@@ -833,6 +833,30 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    id: 'W13',
+    what: 'how far a range of history was collected is not kept',
+    suite: 'test/unit/journal/history.test.ts',
+    edits: [{ file: `${journal}sources.ts`, text: 'this.#setCollected.run(time, source.row.n, range.from);', replacement: '' }],
+  },
+  {
+    id: 'W14',
+    what: 'polls that take longer than they are apart leave a window one page each',
+    suite: 'test/unit/collect/right-of-way.test.ts',
+    edits: [{ file: `${collect}collector.ts`, text: 'Math.min(ended - began, cutInMostMs)', replacement: '0 * cutInMostMs' }],
+  },
+  {
+    id: 'W15',
+    what: 'no poll comes between two pages of a window',
+    suite: simulation,
+    edits: [
+      {
+        file: `${collect}collector.ts`,
+        text: 'if (!this.#isRunning || this.#inTip || !this.#tipMayCutIn()) return;',
+        replacement: 'return;',
+      },
+    ],
+  },
+  {
     id: 'D1',
     what: 'acknowledged before it is sent',
     suite: simulation,
