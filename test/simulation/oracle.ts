@@ -665,11 +665,11 @@ export class Oracle {
     }
   }
 
-  /** Whether the last recount came when records of the window were gone already. */
+  /** Whether the last recount told of a time when records of the window were gone already. */
   #wasCountedSince(row: WindowRow): boolean {
-    const lastAge = (this.#environment.daemon.agesMs.at(-1) ?? 0) * 1_000;
+    const last = row.until + this.#lastRecount();
     return this.#service.truths.every(
-      ({ at, gone }) => at < row.from - 3 * second || at > row.until + 3 * second || gone < row.until + lastAge || gone === Infinity,
+      ({ at, gone }) => at < row.from - 3 * second || at > row.until + 3 * second || gone < last || gone === Infinity,
     );
   }
 
