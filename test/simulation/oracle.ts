@@ -29,7 +29,9 @@ interface SourceRow {
   readonly from: number;
   readonly reached: number;
   readonly remembered: number;
-  /** 1 in hold. */
+  /** normal | hold | orphaned | retired */
+  readonly mode: string;
+  /** 1 in hold, also while the source is gone. */
   readonly isHeld: number;
   /** The begins of the windows that a hold lists, as JSON. */
   readonly held: string | null;
@@ -121,7 +123,9 @@ export class Oracle {
   /** The last question to the service was for a window of history. */
   isReadingHistory = false;
   /** Those of the life under way. */
-  settings: { readonly settleMs: number; readonly pollMs: number; readonly retired: string | undefined };
+  settings: { readonly settleMs: number; readonly pollMs: number; readonly retired: string | undefined; readonly isAbsent: boolean };
+  /** The source was gone in the life before this one. */
+  #isBack = false;
   /** A sink that was not configured held back what all others had; what a retired one lacked was pruned. */
   #hasHeld = false;
   #hasPassed = false;
@@ -138,7 +142,7 @@ export class Oracle {
     this.#service = service;
     this.#receivers = receivers;
     this.#sometimes = sometimes;
-    this.settings = { ...environment.daemon, retired: undefined };
+    this.settings = { ...environment.daemon, retired: undefined, isAbsent: false };
     for (const truth of service.truths) {
       const other = this.#byUid.get(truth.uid);
       if (other) this.#twins.push([other, truth]);
@@ -181,6 +185,7 @@ export class Oracle {
     if (marks.seq > before.seq) isLedger = this.#newEntries(read.segments.all(before.seq), source);
     if (isLedger && source) this.#newWindows(read.windows.all(source.n, before.seq), source);
     if (source) this.#newMarks(source, isLedger);
+    if (source) this.#newMode(source);
     if (source && this.#environment.history) this.#newRanges(db.prepare<[number], RangeRow>(rangesSql).all(source.n), source);
     for (const sink of read.sinks.iterate()) {
       if (marks.pruned > before.pruned) this.#newlyPruned(sink, marks.pruned);
@@ -191,6 +196,8 @@ export class Oracle {
 
   /** After pruning: nothing is left that every sink has, but for what is too young; and what a sink lacks that is gone is there. */
   readonly tended = (db: Database.Database, before: number): void => {
+    const { mode } = this.#source ?? {};
+    if (this.settings.isAbsent && mode !== 'orphaned' && mode !== 'retired') this.fault(`a source that is gone is ${mode ?? 'not known'}`);
     const oldest = (behind: string, upTo: string): number | undefined =>
       db
         .prepare<[number], { seq: number }>(
@@ -217,6 +224,7 @@ export class Oracle {
 
   /** Another life of the daemon begins, with these settings. */
   begins(settings: Oracle['settings']): void {
+    this.#isBack = this.settings.isAbsent && !settings.isAbsent;
     this.settings = settings;
     this.#polledAt = undefined;
     this.#polls = { began: 0, ended: 0 };
@@ -226,6 +234,11 @@ export class Oracle {
 
   /** Before each question to the service: what is new goes before history. */
   readonly asks = ({ query, page, pageSize }: PageRequest): void => {
+    const { mode } = this.#source ?? {};
+    if (this.settings.isAbsent) this.fault('a source that is not configured is asked');
+    else if (mode === 'orphaned' || mode === 'retired') this.fault(`a source that is ${mode} is asked`);
+    else if (this.#isBack) this.#sometimes.count('source gone and back');
+    this.#isBack = false;
     if (!this.#environment.history) return;
     const { firstPage } = this.#environment.service;
     const isPoll = query.endTime === undefined && query.startTime !== undefined;
@@ -447,6 +460,7 @@ export class Oracle {
         this.#entries.push(undefined);
         continue;
       }
+      if (this.settings.isAbsent) this.fault(`entry ${row.seq} is of a source that is gone`);
       for (let i = 0; i < row.n; i += 1) {
         const uid = row.uids.toString('hex', i * 16, i * 16 + 16);
         const truth = this.#byUid.get(uid);
@@ -587,6 +601,12 @@ export class Oracle {
     return !this.isHeld && Object.keys(witnesses).length > 0 && written > 0.93 && stored > 0.93;
   }
 
+  /** Hold stands in the file beside the mode; a source that is gone keeps it, and has it again when it is back. */
+  #newMode({ mode, isHeld }: SourceRow): void {
+    if (mode !== 'orphaned' && mode !== 'retired' && (mode === 'hold') !== (isHeld === 1))
+      this.fault(`the mode of the source is ${mode}, and ${isHeld === 1 ? 'a' : 'no'} hold is written down`);
+  }
+
   #newMarks(source: SourceRow, isLedger: boolean): void {
     const before = this.#source;
     this.#source = source;
@@ -637,6 +657,7 @@ export class Oracle {
     }
     const receiver = this.#receivers.find(({ settings }) => settings.id === sink.id);
     if (!receiver) return;
+    if (this.settings.isAbsent && sink.taken > (before?.taken ?? 0)) this.#sometimes.count('delivered while its source is gone');
     for (let at = (before?.acked ?? 0) + 1; at <= sink.acked; at += 1) {
       const truth = this.#entries[at];
       if (!truth || !this.#isFor(receiver, truth) || receiver.seqs.has(at)) continue;
@@ -653,7 +674,7 @@ export class Oracle {
     const { id, kind, format } = receiver.settings;
     const counts = new Map<string, number>();
     let last = 0;
-    for (const { seq, uid, text } of receiver.has) {
+    for (const { seq, uid, text, behind } of receiver.has) {
       const truth = this.#entries[seq];
       if (truth?.uid !== uid) this.fault(`P4: ${id} holds entry ${seq} under another identity`);
       else if (!this.#isFor(receiver, truth)) this.fault(`P1: ${id} holds entry ${seq}, which is not for it`);
@@ -661,7 +682,8 @@ export class Oracle {
       const count = (counts.get(uid) ?? 0) + 1;
       counts.set(uid, count);
       if (count > 1) continue;
-      if (seq < last) this.fault(`P4: ${id} got entry ${seq} after ${last}`);
+      // What was wanted again comes after others of its batch, and before all that lies behind that.
+      if (seq < last && last > behind) this.fault(`P4: ${id} got entry ${seq} after ${last}`);
       last = Math.max(last, seq);
     }
     const twice = receiver.has.length - counts.size;
@@ -699,11 +721,11 @@ export class Oracle {
     }
   }
 
-  /** Whether the last recount came when records of the window were gone already. */
+  /** Whether the last recount told of a time when records of the window were gone already. */
   #wasCountedSince(row: WindowRow): boolean {
-    const lastAge = (this.#environment.daemon.agesMs.at(-1) ?? 0) * 1_000;
+    const last = row.until + this.#lastRecount();
     return this.#service.truths.every(
-      ({ at, gone }) => at < row.from - 3 * second || at > row.until + 3 * second || gone < row.until + lastAge || gone === Infinity,
+      ({ at, gone }) => at < row.from - 3 * second || at > row.until + 3 * second || gone < last || gone === Infinity,
     );
   }
 
@@ -764,7 +786,7 @@ function prepare(db: Database.Database) {
     marks: db.prepare<[], Marks>('SELECT seq, number, pruned_seq AS pruned, epoch FROM head, owner'),
     source: db.prepare<[], SourceRow>(
       `SELECT n, frontier_us AS frontier, tip_us AS tip, collected, late, from_us AS "from", reached_us AS reached, remembered_us AS remembered,
-       mode = 'hold' AS isHeld, json_extract(profile, '$.hold.windows') AS held,
+       mode, json_extract(profile, '$.hold') IS NOT NULL AS isHeld, json_extract(profile, '$.hold.windows') AS held,
        json_extract(profile, '$.sight.fields') AS fields
        FROM sources JOIN ranges ON ranges.source = sources.n WHERE id = 'service' AND until_us IS NULL`,
     ),
