@@ -25,6 +25,7 @@ import type { FieldsProfile } from './gate.ts';
 import { Holds, waitsFor } from './hold.ts';
 import type { Paging } from './pass.ts';
 import type { Caps } from './read-window.ts';
+import { steppedMicros } from './recount.ts';
 import { pollTip } from './tip.ts';
 import type { Resume } from './tip.ts';
 import { widestMicros } from './windows.ts';
@@ -103,6 +104,8 @@ export class Collector {
   #growAt = 0;
   #closes = 0;
   #paused = false;
+  /** What both clocks had reached when it was last looked at. */
+  #latest: Micros = Number.MAX_SAFE_INTEGER;
   #records = false;
   /** Where the slowest sink stood when it was last waited for in vain. */
   #stoodAt: number | undefined;
@@ -210,8 +213,9 @@ export class Collector {
       await this.#asker.count({}, paging.first, signal);
       return true;
     }
-    const serverNow = serverClock.now();
+    const serverNow = serverClock.agreed();
     if (serverNow === undefined) return false;
+    await this.#lookAtTime(serverNow);
     await this.#lookAtClock();
     if (this.#holds.current) return this.#test(this.#holds.current, signal);
     if (await this.#parts.upkeep?.(signal)) return true;
@@ -233,6 +237,15 @@ export class Collector {
     if (await this.#closer.recounter.guard(serverNow, signal)) return true;
     if (await this.#parts.whenIdle?.(signal)) return true;
     return this.backfiller.turn(serverNow, signal);
+  }
+
+  /** Time that went back was ahead: what was closed by it is looked at again. So is what the ledger says when the loop begins. */
+  async #lookAtTime(serverNow: Micros): Promise<void> {
+    const before = this.#latest;
+    this.#latest = serverNow;
+    if (serverNow >= before) return;
+    this.#holds.wentBack(serverNow);
+    if (serverNow < before - steppedMicros) await this.#closer.recounter.closedAhead(serverNow);
   }
 
   /** A clock that is further ahead than it can be closes nothing. */

@@ -30,7 +30,7 @@ export interface HoldParts {
   readonly sourceId: string;
   readonly source: Pick<Source, 'renew'>;
   readonly journal: Pick<CollectJournal, 'marks' | 'setHold' | 'sound'>;
-  readonly serverClock: Pick<ServerClock, 'now'>;
+  readonly serverClock: Pick<ServerClock, 'agreed'>;
   readonly clock: Clock;
   readonly waits: Waits;
   readonly log: Log;
@@ -82,6 +82,11 @@ export class Holds {
   foundSound(at: Micros = this.#now()): void {
     this.#sound = at;
     this.#tellSound();
+  }
+
+  /** Time may go back, when a clock is set right: a whole count in what is the future again says nothing of what is closed from now on. */
+  wentBack(now: Micros): void {
+    if (this.#sound !== undefined && this.#sound > now) this.foundSound(now);
   }
 
   /** What was closed before a hold began and after the last whole count is remembered until the hold has ended: then it is counted again. */
@@ -148,7 +153,7 @@ export class Holds {
   }
 
   #now(): Micros {
-    return this.#parts.serverClock.now() ?? this.#parts.clock.now() * 1000;
+    return this.#parts.serverClock.agreed() ?? this.#parts.clock.now() * 1000;
   }
 }
 

@@ -29,6 +29,8 @@ export interface RecountParts {
   readonly reread: (window: LedgerWindow, signal: AbortSignal) => Promise<void>;
 }
 
+/** A clock that is set right by no more than that has closed nothing that matters before its time. */
+export const steppedMicros = 5_000_000;
 /** The guard chooses among so many windows, those with the most records. */
 const guardedMost = 1_000;
 
@@ -116,6 +118,24 @@ export class Recounter {
     for (const window of await journal.closedSince(sourceId, sound)) {
       if (window.next !== undefined && window.next <= at) continue;
       await journal.remark(sourceId, window, { reason: undefined, words: undefined, next: at, tries: window.tries }, at, this.#lastAge);
+    }
+  }
+
+  /**
+   * Time went back: both clocks were ahead, and one was set right. What was closed at a time that has not come yet keeps its proof, true when it was
+   * made. A window whose end has not settled is listed as open until it has, and then read again; others are counted at the ages still ahead of them.
+   */
+  async closedAhead(at: Micros): Promise<void> {
+    const { sourceId, journal, log, settle, ages } = this.#parts;
+    for (const window of await journal.closedSince(sourceId, at + steppedMicros)) {
+      const isForgotten = this.#isForgotten(window);
+      const isEarly = window.until + settle > at;
+      const due = isEarly ? window.until + settle : nextRecount(window.until, ages, at);
+      if (!isEarly && (isForgotten || due === window.next)) continue;
+      const words = `closed at ${microsToIso(window.closed)} by clocks that were ahead${isForgotten ? '; what it held is forgotten, and it cannot be read again' : ''}`;
+      const remark = { reason: isEarly ? ('reread' as const) : undefined, words, next: isForgotten ? undefined : due, tries: window.tries };
+      await journal.remark(sourceId, window, remark, at, this.#lastAge);
+      log.error({ ...this.#fields(window, undefined), words }, 'window was closed before its time');
     }
   }
 

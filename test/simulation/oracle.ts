@@ -576,9 +576,9 @@ export class Oracle {
         this.fault(`P9: the frontier is ${source.frontier}, the unbroken run of windows ends at ${frontier}`);
     }
     if (before && source.tip !== before.tip) this.#tipMoved(source);
-    // What stands for the time of the service before its clock is known may be wrong.
+    // What stands for the time of the service before its clock is known may be wrong; and the mark, a hint, believes a clock that is ahead.
     const { machine, service } = this.#environment;
-    const isKnown = machine.skew === 'off' && service.dates !== 'a node ahead' && service.dates !== 'none';
+    const isKnown = machine.skew === 'off' && service.dates !== 'a node ahead' && service.dates !== 'none' && !service.lead;
     if (isKnown && source.tip > this.#world.now) this.fault(`the mark of tip lies ${(source.tip - this.#world.now) / second} s ahead`);
   }
 

@@ -116,11 +116,9 @@ export const mutants: readonly Mutant[] = [
     suite: simulation,
     edits: [
       {
-        file: `${collect}collector.ts`,
-        text: `const serverNow = serverClock.now();
-    if (serverNow === undefined) return false;
-    await this.#lookAtClock();`,
-        replacement: 'const serverNow = this.#parts.clock.now() * 1000;',
+        file: 'src/source/server-clock.ts',
+        text: 'Math.min(bound, Math.floor(this.#local() * 1000))',
+        replacement: 'Math.floor(this.#local() * 1000)',
       },
     ],
   },
@@ -829,6 +827,32 @@ export const mutants: readonly Mutant[] = [
         file: `${journal}ledger.ts`,
         text: 'if (range.until !== null && reached >= range.until && first >= range.until) return range.until;',
         replacement: 'if (range.until !== null && reached >= range.until) return range.until;',
+      },
+    ],
+  },
+  {
+    id: 'W20',
+    what: 'windows are planned on the clock of the service alone',
+    suite: simulation,
+    also: ['test/unit/collect/collector.test.ts'],
+    edits: [
+      {
+        file: 'src/source/server-clock.ts',
+        text: 'Math.min(bound, Math.floor(this.#local() * 1000))',
+        replacement: 'bound',
+      },
+    ],
+  },
+  {
+    // Both clocks are ahead at once: the simulation does not draw that.
+    id: 'W21',
+    what: 'what was closed by clocks that were ahead is not looked at again',
+    suite: 'test/unit/collect/collector.test.ts',
+    edits: [
+      {
+        file: `${collect}collector.ts`,
+        text: 'await this.#closer.recounter.closedAhead(serverNow);',
+        replacement: 'this.#latest = serverNow;',
       },
     ],
   },
