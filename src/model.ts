@@ -456,6 +456,8 @@ export interface Hold {
   readonly sound?: Micros;
   /** `rows`: where the windows begin that hold less than was proven; the first is the one whose count ends the hold. */
   readonly windows?: readonly Micros[];
+  /** `rows`: where the others begin that hold less, once they were counted; a person accepts them together. */
+  readonly shrunk?: readonly Micros[];
 }
 
 /** Something that a person did to the state. */

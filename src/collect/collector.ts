@@ -256,16 +256,18 @@ export class Collector {
   }
 
   /** In hold nothing is closed: once a minute it is tested whether it has passed. */
-  async #test({ reason, fields = [], windows = [] }: Hold, signal: AbortSignal): Promise<boolean> {
-    // A wrong clock, and pages without a readable time, are told by what arrives.
-    if (reason === 'clock' || reason === 'timestamp' || !this.#holds.testIsDue()) return false;
+  async #test(hold: Hold, signal: AbortSignal): Promise<boolean> {
+    const { reason, fields = [] } = hold;
     const { recounter } = this.#closer;
+    // A wrong clock, and pages without a readable time, are told by what arrives.
+    if (reason === 'clock' || reason === 'timestamp') return false;
+    if (!this.#holds.testIsDue()) return reason === 'rows' && recounter.survey(hold, signal);
     switch (reason) {
       case 'fields':
         if (await this.#gate.test(fields, signal)) await this.#holds.end(reason);
         break;
       case 'rows':
-        if (await recounter.test(windows, signal)) await this.#holds.end(reason);
+        if (await recounter.test(hold, signal)) await this.#holds.end(reason);
         break;
       case 'forbidden':
         // The question that was refused before a restart is not known any more: any answer will do.

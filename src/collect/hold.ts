@@ -116,6 +116,16 @@ export class Holds {
     log.error({ source: sourceId, ...said(begun) }, 'source is on hold');
   }
 
+  /** What was found out about the hold since it began. */
+  async amend(found: Pick<Hold, 'words' | 'shrunk'>): Promise<void> {
+    if (!this.#current) return;
+    const { sourceId, journal, log } = this.#parts;
+    const amended = { ...this.#current, ...found };
+    await journal.setHold(sourceId, amended, this.#now());
+    this.#current = amended;
+    log.error({ source: sourceId, ...said(amended) }, 'source is still on hold');
+  }
+
   /** Ends the hold, if it is one for this reason. */
   async end(reason: Hold['reason']): Promise<void> {
     const { sourceId, journal, log } = this.#parts;

@@ -38,6 +38,8 @@ export class Recounter {
   readonly #parts: RecountParts;
   /** When a window with records was last counted against what was proven, ms of the monotonic clock. */
   #countedAt: number;
+  /** How far the windows of a hold are counted; after a restart it begins anew. */
+  #survey: { since: Micros; left: LedgerWindow[]; shrunk: Micros[]; counted: number; isWhole: boolean } | undefined;
   constructor(parts: RecountParts) {
     this.#parts = parts;
     this.#countedAt = parts.clock.monotonic();
@@ -94,12 +96,47 @@ export class Recounter {
     return true;
   }
 
-  /** The test of a hold for `rows`: whether the window that had shrunk is whole again, or a person has accepted that it will not be. */
-  async test(windows: readonly Micros[], signal: AbortSignal): Promise<boolean> {
+  /**
+   * The test of a hold for `rows`: whether the first window that shrank is whole again, of those that nobody has accepted; or all are accepted, and
+   * others were counted as well.
+   */
+  async test({ windows = [], shrunk }: Hold, signal: AbortSignal): Promise<boolean> {
     this.#parts.holds.renew();
-    const [witness, ...others] = await this.#windows(windows);
-    await this.#list([...(witness ? [witness] : []), ...others]);
-    return witness === undefined || witness.state === 'accepted' || (await this.#compare(witness, signal)) === 'whole';
+    const listed = await this.#windows(windows);
+    await this.#list(listed);
+    const witness = [...listed, ...(await this.#windows(shrunk ?? []))].find(({ state }) => state !== 'accepted');
+    if (witness === undefined) return shrunk !== undefined || listed.length === 0;
+    return (await this.#compare(witness, signal)) === 'whole';
+  }
+
+  /**
+   * In a hold for `rows` one more window is counted, so that a person can accept together what shrank together: those of the last day, and older ones
+   * until one is whole; what shrank of the rest is held against that. @returns false when there is none left
+   */
+  async survey(hold: Hold, signal: AbortSignal): Promise<boolean> {
+    if (hold.shrunk !== undefined) return false;
+    if (this.#survey?.since !== hold.since)
+      this.#survey = { since: hold.since, left: await this.#others(hold), shrunk: [], counted: 0, isWhole: false };
+    const survey = this.#survey;
+    const window = survey.left.shift();
+    if (window === undefined || (survey.isWhole && window.until <= hold.since - dayMicros)) {
+      const { shrunk, counted } = survey;
+      await this.#parts.holds.amend({ shrunk, words: `${hold.words}; of ${counted} other windows ${shrunk.length} hold fewer too` });
+      return false;
+    }
+    const total = await this.#count(window, signal, false);
+    survey.counted += 1;
+    if (total === undefined || window.total === undefined) return true;
+    if (total < window.total) survey.shrunk.push(window.from);
+    else survey.isWhole = true;
+    return true;
+  }
+
+  /** What a hold has not listed of the windows that tell whether everything is shown, newest first. */
+  async #others({ since, windows = [] }: Hold): Promise<LedgerWindow[]> {
+    const found = new Map([...(await this.#sound(since - dayMicros)), ...(await this.#sound(0))].map((each) => [each.from, each]));
+    for (const from of windows) found.delete(from);
+    return [...found.values()].sort((a, b) => b.from - a.from);
   }
 
   /**

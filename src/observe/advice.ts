@@ -30,7 +30,8 @@ const holdLost: Readonly<Record<HoldReason, string>> = {
 
 const holdActs: Readonly<Record<HoldReason, (id: string) => string>> = {
   fields: (id) => `Give the client of ${id} its rights back; it goes on by itself.`,
-  rows: (id) => `Give the client of ${id} its rights back, or find out who removed records; it goes on by itself.`,
+  rows: (id) =>
+    `Give the client of ${id} its rights back, and it goes on by itself. If records were deleted for good, it waits for you: waybill gaps accept WINDOW --source ${id} --why TEXT.`,
   forbidden: (id) => `Give the client of ${id} the right to read logs again; it goes on by itself.`,
   timestamp: (id) =>
     `Ask whoever runs the service of ${id} why its records have no readable logTimestamp; it goes on with the first that have.`,
