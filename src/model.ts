@@ -97,6 +97,11 @@ export interface ServerClock {
   observe(page: Page, newest?: Micros): 'accepted' | 'cached';
   /** Undefined before the first answer. Never goes back once established. */
   now(): Micros | undefined;
+  /**
+   * What both clocks have reached: `now()`, or our own clock where that is behind it. Windows are closed and counted again by it, and so forgotten;
+   * it may go back when the clock of the service is set right.
+   */
+  agreed(): Micros | undefined;
   /** Until then nothing is closed, recounted, tried again or forgotten. */
   established(): boolean;
   /**
@@ -451,6 +456,8 @@ export interface Hold {
   readonly sound?: Micros;
   /** `rows`: where the windows begin that hold less than was proven; the first is the one whose count ends the hold. */
   readonly windows?: readonly Micros[];
+  /** `rows`: where the others begin that hold less, once they were counted; a person accepts them together. */
+  readonly shrunk?: readonly Micros[];
 }
 
 /** Something that a person did to the state. */

@@ -25,6 +25,7 @@ import type { FieldsProfile } from './gate.ts';
 import { Holds, waitsFor } from './hold.ts';
 import type { Paging } from './pass.ts';
 import type { Caps } from './read-window.ts';
+import { steppedMicros } from './recount.ts';
 import { pollTip } from './tip.ts';
 import type { Resume } from './tip.ts';
 import { widestMicros } from './windows.ts';
@@ -107,6 +108,8 @@ export class Collector {
   #growAt = 0;
   #closes = 0;
   #paused = false;
+  /** What both clocks had reached when it was last looked at. */
+  #latest: Micros = Number.MAX_SAFE_INTEGER;
   #records = false;
   /** Where the slowest sink stood when it was last waited for in vain. */
   #stoodAt: number | undefined;
@@ -213,8 +216,9 @@ export class Collector {
       await this.#asker.count({}, paging.first, signal);
       return true;
     }
-    const serverNow = serverClock.now();
+    const serverNow = serverClock.agreed();
     if (serverNow === undefined) return false;
+    await this.#lookAtTime(serverNow);
     await this.#lookAtClock();
     if (this.#holds.current) return this.#test(this.#holds.current, signal);
     if (await this.#parts.upkeep?.(signal)) return true;
@@ -238,6 +242,15 @@ export class Collector {
     return this.backfiller.turn(serverNow, signal);
   }
 
+  /** Time that went back was ahead: what was closed by it is looked at again. So is what the ledger says when the loop begins. */
+  async #lookAtTime(serverNow: Micros): Promise<void> {
+    const before = this.#latest;
+    this.#latest = serverNow;
+    if (serverNow >= before) return;
+    this.#holds.wentBack(serverNow);
+    if (serverNow < before - steppedMicros) await this.#closer.recounter.closedAhead(serverNow);
+  }
+
   /** A clock that is further ahead than it can be closes nothing. */
   async #lookAtClock(): Promise<void> {
     const words = 'the clock of the service is more than an hour ahead; nothing is closed';
@@ -246,16 +259,18 @@ export class Collector {
   }
 
   /** In hold nothing is closed: once a minute it is tested whether it has passed. */
-  async #test({ reason, fields = [], windows = [] }: Hold, signal: AbortSignal): Promise<boolean> {
-    // A wrong clock, and pages without a readable time, are told by what arrives.
-    if (reason === 'clock' || reason === 'timestamp' || !this.#holds.testIsDue()) return false;
+  async #test(hold: Hold, signal: AbortSignal): Promise<boolean> {
+    const { reason, fields = [] } = hold;
     const { recounter } = this.#closer;
+    // A wrong clock, and pages without a readable time, are told by what arrives.
+    if (reason === 'clock' || reason === 'timestamp') return false;
+    if (!this.#holds.testIsDue()) return reason === 'rows' && recounter.survey(hold, signal);
     switch (reason) {
       case 'fields':
         if (await this.#gate.test(fields, signal)) await this.#holds.end(reason);
         break;
       case 'rows':
-        if (await recounter.test(windows, signal)) await this.#holds.end(reason);
+        if (await recounter.test(hold, signal)) await this.#holds.end(reason);
         break;
       case 'forbidden':
         // The question that was refused before a restart is not known any more: any answer will do.

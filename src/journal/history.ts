@@ -4,7 +4,7 @@
  */
 import type { Database } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
-import type { BackfillOrder, BackfillProgress, Clock, Micros, Window } from '../model.ts';
+import type { BackfillOrder, BackfillProgress, Clock, Hold, Micros, Window } from '../model.ts';
 import type { RangeRow } from './ledger.ts';
 import type { Operations } from './operations.ts';
 import { isBackfill, rangeOf, uncovered } from './sources.ts';
@@ -204,6 +204,19 @@ export function uncoveredOf(db: Database, id: string, span: Window): Window[] | 
   return uncovered(
     ranges.map((row) => ({ from: row.from_us, until: row.until_us })),
     span,
+  );
+}
+
+/** By source the windows of a hold for `rows`, which shrank by the same event: where they begin. */
+export function heldTogether(db: Database): ReadonlyMap<string, ReadonlySet<Micros>> {
+  const rows = db.prepare<[], { id: string; hold: string }>(
+    "SELECT id, json_extract(profile, '$.hold') AS hold FROM sources WHERE mode = 'hold' AND profile IS NOT NULL",
+  );
+  return new Map(
+    rows.all().map(({ id, hold }) => {
+      const { windows = [], shrunk = [] } = storedJson(hold) as Hold;
+      return [id, new Set([...windows, ...shrunk])];
+    }),
   );
 }
 

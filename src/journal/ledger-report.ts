@@ -219,10 +219,10 @@ function uncovered(ranges: readonly RangeDbRow[], { from, to }: ReportQuery): { 
   return holes;
 }
 
-/** `final`: proven, and its last recount is done. A closed window that a later count put in doubt is `proven` with the reason `reread`. */
+/** `final`: proven, and its last recount is done. A closed window that a later count put in doubt is `proven` with the reason `reread`, never final. */
 function stateOf(row: WindowDbRow): LedgerReportState {
   if (row.state !== 'closed') return row.state;
-  return row.next_us === null ? 'final' : 'proven';
+  return row.next_us === null && row.reason !== 'reread' ? 'final' : 'proven';
 }
 
 function recountsDue(row: WindowDbRow, ages: readonly Micros[] | undefined): number | null {

@@ -14,6 +14,9 @@ export interface Advice {
 /** Further behind than this a clock is wrong, and not only not exact; as far ahead it is a hold. */
 const farBehindSeconds = 3_600;
 
+/** Further ahead than this is told: it is as far from a hold as it is from being exact. */
+const aheadSeconds = 300;
+
 const hidden = 'Nothing collected is lost; what the service hides or has deleted cannot be collected.';
 const unproven = 'Nothing is lost: records are collected and delivered; no window is closed meanwhile.';
 
@@ -27,7 +30,8 @@ const holdLost: Readonly<Record<HoldReason, string>> = {
 
 const holdActs: Readonly<Record<HoldReason, (id: string) => string>> = {
   fields: (id) => `Give the client of ${id} its rights back; it goes on by itself.`,
-  rows: (id) => `Give the client of ${id} its rights back, or find out who removed records; it goes on by itself.`,
+  rows: (id) =>
+    `Give the client of ${id} its rights back, and it goes on by itself. If records were deleted for good, it waits for you: waybill gaps accept WINDOW --source ${id} --why TEXT.`,
   forbidden: (id) => `Give the client of ${id} the right to read logs again; it goes on by itself.`,
   timestamp: (id) =>
     `Ask whoever runs the service of ${id} why its records have no readable logTimestamp; it goes on with the first that have.`,
@@ -111,6 +115,14 @@ export function worst({ sources, sinks, journal }: Snapshot): Advice | undefined
       what: `Sink ${refused.id} refused ${counted(refused.deadLetters, 'record')} for good.`,
       lost: 'Nothing is lost: each is kept with the words of the receiver.',
       act: `see the log of sink ${refused.id} ("dead letter"); the records are kept in the state`,
+    };
+  }
+  const ahead = sources.find(({ mode, clockOffsetSeconds = 0 }) => mode === 'normal' && clockOffsetSeconds > aheadSeconds);
+  if (ahead) {
+    return {
+      what: `The clock of the service of ${ahead.id} is ${span(ahead.clockOffsetSeconds ?? 0)} ahead of the clock of this machine.`,
+      lost: 'Nothing is lost: records are collected and delivered; windows are closed by the clock that is behind.',
+      act: 'Set the clock that is wrong right: that of this machine, or that of the service.',
     };
   }
   const overdue = sources.find(({ recountsOverdue, mode }) => recountsOverdue > 0 && mode !== 'retired');

@@ -89,6 +89,7 @@ export const scene: Environment = {
     totalLagMs: 0,
     dates: 'right',
     nodeOffMs: 0,
+    lead: undefined,
     latencyMs: 20,
     transport: 'rare',
     unauthorized: 'rare',

@@ -35,6 +35,8 @@ interface SourceRow {
   readonly isHeld: number;
   /** The begins of the windows that a hold lists, as JSON. */
   readonly held: string | null;
+  /** Those of the others that were found to hold less, as JSON. */
+  readonly shrunk: string | null;
   /** What is written down of the fields that records show, as JSON. */
   readonly fields: string | null;
 }
@@ -572,10 +574,11 @@ export class Oracle {
   /** The windows that a hold lists and the service does not show whole any more: only a person can end that hold. */
   lacking(): WindowRow[] {
     if (this.#source?.isHeld !== 1) return [];
-    const listed = JSON.parse(this.#source.held ?? '[]') as number[];
+    const { held, shrunk } = this.#source;
+    const listed = [held, shrunk].flatMap((froms) => JSON.parse(froms ?? '[]') as number[]);
     return listed.flatMap((from) => {
       const row = this.windows.get(from);
-      if (row?.state !== 'closed' || row.reason !== 'reread') return [];
+      if (row?.state !== 'closed' || row.reason === 'vanished') return [];
       const { length } = this.#service.matching(JSON.parse(row.query) as WindowQuery, this.#world.now);
       return length < (row.total ?? 0) ? [row] : [];
     });
@@ -630,9 +633,9 @@ export class Oracle {
         this.fault(`P9: the frontier is ${source.frontier}, the unbroken run of windows ends at ${frontier}`);
     }
     if (before && source.tip !== before.tip) this.#tipMoved(source);
-    // What stands for the time of the service before its clock is known may be wrong.
+    // What stands for the time of the service before its clock is known may be wrong; and the mark, a hint, believes a clock that is ahead.
     const { machine, service } = this.#environment;
-    const isKnown = machine.skew === 'off' && service.dates !== 'a node ahead' && service.dates !== 'none';
+    const isKnown = machine.skew === 'off' && service.dates !== 'a node ahead' && service.dates !== 'none' && !service.lead;
     if (isKnown && source.tip > this.#world.now) this.fault(`the mark of tip lies ${(source.tip - this.#world.now) / second} s ahead`);
   }
 
@@ -786,7 +789,7 @@ function prepare(db: Database.Database) {
     marks: db.prepare<[], Marks>('SELECT seq, number, pruned_seq AS pruned, epoch FROM head, owner'),
     source: db.prepare<[], SourceRow>(
       `SELECT n, frontier_us AS frontier, tip_us AS tip, collected, late, from_us AS "from", reached_us AS reached, remembered_us AS remembered,
-       mode, json_extract(profile, '$.hold') IS NOT NULL AS isHeld, json_extract(profile, '$.hold.windows') AS held,
+       mode, json_extract(profile, '$.hold') IS NOT NULL AS isHeld, json_extract(profile, '$.hold.windows') AS held, json_extract(profile, '$.hold.shrunk') AS shrunk,
        json_extract(profile, '$.sight.fields') AS fields
        FROM sources JOIN ranges ON ranges.source = sources.n WHERE id = 'service' AND until_us IS NULL`,
     ),

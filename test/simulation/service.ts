@@ -50,6 +50,8 @@ export class Service {
   readonly #sometimes: Sometimes;
   #pageCap: number;
   #outageUntil = 0;
+  /** Answers in a row that were dated ahead. */
+  #ahead = 0;
   #salt = 0;
   /** The query that is being paged through, how many records matched its page before, and the size granted for it. */
   #under: { query: string; matching: number; page: number; isMore: boolean; items: readonly Truth[] } | undefined;
@@ -185,8 +187,20 @@ export class Service {
     // Without dates the time of the service is only as new as its newest record.
     if (dates === 'none' && !this.isCalm) return undefined;
     const isWrong = !this.isCalm && dates !== 'right' && this.#chance.is(0.25);
-    const off = isWrong ? (dates === 'a node ahead' ? nodeOffMs : -nodeOffMs) : 0;
+    const off = isWrong ? (dates === 'a node ahead' ? nodeOffMs : -nodeOffMs) : this.#leadMs();
     return Math.floor((this.#world.ms + off) / 1_000) * 1_000;
+  }
+
+  /** How far the whole service is ahead at this moment. */
+  #leadMs(): number {
+    const { service, beginMs } = this.#environment;
+    if (service.lead === undefined) return 0;
+    const { ms, fromMs, untilMs } = service.lead;
+    const isAhead = !this.isCalm && this.#world.ms >= beginMs + fromMs && this.#world.ms < beginMs + untilMs;
+    // So many answers that agree are believed.
+    if (!isAhead && this.#ahead >= believed) this.#sometimes.count('clock of the service ahead, then set right');
+    this.#ahead = isAhead ? this.#ahead + 1 : 0;
+    return isAhead ? ms : 0;
   }
 
   #fail({ query, page }: PageRequest): void {
@@ -276,6 +290,8 @@ export class Service {
   }
 }
 
+/** Answers that the program makes its time of, twice over. */
+const believed = 40;
 const bounds = new Map<string, number>();
 
 function boundOf(text: string | undefined, none: number): number {

@@ -121,11 +121,9 @@ export const mutants: readonly Mutant[] = [
     suite: simulation,
     edits: [
       {
-        file: `${collect}collector.ts`,
-        text: `const serverNow = serverClock.now();
-    if (serverNow === undefined) return false;
-    await this.#lookAtClock();`,
-        replacement: 'const serverNow = this.#parts.clock.now() * 1000;',
+        file: 'src/source/server-clock.ts',
+        text: 'Math.min(bound, Math.floor(this.#local() * 1000))',
+        replacement: 'Math.floor(this.#local() * 1000)',
       },
     ],
   },
@@ -869,6 +867,7 @@ export const mutants: readonly Mutant[] = [
       },
     ],
   },
+  {
     id: 'W20',
     what: 'the rest of a batch that a sink wants again counts as taken',
     suite: simulation,
@@ -922,6 +921,32 @@ export const mutants: readonly Mutant[] = [
         file: 'src/daemon/sink.ts',
         text: 'const gone = journal.sourceIds().filter((id) => !config.sources.some((source) => source.id === id));',
         replacement: 'const gone = journal.sourceIds().filter(() => config.sources.length < 0);',
+      },
+    ],
+  },
+  {
+    id: 'W30',
+    what: 'windows are planned on the clock of the service alone',
+    suite: simulation,
+    also: ['test/unit/collect/collector.test.ts'],
+    edits: [
+      {
+        file: 'src/source/server-clock.ts',
+        text: 'Math.min(bound, Math.floor(this.#local() * 1000))',
+        replacement: 'bound',
+      },
+    ],
+  },
+  {
+    // Both clocks are ahead at once: the simulation does not draw that.
+    id: 'W31',
+    what: 'what was closed by clocks that were ahead is not looked at again',
+    suite: 'test/unit/collect/collector.test.ts',
+    edits: [
+      {
+        file: `${collect}collector.ts`,
+        text: 'await this.#closer.recounter.closedAhead(serverNow);',
+        replacement: 'this.#latest = serverNow;',
       },
     ],
   },

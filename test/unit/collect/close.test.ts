@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { LedgerWindow } from '../../../src/model.ts';
+import type { Hold, LedgerWindow, Micros } from '../../../src/model.ts';
 import { base, day, hour, minute, recordText, second } from '../../support/records.ts';
 import { gap, proven, source as sourceId } from '../journal/opening.ts';
 import { seenFaults, tilingFaults } from '../journal/recompute.ts';
@@ -247,10 +247,10 @@ test('with every window shrunk the source is on hold after three fresh tokens; n
     [null, 2, false],
     ['reread', 4, true],
   ]);
-  const froms = it.holds.current?.windows ?? [];
-  expect(await it.closer.recounter.test(froms, it.signal)).toBe(false);
+  const held = (): Hold => it.holds.current ?? { reason: 'rows', words: 'none', since: 0 };
+  expect(await it.closer.recounter.test(held(), it.signal)).toBe(false);
   it.source.records.splice(0, Infinity, ...all);
-  expect(await it.closer.recounter.test(froms, it.signal)).toBe(true);
+  expect(await it.closer.recounter.test(held(), it.signal)).toBe(true);
   await it.holds.end('rows');
   expect(it.journal.marks(sourceId)).toMatchObject({ mode: 'normal', hold: undefined });
   go(it, it.source.now() + second);
@@ -354,11 +354,26 @@ test('a person who accepts what shrank ends the hold', async () => {
   await again(it);
   go(it, first(it).next ?? 0);
   await it.closer.again(it.source.now(), it.signal);
-  const froms = it.holds.current?.windows ?? [];
-  for (const from of froms) await it.journal.acceptGap(sourceId, from, { at: base, who: 'j.doe', why: 'deleted by order' });
-  expect(await it.closer.recounter.test(froms, it.signal)).toBe(true);
+  const held = (): Hold => it.holds.current ?? { reason: 'rows', words: 'none', since: 0 };
+  const accept = async (froms: readonly Micros[] = []): Promise<void> => {
+    for (const from of froms) await it.journal.acceptGap(sourceId, from, { at: base, who: 'j.doe', why: 'deleted by order' });
+  };
+  const others = rows(it)[1]?.from ?? 0;
+  await expect(accept([others])).rejects.toThrow('it is proven');
+  await accept(held().windows);
+  // What else shrank is not known yet.
+  expect(await it.closer.recounter.test(held(), it.signal)).toBe(false);
+  while (await it.closer.recounter.survey(held(), it.signal));
+  expect(held()).toMatchObject({ shrunk: [others], words: expect.stringContaining('of 1 other windows 1 hold fewer too') as string });
+  expect(await it.closer.recounter.test(held(), it.signal)).toBe(false);
+  await accept(held().shrunk);
+  expect(await it.closer.recounter.test(held(), it.signal)).toBe(true);
   await it.holds.end('rows');
-  expect(rows(it).map(({ state }) => state)).toEqual(['accepted', 'closed', 'accepted']);
+  expect(rows(it).map(({ state, reason }) => [state, reason])).toEqual(Array(3).fill(['accepted', 'reread']));
+  // Nothing is left that another hold could begin with.
+  go(it, it.source.now() + day);
+  expect(await it.closer.again(it.source.now(), it.signal)).toBe(false);
+  expect(it.reported.holds).toEqual(['rows']);
 });
 
 test.each([
@@ -432,12 +447,12 @@ test('a gap that shows fewer than it did has vanished with another window intact
   expect(it.holds.current?.words).toContain('holds 0 of 5 records');
   expect(gapped()).toMatchObject({ state: 'gap', reason: 'count', total: 5 });
   expect(it.reported).toEqual({ holds: ['rows'], vanished: 0 });
-  const froms = it.holds.current?.windows ?? [];
-  expect(await it.closer.recounter.test(froms, it.signal)).toBe(false);
+  const hold = it.holds.current as Hold;
+  expect(await it.closer.recounter.test(hold, it.signal)).toBe(false);
   it.source.records.push(...all);
   // The service had counted one too many: what it has now is less than that, and with all else intact said to have vanished.
   it.source.add(19, from + 9 * minute);
-  expect(await it.closer.recounter.test(froms, it.signal)).toBe(true);
+  expect(await it.closer.recounter.test(hold, it.signal)).toBe(true);
   await it.holds.end('rows');
   await again(it);
   expect(gapped()).toMatchObject({ state: 'closed', reason: null, total: 5, own: 5 });

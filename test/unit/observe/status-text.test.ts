@@ -209,4 +209,6 @@ test('a service whose clock is hours behind is told: nothing of the present can 
   const all = lines({ sources: [source({ clockOffsetSeconds: -7_300 })] }, { width: 200 }).join('\n');
   expect(all).toContain('The clock of the service of production is 2 h behind the clock of this machine.');
   expect(lines({ sources: [source({ clockOffsetSeconds: -3_500 })] })).toContain('Nothing to do.');
+  const ahead = lines({ sources: [source({ clockOffsetSeconds: 720 })] }, { width: 200 }).join('\n');
+  expect(ahead).toContain('The clock of the service of production is 12 min ahead of the clock of this machine.');
 });
