@@ -101,7 +101,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.id = journalId(db);
     this.created = createdAt(db);
     this.fresh = state.created;
-    this.#store = new Store(db, state.directory, state.epoch);
+    this.#store = new Store(db, state.directory, state.epoch, options.quota);
     this.#sources = new Sources(this.#store);
     this.#segments = new Segments(this.#store, this.#sources.ids, () => this.progress.taken());
     this.#operations = new Operations(this.#store, this.#segments);
@@ -399,6 +399,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
    */
   prune(): number {
     const { db } = this.#store;
+    this.#store.trimWal();
     const through = Math.min(this.head().seq, ...[...this.progress.sinks()].filter((s) => s.state !== 'retired').map((s) => s.acked));
     const { bytes, quota } = this.usage();
     const before = bytes > quota / 2 ? Number.MAX_SAFE_INTEGER : (this.#clock.now() - this.#keepMs) * 1000;

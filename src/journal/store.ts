@@ -4,13 +4,16 @@
  */
 import type { Database } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
+import { pageBytes, roomOf, usedBytes, walBytes } from './room.ts';
+import type { Room } from './room.ts';
 import { asStateError } from './state.ts';
 
 export class Store {
   readonly db: Database;
   readonly directory: string;
   readonly epoch: number;
-  readonly #quotaPages: number;
+  readonly #room: Room;
+  readonly #filePages: number;
   readonly #ownerEpoch;
   readonly #pageCount;
   readonly #freePages;
@@ -23,11 +26,14 @@ export class Store {
   /** Committed transactions, for the benchmark and the status. */
   commits = 0;
 
-  constructor(db: Database, directory: string, epoch: number) {
+  /** @param quota  bytes */
+  constructor(db: Database, directory: string, epoch: number, quota: number) {
     this.db = db;
     this.directory = directory;
     this.epoch = epoch;
-    this.#quotaPages = db.pragma('max_page_count', { simple: true }) as number;
+    this.#room = roomOf(quota);
+    // A file that is larger already stays so.
+    this.#filePages = db.pragma('max_page_count', { simple: true }) as number;
     this.#ownerEpoch = db.prepare<[], { epoch: number }>('SELECT epoch FROM owner WHERE one = 1');
     this.#pageCount = db.prepare<[], { page_count: number }>('SELECT page_count FROM pragma_page_count');
     this.#freePages = db.prepare<[], { freelist_count: number }>('SELECT freelist_count FROM pragma_freelist_count');
@@ -74,7 +80,25 @@ export class Store {
     this.commits += 1;
     this.isFull = false;
     for (const after of this.#after) after();
+    this.trimWal();
     return result;
+  }
+
+  /**
+   * Brings a WAL that is larger than what is set aside for it into the file, and cuts it. Where somebody reads at this moment it stays, is
+   * counted, and is tried again.
+   */
+  trimWal(): void {
+    if (walBytes(this.db) <= this.#room.walBytes) return;
+    try {
+      this.db.pragma('wal_checkpoint(TRUNCATE)');
+    } catch (thrown) {
+      const error = asStateError(thrown, this.directory);
+      // On a full disk all of it stays in the WAL.
+      if (error.code === 'journal_full') return;
+      this.#broken = error;
+      throw error;
+    }
   }
 
   /** Within a transaction: what is to happen in memory once it is committed. */
@@ -87,12 +111,13 @@ export class Store {
     this.#undo.push(act);
   }
 
-  /** Bytes in use: pages that hold something. */
+  /** Bytes in use, of file and WAL. */
   usedBytes(): number {
-    return ((this.#pageCount.get()?.page_count ?? 0) - (this.#freePages.get()?.freelist_count ?? 0)) * 4096;
+    const pages = (this.#pageCount.get()?.page_count ?? 0) - (this.#freePages.get()?.freelist_count ?? 0);
+    return usedBytes(pages, this.db, this.#room);
   }
 
   quotaBytes(): number {
-    return this.#quotaPages * 4096;
+    return this.#filePages * pageBytes + this.#room.walBytes;
   }
 }
