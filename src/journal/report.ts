@@ -2,6 +2,7 @@
  * What the state says about itself at one moment, for status and metrics: only reads, on the daemon's own connection or on one that was opened
  * beside it. The completeness report is in ledger-report.ts.
  */
+import { dirname, resolve } from 'node:path';
 import type { Database } from 'better-sqlite3';
 import type { BackfillProgress, DelayMeasure, Hold, Micros, SinkSnapshot, Snapshot, SourceSnapshot } from '../model.ts';
 import { backfillsOf } from './history.ts';
@@ -119,6 +120,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       quota: live.quota,
       head,
       paused: live.paused,
+      directory: resolve(dirname(db.name)),
       ...(live.commits === undefined ? {} : { commits: live.commits }),
     },
     sources,

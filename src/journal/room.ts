@@ -5,6 +5,9 @@ import { statSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 
 export const pageBytes = 4_096;
+/** Collecting pauses above the one share of the quota, and goes on below the other. */
+export const pauseAbove = 0.97;
+export const resumeBelow = 0.9;
 /** A checkpoint for every 32 MiB at most: each costs two syncs. */
 const checkpointPagesMost = 8_000;
 /** Less than this is no state: tests alone ask for so little. */

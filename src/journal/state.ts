@@ -99,7 +99,7 @@ export function asStateError(thrown: unknown, directory: string): WaybillError {
   const text = typeof code === 'string' ? code : '';
   if (isDamage(thrown)) return damaged(wordsOf(thrown), thrown, directory);
   if (text.startsWith('SQLITE_FULL') || text === 'ENOSPC') {
-    return new WaybillError('journal_full', `cannot write the state in "${directory}": the quota or the disk is full`, { cause: thrown });
+    return new WaybillError('journal_full', `cannot write the state in "${directory}": its disk is full`, { cause: thrown });
   }
   return new WaybillError('state_unusable', `cannot use the state in "${directory}": ${wordsOf(thrown)}`, { cause: thrown });
 }

@@ -2,6 +2,7 @@
  * One connection, one transaction at a time. Every change of the state goes through `transaction`: it asserts that this process still owns
  * the state, and lets memory follow the file, never the other way round.
  */
+import { statfsSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
 import { pageBytes, roomOf, usedBytes, walBytes } from './room.ts';
@@ -21,8 +22,8 @@ export class Store {
   #undo: (() => void)[] = [];
   /** What must be known for ever: after a failed write nobody knows what the file holds until it is opened again. */
   #broken: WaybillError | undefined;
-  /** Whether the last transaction found the disk or the quota full. */
-  isFull = false;
+  /** Which of the two the last transaction found used up. */
+  full: 'quota' | 'disk' | undefined;
   /** Committed transactions, for the benchmark and the status. */
   commits = 0;
 
@@ -73,12 +74,16 @@ export class Store {
       } catch (rollback) {
         this.#broken = asStateError(rollback, this.directory);
       }
-      if (error.code === 'journal_full') this.isFull = true;
-      else this.#broken = error;
-      throw error;
+      if (error.code !== 'journal_full') {
+        this.#broken = error;
+        throw error;
+      }
+      this.full = thrown instanceof WaybillError || this.#isQuotaTighter() ? 'quota' : 'disk';
+      if (this.full === 'disk' || thrown instanceof WaybillError) throw error;
+      throw new WaybillError('journal_full', `cannot write the state in "${this.directory}": its quota is used up`, { cause: thrown });
     }
     this.commits += 1;
-    this.isFull = false;
+    this.full = undefined;
     for (const after of this.#after) after();
     this.trimWal();
     return result;
@@ -109,6 +114,12 @@ export class Store {
   /** Within a transaction: what takes memory back when it is not. */
   undo(act: () => void): void {
     this.#undo.push(act);
+  }
+
+  /** SQLite says of the quota what it says of a full disk: the one that has less left is meant. */
+  #isQuotaTighter(): boolean {
+    const { bavail, bsize } = statfsSync(this.directory);
+    return this.quotaBytes() - this.usedBytes() <= bavail * bsize;
   }
 
   /** Bytes in use, of file and WAL. */
