@@ -135,6 +135,10 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
       await work;
     } catch (thrown) {
       if (stop.aborted && thrown === stop.reason) return;
+      if (stop.aborted && codeOf(thrown) === 'journal_full') {
+        log.warn({ name, code: 'journal_full', error: thrown }, 'what is acknowledged last is not written; the next start settles it');
+        return;
+      }
       if (!failure.signal.aborted) {
         log.error({ name, code: codeOf(thrown), error: thrown }, 'this cannot be mended: the process ends');
         failure.abort(thrown);

@@ -790,7 +790,10 @@ export interface Snapshot {
     readonly bytes: number;
     readonly quota: number;
     readonly head: number;
+    /** `quota` or `disk`: which of the two is used up; words may follow. */
     readonly paused: string | undefined;
+    /** Where the state lies. */
+    readonly directory: string;
     /** Transactions committed since the daemon started. */
     readonly commits?: number;
   };

@@ -136,7 +136,7 @@ function sizeOf(settings: SourceConfig, calibration: Calibration | undefined): n
 }
 
 /** What may not change under the same id: the service and the tenant. Hosts and credentials may. */
-function destinationOf({ baseUrl, auth }: SourceConfig): string {
+export function destinationOf({ baseUrl, auth }: SourceConfig): string {
   return `${new URL(baseUrl).pathname.replace(/\/+$/, '')} of tenant ${auth.tenantId}`;
 }
 

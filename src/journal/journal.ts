@@ -6,7 +6,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Statement } from 'better-sqlite3';
 import type Database from 'better-sqlite3';
-import { WaybillError } from '../errors.ts';
+import { codeOf, WaybillError } from '../errors.ts';
 import type {
   Acknowledgement,
   Appended,
@@ -37,6 +37,7 @@ import type { Judged } from './judge.ts';
 import { Ledger } from './ledger.ts';
 import { Operations, writeMoment } from './operations.ts';
 import { Progress } from './progress.ts';
+import { pauseAbove, resumeBelow } from './room.ts';
 import { bucketMicros, endOfNegativeBucket, Seen } from './seen.ts';
 import { chainStart } from './segment.ts';
 import { Segments } from './segments.ts';
@@ -52,8 +53,6 @@ export interface JournalOptions extends StateOptions {
   readonly keep: number;
 }
 
-const pauseAbove = 0.97;
-const resumeBelow = 0.9;
 /** Segments deleted in one turn of pruning: a few, so that no transaction is long. */
 const pruneSegments = 64;
 const dayMs = 86_400_000;
@@ -101,7 +100,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.id = journalId(db);
     this.created = createdAt(db);
     this.fresh = state.created;
-    this.#store = new Store(db, state.directory, state.epoch);
+    this.#store = new Store(db, state.directory, state.epoch, options.quota);
     this.#sources = new Sources(this.#store);
     this.#segments = new Segments(this.#store, this.#sources.ids, () => this.progress.taken());
     this.#operations = new Operations(this.#store, this.#segments);
@@ -358,13 +357,13 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   paused(): string | undefined {
     const share = this.#store.usedBytes() / this.#store.quotaBytes();
     // A page that does not fit into the last percents meets the hard stop before the pause: the quota is used up all the same.
-    this.#paused = share > (this.#paused || this.#store.isFull ? resumeBelow : pauseAbove);
+    this.#paused = share > (this.#paused || this.#store.full === 'quota' ? resumeBelow : pauseAbove);
     return this.#paused ? 'quota' : undefined;
   }
 
-  /** Why the journal does not accept, for people and probes: the quota, or a disk that was full when it was last written to. */
+  /** Why the journal does not accept, for people and probes: `quota`, or `disk`, as it was when it was last written to. */
   refuses(): string | undefined {
-    return this.paused() ?? (this.#store.isFull ? 'disk' : undefined);
+    return this.paused() ?? this.#store.full;
   }
 
   /** @throws WaybillError `state_missing` when the file that is open is not the one in the state directory any more */
@@ -399,6 +398,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
    */
   prune(): number {
     const { db } = this.#store;
+    this.#store.trimWal();
     const through = Math.min(this.head().seq, ...[...this.progress.sinks()].filter((s) => s.state !== 'retired').map((s) => s.acked));
     const { bytes, quota } = this.usage();
     const before = bytes > quota / 2 ? Number.MAX_SAFE_INTEGER : (this.#clock.now() - this.#keepMs) * 1000;
@@ -420,6 +420,9 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       this.progress.flush();
+    } catch (thrown) {
+      // What waits is then settled at the next start, as after a kill.
+      if (codeOf(thrown) !== 'journal_full') throw thrown;
     } finally {
       this.#store.db.close();
       this.#state.lock.close();

@@ -3,6 +3,7 @@
  * what stops all sources, what stops one, what is not proven, what stops a sink, what was refused.
  */
 import type { HoldReason, Snapshot, SourceSnapshot } from '../model.ts';
+import { size } from './size-words.ts';
 import { counted, span } from './time-words.ts';
 
 export interface Advice {
@@ -45,15 +46,29 @@ function holdWords({ held, trouble, lastError }: SourceSnapshot): string {
   return ` (${held.reason}): ${held.words}${isSaid ? '' : `; ${trouble}`}`;
 }
 
+function diskIsFull({ directory }: Snapshot['journal']): Advice {
+  return {
+    what: `The disk of the state is full: nothing can be written in ${directory}.`,
+    lost: 'Nothing is lost while the service keeps its log: collecting and delivering wait.',
+    act: `make room on the disk of ${directory}; everything goes on by itself.`,
+  };
+}
+
+function quotaIsFull({ directory, bytes, quota }: Snapshot['journal'], sinks: Snapshot['sinks']): Advice {
+  const [last] = sinks
+    .filter(({ state, lagRecords }) => state !== 'retired' && lagRecords > 0)
+    .toSorted((a, b) => b.lagRecords - a.lagRecords);
+  const mend = last === undefined ? '' : `mend sink ${last.id}, which is furthest behind, or `;
+  return {
+    what: `Collecting is paused: the state in ${directory} uses ${size(bytes)} of its quota of ${size(quota)}.`,
+    lost: 'Nothing is lost while the service keeps its log: what is new waits there; delivering goes on.',
+    act: `${mend}raise journal.quota; collecting goes on by itself below 90 % of it.`,
+  };
+}
+
 /** Undefined when nothing needs a person. */
 export function worst({ sources, sinks, journal }: Snapshot): Advice | undefined {
-  if (journal.paused !== undefined) {
-    return {
-      what: `Collecting is paused: ${journal.paused}.`,
-      lost: 'Nothing is lost while the service keeps its log: what is new waits there.',
-      act: 'Mend the sink that is furthest behind, or raise journal.quota.',
-    };
-  }
+  if (journal.paused !== undefined) return /^disk\b/.test(journal.paused) ? diskIsFull(journal) : quotaIsFull(journal, sinks);
   const held = sources.find(({ mode }) => mode === 'hold');
   if (held) {
     const reason = held.held?.reason ?? 'rows';
@@ -71,10 +86,11 @@ export function worst({ sources, sinks, journal }: Snapshot): Advice | undefined
     sinks.find(({ state }) => state === 'blocked') ??
     sinks.find(({ state, trouble }) => trouble !== undefined && state !== 'orphaned' && state !== 'retired');
   if (blocked) {
+    const words = blocked.trouble ?? blocked.lastError ?? 'it waits for a person';
     return {
-      what: `Sink ${blocked.id} is ${blocked.state}: ${blocked.trouble ?? blocked.lastError ?? 'it waits for a person'}.`,
+      what: `Sink ${blocked.id} is ${blocked.state}: ${words}.`,
       lost: `Nothing is lost: the journal keeps what ${blocked.id} has not taken, until its quota is full.`,
-      act: `waybill check --sink ${blocked.id}`,
+      act: /\bENOSPC\b/.test(words) ? `make room there; ${blocked.id} goes on by itself` : `waybill check --sink ${blocked.id}`,
     };
   }
   const behind = sources.find(({ mode, clockOffsetSeconds = 0 }) => mode === 'normal' && clockOffsetSeconds < -farBehindSeconds);

@@ -74,7 +74,7 @@ function acceptedWords(accepted: readonly LedgerReportWindow[], acts: ReadonlyMa
 }
 
 /** The details of an operation in one line. */
-export function detailWords({ detail }: LedgerReportOperation): string {
+export function detailWords({ detail }: Pick<LedgerReportOperation, 'detail'>): string {
   return Object.entries(detail)
     .map(([name, value]) => `${name} ${String(value)}`)
     .join(', ');

@@ -620,7 +620,7 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: `${journal}state.ts`,
-        text: '`max_page_count = ${Math.max(64, Math.floor(quota / pageBytes))}`,',
+        text: '`max_page_count = ${room.filePages}`,',
         replacement: '`max_page_count = ${Math.max(1e9, quota)}`,',
       },
     ],

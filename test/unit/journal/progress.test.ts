@@ -238,14 +238,19 @@ test('at the quota an append stores nothing and memory knows nothing of it; ackn
 });
 
 test('an append that fails in its very last statement leaves nothing behind in memory (C45)', async () => {
-  const { journal, beside } = await opened({ quota: 256 * 1024 });
+  const { journal, beside, directory } = await opened({ quota: 256 * 1024 });
   journal.progress.register('file', 'file', 'x', beginning, undefined);
   await append(journal, 2);
   const head = journal.head();
   // Segment and uids have room; the note of an acknowledgement that waits has not, and is written last.
   journal.acknowledgeLater('file', { acked: 1, taken: await taken(journal, 1, 'x'.repeat(600 * 1024)) });
   const page = pageOf([collected(50, base + 50), collected(51, undefined)], { tip: base + 50 });
-  await expect(journal.append(page)).rejects.toMatchObject({ code: 'journal_full' });
+  await expect(journal.append(page)).rejects.toMatchObject({
+    code: 'journal_full',
+    message: `cannot write the state in "${directory}": its quota is used up`,
+  });
+  // Far from full; what was to be written is too large for it.
+  expect([journal.paused(), journal.refuses()]).toEqual([undefined, 'quota']);
   expect(journal.head()).toEqual(head);
   expect(journal.marks(source)).toMatchObject({ collected: 4, tip: 0 });
   expect(journal.sinkMarks('file')).toMatchObject({ acked: 0, note: undefined });
@@ -316,4 +321,14 @@ test('collecting pauses above 97 % of the quota and goes on below 90 %', async (
   }
   expect(share()).toBeLessThanOrEqual(0.9);
   expect(share()).toBeGreaterThan(0.85);
+});
+
+test('a journal that cannot write the last acknowledgement is closed all the same: the next start settles it', async () => {
+  const { journal, directory, close } = await opened({ quota: 256 * 1024 });
+  journal.progress.register('file', 'file', 'x', beginning, undefined);
+  await append(journal, 2);
+  journal.acknowledgeLater('file', { acked: 1, taken: await taken(journal, 1, 'x'.repeat(600 * 1024)) });
+  await close();
+  const again = await opened({ directory, quota: 256 * 1024 });
+  expect(again.journal.sinkMarks('file')).toMatchObject({ acked: 0, note: undefined });
 });
