@@ -1,5 +1,5 @@
 /**
- * `node bench/backfill.ts [--records 2000000] [--file] [--json]`: history added to a ledger by `waybill backfill`, while the daemon goes on polling.
+ * `npm run bench -- backfill [--records 2000000] [--file] [--json]`: history added to a ledger by `waybill backfill`, while the daemon goes on polling.
  * Measures the rate, resident memory at each tenth of the way, and what one `kill -9` half-way costs. Machines are shared: quote ratios.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -77,6 +77,8 @@ export interface SourceView extends Pick<SourceSnapshot, 'trouble' | 'lastSucces
 const closesInARow = 10;
 /** A poll that ended at its 20th page is followed at once, but at least this long after its own beginning. */
 const resumeMs = 1_000;
+/** Within a window a poll waits as long as the last one took, but no longer than this: one that met an outage says nothing about the next. */
+const cutInMostMs = 60_000;
 const pausedMs = 1_000;
 const idleMostMs = 1_000;
 const growMs = 600_000;
@@ -95,6 +97,8 @@ export class Collector {
   readonly #journal: CollectJournal;
   readonly #settle: Micros;
   #pollAt = 0;
+  /** When a poll may be between two questions about a window. */
+  #cutInAt = 0;
   #resume: Resume | undefined;
   /** Before the loop begins the source may have no place in the journal yet. */
   #isRunning = false;
@@ -141,8 +145,7 @@ export class Collector {
       ...{ sourceId, asker, paging, journal, caps, clock, log, gate: this.#gate },
       // 2 s with the default settle; in proportion where everything is shortened.
       pauseMs: Math.min(2_000, Math.max(50, settings.settle / 30)),
-      // A poll that goes on where the last was cut waits until the window is read: a burst must not hold up its proof.
-      tipIsDue: () => this.#resume === undefined && this.#tipIsDue(),
+      tipIsDue: () => this.#tipMayCutIn(),
       between: (signal: AbortSignal) => this.between(signal),
     };
     const ages = settings.recount.map((ms) => ms * 1000);
@@ -288,8 +291,16 @@ export class Collector {
 
   /** What is new is read between two questions about a window too, also while one of them is answered by failures alone. */
   async between(signal: AbortSignal): Promise<void> {
-    if (!this.#isRunning || this.#inTip || this.#resume !== undefined || !this.#tipIsDue()) return;
+    if (!this.#isRunning || this.#inTip || !this.#tipMayCutIn()) return;
     await this.#tip(signal);
+  }
+
+  /**
+   * A poll that goes on where the last was cut waits until the window is read: a burst must not hold up its proof. Nor must polls that take longer
+   * than they are apart: what they leave to the window is as much time as they take.
+   */
+  #tipMayCutIn(): boolean {
+    return this.#resume === undefined && this.#tipIsDue() && this.#parts.clock.monotonic() >= this.#cutInAt;
   }
 
   #tipIsDue(): boolean {
@@ -319,6 +330,8 @@ export class Collector {
       this.#resume = await pollTip(tip, serverNow, this.#resume, signal);
     } finally {
       this.#inTip = false;
+      const ended = clock.monotonic();
+      this.#cutInAt = ended + Math.min(ended - began, cutInMostMs);
     }
     if (this.#resume !== undefined) this.#pollAt = began + Math.min(resumeMs, settings.poll);
   }

@@ -178,34 +178,43 @@ export class Recounter {
 
   /** Fewer than were proven. A replica may lag: only a second count, after `settle`, is believed, and then another window is counted. */
   async #fewer(window: LedgerWindow, total: number, signal: AbortSignal): Promise<void> {
-    const { holds, settle, now } = this.#parts;
-    if (window.tries === 0) {
-      await this.#doubt(window, total, now() + settle);
-      return;
-    }
+    const { settle, now } = this.#parts;
+    const found = window.tries === 0 ? 'unknown' : await this.whereTheyAre(window, total, signal);
+    if (found === 'vanished') await this.#vanish(window, total);
+    else if (found === 'unknown') await this.#doubt(window, total, now() + settle);
+  }
+
+  /**
+   * Where records are that a window has shown and does not show any more: another window tells. With that one whole they have vanished. With fewer
+   * there as well rows are hidden, and the source is on hold.
+   * @param total  what the window shows now
+   */
+  async whereTheyAre(window: LedgerWindow, total: number, signal: AbortSignal): Promise<'vanished' | 'held' | 'unknown'> {
+    const { holds } = this.#parts;
+    await this.#beginSound();
     const other = await this.#other(window);
     const seen = other === undefined ? 'whole' : await this.#compare(other, signal);
     if (other === undefined || seen === 'whole') {
-      await this.#vanish(window, total);
-      return;
+      // Rows may have come back between the two questions: so the first is asked once more.
+      const again = other === undefined ? total : await this.#count(window, signal, false);
+      if (holds.current) return 'held';
+      return again !== undefined && again <= total ? 'vanished' : 'unknown';
     }
     const isFewer = async (): Promise<boolean> => (await this.#compare(other, signal)) === 'fewer';
-    if (seen === 'unknown' || (await holds.passesAfresh(async () => !(await isFewer()), signal))) {
-      // The answer that showed fewer may be as stale as the token was: nothing is known yet.
-      await this.#doubt(window, total, now() + settle);
-      return;
-    }
+    // The answer that showed fewer may be as stale as the token was: nothing is known yet.
+    if (seen === 'unknown' || (await holds.passesAfresh(async () => !(await isFewer()), signal))) return 'unknown';
     const isAlone = other.from === window.from;
     const words =
-      `the window from ${microsToIso(window.from)} holds ${total} of ${window.total ?? 0} records` +
+      `the window from ${microsToIso(window.from)} holds ${total} of ${mostOf(window)} records` +
       (isAlone ? '' : `, and that from ${microsToIso(other.from)} fewer than its ${other.total ?? 0} as well`);
     await holds.begin({ reason: 'rows', words, windows: isAlone ? [window.from] : [other.from, window.from] });
     await this.#list(isAlone ? [window] : [other, window]);
+    return 'held';
   }
 
   /**
    * Another window that tells whether rows are hidden: of the last day the one with the most records; else the newest, which the service forgets
-   * last. Where there is none a window of the last day tells it by itself.
+   * last. Where there is none a window of the last day tells it by itself; not so a gap, of which nothing was proven.
    */
   async #other(window: LedgerWindow): Promise<LedgerWindow | undefined> {
     const since = this.#parts.now() - dayMicros;
@@ -213,7 +222,7 @@ export class Recounter {
     const [richest] = (await this.#sound(since)).filter(isOther);
     if (richest) return richest;
     const newest = (await this.#sound(0)).filter(isOther).sort((a, b) => b.from - a.from)[0];
-    return newest ?? (window.until > since ? window : undefined);
+    return newest ?? (window.state === 'closed' && window.until > since ? window : undefined);
   }
 
   /** What the first window showed is all that can be known of what there is to be shown: it is sound by itself. */
@@ -297,6 +306,11 @@ export class Recounter {
   get #lastAge(): Micros {
     return this.#parts.ages.at(-1) ?? 0;
   }
+}
+
+/** The most records that a window was ever known to hold: proven, counted or received. */
+export function mostOf({ total, seen }: LedgerWindow): number {
+  return Math.max(total ?? 0, seen);
 }
 
 function wordsOf(window: LedgerWindow, total: number): string {

@@ -435,6 +435,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
       const seq = fresh.length > 0 ? this.#segments.writeRecords(row.n, row.id, fresh, late, page.received) : undefined;
       for (const [bucket, uids] of buckets) this.#seen.store(row.n, bucket, seq, uids);
       for (const [from, delays] of judged.lateByWindow) this.#ledger.addLate(row.n, from, delays);
+      for (const [range, time] of judged.newest) this.#sources.writeCollected(source, range, time);
       const collected = source.collected + fresh.length;
       const lateSum = source.late + lateCount;
       const lastRecord = fresh.reduce<number | undefined>(

@@ -43,6 +43,8 @@ export interface RangeRow extends Range {
   reached: Micros;
   remembered: Micros;
   order: BackfillOrder | undefined;
+  /** The time of the newest record that was collected of a range of history. */
+  collected: Micros | undefined;
 }
 
 export interface WindowDbRow {

@@ -75,6 +75,8 @@ export interface Environment {
   readonly sinks: readonly SinkEnvironment[];
   /** What stands otherwise in the configuration of some lives; undefined: nothing. */
   readonly changes: ChangesEnvironment | undefined;
+  /** The source is not in the configuration of some lives, and comes back; undefined: it always is. */
+  readonly absence: AbsenceEnvironment | undefined;
   readonly machine: {
     /** Effects between two kills in the mean. */
     readonly killEvery: number;
@@ -106,6 +108,14 @@ export interface LeadEnvironment {
   readonly untilMs: number;
   /** What is written meanwhile is dated by that clock as well. */
   readonly isDated: boolean;
+}
+
+/** A source that is gone for a while: its ledger stands still, its journal is delivered. */
+export interface AbsenceEnvironment {
+  /** How long a life without it lasts unless it is killed before, ms in the mean. */
+  readonly lastsMs: number;
+  /** A person retires it before it comes back. */
+  readonly isRetired: boolean;
 }
 
 /** History that a person asks for while faults are on, and what he does with it then. */
@@ -143,6 +153,8 @@ export interface SinkEnvironment {
   readonly refusal: 'named' | 'whole';
   readonly rollovers: Level;
   readonly oldPosition: boolean;
+  /** Takes some messages of a batch, and wants the others again. */
+  readonly partial: Level;
   /** Only records with this result are for it. */
   readonly where: string | undefined;
 }
@@ -206,6 +218,8 @@ export function drawEnvironment(seed: number): Environment {
     refusal: kind === 'position' ? 'whole' : chance.pick(['named', 'whole']),
     rollovers: kind === 'uids' ? level() : 'off',
     oldPosition: kind === 'position' && chance.is(0.15),
+    // One that keeps our position takes a batch whole or not at all.
+    partial: kind === 'position' ? 'off' : drawPartial(seed, id),
     where: chance.is(0.25) ? 'AccessDenied' : undefined,
   });
   // A stream of its own: what it decides leaves all other draws as they were.
@@ -275,6 +289,7 @@ export function drawEnvironment(seed: number): Environment {
     },
     sinks: [sink('by-uid', 'uids'), sink('by-position', 'position'), sink('plain', 'plain')],
     changes,
+    absence: isQuota ? undefined : drawAbsence(seed),
     machine: {
       killEvery: Math.max(chance.pick([25, 60, 120, 250]), lead ? 200 : 0),
       aimed,
@@ -324,4 +339,17 @@ function drawChanges(seed: number): ChangesEnvironment | undefined {
   const id = chance.pick(['by-uid', 'by-position', 'plain']);
   const end = chance.pick(['back', 'back', 'retired'] as const);
   return { settings, sink: settings && chance.is(0.5) ? undefined : { id, end } };
+}
+
+/** In a share of seeds. */
+function drawAbsence(seed: number): AbsenceEnvironment | undefined {
+  const chance = new Chance(seed, 'absence');
+  if (!chance.is(0.12)) return undefined;
+  return { lastsMs: chance.pick([2, 6, 20]) * second, isRetired: chance.is(0.3) };
+}
+
+/** In a share of seeds. */
+function drawPartial(seed: number, sink: string): Level {
+  const isDrawn = new Chance(seed, 'partial').is(0.2);
+  return isDrawn ? new Chance(seed, `partial ${sink}`).pick(['off', 'rare', 'heavy']) : 'off';
 }

@@ -23,13 +23,20 @@ export interface Asked {
   readonly capped: Map<string, number>;
   /** What the poll under way must bring, as it began: the mark of tip may not move before. Undefined where nothing can be said. */
   tip: readonly Truth[] | undefined;
-  /** A count that was asked although the last page was full and more was there: what stands behind it would prove itself away. */
-  readonly unread: string[];
+  /** Queries that were counted although the last page was full and more was there, with words: what stands behind it would prove itself away. */
+  readonly unread: Map<string, string>;
 }
 
 export class Service {
   readonly truths: readonly Truth[];
-  readonly asked: Asked = { counted: new Map(), drifted: new Set(), lagged: new Set(), capped: new Map(), tip: undefined, unread: [] };
+  readonly asked: Asked = {
+    counted: new Map(),
+    drifted: new Set(),
+    lagged: new Set(),
+    capped: new Map(),
+    tip: undefined,
+    unread: new Map(),
+  };
   requests = 0;
   /** The rights of the credentials have shrunk: a field is in no record, or no record is shown. */
   isShrunk = false;
@@ -256,7 +263,8 @@ export class Service {
     if (pageSize === 1) {
       // Where nothing is shown any more there is nothing left to be read.
       if (under?.query === text && under.isMore && !this.#hidesRows)
-        this.asked.unread.push(`page ${under.page} of ${text} was full, and none after it was asked for`);
+        this.asked.unread.set(text, `page ${under.page} of ${text} was full, and none after it was asked for`);
+      else this.asked.unread.delete(text);
       this.#under = undefined;
       const isCut = (this.#lies('capped') || this.#lies('served')) && total !== undefined && total < matching.length;
       if (isCut) this.#sometimes.count('window counted up to a cap');

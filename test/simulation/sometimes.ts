@@ -39,6 +39,13 @@ export const sometimesLeast = {
   'orphaned sink holds pruning': 20,
   'pruned behind a retired sink': 20,
   'commit that took seconds': 100,
+  'source gone and back': 150,
+  'source retired': 50,
+  'delivered while its source is gone': 150,
+  'batch taken in part': 400,
+  'rest of a batch refused whole': 100,
+  'kill while the rest of a batch is wanted again': 100,
+  'torn tail of a transaction under way': 1_000,
   'hold entered and left': 20,
   'hold while rights were less': 20,
   // 26 reached; aim: 20, without the margin.

@@ -169,6 +169,16 @@ test('the same source with another destination is refused; one that is gone is o
   expect(journal.marks(source)).toMatchObject({ mode: 'normal', live: { from: base, reached: base + 10 * second } });
 });
 
+test('a source that is gone while it is on hold is on hold when it is back', async () => {
+  const { journal } = await opened();
+  const hold = { reason: 'rows', words: 'less is shown', since: base } as const;
+  await journal.setHold(source, hold, base);
+  journal.orphanSources(new Set());
+  expect(journal.marks(source)).toMatchObject({ mode: 'orphaned', hold });
+  journal.registerSource(source, 'tenant', undefined);
+  expect(journal.marks(source)).toMatchObject({ mode: 'hold', hold });
+});
+
 test('readers beside the owner see whole transactions and hold up nobody', async () => {
   const { journal, directory } = await opened();
   mkdirSync(join(directory, 'other'), { recursive: true });
