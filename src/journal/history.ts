@@ -210,7 +210,7 @@ export function uncoveredOf(db: Database, id: string, span: Window): Window[] | 
 /** By source the windows of a hold for `rows`, which shrank by the same event: where they begin. */
 export function heldTogether(db: Database): ReadonlyMap<string, ReadonlySet<Micros>> {
   const rows = db.prepare<[], { id: string; hold: string }>(
-    "SELECT id, json_extract(profile, '$.hold') AS hold FROM sources WHERE mode = 'hold' AND profile IS NOT NULL",
+    "SELECT id, json_extract(profile, '$.hold') AS hold FROM sources WHERE json_extract(profile, '$.hold') IS NOT NULL",
   );
   return new Map(
     rows.all().map(({ id, hold }) => {

@@ -105,7 +105,7 @@ export function worst({ sources, sinks, journal }: Snapshot): Advice | undefined
   if (gap) {
     return {
       what: `${counted(gap.gaps, 'window')} of ${gap.id} could not be proven.`,
-      lost: 'What was seen is delivered; whether that is everything is not known. It is tried again by itself.',
+      lost: 'What was seen is delivered; whether that is everything is not known. The list says when it is tried again.',
       act: 'waybill gaps list',
     };
   }

@@ -100,14 +100,6 @@ export interface ChangesEnvironment {
   readonly sink: { readonly id: string; readonly end: 'back' | 'retired' } | undefined;
 }
 
-/** A source that is gone for a while: its ledger stands still, its journal is delivered. */
-export interface AbsenceEnvironment {
-  /** How long a life without it lasts unless it is killed before, ms in the mean. */
-  readonly lastsMs: number;
-  /** A person retires it before it comes back. */
-  readonly isRetired: boolean;
-}
-
 /** The whole service has a clock that is ahead, by less than would be a hold. */
 export interface LeadEnvironment {
   readonly ms: number;
@@ -116,6 +108,14 @@ export interface LeadEnvironment {
   readonly untilMs: number;
   /** What is written meanwhile is dated by that clock as well. */
   readonly isDated: boolean;
+}
+
+/** A source that is gone for a while: its ledger stands still, its journal is delivered. */
+export interface AbsenceEnvironment {
+  /** How long a life without it lasts unless it is killed before, ms in the mean. */
+  readonly lastsMs: number;
+  /** A person retires it before it comes back. */
+  readonly isRetired: boolean;
 }
 
 /** History that a person asks for while faults are on, and what he does with it then. */

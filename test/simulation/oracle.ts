@@ -789,7 +789,8 @@ function prepare(db: Database.Database) {
     marks: db.prepare<[], Marks>('SELECT seq, number, pruned_seq AS pruned, epoch FROM head, owner'),
     source: db.prepare<[], SourceRow>(
       `SELECT n, frontier_us AS frontier, tip_us AS tip, collected, late, from_us AS "from", reached_us AS reached, remembered_us AS remembered,
-       mode, json_extract(profile, '$.hold') IS NOT NULL AS isHeld, json_extract(profile, '$.hold.windows') AS held, json_extract(profile, '$.hold.shrunk') AS shrunk,
+       mode, json_extract(profile, '$.hold') IS NOT NULL AS isHeld, json_extract(profile, '$.hold.windows') AS held,
+       json_extract(profile, '$.hold.shrunk') AS shrunk,
        json_extract(profile, '$.sight.fields') AS fields
        FROM sources JOIN ranges ON ranges.source = sources.n WHERE id = 'service' AND until_us IS NULL`,
     ),

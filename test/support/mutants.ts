@@ -951,6 +951,24 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    id: 'W32',
+    what: 'a hold ends before what else shrank is accepted',
+    suite: 'test/unit/collect/close.test.ts',
+    edits: [{ file: `${collect}recount.ts`, text: 'return shrunk !== undefined || listed.length === 0;', replacement: 'return true;' }],
+  },
+  {
+    id: 'W33',
+    what: 'a window in doubt is said to be final',
+    suite: 'test/unit/collect/close.test.ts',
+    edits: [
+      {
+        file: `${journal}ledger-report.ts`,
+        text: "row.next_us === null && row.reason !== 'reread'",
+        replacement: 'row.next_us === null',
+      },
+    ],
+  },
+  {
     id: 'D1',
     what: 'acknowledged before it is sent',
     suite: simulation,
