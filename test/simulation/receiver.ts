@@ -71,8 +71,7 @@ export class Receiver {
 
   /** The daemon ended when only so much was acknowledged: what was taken beyond comes again, one batch at most. */
   wasCut(acked: number): void {
-    let beyond = 0;
-    for (let at = this.has.length - 1; at >= 0 && (this.has[at]?.seq ?? 0) > acked; at -= 1) beyond += 1;
+    const beyond = [...this.seqs].filter((seq) => seq > acked).length;
     this.allowance += Math.min(beyond, this.settings.batchRecords);
   }
 

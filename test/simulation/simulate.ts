@@ -351,7 +351,14 @@ class Simulation {
     const isInTime = await this.#world.run(this.#world.ms + 300_000, life.ending());
     if (!isInTime) this.#oracle.fault('the daemon did not end within five minutes');
     this.#world.note('ended in order');
-    if (!life.isDead) this.#life = undefined;
+    if (life.isDead) return;
+    this.#life = undefined;
+    // A batch of which some are wanted again is given up by an end in order too, and comes again from its first message.
+    for (const receiver of this.#receivers) {
+      const { id } = receiver.settings;
+      const acked = this.#oracle.sink(id)?.acked ?? 0;
+      if (id !== this.#changes.gone && receiver.owes(acked)) receiver.wasCut(acked);
+    }
   }
 
   /** At every effect: whether the life ends here. If so, the state is copied as it is. */
