@@ -933,7 +933,7 @@ export const mutants: readonly Mutant[] = [
       {
         file: 'src/deliver/loop.ts',
         text: 'const answer = await this.#send(sink, part, stop, abandon);',
-        replacement: `await this.#acknowledge(prepared, part.through, undefined, [], stop);
+        replacement: `await this.#acknowledge(entries, acked, undefined, [], stop);
       const answer = await this.#send(sink, part, stop, abandon);`,
       },
     ],
@@ -944,7 +944,7 @@ export const mutants: readonly Mutant[] = [
     suite: simulation,
     edits: [
       {
-        file: 'src/deliver/loop.ts',
+        file: 'src/deliver/batches.ts',
         text: 'const through = last ? { seq: last.seq, chain: last.chain } : batch.through;',
         replacement: 'void last;\n  const through = batch.through;',
       },
@@ -957,10 +957,10 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/deliver/loop.ts',
-        text: 'parts.unshift(...halve(part, prepared.entries));',
+        text: 'parts.unshift(...halve(part, entries));',
         replacement: `void halve;
-        const dead = part.messages.map(({ seq }) => ({ seq, code: 'refused', words: answer.refused }));
-        await this.#acknowledge(prepared, part.through, undefined, dead, stop);`,
+        const all = part.messages.map(({ seq }) => ({ seq, code: 'refused', words: answer.refused }));
+        await this.#acknowledge(entries, acked, undefined, all, stop);`,
       },
     ],
   },
@@ -983,9 +983,9 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/deliver/loop.ts',
-        text: `this.#space.renew();
+        text: `rest: batch.messages };
         throw thrown;`,
-        replacement: `this.#space.renew();
+        replacement: `rest: batch.messages };
         return { rejections: [], note: undefined, refused: undefined, rest: [] };`,
       },
     ],
@@ -997,9 +997,9 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/deliver/loop.ts',
-        text: `this.#space.renew();
+        text: `rest: batch.messages };
         throw thrown;`,
-        replacement: `this.#space.renew();
+        replacement: `rest: batch.messages };
         await this.#pause(thrown, stop);`,
       },
     ],
@@ -1030,8 +1030,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/deliver/loop.ts',
-        text: 'this.#skip(prepared.batch.through);',
-        replacement: 'if (prepared.batch.messages.length > 0) this.#skip(prepared.batch.through);',
+        text: 'if (!passed) return;',
+        replacement: 'if (!passed || passed.messages.length === 0) return;',
       },
     ],
   },
@@ -1076,7 +1076,7 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/unit/deliver/answers.test.ts',
     edits: [
       {
-        file: 'src/deliver/loop.ts',
+        file: 'src/deliver/patience.ts',
         text: 'const asked = thrown instanceof WaybillError ? thrown.retryAfterMs : undefined;',
         replacement: 'const asked = undefined as number | undefined;',
       },
@@ -1240,8 +1240,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/deliver/loop.ts',
-        text: '#ahead: Message | undefined;',
-        replacement: '#ahead: Message | undefined;\n  #owed: any;',
+        text: '#flushAt: number | undefined;',
+        replacement: '#flushAt: number | undefined;\n  #owed: any;',
       },
       {
         file: 'src/deliver/loop.ts',
@@ -1264,9 +1264,9 @@ export const mutants: readonly Mutant[] = [
       },
       {
         file: 'src/deliver/loop.ts',
-        text: 'journal.acknowledgeLater(settings.id, { acked: through.seq, taken: undefined });',
-        replacement: `if (this.#owed) this.#owed.acked = through.seq;
-    else journal.acknowledgeLater(settings.id, { acked: through.seq, taken: undefined });`,
+        text: 'journal.acknowledgeLater(settings.id, { acked: passed.through.seq, taken: undefined });',
+        replacement: `if (this.#owed) this.#owed.acked = passed.through.seq;
+    else journal.acknowledgeLater(settings.id, { acked: passed.through.seq, taken: undefined });`,
       },
       {
         file: 'src/deliver/loop.ts',
