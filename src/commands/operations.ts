@@ -15,7 +15,7 @@ export const summary = 'lists every change that a person made';
 
 export const usage = `waybill operations list [--from T] [--to T] [--json]
 
-Every change that a person made to the state: when, who (as claimed), what, on which source, why.
+Every change that a person made to the state: when, who (as claimed), what, on which source or sink, why.
 
   --from T, --to T    a time, a date, a month, 2026-Q3, or -7d
 
@@ -40,17 +40,18 @@ export async function run(args: string[], io: Io): Promise<number> {
   const db = openReadOnly(config.state);
   try {
     const found = operationsOf(db, from, to).map(({ n, at, who, what: done, detail }) => {
-      const { source, why, ...rest } = storedJson(detail ?? '{}') as { source?: string; why?: string };
-      return { n, at: rfc3339(at), who: who ?? null, what: done, source: source ?? null, why: why ?? null, detail: rest };
+      const { source, sink, why, ...rest } = storedJson(detail ?? '{}') as { source?: string; sink?: string; why?: string };
+      const on = { source: source ?? null, sink: sink ?? null };
+      return { n, at: rfc3339(at), who: who ?? null, what: done, ...on, why: why ?? null, detail: rest };
     });
     if (values.json) io.stdout.write(`${JSON.stringify({ operations: found }, null, 2)}\n`);
     else if (found.length === 0) io.stdout.write('no operation\n');
     else {
-      const columns = ['n', 'at', 'who (claimed)', 'what', 'source', 'why'].map((head) => ({ head }));
+      const columns = ['n', 'at', 'who (claimed)', 'what', 'source or sink', 'why'].map((head) => ({ head }));
       io.stdout.write(
         `${table(
           columns,
-          found.map(({ n, at, who, what: done, source, why }) => [String(n), at, who ?? '', done, source ?? '', why ?? '']),
+          found.map(({ n, at, who, what: done, source, sink, why }) => [String(n), at, who ?? '', done, source ?? sink ?? '', why ?? '']),
         ).join('\n')}\n`,
       );
     }

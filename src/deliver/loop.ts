@@ -111,12 +111,23 @@ export class Delivery {
     await this.#parts.journal.flush();
   }
 
-  /** Does what a person has asked for besides, and delivers nothing: for a state that no daemon has open. Throws what the sink throws. */
-  async runBesides(signal: AbortSignal): Promise<void> {
-    await this.#withSink(signal, async (sink) => {
-      while (this.#besides.isWaiting) await this.#sendBesides(sink, signal, signal);
+  /**
+   * Opens the sink for what `work` asks it to send besides, and delivers nothing: for a state that no daemon has open. Ends when all of it is
+   * sent. Throws what the sink throws.
+   */
+  async runBesides<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
+    const result = await this.#withSink(signal, async (sink) => {
+      const asked = { isOver: false };
+      const done = work().finally(() => (asked.isOver = true));
+      const settled = done.catch(() => undefined);
+      while (!asked.isOver || this.#besides.isWaiting) {
+        if (this.#besides.isWaiting) await this.#sendBesides(sink, signal, signal);
+        else await this.#rest(idleMostMs, signal, settled);
+      }
+      return done;
     });
     await this.#parts.journal.flush();
+    return result;
   }
 
   /**
@@ -185,11 +196,11 @@ export class Delivery {
   }
 
   /** Opens the sink, finds out where it is, and closes it whatever happens. What went wrong first is what counts. */
-  async #withSink(abandon: AbortSignal, work: (sink: Sink) => Promise<void>): Promise<void> {
+  async #withSink<Result>(abandon: AbortSignal, work: (sink: Sink) => Promise<Result>): Promise<Result> {
     const sink = await this.#open(abandon);
     try {
       await this.#resume(sink, abandon);
-      await work(sink);
+      return await work(sink);
     } finally {
       await this.#close(sink, abandon);
     }
@@ -340,7 +351,7 @@ export class Delivery {
       try {
         const answer = await this.#sendOnce(sink, batch, abandon);
         await this.#commit(() => keep(answer), stop);
-        this.#parts.meters.eventsSent(settings.id, messages.length - answer.refused.length);
+        if (besides === 'retry') this.#parts.meters.eventsSent(settings.id, messages.length - answer.refused.length);
         resolve(answer);
       } catch (thrown) {
         const code = codeOf(thrown);

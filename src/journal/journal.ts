@@ -350,6 +350,12 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#wake();
   }
 
+  /** See Letters.discard. */
+  async discardLetters(id: string, seqs: readonly number[], operation: Operation): Promise<void> {
+    this.letters.discard(id, seqs, operation);
+    this.#wake();
+  }
+
   async adopted(id: string): Promise<void> {
     this.progress.adopted(id);
   }

@@ -2,7 +2,7 @@
  * How far each sink is, and what it refused. An acknowledgement never goes back; those of sinks whose outcome can be found out afterwards wait
  * in memory for the next transaction, all others are committed at once.
  */
-import type { Statement } from 'better-sqlite3';
+import type { Database, Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
 import type { Acknowledgement, DeadLetter, Micros, Position, SinkMarks, SinkOrders } from '../model.ts';
 import { storedJson } from './damage.ts';
@@ -278,6 +278,51 @@ function stateOf(row: SinkRow): SinkState {
     note: row.note ?? undefined,
     fromTime: row.from_us ?? undefined,
     deadLetters: 0,
-    orders: row.orders === null ? {} : (storedJson(row.orders) as SinkOrders),
+    orders: ordersOf(row.orders),
   };
+}
+
+/** A sink as the state knows it, for lists. */
+export interface KnownSink {
+  readonly id: string;
+  readonly type: string;
+  /** active | orphaned | retired */
+  readonly state: string;
+  readonly destination: string;
+  readonly acked: number;
+  /** Entries behind `acked`, and the records among them. */
+  readonly lag: number;
+  readonly lagRecords: number;
+  readonly deadLetters: number;
+  /** From when on it gets what is collected; 0: everything. */
+  readonly since: Micros;
+  readonly orders: SinkOrders;
+}
+
+/** Every sink that the state knows, also those that are gone from the configuration. */
+export function sinksOf(db: Database): KnownSink[] {
+  interface Row extends SinkRow {
+    begun_us: number;
+    head: number;
+    records: number;
+    letters: number;
+  }
+  return db
+    .prepare<[], Row>(
+      `SELECT sinks.*, (SELECT seq FROM head) AS head,
+              (SELECT coalesce(sum(seq + n - 1 - max(seq - 1, acked)), 0) FROM segments WHERE number IS NOT NULL AND seq + n - 1 > acked) AS records,
+              (SELECT count(*) FROM dead_letters WHERE sink = sinks.id AND dead_letters.state = 'kept') AS letters
+       FROM sinks ORDER BY id`,
+    )
+    .all()
+    .map((row) => ({
+      ...{ id: row.id, type: row.type, state: row.state, destination: row.destination, acked: row.acked },
+      ...{ lag: row.head - row.acked, lagRecords: row.records, deadLetters: row.letters, since: row.begun_us },
+      orders: ordersOf(row.orders),
+    }));
+}
+
+/** A state that no daemon of this release has opened yet has no such column. */
+function ordersOf(text: string | null | undefined): SinkOrders {
+  return typeof text === 'string' ? (storedJson(text) as SinkOrders) : {};
 }

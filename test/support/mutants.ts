@@ -869,6 +869,7 @@ export const mutants: readonly Mutant[] = [
       },
     ],
   },
+  {
     id: 'W20',
     what: 'the rest of a batch that a sink wants again counts as taken',
     suite: simulation,
@@ -1275,6 +1276,18 @@ export const mutants: readonly Mutant[] = [
       },
     ],
   },
+  {
+    id: 'D42',
+    what: 'what is replayed counts as sure',
+    suite: 'test/unit/deliver/besides.test.ts',
+    edits: [
+      {
+        file: 'src/deliver/besides.ts',
+        text: "return { messages, bytes, through: present, uncertain: true, besides: 'replay' };",
+        replacement: "return { messages, bytes, through: present, uncertain: false, besides: 'replay' };",
+      },
+    ],
+  },
 ];
 
 /** A mutant whose mechanism this release does not have. */
@@ -1291,7 +1304,6 @@ export const absent: readonly Absent[] = [
   { ids: ['D19'], what: 'the elasticsearch sink', until: 'src/sink/elasticsearch.ts' },
   { ids: idsOf('D', 21, 26), what: 'the kafka sink', until: 'src/sink/kafka.ts' },
   { ids: idsOf('D', 34, 36), what: 'the splunk-hec sink', until: 'src/sink/splunk-hec.ts' },
-  { ids: ['D42'], what: 'replay', until: 'src/commands/replay.ts' },
   { ids: idsOf('A', 1, 18), what: 'the archive', until: 'src/archive' },
 ];
 
