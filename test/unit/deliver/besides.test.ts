@@ -89,7 +89,7 @@ describe('a dead letter that is sent again', () => {
       throw new WaybillError('sink_again', 'queue full');
     };
     loop.receiver.answer = busy;
-    const first = loop.delivery.retry(3, operation).catch((thrown: Error) => thrown.message);
+    const first = loop.delivery.retry(3, operation).catch((thrown: unknown) => String(thrown));
     await rig.clock.advance(0);
     expect(await first).toContain('queue full');
     await append(rig.journal, 4);
