@@ -20,6 +20,7 @@ import type {
   GapAct,
   Hold,
   LedgerWindow,
+  LetterFate,
   Limit,
   Micros,
   Operation,
@@ -35,6 +36,7 @@ import { Audit } from './audit.ts';
 import { Judge } from './judge.ts';
 import type { Judged } from './judge.ts';
 import { Ledger } from './ledger.ts';
+import { Letters } from './letters.ts';
 import { Operations, writeMoment } from './operations.ts';
 import { Progress } from './progress.ts';
 import { pauseAbove, resumeBelow } from './room.ts';
@@ -63,6 +65,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   /** True when there was no state before this process. */
   readonly fresh: boolean;
   readonly progress: Progress;
+  readonly letters: Letters;
   readonly #state: OpenState;
   readonly #store: Store;
   readonly #segments: Segments;
@@ -112,6 +115,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#count = db.prepare('UPDATE sources SET collected = ?, late = ?, last_record_us = ? WHERE n = ?');
     this.#audit = new Audit(db, clock, this.#sources.ids, (n) => rememberedBy(this.#sources.get(this.#sources.ids.get(n) ?? '')));
     this.progress = new Progress(this.#store, this.#sources.numbers);
+    this.letters = new Letters(this.#store, this.progress, this.#operations);
   }
 
   // ----------------------------------------------------------------------------------------------------------------- sources
@@ -333,7 +337,39 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   }
 
   async commitNote(id: string, note: string): Promise<void> {
-    this.progress.writeNote(id, note);
+    this.progress.commitNote(id, note);
+  }
+
+  async letter(id: string, seq: number): Promise<Entry | undefined> {
+    return this.letters.entry(id, seq, (at) => this.#segments.numberOf(at));
+  }
+
+  async settleLetter(id: string, seq: number, fate: LetterFate, operation: Operation): Promise<void> {
+    this.letters.settle(id, seq, fate, operation);
+    this.#wake();
+  }
+
+  /** See Letters.discard. */
+  async discardLetters(id: string, seqs: readonly number[], operation: Operation): Promise<void> {
+    this.letters.discard(id, seqs, operation);
+    this.#wake();
+  }
+
+  async adopted(id: string): Promise<void> {
+    this.progress.adopted(id);
+  }
+
+  pruned(): number {
+    return this.#segments.pruned();
+  }
+
+  async segmentOf(after: number, times: Window): Promise<{ readonly first: number; readonly last: number } | undefined> {
+    return this.#segments.withTimes(after, times);
+  }
+
+  /** About how many entries a range of the journal has. */
+  countOf(first: number, last: number, times: Window | undefined): number {
+    return this.#segments.countOf(first, last, times);
   }
 
   /** Where a new sink begins (contract, `from`). */

@@ -122,7 +122,7 @@ export function worst({ sources, sinks, journal }: Snapshot): Advice | undefined
     return {
       what: `Sink ${orphaned.id} is gone from the configuration; the journal keeps everything for it.`,
       lost: 'Nothing is lost, but the journal grows until its quota is full.',
-      act: `put sinks.${orphaned.id} back into the configuration; the journal holds everything for it meanwhile`,
+      act: `waybill sinks retire --sink ${orphaned.id}, if it was meant to go; else put sinks.${orphaned.id} back into the configuration`,
     };
   }
   const refused = sinks.find(({ deadLetters, state }) => deadLetters > 0 && state !== 'retired');
@@ -130,7 +130,7 @@ export function worst({ sources, sinks, journal }: Snapshot): Advice | undefined
     return {
       what: `Sink ${refused.id} refused ${counted(refused.deadLetters, 'record')} for good.`,
       lost: 'Nothing is lost: each is kept with the words of the receiver.',
-      act: `see the log of sink ${refused.id} ("dead letter"); the records are kept in the state`,
+      act: `waybill dead-letters show --all --sink ${refused.id}; then "retry" once the reason is mended, or "discard"`,
     };
   }
   const ahead = sources.find(({ mode, clockOffsetSeconds = 0 }) => mode === 'normal' && clockOffsetSeconds > aheadSeconds);

@@ -976,7 +976,7 @@ export const mutants: readonly Mutant[] = [
       {
         file: 'src/deliver/loop.ts',
         text: 'const answer = await this.#send(sink, part, stop, abandon);',
-        replacement: `await this.#acknowledge(prepared, part.through, undefined, [], stop);
+        replacement: `await this.#acknowledge(entries, acked, undefined, [], stop);
       const answer = await this.#send(sink, part, stop, abandon);`,
       },
     ],
@@ -987,7 +987,7 @@ export const mutants: readonly Mutant[] = [
     suite: simulation,
     edits: [
       {
-        file: 'src/deliver/loop.ts',
+        file: 'src/deliver/batches.ts',
         text: 'const through = last ? { seq: last.seq, chain: last.chain } : batch.through;',
         replacement: 'void last;\n  const through = batch.through;',
       },
@@ -1000,10 +1000,10 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/deliver/loop.ts',
-        text: 'parts.unshift(...halve(part, prepared.entries));',
+        text: 'parts.unshift(...halve(part, entries));',
         replacement: `void halve;
-        const dead = part.messages.map(({ seq }) => ({ seq, code: 'refused', words: answer.refused }));
-        await this.#acknowledge(prepared, part.through, undefined, dead, stop);`,
+        const all = part.messages.map(({ seq }) => ({ seq, code: 'refused', words: answer.refused }));
+        await this.#acknowledge(entries, acked, undefined, all, stop);`,
       },
     ],
   },
@@ -1026,9 +1026,9 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/deliver/loop.ts',
-        text: `this.#space.renew();
+        text: `rest: batch.messages };
         throw thrown;`,
-        replacement: `this.#space.renew();
+        replacement: `rest: batch.messages };
         return { rejections: [], note: undefined, refused: undefined, rest: [] };`,
       },
     ],
@@ -1040,9 +1040,9 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/deliver/loop.ts',
-        text: `this.#space.renew();
+        text: `rest: batch.messages };
         throw thrown;`,
-        replacement: `this.#space.renew();
+        replacement: `rest: batch.messages };
         await this.#pause(thrown, stop);`,
       },
     ],
@@ -1073,8 +1073,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/deliver/loop.ts',
-        text: 'this.#skip(prepared.batch.through);',
-        replacement: 'if (prepared.batch.messages.length > 0) this.#skip(prepared.batch.through);',
+        text: 'if (!passed) return;',
+        replacement: 'if (!passed || passed.messages.length === 0) return;',
       },
     ],
   },
@@ -1119,7 +1119,7 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/unit/deliver/answers.test.ts',
     edits: [
       {
-        file: 'src/deliver/loop.ts',
+        file: 'src/deliver/patience.ts',
         text: 'const asked = thrown instanceof WaybillError ? thrown.retryAfterMs : undefined;',
         replacement: 'const asked = undefined as number | undefined;',
       },
@@ -1283,8 +1283,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/deliver/loop.ts',
-        text: '#ahead: Message | undefined;',
-        replacement: '#ahead: Message | undefined;\n  #owed: any;',
+        text: '#flushAt: number | undefined;',
+        replacement: '#flushAt: number | undefined;\n  #owed: any;',
       },
       {
         file: 'src/deliver/loop.ts',
@@ -1307,14 +1307,26 @@ export const mutants: readonly Mutant[] = [
       },
       {
         file: 'src/deliver/loop.ts',
-        text: 'journal.acknowledgeLater(settings.id, { acked: through.seq, taken: undefined });',
-        replacement: `if (this.#owed) this.#owed.acked = through.seq;
-    else journal.acknowledgeLater(settings.id, { acked: through.seq, taken: undefined });`,
+        text: 'journal.acknowledgeLater(settings.id, { acked: passed.through.seq, taken: undefined });',
+        replacement: `if (this.#owed) this.#owed.acked = passed.through.seq;
+    else journal.acknowledgeLater(settings.id, { acked: passed.through.seq, taken: undefined });`,
       },
       {
         file: 'src/deliver/loop.ts',
         text: 'if (found) await this.#compare(found.position);',
         replacement: 'this.#owed = undefined;\n    if (found) await this.#compare(found.position);',
+      },
+    ],
+  },
+  {
+    id: 'D42',
+    what: 'what is replayed counts as sure',
+    suite: 'test/unit/deliver/besides.test.ts',
+    edits: [
+      {
+        file: 'src/deliver/besides.ts',
+        text: "return { messages, bytes, through: present, uncertain: true, besides: 'replay' };",
+        replacement: "return { messages, bytes, through: present, uncertain: false, besides: 'replay' };",
       },
     ],
   },
@@ -1334,7 +1346,6 @@ export const absent: readonly Absent[] = [
   { ids: ['D19'], what: 'the elasticsearch sink', until: 'src/sink/elasticsearch.ts' },
   { ids: idsOf('D', 21, 26), what: 'the kafka sink', until: 'src/sink/kafka.ts' },
   { ids: idsOf('D', 34, 36), what: 'the splunk-hec sink', until: 'src/sink/splunk-hec.ts' },
-  { ids: ['D42'], what: 'replay', until: 'src/commands/replay.ts' },
   { ids: idsOf('A', 1, 18), what: 'the archive', until: 'src/archive' },
 ];
 

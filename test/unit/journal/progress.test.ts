@@ -172,6 +172,46 @@ test('what is younger than the time to keep stays; a journal that was pruned to 
   expect(faultsOf(again.beside())).toEqual([]);
 });
 
+test('a sink that was retired and is put back begins at its `from`, and never before what it had', async () => {
+  const { journal, clock, directory, close } = await opened({ keep: 1_000 });
+  const register = (id: string, from: 'journal' | 'now'): unknown =>
+    journal.progress.register(id, 'file', 'there', journal.positionFor(from), undefined);
+  for (const id of ['behind', 'ahead']) register(id, 'journal');
+  await append(journal, 2);
+  await journal.acknowledge('behind', { acked: 2, taken: await taken(journal, 2, 'length 40') }, [await deadLetter(journal, 1)]);
+  await journal.acknowledge('ahead', { acked: 4, taken: await taken(journal, 4, 'length 80') }, [await deadLetter(journal, 3)]);
+  journal.progress.orphan(new Set());
+  for (const id of ['behind', 'ahead'])
+    await journal.operate({ at: 1, who: 'a', what: 'sinks retire', detail: {} }, () => journal.progress.retire(journal.progress.sink(id)));
+  await append(journal, 2, 5);
+  clock.wall += 2_000;
+  // Nobody needs anything: entries up to the lines of the ledger and what follows are pruned, but for the last segment.
+  expect(journal.prune()).toBeGreaterThan(4);
+  await append(journal, 1, 9);
+  const head = journal.head().seq;
+  const { seq: pruned, chain } = journal.positionFor('journal');
+  register('behind', 'journal');
+  // What it lacks is gone: it goes on where the journal begins, and nothing is said of what lay between.
+  expect(journal.sinkMarks('behind')).toMatchObject({ acked: pruned, taken: { seq: pruned, chain }, note: undefined, deadLetters: 1 });
+  expect((await journal.read(pruned, { records: 1, bytes: 1 }))[0]?.seq).toBe(pruned + 1);
+  const begun = journal.db.prepare("SELECT begun_us FROM sinks WHERE id = 'behind'").get() as { begun_us: number };
+  expect(begun.begun_us).toBeGreaterThan(0);
+  register('ahead', 'now');
+  expect(journal.sinkMarks('ahead')).toMatchObject({ acked: head, note: undefined });
+  // Audited: its dead letters lie behind where it began once.
+  for (let i = 0; i < 50; i += 1) journal.examine(86_400_000);
+  await journal.operate({ at: 1, who: 'a', what: 'sinks retire', detail: {} }, () =>
+    journal.progress.retire(journal.progress.sink('ahead')),
+  );
+  // One that had everything up to here is sent nothing of it again.
+  register('ahead', 'journal');
+  expect(journal.sinkMarks('ahead').acked).toBe(head);
+  await close();
+  const again = await opened({ directory });
+  expect(again.journal.sinkMarks('behind')).toMatchObject({ acked: pruned, note: undefined });
+  expect(again.journal.sinkMarks('ahead')).toMatchObject({ acked: head });
+});
+
 test('positions: the beginning, now, and the first record of a time', async () => {
   const { journal } = await opened();
   const position = (from: Parameters<Journal['positionFor']>[0]): unknown => plain(journal.positionFor(from));

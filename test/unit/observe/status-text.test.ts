@@ -203,7 +203,7 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
     { sinks: [sink({ deadLetters: 1 })] },
     /^Sink siem refused 1 record for good/,
     /^Nothing is lost/,
-    'see the log of sink siem ("dead letter"); the records are kept in the state',
+    'waybill dead-letters show --all --sink siem; then "retry" once the reason is mended, or "discard"',
   ],
 ])('what to do: %s', (_, change, what, lost, act) => {
   const tail = lines(change, { width: 200 }).slice(-3);
