@@ -85,11 +85,12 @@ export class FileSink implements Sink {
         );
         sink.#hold(found.name);
         if (!ours) {
+          if (kept.adopt === true) await sink.#adopt();
           await sink.#begin();
         } else if (found.size < ours.length) {
           throw new WaybillError(
             'file_lost_data',
-            `cannot go on in "${path}" for sink "${id}": it holds ${found.size} bytes, and ${ours.length} had been taken; restore it, or give the sink a new id`,
+            `cannot go on in "${path}" for sink "${id}": it holds ${found.size} bytes, and ${ours.length} had been taken; restore it, give the sink a new id, or see "waybill sinks adopt"`,
           );
         } else if (found.size > ours.length) {
           // What lies beyond was never acknowledged. The cut is synced before anything else is written.
@@ -221,6 +222,12 @@ export class FileSink implements Sink {
     this.#isWithinLine = await endsWithinLine(this.#handle, this.#length);
     const birth = Number(BigInt(this.#name.birth) / 1_000_000n);
     this.#since = birth > 0 || this.#rotate === undefined ? birth : this.#clock.now();
+  }
+
+  /** The position beside the file is from now on that of this journal, and synced: an older one would block the sink again. */
+  async #adopt(): Promise<void> {
+    await this.#slots.write({ journal: this.#kept.journal, position: this.#position, file: this.#name, length: this.#length });
+    await this.#slotsHandle.datasync();
   }
 
   /** Before the first line goes into a file, the journal knows which file, and from where on it is ours. */

@@ -1,0 +1,118 @@
+/**
+ * The floors of delivery, each in a process of its own: what a bare client reaches with the same messages in the same batches, when it keeps no
+ * position, knows no failure and does nothing else. `file` encodes, appends and syncs; a sender over the network has its bodies before the clock
+ * starts. Arguments: JSON of `FloorOrder`. Prints one line of JSON.
+ */
+import { open } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { encoder } from '../src/encode/index.ts';
+import type { EncodedFormat } from '../src/encode/index.ts';
+import { normalizer } from '../src/normalize/normalizer.ts';
+import { parseRecord } from '../src/record/json.ts';
+import { recordText } from './record.ts';
+
+export interface FloorOrder {
+  readonly kind: 'file' | 'relp';
+  readonly format: EncodedFormat;
+  readonly records: number;
+  readonly beginMs: number;
+  /** Messages a batch, as the sink makes them. */
+  readonly batch: number;
+  /** The path of a file, or a port on loopback. */
+  readonly target: string;
+}
+
+export interface FloorResult {
+  readonly seconds: number;
+  readonly cpuSeconds: number;
+}
+
+const order = JSON.parse(process.argv[2] ?? '{}') as FloorOrder;
+const normalize = normalizer({
+  tenantId: 'bench',
+  baseUrl: 'http://127.0.0.1',
+  observer: { vendor: 'Waybill', product: 'Data Protection and Audit Service', version: '1.0' },
+  dataset: 'dpas.audit',
+  namespace: 'default',
+  mapping: { severity: {}, hostIdFromUuid: true },
+  privacy: { rules: [] },
+});
+const encode = encoder(order.format, { original: order.format === 'ecs', cef: { ipv6: 'c6a2', geo: 'cfp' } });
+
+function message(i: number): string {
+  const text = recordText(i, order.beginMs);
+  return encode(normalize({ text, uid: 'AAAAAAAAAAAAAAAAAAAAAA', received: order.beginMs * 1000, value: parseRecord(text) }));
+}
+
+/** The numbers of each batch, one after another. */
+function* batches(): Generator<readonly number[]> {
+  for (let from = 0; from < order.records; from += order.batch) {
+    yield Array.from({ length: Math.min(order.batch, order.records - from) }, (_, i) => from + i);
+  }
+}
+
+/** A loop that encodes, appends and syncs. */
+async function toFile(): Promise<FloorResult> {
+  const file = await open(order.target, 'w');
+  const clock = started();
+  for (const batch of batches()) {
+    await file.write(`${batch.map(message).join('\n')}\n`);
+    await file.datasync();
+  }
+  const result = clock();
+  await file.close();
+  return result;
+}
+
+/** A sender of RELP that keeps 128 messages under way and waits for the answers of a batch before the next one. */
+async function toRelp(): Promise<FloorResult> {
+  const bodies = [...batches()].map((batch) =>
+    batch.map((i) =>
+      Buffer.from(`<166>1 ${new Date(order.beginMs).toISOString()} bench waybill 1 Open [meta sequenceId="${i + 1}"] ${message(i)}`),
+    ),
+  );
+  const socket = connect(Number(order.target), '127.0.0.1');
+  socket.setNoDelay(true);
+  let answered = 0;
+  let rest = '';
+  let wake: (() => void) | undefined;
+  socket.on('data', (bytes) => {
+    const lines = (rest + bytes.toString('latin1')).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) if (/^\d+ rsp /.test(line)) answered += 1;
+    wake?.();
+  });
+  const until = async (count: number): Promise<void> => {
+    while (answered < count) await new Promise<void>((resolve) => (wake = resolve));
+  };
+  const offers = 'relp_version=0\nrelp_software=bare\ncommands=syslog';
+  socket.write(`1 open ${offers.length} ${offers}\n`);
+  await until(1);
+  const clock = started();
+  let number = 1;
+  for (const batch of bodies) {
+    for (let from = 0; from < batch.length; from += 32) {
+      const part = batch.slice(from, from + 32);
+      await until(number - 128 + part.length);
+      socket.write(
+        Buffer.concat(part.flatMap((body) => [Buffer.from(`${(number += 1)} syslog ${body.length} `), body, Buffer.from('\n')])),
+      );
+    }
+    await until(number);
+  }
+  const result = clock();
+  socket.end();
+  return result;
+}
+
+function started(): () => FloorResult {
+  const begin = performance.now();
+  const before = process.cpuUsage();
+  return () => {
+    const { user, system } = process.cpuUsage(before);
+    return { seconds: (performance.now() - begin) / 1000, cpuSeconds: (user + system) / 1e6 };
+  };
+}
+
+const result = order.kind === 'file' ? await toFile() : await toRelp();
+process.stdout.write(`${JSON.stringify(result)}\n`);
