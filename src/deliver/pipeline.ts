@@ -49,7 +49,8 @@ export function pipeline(parts: PipelineParts): Pipeline {
     if (event.irregular.length > 0) irregular(source, event.irregular);
     const { time, severity, action, key } = event;
     const written = limit === undefined ? encode(event) : within(limit, event, encode(event));
-    return { seq, number, uid, source, time, severity, action, key, bytes: put(written) };
+    const undated = event.irregular.includes('invalid_timestamp');
+    return { seq, number, uid, source, time, undated, severity, action, key, bytes: put(written) };
   };
 }
 

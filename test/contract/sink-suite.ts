@@ -9,7 +9,7 @@ import type { Batch, Kept, Message, Sink } from '../../src/model.ts';
 import { normalizer } from '../../src/normalize/normalizer.ts';
 import { parseCef } from '../unit/encode/cef-parser.ts';
 import { poorest, recordOf, settings } from '../unit/normalize/records.ts';
-import { batchOf, message, messages, ModelKept } from './sink-batches.ts';
+import { batchOf, message, messages, ModelKept, textOf } from './sink-batches.ts';
 
 /** A receiver that has just been started for one test, with nothing in it. */
 export interface Place extends AsyncDisposable {
@@ -109,7 +109,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
 
     test('a large batch and a large message arrive whole', async () => {
       await using sink = await place.open(kept);
-      const large = message(1, JSON.stringify({ seq: 1, name: 'Ж€𝄞'.repeat(Math.min(30_000, Math.floor(longest / 10))) }));
+      const large = message(1, textOf(1, 'Ж€𝄞'.repeat(Math.min(30_000, Math.floor(longest / 10)))));
       const many = messages(2, 3_000);
       await send(sink, batchOf([large]));
       await send(sink, batchOf(many));

@@ -47,6 +47,18 @@ test('the one for syslog is valid too', async () => {
   ]);
 });
 
+test('the one for elasticsearch is valid too', async () => {
+  const environment = Object.fromEntries(
+    blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'filled']),
+  );
+  const own = { WAYBILL_ELASTICSEARCH: 'https://es.example:9200', WAYBILL_ELASTICSEARCH_KEY: 'a2V5' };
+  const { config, warnings } = await loaded(await init(['elasticsearch']), { ...environment, ...own });
+  expect(warnings).toEqual([]);
+  expect(config.sinks).toMatchObject([
+    { id: 'siem', type: 'elasticsearch', format: 'ecs', settings: { nodes: ['https://es.example:9200'], namespace: 'default' } },
+  ]);
+});
+
 test('each variable that is not set is named with its line, and nothing else', async () => {
   const text = await init(['file']);
   const lines = text.split('\n');
@@ -66,9 +78,8 @@ test('the start is the hour in which it is printed, in UTC', async () => {
 test.each([
   [[], 'cannot begin a configuration: name one type of sink, as in "waybill init file"'],
   [['file', 'kafka'], 'cannot begin a configuration: name one type of sink, as in "waybill init file"'],
-  [['splunk'], 'cannot begin a configuration for "splunk": it is not in this release yet; there is file, syslog'],
-  [['elasticsearch'], 'cannot begin a configuration for "elasticsearch": it is not in this release yet; there is file, syslog'],
-  [['kafka'], 'cannot begin a configuration for "kafka": it is not in this release yet; there is file, syslog'],
+  [['splunk'], 'cannot begin a configuration for "splunk": it is not in this release yet; there is elasticsearch, file, syslog'],
+  [['kafka'], 'cannot begin a configuration for "kafka": it is not in this release yet; there is elasticsearch, file, syslog'],
   [['flie'], 'cannot begin a configuration for "flie": the nearest is "file"'],
   [['__proto__'], 'cannot begin a configuration for "__proto__": the nearest is "syslog"'],
 ])('init %j is refused', async (args, message) => {
@@ -77,10 +88,10 @@ test.each([
 
 test('its help says what to do with what it prints', () => {
   expect(usage).toMatchInlineSnapshot(`
-    "waybill init file|syslog
+    "waybill init elasticsearch|file|syslog
 
     Prints a commented configuration for one type of sink. Write it to waybill.yaml, set the environment variables that it names (or write what
-    they stand for), and ask "waybill check". elasticsearch, splunk, kafka come with a later release.
+    they stand for), and ask "waybill check". splunk, kafka come with a later release.
 
     Examples:
       waybill init file > waybill.yaml
