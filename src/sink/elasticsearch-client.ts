@@ -29,6 +29,8 @@ export interface Answer {
   /** Parsed where it is JSON. */
   readonly body: unknown;
   readonly retryAfterMs: number | undefined;
+  /** Whether it says that it is Elasticsearch, as every answer of one does. */
+  readonly isElasticsearch: boolean;
 }
 
 /** Servers of the lines 8 and 9 take these; those of 8 refuse a client that names 9. */
@@ -151,8 +153,9 @@ export class ElasticClient implements AsyncDisposable {
     const headers = {
       accept: json,
       ...(authorization === undefined ? {} : { authorization }),
-      ...(compressed === undefined ? {} : { 'content-type': ndjson, 'content-encoding': 'gzip' }),
-      ...(request.json === undefined ? {} : { 'content-type': json }),
+      // Set without a body too: the client would name its own line there.
+      'content-type': compressed === undefined ? json : ndjson,
+      ...(compressed === undefined ? {} : { 'content-encoding': 'gzip' }),
     };
     const content = request.json === undefined ? (compressed ?? null) : JSON.stringify(request.json);
     try {
@@ -164,7 +167,7 @@ export class ElasticClient implements AsyncDisposable {
         { method, path, querystring: { ...query }, ...(content === null ? {} : { body: content }) },
         { meta: true, headers, signal },
       );
-      return { status: statusCode, body, retryAfterMs: retryAfter(said['retry-after']) };
+      return answerOf(statusCode, body, said);
     } catch (thrown) {
       signal.throwIfAborted();
       return this.#answered(thrown, method);
@@ -176,7 +179,7 @@ export class ElasticClient implements AsyncDisposable {
     const name = thrown instanceof Error ? thrown.name : '';
     if (name === 'ResponseError') {
       const { statusCode, body, headers } = thrown as { statusCode: number; body: unknown; headers: Record<string, string> };
-      return { status: statusCode, body, retryAfterMs: retryAfter(headers['retry-after']) };
+      return answerOf(statusCode, body, headers);
     }
     const who = `sink "${this.#id}"`;
     if (name === 'ProductNotSupportedError') {
@@ -222,6 +225,11 @@ async function read(body: AsyncIterable<Buffer>): Promise<string> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
+}
+
+function answerOf(status: number, body: unknown, headers: Readonly<Record<string, unknown>>): Answer {
+  const isElasticsearch = headers['x-elastic-product'] === 'Elasticsearch';
+  return { status, body, retryAfterMs: retryAfter(headers['retry-after']), isElasticsearch };
 }
 
 /** Seconds, as servers and load balancers write it; ms. */

@@ -25,7 +25,9 @@ export async function greet(client: ElasticClient, settings: ElasticsearchSettin
   const { status } = answer;
   const said = `sink "${id}": the server answers ${status} ${plainWords(errorOf(answer))}`;
   if (status === 401) throw new WaybillError('sink_blocked', `${said} (sinks.${id}.${credentialsOf(settings)})`);
-  if (status === 406)
+  // A refusal of somebody in between, or trouble, says nothing about what is behind it.
+  const isRefusal = status === 401 || status === 403 || status === 429 || status >= 500;
+  if (status === 406 || (!answer.isElasticsearch && !isRefusal))
     throw new WaybillError(
       'sink_blocked',
       `sink "${id}": what answers at sinks.${id}.nodes is not Elasticsearch 8 or later; OpenSearch is no target of this sink`,

@@ -512,8 +512,12 @@ describe('elasticsearch', () => {
         code: 'sink_blocked',
         words: 'sink "siem": what answers at sinks.siem.nodes is not Elasticsearch 8 or later; OpenSearch is no target of this sink',
       });
-      model.fault = () => ({ status: 200, body: {}, headers: { 'x-elastic-product': 'Something' } });
+      const other = { 'x-elastic-product': 'Something' };
+      model.fault = () => ({ status: 200, body: {}, headers: other });
       expect((await errorOf(open())).words).toMatch(/does not say that it is Elasticsearch/);
+      // OpenSearch 3.8 knows no such address, and answers with no name of a product.
+      model.fault = () => ({ status: 400, body: { error: 'no handler found for uri [/_security/_authenticate]' }, headers: other });
+      expect((await errorOf(open())).words).toMatch(/not Elasticsearch 8 or later/);
     });
 
     test('a cloud id is an address', () => {
