@@ -22,6 +22,7 @@ import { recordOf, settings as normalizeSettings, shapes } from '../unit/normali
 import { CuttingProxy } from './cutting-proxy.ts';
 import { Elasticsearch, elasticsearchMissing, password } from './elasticsearch.ts';
 import type { Line } from './elasticsearch.ts';
+import { notAsked } from './programs.ts';
 
 const never = new AbortController().signal;
 const pem = (text: string) => ({ read: () => [text], describe: () => 'a file of the test' });
@@ -138,7 +139,7 @@ for (const [line, isSecure] of [
   ['elasticsearch-9.5.3', true],
   ['elasticsearch-8.19.5', false],
 ] as const satisfies readonly (readonly [Line, boolean])[]) {
-  const missing = elasticsearchMissing(line);
+  const missing = notAsked() ?? elasticsearchMissing(line);
   describe(line, () => {
     let server: Elasticsearch;
     beforeAll(async () => {
@@ -266,7 +267,7 @@ for (const [line, isSecure] of [
   });
 }
 
-const missing = elasticsearchMissing('elasticsearch-9.5.3');
+const missing = notAsked() ?? elasticsearchMissing('elasticsearch-9.5.3');
 describe('rights, trust and templates of elasticsearch-9.5.3', () => {
   let server: Elasticsearch;
   const directory = mkdtempSync(join(tmpdir(), 'waybill-setup-'));
@@ -398,7 +399,7 @@ sinks:
   });
 });
 
-const absent = elasticsearchMissing('opensearch-3.8.0');
+const absent = notAsked() ?? elasticsearchMissing('opensearch-3.8.0');
 test('opensearch-3.8.0 is refused in clear words', { timeout: startMs }, async ({ skip }) => {
   if (absent !== undefined) return skip(absent);
   await using server = await Elasticsearch.start('opensearch-3.8.0');

@@ -14,13 +14,12 @@ import { Agent, request } from 'undici';
 import type { Dispatcher } from 'undici';
 import { createAuthority } from '../support/certificates.ts';
 import type { Authority } from '../support/certificates.ts';
-import { cacheFolder, notAsked } from './programs.ts';
+import { cacheFolder } from './programs.ts';
 
 export type Line = 'elasticsearch-9.5.3' | 'elasticsearch-8.19.5' | 'opensearch-3.8.0';
 
 /** Why there is none of this line here; undefined when there is. */
 export function elasticsearchMissing(line: Line): string | undefined {
-  if (notAsked() !== undefined) return notAsked();
   if (javaHome() === undefined) return 'no Java of line 21 or later in /usr/lib/jvm, nor in JAVA_HOME';
   const name = { 'elasticsearch-9.5.3': 'elasticsearch', 'elasticsearch-8.19.5': 'elasticsearch-8', 'opensearch-3.8.0': 'opensearch' }[
     line
