@@ -54,7 +54,8 @@ export class ElasticClient implements AsyncDisposable {
   /** Connects to nothing yet. The client is read only when there is such a sink: it is large. */
   static async make(settings: ElasticsearchSettings, context: SinkContext): Promise<ElasticClient> {
     const { BaseConnection, Client, errors } = await import('@elastic/elasticsearch');
-    const { id, ca, proxy } = context;
+    const { id, ca } = context;
+    const proxy = settings.proxy === 'none' ? undefined : (settings.proxy ?? context.proxy);
     const ways = new Map<string, Connection>();
 
     class Way extends BaseConnection {

@@ -1,7 +1,7 @@
 /** The settings of the sink `elasticsearch`, and what follows from them alone: addresses, where a record goes, who we are. */
 import { z } from 'zod';
 import { httpsUrl, line, oneOrMany, secret, text } from '../config/values.ts';
-import { tlsSettings } from '../connect/settings.ts';
+import { proxySettings, tlsSettings } from '../connect/settings.ts';
 import type { Micros } from '../model.ts';
 
 const part = String.raw`[a-z0-9_.][a-z0-9_.]*`;
@@ -17,6 +17,7 @@ export const elasticsearchSettings = z.strictObject({
   username: line().optional().describe('User, in place of an API key; needs `password`'),
   password: secret().optional().describe('Password of `username`'),
   tls: tlsSettings.optional(),
+  proxy: proxySettings.optional(),
   dataset: text(new RegExp(`^${part}$`), 'a dataset such as dpas.audit: small letters, digits, dot and underscore')
     .max(100)
     .default('dpas.audit')

@@ -482,6 +482,14 @@ describe('elasticsearch', () => {
       const refused = await errorOf(open({ nodes }, { ca: pem(authority.cert), proxy: { url: wrong } }));
       expect(refused.code).toBe('sink_blocked');
       expect(refused.words).toMatch(/^sink "siem": cannot reach "es\.test:9200" through the proxy/);
+      const own = { url: `http://u:p@127.0.0.1:${proxy.port}`, noProxy: [] };
+      await send(await open({ nodes, proxy: own }, { ca: pem(authority.cert), proxy: { url: wrong } }), batchOf([message(4)]));
+      expect(secure.texts(stream)).toHaveLength(4);
+      const direct = await errorOf(open({ nodes, proxy: 'none' }, { ca: pem(authority.cert), proxy: { url } }));
+      expect(direct).toEqual({
+        code: 'sink_again',
+        words: expect.stringMatching(/^sink "siem": cannot reach "https:\/\/es\.test:9200": .*es\.test/) as string,
+      });
       await secure[Symbol.asyncDispose]();
     });
 
