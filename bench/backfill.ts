@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { Snapshot } from '../src/model.ts';
+import { configuration } from './configuration.ts';
 import { ask, cpuSeconds, memoryMiB, sleep, start } from './process.ts';
 import type { Program } from './process.ts';
 import { perSecond } from './record.ts';
@@ -48,7 +49,8 @@ const memory: number[] = [];
 const server = start(process.execPath, [join(root, 'bench/server.ts'), String(records), String(beginMs)]);
 try {
   const { port } = JSON.parse(await server.firstLine) as { port: number };
-  writeFileSync(config, configuration(port));
+  const sinks = values.file ? [{ id: 'file', type: 'file', path: join(work, 'records.ndjson'), format: 'raw' }] : [];
+  writeFileSync(config, configuration(port, endMs, sinks));
   const phases: Phase[] = [];
   let daemon = run();
   while (((await snapshot())?.sources[0]?.windows.closed ?? 0) === 0) await sleep(50);
@@ -130,24 +132,4 @@ async function phase(daemon: Program, done: (now: Snapshot) => boolean): Promise
       collected: collected(now) - first,
     };
   }
-}
-
-function configuration(port: number): string {
-  return JSON.stringify({
-    state: './state',
-    sources: [
-      {
-        id: 'bench',
-        baseUrl: `http://127.0.0.1:${port}/v2/api`,
-        auth: { authUrl: `http://127.0.0.1:${port}`, tenantId: 'bench', clientId: 'bench', clientSecret: 'bench', scopeAddress: 'bench' },
-        start: new Date(endMs).toISOString(),
-        // Short only so that the service's clock is known within a second; windows of history do not depend on it.
-        settle: '3s',
-        requests: { perSecond: 1000 },
-      },
-    ],
-    sinks: values.file ? [{ id: 'file', type: 'file', path: join(work, 'records.ndjson'), format: 'raw' }] : [],
-    admin: { listen: '127.0.0.1:0' },
-    log: { level: 'error' },
-  });
 }

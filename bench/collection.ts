@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { Snapshot } from '../src/model.ts';
+import { configuration } from './configuration.ts';
 import { ask, cpuSeconds, memoryMiB, sleep, start } from './process.ts';
 import { perSecond } from './record.ts';
 import { table } from './table.ts';
@@ -116,7 +117,7 @@ async function measured(
   const work = join(directory, stateOf);
   mkdirSync(work, { recursive: true });
   const out = join(work, 'events.ndjson');
-  writeFileSync(join(work, 'waybill.yaml'), configuration(port, withFile ? out : undefined));
+  writeFileSync(join(work, 'waybill.yaml'), configuration(port, beginMs, withFile ? [{ id: 'file', type: 'file', path: out }] : []));
   const before = await stats(port);
   await using daemon = start(join(root, 'bin/waybill.js'), ['run', '--config', join(work, 'waybill.yaml')], work);
   daemon.firstLine.catch(() => undefined);
@@ -153,26 +154,6 @@ async function measured(
     requestsPer100k: ((after.requests - before.requests) / records) * 100_000,
     commitsPer100k: (((last.journal.commits ?? 0) - (first?.journal.commits ?? 0)) / records) * 100_000,
   };
-}
-
-function configuration(port: number, file: string | undefined): string {
-  return JSON.stringify({
-    state: './state',
-    sources: [
-      {
-        id: 'bench',
-        baseUrl: `http://127.0.0.1:${port}/v2/api`,
-        auth: { authUrl: `http://127.0.0.1:${port}`, tenantId: 'bench', clientId: 'bench', clientSecret: 'bench', scopeAddress: 'bench' },
-        start: new Date(beginMs).toISOString(),
-        // Short only so that the service's clock is known within a second; windows of history do not depend on it.
-        settle: '3s',
-        requests: { perSecond: 1000 },
-      },
-    ],
-    sinks: file === undefined ? [] : [{ id: 'file', type: 'file', path: file }],
-    admin: { listen: '127.0.0.1:0' },
-    log: { level: 'error' },
-  });
 }
 
 async function stats(port: number): Promise<{ requests: number; windowed: number }> {

@@ -15,6 +15,7 @@ import { stepsFor } from '../src/sink/elasticsearch-templates.ts';
 import { Elasticsearch, elasticsearchMissing } from '../test/servers/elasticsearch.ts';
 import { rsyslog, rsyslogMissing } from '../test/servers/rsyslog.ts';
 import { SyslogReceiver } from '../test/servers/syslog-receiver.ts';
+import { configuration } from './configuration.ts';
 import type { FloorOrder, FloorResult } from './delivery-floor.ts';
 import { ask, cpuSeconds, sleep, start } from './process.ts';
 import { perSecond } from './record.ts';
@@ -196,7 +197,7 @@ async function runDaemon(
 ): Promise<FloorResult> {
   const work = name.startsWith('/') ? name : join(directory, name);
   mkdirSync(work, { recursive: true });
-  writeFileSync(join(work, 'waybill.yaml'), configuration(port, sink));
+  writeFileSync(join(work, 'waybill.yaml'), configuration(port, beginMs, sink === undefined ? [] : [{ id: 'receiver', ...sink }]));
   await using daemon = start(join(root, 'bin/waybill.js'), ['run', '--config', join(work, 'waybill.yaml')], work);
   daemon.firstLine.catch(() => undefined);
   const socketPath = join(work, 'state', 'waybill.sock');
@@ -217,25 +218,6 @@ async function runDaemon(
   const share = sink === undefined ? 1 : records / Math.max(1, acked(last) - acked(first));
   // What was acknowledged before the first look is not in the time: as if all had gone at the rate that was seen.
   return { seconds: (share * (performance.now() - begin)) / 1000, cpuSeconds: share * (cpuSeconds(daemon.pid) - cpu) };
-}
-
-function configuration(port: number, sink: object | undefined): string {
-  return JSON.stringify({
-    state: './state',
-    sources: [
-      {
-        id: 'bench',
-        baseUrl: `http://127.0.0.1:${port}/v2/api`,
-        auth: { authUrl: `http://127.0.0.1:${port}`, tenantId: 'bench', clientId: 'bench', clientSecret: 'bench', scopeAddress: 'bench' },
-        start: new Date(beginMs).toISOString(),
-        settle: '3s',
-        requests: { perSecond: 1000 },
-      },
-    ],
-    sinks: sink === undefined ? [] : [{ id: 'receiver', ...sink }],
-    admin: { listen: '127.0.0.1:0' },
-    log: { level: 'error' },
-  });
 }
 
 function linesOf(path: string): number {

@@ -8,6 +8,7 @@ import { operationOf, perform } from './daemon/acts.ts';
 import { parseTime, parseZone } from './config/period.ts';
 import { Certificates } from './daemon/certificates.ts';
 import { createDelivery } from './daemon/sink.ts';
+import type { ConfiguredSink } from './daemon/sink.ts';
 import { Reports } from './daemon/reports.ts';
 import type { ReportStream } from './daemon/reports.ts';
 import { runSource } from './daemon/source.ts';
@@ -50,7 +51,9 @@ const spreadMost = 100;
 export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Promise<void> {
   const { config, clock, log } = options;
   await using open = new AsyncDisposableStack();
-  const daemon: { journal: Journal | undefined; views: Views | undefined } = { journal: undefined, views: undefined };
+  const daemon: { journal: Journal | undefined; views: Views | undefined; sinks: readonly ConfiguredSink[] } = {
+    ...{ journal: undefined, views: undefined, sinks: [] },
+  };
 
   const metrics = open.use(createMetrics(options.version, process.env['WAYBILL_REVISION'] ?? ''));
   const snapshot = (): Snapshot | undefined =>
@@ -73,8 +76,12 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   };
   const operate = async (request: unknown): Promise<unknown> => {
     if (!daemon.journal) throw new WaybillError('state_unusable', 'cannot change anything: the state is not open yet');
-    const done = await perform(request, daemon.journal, clock.now() * 1000, (source, from) =>
-      daemon.views?.collectors.get(source)?.backfiller.reading(from),
+    const done = await perform(
+      request,
+      daemon.journal,
+      clock.now() * 1000,
+      (source, from) => daemon.views?.collectors.get(source)?.backfiller.reading(from),
+      (id) => daemon.sinks.find((sink) => sink.id === id),
     );
     log.info({ ...operationOf(request) }, 'operation');
     return done;
@@ -125,6 +132,7 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   // Sinks are registered before the first record can arrive, so that `from: now` means this moment.
   const deliveries = config.sinks.map((sink) => createDelivery(sink, journal, options, metrics.meters));
   for (const each of deliveries) views.deliveries.set(each.id, each.loop);
+  daemon.sinks = deliveries;
 
   // One failure that nothing can mend ends all: the orchestrator starts the process again, and starting again is always safe.
   const failure = new AbortController();
@@ -135,6 +143,10 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
       await work;
     } catch (thrown) {
       if (stop.aborted && thrown === stop.reason) return;
+      if (stop.aborted && codeOf(thrown) === 'journal_full') {
+        log.warn({ name, code: 'journal_full', error: thrown }, 'what is acknowledged last is not written; the next start settles it');
+        return;
+      }
       if (!failure.signal.aborted) {
         log.error({ name, code: codeOf(thrown), error: thrown }, 'this cannot be mended: the process ends');
         failure.abort(thrown);

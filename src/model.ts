@@ -97,6 +97,11 @@ export interface ServerClock {
   observe(page: Page, newest?: Micros): 'accepted' | 'cached';
   /** Undefined before the first answer. Never goes back once established. */
   now(): Micros | undefined;
+  /**
+   * What both clocks have reached: `now()`, or our own clock where that is behind it. Windows are closed and counted again by it, and so forgotten;
+   * it may go back when the clock of the service is set right.
+   */
+  agreed(): Micros | undefined;
   /** Until then nothing is closed, recounted, tried again or forgotten. */
   established(): boolean;
   /**
@@ -451,6 +456,8 @@ export interface Hold {
   readonly sound?: Micros;
   /** `rows`: where the windows begin that hold less than was proven; the first is the one whose count ends the hold. */
   readonly windows?: readonly Micros[];
+  /** `rows`: where the others begin that hold less, once they were counted; a person accepts them together. */
+  readonly shrunk?: readonly Micros[];
 }
 
 /** Something that a person did to the state. */
@@ -578,6 +585,15 @@ export interface SinkMarks {
   /** Records with a readable time before it are not for this sink. */
   readonly fromTime: Micros | undefined;
   readonly deadLetters: number;
+  readonly orders: SinkOrders;
+}
+
+/** What a person has ordered of a sink, kept until it is done. */
+export interface SinkOrders {
+  /** The present journal is the continuation of what the sink holds, whatever position that keeps. Done once it was opened so. */
+  readonly adopt?: boolean | undefined;
+  /** Batches with a record of this time, or without a readable one, are uncertain: another state may have sent them. Stays. */
+  readonly verify?: Window | undefined;
 }
 
 export interface Acknowledgement {
@@ -591,6 +607,32 @@ export interface DeadLetter {
   readonly entry: Entry;
   readonly rejection: Rejection;
   readonly tries: number;
+}
+
+/** What came of sending a dead letter again: taken, with the sink's note, or refused once more. */
+export type LetterFate =
+  { readonly taken: true; readonly note: string | undefined } | { readonly taken: false; readonly rejection: Rejection };
+
+/** What of the journal a person wants sent again: the entries from `first` through `last`, of `times` where that is given. */
+export interface ReplayRange {
+  readonly first: number;
+  readonly last: number;
+  /** Only records whose own time lies in it; those without a readable one do not. */
+  readonly times: Window | undefined;
+}
+
+/** How far a replay is. */
+export interface ReplayProgress extends ReplayRange {
+  /** running | done; `sent` and `refused` count messages, `passed` and `expected` entries. */
+  readonly state: 'running' | 'done';
+  readonly at: number;
+  readonly passed: number;
+  readonly expected: number;
+  readonly sent: number;
+  readonly refused: number;
+  /** Wall clock, ms. */
+  readonly began: number;
+  readonly ended: number | undefined;
 }
 
 /** The durable middle as the loop of one sink sees it. */
@@ -612,6 +654,16 @@ export interface DeliverJournal {
   flush(): Promise<void>;
   /** A new note for what is taken (file: the begin of another file), committed before it resolves. */
   commitNote(sink: string, note: string): Promise<void>;
+  /** A dead letter that still has its copy of the record. */
+  letter(sink: string, seq: number): Promise<Entry | undefined>;
+  /** What came of sending one again, in one transaction with its row in `operations`: taken, it is gone. */
+  settleLetter(sink: string, seq: number, fate: LetterFate, operation: Operation): Promise<void>;
+  /** What a sink was asked to adopt is adopted. */
+  adopted(sink: string): Promise<void>;
+  /** Entries up to here are pruned. */
+  pruned(): number;
+  /** The first segment of records behind `after` that may hold some of these times, as its first and last entry. */
+  segmentOf(after: number, times: Window): Promise<{ readonly first: number; readonly last: number } | undefined>;
 }
 
 /** What a sink gets: enough for an envelope without parsing the text again. */
@@ -641,6 +693,11 @@ export interface Batch {
   /** An earlier attempt at some of these messages may have been taken. */
   readonly uncertain: boolean;
   readonly bytes: number;
+  /**
+   * Set where a person has the sink get something besides: a dead letter once more, a range of the journal, or events that are in no journal (their
+   * `seq` only tells them apart). The sink's position stays: `through` is the one that it has, and a sink that keeps it writes it again.
+   */
+  readonly besides?: 'retry' | 'replay' | 'test' | undefined;
 }
 
 /** A message that the sink refused for good, with its own words. */
@@ -678,6 +735,8 @@ export interface Kept {
   chainAt(seq: number): Promise<Uint8Array | undefined>;
   /** Commits what is acknowledged so far with a new note, before the sink goes on (file: the begin of another file). */
   commitNote(note: string): Promise<void>;
+  /** A person has said that this journal continues what the sink holds: `position` takes the place of whatever position it keeps. */
+  readonly adopt?: boolean | undefined;
 }
 
 /**
@@ -776,6 +835,8 @@ export interface SinkSnapshot {
   readonly deadLetters: number;
   readonly lastSuccess: Micros | undefined;
   readonly lastError: string | undefined;
+  /** The one under way, or the last that ended; of the running daemon alone. */
+  readonly replay?: ReplayProgress | undefined;
 }
 
 /** The state of the whole daemon at one moment: what status, probes and gauges are made of. */
@@ -787,7 +848,10 @@ export interface Snapshot {
     readonly bytes: number;
     readonly quota: number;
     readonly head: number;
+    /** `quota` or `disk`: which of the two is used up; words may follow. */
     readonly paused: string | undefined;
+    /** Where the state lies. */
+    readonly directory: string;
     /** Transactions committed since the daemon started. */
     readonly commits?: number;
   };

@@ -25,6 +25,7 @@ import type { FieldsProfile } from './gate.ts';
 import { Holds, waitsFor } from './hold.ts';
 import type { Paging } from './pass.ts';
 import type { Caps } from './read-window.ts';
+import { steppedMicros } from './recount.ts';
 import { pollTip } from './tip.ts';
 import type { Resume } from './tip.ts';
 import { widestMicros } from './windows.ts';
@@ -76,6 +77,8 @@ export interface SourceView extends Pick<SourceSnapshot, 'trouble' | 'lastSucces
 const closesInARow = 10;
 /** A poll that ended at its 20th page is followed at once, but at least this long after its own beginning. */
 const resumeMs = 1_000;
+/** Within a window a poll waits as long as the last one took, but no longer than this: one that met an outage says nothing about the next. */
+const cutInMostMs = 60_000;
 const pausedMs = 1_000;
 const idleMostMs = 1_000;
 const growMs = 600_000;
@@ -94,6 +97,8 @@ export class Collector {
   readonly #journal: CollectJournal;
   readonly #settle: Micros;
   #pollAt = 0;
+  /** When a poll may be between two questions about a window. */
+  #cutInAt = 0;
   #resume: Resume | undefined;
   /** Before the loop begins the source may have no place in the journal yet. */
   #isRunning = false;
@@ -103,6 +108,8 @@ export class Collector {
   #growAt = 0;
   #closes = 0;
   #paused = false;
+  /** What both clocks had reached when it was last looked at. */
+  #latest: Micros = Number.MAX_SAFE_INTEGER;
   #records = false;
   /** Where the slowest sink stood when it was last waited for in vain. */
   #stoodAt: number | undefined;
@@ -138,8 +145,7 @@ export class Collector {
       ...{ sourceId, asker, paging, journal, caps, clock, log, gate: this.#gate },
       // 2 s with the default settle; in proportion where everything is shortened.
       pauseMs: Math.min(2_000, Math.max(50, settings.settle / 30)),
-      // A poll that goes on where the last was cut waits until the window is read: a burst must not hold up its proof.
-      tipIsDue: () => this.#resume === undefined && this.#tipIsDue(),
+      tipIsDue: () => this.#tipMayCutIn(),
       between: (signal: AbortSignal) => this.between(signal),
     };
     const ages = settings.recount.map((ms) => ms * 1000);
@@ -210,8 +216,9 @@ export class Collector {
       await this.#asker.count({}, paging.first, signal);
       return true;
     }
-    const serverNow = serverClock.now();
+    const serverNow = serverClock.agreed();
     if (serverNow === undefined) return false;
+    await this.#lookAtTime(serverNow);
     await this.#lookAtClock();
     if (this.#holds.current) return this.#test(this.#holds.current, signal);
     if (await this.#parts.upkeep?.(signal)) return true;
@@ -235,6 +242,15 @@ export class Collector {
     return this.backfiller.turn(serverNow, signal);
   }
 
+  /** Time that went back was ahead: what was closed by it is looked at again. So is what the ledger says when the loop begins. */
+  async #lookAtTime(serverNow: Micros): Promise<void> {
+    const before = this.#latest;
+    this.#latest = serverNow;
+    if (serverNow >= before) return;
+    this.#holds.wentBack(serverNow);
+    if (serverNow < before - steppedMicros) await this.#closer.recounter.closedAhead(serverNow);
+  }
+
   /** A clock that is further ahead than it can be closes nothing. */
   async #lookAtClock(): Promise<void> {
     const words = 'the clock of the service is more than an hour ahead; nothing is closed';
@@ -243,16 +259,18 @@ export class Collector {
   }
 
   /** In hold nothing is closed: once a minute it is tested whether it has passed. */
-  async #test({ reason, fields = [], windows = [] }: Hold, signal: AbortSignal): Promise<boolean> {
-    // A wrong clock, and pages without a readable time, are told by what arrives.
-    if (reason === 'clock' || reason === 'timestamp' || !this.#holds.testIsDue()) return false;
+  async #test(hold: Hold, signal: AbortSignal): Promise<boolean> {
+    const { reason, fields = [] } = hold;
     const { recounter } = this.#closer;
+    // A wrong clock, and pages without a readable time, are told by what arrives.
+    if (reason === 'clock' || reason === 'timestamp') return false;
+    if (!this.#holds.testIsDue()) return reason === 'rows' && recounter.survey(hold, signal);
     switch (reason) {
       case 'fields':
         if (await this.#gate.test(fields, signal)) await this.#holds.end(reason);
         break;
       case 'rows':
-        if (await recounter.test(windows, signal)) await this.#holds.end(reason);
+        if (await recounter.test(hold, signal)) await this.#holds.end(reason);
         break;
       case 'forbidden':
         // The question that was refused before a restart is not known any more: any answer will do.
@@ -273,8 +291,16 @@ export class Collector {
 
   /** What is new is read between two questions about a window too, also while one of them is answered by failures alone. */
   async between(signal: AbortSignal): Promise<void> {
-    if (!this.#isRunning || this.#inTip || this.#resume !== undefined || !this.#tipIsDue()) return;
+    if (!this.#isRunning || this.#inTip || !this.#tipMayCutIn()) return;
     await this.#tip(signal);
+  }
+
+  /**
+   * A poll that goes on where the last was cut waits until the window is read: a burst must not hold up its proof. Nor must polls that take longer
+   * than they are apart: what they leave to the window is as much time as they take.
+   */
+  #tipMayCutIn(): boolean {
+    return this.#resume === undefined && this.#tipIsDue() && this.#parts.clock.monotonic() >= this.#cutInAt;
   }
 
   #tipIsDue(): boolean {
@@ -304,6 +330,8 @@ export class Collector {
       this.#resume = await pollTip(tip, serverNow, this.#resume, signal);
     } finally {
       this.#inTip = false;
+      const ended = clock.monotonic();
+      this.#cutInAt = ended + Math.min(ended - began, cutInMostMs);
     }
     if (this.#resume !== undefined) this.#pollAt = began + Math.min(resumeMs, settings.poll);
   }

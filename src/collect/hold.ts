@@ -30,7 +30,7 @@ export interface HoldParts {
   readonly sourceId: string;
   readonly source: Pick<Source, 'renew'>;
   readonly journal: Pick<CollectJournal, 'marks' | 'setHold' | 'sound'>;
-  readonly serverClock: Pick<ServerClock, 'now'>;
+  readonly serverClock: Pick<ServerClock, 'agreed'>;
   readonly clock: Clock;
   readonly waits: Waits;
   readonly log: Log;
@@ -84,6 +84,11 @@ export class Holds {
     this.#tellSound();
   }
 
+  /** Time may go back, when a clock is set right: a whole count in what is the future again says nothing of what is closed from now on. */
+  wentBack(now: Micros): void {
+    if (this.#sound !== undefined && this.#sound > now) this.foundSound(now);
+  }
+
   /** What was closed before a hold began and after the last whole count is remembered until the hold has ended: then it is counted again. */
   #tellSound(): void {
     if (this.#isOpen) this.#parts.journal.sound(this.#parts.sourceId, (this.#current ? this.#current.sound : this.#sound) ?? 0);
@@ -109,6 +114,16 @@ export class Holds {
     this.#testAt = clock.monotonic() + waits.test;
     meters.sourceHold(sourceId, hold.reason);
     log.error({ source: sourceId, ...said(begun) }, 'source is on hold');
+  }
+
+  /** What was found out about the hold since it began. */
+  async amend(found: Pick<Hold, 'words' | 'shrunk'>): Promise<void> {
+    if (!this.#current) return;
+    const { sourceId, journal, log } = this.#parts;
+    const amended = { ...this.#current, ...found };
+    await journal.setHold(sourceId, amended, this.#now());
+    this.#current = amended;
+    log.error({ source: sourceId, ...said(amended) }, 'source is still on hold');
   }
 
   /** Ends the hold, if it is one for this reason. */
@@ -148,7 +163,7 @@ export class Holds {
   }
 
   #now(): Micros {
-    return this.#parts.serverClock.now() ?? this.#parts.clock.now() * 1000;
+    return this.#parts.serverClock.agreed() ?? this.#parts.clock.now() * 1000;
   }
 }
 

@@ -29,6 +29,8 @@ export interface RecountParts {
   readonly reread: (window: LedgerWindow, signal: AbortSignal) => Promise<void>;
 }
 
+/** A clock that is set right by no more than that has closed nothing that matters before its time. */
+export const steppedMicros = 5_000_000;
 /** The guard chooses among so many windows, those with the most records. */
 const guardedMost = 1_000;
 
@@ -36,6 +38,8 @@ export class Recounter {
   readonly #parts: RecountParts;
   /** When a window with records was last counted against what was proven, ms of the monotonic clock. */
   #countedAt: number;
+  /** How far the windows of a hold are counted; after a restart it begins anew. */
+  #survey: { since: Micros; left: LedgerWindow[]; shrunk: Micros[]; counted: number; isWhole: boolean } | undefined;
   constructor(parts: RecountParts) {
     this.#parts = parts;
     this.#countedAt = parts.clock.monotonic();
@@ -92,12 +96,47 @@ export class Recounter {
     return true;
   }
 
-  /** The test of a hold for `rows`: whether the window that had shrunk is whole again, or a person has accepted that it will not be. */
-  async test(windows: readonly Micros[], signal: AbortSignal): Promise<boolean> {
+  /**
+   * The test of a hold for `rows`: whether the first window that shrank is whole again, of those that nobody has accepted; or all are accepted, and
+   * others were counted as well.
+   */
+  async test({ windows = [], shrunk }: Hold, signal: AbortSignal): Promise<boolean> {
     this.#parts.holds.renew();
-    const [witness, ...others] = await this.#windows(windows);
-    await this.#list([...(witness ? [witness] : []), ...others]);
-    return witness === undefined || witness.state === 'accepted' || (await this.#compare(witness, signal)) === 'whole';
+    const listed = await this.#windows(windows);
+    await this.#list(listed);
+    const witness = [...listed, ...(await this.#windows(shrunk ?? []))].find(({ state }) => state !== 'accepted');
+    if (witness === undefined) return shrunk !== undefined || listed.length === 0;
+    return (await this.#compare(witness, signal)) === 'whole';
+  }
+
+  /**
+   * In a hold for `rows` one more window is counted, so that a person can accept together what shrank together: those of the last day, and older ones
+   * until one is whole; what shrank of the rest is held against that. @returns false when there is none left
+   */
+  async survey(hold: Hold, signal: AbortSignal): Promise<boolean> {
+    if (hold.shrunk !== undefined) return false;
+    if (this.#survey?.since !== hold.since)
+      this.#survey = { since: hold.since, left: await this.#others(hold), shrunk: [], counted: 0, isWhole: false };
+    const survey = this.#survey;
+    const window = survey.left.shift();
+    if (window === undefined || (survey.isWhole && window.until <= hold.since - dayMicros)) {
+      const { shrunk, counted } = survey;
+      await this.#parts.holds.amend({ shrunk, words: `${hold.words}; of ${counted} other windows ${shrunk.length} hold fewer too` });
+      return false;
+    }
+    const total = await this.#count(window, signal, false);
+    survey.counted += 1;
+    if (total === undefined || window.total === undefined) return true;
+    if (total < window.total) survey.shrunk.push(window.from);
+    else survey.isWhole = true;
+    return true;
+  }
+
+  /** What a hold has not listed of the windows that tell whether everything is shown, newest first. */
+  async #others({ since, windows = [] }: Hold): Promise<LedgerWindow[]> {
+    const found = new Map([...(await this.#sound(since - dayMicros)), ...(await this.#sound(0))].map((each) => [each.from, each]));
+    for (const from of windows) found.delete(from);
+    return [...found.values()].sort((a, b) => b.from - a.from);
   }
 
   /**
@@ -119,36 +158,63 @@ export class Recounter {
     }
   }
 
+  /**
+   * Time went back: both clocks were ahead, and one was set right. What was closed at a time that has not come yet keeps its proof, true when it was
+   * made. A window whose end has not settled is listed as open until it has, and then read again; others are counted at the ages still ahead of them.
+   */
+  async closedAhead(at: Micros): Promise<void> {
+    const { sourceId, journal, log, settle, ages } = this.#parts;
+    for (const window of await journal.closedSince(sourceId, at + steppedMicros)) {
+      const isForgotten = this.#isForgotten(window);
+      const isEarly = window.until + settle > at;
+      const due = isEarly ? window.until + settle : nextRecount(window.until, ages, at);
+      if (!isEarly && (isForgotten || due === window.next)) continue;
+      const words = `closed at ${microsToIso(window.closed)} by clocks that were ahead${isForgotten ? '; what it held is forgotten, and it cannot be read again' : ''}`;
+      const remark = { reason: isEarly ? ('reread' as const) : undefined, words, next: isForgotten ? undefined : due, tries: window.tries };
+      await journal.remark(sourceId, window, remark, at, this.#lastAge);
+      log.error({ ...this.#fields(window, undefined), words }, 'window was closed before its time');
+    }
+  }
+
   /** Fewer than were proven. A replica may lag: only a second count, after `settle`, is believed, and then another window is counted. */
   async #fewer(window: LedgerWindow, total: number, signal: AbortSignal): Promise<void> {
-    const { holds, settle, now } = this.#parts;
-    if (window.tries === 0) {
-      await this.#doubt(window, total, now() + settle);
-      return;
-    }
+    const { settle, now } = this.#parts;
+    const found = window.tries === 0 ? 'unknown' : await this.whereTheyAre(window, total, signal);
+    if (found === 'vanished') await this.#vanish(window, total);
+    else if (found === 'unknown') await this.#doubt(window, total, now() + settle);
+  }
+
+  /**
+   * Where records are that a window has shown and does not show any more: another window tells. With that one whole they have vanished. With fewer
+   * there as well rows are hidden, and the source is on hold.
+   * @param total  what the window shows now
+   */
+  async whereTheyAre(window: LedgerWindow, total: number, signal: AbortSignal): Promise<'vanished' | 'held' | 'unknown'> {
+    const { holds } = this.#parts;
+    await this.#beginSound();
     const other = await this.#other(window);
     const seen = other === undefined ? 'whole' : await this.#compare(other, signal);
     if (other === undefined || seen === 'whole') {
-      await this.#vanish(window, total);
-      return;
+      // Rows may have come back between the two questions: so the first is asked once more.
+      const again = other === undefined ? total : await this.#count(window, signal, false);
+      if (holds.current) return 'held';
+      return again !== undefined && again <= total ? 'vanished' : 'unknown';
     }
     const isFewer = async (): Promise<boolean> => (await this.#compare(other, signal)) === 'fewer';
-    if (seen === 'unknown' || (await holds.passesAfresh(async () => !(await isFewer()), signal))) {
-      // The answer that showed fewer may be as stale as the token was: nothing is known yet.
-      await this.#doubt(window, total, now() + settle);
-      return;
-    }
+    // The answer that showed fewer may be as stale as the token was: nothing is known yet.
+    if (seen === 'unknown' || (await holds.passesAfresh(async () => !(await isFewer()), signal))) return 'unknown';
     const isAlone = other.from === window.from;
     const words =
-      `the window from ${microsToIso(window.from)} holds ${total} of ${window.total ?? 0} records` +
+      `the window from ${microsToIso(window.from)} holds ${total} of ${mostOf(window)} records` +
       (isAlone ? '' : `, and that from ${microsToIso(other.from)} fewer than its ${other.total ?? 0} as well`);
     await holds.begin({ reason: 'rows', words, windows: isAlone ? [window.from] : [other.from, window.from] });
     await this.#list(isAlone ? [window] : [other, window]);
+    return 'held';
   }
 
   /**
    * Another window that tells whether rows are hidden: of the last day the one with the most records; else the newest, which the service forgets
-   * last. Where there is none a window of the last day tells it by itself.
+   * last. Where there is none a window of the last day tells it by itself; not so a gap, of which nothing was proven.
    */
   async #other(window: LedgerWindow): Promise<LedgerWindow | undefined> {
     const since = this.#parts.now() - dayMicros;
@@ -156,7 +222,7 @@ export class Recounter {
     const [richest] = (await this.#sound(since)).filter(isOther);
     if (richest) return richest;
     const newest = (await this.#sound(0)).filter(isOther).sort((a, b) => b.from - a.from)[0];
-    return newest ?? (window.until > since ? window : undefined);
+    return newest ?? (window.state === 'closed' && window.until > since ? window : undefined);
   }
 
   /** What the first window showed is all that can be known of what there is to be shown: it is sound by itself. */
@@ -240,6 +306,11 @@ export class Recounter {
   get #lastAge(): Micros {
     return this.#parts.ages.at(-1) ?? 0;
   }
+}
+
+/** The most records that a window was ever known to hold: proven, counted or received. */
+export function mostOf({ total, seen }: LedgerWindow): number {
+  return Math.max(total ?? 0, seen);
 }
 
 function wordsOf(window: LedgerWindow, total: number): string {

@@ -7,13 +7,17 @@ import { request } from 'node:http';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
-import { systemClock } from '../clock.ts';
-import type { Config } from '../config/load.ts';
+import { systemClock, systemRandom } from '../clock.ts';
+import type { Config, SinkConfig } from '../config/load.ts';
 import { perform } from '../daemon/acts.ts';
 import type { ActRequest, ActResult } from '../daemon/acts.ts';
+import { createDelivery } from '../daemon/sink.ts';
 import { WaybillError } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import { Journal } from '../journal/journal.ts';
+import type { ReplayProgress, SinkSnapshot, Snapshot } from '../model.ts';
+import { createLog } from '../observe/log.ts';
+import { createMetrics } from '../observe/metrics.ts';
 import { version } from '../version.ts';
 import type { Io } from './io.ts';
 
@@ -62,8 +66,13 @@ export async function agreed(plan: readonly string[], values: ActValues, io: Io)
   }
 }
 
-/** Does it. `daemon`: whether a running daemon did. */
-export async function act(config: Config, asked: ActRequest, signal: AbortSignal): Promise<{ result: ActResult; daemon: boolean }> {
+/** Does it. `daemon`: whether a running daemon did. What must be sent to a sink takes as long as that takes; `progress` is told meanwhile. */
+export async function act(
+  config: Config,
+  asked: ActRequest,
+  signal: AbortSignal,
+  progress: (view: ReplayProgress) => void = () => undefined,
+): Promise<{ result: ActResult; daemon: boolean }> {
   const answer = await askDaemon(config, asked);
   if (answer !== undefined) return { result: answer, daemon: true };
   if (!existsSync(join(config.state, 'waybill.db')))
@@ -71,7 +80,71 @@ export async function act(config: Config, asked: ActRequest, signal: AbortSignal
   const { quota, keep } = config.journal;
   const options = { directory: config.state, quota, keep, lockWait: 0, version, expectState: false };
   await using journal = await Journal.open(options, systemClock, signal);
-  return { result: await perform(asked, journal, systemClock.now() * 1000, () => undefined), daemon: false };
+  const now = systemClock.now() * 1000;
+  const sink = 'sink' in asked ? config.sinks.find(({ id }) => id === asked.sink) : undefined;
+  // What is gone from the configuration is orphaned from now on, as at the start of the daemon.
+  if (asked.act === 'sinks retire') journal.progress.orphan(new Set(config.sinks.map(({ id }) => id)));
+  const isKnown = [...journal.progress.sinks()].some(({ id }) => id === sink?.id);
+  if (sink === undefined || !isKnown) return { result: await perform(asked, journal, now, () => undefined), daemon: false };
+  if (!sends.has(asked.act)) {
+    const made = { definition: sink.definition, loop: undefined, testMessages: () => [] };
+    return {
+      result: await perform(
+        asked,
+        journal,
+        now,
+        () => undefined,
+        () => made,
+      ),
+      daemon: false,
+    };
+  }
+  return { result: await sendAlone(config, sink, journal, asked, signal, progress), daemon: false };
+}
+
+const sends: ReadonlySet<ActRequest['act']> = new Set(['sinks test', 'dead-letters retry', 'replay']);
+const lookMs = 500;
+
+/** Opens the sink for this alone. */
+async function sendAlone(
+  config: Config,
+  sink: SinkConfig,
+  journal: Journal,
+  asked: ActRequest,
+  signal: AbortSignal,
+  progress: (view: ReplayProgress) => void,
+): Promise<ActResult> {
+  const logs = createLog({ ...config.log, format: 'pretty', level: 'warn', levels: {} }, systemClock);
+  await using metrics = createMetrics(version, '');
+  const made = createDelivery(sink, journal, { config, clock: systemClock, random: systemRandom, log: logs.root }, metrics.meters);
+  const look = setInterval(() => {
+    const { replay } = made.loop.view();
+    if (replay) progress(replay);
+  }, lookMs);
+  try {
+    const result = await made.loop.runBesides(
+      () =>
+        perform(
+          asked,
+          journal,
+          systemClock.now() * 1000,
+          () => undefined,
+          () => made,
+        ),
+      signal,
+    );
+    return asked.act === 'replay' ? { ...result, replay: made.loop.view().replay } : result;
+  } finally {
+    clearInterval(look);
+    logs.flush();
+  }
+}
+
+/** What the running daemon shows of one sink; undefined when none runs. */
+export async function liveSink(config: Config, id: string): Promise<SinkSnapshot | undefined> {
+  const answer = await ask(config, { path: '/snapshot' });
+  if (answer?.status !== 200) return undefined;
+  return (JSON.parse(answer.body) as Snapshot).sinks.find((sink) => sink.id === id);
 }
 
 /** Whether a daemon answers at the socket in the state directory. */
@@ -80,9 +153,12 @@ export async function isRunning(config: Config): Promise<boolean> {
 }
 
 const waitMs = 30_000;
+/** A batch may be under way before it is the turn of what is asked, and that may take as long as a send may. */
+const waitSendMs = 240_000;
 
 async function askDaemon(config: Config, asked: ActRequest): Promise<ActResult | undefined> {
-  const answer = await ask(config, { method: 'POST', path: '/operations' }, JSON.stringify(asked));
+  const what = { method: 'POST', path: '/operations', waitMs: sends.has(asked.act) ? waitSendMs : waitMs };
+  const answer = await ask(config, what, JSON.stringify(asked));
   if (answer === undefined) return undefined;
   const said = JSON.parse(answer.body) as ActResult & { readonly error?: string; readonly code?: ErrorCode };
   if (answer.status !== 200)
@@ -93,19 +169,19 @@ async function askDaemon(config: Config, asked: ActRequest): Promise<ActResult |
 /** One question to the daemon; undefined when none runs. */
 function ask(
   config: Config,
-  what: { readonly method?: string; readonly path: string },
+  { waitMs: timeout = waitMs, ...what }: { readonly method?: string; readonly path: string; readonly waitMs?: number },
   body?: string,
 ): Promise<{ status: number; body: string } | undefined> {
   const headers = body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
   return new Promise((resolve, reject) => {
-    const asking = request({ socketPath: join(config.state, 'waybill.sock'), timeout: waitMs, headers, ...what }, (answer) => {
+    const asking = request({ socketPath: join(config.state, 'waybill.sock'), timeout, headers, ...what }, (answer) => {
       let text = '';
       answer.setEncoding('utf8').on('data', (part: string) => (text += part));
       answer.on('error', reject);
       answer.on('end', () => resolve({ status: answer.statusCode ?? 0, body: text }));
     });
     asking.on('timeout', () =>
-      asking.destroy(new WaybillError('state_unusable', `cannot ask the running daemon: no answer within ${waitMs / 1000} s`)),
+      asking.destroy(new WaybillError('state_unusable', `cannot ask the running daemon: no answer within ${timeout / 1000} s`)),
     );
     asking.on('error', (thrown: NodeJS.ErrnoException) => {
       // No socket, or one that a dead process left: nobody runs.

@@ -2,9 +2,10 @@
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config/load.ts';
 import { WaybillError } from '../errors.ts';
+import { secondMicros, widestMicros } from '../collect/windows.ts';
 import { backfillsOf } from '../journal/history.ts';
 import { openReadOnly } from '../journal/state.ts';
-import type { BackfillProgress, Window } from '../model.ts';
+import type { BackfillProgress, Micros, Window } from '../model.ts';
 import { backfillWords, secondsLeft, share } from '../observe/backfill-words.ts';
 import { counted, grouped, span } from '../observe/time-words.ts';
 import { isRunning } from './acts.ts';
@@ -20,24 +21,29 @@ export interface Estimate {
   readonly bytes: number;
 }
 
-/** Windows are aimed at 2,000 to 5,000 records, and are a day at most. */
+/** Windows are aimed at 2,000 to 5,000 records. */
 const recordsAWindow = 3_500;
-const daySeconds = 86_400;
 /** Records a second of a daemon that nothing holds up, at most (docs/guarantees.md has what was measured). */
 const recordsASecond = 20_000;
 /** Where the journal holds too little to measure. */
 const bytesUnmeasured = 250;
 
-/** @param perSecond  requests a second that may be sent for it */
+/**
+ * @param perSecond  requests a second that may be sent for it
+ * @param settled  up to where windows may be closed now, µs: they are narrower the less lies between them and that; `settle` in µs
+ */
 export function estimate(
   records: number,
   parts: readonly Window[],
-  pageSize: number,
-  perSecond: number,
-  bytes: number | undefined,
+  { pageSize, perSecond, bytes }: { readonly pageSize: number; readonly perSecond: number; readonly bytes: number | undefined },
+  { settled, settle }: { readonly settled: Micros; readonly settle: Micros },
 ): Estimate {
-  const days = parts.reduce((sum, part) => sum + Math.ceil((part.until - part.from) / 1e6 / daySeconds), 0);
-  const windows = Math.max(days, Math.ceil(records / recordsAWindow));
+  const span = parts.reduce((sum, part) => sum + part.until - part.from, 0);
+  // As wide as records allow that lie evenly; where they come in bursts there are more.
+  const crowded = records === 0 ? Infinity : Math.max(secondMicros, (span * recordsAWindow) / records);
+  let windows = 0;
+  for (const { from, until } of parts)
+    for (let at = from; at < until; windows += 1) at += Math.min(crowded, widestMicros(at, Math.max(at, settled), settle));
   // A window takes its pages, the last of them not full, and one count.
   const requests = windows * 2 + Math.floor(records / pageSize);
   return {

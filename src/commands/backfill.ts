@@ -126,7 +126,10 @@ async function add(config: Config, values: AddValues, io: Io): Promise<number> {
     return undefined;
   });
   const perSecond = Math.min(rate ?? Infinity, source.requests.perSecond);
-  const guess = counts && estimate(counts.records, parts, counts.pageSize, perSecond, bytesPerRecord);
+  const settle = source.settle * 1000;
+  const guess =
+    counts &&
+    estimate(counts.records, parts, { pageSize: counts.pageSize, perSecond, bytes: bytesPerRecord }, { settled: now - settle, settle });
   if (values['dry-run']) {
     dryRun(source.id, parts, guess, values.json, io);
     return 0;

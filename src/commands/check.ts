@@ -9,8 +9,6 @@ import { handCount } from '../collect/hand-count.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config, SinkConfig, SourceConfig } from '../config/load.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
-import { openReadOnly } from '../journal/state.ts';
-import { storedJson } from '../journal/damage.ts';
 import type { DelayMeasure, Log, Meters } from '../model.ts';
 import { settleAdvice } from '../observe/delays.ts';
 import { table } from '../observe/table.ts';
@@ -23,17 +21,19 @@ import type { ServiceSource } from '../source/client.ts';
 import type { Route } from '../connect/connection.ts';
 import { Budget } from '../source/limits.ts';
 import { ServerClock } from '../source/server-clock.ts';
-import type { Finding, SinkContext } from '../sink/define.ts';
+import type { SinkContext } from '../sink/define.ts';
 import { requestsADay } from './at-rest.ts';
+import { knownState, writableLines } from './check-state.ts';
+import type { Line } from './check-state.ts';
 import type { Io } from './io.ts';
 
 export const summary = 'checks the configuration, then every connection and right';
 
 export const usage = `waybill check [--config FILE] [--offline] [--require-secrets] [--source ID] [--sink ID] [--json]
 
-Checks the configuration and names every error at once. Then, unless --offline: gets a token, reads one page of each source, looks at each
-sink, and says what works, what does not, and what weakens a guarantee. Sends no record. Either way it says how often each source is asked at
-rest, and whether the delays that the state has measured suggest another settle.
+Checks the configuration and names every error at once. Then, unless --offline: sees whether the state can be written, gets a token, reads one
+page of each source, looks at each sink, and says what works, what does not, and what weakens a guarantee. Sends no record. Either way it says
+how often each source is asked at rest, whether the delays that the state has measured suggest another settle, and whether a source was renamed.
 
   --offline           only the configuration; a secret that is not there is listed
   --require-secrets   with --offline: a secret that is not there is an error
@@ -46,11 +46,6 @@ Examples:
   waybill check --config waybill.yaml
   waybill check --offline --require-secrets
 `;
-
-/** One line of the result. */
-interface Line extends Finding {
-  readonly subject: string;
-}
 
 export async function run(args: string[], io: Io): Promise<number> {
   const { values } = parseArgs({
@@ -77,8 +72,10 @@ export async function run(args: string[], io: Io): Promise<number> {
     level: 'ok',
     words: `"${file}" is valid: ${names('source', config.sources)}, ${names('sink', config.sinks)}`,
   });
-  const measured = measuredDelays(config, lines);
-  for (const source of sources) lines.push(...restLines(source, measured));
+  if (!values.offline && !only) lines.push(...(await writableLines(config)));
+  const known = knownState(config);
+  lines.push(...known.lines);
+  for (const source of sources) lines.push(...restLines(source, known.delays));
   lines.push(...groupLines(config.sources));
   if (!values.offline) {
     for (const source of sources) lines.push(...(await checkSource(source, config, io.signal)));
@@ -197,29 +194,6 @@ function groupLines(sources: readonly SourceConfig[]): Line[] {
     const words = `${members.length} sources share ${perSecond} requests a second and ask ${rate.toFixed(1)} at rest: polls will come later than poll says`;
     return [{ subject: `group ${group}`, level: 'warning', words }];
   });
-}
-
-/** How late records were, as the state of this configuration knows it; nothing where there is no state yet. */
-function measuredDelays(config: Config, lines: Line[]): Map<string, DelayMeasure> {
-  let db;
-  try {
-    db = openReadOnly(config.state);
-  } catch (thrown) {
-    if (!(thrown instanceof WaybillError)) throw thrown;
-    if (thrown.code !== 'state_missing') lines.push({ subject: 'state', level: 'warning', words: wordsOf(thrown) });
-    return new Map();
-  }
-  try {
-    const rows = db.prepare<[], { id: string; profile: string }>('SELECT id, profile FROM sources WHERE profile IS NOT NULL').all();
-    return new Map(
-      rows.flatMap(({ id, profile }) => {
-        const { delays } = storedJson(profile) as { delays?: DelayMeasure };
-        return delays ? [[id, delays] as const] : [];
-      }),
-    );
-  } finally {
-    db.close();
-  }
 }
 
 async function checkSink(sink: SinkConfig, context: Omit<SinkContext, 'id' | 'log'>, signal: AbortSignal): Promise<Line[]> {

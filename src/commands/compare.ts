@@ -27,6 +27,7 @@ import { Tally } from './compare-tally.ts';
 import type { Kind, Tallied } from './compare-tally.ts';
 import type { Io } from './io.ts';
 import { linesOf } from './lines.ts';
+import { assertForward, periodOptions } from './period-options.ts';
 import { joinSpans, parseTime } from '../config/period.ts';
 
 export const summary = 'says what another collector or a SIEM lacks of a period';
@@ -74,15 +75,7 @@ const meanings: Readonly<Record<Kind, string>> = {
 export async function run(args: string[], io: Io): Promise<number> {
   const { values } = parseArgs({
     args: joinSpans(args),
-    options: {
-      config: { type: 'string' },
-      source: { type: 'string' },
-      from: { type: 'string' },
-      to: { type: 'string' },
-      ids: { type: 'string' },
-      field: { type: 'string', default: 'event.id' },
-      json: { type: 'boolean', default: false },
-    },
+    options: { ...periodOptions, ids: { type: 'string' }, field: { type: 'string', default: 'event.id' } },
   });
   const { source: id, from: begin, to: end, ids } = values;
   if (id === undefined || begin === undefined || end === undefined || ids === undefined)
@@ -93,8 +86,7 @@ export async function run(args: string[], io: Io): Promise<number> {
     throw new WaybillError('usage', `cannot find the source "${id}": there are ${config.sources.map((source) => source.id).join(', ')}`);
   const now = systemClock.now() * 1000;
   const period = { from: wholeSecond(parseTime(begin, '--from', now, false)), until: wholeSecond(parseTime(end, '--to', now, true)) };
-  if (period.from >= period.until)
-    throw new WaybillError('usage', `cannot compare from "${begin}" to "${end}": the end is not behind the begin`);
+  assertForward('compare', period.from, period.until, values);
   if (period.until > now) throw new WaybillError('usage', `cannot compare up to "${end}": it lies ahead`);
 
   using tally = new Tally();

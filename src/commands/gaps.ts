@@ -6,6 +6,7 @@ import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/load.ts';
 import { parseInstant } from '../config/values.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
+import { heldTogether } from '../journal/history.ts';
 import { ledgerReport } from '../journal/report.ts';
 import { openReadOnly } from '../journal/state.ts';
 import { table } from '../observe/table.ts';
@@ -22,7 +23,8 @@ waybill gaps accept [WINDOW…|--all] [--source ID] --why TEXT [--evidence FILE]
 
 list shows the windows that are not proven: gaps, gaps that a person accepted, and windows that a later count put in doubt. What was seen of
 them is delivered all the same; each is tried again at the time shown. retry has one tried again at once. accept says, for a window that can
-never be proven, that a person knows and why: the frontier moves on, the ledger says so for ever, and "waybill ledger" still exits 3.
+never be proven, that a person knows and why: the frontier moves on, the ledger says so for ever, and "waybill ledger" still exits 3. Of a source
+on hold because records are missing, all windows that shrank by the same event are accepted with any one of them.
 
   WINDOW              its begin, as list shows it
   --all               every window that is open
@@ -46,6 +48,8 @@ interface Gap {
   /** Distinct records received for the query, to be held against `total`. */
   readonly received: number;
   readonly nextTry: string | null;
+  /** A hold lists it: it shrank by the same event as the others of its source that have this. */
+  readonly together: boolean;
 }
 
 export async function run(args: string[], io: Io): Promise<number> {
@@ -80,7 +84,10 @@ async function change(
     throw new WaybillError('usage', 'cannot accept a gap without --why: the reason is kept in the ledger');
   if (what === 'retry' && values.evidence !== undefined) throw new WaybillError('usage', 'cannot use --evidence with "gaps retry"');
   const evidence = values.evidence === undefined ? undefined : digestOf(values.evidence);
-  const names = gaps.map(({ source, from, until, reason }) => `  ${source}, ${from} to ${until} (${reason ?? 'gap'})`);
+  const names = gaps.map(
+    ({ source, from, until, reason, together }) =>
+      `  ${source}, ${from} to ${until} (${reason ?? 'gap'}${together ? ', shrank by the same event' : ''})`,
+  );
   const plan = [`${what === 'retry' ? 'Tries again at once' : 'Accepts for ever'} ${counted(gaps.length, 'window')}:`, ...names];
   if (!(await agreed(plan, values, io))) return 1;
   const by = actor(values, io);
@@ -108,7 +115,7 @@ function chosen(what: string, gaps: readonly Gap[], windows: readonly string[], 
   }
   if (windows.length === 0)
     throw new WaybillError('usage', `cannot ${what} nothing: name a window by its begin, as "waybill gaps list" shows it, or --all`);
-  return windows.map((text) => {
+  const named = windows.map((text) => {
     const at = parseInstant(text);
     if (at === undefined)
       throw new WaybillError('usage', `cannot read the window "${text}": not the time of its begin, such as 2026-08-14T02:00:00Z`);
@@ -124,16 +131,23 @@ function chosen(what: string, gaps: readonly Gap[], windows: readonly string[], 
       throw new WaybillError('usage', `cannot ${what} the window that begins at ${text}: it is accepted already`);
     return gap;
   });
+  if (what !== 'accept') return named;
+  const sources = new Set(named.filter(({ together }) => together).map(({ source }) => source));
+  return open.filter((gap) => named.includes(gap) || (gap.together && sources.has(gap.source)));
 }
 
 function readGaps(config: Config, source: string | undefined): Gap[] {
   const db = openReadOnly(config.state);
   try {
+    const held = heldTogether(db);
+    const isHeld = (id: string, from: string): boolean => held.get(id)?.has(parseInstant(from) ?? NaN) ?? false;
     return ledgerReport(db, { source }).sources.flatMap(({ id, windows }) =>
       windows
-        .filter((window) => window.state === 'gap' || window.state === 'accepted' || window.reason === 'reread')
-        .map(({ from, until, state, reason, total, received, own, nextRecount }) => ({
-          ...{ source: id, from, until, state, reason, total, received, own, nextTry: nextRecount },
+        .map((window) => ({ ...window, together: isHeld(id, window.from) && window.state !== 'accepted' && window.reason !== 'vanished' }))
+        .filter(({ state, reason, together }) => state === 'gap' || state === 'accepted' || reason === 'reread' || together)
+        .map(({ from, until, state, reason, total, received, own, nextRecount, together }) => ({
+          ...{ source: id, from, until, state, reason: together ? 'reread' : reason, total, received, own },
+          ...{ nextTry: together ? null : nextRecount, together },
         })),
     );
   } finally {

@@ -12,6 +12,7 @@ import { ledgerDocument } from '../observe/ledger-document.ts';
 import { version } from '../version.ts';
 import type { Io } from './io.ts';
 import { ledgerText } from './ledger-text.ts';
+import { assertForward, periodOptions } from './period-options.ts';
 import { joinSpans, parseTime, parseZone } from '../config/period.ts';
 
 export const summary = 'reports what was counted, collected and delivered, window by window';
@@ -38,14 +39,10 @@ export async function run(args: string[], io: Io): Promise<number> {
   const { values } = parseArgs({
     args: joinSpans(args),
     options: {
-      config: { type: 'string' },
-      source: { type: 'string' },
-      from: { type: 'string' },
-      to: { type: 'string' },
+      ...periodOptions,
       by: { type: 'string', default: 'window' },
       tz: { type: 'string', default: 'UTC' },
       format: { type: 'string' },
-      json: { type: 'boolean', default: false },
       out: { type: 'string' },
       'expect-final': { type: 'boolean', default: false },
     },
@@ -57,9 +54,7 @@ export async function run(args: string[], io: Io): Promise<number> {
   const now = systemClock.now() * 1000;
   const from = values.from === undefined ? undefined : parseTime(values.from, '--from', now, false);
   const to = values.to === undefined ? undefined : parseTime(values.to, '--to', now, true);
-  if (from !== undefined && to !== undefined && from >= to) {
-    throw new WaybillError('usage', `cannot report from "${values.from ?? ''}" to "${values.to ?? ''}": the end is not behind the begin`);
-  }
+  if (from !== undefined && to !== undefined) assertForward('report', from, to, values);
   const db = openReadOnly(config.state);
   try {
     if (values.source !== undefined) assertKnown(values.source, config, db);

@@ -5,7 +5,8 @@ import { loadConfig } from '../config/load.ts';
 import { WaybillError } from '../errors.ts';
 import { operationsOf } from '../journal/history.ts';
 import { openReadOnly } from '../journal/state.ts';
-import { storedJson } from '../journal/damage.ts';
+import { detailOf, flat, withTimes } from '../journal/operation-detail.ts';
+import { detailWords } from '../observe/ledger-words.ts';
 import { table } from '../observe/table.ts';
 import { rfc3339 } from '../observe/time-words.ts';
 import type { Io } from './io.ts';
@@ -15,7 +16,7 @@ export const summary = 'lists every change that a person made';
 
 export const usage = `waybill operations list [--from T] [--to T] [--json]
 
-Every change that a person made to the state: when, who (as claimed), what, on which source, why.
+Every change that a person made to the state: when, who (as claimed), what, on which source or sink, why, and what else belongs to it.
 
   --from T, --to T    a time, a date, a month, 2026-Q3, or -7d
 
@@ -40,17 +41,20 @@ export async function run(args: string[], io: Io): Promise<number> {
   const db = openReadOnly(config.state);
   try {
     const found = operationsOf(db, from, to).map(({ n, at, who, what: done, detail }) => {
-      const { source, why, ...rest } = storedJson(detail ?? '{}') as { source?: string; why?: string };
-      return { n, at: rfc3339(at), who: who ?? null, what: done, source: source ?? null, why: why ?? null, detail: rest };
+      const { source = null, sink = null, why = null, ...rest } = detailOf(detail);
+      return { n, at: rfc3339(at), who: who ?? null, what: done, source, sink, why, detail: withTimes(rest) };
     });
     if (values.json) io.stdout.write(`${JSON.stringify({ operations: found }, null, 2)}\n`);
     else if (found.length === 0) io.stdout.write('no operation\n');
     else {
-      const columns = ['n', 'at', 'who (claimed)', 'what', 'source', 'why'].map((head) => ({ head }));
+      const columns = ['n', 'at', 'who (claimed)', 'what', 'source or sink', 'why', 'detail'].map((head) => ({ head }));
       io.stdout.write(
         `${table(
           columns,
-          found.map(({ n, at, who, what: done, source, why }) => [String(n), at, who ?? '', done, source ?? '', why ?? '']),
+          found.map(({ n, at, who, what: done, source, sink, why, detail }) => [
+            ...[String(n), at, who ?? '', done, ...[source ?? sink, why].map((each) => (typeof each === 'string' ? each : ''))],
+            detailWords({ detail: flat(detail) }),
+          ]),
         ).join('\n')}\n`,
       );
     }

@@ -6,6 +6,7 @@ import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model.ts';
 import { worst } from '../observe/advice.ts';
 import { backfillLines } from '../observe/backfill-words.ts';
 import { bound, samples, seenWithin } from '../observe/delays.ts';
+import { size } from '../observe/size-words.ts';
 import { cut, printable, table, wrapped } from '../observe/table.ts';
 import { ago, counted, grouped, span, zoned } from '../observe/time-words.ts';
 import { begun, serverTime, sinkNeedsYou, sourceNeedsYou, verdict } from '../observe/verdict.ts';
@@ -124,12 +125,5 @@ function sinkTrouble(sink: SinkSnapshot): number {
 function journalLine({ journal, created, now, version }: Snapshot): string {
   const share = journal.quota > 0 ? ` (${((100 * journal.bytes) / journal.quota).toFixed(1)} %)` : '';
   const paused = journal.paused === undefined ? '' : `, PAUSED: ${printable(journal.paused)}`;
-  return `JOURNAL  ${bytes(journal.bytes)} of ${bytes(journal.quota)}${share}, ${counted(journal.head, 'entry', 'entries')} since ${ago(created, now)}${paused}  waybill ${version}`;
-}
-
-function bytes(count: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-  const power = Math.min(units.length - 1, count < 1 ? 0 : Math.floor(Math.log2(count) / 10));
-  const value = count / 1_024 ** power;
-  return `${value >= 100 || Number.isInteger(value) ? value.toFixed(0) : value.toFixed(1)} ${units[power] ?? ''}`;
+  return `JOURNAL  ${size(journal.bytes)} of ${size(journal.quota)}${share}, ${counted(journal.head, 'entry', 'entries')} since ${ago(created, now)}${paused}  waybill ${version}`;
 }

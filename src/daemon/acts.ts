@@ -5,10 +5,16 @@
 import { z } from 'zod';
 import { WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { Micros, Window } from '../model.ts';
+import type { Micros, Rejection, ReplayProgress, Window } from '../model.ts';
+import type { ConfiguredSink } from './sink.ts';
+import { performOnSink } from './sink-acts.ts';
+import { outcomeCodes } from './test-events.ts';
 
 const id = z.string().regex(/^[a-z0-9][a-z0-9-]{0,31}$/);
 const micros = z.int().min(0);
+const seq = z.int().min(1);
+/** Events of one test; more is no test. */
+const testsMost = 1_000;
 const who = { by: z.string().min(1).max(200), why: z.string().max(2_000).optional() };
 
 const actSchema = z.discriminatedUnion('act', [
@@ -36,31 +42,82 @@ const actSchema = z.discriminatedUnion('act', [
     why: z.string().min(1).max(2_000),
   }),
   z.strictObject({ act: z.literal('sources retire'), source: id, ...who }),
+  z.strictObject({ act: z.literal('sinks retire'), sink: id, ...who }),
+  z.strictObject({ act: z.literal('sinks adopt'), sink: id, ...who }),
+  z.strictObject({ act: z.literal('sinks verify'), sink: id, from: micros, ...who }),
+  z.strictObject({
+    act: z.literal('sinks test'),
+    sink: id,
+    as: z.enum(outcomeCodes as [string, ...string[]]).optional(),
+    count: z.int().min(1).max(testsMost).optional(),
+    ...who,
+  }),
+  z.strictObject({ act: z.literal('dead-letters retry'), sink: id, seq, ...who }),
+  z.strictObject({
+    act: z.literal('dead-letters discard'),
+    sink: id,
+    seqs: z.union([z.array(seq).min(1).max(1_000), z.literal('all')]),
+    ...who,
+  }),
+  z.strictObject({
+    act: z.literal('replay'),
+    sink: id,
+    // A position, or a time; each end for itself.
+    first: seq.optional(),
+    last: seq.optional(),
+    from: micros.optional(),
+    until: micros.optional(),
+    ...who,
+  }),
 ]);
 
 export type ActRequest = z.infer<typeof actSchema>;
+/** Those that concern a sink. */
+export type SinkActRequest = Exclude<ActRequest, { source: string }>;
 
 /** What came of it: the ranges that were added, or where one that was cancelled ends; times in µs. */
 export interface ActResult {
   readonly added?: readonly Window[];
   readonly ends?: Micros;
+  /** What the sink made of what was sent to it: how many it took, and which it refused with what words. */
+  readonly sent?: { readonly taken: number; readonly refused: readonly Rejection[] };
+  readonly discarded?: number;
+  /** A replay that has begun. */
+  readonly replay?: ReplayProgress | undefined;
 }
+
+/** The sinks that are configured, by id. */
+export type ConfiguredSinks = (id: string) => Omit<ConfiguredSink, 'id'> | undefined;
 
 /** What only the running daemon knows of a range of history: the window that is being read. */
 export type Reading = (source: string, from: Micros) => Window | undefined;
 
 /** What the log says of a request that was done. */
-export function operationOf(given: unknown): { action: string; source: string; operator: string; reason: string | undefined } {
-  const { act: action, source, by: operator, why: reason } = actSchema.parse(given);
-  return { action, source, operator, reason };
+export function operationOf(given: unknown): {
+  action: string;
+  source?: string;
+  sink?: string;
+  operator: string;
+  reason: string | undefined;
+} {
+  const parsed = actSchema.parse(given);
+  const { act: action, by: operator, why: reason } = parsed;
+  return { action, ...('source' in parsed ? { source: parsed.source } : { sink: parsed.sink }), operator, reason };
 }
 
 /** Does what is asked, in one transaction. @throws WaybillError `usage` when it cannot be done, `journal_full` when it cannot be stored */
-export async function perform(given: unknown, journal: Journal, now: Micros, reading: Reading): Promise<ActResult> {
+export async function perform(
+  given: unknown,
+  journal: Journal,
+  now: Micros,
+  reading: Reading,
+  configured: ConfiguredSinks = () => undefined,
+): Promise<ActResult> {
   const parsed = actSchema.safeParse(given);
   if (!parsed.success)
     throw new WaybillError('usage', `cannot read what is asked: ${parsed.error.issues.map(({ message }) => message).join(', ')}`);
   const asked = parsed.data;
+  if (!('source' in asked)) return performOnSink(asked, journal, now, configured);
   const act = { who: asked.by, why: asked.why };
   const { history } = journal;
   switch (asked.act) {

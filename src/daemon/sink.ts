@@ -2,20 +2,38 @@
 import type { Config, SinkConfig } from '../config/load.ts';
 import type { DaemonOptions } from '../daemon.ts';
 import { Delivery } from '../deliver/loop.ts';
-import { pipeline } from '../deliver/pipeline.ts';
+import { pipeline, textOf } from '../deliver/pipeline.ts';
 import type { MessageLimit } from '../deliver/pipeline.ts';
 import { encoder, isEncodedFormat, shortener } from '../encode/index.ts';
 import type { EncodedFormat, EncodeSettings } from '../encode/index.ts';
 import { WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { Meters, Normalize } from '../model.ts';
+import type { Encode, Message, Meters, Normalize } from '../model.ts';
 import { normalizer } from '../normalize/normalizer.ts';
 import { compileWhere } from '../normalize/where.ts';
 import { settingsOf, settingsOfGone } from './service-facts.ts';
 import { profileOf } from './profile.ts';
+import { testEvents } from './test-events.ts';
+
+/** A sink that is configured, as what a person does to it needs it. */
+export interface ConfiguredSink {
+  readonly id: string;
+  readonly definition: SinkConfig['definition'];
+  /** Undefined where none was made: what a person orders is kept in the state. */
+  readonly loop: Delivery | undefined;
+  /** Events that nothing can mistake for real ones, in the sink's format; see test-events.ts. */
+  readonly testMessages: (code: string, count: number) => readonly Message[];
+}
+
+export type DeliveryOptions = Pick<DaemonOptions, 'config' | 'clock' | 'random' | 'log'>;
 
 /** Registers the sink with the journal and makes its loop, which is not running yet. */
-export function createDelivery(sink: SinkConfig, journal: Journal, options: DaemonOptions, meters: Meters): { id: string; loop: Delivery } {
+export function createDelivery(
+  sink: SinkConfig,
+  journal: Journal,
+  options: DeliveryOptions,
+  meters: Meters,
+): ConfiguredSink & { readonly loop: Delivery } {
   const { config, clock, random } = options;
   const { definition, id } = sink;
   const log = options.log.child(`sink/${sink.type}`);
@@ -31,9 +49,14 @@ export function createDelivery(sink: SinkConfig, journal: Journal, options: Daem
     get note() {
       return state.note;
     },
+    get adopt() {
+      return state.orders.adopt;
+    },
     chainAt: (seq: number) => journal.chainAt(seq),
     commitNote: (note: string) => journal.commitNote(id, note),
   };
+  const encode = encoder(...writtenBy(sink));
+  const limit = limitOf(sink, meters);
   const loop = new Delivery({
     settings: {
       id,
@@ -47,8 +70,8 @@ export function createDelivery(sink: SinkConfig, journal: Journal, options: Daem
     pipeline: pipeline({
       normalize: normalizersOf(sink, config, journal),
       matches: sink.where ? compileWhere(sink.where) : () => true,
-      encode: encoder(...writtenBy(sink)),
-      limit: limitOf(sink, meters),
+      encode,
+      limit,
       fromTime: state.fromTime,
       withheld: (source, time) => journal.history.withheld(id, source, time),
       irregular: (source, tags) => {
@@ -61,7 +84,14 @@ export function createDelivery(sink: SinkConfig, journal: Journal, options: Daem
     log,
     meters,
   });
-  return { id, loop };
+  const testMessages = (code: string, count: number): readonly Message[] => {
+    const [source = config.sources[0]] = config.sources.filter((each) => sink.sources?.includes(each.id) ?? true);
+    if (!source) throw new WaybillError('usage', `cannot test the sink "${id}": no source is configured`);
+    const normalize = normalizer(settingsOf(source, sink, config));
+    const write: Encode = (event) => textOf(event, encode, limit);
+    return testEvents({ source: source.id, normalize, write, code, count, now: clock.now() });
+  };
+  return { id, definition, loop, testMessages };
 }
 
 /** By source: those that are configured, and those that are gone and whose records may still be in the journal. */

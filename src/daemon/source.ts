@@ -23,6 +23,9 @@ import { ProfileKeeper } from './profile.ts';
 import { factsOf } from './service-facts.ts';
 import type { Views } from './views.ts';
 
+/** µs */
+const hour: Micros = 3_600_000_000;
+
 /** One source from its first answer on: where its ledger begins, what its service grants, and then the loop. */
 export async function runSource(
   settings: SourceConfig,
@@ -49,6 +52,8 @@ export async function runSource(
   const paging: Paging = { first: profile.calibration?.firstPage ?? 1, size: sizeOf(settings, profile.calibration) };
   const caps: Caps = { largest: profile.calibration?.total ?? 0 };
   const now = (): Micros => serverClock.now() ?? clock.now() * 1000;
+  // A ledger that begins a little early lacks nothing; one that begins in the future of a clock that is ahead would. Further apart is a hold.
+  const present = (): Micros => Math.max(serverClock.agreed() ?? now(), now() - hour);
   const calibrator: Calibrator = new Calibrator({
     ...{ id, keeper, paging, caps, now, log, meters },
     ask: (stop) => untilAnswered(collector, (service) => calibrate(service, settings.pageSize, stop), stop),
@@ -82,7 +87,11 @@ export async function runSource(
   // A source that cannot be reached is asked until it answers; meanwhile everything else works. The first answer calibrates and says what time it
   // is: a source asks no more before it collects, so that many of them under one budget begin soon.
   const first = known ? undefined : await calibrator.ask(signal);
-  journal.registerSource(id, destinationOf(settings), known ? undefined : await startOf(settings, collector, paging, now(), log, signal));
+  journal.registerSource(
+    id,
+    destinationOf(settings),
+    known ? undefined : await startOf(settings, collector, paging, present(), log, signal),
+  );
   await keeper.serves(factsOf(settings, config));
   if (first) await keeper.calibrated(first, now());
   else await calibrator.whenDue(signal);
@@ -127,7 +136,7 @@ function sizeOf(settings: SourceConfig, calibration: Calibration | undefined): n
 }
 
 /** What may not change under the same id: the service and the tenant. Hosts and credentials may. */
-function destinationOf({ baseUrl, auth }: SourceConfig): string {
+export function destinationOf({ baseUrl, auth }: SourceConfig): string {
   return `${new URL(baseUrl).pathname.replace(/\/+$/, '')} of tenant ${auth.tenantId}`;
 }
 

@@ -12,14 +12,21 @@ import type {
   Message,
   Meters,
   Micros,
+  Operation,
   Position,
   Random,
   Rejection,
+  ReplayRange,
   Sink,
   SinkSnapshot,
   Taken,
 } from '../model.ts';
-import { BatchSpace } from './batch-space.ts';
+import { batchOf, Batches, halve, uncertainMost } from './batches.ts';
+import type { Prepared } from './batches.ts';
+import { Besides, Replay } from './besides.ts';
+import type { Shot, ShotAnswer } from './besides.ts';
+import { ended, within } from './deadline.ts';
+import { Patience } from './patience.ts';
 import type { Pipeline } from './pipeline.ts';
 
 export interface DeliverSettings {
@@ -45,29 +52,13 @@ export interface DeliveryParts {
   readonly meters: Meters;
 }
 
-/** Entries beyond the committed `acked` that were ever sent: a start has no more than these to be uncertain about. */
-export const uncertainMost = 10_000;
-const backoffFirstMs = 250;
-const backoffMostMs = 60_000;
-const blockedMs = 60_000;
-/** What a sink asks us to wait is obeyed within these. */
-const askedLeastMs = 1_000;
-const askedMostMs = 900_000;
 /** Entries that are not for this sink are acknowledged with the next batch, or alone after this long. */
 const aloneMs = 10_000;
 const groupedMs = 1_000;
 const idleMostMs = 60_000;
-
-/** Why a timer ends early; made once, since an error made for each would record the stack each time. */
-const ended = new WaybillError('aborted', 'what was waited for has come');
-
-/** A batch with the entries behind its messages: a dead letter keeps its own copy of the record. */
-interface Prepared {
-  readonly batch: Batch;
-  readonly entries: ReadonlyMap<number, Entry>;
-  /** An entry of which no message could be made; it stands alone in its batch. */
-  readonly unmade: Rejection | undefined;
-}
+/** How long a sink may take to be closed; less when nobody waits for it any more. */
+const closeMs = 10_000;
+const closeAbandonedMs = 1_000;
 
 /** What became of a batch: taken but for the rejections, or, with `refused`, what is left of it refused whole. */
 interface Answer extends Taken {
@@ -77,28 +68,30 @@ interface Answer extends Taken {
 
 export class Delivery {
   readonly #parts: DeliveryParts;
-  /** The last entry that was read into a batch. */
-  #cursor: number;
+  readonly #batches: Batches;
+  readonly #besides: Besides;
   /** The last entry that is acknowledged, in the file or waiting for its transaction. */
   #acked: number;
   /** Messages up to here may have been taken by an attempt whose answer never came. */
   #uncertain: number;
-  #state: 'active' | 'waiting' | 'blocked' = 'active';
-  #troubleSince: number | undefined;
-  #lastError: string | undefined;
+  readonly #patience: Patience;
   #lastSuccess: Micros | undefined;
   /** When the oldest entry that is not acknowledged was received. */
   #oldest: Micros | undefined;
+  /** When the first message of the batch that is being made was there. */
+  #since: number | undefined;
   #flushAt: number | undefined;
-  #failures = 0;
-  /** A message that was made but did not fit: it opens the next batch. */
-  #ahead: Message | undefined;
-  readonly #space = new BatchSpace();
+  /** Ends whatever the loop waits for. */
+  #wake: () => void = () => undefined;
 
   constructor(parts: DeliveryParts) {
     this.#parts = parts;
-    this.#cursor = this.#acked = parts.journal.sinkMarks(parts.settings.id).acked;
+    const { journal, pipeline, settings, clock, random } = parts;
+    this.#patience = new Patience(clock, random);
+    this.#acked = journal.sinkMarks(settings.id).acked;
     this.#uncertain = this.#acked + uncertainMost;
+    this.#batches = new Batches((after, limit) => journal.read(after, limit), pipeline, settings.batch, this.#acked);
+    this.#besides = new Besides(() => this.#wake());
   }
 
   /**
@@ -107,36 +100,122 @@ export class Delivery {
   async run(stop: AbortSignal, abandon: AbortSignal): Promise<void> {
     while (!stop.aborted) {
       try {
-        await using sink = await this.#open(abandon);
-        await this.#resume(sink, abandon);
-        await this.#deliver(sink, stop, abandon);
+        await this.#withSink(abandon, (sink) => this.#deliver(sink, stop, abandon));
       } catch (thrown) {
-        // A sink that cannot even be closed: what went wrong first is what counts.
-        const cause: unknown = thrown instanceof SuppressedError ? thrown.suppressed : thrown;
-        if (isFinal(cause)) throw cause;
+        if (isFinal(thrown)) throw thrown;
         if (hasEnded(stop)) break;
-        await this.#pause(cause, stop).catch(() => undefined);
+        await this.#pause(thrown, stop).catch(() => undefined);
       }
     }
+    this.#besides.giveUp(new WaybillError('sink_again', `sink "${this.#parts.settings.id}" ends`));
     await this.#parts.journal.flush();
+  }
+
+  /**
+   * Opens the sink for what `work` asks it to send besides, and delivers nothing: for a state that no daemon has open. Ends when all of it is
+   * sent. Throws what the sink throws.
+   */
+  async runBesides<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
+    const result = await this.#withSink(signal, async (sink) => {
+      const asked = { isOver: false };
+      const done = work().finally(() => (asked.isOver = true));
+      const settled = done.catch(() => undefined);
+      while (!asked.isOver || this.#besides.isWaiting) {
+        if (this.#besides.isWaiting) await this.#sendBesides(sink, signal, signal);
+        else await this.#rest(idleMostMs, signal, settled);
+      }
+      return done;
+    });
+    await this.#parts.journal.flush();
+    return result;
+  }
+
+  /**
+   * Sends a dead letter once more. Taken, it is gone; refused, it stays, with what was said last.
+   * @throws WaybillError `usage` where there is nothing to send, `sink_again`, `sink_blocked` or `sink_unknown` when the sink did not say
+   */
+  async retry(seq: number, operation: Operation): Promise<ShotAnswer> {
+    const { settings, journal, pipeline } = this.#parts;
+    const { id } = settings;
+    const entry = await journal.letter(id, seq);
+    if (!entry) throw new WaybillError('usage', `cannot retry entry ${seq} for sink "${id}": it is no dead letter that is kept`);
+    const settle = ({ refused: [rejection], note }: ShotAnswer): Promise<void> =>
+      journal.settleLetter(id, seq, rejection ? { taken: false, rejection } : { taken: true, note }, operation);
+    let message: Message | undefined;
+    try {
+      message = pipeline(entry, (text) => Buffer.from(text, 'utf8'));
+    } catch (thrown) {
+      const answer = { refused: [{ seq, code: 'cannot_encode', words: wordsOf(thrown) }], note: undefined };
+      await settle(answer);
+      return answer;
+    }
+    if (!message)
+      throw new WaybillError('usage', `cannot retry entry ${seq} for sink "${id}": it is not for this sink any more (sources, where)`);
+    return this.#shoot({ besides: 'retry', messages: [message], keep: settle });
+  }
+
+  /** Sends events that are in no journal. Throws as `retry`. */
+  async test(messages: readonly Message[]): Promise<ShotAnswer> {
+    const { journal, settings } = this.#parts;
+    const keep = async ({ note }: ShotAnswer): Promise<void> => {
+      if (note !== undefined && note !== journal.sinkMarks(settings.id).note) await journal.commitNote(settings.id, note);
+    };
+    return this.#shoot({ besides: 'test', messages, keep });
+  }
+
+  /** Begins to send a range of the journal again, at most what is acknowledged. @throws WaybillError `usage` while a replay is under way */
+  replay(range: ReplayRange, expected: number, isLetter: (seq: number) => boolean): void {
+    const { journal, pipeline, settings, clock } = this.#parts;
+    const last = Math.min(range.last, this.#acked);
+    const parts = { journal, pipeline, limit: settings.batch, range: { ...range, last }, expected, isLetter, began: clock.now() };
+    this.#besides.begin(new Replay(parts));
+  }
+
+  /** A person has changed what the loop waits for: it is tried again at once. */
+  wake(): void {
+    this.#wake();
   }
 
   view(): Omit<SinkSnapshot, 'deadLetters'> {
     const { settings, journal, clock } = this.#parts;
-    const since = this.#troubleSince;
-    const isUnready = since !== undefined && clock.monotonic() - since > settings.unreadyAfter;
+    const { state, lastError, troubleMs } = this.#patience;
+    const isUnready = troubleMs !== undefined && troubleMs > settings.unreadyAfter;
     const lag = journal.head().seq - this.#acked;
     return {
       id: settings.id,
       type: settings.type,
-      state: this.#state,
-      trouble: isUnready ? (this.#lastError ?? this.#state) : undefined,
+      state,
+      trouble: isUnready ? (lastError ?? state) : undefined,
       acked: this.#acked,
       lagRecords: lag,
       lagSeconds: lag === 0 || this.#oldest === undefined ? 0 : Math.max(0, clock.now() / 1000 - this.#oldest / 1e6),
       lastSuccess: this.#lastSuccess,
-      lastError: this.#lastError,
+      lastError,
+      replay: this.#besides.replay?.progress(),
     };
+  }
+
+  /** Opens the sink, finds out where it is, and closes it whatever happens. What went wrong first is what counts. */
+  async #withSink<Result>(abandon: AbortSignal, work: (sink: Sink) => Promise<Result>): Promise<Result> {
+    const sink = await this.#open(abandon);
+    try {
+      await this.#resume(sink, abandon);
+      return await work(sink);
+    } finally {
+      await this.#close(sink, abandon);
+    }
+  }
+
+  /** A sink that cannot be closed, or not in time, is left to itself: the next one is opened all the same. */
+  async #close(sink: Sink, abandon: AbortSignal): Promise<void> {
+    const { settings, clock, log } = this.#parts;
+    const mostMs = abandon.aborted ? closeAbandonedMs : closeMs;
+    const late = (): WaybillError => new WaybillError('aborted', `sink "${settings.id}" was not closed within ${mostMs / 1000} s`);
+    try {
+      await within(async () => sink[Symbol.asyncDispose](), mostMs, late, clock);
+    } catch (error) {
+      log.warn({ sink: settings.id, error }, 'sink cannot be closed');
+    }
   }
 
   /** Opens the sink under its deadline; one that opens later than that is closed again. */
@@ -152,7 +231,7 @@ export class Delivery {
 
   /** A sink that keeps our position is asked for it: what it has is acknowledged, and everything goes on from there. */
   async #resume(sink: Sink, abandon: AbortSignal): Promise<void> {
-    const { settings, journal } = this.#parts;
+    const { settings, journal, log } = this.#parts;
     await journal.flush();
     const found = sink.position
       ? await this.#within((signal) => sink.position?.(signal) ?? Promise.resolve(undefined), abandon)
@@ -161,10 +240,17 @@ export class Delivery {
     if (found && found.position.seq > journal.sinkMarks(settings.id).acked) {
       await journal.acknowledge(settings.id, { acked: found.position.seq, taken: found }, []);
     }
-    this.#cursor = this.#acked = journal.sinkMarks(settings.id).acked;
+    const { acked, orders } = journal.sinkMarks(settings.id);
+    if (orders.adopt === true) {
+      await journal.adopted(settings.id);
+      log.info({ sink: settings.id, acked }, 'sink is adopted');
+    }
+    this.#acked = acked;
+    this.#batches.restart(acked);
+    this.#since = undefined;
     this.#oldest = (await journal.read(this.#acked, { records: 1, bytes: 1 }))[0]?.received;
     // What could not be opened is open now; what is still to be sent will show whether it takes.
-    if (this.#state === 'blocked' || journal.head().seq === this.#acked) this.#recovered();
+    if (this.#patience.state === 'blocked' || journal.head().seq === this.#acked) this.#patience.recovered();
   }
 
   /** A position that this journal never had, or one before what it knows as taken: one of the two went back. */
@@ -177,122 +263,184 @@ export class Delivery {
       seq < taken.seq ? `it had taken entry ${taken.seq} and now ends at ${seq}` : `it has entry ${seq}, which this state does not know`;
     throw new WaybillError(
       'sink_blocked',
-      `cannot go on with sink "${settings.id}": ${reason}; restore the right state, or give it a new id`,
+      `cannot go on with sink "${settings.id}": ${reason}; restore the right state, or see "waybill sinks adopt"`,
     );
   }
 
   async #deliver(sink: Sink, stop: AbortSignal, abandon: AbortSignal): Promise<void> {
-    let made: Prepared | undefined;
+    const { journal, clock } = this.#parts;
     while (!stop.aborted) {
-      const prepared = made ?? (await this.#nextBatch(stop));
-      made = undefined;
-      if (prepared.unmade) {
-        await this.#acknowledge(prepared, prepared.batch.through, undefined, [prepared.unmade], stop);
-      } else if (prepared.batch.messages.length === 0) {
-        this.#skip(prepared.batch.through);
-      } else {
-        const settled = this.#settle(sink, prepared, stop, abandon);
-        settled.catch(() => undefined);
-        // The next batch is made while this one is on its way; it is not sent before this one is settled.
-        if (this.#waiting() >= this.#parts.settings.batch.records) made = await this.#prepare();
-        await settled;
-      }
-      await this.#flushWhenDue(stop);
-    }
-  }
-
-  #waiting(): number {
-    return this.#parts.journal.head().seq - this.#cursor;
-  }
-
-  /** Waits until there is a batch to send: full, or `batch.wait` after its first entry was there. */
-  async #nextBatch(stop: AbortSignal): Promise<Prepared> {
-    const { journal, clock, settings } = this.#parts;
-    let first: number | undefined;
-    for (;;) {
-      stop.throwIfAborted();
       const changed = journal.changed();
-      const waiting = this.#waiting();
-      if (waiting > 0 && first === undefined) {
-        first = clock.monotonic();
-        this.#oldest = (await journal.read(this.#cursor, { records: 1, bytes: 1 }))[0]?.received;
-      }
-      const left = first === undefined ? Infinity : first + settings.batch.wait - clock.monotonic();
-      if (waiting >= settings.batch.records || left <= 0) return this.#prepare();
+      await this.#fill();
+      this.#oldest = this.#batches.received ?? this.#oldest;
+      const isDue = this.#isDue();
+      if (isDue) await this.#deliverBatch(sink, stop, abandon);
+      else if (!this.#batches.hasMessages) this.#passOver();
+      if (this.#besides.isWaiting) await this.#sendBesides(sink, stop, abandon);
       await this.#flushWhenDue(stop);
-      const untilFlush = this.#flushAt === undefined ? Infinity : this.#flushAt - clock.monotonic();
-      await this.#sleep(changed, Math.max(1, Math.min(left, untilFlush)), stop);
+      if (isDue || this.#besides.isWaiting) continue;
+      const dueAt = Math.min(this.#flushAt ?? Infinity, this.#dueAt());
+      await this.#rest(Math.max(1, dueAt - clock.monotonic()), stop, changed);
     }
   }
 
-  /** Reads entries and makes messages of them, until a limit of the batch is reached. */
-  async #prepare(): Promise<Prepared> {
-    const { journal, settings, pipeline } = this.#parts;
-    const { records, bytes } = settings.batch;
-    const read = await journal.read(this.#cursor, { records: Math.min(records, uncertainMost), bytes });
-    this.#space.next();
-    const messages: Message[] = [];
-    const entries = new Map<number, Entry>();
-    let size = 0;
-    let last: Entry | undefined;
-    let unmade: Rejection | undefined;
-    for (const entry of read) {
+  /** Puts into the next batch what is there. */
+  async #fill(): Promise<void> {
+    await this.#batches.fill();
+    if (this.#batches.hasMessages) this.#since ??= this.#parts.clock.monotonic();
+  }
+
+  /** When the batch that is being made has waited long enough: `batch.wait` after its first message was there. */
+  #dueAt(): number {
+    return this.#since === undefined ? Infinity : this.#since + this.#parts.settings.batch.wait;
+  }
+
+  #isDue(): boolean {
+    return this.#batches.isFull || this.#dueAt() <= this.#parts.clock.monotonic();
+  }
+
+  async #deliverBatch(sink: Sink, stop: AbortSignal, abandon: AbortSignal): Promise<void> {
+    if (!this.#batches.hasMessages) {
+      this.#passOver();
+      // Long stretches of what is for others: everybody else gets a turn.
+      await this.#parts.clock.sleep(0, stop);
+      return;
+    }
+    const prepared = this.#batches.take();
+    if (!prepared) return;
+    this.#since = undefined;
+    const { messages, through, bytes, entries, unmade } = prepared;
+    if (unmade) {
+      await this.#acknowledge(entries, through.seq, undefined, [unmade], stop);
+      return;
+    }
+    const settled = this.#settle(sink, { messages, through, uncertain: this.#isUncertain(prepared), bytes }, entries, stop, abandon);
+    settled.catch(() => undefined);
+    // The next batch is made while this one is on its way; it is not sent before this one is settled.
+    await this.#fill();
+    await settled;
+  }
+
+  #isUncertain({ messages, entries }: Prepared): boolean {
+    if ((messages[0]?.seq ?? Infinity) <= this.#uncertain) return true;
+    const { verify } = this.#parts.journal.sinkMarks(this.#parts.settings.id).orders;
+    if (!verify) return false;
+    // A record without a readable time has that of its receipt.
+    return messages.some(({ seq, time }) => (verify.from <= time && time < verify.until) || time === entries.get(seq)?.received);
+  }
+
+  /** Entries that are not for this sink: acknowledged with the next batch, or alone after a while. */
+  #passOver(): void {
+    const { journal, settings, clock } = this.#parts;
+    const passed = this.#batches.take();
+    if (!passed) return;
+    this.#acked = passed.through.seq;
+    journal.acknowledgeLater(settings.id, { acked: passed.through.seq, taken: undefined });
+    this.#flushAt ??= clock.monotonic() + aloneMs;
+  }
+
+  /** One step of what a person has asked for besides. What the sink is known to have stays as it is. */
+  async #sendBesides(sink: Sink, stop: AbortSignal, abandon: AbortSignal): Promise<void> {
+    const { journal, settings, clock, log } = this.#parts;
+    await this.#flush(stop);
+    const present = journal.sinkMarks(settings.id).taken;
+    const shot = this.#besides.nextShot();
+    if (shot) {
+      const { messages, besides, keep, resolve, reject } = shot;
+      const batch = batchOf({ messages, through: present, uncertain: true, bytes: 0, besides }, messages);
       try {
-        const message = this.#ahead?.seq === entry.seq ? this.#space.moved(this.#ahead) : pipeline(entry, this.#space.put);
-        if (message) {
-          const { length } = message.bytes;
-          if (messages.length > 0 && size + length > bytes) {
-            this.#ahead = message;
-            break;
-          }
-          messages.push(message);
-          entries.set(entry.seq, entry);
-          size += length;
-        }
+        const answer = await this.#sendOnce(sink, batch, abandon);
+        await this.#commit(() => keep(answer), stop);
+        if (besides === 'retry') this.#parts.meters.eventsSent(settings.id, messages.length - answer.refused.length);
+        resolve(answer);
       } catch (thrown) {
-        // Normalize and encode are total. Should one throw all the same, the record is a dead letter, in a batch of its own.
-        if (messages.length > 0) break;
-        entries.set(entry.seq, entry);
-        unmade = { seq: entry.seq, code: 'cannot_encode', words: wordsOf(thrown) };
+        const code = codeOf(thrown);
+        const isAway = code === 'sink_again' || code === 'sink_blocked';
+        reject(new WaybillError(isAway ? code : 'sink_unknown', wordsOf(thrown), { cause: thrown }));
+        if (!isAway) throw thrown;
       }
-      last = entry;
-      if (unmade || size >= bytes) break;
+      return;
     }
-    if (!last) throw new WaybillError('invariant', `sink "${settings.id}" was to read behind entry ${this.#cursor}, and there is none`);
-    this.#cursor = last.seq;
-    const through: Position = { seq: last.seq, chain: last.chain };
-    const uncertain = (messages[0]?.seq ?? Infinity) <= this.#uncertain;
-    return { batch: { messages, through, uncertain, bytes: size }, entries, unmade };
+    const { replay } = this.#besides;
+    if (!replay?.isRunning) return;
+    const prepared = await replay.next();
+    if (!prepared) {
+      replay.end(clock.now());
+      const { sent, refused, first, last } = replay.progress();
+      log.info({ sink: settings.id, from: first, through: last, sent, refused }, 'replay ended');
+      return;
+    }
+    const { messages, entries, unmade } = prepared;
+    let refused = 0;
+    if (unmade) {
+      await this.#acknowledge(entries, this.#acked, undefined, [unmade], stop);
+      refused = 1;
+    } else if (messages.length > 0) refused = await this.#settle(sink, replay.batchOf(prepared, present), entries, stop, abandon);
+    else await clock.sleep(0, stop);
+    replay.settled(prepared, refused);
   }
 
-  /** Sends a batch until all of it is acknowledged. One that is refused whole is halved, in order, down to the message that is to blame. */
-  async #settle(sink: Sink, prepared: Prepared, stop: AbortSignal, abandon: AbortSignal): Promise<void> {
+  #shoot(shot: Shot): Promise<ShotAnswer> {
+    if (this.#patience.state !== 'active') throw this.#away();
+    return this.#besides.shoot(shot);
+  }
+
+  #away(): WaybillError {
+    const { state, lastError } = this.#patience;
+    const words = `sink "${this.#parts.settings.id}" does not take now: ${lastError ?? ''}`;
+    return new WaybillError(state === 'blocked' ? 'sink_blocked' : 'sink_again', words);
+  }
+
+  /** One attempt. @throws what the sink throws, but for a refusal of all of it */
+  async #sendOnce(sink: Sink, batch: Batch, abandon: AbortSignal): Promise<ShotAnswer> {
+    try {
+      const { rejections, again, note } = await this.#within((signal) => sink.send(batch, signal), abandon);
+      if (again && again.seqs.length > 0) throw new WaybillError(again.code, again.words);
+      return { refused: rejections, note };
+    } catch (thrown) {
+      if (codeOf(thrown) !== 'sink_refused') throw thrown;
+      const words = wordsOf(thrown);
+      return { refused: batch.messages.map(({ seq }) => ({ seq, code: 'refused', words })), note: undefined };
+    }
+  }
+
+  /**
+   * Sends a batch until all of it is acknowledged. One that is refused whole is halved, in order, down to the message that is to blame.
+   * @returns how many were refused
+   */
+  async #settle(sink: Sink, batch: Batch, entries: ReadonlyMap<number, Entry>, stop: AbortSignal, abandon: AbortSignal): Promise<number> {
     const { journal, settings } = this.#parts;
-    this.#oldest = prepared.entries.values().next().value?.received ?? this.#oldest;
-    const parts: Batch[] = [prepared.batch];
+    const parts: Batch[] = [batch];
+    let count = 0;
     // Of messages that were refused while others of their batch are still to be sent.
     let refused: readonly Rejection[] = [];
     for (let part = parts.shift(); part; part = parts.shift()) {
       // A batch is sent only if its last entry lies within 10,000 of what is acknowledged in the file.
       if (part.through.seq > journal.sinkMarks(settings.id).acked + uncertainMost) await this.#flush(stop);
       const { through } = part;
+      // What is sent besides moves nothing.
+      const acked = part.besides === undefined ? through.seq : this.#acked;
       const answer = await this.#send(sink, part, stop, abandon);
       refused = [...refused, ...answer.rejections];
-      const isLater = ({ seq }: Rejection): boolean => seq > through.seq && prepared.entries.has(seq);
+      const isLater = ({ seq }: Rejection): boolean => seq > through.seq && entries.has(seq);
       const due = refused.filter((rejection) => !isLater(rejection));
       const [only] = answer.rest;
       if (answer.refused === undefined) {
         this.#succeeded(part, answer);
-        await this.#acknowledge(prepared, through, { position: through, note: answer.note }, due, stop);
+        await this.#acknowledge(entries, acked, { position: through, note: answer.note }, due, stop);
+        count += due.length;
       } else if (answer.rest.length > 1) {
         part = batchOf(part, answer.rest);
-        parts.unshift(...halve(part, prepared.entries));
+        parts.unshift(...halve(part, entries));
         continue;
       } else if (only) {
-        await this.#acknowledge(prepared, through, undefined, [...due, { seq: only.seq, code: 'refused', words: answer.refused }], stop);
+        const dead = [...due, { seq: only.seq, code: 'refused', words: answer.refused }];
+        await this.#acknowledge(entries, acked, undefined, dead, stop);
+        count += dead.length;
       }
       refused = refused.filter(isLater);
     }
+    return count;
   }
 
   /** One batch until the sink has taken it, or refuses whole what is left of it. Throws when the outcome is unknown. */
@@ -320,28 +468,26 @@ export class Delivery {
         }
         this.#uncertain = Math.max(this.#uncertain, batch.through.seq);
         if (code === 'sink_refused') return { rejections, note: undefined, refused: wordsOf(thrown), rest: batch.messages };
-        // It may still read from there, past its deadline.
-        this.#space.renew();
         throw thrown;
       }
     }
   }
 
   async #acknowledge(
-    prepared: Prepared,
-    through: Position,
+    entries: ReadonlyMap<number, Entry>,
+    acked: number,
     taken: { readonly position: Position; readonly note: string | undefined } | undefined,
     rejections: readonly Rejection[],
     stop: AbortSignal,
   ): Promise<void> {
     const { journal, settings, clock, log } = this.#parts;
-    const acknowledgement = { acked: through.seq, taken };
+    const acknowledgement = { acked, taken };
     const letters = rejections.map((rejection) => {
-      const entry = prepared.entries.get(rejection.seq);
+      const entry = entries.get(rejection.seq);
       if (entry) return { entry, rejection, tries: 1 };
       throw new WaybillError('sink_blocked', `sink "${settings.id}" refused entry ${rejection.seq}, which was not in its batch`);
     });
-    this.#acked = through.seq;
+    this.#acked = acked;
     if (rejections.length === 0 && settings.resolvable) {
       journal.acknowledgeLater(settings.id, acknowledgement);
       this.#flushAt = Math.min(this.#flushAt ?? Infinity, clock.monotonic() + groupedMs);
@@ -351,14 +497,6 @@ export class Delivery {
     this.#flushAt = undefined;
     // The server's words may quote the record: they stand in the dead letter, not in the log.
     for (const { seq, code } of rejections) log.error({ sink: settings.id, seq, code }, 'dead letter');
-  }
-
-  /** Entries that are not for this sink: acknowledged with the next batch, or alone after a while. */
-  #skip(through: Position): void {
-    const { journal, settings, clock } = this.#parts;
-    this.#acked = through.seq;
-    journal.acknowledgeLater(settings.id, { acked: through.seq, taken: undefined });
-    this.#flushAt ??= clock.monotonic() + aloneMs;
   }
 
   async #flushWhenDue(stop: AbortSignal): Promise<void> {
@@ -375,7 +513,7 @@ export class Delivery {
     for (let hasFailed = false; ; hasFailed = true) {
       try {
         await write();
-        if (hasFailed) this.#recovered();
+        if (hasFailed) this.#patience.recovered();
         return;
       } catch (thrown) {
         if (codeOf(thrown) !== 'journal_full') throw thrown;
@@ -384,87 +522,54 @@ export class Delivery {
     }
   }
 
-  #recovered(): void {
-    this.#state = 'active';
-    this.#troubleSince = undefined;
-    this.#failures = 0;
-  }
-
-  #succeeded({ messages }: Batch, { rejections }: Taken): void {
+  #succeeded({ messages, besides }: Batch, { rejections }: Taken): void {
     const { settings, meters, clock, log } = this.#parts;
     const now = clock.now();
     const oldest = messages.reduce((least, message) => Math.min(least, message.time), Infinity);
     const delaySeconds = Math.max(0, now / 1000 - oldest / 1e6);
     if (this.#lastSuccess === undefined) {
       log.info({ sink: settings.id, messages: messages.length, delaySeconds: Math.round(delaySeconds * 1000) / 1000 }, 'first event taken');
-    } else if (this.#state !== 'active') log.info({ sink: settings.id }, 'sink takes again');
-    this.#recovered();
+    } else if (this.#patience.state !== 'active') log.info({ sink: settings.id }, 'sink takes again');
+    this.#patience.recovered();
     this.#lastSuccess = now * 1000;
     meters.eventsSent(settings.id, messages.length - rejections.length);
-    // One delay a batch, that of its oldest message: what a person waits for.
-    meters.deliveryDelay(settings.id, delaySeconds);
+    // One delay a batch, that of its oldest message: what a person waits for. What comes again tells nothing of it.
+    if (besides === undefined) meters.deliveryDelay(settings.id, delaySeconds);
   }
 
   async #pause(thrown: unknown, stop: AbortSignal): Promise<void> {
-    const { settings, clock, random, log } = this.#parts;
-    const isBlocked = codeOf(thrown) === 'sink_blocked' || codeOf(thrown) === 'file_lost_data';
-    this.#state = isBlocked ? 'blocked' : 'waiting';
-    this.#troubleSince ??= clock.monotonic();
-    this.#lastError = wordsOf(thrown);
-    const asked = thrown instanceof WaybillError ? thrown.retryAfterMs : undefined;
-    const most = Math.min(backoffMostMs, backoffFirstMs * 2 ** Math.min(this.#failures, 10));
-    this.#failures += 1;
-    const obeyed = asked === undefined ? undefined : Math.min(askedMostMs, Math.max(askedLeastMs, asked));
-    const waitMs = obeyed ?? (isBlocked ? blockedMs : Math.max(50, random() * most));
+    const { settings, log } = this.#parts;
+    const waitMs = this.#patience.failed(thrown);
     const fields = { sink: settings.id, code: codeOf(thrown), waitMs: Math.round(waitMs), error: thrown };
-    if (isBlocked) log.error(fields, 'sink is blocked');
+    if (this.#patience.state === 'blocked') log.error(fields, 'sink is blocked');
     else log.warn(fields, 'sink does not take');
-    await clock.sleep(waitMs, stop);
+    this.#besides.giveUp(this.#away());
+    await this.#rest(waitMs, stop);
   }
 
   /** Runs one call of the sink under its deadline: passing it means that the outcome is unknown. */
-  async #within<Result>(call: (signal: AbortSignal) => Promise<Result>, abandon: AbortSignal): Promise<Result> {
+  #within<Result>(call: (signal: AbortSignal) => Promise<Result>, abandon: AbortSignal): Promise<Result> {
     const { settings, clock } = this.#parts;
-    const over = new AbortController();
-    const signal = AbortSignal.any([abandon, over.signal]);
-    const timer = clock.sleep(settings.deadline, signal).then(() => {
-      throw new WaybillError('sink_unknown', `sink "${settings.id}" did not answer within ${settings.deadline / 1000} s`);
-    });
-    try {
-      return await Promise.race([call(signal), timer]);
-    } finally {
-      over.abort(ended);
-      timer.catch(() => undefined);
-    }
+    const late = (): WaybillError =>
+      new WaybillError('sink_unknown', `sink "${settings.id}" did not answer within ${settings.deadline / 1000} s`);
+    return within(call, settings.deadline, late, clock, abandon);
   }
 
-  /** Sleeps, but no longer than until something is appended. */
-  async #sleep(changed: Promise<unknown>, ms: number, stop: AbortSignal): Promise<void> {
+  /** Sleeps, but no longer than until the promise resolves or somebody wakes the loop. Throws when it is to stop. */
+  async #rest(ms: number, stop: AbortSignal, until?: Promise<unknown>): Promise<void> {
     const woken = new AbortController();
-    const most = Math.min(ms, idleMostMs);
+    this.#wake = () => woken.abort(ended);
+    const most = until === undefined ? ms : Math.min(ms, idleMostMs);
     const slept = this.#parts.clock.sleep(most, AbortSignal.any([stop, woken.signal])).catch(() => undefined);
-    await Promise.race([changed, slept]);
+    await (until === undefined ? slept : Promise.race([until, slept]));
+    this.#wake = () => undefined;
     woken.abort(ended);
     await slept;
+    stop.throwIfAborted();
   }
 }
 
 /** Asked anew after an await: the compiler remembers what the loop's condition found. */
 function hasEnded(stop: AbortSignal): boolean {
   return stop.aborted;
-}
-
-/** Two batches in order; the lower one settles up to its own last message. Both are uncertain: a large request may be read in parts. */
-function halve(batch: Batch, entries: ReadonlyMap<number, Entry>): [Batch, Batch] {
-  const middle = Math.ceil(batch.messages.length / 2);
-  const lower = batch.messages.slice(0, middle);
-  const upper = batch.messages.slice(middle);
-  const last = entries.get(lower.at(-1)?.seq ?? 0);
-  const through = last ? { seq: last.seq, chain: last.chain } : batch.through;
-  return [batchOf({ ...batch, through, uncertain: true }, lower), batchOf({ ...batch, uncertain: true }, upper)];
-}
-
-/** The same batch with these messages alone. */
-function batchOf(batch: Batch, messages: readonly Message[]): Batch {
-  return { ...batch, messages, bytes: messages.reduce((sum, message) => sum + message.bytes.length, 0) };
 }

@@ -48,17 +48,20 @@ export function pipeline(parts: PipelineParts): Pipeline {
     const event = toEvent({ text, uid, received, value });
     if (event.irregular.length > 0) irregular(source, event.irregular);
     const { time, severity, action, key } = event;
-    const written = limit === undefined ? encode(event) : within(limit, event, encode(event));
     const undated = event.irregular.includes('invalid_timestamp');
-    return { seq, number, uid, source, time, undated, severity, action, key, bytes: put(written) };
+    return { seq, number, uid, source, time, undated, severity, action, key, bytes: put(textOf(event, encode, limit)) };
   };
 }
 
-function within({ bytes, shorten, shortened }: MessageLimit, event: EcsEvent, text: string): string {
+/** The text of an event as a sink gets it. @throws RangeError when it cannot be made as short as the receiver's frames are */
+export function textOf(event: EcsEvent, encode: Encode, limit: MessageLimit | undefined): string {
+  const text = encode(event);
+  if (limit === undefined) return text;
   const length = Buffer.byteLength(text);
-  if (length <= bytes) return text;
-  const short = shorten(event);
-  if (short === undefined) throw new RangeError(`a message of ${length} bytes cannot be shortened to the ${bytes} that this sink takes`);
-  shortened();
+  if (length <= limit.bytes) return text;
+  const short = limit.shorten(event);
+  if (short === undefined)
+    throw new RangeError(`a message of ${length} bytes cannot be shortened to the ${limit.bytes} that this sink takes`);
+  limit.shortened();
   return short;
 }

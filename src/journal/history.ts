@@ -4,10 +4,9 @@
  */
 import type { Database } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
-import type { BackfillOrder, BackfillProgress, Clock, Micros, Window } from '../model.ts';
+import type { BackfillOrder, BackfillProgress, Clock, Hold, Micros, Window } from '../model.ts';
 import type { RangeRow } from './ledger.ts';
 import type { Operations } from './operations.ts';
-import { bucketMicros, bucketOf } from './seen.ts';
 import { isBackfill, rangeOf, uncovered } from './sources.ts';
 import type { Sources, SourceState } from './sources.ts';
 import type { Store } from './store.ts';
@@ -95,7 +94,7 @@ export class History {
    */
   cancel(id: string, from: Micros, least: Micros | undefined, act: Act): Micros {
     const { source, range } = this.#unfinished(id, from);
-    const begun = this.#collectedThrough(source.row.n, range);
+    const begun = collectedThrough(range);
     const until = Math.min(range.until, Math.max(begun, least ?? range.reached));
     this.#act(source, 'backfill cancel', { from, until: range.until, ends: until }, act, () =>
       this.#sources.changeRange(source, range, until, { ...range.order, paused: false }),
@@ -118,27 +117,6 @@ export class History {
       this.#store.undo(() => (source.row.mode = before));
       this.#store.after(() => (source.row.mode = 'retired'));
     });
-  }
-
-  /** A whole second behind the last record of a range that was collected, or where its ledger ends. */
-  #collectedThrough(source: number, { reached, until }: { reached: Micros; until: Micros }): Micros {
-    const { db } = this.#store;
-    const inside = db
-      .prepare<[number, number, number], { bucket: number | null }>(
-        'SELECT max(bucket) AS bucket FROM seen WHERE source = ? AND bucket >= ? AND bucket < ?',
-      )
-      .get(source, Math.ceil(reached / bucketMicros), bucketOf(until))?.bucket;
-    // A bucket at an edge of what is not read yet is shared with a neighbour: there the segments tell.
-    const edge = db.prepare<[number, number, number, number, number], { last: number | null }>(
-      `SELECT max(min(max_us, ?)) AS last FROM seen JOIN segments ON segments.seq = seen.seq
-       WHERE seen.source = ? AND seen.bucket = ? AND min_us < ? AND max_us >= ?`,
-    );
-    const edges = [bucketOf(reached), bucketOf(until)].map((bucket) => edge.get(until - 1, source, bucket, until, reached)?.last);
-    const last = [
-      inside === null || inside === undefined ? reached : (inside + 1) * bucketMicros,
-      ...edges.map((at) => (at ?? reached - 1) + 1),
-    ];
-    return Math.min(until, Math.ceil(Math.max(reached, ...last) / 1e6) * 1e6);
   }
 
   /** One transaction: what `change` does, its row in `operations`, and the same as a line of the ledger. */
@@ -167,6 +145,11 @@ export class History {
       );
     return { source, range };
   }
+}
+
+/** A whole second behind the newest record of a range that was collected, or where its ledger ends. */
+function collectedThrough({ reached, collected }: RangeRow): Micros {
+  return collected === undefined ? reached : Math.max(reached, (Math.floor(collected / 1e6) + 1) * 1e6);
 }
 
 /** How far a range is, from the file alone. */
@@ -221,6 +204,19 @@ export function uncoveredOf(db: Database, id: string, span: Window): Window[] | 
   return uncovered(
     ranges.map((row) => ({ from: row.from_us, until: row.until_us })),
     span,
+  );
+}
+
+/** By source the windows of a hold for `rows`, which shrank by the same event: where they begin. */
+export function heldTogether(db: Database): ReadonlyMap<string, ReadonlySet<Micros>> {
+  const rows = db.prepare<[], { id: string; hold: string }>(
+    "SELECT id, json_extract(profile, '$.hold') AS hold FROM sources WHERE json_extract(profile, '$.hold') IS NOT NULL",
+  );
+  return new Map(
+    rows.all().map(({ id, hold }) => {
+      const { windows = [], shrunk = [] } = storedJson(hold) as Hold;
+      return [id, new Set([...windows, ...shrunk])];
+    }),
   );
 }
 

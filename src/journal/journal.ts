@@ -6,7 +6,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Statement } from 'better-sqlite3';
 import type Database from 'better-sqlite3';
-import { WaybillError } from '../errors.ts';
+import { codeOf, WaybillError } from '../errors.ts';
 import type {
   Acknowledgement,
   Appended,
@@ -20,6 +20,7 @@ import type {
   GapAct,
   Hold,
   LedgerWindow,
+  LetterFate,
   Limit,
   Micros,
   Operation,
@@ -35,8 +36,10 @@ import { Audit } from './audit.ts';
 import { Judge } from './judge.ts';
 import type { Judged } from './judge.ts';
 import { Ledger } from './ledger.ts';
+import { Letters } from './letters.ts';
 import { Operations, writeMoment } from './operations.ts';
 import { Progress } from './progress.ts';
+import { pauseAbove, resumeBelow } from './room.ts';
 import { bucketMicros, endOfNegativeBucket, Seen } from './seen.ts';
 import { chainStart } from './segment.ts';
 import { Segments } from './segments.ts';
@@ -52,8 +55,6 @@ export interface JournalOptions extends StateOptions {
   readonly keep: number;
 }
 
-const pauseAbove = 0.97;
-const resumeBelow = 0.9;
 /** Segments deleted in one turn of pruning: a few, so that no transaction is long. */
 const pruneSegments = 64;
 const dayMs = 86_400_000;
@@ -64,6 +65,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   /** True when there was no state before this process. */
   readonly fresh: boolean;
   readonly progress: Progress;
+  readonly letters: Letters;
   readonly #state: OpenState;
   readonly #store: Store;
   readonly #segments: Segments;
@@ -101,7 +103,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.id = journalId(db);
     this.created = createdAt(db);
     this.fresh = state.created;
-    this.#store = new Store(db, state.directory, state.epoch);
+    this.#store = new Store(db, state.directory, state.epoch, options.quota);
     this.#sources = new Sources(this.#store);
     this.#segments = new Segments(this.#store, this.#sources.ids, () => this.progress.taken());
     this.#operations = new Operations(this.#store, this.#segments);
@@ -113,6 +115,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#count = db.prepare('UPDATE sources SET collected = ?, late = ?, last_record_us = ? WHERE n = ?');
     this.#audit = new Audit(db, clock, this.#sources.ids, (n) => rememberedBy(this.#sources.get(this.#sources.ids.get(n) ?? '')));
     this.progress = new Progress(this.#store, this.#sources.numbers);
+    this.letters = new Letters(this.#store, this.progress, this.#operations);
   }
 
   // ----------------------------------------------------------------------------------------------------------------- sources
@@ -334,7 +337,39 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   }
 
   async commitNote(id: string, note: string): Promise<void> {
-    this.progress.writeNote(id, note);
+    this.progress.commitNote(id, note);
+  }
+
+  async letter(id: string, seq: number): Promise<Entry | undefined> {
+    return this.letters.entry(id, seq, (at) => this.#segments.numberOf(at));
+  }
+
+  async settleLetter(id: string, seq: number, fate: LetterFate, operation: Operation): Promise<void> {
+    this.letters.settle(id, seq, fate, operation);
+    this.#wake();
+  }
+
+  /** See Letters.discard. */
+  async discardLetters(id: string, seqs: readonly number[], operation: Operation): Promise<void> {
+    this.letters.discard(id, seqs, operation);
+    this.#wake();
+  }
+
+  async adopted(id: string): Promise<void> {
+    this.progress.adopted(id);
+  }
+
+  pruned(): number {
+    return this.#segments.pruned();
+  }
+
+  async segmentOf(after: number, times: Window): Promise<{ readonly first: number; readonly last: number } | undefined> {
+    return this.#segments.withTimes(after, times);
+  }
+
+  /** About how many entries a range of the journal has. */
+  countOf(first: number, last: number, times: Window | undefined): number {
+    return this.#segments.countOf(first, last, times);
   }
 
   /** Where a new sink begins (contract, `from`). */
@@ -358,13 +393,13 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   paused(): string | undefined {
     const share = this.#store.usedBytes() / this.#store.quotaBytes();
     // A page that does not fit into the last percents meets the hard stop before the pause: the quota is used up all the same.
-    this.#paused = share > (this.#paused || this.#store.isFull ? resumeBelow : pauseAbove);
+    this.#paused = share > (this.#paused || this.#store.full === 'quota' ? resumeBelow : pauseAbove);
     return this.#paused ? 'quota' : undefined;
   }
 
-  /** Why the journal does not accept, for people and probes: the quota, or a disk that was full when it was last written to. */
+  /** Why the journal does not accept, for people and probes: `quota`, or `disk`, as it was when it was last written to. */
   refuses(): string | undefined {
-    return this.paused() ?? (this.#store.isFull ? 'disk' : undefined);
+    return this.paused() ?? this.#store.full;
   }
 
   /** @throws WaybillError `state_missing` when the file that is open is not the one in the state directory any more */
@@ -399,6 +434,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
    */
   prune(): number {
     const { db } = this.#store;
+    this.#store.trimWal();
     const through = Math.min(this.head().seq, ...[...this.progress.sinks()].filter((s) => s.state !== 'retired').map((s) => s.acked));
     const { bytes, quota } = this.usage();
     const before = bytes > quota / 2 ? Number.MAX_SAFE_INTEGER : (this.#clock.now() - this.#keepMs) * 1000;
@@ -420,6 +456,9 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       this.progress.flush();
+    } catch (thrown) {
+      // What waits is then settled at the next start, as after a kill.
+      if (codeOf(thrown) !== 'journal_full') throw thrown;
     } finally {
       this.#store.db.close();
       this.#state.lock.close();
@@ -435,6 +474,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
       const seq = fresh.length > 0 ? this.#segments.writeRecords(row.n, row.id, fresh, late, page.received) : undefined;
       for (const [bucket, uids] of buckets) this.#seen.store(row.n, bucket, seq, uids);
       for (const [from, delays] of judged.lateByWindow) this.#ledger.addLate(row.n, from, delays);
+      for (const [range, time] of judged.newest) this.#sources.writeCollected(source, range, time);
       const collected = source.collected + fresh.length;
       const lateSum = source.late + lateCount;
       const lastRecord = fresh.reduce<number | undefined>(

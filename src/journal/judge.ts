@@ -4,7 +4,7 @@
  */
 import { WaybillError } from '../errors.ts';
 import type { CollectedPage, CollectedRecord, Micros } from '../model.ts';
-import type { Ledger } from './ledger.ts';
+import type { Ledger, RangeRow } from './ledger.ts';
 import type { Known, Seen } from './seen.ts';
 import { bucketOf, negativeBucketOf } from './seen.ts';
 import { rangeOf } from './sources.ts';
@@ -18,6 +18,8 @@ export interface Judged {
   readonly lateByWindow: ReadonlyMap<Micros, readonly Micros[]>;
   /** uids to be known from now on, by bucket. */
   readonly buckets: ReadonlyMap<number, readonly string[]>;
+  /** Ranges of history of which a record is newer than any that was collected before, with its time. */
+  readonly newest: ReadonlyMap<RangeRow, Micros>;
   readonly known: number;
   readonly outside: number;
 }
@@ -27,6 +29,7 @@ interface Mutable {
   readonly late: boolean[];
   readonly lateByWindow: Map<Micros, Micros[]>;
   readonly buckets: Map<number, string[]>;
+  readonly newest: Map<RangeRow, Micros>;
   known: number;
   outside: number;
 }
@@ -41,7 +44,7 @@ export class Judge {
   }
 
   page(source: SourceState, page: CollectedPage): Judged {
-    const judged: Mutable = { fresh: [], late: [], lateByWindow: new Map(), buckets: new Map(), known: 0, outside: 0 };
+    const judged: Mutable = { fresh: [], late: [], lateByWindow: new Map(), buckets: new Map(), newest: new Map(), known: 0, outside: 0 };
     const here = new Set<string>();
     const n = source.row.n;
     // The set that the last record asked: most records of a page share a bucket.
@@ -76,6 +79,7 @@ export class Judge {
       const owner = record.time < range.reached ? this.#ledger.owner(n, record.time) : undefined;
       const isLate = owner !== undefined && owner.state !== 'gap';
       if (isLate) addTo(judged.lateByWindow, owner.from, Math.max(0, page.received - record.time));
+      if (range.until !== null && record.time > (judged.newest.get(range) ?? range.collected ?? -1)) judged.newest.set(range, record.time);
       judged.fresh.push(record);
       judged.late.push(isLate);
       addTo(judged.buckets, bucket, record.uid);

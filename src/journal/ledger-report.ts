@@ -20,6 +20,7 @@ import type {
 import { readLate, sumLate } from './late.ts';
 import type { WindowDbRow } from './ledger.ts';
 import { kindLedger, unpackBody } from './segment.ts';
+import { detailOf, flat, instant } from './operation-detail.ts';
 import { storedJson } from './damage.ts';
 
 export interface ReportQuery {
@@ -219,10 +220,10 @@ function uncovered(ranges: readonly RangeDbRow[], { from, to }: ReportQuery): { 
   return holes;
 }
 
-/** `final`: proven, and its last recount is done. A closed window that a later count put in doubt is `proven` with the reason `reread`. */
+/** `final`: proven, and its last recount is done. A closed window that a later count put in doubt is `proven` with the reason `reread`, never final. */
 function stateOf(row: WindowDbRow): LedgerReportState {
   if (row.state !== 'closed') return row.state;
-  return row.next_us === null ? 'final' : 'proven';
+  return row.next_us === null && row.reason !== 'reread' ? 'final' : 'proven';
 }
 
 function recountsDue(row: WindowDbRow, ages: readonly Micros[] | undefined): number | null {
@@ -252,30 +253,7 @@ function operations(db: Database, query: ReportQuery): LedgerReportOperation[] {
     .map(({ at_us: at, who, what, detail }) => ({ at, who, what, detail: detailOf(detail) }))
     .filter(({ at, detail }) => isAsked(at) || isAsked(detail['from']))
     .filter(({ detail: { source } }) => query.source === undefined || source === undefined || source === query.source)
-    .map(({ at, who, what, detail }) => ({ at: instant(at), who, what, detail: shown(detail) }));
-}
-
-/** JSON of whoever wrote it; a text that is none stands under `words`. */
-function detailOf(text: string | null): Readonly<Record<string, unknown>> {
-  if (text === null) return {};
-  try {
-    const value = storedJson(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : { words: text };
-  } catch {
-    return { words: text };
-  }
-}
-
-/** Times as text, what is nested as JSON. */
-function shown(detail: Readonly<Record<string, unknown>>): Record<string, string | number | boolean> {
-  const entries = Object.entries(detail).filter(([, value]) => value !== null && value !== undefined);
-  return Object.fromEntries(
-    entries.map(([name, value]) => {
-      if (typeof value === 'number' && (name === 'from' || name === 'until')) return [name, instant(value)];
-      if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return [name, value];
-      return [name, JSON.stringify(value)];
-    }),
-  );
+    .map(({ at, who, what, detail }) => ({ at: instant(at), who, what, detail: flat(detail) }));
 }
 
 /** Entries of the ledger that are no window's: hold and its end stand at one moment, as lines in the journal. */
@@ -335,8 +313,4 @@ function sum(numbers: readonly number[]): number {
 
 function seconds(micros: Micros): number {
   return micros / 1e6;
-}
-
-function instant(at: Micros): string {
-  return new Date(at / 1000).toISOString().replace('.000Z', 'Z');
 }

@@ -43,6 +43,8 @@ export interface RangeRow extends Range {
   reached: Micros;
   remembered: Micros;
   order: BackfillOrder | undefined;
+  /** The time of the newest record that was collected of a range of history. */
+  collected: Micros | undefined;
 }
 
 export interface WindowDbRow {
@@ -224,10 +226,10 @@ export class Ledger {
    * @throws WaybillError `usage` when the ledger has no such window, or nothing is open about it
    */
   accept(source: SourceRow, range: RangeRow, from: Micros, act: GapAct): LedgerWindow {
-    const before = this.#open(source, from, 'accept');
+    const before = this.#shrunk(source, from) ?? this.#open(source, from, 'accept');
     const { at, who, why, evidence } = act;
     // What is remembered moves with the next close.
-    const row = this.#change(source, range, from, (was) => ({ ...was, state: 'accepted', next_us: null }), at, Infinity, {
+    const row = this.#change(source, range, from, () => ({ ...before, state: 'accepted', next_us: null }), at, Infinity, {
       act: { who, why, ...(evidence !== undefined && { evidence }), at },
     }, () => this.#operate(source, before, 'gaps accept', act)); // prettier-ignore
     return readable(row);
@@ -245,6 +247,14 @@ export class Ledger {
       this.#operate(source, before, 'gaps retry', act);
     });
     return readable(row);
+  }
+
+  /** A closed window that a hold has found to hold less than was proven. */
+  #shrunk({ n, hold }: SourceRow, from: Micros): WindowDbRow | undefined {
+    const isListed = hold?.windows?.includes(from) === true || hold?.shrunk?.includes(from) === true;
+    const row = isListed ? this.#get.get(n, from) : undefined;
+    if (row?.state !== 'closed' || row.reason !== null) return undefined;
+    return { ...row, reason: 'reread', words: 'the service shows fewer records than were proven' };
   }
 
   /** A person may have accepted a window while it was being asked for: what was found about it then says nothing any more. */

@@ -2,9 +2,10 @@
  * How far each sink is, and what it refused. An acknowledgement never goes back; those of sinks whose outcome can be found out afterwards wait
  * in memory for the next transaction, all others are committed at once.
  */
-import type { Statement } from 'better-sqlite3';
+import type { Database, Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
-import type { Acknowledgement, DeadLetter, Micros, Position, SinkMarks } from '../model.ts';
+import type { Acknowledgement, DeadLetter, Micros, Position, SinkMarks, SinkOrders } from '../model.ts';
+import { storedJson } from './damage.ts';
 import type { Store } from './store.ts';
 
 /** A sink as the state knows it. */
@@ -16,7 +17,9 @@ export interface SinkState extends SinkMarks {
   acked: number;
   taken: Position;
   note: string | undefined;
+  fromTime: Micros | undefined;
   deadLetters: number;
+  orders: SinkOrders;
 }
 
 interface SinkRow {
@@ -29,6 +32,7 @@ interface SinkRow {
   taken_chain: Buffer;
   note: string | null;
   from_us: number | null;
+  orders: string | null;
 }
 
 /**
@@ -41,6 +45,7 @@ export class Progress {
   readonly #store: Store;
   readonly #sourceNumbers: ReadonlyMap<string, number>;
   readonly #write: Statement;
+  readonly #note: Statement;
   readonly #deadLetter: Statement;
   readonly #sinks = new Map<string, SinkState>();
   readonly #pending = new Map<string, Acknowledgement>();
@@ -49,6 +54,7 @@ export class Progress {
     this.#store = store;
     this.#sourceNumbers = sourceNumbers;
     this.#write = store.db.prepare('UPDATE sinks SET acked = ?, taken = ?, taken_chain = ?, note = ? WHERE id = ?');
+    this.#note = store.db.prepare('UPDATE sinks SET note = ? WHERE id = ?');
     this.#deadLetter = store.db.prepare(
       `INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, body, code, words, tries, at_us, state)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'kept') ON CONFLICT (sink, seq) DO NOTHING`,
@@ -82,7 +88,10 @@ export class Progress {
     return least;
   }
 
-  /** A sink of the configuration: a new one begins behind `from`; one that is known goes on, and its destination must be what it was. */
+  /**
+   * A sink of the configuration: a new one begins behind `from`; one that is known goes on, and its destination must be what it was. One that was
+   * retired begins at `from` like a new one, but never before what it had.
+   */
   register(id: string, type: string, destination: string, from: Position, fromTime: Micros | undefined): SinkState {
     const known = this.#sinks.get(id);
     if (known && known.destination !== destination) {
@@ -91,28 +100,57 @@ export class Progress {
         `cannot use sinks.${id}: it delivered to "${known.destination}" before and would now deliver to "${destination}"; give the new destination a new id`,
       );
     }
+    const state = known ?? {
+      ...{ id, type, destination, state: 'active', acked: from.seq, taken: from, note: undefined, fromTime, deadLetters: 0, orders: {} },
+    };
     this.#store.transaction(() => {
+      if (known?.state === 'retired') this.#begin(known, from, fromTime);
       this.#store.db
         .prepare(
           `INSERT INTO sinks (id, type, destination, state, from_seq, acked, taken, taken_chain, from_us, begun_us)
            VALUES (?, ?, ?, 'active', ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET state = 'active', reason = NULL`,
         )
         .run(id, type, destination, from.seq, from.seq, from.seq, from.chain, fromTime ?? null, fromTime ?? this.#begunBehind(from.seq));
+      this.#store.after(() => {
+        state.state = 'active';
+        this.#sinks.set(id, state);
+      });
     });
-    const state = known ?? {
-      id,
-      type,
-      destination,
-      state: 'active',
-      acked: from.seq,
-      taken: from,
-      note: undefined,
-      fromTime,
-      deadLetters: 0,
-    };
-    state.state = 'active';
-    this.#sinks.set(id, state);
     return state;
+  }
+
+  /**
+   * Within a transaction: one that was retired begins anew. What lay between was not kept for it, and what it wrote since its last acknowledgement is
+   * not ours any more: its note goes. `from_seq` stays, for its dead letters lie behind that.
+   */
+  #begin(sink: SinkState, from: Position, fromTime: Micros | undefined): void {
+    const isAhead = from.seq > sink.acked;
+    const acked = isAhead ? from.seq : sink.acked;
+    const taken = isAhead ? from : sink.taken;
+    this.#write.run(acked, taken.seq, taken.chain, null, sink.id);
+    this.#store.db.prepare('UPDATE sinks SET from_us = ?, orders = NULL WHERE id = ?').run(fromTime ?? null, sink.id);
+    if (isAhead) this.#store.db.prepare('UPDATE sinks SET begun_us = ? WHERE id = ?').run(fromTime ?? this.#begunBehind(acked), sink.id);
+    this.#store.after(() => Object.assign(sink, { acked, taken, note: undefined, fromTime, orders: {} }));
+  }
+
+  /** Within a transaction: one that is gone from the configuration for good holds back nothing any more. */
+  retire(sink: SinkState): void {
+    this.#store.db.prepare("UPDATE sinks SET state = 'retired' WHERE id = ?").run(sink.id);
+    this.#store.after(() => (sink.state = 'retired'));
+  }
+
+  /** Within a transaction: what a person orders of a sink, kept until it is done. */
+  writeOrders(sink: SinkState, orders: SinkOrders): void {
+    const text = JSON.stringify(orders);
+    this.#store.db.prepare('UPDATE sinks SET orders = ? WHERE id = ?').run(text === '{}' ? null : text, sink.id);
+    this.#store.after(() => (sink.orders = orders));
+  }
+
+  /** What was to be adopted is adopted. */
+  adopted(id: string): void {
+    const sink = this.sink(id);
+    const { verify } = sink.orders;
+    this.#store.transaction(() => this.writeOrders(sink, { verify }));
   }
 
   /** Sinks that are in the state but not in the configuration keep their place, and hold back pruning, until they are retired. */
@@ -189,13 +227,15 @@ export class Progress {
   }
 
   /** A new note for the same position (file: the begin of another file), committed before this returns. */
+  commitNote(id: string, note: string): void {
+    this.#store.transaction(() => this.writeNote(id, note));
+  }
+
+  /** Within a transaction: what waits, and a new note for the position that is taken then. */
   writeNote(id: string, note: string): void {
-    this.flush();
-    const sink = this.sink(id);
-    this.#store.transaction(() => {
-      this.#write.run(sink.acked, sink.taken.seq, sink.taken.chain, note, id);
-      this.#store.after(() => (sink.note = note));
-    });
+    this.writePending();
+    this.#note.run(note, id);
+    this.#store.after(() => (this.sink(id).note = note));
   }
 
   /**
@@ -238,5 +278,51 @@ function stateOf(row: SinkRow): SinkState {
     note: row.note ?? undefined,
     fromTime: row.from_us ?? undefined,
     deadLetters: 0,
+    orders: ordersOf(row.orders),
   };
+}
+
+/** A sink as the state knows it, for lists. */
+export interface KnownSink {
+  readonly id: string;
+  readonly type: string;
+  /** active | orphaned | retired */
+  readonly state: string;
+  readonly destination: string;
+  readonly acked: number;
+  /** Entries behind `acked`, and the records among them. */
+  readonly lag: number;
+  readonly lagRecords: number;
+  readonly deadLetters: number;
+  /** From when on it gets what is collected; 0: everything. */
+  readonly since: Micros;
+  readonly orders: SinkOrders;
+}
+
+/** Every sink that the state knows, also those that are gone from the configuration. */
+export function sinksOf(db: Database): KnownSink[] {
+  interface Row extends SinkRow {
+    begun_us: number;
+    head: number;
+    records: number;
+    letters: number;
+  }
+  return db
+    .prepare<[], Row>(
+      `SELECT sinks.*, (SELECT seq FROM head) AS head,
+              (SELECT coalesce(sum(seq + n - 1 - max(seq - 1, acked)), 0) FROM segments WHERE number IS NOT NULL AND seq + n - 1 > acked) AS records,
+              (SELECT count(*) FROM dead_letters WHERE sink = sinks.id AND dead_letters.state = 'kept') AS letters
+       FROM sinks ORDER BY id`,
+    )
+    .all()
+    .map((row) => ({
+      ...{ id: row.id, type: row.type, state: row.state, destination: row.destination, acked: row.acked },
+      ...{ lag: row.head - row.acked, lagRecords: row.records, deadLetters: row.letters, since: row.begun_us },
+      orders: ordersOf(row.orders),
+    }));
+}
+
+/** A state that no daemon of this release has opened yet has no such column. */
+function ordersOf(text: string | null | undefined): SinkOrders {
+  return typeof text === 'string' ? (storedJson(text) as SinkOrders) : {};
 }

@@ -2,9 +2,11 @@
  * What the state says about itself at one moment, for status and metrics: only reads, on the daemon's own connection or on one that was opened
  * beside it. The completeness report is in ledger-report.ts.
  */
+import { dirname, resolve } from 'node:path';
 import type { Database } from 'better-sqlite3';
 import type { BackfillProgress, DelayMeasure, Hold, Micros, SinkSnapshot, Snapshot, SourceSnapshot } from '../model.ts';
 import { backfillsOf } from './history.ts';
+import { roomOf, usedBytes } from './room.ts';
 import { createdAt } from './state.ts';
 import { storedJson } from './damage.ts';
 
@@ -47,9 +49,7 @@ export interface LiveViews {
 export function snapshotOf(db: Database, version: string, now: Micros, live: LiveViews): Snapshot {
   const head = db.prepare<[], { seq: number }>('SELECT seq FROM head WHERE one = 1').get()?.seq ?? 0;
   const used = db
-    .prepare<[], { bytes: number }>(
-      'SELECT (page_count - freelist_count) * page_size AS bytes FROM pragma_page_count, pragma_freelist_count, pragma_page_size',
-    )
+    .prepare<[], { pages: number }>('SELECT page_count - freelist_count AS pages FROM pragma_page_count, pragma_freelist_count')
     .get();
   const count = db.prepare<[number], { n: number }>('SELECT count(*) AS n FROM windows WHERE source = ?');
   const open = db.prepare<[number], { state: string; reason: string | null; n: number }>(
@@ -116,10 +116,11 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
     created: createdAt(db),
     now,
     journal: {
-      bytes: used?.bytes ?? 0,
+      bytes: usedBytes(used?.pages ?? 0, db, roomOf(live.quota)),
       quota: live.quota,
       head,
       paused: live.paused,
+      directory: resolve(dirname(db.name)),
       ...(live.commits === undefined ? {} : { commits: live.commits }),
     },
     sources,

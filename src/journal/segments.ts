@@ -4,7 +4,7 @@
  */
 import type { Statement } from 'better-sqlite3';
 import type { WaybillError } from '../errors.ts';
-import type { CollectedRecord, Entry, Limit, Micros } from '../model.ts';
+import type { CollectedRecord, Entry, Limit, Micros, Window } from '../model.ts';
 import { damaged } from './damage.ts';
 import { parseRecord } from '../record/json.ts';
 import { timeOfRecord } from '../record/time-of.ts';
@@ -112,6 +112,9 @@ export class Segments {
   readonly #setHead: Statement;
   readonly #holding: Statement<[number], SegmentRow>;
   readonly #last: Statement<[number], { kind: number; source: number; min_us: number | null; max_us: number | null }>;
+  readonly #pruned: Statement<[], { pruned_seq: number }>;
+  readonly #timed: Statement<[number, number, number, number], { seq: number; n: number }>;
+  readonly #numbered: Statement<[number], { seq: number; n: number; number: number | null }>;
   readonly #space = Buffer.allocUnsafeSlow(spaceBytes);
   #head: Head;
   #recent: Unpacked[] = [];
@@ -130,6 +133,12 @@ export class Segments {
     this.#setHead = store.db.prepare('UPDATE head SET seq = ?, number = ?, chain = ? WHERE one = 1');
     this.#holding = store.db.prepare('SELECT * FROM segments WHERE seq <= ? ORDER BY seq DESC LIMIT 1');
     this.#last = store.db.prepare('SELECT kind, source, min_us, max_us FROM segments ORDER BY seq DESC LIMIT ?');
+    this.#pruned = store.db.prepare('SELECT pruned_seq FROM head WHERE one = 1');
+    this.#timed = store.db.prepare(
+      `SELECT seq, n FROM segments WHERE seq >= (SELECT coalesce(max(seq), 0) FROM segments WHERE seq <= ?) AND seq + n - 1 > ?
+       AND (kind & 255) = ${kindRecords} AND min_us < ? AND max_us >= ? ORDER BY seq LIMIT 1`,
+    );
+    this.#numbered = store.db.prepare('SELECT seq, n, number FROM segments WHERE seq <= ? ORDER BY seq DESC LIMIT 1');
     const head = store.db.prepare('SELECT seq, number, chain FROM head WHERE one = 1').get() as
       | {
           seq: number;
@@ -252,6 +261,31 @@ export class Segments {
     if (seq === pruned.pruned_seq) return pruned.pruned_chain;
     const row = this.#holding.get(seq);
     return row && seq < row.seq + row.n ? row.chain : undefined;
+  }
+
+  /** Entries up to here are pruned. */
+  pruned(): number {
+    return this.#pruned.get()?.pruned_seq ?? 0;
+  }
+
+  /** The first segment of records behind `after` that may hold some of these times, as its first and last entry. */
+  withTimes(after: number, { from, until }: Window): { first: number; last: number } | undefined {
+    const row = this.#timed.get(after + 1, after, until, from);
+    return row && { first: row.seq, last: row.seq + row.n - 1 };
+  }
+
+  /** About how many entries lie from `first` through `last`, of these times where they are given: those of whole segments. */
+  countOf(first: number, last: number, times: Window | undefined): number {
+    const timed = times ? `AND (kind & 255) = ${kindRecords} AND min_us < ? AND max_us >= ?` : '';
+    const sql = `SELECT coalesce(sum(min(seq + n - 1, ?) - max(seq, ?) + 1), 0) AS count FROM segments WHERE seq <= ? AND seq + n - 1 >= ? ${timed}`;
+    const given = [last, first, last, first, ...(times ? [times.until, times.from] : [])];
+    return this.#store.db.prepare<number[], { count: number }>(sql).get(...given)?.count ?? 0;
+  }
+
+  /** Which number a record has, while it is in the journal. */
+  numberOf(seq: number): number | undefined {
+    const row = this.#numbered.get(seq);
+    return row && seq < row.seq + row.n && row.number !== null ? row.number + seq - row.seq : undefined;
   }
 
   #write(source: number, content: SegmentContent, min: Micros | null, max: Micros | null): Uint8Array {

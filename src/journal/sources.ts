@@ -2,6 +2,7 @@
  * The sources that the state knows, and where each stands: its ranges and marks in memory, as they stand in the file. Only transactions move
  * them.
  */
+import type { Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
 import type { Backfill, BackfillOrder, Hold, Micros, SourceMarks, Window } from '../model.ts';
 import type { RangeRow, SourceRow } from './ledger.ts';
@@ -18,6 +19,7 @@ export interface SourceState {
 
 export class Sources {
   readonly #store: Store;
+  readonly #setCollected: Statement<[number, number, number]>;
   readonly #byId = new Map<string, SourceState>();
   /** Ids by number, and numbers by id. */
   readonly ids = new Map<number, string>();
@@ -25,6 +27,7 @@ export class Sources {
 
   constructor(store: Store) {
     this.#store = store;
+    this.#setCollected = store.db.prepare('UPDATE ranges SET collected_us = ? WHERE source = ? AND from_us = ?');
     this.#load();
   }
 
@@ -82,9 +85,15 @@ export class Sources {
       .prepare('INSERT INTO ranges (source, from_us, until_us, reached_us, remembered_us, backfill) VALUES (?, ?, ?, ?, ?, ?)')
       .run(source.row.n, from, until, from, from, JSON.stringify(order));
     this.#store.after(() => {
-      source.ranges.push({ from, until, reached: from, remembered: from, order });
+      source.ranges.push({ from, until, reached: from, remembered: from, order, collected: undefined });
       source.ranges.sort((a, b) => a.from - b.from);
     });
+  }
+
+  /** Within a transaction: the newest record of a range of history that was collected so far. Its segment may be pruned before the range ends. */
+  writeCollected(source: SourceState, range: RangeRow, time: Micros): void {
+    this.#setCollected.run(time, source.row.n, range.from);
+    this.#store.after(() => (range.collected = time));
   }
 
   /** Within a transaction: a range of history with another end, or another order; one that would be empty is gone. */
@@ -187,6 +196,7 @@ export class Sources {
       reached_us: number;
       remembered_us: number;
       backfill: string | null;
+      collected_us: number | null;
     }
     const ranges = db.prepare<[number], RangeDbRow>('SELECT * FROM ranges WHERE source = ? ORDER BY from_us');
     for (const row of db.prepare<[], Row>('SELECT * FROM sources').all()) {
@@ -209,6 +219,7 @@ export class Sources {
           reached: r.reached_us,
           remembered: r.remembered_us,
           order: r.backfill === null ? undefined : (storedJson(r.backfill) as BackfillOrder),
+          collected: r.collected_us ?? undefined,
         })),
         collected: row.collected,
         late: row.late,

@@ -10,17 +10,17 @@ import { WaybillError, wordsOf } from '../errors.ts';
 import type { Clock } from '../model.ts';
 import { connect } from './connection.ts';
 import { damaged } from './damage.ts';
+import { pageBytes, roomOf } from './room.ts';
 
 /** The schema this release writes, and the oldest schema number that a release must know to read it. */
-const schemaVersion = 2;
+const schemaVersion = 4;
 const minReader = 1;
 const readableFrom = '0.1.0';
 /** Versions from 3.7.0 to 3.51.2 can corrupt a WAL file when two connections write or checkpoint at once (sqlite.org, "WAL-reset bug"). */
 const sqliteLeast = [3, 51, 3];
-const pageBytes = 4096;
 
 export interface StateOptions {
-  /** Bytes; the file never grows past this. */
+  /** Bytes; the file and the WAL beside it never stay larger than this. */
   readonly quota: number;
   /** ms to wait for another owner to end. */
   readonly lockWait: number;
@@ -99,7 +99,7 @@ export function asStateError(thrown: unknown, directory: string): WaybillError {
   const text = typeof code === 'string' ? code : '';
   if (isDamage(thrown)) return damaged(wordsOf(thrown), thrown, directory);
   if (text.startsWith('SQLITE_FULL') || text === 'ENOSPC') {
-    return new WaybillError('journal_full', `cannot write the state in "${directory}": the quota or the disk is full`, { cause: thrown });
+    return new WaybillError('journal_full', `cannot write the state in "${directory}": its disk is full`, { cause: thrown });
   }
   return new WaybillError('state_unusable', `cannot use the state in "${directory}": ${wordsOf(thrown)}`, { cause: thrown });
 }
@@ -179,6 +179,7 @@ async function takeLock(directory: string, waitMs: number, clock: Clock, signal:
 
 function openFile(file: string, directory: string, quota: number): Database.Database {
   let db: Database.Database | undefined;
+  const room = roomOf(quota);
   try {
     makePrivate(file);
     // What is not damage keeps its own name: whoever reads may try again.
@@ -193,11 +194,11 @@ function openFile(file: string, directory: string, quota: number): Database.Data
       'trusted_schema = OFF',
       'cell_size_check = ON',
       'mmap_size = 0',
-      'journal_size_limit = 67108864',
+      `journal_size_limit = ${room.walBytes}`,
       'busy_timeout = 0',
-      'wal_autocheckpoint = 8000',
+      `wal_autocheckpoint = ${room.checkpointPages}`,
       'cache_size = -8192',
-      `max_page_count = ${Math.max(64, Math.floor(quota / pageBytes))}`,
+      `max_page_count = ${room.filePages}`,
     ]) {
       db.pragma(pragma);
     }

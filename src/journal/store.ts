@@ -2,15 +2,19 @@
  * One connection, one transaction at a time. Every change of the state goes through `transaction`: it asserts that this process still owns
  * the state, and lets memory follow the file, never the other way round.
  */
+import { statfsSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
+import { pageBytes, roomOf, usedBytes, walBytes } from './room.ts';
+import type { Room } from './room.ts';
 import { asStateError } from './state.ts';
 
 export class Store {
   readonly db: Database;
   readonly directory: string;
   readonly epoch: number;
-  readonly #quotaPages: number;
+  readonly #room: Room;
+  readonly #filePages: number;
   readonly #ownerEpoch;
   readonly #pageCount;
   readonly #freePages;
@@ -18,16 +22,19 @@ export class Store {
   #undo: (() => void)[] = [];
   /** What must be known for ever: after a failed write nobody knows what the file holds until it is opened again. */
   #broken: WaybillError | undefined;
-  /** Whether the last transaction found the disk or the quota full. */
-  isFull = false;
+  /** Which of the two the last transaction found used up. */
+  full: 'quota' | 'disk' | undefined;
   /** Committed transactions, for the benchmark and the status. */
   commits = 0;
 
-  constructor(db: Database, directory: string, epoch: number) {
+  /** @param quota  bytes */
+  constructor(db: Database, directory: string, epoch: number, quota: number) {
     this.db = db;
     this.directory = directory;
     this.epoch = epoch;
-    this.#quotaPages = db.pragma('max_page_count', { simple: true }) as number;
+    this.#room = roomOf(quota);
+    // A file that is larger already stays so.
+    this.#filePages = db.pragma('max_page_count', { simple: true }) as number;
     this.#ownerEpoch = db.prepare<[], { epoch: number }>('SELECT epoch FROM owner WHERE one = 1');
     this.#pageCount = db.prepare<[], { page_count: number }>('SELECT page_count FROM pragma_page_count');
     this.#freePages = db.prepare<[], { freelist_count: number }>('SELECT freelist_count FROM pragma_freelist_count');
@@ -67,14 +74,36 @@ export class Store {
       } catch (rollback) {
         this.#broken = asStateError(rollback, this.directory);
       }
-      if (error.code === 'journal_full') this.isFull = true;
-      else this.#broken = error;
-      throw error;
+      if (error.code !== 'journal_full') {
+        this.#broken = error;
+        throw error;
+      }
+      this.full = thrown instanceof WaybillError || this.#isQuotaTighter() ? 'quota' : 'disk';
+      if (this.full === 'disk' || thrown instanceof WaybillError) throw error;
+      throw new WaybillError('journal_full', `cannot write the state in "${this.directory}": its quota is used up`, { cause: thrown });
     }
     this.commits += 1;
-    this.isFull = false;
+    this.full = undefined;
     for (const after of this.#after) after();
+    this.trimWal();
     return result;
+  }
+
+  /**
+   * Brings a WAL that is larger than what is set aside for it into the file, and cuts it. Where somebody reads at this moment it stays, is
+   * counted, and is tried again.
+   */
+  trimWal(): void {
+    if (walBytes(this.db) <= this.#room.walBytes) return;
+    try {
+      this.db.pragma('wal_checkpoint(TRUNCATE)');
+    } catch (thrown) {
+      const error = asStateError(thrown, this.directory);
+      // On a full disk all of it stays in the WAL.
+      if (error.code === 'journal_full') return;
+      this.#broken = error;
+      throw error;
+    }
   }
 
   /** Within a transaction: what is to happen in memory once it is committed. */
@@ -87,12 +116,19 @@ export class Store {
     this.#undo.push(act);
   }
 
-  /** Bytes in use: pages that hold something. */
+  /** SQLite says of the quota what it says of a full disk: the one that has less left is meant. */
+  #isQuotaTighter(): boolean {
+    const { bavail, bsize } = statfsSync(this.directory);
+    return this.quotaBytes() - this.usedBytes() <= bavail * bsize;
+  }
+
+  /** Bytes in use, of file and WAL. */
   usedBytes(): number {
-    return ((this.#pageCount.get()?.page_count ?? 0) - (this.#freePages.get()?.freelist_count ?? 0)) * 4096;
+    const pages = (this.#pageCount.get()?.page_count ?? 0) - (this.#freePages.get()?.freelist_count ?? 0);
+    return usedBytes(pages, this.db, this.#room);
   }
 
   quotaBytes(): number {
-    return this.#quotaPages * 4096;
+    return this.#filePages * pageBytes + this.#room.walBytes;
   }
 }

@@ -3,6 +3,7 @@
  * what stops all sources, what stops one, what is not proven, what stops a sink, what was refused.
  */
 import type { HoldReason, Snapshot, SourceSnapshot } from '../model.ts';
+import { size } from './size-words.ts';
 import { counted, span } from './time-words.ts';
 
 export interface Advice {
@@ -13,6 +14,9 @@ export interface Advice {
 
 /** Further behind than this a clock is wrong, and not only not exact; as far ahead it is a hold. */
 const farBehindSeconds = 3_600;
+
+/** Further ahead than this is told: it is as far from a hold as it is from being exact. */
+const aheadSeconds = 300;
 
 const hidden = 'Nothing collected is lost; what the service hides or has deleted cannot be collected.';
 const unproven = 'Nothing is lost: records are collected and delivered; no window is closed meanwhile.';
@@ -27,7 +31,8 @@ const holdLost: Readonly<Record<HoldReason, string>> = {
 
 const holdActs: Readonly<Record<HoldReason, (id: string) => string>> = {
   fields: (id) => `Give the client of ${id} its rights back; it goes on by itself.`,
-  rows: (id) => `Give the client of ${id} its rights back, or find out who removed records; it goes on by itself.`,
+  rows: (id) =>
+    `Give the client of ${id} its rights back, and it goes on by itself. If records were deleted for good, it waits for you: waybill gaps accept WINDOW --source ${id} --why TEXT.`,
   forbidden: (id) => `Give the client of ${id} the right to read logs again; it goes on by itself.`,
   timestamp: (id) =>
     `Ask whoever runs the service of ${id} why its records have no readable logTimestamp; it goes on with the first that have.`,
@@ -41,15 +46,29 @@ function holdWords({ held, trouble, lastError }: SourceSnapshot): string {
   return ` (${held.reason}): ${held.words}${isSaid ? '' : `; ${trouble}`}`;
 }
 
+function diskIsFull({ directory }: Snapshot['journal']): Advice {
+  return {
+    what: `The disk of the state is full: nothing can be written in ${directory}.`,
+    lost: 'Nothing is lost while the service keeps its log: collecting and delivering wait.',
+    act: `make room on the disk of ${directory}; everything goes on by itself.`,
+  };
+}
+
+function quotaIsFull({ directory, bytes, quota }: Snapshot['journal'], sinks: Snapshot['sinks']): Advice {
+  const [last] = sinks
+    .filter(({ state, lagRecords }) => state !== 'retired' && lagRecords > 0)
+    .toSorted((a, b) => b.lagRecords - a.lagRecords);
+  const mend = last === undefined ? '' : `mend sink ${last.id}, which is furthest behind, or `;
+  return {
+    what: `Collecting is paused: the state in ${directory} uses ${size(bytes)} of its quota of ${size(quota)}.`,
+    lost: 'Nothing is lost while the service keeps its log: what is new waits there; delivering goes on.',
+    act: `${mend}raise journal.quota; collecting goes on by itself below 90 % of it.`,
+  };
+}
+
 /** Undefined when nothing needs a person. */
 export function worst({ sources, sinks, journal }: Snapshot): Advice | undefined {
-  if (journal.paused !== undefined) {
-    return {
-      what: `Collecting is paused: ${journal.paused}.`,
-      lost: 'Nothing is lost while the service keeps its log: what is new waits there.',
-      act: 'Mend the sink that is furthest behind, or raise journal.quota.',
-    };
-  }
+  if (journal.paused !== undefined) return /^disk\b/.test(journal.paused) ? diskIsFull(journal) : quotaIsFull(journal, sinks);
   const held = sources.find(({ mode }) => mode === 'hold');
   if (held) {
     const reason = held.held?.reason ?? 'rows';
@@ -67,10 +86,11 @@ export function worst({ sources, sinks, journal }: Snapshot): Advice | undefined
     sinks.find(({ state }) => state === 'blocked') ??
     sinks.find(({ state, trouble }) => trouble !== undefined && state !== 'orphaned' && state !== 'retired');
   if (blocked) {
+    const words = blocked.trouble ?? blocked.lastError ?? 'it waits for a person';
     return {
-      what: `Sink ${blocked.id} is ${blocked.state}: ${blocked.trouble ?? blocked.lastError ?? 'it waits for a person'}.`,
+      what: `Sink ${blocked.id} is ${blocked.state}: ${words}.`,
       lost: `Nothing is lost: the journal keeps what ${blocked.id} has not taken, until its quota is full.`,
-      act: `waybill check --sink ${blocked.id}`,
+      act: /\bENOSPC\b/.test(words) ? `make room there; ${blocked.id} goes on by itself` : `waybill check --sink ${blocked.id}`,
     };
   }
   const behind = sources.find(({ mode, clockOffsetSeconds = 0 }) => mode === 'normal' && clockOffsetSeconds < -farBehindSeconds);
@@ -85,7 +105,7 @@ export function worst({ sources, sinks, journal }: Snapshot): Advice | undefined
   if (gap) {
     return {
       what: `${counted(gap.gaps, 'window')} of ${gap.id} could not be proven.`,
-      lost: 'What was seen is delivered; whether that is everything is not known. It is tried again by itself.',
+      lost: 'What was seen is delivered; whether that is everything is not known. The list says when it is tried again.',
       act: 'waybill gaps list',
     };
   }
@@ -102,7 +122,7 @@ export function worst({ sources, sinks, journal }: Snapshot): Advice | undefined
     return {
       what: `Sink ${orphaned.id} is gone from the configuration; the journal keeps everything for it.`,
       lost: 'Nothing is lost, but the journal grows until its quota is full.',
-      act: `put sinks.${orphaned.id} back into the configuration; the journal holds everything for it meanwhile`,
+      act: `waybill sinks retire --sink ${orphaned.id}, if it was meant to go; else put sinks.${orphaned.id} back into the configuration`,
     };
   }
   const refused = sinks.find(({ deadLetters, state }) => deadLetters > 0 && state !== 'retired');
@@ -110,7 +130,15 @@ export function worst({ sources, sinks, journal }: Snapshot): Advice | undefined
     return {
       what: `Sink ${refused.id} refused ${counted(refused.deadLetters, 'record')} for good.`,
       lost: 'Nothing is lost: each is kept with the words of the receiver.',
-      act: `see the log of sink ${refused.id} ("dead letter"); the records are kept in the state`,
+      act: `waybill dead-letters show --all --sink ${refused.id}; then "retry" once the reason is mended, or "discard"`,
+    };
+  }
+  const ahead = sources.find(({ mode, clockOffsetSeconds = 0 }) => mode === 'normal' && clockOffsetSeconds > aheadSeconds);
+  if (ahead) {
+    return {
+      what: `The clock of the service of ${ahead.id} is ${span(ahead.clockOffsetSeconds ?? 0)} ahead of the clock of this machine.`,
+      lost: 'Nothing is lost: records are collected and delivered; windows are closed by the clock that is behind.',
+      act: 'Set the clock that is wrong right: that of this machine, or that of the service.',
     };
   }
   const overdue = sources.find(({ recountsOverdue, mode }) => recountsOverdue > 0 && mode !== 'retired');

@@ -74,7 +74,7 @@ function acceptedWords(accepted: readonly LedgerReportWindow[], acts: ReadonlyMa
 }
 
 /** The details of an operation in one line. */
-export function detailWords({ detail }: LedgerReportOperation): string {
+export function detailWords({ detail }: Pick<LedgerReportOperation, 'detail'>): string {
   return Object.entries(detail)
     .map(([name, value]) => `${name} ${String(value)}`)
     .join(', ');
@@ -92,9 +92,7 @@ function gapWords(windows: readonly LedgerReportWindow[], acts: ReadonlyMap<stri
       acts,
       tz,
     ),
-    ...(reread === 0
-      ? []
-      : [`${counted(reread, 'proven window')} ${reread === 1 ? 'has' : 'have'} changed since and could not be proven again.`]),
+    ...(reread === 0 ? [] : [`${counted(reread, 'proven window')} ${reread === 1 ? 'is' : 'are'} in doubt since, and not proven again.`]),
     ...(vanished === 0
       ? []
       : [`Of ${counted(vanished, 'proven window')} the service shows fewer records than it did: retention, or deletion at the service.`]),
@@ -116,7 +114,7 @@ function deliveredWords({ sinks }: LedgerReportSource): string[] {
 
 /** What the report cannot prove, each with its reason in the numbers at hand. */
 export function unproven(report: LedgerReport, source: LedgerReportSource, tz: string): string[] {
-  const open = source.windows.filter(({ state }) => state === 'proven');
+  const open = source.windows.filter(({ state, reason }) => state === 'proven' && reason !== 'reread');
   const lastDue = open
     .flatMap(({ nextRecount }) => (nextRecount === null ? [] : [Date.parse(nextRecount)]))
     .reduce((a, b) => Math.max(a, b), 0);

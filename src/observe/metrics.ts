@@ -191,7 +191,7 @@ function windows(snapshot: Snapshot, result: Result): void {
 /** The reason is a word of ours, so that the label has few values; the sentence behind it is for `status`. */
 function paused(snapshot: Snapshot, result: Result): void {
   const reason = snapshot.journal.paused === undefined ? undefined : (/^[a-z_]+/.exec(snapshot.journal.paused)?.[0] ?? 'other');
-  oneOf(result, 'reason', ['quota'], reason, {});
+  oneOf(result, 'reason', ['quota', 'disk'], reason, {});
 }
 
 /** Every known value with 0, the present one with 1: a series that only disappears cannot be alerted on. */

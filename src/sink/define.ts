@@ -54,6 +54,10 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   readonly batch: BatchDefaults;
   /** Whether the outcome of a send can be found out afterwards: then acknowledgements may be grouped. */
   readonly resolvable: boolean;
+  /** Whether it keeps our position on its side, and takes the present one in its place when it is opened with `kept.adopt`; default no. */
+  readonly keepsPosition?: boolean;
+  /** Whether it takes each entry once and for all, as a signed log does: nothing is sent to it again, nor for a test; default no. */
+  readonly takesOnce?: boolean;
   /** ms a send may take before its outcome counts as unknown. */
   readonly deadline: number;
   /** Bytes of a message at most, where its frames are limited: what is longer is shortened (docs/formats.md, "Shortened messages"). */

@@ -2,6 +2,7 @@
  * What the answers of `_bulk` mean (docs/guarantees.md, "Elasticsearch"). HTTP 200 says nothing about items: each has its own status. Nothing
  * becomes a rejection for a reason that lies outside the document. Pure.
  */
+import { plain } from '../connect/quote.ts';
 
 /** One item of the answer; what is missing was not said. */
 export interface Item {
@@ -74,7 +75,7 @@ export function plainWords(error: ItemError | undefined): string {
   const { type = 'no reason', reason = '', caused_by } = error ?? {};
   const isPlain =
     aboutServer.has(type) || (type === 'illegal_argument_exception' && caused_by === undefined && reason.startsWith('pipeline '));
-  return isPlain && reason !== '' ? `${type}: ${reason}` : type;
+  return isPlain && reason !== '' ? `${plain(type, 100)}: ${plain(reason, 300)}` : plain(type, 100);
 }
 
 /**

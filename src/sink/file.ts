@@ -26,6 +26,8 @@ const config = z.strictObject({
 
 type FileConfig = z.output<typeof config>;
 
+const lineBreak = 0x0a;
+
 /** Which file each sink has, by its id: paths do not tell, for a file may have several. */
 const holders = new Map<string, { readonly name: FileName; readonly path: string }>();
 
@@ -39,6 +41,7 @@ export const file = defineSink('file', {
   formats: ['ecs', 'cef', 'raw'],
   batch: { records: 250, bytes: 1024 * 1024, wait: 1_000 },
   resolvable: true,
+  keepsPosition: true,
   deadline: 60_000,
   destination: ({ path }) => resolve(path),
   guarantee: () => ({
@@ -106,11 +109,12 @@ class FileSink implements Sink {
         const sink = new FileSink(absolute, id, kept, slots, slotsHandle, handle, found.name, ours?.length ?? found.size, at.position);
         sink.#hold(found.name);
         if (!ours) {
+          if (kept.adopt === true) await sink.#adopt();
           await sink.#begin();
         } else if (found.size < ours.length) {
           throw new WaybillError(
             'file_lost_data',
-            `cannot go on in "${path}" for sink "${id}": it holds ${found.size} bytes, and ${ours.length} had been taken; restore it, or give the sink a new id`,
+            `cannot go on in "${path}" for sink "${id}": it holds ${found.size} bytes, and ${ours.length} had been taken; restore it, give the sink a new id, or see "waybill sinks adopt"`,
           );
         } else if (found.size > ours.length) {
           // What lies beyond was never acknowledged. The cut is synced before anything else is written.
@@ -207,6 +211,21 @@ class FileSink implements Sink {
     await this.#begin();
   }
 
+  /**
+   * What is there is not ours to cut, so its last line may be torn; ours begin on a new one. The position beside the file is from now on that of
+   * this journal, and synced: an older one would block the sink again.
+   */
+  async #adopt(): Promise<void> {
+    const last = Buffer.alloc(1);
+    if (this.#length > 0) await this.#handle.read(last, 0, 1, this.#length - 1);
+    if (this.#length > 0 && last[0] !== lineBreak) {
+      await this.#handle.write(Buffer.from([lineBreak]), 0, 1, this.#length);
+      this.#length += 1;
+    }
+    await this.#slots.write({ journal: this.#kept.journal, position: this.#position, file: this.#name, length: this.#length });
+    await this.#slotsHandle.datasync();
+  }
+
   /** Before the first line goes into a file, the journal knows which file, and from where on it is ours. */
   async #begin(): Promise<void> {
     await this.#handle.sync();
@@ -252,12 +271,13 @@ async function believed(
   path: string,
 ): Promise<{ position: Position; mark: FileMark | undefined }> {
   const slot = slots.newest;
+  if (kept.adopt === true) return { position: kept.position, mark: undefined };
   const own = { position: kept.position, mark: markOf(kept.note) };
   if (!slot) return own;
   if (slot.journal !== kept.journal) {
     throw new WaybillError(
       'sink_blocked',
-      `cannot go on in "${path}" for sink "${id}": it belongs to another state (the state was lost, or two daemons write it); restore that state, or use another path`,
+      `cannot go on in "${path}" for sink "${id}": it belongs to another state (the state was lost, or two daemons write it); restore that state, use another path, or see "waybill sinks adopt"`,
     );
   }
   if (slot.position.seq <= kept.position.seq) return own;
@@ -265,7 +285,7 @@ async function believed(
   if (!chain || Buffer.compare(chain, slot.position.chain) !== 0) {
     throw new WaybillError(
       'sink_blocked',
-      `cannot go on in "${path}" for sink "${id}": it has entry ${slot.position.seq}, which this state does not know (an older copy was restored); restore the right state, or use another path`,
+      `cannot go on in "${path}" for sink "${id}": it has entry ${slot.position.seq}, which this state does not know (an older copy was restored); restore the right state, use another path, or see "waybill sinks adopt"`,
     );
   }
   return { position: slot.position, mark: { file: slot.file, length: slot.length } };

@@ -1,6 +1,6 @@
 /**
- * A lower bound of the service's clock, made of the `Date` headers of its answers; windows are planned on it and never on our own clock. One
- * node of the service whose clock is wrong can neither close a window early nor, once the bound stands, hold it back. Pure on the `Clock`:
+ * A lower bound of the service's clock, made of the `Date` headers of its answers. One node of the service whose clock is wrong can neither lead
+ * it nor, once the bound stands, hold it back. Windows are planned on it, and on our own clock where that is behind it: never on that alone. Pure on the `Clock`:
  * collect shows every answer and reads the bound (docs/guarantees.md, "Server time").
  */
 import type { ServerClock as Boundary, Clock, Log, Micros, Page } from '../model.ts';
@@ -53,6 +53,8 @@ export class ServerClock implements Boundary {
   #first: number | undefined;
   #count = 0;
   #dated = false;
+  /** The most that the wall clock was ever ahead of the monotonic one, ms. */
+  #furthest = -Infinity;
   /** The newest `logTimestamp` less the monotonic clock when it was read, ms: stands for `Date` where there is none. */
   #newest: number | undefined;
   /** The greatest bound given since it was established, µs; undefined while it is being built. */
@@ -64,6 +66,7 @@ export class ServerClock implements Boundary {
     this.#log = log;
     this.#windowMs = Math.min(windowMaxMs, settle / 3);
     this.#restored = profile;
+    this.#local();
   }
 
   /**
@@ -100,6 +103,23 @@ export class ServerClock implements Boundary {
     if (bound === undefined || !this.#established()) return this.#floor ?? bound;
     this.#floor = Math.max(this.#floor ?? bound, bound);
     return this.#floor;
+  }
+
+  /**
+   * What both clocks have reached: the bound, or our own clock where that is behind it. A service whose every node is ahead cannot be told by `Date`;
+   * so long as one of the two clocks is not ahead nothing is closed, counted for the last time or forgotten before its time. A jump of our own clock
+   * while the process lives changes nothing: one ahead is not followed beyond the bound, and one back is not followed at all.
+   */
+  agreed(): Micros | undefined {
+    const bound = this.now();
+    return bound === undefined ? undefined : Math.min(bound, Math.floor(this.#local() * 1000));
+  }
+
+  /** Our own clock: the furthest that it ever was beside the monotonic one, ms. */
+  #local(): number {
+    const monotonic = this.#clock.monotonic();
+    this.#furthest = Math.max(this.#furthest, this.#clock.now() - monotonic);
+    return this.#furthest + monotonic;
   }
 
   /** False while the bound is being built: records flow, but nothing may be closed, recounted, retried or forgotten. */

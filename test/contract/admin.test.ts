@@ -169,7 +169,10 @@ describe('readiness', () => {
   });
 
   test('a paused journal and a hold are reasons; an id that is not there is 404', async () => {
-    const paused = snapshot({ journal: { bytes: 1, quota: 1, head: 1, paused: 'quota' }, sources: [source({ mode: 'hold' })] });
+    const paused = snapshot({
+      journal: { bytes: 1, quota: 1, head: 1, paused: 'quota', directory: '/state' },
+      sources: [source({ mode: 'hold' })],
+    });
     const { url } = await start({}, { snapshot: () => paused });
     expect(JSON.parse((await get(`${url}/readyz`)).body)).toEqual({
       ready: false,

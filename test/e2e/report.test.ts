@@ -2,9 +2,9 @@
  * What an auditor does, with the programs: the report in each format, a day counted at the service alone with the commands of docs/audit.md, and
  * the comparison of what a SIEM holds with what the service has.
  */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
@@ -151,6 +151,35 @@ test('the report, a day counted by hand, and a SIEM compared', { timeout: 180_00
     await service.add([JSON.stringify({ logId: 77_000_001, logTimestamp: at, actionAttempted: 'Decrypt', result: 'AccessDenied' })]);
     const again = await bash(place, commands, env);
     expect(again).toEqual({ code: 1, stdout: `${expected + 1} at the service, ${expected} in the ledger of ${day}\n`, stderr: '' });
+
+    // What fails in between ends them in words and without a number: a ledger without that day, a jq that fails at the records or says nothing of
+    // the total, a service that gives shorter pages.
+    writeFileSync(place.path('waybill'), '#!/bin/sh\nfor last; do :; done; cp given.csv "$last"\n');
+    writeFileSync(place.path('given.csv'), readFileSync(place.path('ledger.csv')));
+    const fails = async (words: RegExp): Promise<void> => {
+      const { code, stdout, stderr } = await bash(place, commands, env);
+      expect({ code, stdout, stderr }).toEqual({
+        code: expect.any(Number) as number,
+        stdout: '',
+        stderr: expect.stringMatching(words) as string,
+      });
+      expect(code).not.toBe(0);
+    };
+    const program = (name: string, line: string): void => {
+      writeFileSync(place.path(name), `#!/bin/sh\n${line}\n`);
+      chmodSync(place.path(name), 0o755);
+    };
+    const jq = execFileSync('bash', ['-c', 'command -v jq'], { encoding: 'utf8' }).trim();
+    for (const broken of ['*.data*) exit 5', '*totalRecords*) exit 0', '*access_token*) echo null; exit 1']) {
+      program('jq', `case "$*" in ${broken};; esac; exec ${jq} "$@"`);
+      await fails(/^NOT COUNTED: line \d+ ended with \d+$/m);
+    }
+    rmSync(place.path('jq'));
+    await service.set({ pageSizeMax: 7 });
+    await fails(/^NOT COUNTED: line \d+ ended with 1\n$/);
+    await service.set({ pageSizeMax: 1000 });
+    program('waybill', 'for last; do :; done; head -1 given.csv > "$last"; exit 3');
+    await fails(/^NOT COUNTED: line \d+ ended with 1\n$/);
 
     // What the SIEM holds is what the file sink wrote; then it lacks some, has some twice, and one that nobody knows.
     const period = ['--source', 'production', '--from', start, '--to', reached];

@@ -17,12 +17,15 @@ const out = 'records.ndjson';
 function holdsOf(place: Place): { state: string; reason: string }[] {
   const db = new Database(place.path('state/waybill.db'), { readonly: true });
   try {
-    return db
-      .prepare<[], { kind: number; body: Buffer }>('SELECT kind, body FROM segments WHERE kind & 255 = 2 ORDER BY seq')
-      .all()
-      .map(({ kind, body }) => JSON.parse((kind >> 8 === 1 ? zstdDecompressSync(body) : body).toString()) as Record<string, string>)
-      .filter(({ ledger }) => ledger === 'hold')
-      .map(({ state = '', reason = '' }) => ({ state, reason }));
+    return (
+      db
+        .prepare<[], { kind: number; body: Buffer }>('SELECT kind, body FROM segments WHERE kind & 255 = 2 ORDER BY seq')
+        .all()
+        .map(({ kind, body }) => JSON.parse((kind >> 8 === 1 ? zstdDecompressSync(body) : body).toString()) as Record<string, string>)
+        // What else shrank is a line of its own, where there was time to count it.
+        .filter(({ ledger, state, shrunk }) => ledger === 'hold' && (state === 'normal' || shrunk === undefined))
+        .map(({ state = '', reason = '' }) => ({ state, reason }))
+    );
   } finally {
     db.close();
   }

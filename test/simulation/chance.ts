@@ -47,6 +47,10 @@ export class Chance {
     return items[Math.floor(this.next() * items.length)];
   }
 
+  bytes(many: number): Uint8Array {
+    return Uint8Array.from({ length: many }, () => Math.floor(this.next() * 256));
+  }
+
   /** A distance with this mean: most are short, some are long. */
   distance(mean: number): number {
     return -Math.log(1 - this.next()) * mean;

@@ -2,7 +2,6 @@
  * Where a life can end: around every statement that changes the state, and at every call that reaches the outside. The program knows nothing of
  * this: better-sqlite3 itself tells before and after each change, and the file is copied as it is at that moment.
  */
-import { randomFillSync } from 'node:crypto';
 import { appendFileSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -74,7 +73,7 @@ export class Place {
    * The state as the end of a process leaves it: every byte that was written. After a power cut only what SQLite had synced is sure: with
    * synchronous=FULL every commit, and otherwise only what a checkpoint brought into the file itself.
    */
-  copy(from: string, powerCut?: { readonly synchronous: number }): string {
+  copy(from: string, powerCut?: { readonly synchronous: number; readonly torn: Uint8Array }): string {
     const to = this.fresh();
     mkdirSync(to, { mode: 0o700 });
     if (!existsSync(join(from, 'waybill.db'))) return to;
@@ -84,7 +83,7 @@ export class Place {
       const wal = join(to, 'waybill.db-wal');
       copyFileSync(join(from, 'waybill.db-wal'), wal);
       // What was being written when the power went may lie there torn.
-      if (powerCut) appendFileSync(wal, randomFillSync(Buffer.alloc(700)));
+      if (powerCut) appendFileSync(wal, powerCut.torn);
     }
     return to;
   }

@@ -64,6 +64,8 @@ export interface Environment {
     readonly totalLagMs: number;
     readonly dates: 'right' | 'none' | 'a node ahead' | 'a node behind';
     readonly nodeOffMs: number;
+    /** For a while every answer is dated ahead, until somebody sets the clock right; undefined: never. */
+    readonly lead: LeadEnvironment | undefined;
     readonly latencyMs: number;
     readonly transport: Level;
     readonly unauthorized: Level;
@@ -73,6 +75,8 @@ export interface Environment {
   readonly sinks: readonly SinkEnvironment[];
   /** What stands otherwise in the configuration of some lives; undefined: nothing. */
   readonly changes: ChangesEnvironment | undefined;
+  /** The source is not in the configuration of some lives, and comes back; undefined: it always is. */
+  readonly absence: AbsenceEnvironment | undefined;
   readonly machine: {
     /** Effects between two kills in the mean. */
     readonly killEvery: number;
@@ -94,6 +98,24 @@ export interface ChangesEnvironment {
   readonly settings: boolean;
   /** A sink that is taken out, and whether it comes back, or is retired. */
   readonly sink: { readonly id: string; readonly end: 'back' | 'retired' } | undefined;
+}
+
+/** The whole service has a clock that is ahead, by less than would be a hold. */
+export interface LeadEnvironment {
+  readonly ms: number;
+  /** ms after the beginning. */
+  readonly fromMs: number;
+  readonly untilMs: number;
+  /** What is written meanwhile is dated by that clock as well. */
+  readonly isDated: boolean;
+}
+
+/** A source that is gone for a while: its ledger stands still, its journal is delivered. */
+export interface AbsenceEnvironment {
+  /** How long a life without it lasts unless it is killed before, ms in the mean. */
+  readonly lastsMs: number;
+  /** A person retires it before it comes back. */
+  readonly isRetired: boolean;
 }
 
 /** History that a person asks for while faults are on, and what he does with it then. */
@@ -131,6 +153,8 @@ export interface SinkEnvironment {
   readonly refusal: 'named' | 'whole';
   readonly rollovers: Level;
   readonly oldPosition: boolean;
+  /** Takes some messages of a batch, and wants the others again. */
+  readonly partial: Level;
   /** Only records with this result are for it. */
   readonly where: string | undefined;
 }
@@ -143,6 +167,10 @@ const levels = ['off', 'off', 'rare', 'heavy'] as const;
 /** How likely a fault of a level is, where nothing else is said. */
 export function probability(level: Level, rare: number, heavy: number): number {
   return level === 'off' ? 0 : level === 'rare' ? rare : heavy;
+}
+
+function heavyIf(condition: boolean, level: Level): Level {
+  return condition ? 'heavy' : level;
 }
 
 function offIf(condition: boolean, level: Level): Level {
@@ -161,12 +189,15 @@ export function drawEnvironment(seed: number): Environment {
   const beginMs = Date.UTC(2026, 10, 20) + (chance.is(0.15) ? day - chance.whole(1, 180) * second : chance.whole(0, 86_000) * second);
   // Most runs are short: many faults in little time find more than much time does.
   const isShort = chance.is(0.7);
-  const safetyMs = (isShort ? chance.whole(20, 45) : chance.whole(40, 110)) * second;
+  const shortMs = (isShort ? chance.whole(20, 45) : chance.whole(40, 110)) * second;
   const total = isShort
     ? chance.pick(['true', 'true', 'missing', 'lagging'])
     : chance.pick(['true', 'true', 'missing', 'capped', 'lagging', 'served']);
   const isCapped = total === 'capped' || total === 'served';
   const dates = chance.pick(['right', 'right', 'right', 'none', 'a node ahead', 'a node behind'] as const);
+  const lead = dates === 'right' ? drawLead(seed) : undefined;
+  // Long enough for windows to be counted for the last time by a clock that is ahead, and for records to come behind that.
+  const safetyMs = Math.max(shortMs, lead ? lead.untilMs + 15 * second : 0);
   const isQuota = !isShort && chance.is(0.1);
   const aimed = chance.is(0.5);
   const pageCap = chance.pick([7, 10, 20, 50, 1000]);
@@ -187,6 +218,8 @@ export function drawEnvironment(seed: number): Environment {
     refusal: kind === 'position' ? 'whole' : chance.pick(['named', 'whole']),
     rollovers: kind === 'uids' ? level() : 'off',
     oldPosition: kind === 'position' && chance.is(0.15),
+    // One that keeps our position takes a batch whole or not at all.
+    partial: kind === 'position' ? 'off' : drawPartial(seed, id),
     where: chance.is(0.25) ? 'AccessDenied' : undefined,
   });
   // A stream of its own: what it decides leaves all other draws as they were.
@@ -213,7 +246,7 @@ export function drawEnvironment(seed: number): Environment {
     records: {
       count: isCapped || isQuota ? chance.whole(120, 220) : isShort ? chance.whole(8, 50) : chance.whole(20, 140),
       bursts: isCapped ? 0.9 : chance.pick([0, 0.3, 0.9]),
-      lateness: level(),
+      lateness: heavyIf(lead !== undefined, level()),
       surprises: level(),
       ties: level(),
       edges: level(),
@@ -247,21 +280,23 @@ export function drawEnvironment(seed: number): Environment {
       totalLagMs: chance.whole(1_000, settleMs),
       dates,
       nodeOffMs: chance.pick([6, 40, 3_000, 90_000]) * second,
+      lead,
       latencyMs: chance.pick([2, 20, 200, 1_500]),
       transport: level(),
       unauthorized: level(),
       cached: level(),
-      outages: level(),
+      outages: offIf(lead !== undefined, level()),
     },
     sinks: [sink('by-uid', 'uids'), sink('by-position', 'position'), sink('plain', 'plain')],
     changes,
+    absence: isQuota ? undefined : drawAbsence(seed),
     machine: {
-      killEvery: chance.pick([25, 60, 120, 250]),
+      killEvery: Math.max(chance.pick([25, 60, 120, 250]), lead ? 200 : 0),
       aimed,
       powerCuts: chance.pick([0, 0.3, 1]),
       orderly: chance.pick([0, 0.1, 0.3]),
-      // Where no answer has a date the wall clock stands in for it: then it is right.
-      skew: dates === 'none' ? 'off' : level(),
+      // Where no answer has a date the wall clock stands in for it: then it is right. Nor are both clocks ahead at once.
+      skew: offIf(lead !== undefined, dates === 'none' ? 'off' : level()),
       secondDaemon: chance.is(0.1),
       restored: chance.is(0.15),
       slowSync: new Chance(seed, 'sync').pick(['off', 'off', 'off', 'rare', 'heavy']),
@@ -269,6 +304,15 @@ export function drawEnvironment(seed: number): Environment {
   };
   // One cause at a time: what history lacks because it is deleted, or waits for room, could not be told from what it lacks by a fault.
   return drawn.records.purge || isQuota ? { ...drawn, history: undefined } : drawn;
+}
+
+/** In a share of seeds: by less than the last recount age, by more, and by almost an hour. */
+function drawLead(seed: number): LeadEnvironment | undefined {
+  const chance = new Chance(seed, 'lead');
+  if (!chance.is(0.08)) return undefined;
+  const fromMs = chance.is(0.4) ? 0 : chance.between(0, 20 * second);
+  const ms = chance.pick([30, 120, 600, 3_000]) * second;
+  return { ms, fromMs, untilMs: fromMs + chance.between(30 * second, 90 * second), isDated: chance.is(0.3) };
 }
 
 /** In a share of seeds. One cause at a time: what is read of history while less is shown may be too old to be read again. */
@@ -295,4 +339,17 @@ function drawChanges(seed: number): ChangesEnvironment | undefined {
   const id = chance.pick(['by-uid', 'by-position', 'plain']);
   const end = chance.pick(['back', 'back', 'retired'] as const);
   return { settings, sink: settings && chance.is(0.5) ? undefined : { id, end } };
+}
+
+/** In a share of seeds. */
+function drawAbsence(seed: number): AbsenceEnvironment | undefined {
+  const chance = new Chance(seed, 'absence');
+  if (!chance.is(0.12)) return undefined;
+  return { lastsMs: chance.pick([2, 6, 20]) * second, isRetired: chance.is(0.3) };
+}
+
+/** In a share of seeds. */
+function drawPartial(seed: number, sink: string): Level {
+  const isDrawn = new Chance(seed, 'partial').is(0.2);
+  return isDrawn ? new Chance(seed, `partial ${sink}`).pick(['off', 'rare', 'heavy']) : 'off';
 }

@@ -11,7 +11,17 @@ const seconds = 1_000;
 
 const sink = (id: string, kind: SinkKind, more: Partial<SinkEnvironment>): SinkEnvironment => ({
   ...{ id, kind, format: 'raw', batchRecords: 25, waitMs: 1_000, latencyMs: 20, where: undefined },
-  ...{ down: 'off', slow: 'off', busy: 'rare', lost: 'rare', refused: 3, refusal: 'named', rollovers: 'off', oldPosition: false },
+  ...{
+    down: 'off',
+    slow: 'off',
+    busy: 'rare',
+    lost: 'rare',
+    refused: 3,
+    refusal: 'named',
+    rollovers: 'off',
+    oldPosition: false,
+    partial: 'off',
+  },
   ...more,
 });
 
@@ -79,6 +89,7 @@ export const scene: Environment = {
     totalLagMs: 0,
     dates: 'right',
     nodeOffMs: 0,
+    lead: undefined,
     latencyMs: 20,
     transport: 'rare',
     unauthorized: 'rare',
@@ -91,6 +102,7 @@ export const scene: Environment = {
     sink('plain', 'plain', { where: 'AccessDenied', format: 'cef' }),
   ],
   changes: { settings: true, sink: { id: 'plain', end: 'back' } },
+  absence: undefined,
   machine: {
     killEvery: Infinity,
     aimed: false,

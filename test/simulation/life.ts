@@ -199,6 +199,8 @@ export class Life {
       ...loops.map((loop) => loop.run(stop, this.#abandon.signal)),
       tend(),
     ];
+    // Without a source there is no first answer to wait for.
+    if (config.sources.length === 0) this.isRunning = true;
     // One that ends by itself ends all, as in the daemon.
     const ends = running.map(async (each) => {
       try {

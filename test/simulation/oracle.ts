@@ -29,10 +29,14 @@ interface SourceRow {
   readonly from: number;
   readonly reached: number;
   readonly remembered: number;
-  /** 1 in hold. */
+  /** normal | hold | orphaned | retired */
+  readonly mode: string;
+  /** 1 in hold, also while the source is gone. */
   readonly isHeld: number;
   /** The begins of the windows that a hold lists, as JSON. */
   readonly held: string | null;
+  /** Those of the others that were found to hold less, as JSON. */
+  readonly shrunk: string | null;
   /** What is written down of the fields that records show, as JSON. */
   readonly fields: string | null;
 }
@@ -121,12 +125,16 @@ export class Oracle {
   /** The last question to the service was for a window of history. */
   isReadingHistory = false;
   /** Those of the life under way. */
-  settings: { readonly settleMs: number; readonly pollMs: number; readonly retired: string | undefined };
+  settings: { readonly settleMs: number; readonly pollMs: number; readonly retired: string | undefined; readonly isAbsent: boolean };
+  /** The source was gone in the life before this one. */
+  #isBack = false;
   /** A sink that was not configured held back what all others had; what a retired one lacked was pruned. */
   #hasHeld = false;
   #hasPassed = false;
   /** True time at which the last poll began, in this life; and how many pages of history were asked for since the next was due. */
   #polledAt: number | undefined;
+  /** When polling began after something else was asked for, and when something else was asked for again. */
+  #polls: { readonly began: number; ended: number | undefined } = { began: 0, ended: 0 };
   #overdue = 0;
   #statements = new WeakMap<Database.Database, ReturnType<typeof prepare>>();
 
@@ -136,7 +144,7 @@ export class Oracle {
     this.#service = service;
     this.#receivers = receivers;
     this.#sometimes = sometimes;
-    this.settings = { ...environment.daemon, retired: undefined };
+    this.settings = { ...environment.daemon, retired: undefined, isAbsent: false };
     for (const truth of service.truths) {
       const other = this.#byUid.get(truth.uid);
       if (other) this.#twins.push([other, truth]);
@@ -168,7 +176,8 @@ export class Oracle {
     const marks = read.marks.get();
     if (!marks) return;
     const before = this.#marks;
-    for (const words of this.#service.asked.unread.splice(0)) this.fault(`a pass ended too early: ${words}`);
+    // A page that the quota refuses ends a reading too: it begins anew, and the window may not be proven before it has.
+    if (this.#environment.daemon.quotaPages === undefined) for (const query of this.#service.asked.unread.keys()) this.#ranToItsEnd(query);
     for (const key of ['seq', 'number', 'pruned', 'epoch'] as const) {
       if (marks[key] < before[key]) this.fault(`I6: ${key} went back from ${before[key]} to ${marks[key]}`);
     }
@@ -178,6 +187,7 @@ export class Oracle {
     if (marks.seq > before.seq) isLedger = this.#newEntries(read.segments.all(before.seq), source);
     if (isLedger && source) this.#newWindows(read.windows.all(source.n, before.seq), source);
     if (source) this.#newMarks(source, isLedger);
+    if (source) this.#newMode(source);
     if (source && this.#environment.history) this.#newRanges(db.prepare<[number], RangeRow>(rangesSql).all(source.n), source);
     for (const sink of read.sinks.iterate()) {
       if (marks.pruned > before.pruned) this.#newlyPruned(sink, marks.pruned);
@@ -188,6 +198,8 @@ export class Oracle {
 
   /** After pruning: nothing is left that every sink has, but for what is too young; and what a sink lacks that is gone is there. */
   readonly tended = (db: Database.Database, before: number): void => {
+    const { mode } = this.#source ?? {};
+    if (this.settings.isAbsent && mode !== 'orphaned' && mode !== 'retired') this.fault(`a source that is gone is ${mode ?? 'not known'}`);
     const oldest = (behind: string, upTo: string): number | undefined =>
       db
         .prepare<[number], { seq: number }>(
@@ -214,22 +226,35 @@ export class Oracle {
 
   /** Another life of the daemon begins, with these settings. */
   begins(settings: Oracle['settings']): void {
+    this.#isBack = this.settings.isAbsent && !settings.isAbsent;
     this.settings = settings;
     this.#polledAt = undefined;
+    this.#polls = { began: 0, ended: 0 };
     this.#overdue = 0;
     this.isReadingHistory = false;
   }
 
   /** Before each question to the service: what is new goes before history. */
   readonly asks = ({ query, page, pageSize }: PageRequest): void => {
+    const { mode } = this.#source ?? {};
+    if (this.settings.isAbsent) this.fault('a source that is not configured is asked');
+    else if (mode === 'orphaned' || mode === 'retired') this.fault(`a source that is ${mode} is asked`);
+    else if (this.#isBack) this.#sometimes.count('source gone and back');
+    this.#isBack = false;
     if (!this.#environment.history) return;
     const { firstPage } = this.#environment.service;
-    if (query.endTime === undefined && query.startTime !== undefined && page === firstPage) this.#polledAt = this.#world.ms;
+    const isPoll = query.endTime === undefined && query.startTime !== undefined;
+    if (isPoll && page === firstPage) this.#polledAt = this.#world.ms;
+    if (!isPoll) this.#polls.ended ??= this.#world.ms;
+    else if (this.#polls.ended !== undefined) this.#polls = { began: this.#world.ms, ended: undefined };
     const begin = query.endTime === undefined ? Infinity : Date.parse(`${query.startTime ?? ''}Z`) * 1_000 + second;
     this.isReadingHistory = this.#rangeOf(begin) !== undefined;
     // A poll that is cut at its 20th page goes on otherwise.
     if (!this.isReadingHistory || pageSize === 1 || this.#polledAt === undefined || this.#service.truths.length >= 20 * 7) return;
-    const late = this.#world.ms - this.#polledAt - this.settings.pollMs;
+    // Polls that take longer than they are apart leave as much time to a window as they take, else it would never be proven.
+    const { began, ended = began } = this.#polls;
+    const due = Math.max(this.#polledAt + this.settings.pollMs, ended + Math.min(ended - began, 60_000));
+    const late = this.#world.ms - due;
     // A pass may begin while a poll is due, behind the pause after the one before; the page after its first may not.
     this.#overdue = late > 1 ? this.#overdue + 1 : 0;
     if (this.#overdue > 1) this.fault(`history is read although a poll has been due for ${late} ms`);
@@ -302,7 +327,7 @@ export class Oracle {
         break;
       }
     }
-    const missing = this.#required().filter(({ uid }) => !this.#stored.has(uid));
+    const missing = this.#missing();
     if (missing.length > 0)
       found.push(`P1: ${missing.length} records are not in the journal, the first is ${missing[0]?.text.slice(0, 150) ?? ''}`);
     return found;
@@ -320,6 +345,16 @@ export class Oracle {
   isOpen(row: WindowRow): boolean {
     const isListed = row.state === 'gap' || (row.state === 'closed' && row.reason === 'reread');
     return isListed && !this.#hasTwins(row) && !this.#isTooOld(row);
+  }
+
+  /** When the first window is tried again that must still be proven, or read, µs; Infinity when one never is, undefined when none must be. */
+  nextTry(): number | undefined {
+    // What shares its identity keeps a window from being proven; what else comes to be seen in it is read by the next try all the same.
+    const missing = this.#missing();
+    const isLacking = ({ from, until, state, reason }: WindowRow): boolean =>
+      (state === 'gap' || reason === 'reread') && missing.some(({ at }) => from <= at && at < until);
+    const awaited = [...this.windows.values()].filter((row) => this.isOpen(row) || isLacking(row));
+    return awaited.length === 0 ? undefined : awaited.reduce((least, { next }) => Math.min(least, next ?? Infinity), Infinity);
   }
 
   /**
@@ -354,6 +389,11 @@ export class Oracle {
       // One that is dated ahead comes by tip, long before its window is closed.
       return at > this.#world.now + second || (visible <= at + delay && at + lastAge < end);
     });
+  }
+
+  /** What must be in the journal and is not. */
+  #missing(): Truth[] {
+    return this.#required().filter(({ uid }) => !this.#stored.has(uid));
   }
 
   /** Of a range of history: to be seen before that was there, or up to the last recount that a window of its time has. */
@@ -422,6 +462,7 @@ export class Oracle {
         this.#entries.push(undefined);
         continue;
       }
+      if (this.settings.isAbsent) this.fault(`entry ${row.seq} is of a source that is gone`);
       for (let i = 0; i < row.n; i += 1) {
         const uid = row.uids.toString('hex', i * 16, i * 16 + 16);
         const truth = this.#byUid.get(uid);
@@ -508,6 +549,7 @@ export class Oracle {
       if (row.own !== uids.length || row.digest?.toString('hex') !== digest)
         this.fault(`P10: window ${row.from} owns ${row.own}, its proof should be over ${uids.length}`);
     }
+    this.#ranToItsEnd(row.query);
     const uncut = asked.capped.get(row.query);
     if (uncut !== undefined)
       this.fault(`P10: window ${row.from} is proven with ${row.total ?? 0}, which is a cap: the service has ${uncut}`);
@@ -521,13 +563,22 @@ export class Oracle {
     }
   }
 
+  /** The last count of a query was asked behind the last page. */
+  #ranToItsEnd(query: string): void {
+    const { unread } = this.#service.asked;
+    const words = unread.get(query);
+    if (words !== undefined) this.fault(`a pass ended too early: ${words}`);
+    unread.delete(query);
+  }
+
   /** The windows that a hold lists and the service does not show whole any more: only a person can end that hold. */
   lacking(): WindowRow[] {
     if (this.#source?.isHeld !== 1) return [];
-    const listed = JSON.parse(this.#source.held ?? '[]') as number[];
+    const { held, shrunk } = this.#source;
+    const listed = [held, shrunk].flatMap((froms) => JSON.parse(froms ?? '[]') as number[]);
     return listed.flatMap((from) => {
       const row = this.windows.get(from);
-      if (row?.state !== 'closed' || row.reason !== 'reread') return [];
+      if (row?.state !== 'closed' || row.reason === 'vanished') return [];
       const { length } = this.#service.matching(JSON.parse(row.query) as WindowQuery, this.#world.now);
       return length < (row.total ?? 0) ? [row] : [];
     });
@@ -553,6 +604,12 @@ export class Oracle {
     return !this.isHeld && Object.keys(witnesses).length > 0 && written > 0.93 && stored > 0.93;
   }
 
+  /** Hold stands in the file beside the mode; a source that is gone keeps it, and has it again when it is back. */
+  #newMode({ mode, isHeld }: SourceRow): void {
+    if (mode !== 'orphaned' && mode !== 'retired' && (mode === 'hold') !== (isHeld === 1))
+      this.fault(`the mode of the source is ${mode}, and ${isHeld === 1 ? 'a' : 'no'} hold is written down`);
+  }
+
   #newMarks(source: SourceRow, isLedger: boolean): void {
     const before = this.#source;
     this.#source = source;
@@ -576,9 +633,9 @@ export class Oracle {
         this.fault(`P9: the frontier is ${source.frontier}, the unbroken run of windows ends at ${frontier}`);
     }
     if (before && source.tip !== before.tip) this.#tipMoved(source);
-    // What stands for the time of the service before its clock is known may be wrong.
+    // What stands for the time of the service before its clock is known may be wrong; and the mark, a hint, believes a clock that is ahead.
     const { machine, service } = this.#environment;
-    const isKnown = machine.skew === 'off' && service.dates !== 'a node ahead' && service.dates !== 'none';
+    const isKnown = machine.skew === 'off' && service.dates !== 'a node ahead' && service.dates !== 'none' && !service.lead;
     if (isKnown && source.tip > this.#world.now) this.fault(`the mark of tip lies ${(source.tip - this.#world.now) / second} s ahead`);
   }
 
@@ -603,6 +660,7 @@ export class Oracle {
     }
     const receiver = this.#receivers.find(({ settings }) => settings.id === sink.id);
     if (!receiver) return;
+    if (this.settings.isAbsent && sink.taken > (before?.taken ?? 0)) this.#sometimes.count('delivered while its source is gone');
     for (let at = (before?.acked ?? 0) + 1; at <= sink.acked; at += 1) {
       const truth = this.#entries[at];
       if (!truth || !this.#isFor(receiver, truth) || receiver.seqs.has(at)) continue;
@@ -619,7 +677,7 @@ export class Oracle {
     const { id, kind, format } = receiver.settings;
     const counts = new Map<string, number>();
     let last = 0;
-    for (const { seq, uid, text } of receiver.has) {
+    for (const { seq, uid, text, behind } of receiver.has) {
       const truth = this.#entries[seq];
       if (truth?.uid !== uid) this.fault(`P4: ${id} holds entry ${seq} under another identity`);
       else if (!this.#isFor(receiver, truth)) this.fault(`P1: ${id} holds entry ${seq}, which is not for it`);
@@ -627,7 +685,8 @@ export class Oracle {
       const count = (counts.get(uid) ?? 0) + 1;
       counts.set(uid, count);
       if (count > 1) continue;
-      if (seq < last) this.fault(`P4: ${id} got entry ${seq} after ${last}`);
+      // What was wanted again comes after others of its batch, and before all that lies behind that.
+      if (seq < last && last > behind) this.fault(`P4: ${id} got entry ${seq} after ${last}`);
       last = Math.max(last, seq);
     }
     const twice = receiver.has.length - counts.size;
@@ -665,11 +724,11 @@ export class Oracle {
     }
   }
 
-  /** Whether the last recount came when records of the window were gone already. */
+  /** Whether the last recount told of a time when records of the window were gone already. */
   #wasCountedSince(row: WindowRow): boolean {
-    const lastAge = (this.#environment.daemon.agesMs.at(-1) ?? 0) * 1_000;
+    const last = row.until + this.#lastRecount();
     return this.#service.truths.every(
-      ({ at, gone }) => at < row.from - 3 * second || at > row.until + 3 * second || gone < row.until + lastAge || gone === Infinity,
+      ({ at, gone }) => at < row.from - 3 * second || at > row.until + 3 * second || gone < last || gone === Infinity,
     );
   }
 
@@ -730,7 +789,8 @@ function prepare(db: Database.Database) {
     marks: db.prepare<[], Marks>('SELECT seq, number, pruned_seq AS pruned, epoch FROM head, owner'),
     source: db.prepare<[], SourceRow>(
       `SELECT n, frontier_us AS frontier, tip_us AS tip, collected, late, from_us AS "from", reached_us AS reached, remembered_us AS remembered,
-       mode = 'hold' AS isHeld, json_extract(profile, '$.hold.windows') AS held,
+       mode, json_extract(profile, '$.hold') IS NOT NULL AS isHeld, json_extract(profile, '$.hold.windows') AS held,
+       json_extract(profile, '$.hold.shrunk') AS shrunk,
        json_extract(profile, '$.sight.fields') AS fields
        FROM sources JOIN ranges ON ranges.source = sources.n WHERE id = 'service' AND until_us IS NULL`,
     ),

@@ -3,7 +3,7 @@
  * and our position together or not at all, one takes whatever comes. The sink in front of a receiver is as thin as the real ones are.
  */
 import { WaybillError } from '../../src/errors.ts';
-import type { Batch, Position, Rejection, Sink, Taken } from '../../src/model.ts';
+import type { Again, Batch, Message, Position, Rejection, Sink, Taken } from '../../src/model.ts';
 import { Chance } from './chance.ts';
 import { probability } from './environment.ts';
 import type { Environment, SinkEnvironment } from './environment.ts';
@@ -16,6 +16,8 @@ export interface Received {
   /** 32 hex digits. */
   readonly uid: string;
   readonly text: string;
+  /** The last entry that may have come before it: its own, or the last of a batch of which it was wanted again. */
+  readonly behind: number;
 }
 
 export class Receiver {
@@ -33,6 +35,11 @@ export class Receiver {
   readonly #world: World;
   readonly #chance: Chance;
   readonly #sometimes: Sometimes;
+  readonly #partials: Chance;
+  /** Entries that were wanted again while others of their batch were taken: the last entry of that batch. */
+  readonly #wanted = new Map<number, number>();
+  /** Entries that were taken of a batch whose rest was wanted again. */
+  readonly #partly = new Set<number>();
   /** uids of the index that is written to, and of those before it. */
   #current = new Set<string>();
   readonly #before = new Set<string>();
@@ -48,6 +55,7 @@ export class Receiver {
     this.#world = world;
     this.#chance = new Chance(environment.seed, `sink ${settings.id}`);
     this.#sometimes = sometimes;
+    this.#partials = new Chance(environment.seed, `partial answers of ${settings.id}`);
   }
 
   /** Refuses a record for good. The same record always: the fault is its own. */
@@ -63,9 +71,13 @@ export class Receiver {
 
   /** The daemon ended when only so much was acknowledged: what was taken beyond comes again, one batch at most. */
   wasCut(acked: number): void {
-    let beyond = 0;
-    for (let at = this.has.length - 1; at >= 0 && (this.has[at]?.seq ?? 0) > acked; at -= 1) beyond += 1;
+    const beyond = [...this.seqs].filter((seq) => seq > acked).length;
     this.allowance += Math.min(beyond, this.settings.batchRecords);
+  }
+
+  /** Whether a batch was taken in part, and the rest of it is still to come. */
+  owes(acked: number): boolean {
+    return [...this.#wanted.keys()].some((seq) => seq > acked && !this.seqs.has(seq));
   }
 
   maybeRollOver(probabilityNow: number): void {
@@ -87,28 +99,32 @@ export class Receiver {
       const outcome = this.#outcome();
       if (isSlow) {
         // It gives up waiting; the request travels on, and arrives when nobody expects it any more.
-        this.#travel(batch, generation);
+        this.#travel(batch, generation, acked);
         await life.clock.sleep(1e9, signal);
       }
       await life.clock.sleep(this.#chance.distance(latencyMs), signal);
-      if (outcome === 'lost before') throw this.#unknown(batch);
+      if (outcome === 'lost before') throw this.#unknown(batch, acked);
       if (outcome === 'again') throw new WaybillError('sink_again', '429', { retryAfterMs: this.#chance.whole(0, 4) * 1_000 });
       if (outcome === 'blocked') throw new WaybillError('sink_blocked', '401');
-      if (this.settings.refusal === 'whole' && batch.messages.some(({ uid }) => this.refuses(hex(uid)))) {
+      const again = outcome === 'taken' ? this.#wantAgain(batch) : undefined;
+      const isNow = (message: Message): boolean => again?.seqs.includes(message.seq) !== true;
+      const now = batch.messages.filter(isNow);
+      if (this.settings.refusal === 'whole' && now.some(({ uid }) => this.refuses(hex(uid)))) {
         if (batch.messages.length > 1) this.#sometimes.count('dead letter found by halving');
+        if (batch.messages.some(({ seq }) => this.#wanted.has(seq))) this.#sometimes.count('rest of a batch refused whole');
         throw new WaybillError('sink_refused', '400');
       }
-      const rejections = batch.messages.flatMap(({ seq, uid }): Rejection[] =>
+      const rejections = now.flatMap(({ seq, uid }): Rejection[] =>
         this.refuses(hex(uid)) ? [{ seq, code: 'bad_document', words: 'cannot parse' }] : [],
       );
       const isCut = outcome === 'cut' && this.settings.kind !== 'position';
-      this.#take(batch, generation, life, isCut ? Math.ceil(batch.messages.length / 2) : batch.messages.length);
+      this.#take(batch, generation, life, isCut ? now.slice(0, Math.ceil(now.length / 2)) : now);
       await life.effect(`${this.settings.id} took`);
       if (isCut || outcome === 'lost after') {
         this.lostAnswers += 1;
-        throw this.#unknown(batch);
+        throw this.#unknown(batch, acked);
       }
-      return { rejections, note: `through ${batch.through.seq}` };
+      return { rejections, again, note: `through ${batch.through.seq}` };
     };
     const position = async () => {
       await life.effect(`${this.settings.id} position`);
@@ -142,28 +158,47 @@ export class Receiver {
     return 'taken';
   }
 
-  #unknown(batch: Batch): WaybillError {
-    this.#allow(batch);
+  /** Of some messages it says that it cannot take them now. What it refuses it leaves too where it must refuse a request whole. */
+  #wantAgain({ messages, through }: Batch): Again | undefined {
+    const { partial, refusal } = this.settings;
+    const chance = this.#partials;
+    if (this.isCalm || messages.length < 2 || !chance.is(probability(partial, 0.05, 0.4))) return undefined;
+    const isLeft = ({ uid }: Message): boolean => chance.is(0.5) || (refusal === 'whole' && this.refuses(hex(uid)));
+    const left = messages.filter(isLeft);
+    if (left.length === 0 || left.length === messages.length) return undefined;
+    for (const message of messages) {
+      if (left.includes(message)) this.#wanted.set(message.seq, Math.max(through.seq, this.#wanted.get(message.seq) ?? 0));
+      else this.#partly.add(message.seq);
+    }
+    this.#sometimes.count('batch taken in part');
+    const code = chance.is(0.03) ? 'sink_blocked' : 'sink_again';
+    return { seqs: left.map(({ seq }) => seq), code, words: 'queue full', retryAfterMs: chance.pick([undefined, 1_000]) };
+  }
+
+  #unknown(batch: Batch, acked: number): WaybillError {
+    this.#allow(batch, acked);
     return new WaybillError('sink_unknown', 'read ECONNRESET');
   }
 
-  /** One batch may come again after each answer that was lost. */
-  #allow(batch: Batch): void {
-    if (this.settings.kind === 'plain') this.allowance += batch.messages.length;
+  /** One batch may come again after each answer that was lost, with what was taken of it before the rest was wanted again. */
+  #allow({ messages }: Batch, acked: number): void {
+    if (this.settings.kind !== 'plain') return;
+    const asked = new Set(messages.map(({ seq }) => seq));
+    this.allowance += messages.length + [...this.#partly].filter((seq) => seq > acked && !asked.has(seq)).length;
   }
 
-  #travel(batch: Batch, generation: number): void {
-    this.#allow(batch);
+  #travel(batch: Batch, generation: number, acked: number): void {
+    this.#allow(batch, acked);
     // A lost request that still travels while the outcome is looked up is the one case in which a data stream may double (docs/guarantees.md).
     if (this.settings.kind === 'uids' && this.settings.rollovers !== 'off') return;
     if (this.settings.refusal === 'whole' && batch.messages.some(({ uid }) => this.refuses(hex(uid)))) return;
-    this.#world.after(this.#chance.between(0, 60_000), () => this.#take(batch, generation, undefined, batch.messages.length));
+    this.#world.after(this.#chance.between(0, 60_000), () => this.#take(batch, generation, undefined, batch.messages));
   }
 
-  #take(batch: Batch, generation: number, life: Life | undefined, many: number): void {
+  #take(batch: Batch, generation: number, life: Life | undefined, messages: readonly Message[]): void {
     const { kind } = this.settings;
     if (kind === 'position' && generation !== this.#generation) return;
-    for (const { seq, uid: id, bytes } of batch.messages.slice(0, many)) {
+    for (const { seq, uid: id, bytes } of messages) {
       const uid = hex(id);
       if (this.refuses(uid)) continue;
       if (kind === 'uids') {
@@ -172,7 +207,7 @@ export class Receiver {
         if (batch.uncertain && this.#before.has(uid)) continue;
         this.#current.add(uid);
       }
-      this.has.push({ seq, uid, text: Buffer.from(bytes).toString('utf8') });
+      this.has.push({ seq, uid, text: Buffer.from(bytes).toString('utf8'), behind: this.#wanted.get(seq) ?? seq });
       this.seqs.add(seq);
     }
     if (kind !== 'position') return;

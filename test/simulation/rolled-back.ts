@@ -44,7 +44,7 @@ export async function isRefused(
     const { loop } = createDelivery(
       { ...settings, definition: { ...settings.definition, open: () => Promise.resolve(sink) } },
       journal,
-      { config, version: '0.0.0', expectState: true, lockWait: 0, clock, random: () => 0.5, log: quietLog },
+      { config, clock, random: () => 0.5, log: quietLog },
       new Proxy({} as Meters, { get: () => () => undefined }),
     );
     const running = loop.run(stop.signal, stop.signal);

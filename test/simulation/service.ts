@@ -23,13 +23,20 @@ export interface Asked {
   readonly capped: Map<string, number>;
   /** What the poll under way must bring, as it began: the mark of tip may not move before. Undefined where nothing can be said. */
   tip: readonly Truth[] | undefined;
-  /** A count that was asked although the last page was full and more was there: what stands behind it would prove itself away. */
-  readonly unread: string[];
+  /** Queries that were counted although the last page was full and more was there, with words: what stands behind it would prove itself away. */
+  readonly unread: Map<string, string>;
 }
 
 export class Service {
   readonly truths: readonly Truth[];
-  readonly asked: Asked = { counted: new Map(), drifted: new Set(), lagged: new Set(), capped: new Map(), tip: undefined, unread: [] };
+  readonly asked: Asked = {
+    counted: new Map(),
+    drifted: new Set(),
+    lagged: new Set(),
+    capped: new Map(),
+    tip: undefined,
+    unread: new Map(),
+  };
   requests = 0;
   /** The rights of the credentials have shrunk: a field is in no record, or no record is shown. */
   isShrunk = false;
@@ -43,6 +50,8 @@ export class Service {
   readonly #sometimes: Sometimes;
   #pageCap: number;
   #outageUntil = 0;
+  /** Answers in a row that were dated ahead. */
+  #ahead = 0;
   #salt = 0;
   /** The query that is being paged through, how many records matched its page before, and the size granted for it. */
   #under: { query: string; matching: number; page: number; isMore: boolean; items: readonly Truth[] } | undefined;
@@ -178,8 +187,20 @@ export class Service {
     // Without dates the time of the service is only as new as its newest record.
     if (dates === 'none' && !this.isCalm) return undefined;
     const isWrong = !this.isCalm && dates !== 'right' && this.#chance.is(0.25);
-    const off = isWrong ? (dates === 'a node ahead' ? nodeOffMs : -nodeOffMs) : 0;
+    const off = isWrong ? (dates === 'a node ahead' ? nodeOffMs : -nodeOffMs) : this.#leadMs();
     return Math.floor((this.#world.ms + off) / 1_000) * 1_000;
+  }
+
+  /** How far the whole service is ahead at this moment. */
+  #leadMs(): number {
+    const { service, beginMs } = this.#environment;
+    if (service.lead === undefined) return 0;
+    const { ms, fromMs, untilMs } = service.lead;
+    const isAhead = !this.isCalm && this.#world.ms >= beginMs + fromMs && this.#world.ms < beginMs + untilMs;
+    // So many answers that agree are believed.
+    if (!isAhead && this.#ahead >= believed) this.#sometimes.count('clock of the service ahead, then set right');
+    this.#ahead = isAhead ? this.#ahead + 1 : 0;
+    return isAhead ? ms : 0;
   }
 
   #fail({ query, page }: PageRequest): void {
@@ -242,7 +263,8 @@ export class Service {
     if (pageSize === 1) {
       // Where nothing is shown any more there is nothing left to be read.
       if (under?.query === text && under.isMore && !this.#hidesRows)
-        this.asked.unread.push(`page ${under.page} of ${text} was full, and none after it was asked for`);
+        this.asked.unread.set(text, `page ${under.page} of ${text} was full, and none after it was asked for`);
+      else this.asked.unread.delete(text);
       this.#under = undefined;
       const isCut = (this.#lies('capped') || this.#lies('served')) && total !== undefined && total < matching.length;
       if (isCut) this.#sometimes.count('window counted up to a cap');
@@ -268,6 +290,8 @@ export class Service {
   }
 }
 
+/** Answers that the program makes its time of, twice over. */
+const believed = 40;
 const bounds = new Map<string, number>();
 
 function boundOf(text: string | undefined, none: number): number {

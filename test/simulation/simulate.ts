@@ -3,6 +3,7 @@
  * The same seed and commit give the same run, to the last step.
  */
 import type Database from 'better-sqlite3';
+import { perform } from '../../src/daemon/acts.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import { codeOf, wordsOf } from '../../src/errors.ts';
 import type { Config } from '../../src/config/load.ts';
@@ -53,6 +54,8 @@ const lookMs = 500;
 const leastHeldMs = 3_000;
 /** In quiet times a right that is gone is noticed within a few seconds. */
 const noticedMs = 60_000;
+/** What a power cut leaves of what was being written, bytes: nothing, or up to more than a page of the file. */
+const tornMost = 5_000;
 /** Between two looks of a person. */
 const visitMs = 10_000;
 
@@ -87,6 +90,8 @@ class Simulation {
   readonly #syncs: Chance;
   readonly #program: Chance;
   readonly #purges: Chance;
+  readonly #torn: Chance;
+  readonly #retires: Chance;
   readonly #figures: Figures;
   readonly #script: Script | undefined;
   #directory: string;
@@ -99,6 +104,8 @@ class Simulation {
   #shrunkAt: number | undefined;
   #heldFor = 0;
   #wasPaused = false;
+  /** Windows that a person has accepted. */
+  #accepted = 0;
   /** The state at the moment of the last kill, as it will be found. */
   #left: string | undefined;
   #backup: string | undefined;
@@ -122,6 +129,8 @@ class Simulation {
     this.#purges = new Chance(seed, 'purge');
     this.#historyKills = new Chance(seed, 'kills of history');
     this.#syncs = new Chance(seed, 'syncs');
+    this.#torn = new Chance(seed, 'torn');
+    this.#retires = new Chance(seed, 'retires');
     this.#killIn = this.#kills.distance(environment.machine.killEvery);
     this.#figures = {
       seeds: 1,
@@ -169,8 +178,10 @@ class Simulation {
       const life = this.#begin();
       const isOrderly = this.#kills.is(machine.orderly);
       const leaves = isOrderly ? this.#world.ms + this.#kills.between(1_000, 60_000) : end;
-      await this.#world.run(Math.min(end, leaves), () => life.isDead || this.#hasFailed());
-      if (!life.isDead && isOrderly && this.#world.ms < end) await this.#endInOrder(life);
+      const { absentMs } = this.#changes;
+      const comesBack = absentMs === undefined ? end : this.#world.ms + absentMs;
+      await this.#world.run(Math.min(end, leaves, comesBack), () => life.isDead || this.#hasFailed());
+      if (!life.isDead && (isOrderly || absentMs !== undefined) && this.#world.ms < end) await this.#endInOrder(life);
       if (!life.isDead) continue;
       this.#bury();
       if (this.#backup !== undefined && this.#kills.is(0.5)) await this.#rollBack(this.#backup);
@@ -208,7 +219,7 @@ class Simulation {
     if (this.#service.isShrunk) await this.#noticed();
     await this.#untilSettled(budget);
     for (let absence = 0; absence < absencesMost && !this.#hasFailed(); absence += 1) {
-      const next = this.#nextTry();
+      const next = this.#oracle.nextTry();
       if (next === undefined) break;
       if (next === Infinity) this.#oracle.fault('L: a window is open and will never be tried again');
       if (next === Infinity) break;
@@ -225,15 +236,22 @@ class Simulation {
     this.#world.note(`chain ${Buffer.from(life.journal.head().chain).toString('hex')}`);
   }
 
-  /** Lets time pass until nothing is left to be done and the last recounts of what there is are over, or until the time is up. */
+  /**
+   * Lets time pass until nothing is left to be done and the last recounts of what there is are over, or until the time is up. That begins anew
+   * where a person had to accept a window: each one with records that were deleted begins a hold of its own, which waits for his next visit.
+   */
   async #untilSettled(budgetMs: number): Promise<void> {
     let lookAt = 0;
-    await this.#world.run(this.#world.ms + budgetMs, () => {
+    const isSettled = (): boolean => {
       if (this.#hasFailed()) return true;
       if (this.#world.ms < lookAt) return false;
       lookAt = this.#world.ms + 5_000;
       return this.#oracle.isSettled();
-    });
+    };
+    for (let accepted = -1; accepted < this.#accepted;) {
+      accepted = this.#accepted;
+      if (await this.#world.run(this.#world.ms + budgetMs, isSettled)) return;
+    }
   }
 
   /**
@@ -247,6 +265,7 @@ class Simulation {
     try {
       for (const { from } of this.#oracle.lacking()) {
         await life.journal.acceptGap('service', from, { at: this.#world.now, who: 'uid 1000', why: 'deleted by the service' });
+        this.#accepted += 1;
         this.#sometimes.count('window accepted');
       }
     } catch (thrown) {
@@ -287,19 +306,16 @@ class Simulation {
     this.#world.note('rights are restored');
   }
 
-  /** When the first gap that is still open is tried again, in µs; undefined when none is open, or one is due soon all the same. */
-  #nextTry(): number | undefined {
-    const open = [...this.#oracle.windows.values()].filter((row) => this.#oracle.isOpen(row));
-    return open.length === 0 ? undefined : open.reduce((least, { next }) => Math.min(least, next ?? Infinity), Infinity);
-  }
-
   #begin(): Life {
     this.#figures.lives += 1;
     this.#service.forget();
-    const config = this.#changes.next(this.#directory, (sink) => this.#oracle.sink(sink) !== undefined, this.#isCalm);
+    const isKnown = (sink: string): boolean => this.#oracle.sink(sink) !== undefined;
+    const config = this.#changes.next(this.#directory, isKnown, this.#oracle.source !== undefined, this.#isCalm);
     const [source] = config.sources;
     const { gone, retired } = this.#changes;
-    if (source) this.#oracle.begins({ settleMs: source.settle, pollMs: source.poll, retired });
+    const { settle, poll } = source ?? { settle: 0, poll: 0 };
+    this.#oracle.begins({ settleMs: settle, pollMs: poll, retired, isAbsent: source === undefined });
+    if (!source) this.#world.note('the source is gone');
     if (gone !== undefined) this.#world.note(`${gone} is ${retired === undefined ? 'gone' : 'retired'}`);
     const life = new Life({
       world: this.#world,
@@ -326,6 +342,8 @@ class Simulation {
     if (this.#environment.machine.secondDaemon && !this.#isCalm && this.#kills.is(0.3)) {
       this.#world.after(this.#kills.between(100, 20_000), () => void this.#secondDaemon(life));
     }
+    if (!source && this.#environment.absence?.isRetired === true)
+      this.#world.after(this.#retires.between(10, 4_000), () => void this.#retireSource(life));
     return life;
   }
 
@@ -333,7 +351,14 @@ class Simulation {
     const isInTime = await this.#world.run(this.#world.ms + 300_000, life.ending());
     if (!isInTime) this.#oracle.fault('the daemon did not end within five minutes');
     this.#world.note('ended in order');
-    if (!life.isDead) this.#life = undefined;
+    if (life.isDead) return;
+    this.#life = undefined;
+    // A batch of which some are wanted again is given up by an end in order too, and comes again from its first message.
+    for (const receiver of this.#receivers) {
+      const { id } = receiver.settings;
+      const acked = this.#oracle.sink(id)?.acked ?? 0;
+      if (id !== this.#changes.gone && receiver.owes(acked)) receiver.wasCut(acked);
+    }
   }
 
   /** At every effect: whether the life ends here. If so, the state is copied as it is. */
@@ -346,7 +371,9 @@ class Simulation {
     if (!this.#isDue(what) || !life) return false;
     const isPowerCut = this.#script ? this.#script.isPowerCut : this.#kills.is(machine.powerCuts);
     const synchronous = isPowerCut && db ? Number(db.pragma('synchronous', { simple: true })) : 2;
-    this.#left = this.#place.copy(this.#directory, isPowerCut ? { synchronous } : undefined);
+    const torn = isPowerCut ? this.#torn.bytes(this.#torn.whole(0, tornMost)) : undefined;
+    this.#left = this.#place.copy(this.#directory, torn && { synchronous, torn });
+    if (torn && torn.length > 0 && db?.inTransaction === true) this.#sometimes.count('torn tail of a transaction under way');
     this.#figures.kills += 1;
     if (isPowerCut) this.#figures.powerCuts += 1;
     this.#world.note(`${isPowerCut ? 'power cut' : 'kill'} at ${what}`);
@@ -380,6 +407,7 @@ class Simulation {
       // One that is not delivered to was cut before already.
       if (id === this.#changes.gone) continue;
       const acked = this.#oracle.sink(id)?.acked ?? 0;
+      if (receiver.owes(acked)) this.#sometimes.count('kill while the rest of a batch is wanted again');
       const last = receiver.has.at(-1)?.seq ?? 0;
       if (last <= acked) continue;
       this.#sometimes.count('kill between taking and acknowledging');
@@ -408,6 +436,18 @@ class Simulation {
     if (verdict === 'does not apply') return;
     if (verdict === 'blocked') this.#sometimes.count('rolled-back state blocked');
     else this.#oracle.fault(`I12: a state that was rolled back is ${verdict}`);
+  }
+
+  /** A person retires a source that is gone: `waybill sources retire`. It may come back all the same. */
+  async #retireSource(life: Life): Promise<void> {
+    const isOver = (): boolean => life.isDead || life !== this.#life;
+    if (isOver() || !life.journal || this.#oracle.source?.mode !== 'orphaned') return;
+    try {
+      await perform({ act: 'sources retire', source: 'service', by: 'uid 1000' }, life.journal, this.#world.now, () => undefined);
+      this.#sometimes.count('source retired');
+    } catch (thrown) {
+      if (!isOver()) this.#oracle.fault(`a source that is gone could not be retired: ${wordsOf(thrown)}`);
+    }
   }
 
   /** A second daemon on the same state must be refused at once, and change nothing. */

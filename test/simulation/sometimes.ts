@@ -39,10 +39,18 @@ export const sometimesLeast = {
   'orphaned sink holds pruning': 20,
   'pruned behind a retired sink': 20,
   'commit that took seconds': 100,
+  'source gone and back': 150,
+  'source retired': 30,
+  'delivered while its source is gone': 150,
+  'batch taken in part': 350,
+  'rest of a batch refused whole': 100,
+  'kill while the rest of a batch is wanted again': 100,
+  'torn tail of a transaction under way': 1_000,
   'hold entered and left': 20,
   'hold while rights were less': 20,
   // 26 reached; aim: 20, without the margin.
   'witness still there': 18,
+  'clock of the service ahead, then set right': 20,
   'window vanished': 20,
   'window accepted': 20,
 } as const;

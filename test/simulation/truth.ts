@@ -58,6 +58,7 @@ export function drawTruth(environment: Environment): Truth[] {
   const truths: Truth[] = [];
   const rights = new Chance(environment.seed, 'fields');
   const usual = rights.pick([0.97, 0.92]);
+  const { lead } = environment.service;
   let before: { at: Micros; logId: bigint } | undefined;
   for (let index = 0; index < records.count; index += 1) {
     let at = Math.floor(chance.between(first, end));
@@ -73,6 +74,10 @@ export function drawTruth(environment: Environment): Truth[] {
     if (chance.is(probability(records.wrongNode, 0.03, 0.2))) {
       visible = Math.max(at, begin - daemon.historyMs * 1_000);
       at += Math.floor(chance.between(-lastAge, 10 * 60 * second));
+    }
+    if (lead?.isDated && at >= begin + lead.fromMs * 1_000 && at < begin + lead.untilMs * 1_000) {
+      visible = Math.max(at, visible);
+      at += lead.ms * 1_000;
     }
     const isSurprise = chance.is(probability(records.surprises, 0.05, 0.2));
     if (isSurprise) visible = at + Math.floor(lastAge * 0.9);

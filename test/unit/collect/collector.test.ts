@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
+import { ledgerReport } from '../../../src/journal/report.ts';
 import type { CollectJournal } from '../../../src/model.ts';
 import { base, between, day, hour, minute, second, seeded } from '../../support/records.ts';
 import { gap, opened, source as sourceId } from '../journal/opening.ts';
@@ -342,6 +343,75 @@ test('a service whose clock steps back by ten seconds is believed again within a
   await own.runUntil(own.source.now() + minute);
   expect(appended(own.beside())).toHaveLength(1);
   expect(own.lines.lines.filter(({ phrase }) => phrase.startsWith('server clock is built anew'))).toHaveLength(1);
+});
+
+test('a service whose clock is 50 minutes ahead and is then set right: nothing is closed early, nothing is lost, however short the recounts', async () => {
+  const settle = 30_000;
+  const it = await begun({ after: hour, settle, recount: [120_000, 300_000], poll: 10_000 });
+  const page = it.source.page.bind(it.source);
+  let ahead = 50 * 60_000;
+  it.source.page = async (request, signal) => {
+    const answer = await page(request, signal);
+    return { ...answer, date: answer.date === undefined ? undefined : answer.date + ahead };
+  };
+  const begin = it.source.now();
+  // Some at once, some behind the overlap of tip: those are for a recount.
+  for (let id = 1; id <= 60; id += 1) it.source.add(id, begin + id * 30 * second, begin + id * 30 * second + (id % 3) * 130 * second);
+  await it.runUntil(begin + 15 * minute);
+  expect(it.collector.view().clockOffsetSeconds).toBeGreaterThan(2_900);
+  expect(it.journal.marks(sourceId).live.reached).toBeGreaterThan(begin + 10 * minute);
+  ahead = 0;
+  await it.runUntil(begin + 45 * minute);
+  const db = it.beside();
+  expect(appended(db)).toEqual(owned(it.source.records, everything));
+  // The times in the ledger are those of a clock that was right.
+  expect(db.prepare('SELECT count(*) AS n FROM windows WHERE closed_us < until_us + ? OR closed_us > ?').get(settle * 1000, it.source.now())).toEqual({ n: 0 }); // prettier-ignore
+  expect(seenFaults(db).filter((words) => words.endsWith('twice'))).toEqual([]);
+});
+
+test('windows closed while both clocks were ahead are listed until their time has come, and are then read again', async () => {
+  const it = await begun({ after: 2 * hour });
+  // Machine and service alike are 50 minutes ahead.
+  it.clock.wall += 50 * 60_000;
+  await it.runUntil(base + 2 * hour + 50 * minute + 15 * minute);
+  const { reached } = it.journal.marks(sourceId).live;
+  expect(reached).toBeGreaterThan(base + 2 * hour + 30 * minute);
+  it.clock.wall -= 50 * 60_000;
+  const restarted = running(it);
+  const time = base + 2 * hour + 25 * minute;
+  // Behind the reach of tip.
+  it.source.add(1, time, time + 14 * minute);
+  await restarted.runUntil(base + 2 * hour + 23 * minute);
+  const early = (): readonly { until: number; next: number | null }[] =>
+    it
+      .beside()
+      .prepare<[], { until: number; next: number | null }>("SELECT until_us AS until, next_us AS next FROM windows WHERE reason = 'reread'")
+      .all();
+  const listed = early();
+  expect(listed.length).toBeGreaterThan(1);
+  expect(listed.every(({ until, next }) => next === until + 15 * minute && next > it.source.now())).toBe(true);
+  expect(ledgerReport(it.beside()).complete).toBe(false);
+  expect(restarted.lines.lines.filter(({ phrase }) => phrase === 'window was closed before its time').length).toBeGreaterThan(1);
+  await restarted.runUntil(reached + 20 * minute);
+  expect(early()).toEqual([]);
+  expect(ledgerReport(it.beside()).complete).toBe(true);
+  expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
+  expect(restarted.counted.late).toBe(1);
+});
+
+test('a window closed by clocks that were ahead, and forgotten since, stays listed: it is not read again', async () => {
+  const it = await begun({ after: 2 * hour, settle: 30_000, recount: [60_000] });
+  // What has records is counted whole all the time: so everything may be forgotten.
+  it.source.add(1, base + hour);
+  it.clock.wall += 50 * 60_000;
+  await it.runUntil(base + 2 * hour + 65 * minute);
+  it.clock.wall -= 50 * 60_000;
+  const restarted = running(it, { settle: 30_000, recount: [60_000] });
+  await restarted.runUntil(base + 2 * hour + 75 * minute);
+  const rows = it.beside().prepare<[], { words: string; next: number | null }>("SELECT words, next_us AS next FROM windows WHERE reason = 'reread'").all(); // prettier-ignore
+  expect(rows.length).toBeGreaterThan(1);
+  expect(rows.every(({ words, next }) => next === null && words.includes('cannot be read again'))).toBe(true);
+  expect(ledgerReport(it.beside())).toMatchObject({ complete: false, final: false });
 });
 
 test('a question before the loop begins reads nothing in between', async () => {

@@ -88,6 +88,8 @@ test('rights that shrink to fewer rows are found in quiet times too, and nothing
   expect(db.prepare("SELECT count(*) AS n FROM windows WHERE reason IS NOT NULL OR state <> 'closed'").get()).toEqual({ n: 0 });
   expect(await holds(it)).toEqual([
     ['hold', 'rows', true],
+    // What else shrank, once that was counted.
+    ['hold', 'rows', true],
     ['normal', 'rows', true],
   ]);
 });
@@ -219,4 +221,31 @@ test('what is to be asked besides gets its turn before windows are closed, and n
   expect(asked).toBeLessThan(closed);
   expect(it.source.requests.filter(isTip).length).toBeGreaterThan(10);
   expect(it.source.mostAtOnce).toBe(1);
+});
+
+test('after a large deletion one hold lists everything that shrank, and goes on once all of it is accepted', async () => {
+  const it = await begun({ after: 12 * hour, poll: 120_000 });
+  for (let id = 1; id <= 96; id += 1) it.source.add(id, base + id * 7 * minute);
+  await it.runUntil(it.source.now() + 90 * minute);
+  const { reached } = it.journal.marks(sourceId).live;
+  const deleted = it.source.records.filter(({ time }) => time > base + 20 * minute);
+  it.source.records.splice(0, Infinity, ...it.source.records.filter((record) => !deleted.includes(record)));
+  await it.runUntil(it.source.now() + 2 * hour);
+  const hold = it.journal.marks(sourceId).hold;
+  // By hand: what a window's query, a second more on both sides, showed and does not show any more.
+  const lacking = it
+    .beside()
+    .prepare<[number], { from: number; until: number }>(
+      'SELECT from_us AS "from", until_us AS until FROM windows WHERE from_us < ? ORDER BY from_us',
+    )
+    .all(reached)
+    .filter(({ from, until }) => deleted.some(({ time }) => from - second <= time && time <= until + second))
+    .map(({ from }) => from);
+  expect(lacking.length).toBeGreaterThan(20);
+  expect([...(hold?.windows ?? []), ...(hold?.shrunk ?? [])].sort((a, b) => a - b)).toEqual(lacking);
+  for (const from of lacking) await it.journal.acceptGap(sourceId, from, { at: base, who: 'j.doe', why: 'deleted by order' });
+  await it.runUntil(it.source.now() + 3 * hour);
+  expect(it.counted.holds).toEqual(['rows']);
+  expect(it.journal.marks(sourceId)).toMatchObject({ mode: 'normal' });
+  expect(it.journal.marks(sourceId).frontier).toBeGreaterThan(it.source.now() - hour);
 });

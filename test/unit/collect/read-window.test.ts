@@ -468,6 +468,7 @@ test('a second with more than 500,000 records is a gap (size), read no further',
   const serverClock: ServerClock = {
     observe: () => 'accepted',
     now: () => base,
+    agreed: () => base,
     established: () => true,
     missing: () => 0,
     ahead: () => false,

@@ -3,6 +3,7 @@
  * further down gets its turn. Told from the journal's and the service's side.
  */
 import { expect, test } from 'vitest';
+import { WaybillError } from '../../../src/errors.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';
 import { gap, proven, source as sourceId } from '../journal/opening.ts';
 import { begun, isTip } from './running.ts';
@@ -86,3 +87,43 @@ test(
     expect(counted?.n).toBeGreaterThan(10);
   },
 );
+
+test('polls that take longer than they are apart leave as much time to the window that is being read', async () => {
+  const it = await begun({ after: 20 * minute });
+  for (let i = 0; i < 300; i += 1) it.source.add(i, base + i * second, 0);
+  // What every poll reads again: 16 pages of two seconds each, where polls are half a minute apart.
+  for (let i = 300; i < 455; i += 1) it.source.add(i, base + 18 * minute + (i - 300) * 100_000, 0);
+  it.source.delay = 2_000;
+  const asked: string[] = [];
+  it.source.before = ({ query: { endTime }, pageSize, page }) => {
+    if (endTime !== undefined) asked.push('window');
+    else if (page === 1 && pageSize > 1) asked.push('poll');
+  };
+  await it.runUntil(base + 35 * minute);
+  // 31 pages of the first window, and their count.
+  const questions = asked.flatMap((what, i) => (what === 'window' ? [i] : []));
+  const polls = asked.slice(questions[0], questions[31]).filter((what) => what === 'poll');
+  expect(questions.length).toBeGreaterThanOrEqual(32);
+  expect(polls.length).toBeGreaterThanOrEqual(1);
+  expect(polls.length).toBeLessThanOrEqual(2);
+  expect(await it.journal.window(sourceId, base)).toMatchObject({ state: 'closed', total: 300 });
+});
+
+test('a poll that met an outage holds up the next one within a window for a minute at most', async () => {
+  const it = await begun({ after: 20 * minute });
+  for (let i = 0; i < 800; i += 1) it.source.add(i, base + i * second, 0);
+  it.source.delay = 2_000;
+  const asked: string[] = [];
+  it.source.before = (request) => {
+    const now = it.source.now();
+    if (isTip(request) && now > base + 29 * minute && now < base + 45 * minute)
+      throw new WaybillError('source_unreachable', 'connect ECONNREFUSED');
+    if (request.query.endTime !== undefined) asked.push('window');
+    else if (isTip(request)) asked.push('poll');
+  };
+  await it.runUntil(base + 50 * minute);
+  // 81 pages of two seconds each: a poll behind the 30 pages of the first minute, and then one every half a minute.
+  const window = asked.slice(asked.indexOf('window'));
+  expect(window.indexOf('poll')).toBe(30);
+  expect(window.slice(0, 82).filter((what) => what === 'poll')).toHaveLength(4);
+});

@@ -76,6 +76,7 @@ export async function world(options: Options = {}): Promise<World> {
   const serverClock: ServerClock = {
     observe: ({ age }) => (age > 0 ? 'cached' : 'accepted'),
     now: () => source.now(),
+    agreed: () => source.now(),
     established: () => true,
     missing: () => 0,
     ahead: () => false,

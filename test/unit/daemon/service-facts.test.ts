@@ -48,3 +48,17 @@ test('one that was gone before it ever answered has the general rules', async ()
     privacy: { rules: [{ fields: ['userEmailAddress'], action: 'drop' }] },
   });
 });
+
+test('a sink that names its own data stream names it in the events too', async () => {
+  const { config, source } = await loaded({});
+  const { config: own } = await load(
+    valid({ sink: '' }).replace(
+      /sinks:[\s\S]*/,
+      "sinks:\n  - { id: es, type: elasticsearch, nodes: 'https://es.example', namespace: 'x_{source}' }\n",
+    ),
+  );
+  const [sink] = own.sinks;
+  if (!sink) throw new Error('the configuration has no sink');
+  expect(settingsOf(source, sink, config)).toMatchObject({ dataset: 'dpas.audit', namespace: 'x_production' });
+  expect(settingsOfGone('north-1', undefined, sink, config)).toMatchObject({ dataset: 'dpas.audit', namespace: 'x_north_1' });
+});

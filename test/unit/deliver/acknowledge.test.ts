@@ -305,5 +305,10 @@ function wrapped(
     acknowledgeLater: (sink, acknowledgement) => journal.acknowledgeLater(sink, acknowledgement),
     flush: () => journal.flush(),
     commitNote: (sink, note) => journal.commitNote(sink, note),
+    letter: (sink, seq) => journal.letter(sink, seq),
+    settleLetter: (sink, seq, fate, operation) => journal.settleLetter(sink, seq, fate, operation),
+    adopted: (sink) => journal.adopted(sink),
+    pruned: () => journal.pruned(),
+    segmentOf: (after, times) => journal.segmentOf(after, times),
   };
 }

@@ -408,6 +408,22 @@ describe('no answer', () => {
     loop.run();
     await rig.clock.until(() => loop.receiver.has.length === 3);
     expect(loop.delivery.view().lastError).toContain('connection reset');
+    expect(loop.lines.filter(({ phrase }) => phrase === 'sink cannot be closed')).toHaveLength(1);
+  });
+
+  test('from a sink that never comes back from being closed holds up nothing for longer than ten seconds', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 3 });
+    loop.receiver.closing = () => (loop.receiver.closes === 1 ? new Promise(() => undefined) : undefined);
+    loop.receiver.answer = (batch, _signal, attempt) => {
+      if (attempt === 1) throw new WaybillError('sink_unknown', 'connection reset');
+      return loop.receiver.take(batch);
+    };
+    await append(rig.journal, 3);
+    loop.run();
+    await rig.clock.until(() => loop.receiver.has.length === 3, 11_000);
+    expect(loop.receiver.attempts.map(({ at }) => at)).toEqual([0, 10_125]);
+    expect(loop.receiver.attempts[1]?.batch.uncertain).toBe(true);
   });
 });
 

@@ -74,6 +74,11 @@ class Moments {
       },
       flush: () => both('flush', () => journal.flush()),
       commitNote: (sink, note) => both('commitNote', () => journal.commitNote(sink, note)),
+      letter: (sink, seq) => journal.letter(sink, seq),
+      settleLetter: (sink, seq, fate, operation) => both('settleLetter', () => journal.settleLetter(sink, seq, fate, operation)),
+      adopted: (sink) => both('adopted', () => journal.adopted(sink)),
+      pruned: () => journal.pruned(),
+      segmentOf: (after, times) => journal.segmentOf(after, times),
     };
   }
 }

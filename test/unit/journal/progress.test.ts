@@ -172,6 +172,46 @@ test('what is younger than the time to keep stays; a journal that was pruned to 
   expect(faultsOf(again.beside())).toEqual([]);
 });
 
+test('a sink that was retired and is put back begins at its `from`, and never before what it had', async () => {
+  const { journal, clock, directory, close } = await opened({ keep: 1_000 });
+  const register = (id: string, from: 'journal' | 'now'): unknown =>
+    journal.progress.register(id, 'file', 'there', journal.positionFor(from), undefined);
+  for (const id of ['behind', 'ahead']) register(id, 'journal');
+  await append(journal, 2);
+  await journal.acknowledge('behind', { acked: 2, taken: await taken(journal, 2, 'length 40') }, [await deadLetter(journal, 1)]);
+  await journal.acknowledge('ahead', { acked: 4, taken: await taken(journal, 4, 'length 80') }, [await deadLetter(journal, 3)]);
+  journal.progress.orphan(new Set());
+  for (const id of ['behind', 'ahead'])
+    await journal.operate({ at: 1, who: 'a', what: 'sinks retire', detail: {} }, () => journal.progress.retire(journal.progress.sink(id)));
+  await append(journal, 2, 5);
+  clock.wall += 2_000;
+  // Nobody needs anything: entries up to the lines of the ledger and what follows are pruned, but for the last segment.
+  expect(journal.prune()).toBeGreaterThan(4);
+  await append(journal, 1, 9);
+  const head = journal.head().seq;
+  const { seq: pruned, chain } = journal.positionFor('journal');
+  register('behind', 'journal');
+  // What it lacks is gone: it goes on where the journal begins, and nothing is said of what lay between.
+  expect(journal.sinkMarks('behind')).toMatchObject({ acked: pruned, taken: { seq: pruned, chain }, note: undefined, deadLetters: 1 });
+  expect((await journal.read(pruned, { records: 1, bytes: 1 }))[0]?.seq).toBe(pruned + 1);
+  const begun = journal.db.prepare("SELECT begun_us FROM sinks WHERE id = 'behind'").get() as { begun_us: number };
+  expect(begun.begun_us).toBeGreaterThan(0);
+  register('ahead', 'now');
+  expect(journal.sinkMarks('ahead')).toMatchObject({ acked: head, note: undefined });
+  // Audited: its dead letters lie behind where it began once.
+  for (let i = 0; i < 50; i += 1) journal.examine(86_400_000);
+  await journal.operate({ at: 1, who: 'a', what: 'sinks retire', detail: {} }, () =>
+    journal.progress.retire(journal.progress.sink('ahead')),
+  );
+  // One that had everything up to here is sent nothing of it again.
+  register('ahead', 'journal');
+  expect(journal.sinkMarks('ahead').acked).toBe(head);
+  await close();
+  const again = await opened({ directory });
+  expect(again.journal.sinkMarks('behind')).toMatchObject({ acked: pruned, note: undefined });
+  expect(again.journal.sinkMarks('ahead')).toMatchObject({ acked: head });
+});
+
 test('positions: the beginning, now, and the first record of a time', async () => {
   const { journal } = await opened();
   const position = (from: Parameters<Journal['positionFor']>[0]): unknown => plain(journal.positionFor(from));
@@ -238,14 +278,19 @@ test('at the quota an append stores nothing and memory knows nothing of it; ackn
 });
 
 test('an append that fails in its very last statement leaves nothing behind in memory (C45)', async () => {
-  const { journal, beside } = await opened({ quota: 256 * 1024 });
+  const { journal, beside, directory } = await opened({ quota: 256 * 1024 });
   journal.progress.register('file', 'file', 'x', beginning, undefined);
   await append(journal, 2);
   const head = journal.head();
   // Segment and uids have room; the note of an acknowledgement that waits has not, and is written last.
   journal.acknowledgeLater('file', { acked: 1, taken: await taken(journal, 1, 'x'.repeat(600 * 1024)) });
   const page = pageOf([collected(50, base + 50), collected(51, undefined)], { tip: base + 50 });
-  await expect(journal.append(page)).rejects.toMatchObject({ code: 'journal_full' });
+  await expect(journal.append(page)).rejects.toMatchObject({
+    code: 'journal_full',
+    message: `cannot write the state in "${directory}": its quota is used up`,
+  });
+  // Far from full; what was to be written is too large for it.
+  expect([journal.paused(), journal.refuses()]).toEqual([undefined, 'quota']);
   expect(journal.head()).toEqual(head);
   expect(journal.marks(source)).toMatchObject({ collected: 4, tip: 0 });
   expect(journal.sinkMarks('file')).toMatchObject({ acked: 0, note: undefined });
@@ -316,4 +361,14 @@ test('collecting pauses above 97 % of the quota and goes on below 90 %', async (
   }
   expect(share()).toBeLessThanOrEqual(0.9);
   expect(share()).toBeGreaterThan(0.85);
+});
+
+test('a journal that cannot write the last acknowledgement is closed all the same: the next start settles it', async () => {
+  const { journal, directory, close } = await opened({ quota: 256 * 1024 });
+  journal.progress.register('file', 'file', 'x', beginning, undefined);
+  await append(journal, 2);
+  journal.acknowledgeLater('file', { acked: 1, taken: await taken(journal, 1, 'x'.repeat(600 * 1024)) });
+  await close();
+  const again = await opened({ directory, quota: 256 * 1024 });
+  expect(again.journal.sinkMarks('file')).toMatchObject({ acked: 0, note: undefined });
 });

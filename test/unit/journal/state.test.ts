@@ -32,11 +32,12 @@ test('SQLite is set as the promises need it, at the first open and at every late
       trusted_schema: 0,
       cell_size_check: 1,
       mmap_size: 0,
-      journal_size_limit: 67_108_864,
+      journal_size_limit: 16_000 * 4096,
       busy_timeout: 0,
       wal_autocheckpoint: 8000,
       cache_size: -8_192,
-      max_page_count: quota / 4096,
+      // What the WAL may take is kept free for it.
+      max_page_count: quota / 4096 - 16_000,
     });
     await close();
   }
@@ -167,6 +168,16 @@ test('the same source with another destination is refused; one that is gone is o
   expect(journal.marks(source).mode).toBe('orphaned');
   journal.registerSource(source, 'tenant', base + 100 * second);
   expect(journal.marks(source)).toMatchObject({ mode: 'normal', live: { from: base, reached: base + 10 * second } });
+});
+
+test('a source that is gone while it is on hold is on hold when it is back', async () => {
+  const { journal } = await opened();
+  const hold = { reason: 'rows', words: 'less is shown', since: base } as const;
+  await journal.setHold(source, hold, base);
+  journal.orphanSources(new Set());
+  expect(journal.marks(source)).toMatchObject({ mode: 'orphaned', hold });
+  journal.registerSource(source, 'tenant', undefined);
+  expect(journal.marks(source)).toMatchObject({ mode: 'hold', hold });
 });
 
 test('readers beside the owner see whole transactions and hold up nobody', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { nextWindow } from '../../../src/collect/windows.ts';
 import { estimate, estimateWords } from '../../../src/commands/backfill-watch.ts';
 import type { BackfillProgress } from '../../../src/model.ts';
 import { backfillLines, backfillWords, secondsLeft, share } from '../../../src/observe/backfill-words.ts';
@@ -55,9 +56,13 @@ describe('how far a backfill is', () => {
 describe('what a backfill will take', () => {
   const days = (count: number) => [{ from: at('2026-01-01T00:00:00Z'), until: at('2026-01-01T00:00:00Z') + count * 86_400_000_000 }];
 
+  const settle = 900_000_000;
+  const long = { settled: at('2026-06-01T00:00:00Z'), settle };
+  const pace = (perSecond: number, bytes?: number) => ({ pageSize: 1_000, perSecond, bytes });
+
   test('windows by records or by days, whichever are more; requests by windows and pages; the rate rules', () => {
-    expect(estimate(0, days(30), 1_000, 10, undefined)).toEqual({ records: 0, windows: 30, requests: 60, seconds: 6, bytes: 0 });
-    expect(estimate(2_000_000, days(1), 1_000, 2, 90)).toEqual({
+    expect(estimate(0, days(30), pace(10), long)).toEqual({ records: 0, windows: 30, requests: 60, seconds: 6, bytes: 0 });
+    expect(estimate(2_000_000, days(1), pace(2, 90), long)).toEqual({
       records: 2_000_000,
       windows: 572,
       requests: 3_144,
@@ -65,11 +70,25 @@ describe('what a backfill will take', () => {
       bytes: 180_000_000,
     });
     // Where requests are many a second it takes as long as records take.
-    expect(estimate(2_000_000, days(1), 1_000, 1_000, 90).seconds).toBe(100);
+    expect(estimate(2_000_000, days(1), pace(1_000, 90), long).seconds).toBe(100);
+  });
+
+  test('near the present windows are narrower: a tenth of what lies before the settled time, and at last as wide as settle', () => {
+    const until = at('2026-01-01T10:00:00Z');
+    // 1 h, 54 min, … 15.3 min: fourteen, until no more than 2.3 h are left; then ten of 15 min, the last one shorter.
+    const range = { from: until - 36_000_000_000, until };
+    expect(estimate(0, [range], pace(10), { settled: until, settle }).windows).toBe(24);
+    // As the collector plans them.
+    let planned = 0;
+    for (let reached = range.from; reached < until; planned += 1)
+      reached = nextWindow(reached, Number.MAX_SAFE_INTEGER, until + settle, settle, until)?.until ?? until;
+    expect(planned).toBe(24);
+    // With eleven days more in between they are a day wide.
+    expect(estimate(0, [range], pace(10), { settled: until + 11 * 86_400_000_000, settle }).windows).toBe(1);
   });
 
   test('in one line', () => {
-    expect(estimateWords(estimate(2_000_000, days(1), 1_000, 2, 90))).toBe(
+    expect(estimateWords(estimate(2_000_000, days(1), pace(2, 90), long))).toBe(
       'about 2,000,000 records, 572 windows, 3,144 requests, 26 min (0.44 hours) at least, 172 MiB in the journal',
     );
   });

@@ -86,7 +86,7 @@ test('gauges say what the snapshot says at the moment of asking', async () => {
   let present = snapshot({
     sources: [source({ mode: 'hold', gaps: 2, windows: { closed: 400, gap: 2, accepted: 1 }, serverNow: micros('2026-11-20T03:05:00Z') })],
     sinks: [sink({ state: 'blocked', lagRecords: 90, lagSeconds: 61.5, deadLetters: 3 })],
-    journal: { bytes: 9, quota: 10, head: 5, paused: 'quota: 97 % of 10 B are used' },
+    journal: { bytes: 9, quota: 10, head: 5, paused: 'quota: 97 % of 10 B are used', directory: '/state' },
   });
   bind(() => present);
   const first = parseExposition(await text());
@@ -100,6 +100,7 @@ test('gauges say what the snapshot says at the moment of asking', async () => {
   expect(value(first, 'waybill_sink_lag_seconds', { sink: 'siem' })).toBe(61.5);
   expect(value(first, 'waybill_dead_letters', { sink: 'siem' })).toBe(3);
   expect(value(first, 'waybill_collection_paused', { reason: 'quota' })).toBe(1);
+  expect(value(first, 'waybill_collection_paused', { reason: 'disk' })).toBe(0);
   expect(value(first, 'waybill_certificate_expiry_timestamp_seconds', { target: 'sources.production' })).toBe(1_798_761_600);
 
   present = snapshot({ sources: [source({ lastSuccess: undefined, clockOffsetSeconds: undefined })], sinks: [] });

@@ -52,7 +52,7 @@ export function snapshot(change: Partial<Snapshot> = {}): Snapshot {
     version: '0.1.0',
     created: micros('2026-11-01T00:00:00Z'),
     now,
-    journal: { bytes: 52_428_800, quota: 10_737_418_240, head: 12_345, paused: undefined },
+    journal: { bytes: 52_428_800, quota: 10_737_418_240, head: 12_345, paused: undefined, directory: '/var/lib/waybill/state' },
     sources: [source()],
     sinks: [sink()],
     certificates: [{ target: 'sources.production', at: micros('2027-01-01T00:00:00Z') }],

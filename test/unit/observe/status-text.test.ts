@@ -99,7 +99,7 @@ describe('at any width', () => {
           source({ id: `tenant-with-a-long-name-${i}`, trouble: 'word '.repeat(60), lastError: 'x'.repeat(300) }),
         ),
         sinks: [sink({ state: 'blocked', deadLetters: 1 })],
-        journal: { bytes: 1, quota: 2, head: 3, paused: 'quota: 97 % of it are used' },
+        journal: { bytes: 1, quota: 2, head: 3, paused: 'quota: 97 % of it are used', directory: '/state' },
         created: micros('2026-11-20T03:00:00Z'),
       },
       { width },
@@ -112,10 +112,37 @@ describe('at any width', () => {
 test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
   [
     'a paused journal before all',
-    { journal: { bytes: 1, quota: 1, head: 1, paused: 'quota' }, sources: [source({ mode: 'hold' })] },
-    /^Collecting is paused: quota/,
-    /^Nothing is lost while the service/,
-    'Mend the sink',
+    {
+      journal: { bytes: 16_400_000, quota: 16_777_216, head: 1, paused: 'quota', directory: '/state' },
+      sources: [source({ mode: 'hold' })],
+      sinks: [sink({ id: 'archive', lagRecords: 3 }), sink({ lagRecords: 40 }), sink({ id: 'old', state: 'retired', lagRecords: 99 })],
+    },
+    /^Collecting is paused: the state in \/state uses 15\.6 MiB of its quota of 16 MiB\.$/,
+    /^Nothing is lost while the service keeps its log: what is new waits there; delivering goes on\.$/,
+    'mend sink siem, which is furthest behind, or raise journal.quota; collecting goes on by itself below 90 % of it.',
+  ],
+  [
+    'a paused journal that every sink has taken',
+    { journal: { bytes: 1, quota: 1, head: 1, paused: 'quota', directory: '/state' } },
+    /^Collecting is paused/,
+    /delivering goes on\.$/,
+    'raise journal.quota; ',
+  ],
+  [
+    'a full disk of the state: which one, and that it goes on by itself',
+    { journal: { bytes: 1, quota: 9, head: 1, paused: 'disk', directory: '/var/lib/waybill/state' }, sources: [source({ mode: 'hold' })] },
+    /^The disk of the state is full: nothing can be written in \/var\/lib\/waybill\/state\.$/,
+    /^Nothing is lost while the service keeps its log: collecting and delivering wait\.$/,
+    'make room on the disk of /var/lib/waybill/state; everything goes on by itself.',
+  ],
+  [
+    'a full disk of a sink',
+    {
+      sinks: [sink({ state: 'waiting', trouble: 'cannot write "/out/a.ndjson" for sink "siem": ENOSPC: no space left on device, write' })],
+    },
+    /^Sink siem is waiting: cannot write "\/out\/a\.ndjson" for sink "siem": ENOSPC/,
+    /^Nothing is lost: the journal keeps what siem has not taken/,
+    'make room there; siem goes on by itself',
   ],
   [
     'a hold before a blocked sink',
@@ -176,7 +203,7 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
     { sinks: [sink({ deadLetters: 1 })] },
     /^Sink siem refused 1 record for good/,
     /^Nothing is lost/,
-    'see the log of sink siem ("dead letter"); the records are kept in the state',
+    'waybill dead-letters show --all --sink siem; then "retry" once the reason is mended, or "discard"',
   ],
 ])('what to do: %s', (_, change, what, lost, act) => {
   const tail = lines(change, { width: 200 }).slice(-3);
@@ -209,4 +236,6 @@ test('a service whose clock is hours behind is told: nothing of the present can 
   const all = lines({ sources: [source({ clockOffsetSeconds: -7_300 })] }, { width: 200 }).join('\n');
   expect(all).toContain('The clock of the service of production is 2 h behind the clock of this machine.');
   expect(lines({ sources: [source({ clockOffsetSeconds: -3_500 })] })).toContain('Nothing to do.');
+  const ahead = lines({ sources: [source({ clockOffsetSeconds: 720 })] }, { width: 200 }).join('\n');
+  expect(ahead).toContain('The clock of the service of production is 12 min ahead of the clock of this machine.');
 });

@@ -86,7 +86,7 @@ test.each<[string, Partial<Snapshot>, string]>([
   ['a state of an hour', { created: now - 3_600_000_000 }, 'TRAIL WHOLE up to 02:45 UTC (18 min ago)'],
   [
     'paused',
-    { journal: { bytes: 97, quota: 100, head: 1, paused: 'quota' } },
+    { journal: { bytes: 97, quota: 100, head: 1, paused: 'quota', directory: '/state' } },
     'TRAIL WHOLE up to 02:45 UTC (18 min ago), collecting is paused (quota)',
   ],
   ['no source', { sources: [] }, 'NO SOURCE is configured'],

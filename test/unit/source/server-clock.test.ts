@@ -260,3 +260,32 @@ describe('without a Date header', () => {
     expect(server.now()).toBe(before);
   });
 });
+
+describe('what both clocks have reached', () => {
+  const agreedMs = (): number => (server.agreed() ?? Number.NaN) / 1000 - clock.now();
+
+  test('is our own clock where the service is ahead, and the bound where it is behind', () => {
+    expect(server.agreed()).toBeUndefined();
+    answers(31, 50 * minute, 10_000);
+    expect([boundMs(), agreedMs()]).toEqual([50 * minute - 1_000, 0]);
+
+    server = make();
+    answers(31, -50 * minute, 10_000);
+    expect([boundMs(), agreedMs()]).toEqual([-50 * minute - 1_000, -50 * minute - 1_000]);
+  });
+
+  test('a jump of our own clock changes nothing while it was right before; one that was behind is followed', () => {
+    answers(31, 0, 10_000);
+    const before = server.agreed();
+    clock.jump(-30 * minute);
+    expect(server.agreed()).toBe(before);
+    clock.jump(2 * hour);
+    expect(server.agreed()).toBe(before);
+
+    server = make();
+    answers(31, 20 * minute, 10_000);
+    expect(agreedMs()).toBe(0);
+    clock.jump(15 * minute);
+    expect(agreedMs()).toBe(0);
+  });
+});

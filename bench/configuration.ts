@@ -1,0 +1,23 @@
+/** The configuration of the daemon that is measured: one source on the benchmark's own server, and nothing that waits for its limits. */
+
+/** @param start  ms since 1970, where the ledger begins. @returns JSON, which is YAML */
+export function configuration(port: number, start: number, sinks: readonly object[]): string {
+  const address = `http://127.0.0.1:${port}`;
+  return JSON.stringify({
+    state: './state',
+    sources: [
+      {
+        id: 'bench',
+        baseUrl: `${address}/v2/api`,
+        auth: { authUrl: address, tenantId: 'bench', clientId: 'bench', clientSecret: 'bench', scopeAddress: 'bench' },
+        start: new Date(start).toISOString(),
+        // Short only so that the service's clock is known within a second; windows of history do not depend on it.
+        settle: '3s',
+        requests: { perSecond: 1000 },
+      },
+    ],
+    sinks,
+    admin: { listen: '127.0.0.1:0' },
+    log: { level: 'error' },
+  });
+}

@@ -1,0 +1,59 @@
+/** Whether a sink takes, since when it does not, and how long to wait before it is tried again: growing with jitter, or what the sink asks for. */
+import { codeOf, WaybillError, wordsOf } from '../errors.ts';
+import type { Clock, Random } from '../model.ts';
+
+const backoffFirstMs = 250;
+const backoffMostMs = 60_000;
+const backoffLeastMs = 50;
+const blockedMs = 60_000;
+/** What a sink asks us to wait is obeyed within these. */
+const askedLeastMs = 1_000;
+const askedMostMs = 900_000;
+
+export class Patience {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #random: Random;
+  #state: 'active' | 'waiting' | 'blocked' = 'active';
+  #since: number | undefined;
+  #lastError: string | undefined;
+  #failures = 0;
+
+  constructor(clock: Pick<Clock, 'monotonic'>, random: Random) {
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  /** `blocked`: a person must act. */
+  get state(): 'active' | 'waiting' | 'blocked' {
+    return this.#state;
+  }
+
+  /** What went wrong last, also when it is well again. */
+  get lastError(): string | undefined {
+    return this.#lastError;
+  }
+
+  /** How long it has not taken, in ms; undefined: it does. */
+  get troubleMs(): number | undefined {
+    return this.#since === undefined ? undefined : this.#clock.monotonic() - this.#since;
+  }
+
+  recovered(): void {
+    this.#state = 'active';
+    this.#since = undefined;
+    this.#failures = 0;
+  }
+
+  /** It did not take. @returns how long to wait, in ms */
+  failed(thrown: unknown): number {
+    const isBlocked = codeOf(thrown) === 'sink_blocked' || codeOf(thrown) === 'file_lost_data';
+    this.#state = isBlocked ? 'blocked' : 'waiting';
+    this.#since ??= this.#clock.monotonic();
+    this.#lastError = wordsOf(thrown);
+    const asked = thrown instanceof WaybillError ? thrown.retryAfterMs : undefined;
+    const most = Math.min(backoffMostMs, backoffFirstMs * 2 ** Math.min(this.#failures, 10));
+    this.#failures += 1;
+    if (asked !== undefined) return Math.min(askedMostMs, Math.max(askedLeastMs, asked));
+    return isBlocked ? blockedMs : Math.max(backoffLeastMs, this.#random() * most);
+  }
+}

@@ -1,0 +1,2 @@
+-- What a person has ordered of a sink, as JSON (SinkOrders of src/model.ts); NULL: nothing.
+ALTER TABLE sinks ADD COLUMN orders TEXT;

@@ -1,0 +1,61 @@
+/** What stands in the `detail` of an operation, for people and programs: times as RFC 3339 text, which the state keeps in µs. */
+import type { Micros } from '../model.ts';
+import { storedJson } from './damage.ts';
+
+export type Detail = Readonly<Record<string, unknown>>;
+
+/** Names of times, wherever they stand in a detail. */
+const times: ReadonlySet<string> = new Set(['from', 'until', 'ends', 'reached']);
+
+/** A detail as the state keeps it: JSON of whoever wrote it; a text that is none stands under `words`. */
+export function detailOf(text: string | null | undefined): Detail {
+  if (text === null || text === undefined) return {};
+  try {
+    const value = storedJson(text);
+    return isObject(value) ? { ...value } : { words: text };
+  } catch {
+    return { words: text };
+  }
+}
+
+/** The same with every time as text, also in what is nested. */
+export function withTimes(detail: Detail): Detail {
+  return Object.fromEntries(
+    Object.entries(detail).map(([name, value]) => [name, typeof value === 'number' && times.has(name) ? instant(value) : nested(value)]),
+  );
+}
+
+/** The same on one level: stretches of time as `from to until`, anything else that is nested as JSON; what is not there is left out. */
+export function flat(detail: Detail): Record<string, string | number | boolean> {
+  const entries = Object.entries(withTimes(detail)).filter(([, value]) => value !== null && value !== undefined);
+  return Object.fromEntries(entries.map(([name, value]) => [name, isPlain(value) ? value : words(value)]));
+}
+
+/** RFC 3339 in UTC, with milliseconds only where there are some. */
+export function instant(at: Micros): string {
+  return new Date(at / 1000).toISOString().replace('.000Z', 'Z');
+}
+
+function nested(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(nested);
+  return isObject(value) ? withTimes(value) : value;
+}
+
+function words(value: unknown): string {
+  const spans = Array.isArray(value) ? value.map(spanWords) : [undefined];
+  return spans.includes(undefined) ? JSON.stringify(value) : spans.join(', ');
+}
+
+function spanWords(value: unknown): string | undefined {
+  if (!isObject(value) || Object.keys(value).length !== 2) return undefined;
+  const { from, until } = value;
+  return typeof from === 'string' && typeof until === 'string' ? `${from} to ${until}` : undefined;
+}
+
+function isPlain(value: unknown): value is string | number | boolean {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+}
+
+function isObject(value: unknown): value is Detail {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

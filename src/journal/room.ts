@@ -1,0 +1,44 @@
+/**
+ * How the quota is divided: the pages of the file, and what SQLite's WAL beside it may take. Both lie on the same disk, so both are counted.
+ */
+import { statSync } from 'node:fs';
+import type { Database } from 'better-sqlite3';
+
+export const pageBytes = 4_096;
+/** Collecting pauses above the one share of the quota, and goes on below the other. */
+export const pauseAbove = 0.97;
+export const resumeBelow = 0.9;
+/** A checkpoint for every 32 MiB at most: each costs two syncs. */
+const checkpointPagesMost = 8_000;
+/** Less than this is no state: tests alone ask for so little. */
+const filePagesLeast = 64;
+
+export interface Room {
+  /** Pages of the file, its free ones too. */
+  readonly filePages: number;
+  /** Pages in the WAL at which SQLite brings them into the file. */
+  readonly checkpointPages: number;
+  /** Set aside for the WAL: as much again, since the transaction that reaches the checkpoint still goes in whole. */
+  readonly walBytes: number;
+}
+
+/** @param quota  `journal.quota`, bytes */
+export function roomOf(quota: number): Room {
+  const pages = Math.floor(quota / pageBytes);
+  const checkpointPages = Math.min(checkpointPagesMost, Math.max(1, Math.floor(pages / 16)));
+  const walPages = 2 * checkpointPages;
+  return { filePages: Math.max(filePagesLeast, pages - walPages), checkpointPages, walBytes: walPages * pageBytes };
+}
+
+/** Bytes that the WAL of a connection takes on disk. */
+export function walBytes(db: Database): number {
+  return statSync(`${db.name}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/**
+ * Bytes of the quota that are used: pages that hold something, and the WAL, with at least what is set aside for it. It is larger where a page
+ * of the service is larger than that, or while somebody reads in one long transaction.
+ */
+export function usedBytes(usedPages: number, db: Database, room: Room): number {
+  return usedPages * pageBytes + Math.max(room.walBytes, walBytes(db));
+}

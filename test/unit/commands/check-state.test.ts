@@ -1,0 +1,83 @@
+/** What `check` says of the state directory: whether it can be written, and whether a source was only renamed. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { expect, test } from 'vitest';
+import { run } from '../../../src/commands/check.ts';
+import { writableLines } from '../../../src/commands/check-state.ts';
+import { base } from '../../support/records.ts';
+import { opened, temporary } from '../journal/opening.ts';
+
+const quota = 16 * 2 ** 20;
+
+async function said(state: string, journal = { quota, keep: 0 }): Promise<string[]> {
+  return (await writableLines({ state, journal })).map(({ subject, level, words }) => `${subject} ${level} ${words}`);
+}
+
+test('a directory that is there, or can be made, is well', async () => {
+  const directory = temporary();
+  expect(await said(directory)).toEqual([`state ok "${directory}" can be written`]);
+  expect(await said(join(directory, 'a/b'))).toEqual([`state ok "${join(directory, 'a/b')}" can be made`]);
+});
+
+test('what is no directory, and what lies below it, is wrong', async () => {
+  const file = join(temporary(), 'plain');
+  writeFileSync(file, '');
+  for (const state of [file, join(file, 'state')])
+    expect(await said(state)).toEqual([`state error cannot use "${file}" (state): it is not a directory`]);
+});
+
+test('a disk with less room than the quota is warned of; a full one and one that is read-only are wrong', async ({ skip }) => {
+  const volume = temporary();
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'none', volume], { stdio: 'pipe' });
+  } catch (cause) {
+    return skip(`no small disk can be mounted here: ${String(cause).split('\n')[0] ?? ''}`);
+  }
+  try {
+    const state = join(volume, 'state');
+    mkdirSync(state);
+    const [line = ''] = await said(state);
+    expect(line).toMatch(/^state warning "[^"]+" can be written, but its disk has 1 MiB free and journal\.quota leaves 16 MiB: /);
+    expect(() => {
+      writeFileSync(join(volume, 'plug'), Buffer.alloc(2 ** 21));
+    }).toThrow('ENOSPC');
+    expect(await said(state)).toEqual([`state error cannot write in "${state}" (state): its disk is full`]);
+    execFileSync('mount', ['-o', 'remount,ro', volume], { stdio: 'pipe' });
+    for (const each of [state, join(volume, 'later')])
+      expect(await said(each)).toEqual([expect.stringMatching(/^state error cannot write in "[^"]+" \(state\): .*(EROFS|read-only)/)]);
+  } finally {
+    execFileSync('umount', ['-l', volume], { stdio: 'pipe' });
+  }
+});
+
+test('a source with a new id for the service of one that is gone is told, until the old one is retired', async () => {
+  const { journal, directory } = await opened();
+  journal.registerSource('berlin', '/v2/api of tenant t', base);
+  journal.registerSource('paris', '/v2/api of tenant p', base);
+  const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
+  const source = (id: string, tenantId: string) => ({
+    ...{ id, baseUrl: 'https://service.example/v2/api/', auth: { ...auth, tenantId }, start: '2026-11-20T02:00:00Z' },
+  });
+  const told = async (...sources: object[]): Promise<string[]> => {
+    const file = join(temporary(), 'waybill.yaml');
+    writeFileSync(file, JSON.stringify({ state: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
+    const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+    const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
+    expect(await run(['--config', file, '--offline', '--json'], io)).toBe(0);
+    const { findings } = JSON.parse(String(stdout.read())) as { findings: { subject: string; level: string; words: string }[] };
+    return findings.filter(({ words }) => words.includes('retire')).map(({ subject, level, words }) => `${subject} ${level} ${words}`);
+  };
+  expect(await told(source('berlin', 't'), source('paris', 'p'))).toEqual([]);
+  // Gone, and nothing in its place; another tenant is another service.
+  expect(await told(source('paris', 'p'), source('rome', 'r'))).toEqual([]);
+  const renamed = [source('berlin-2', 't'), source('paris', 'p')];
+  const first =
+    /^source berlin-2 warning polls what the source berlin polled, .*: run with it, and then waybill sources retire --source berlin$/;
+  expect(await told(...renamed)).toEqual([expect.stringMatching(first)]);
+  journal.orphanSources(new Set(['berlin-2', 'paris']));
+  expect(await told(...renamed)).toEqual([expect.stringMatching(/if the new name is meant: waybill sources retire --source berlin$/)]);
+  journal.history.retire('berlin', { who: 'j.doe', why: undefined });
+  expect(await told(...renamed)).toEqual([]);
+});

@@ -1,0 +1,136 @@
+/**
+ * A sink is down for an hour while 200 records a second arrive, and then catches up: how fast, and what the sink beside it notices. In virtual time,
+ * in which each message costs work that nothing else can be done meanwhile, as in one process.
+ */
+import { expect, test } from 'vitest';
+import { Delivery } from '../../../src/deliver/loop.ts';
+import { WaybillError } from '../../../src/errors.ts';
+import type { Acknowledgement, Batch, DeliverJournal, Entry, Limit, Log, Meters, Position } from '../../../src/model.ts';
+import { DeliveryClock } from '../../support/delivery-clock.ts';
+import { plain } from './rig.ts';
+
+const perSecond = 200;
+const pollMs = 1_000;
+const hourMs = 3_600_000;
+/** What it takes to make one message: 10,000 a second would be all that this machine can do. */
+const messageMs = 0.1;
+/** From the request to the answer. */
+const answerMs = 100;
+const batch = { records: 500, bytes: 1_000_000, wait: 1_000 };
+const chain = new Uint8Array(32);
+
+/** A journal in memory, of which only the numbers count. */
+class Numbers implements DeliverJournal {
+  readonly id = 'numbers';
+  readonly #clock: DeliveryClock;
+  readonly #acked = new Map<string, number>();
+  #seq = 0;
+  #changed = Promise.withResolvers<undefined>();
+
+  constructor(clock: DeliveryClock) {
+    this.#clock = clock;
+  }
+
+  append(count: number): void {
+    this.#seq += count;
+    const { resolve } = this.#changed;
+    this.#changed = Promise.withResolvers();
+    resolve(undefined);
+  }
+
+  /** Entries come in equal pages, `pollMs` apart. */
+  receivedMs(seq: number): number {
+    return Math.ceil(seq / ((perSecond * pollMs) / 1_000)) * pollMs;
+  }
+
+  head = (): Position => ({ seq: this.#seq, chain });
+  changed = (): Promise<unknown> => this.#changed.promise;
+  chainAt = async (): Promise<Uint8Array> => chain;
+  read = async (after: number, { records }: Limit): Promise<readonly Entry[]> =>
+    Array.from({ length: Math.max(0, Math.min(records, this.#seq - after)) }, (_, i): Entry => {
+      const seq = after + 1 + i;
+      const received = (this.#clock.now() - this.#clock.monotonic() + this.receivedMs(seq)) * 1_000;
+      return { kind: 'record', seq, number: seq, source: 's', text: 'text', uid: '', received, time: received, late: false, chain };
+    });
+  sinkMarks = (sink: string) => {
+    const acked = this.#acked.get(sink) ?? 0;
+    return { acked, taken: { seq: acked, chain }, note: undefined, fromTime: undefined, deadLetters: 0, orders: {} };
+  };
+  acknowledge = async (sink: string, { acked }: Acknowledgement): Promise<void> => void this.#acked.set(sink, acked);
+  acknowledgeLater = (sink: string, { acked }: Acknowledgement): void => void this.#acked.set(sink, acked);
+  flush = async (): Promise<void> => undefined;
+  commitNote = async (): Promise<void> => undefined;
+  letter = async (): Promise<undefined> => undefined;
+  settleLetter = async (): Promise<void> => undefined;
+  adopted = async (): Promise<void> => undefined;
+  pruned = (): number => 0;
+  segmentOf = async (): Promise<undefined> => undefined;
+}
+
+test('an hour of outage: it catches up at 4,000 records a second or more, and the sink beside it hardly notices', async () => {
+  const clock = new DeliveryClock();
+  const journal = new Numbers(clock);
+  const stop = new AbortController();
+  const quiet = (): void => undefined;
+  const log: Log = { debug: quiet, info: quiet, warn: quiet, error: quiet };
+  const meters = { eventsSent: quiet, deliveryDelay: quiet } as unknown as Meters;
+  const bytes = Buffer.from('message');
+  const loopTo = (id: string, answer: (given: Batch) => void): Delivery =>
+    new Delivery({
+      settings: { id, type: 'model', batch, deadline: 30_000, resolvable: false, unreadyAfter: Infinity },
+      journal,
+      pipeline: (entry) => {
+        clock.spend(messageMs);
+        return { ...plain(entry), bytes };
+      },
+      open: async () => ({
+        send: async (given, signal) => {
+          await clock.sleep(answerMs, signal);
+          answer(given);
+          return { rejections: [] };
+        },
+        [Symbol.asyncDispose]: async () => undefined,
+      }),
+      clock,
+      random: () => 0.5,
+      log,
+      meters,
+    });
+
+  /** How long each record took, while the other one was down and while it was catching up; ms. */
+  const delays = { down: [] as number[], catchingUp: [] as number[] };
+  const outage = { backMs: 0, doneMs: 0, caughtUp: 0 };
+  const down = loopTo('down', ({ messages }) => {
+    const now = clock.monotonic();
+    if (now < hourMs) throw new WaybillError('sink_again', 'connection refused');
+    outage.backMs ||= now;
+    if (outage.doneMs === 0) outage.caughtUp += messages.length;
+  });
+  const beside = loopTo('beside', ({ messages }) => {
+    const now = clock.monotonic();
+    const those = outage.backMs > 0 ? delays.catchingUp : delays.down;
+    for (const { seq } of messages) those.push(now - journal.receivedMs(seq));
+  });
+  const feed = async (): Promise<void> => {
+    for (let at = pollMs; ; at += pollMs) {
+      await clock.sleep(at - clock.monotonic(), stop.signal);
+      journal.append((perSecond * pollMs) / 1_000);
+    }
+  };
+  const running = [down.run(stop.signal, stop.signal), beside.run(stop.signal, stop.signal), feed().catch(() => undefined)];
+  await clock.until(() => down.view().state !== 'active', hourMs);
+  await clock.until(() => outage.backMs > 0 && down.view().lagRecords <= batch.records, 2 * hourMs);
+  outage.doneMs = clock.monotonic();
+  stop.abort(new Error('stop'));
+  await Promise.all(running);
+
+  // It waits a minute at most between two tries.
+  expect(outage.backMs).toBeLessThan(hourMs + 61_000);
+  expect(outage.caughtUp).toBeGreaterThan(720_000);
+  expect(outage.caughtUp / ((outage.doneMs - outage.backMs) / 1_000)).toBeGreaterThan(4_000);
+  for (const those of [delays.down, delays.catchingUp]) {
+    const sorted = Float64Array.from(those).sort();
+    expect(sorted.length).toBeGreaterThan(20_000);
+    expect(sorted[Math.floor(sorted.length * 0.99)]).toBeLessThan(batch.wait + 1_000);
+  }
+}, 60_000);
