@@ -12,13 +12,13 @@ import { parseRecord } from '../src/record/json.ts';
 import { recordText } from './record.ts';
 
 export interface FloorOrder {
-  readonly kind: 'file' | 'relp';
+  readonly kind: 'file' | 'relp' | 'elasticsearch';
   readonly format: EncodedFormat;
   readonly records: number;
   readonly beginMs: number;
   /** Messages a batch, as the sink makes them. */
   readonly batch: number;
-  /** The path of a file, or a port on loopback. */
+  /** The path of a file, a port on loopback, or the address of a data stream. */
   readonly target: string;
 }
 
@@ -105,6 +105,25 @@ async function toRelp(): Promise<FloorResult> {
   return result;
 }
 
+/** A sender that posts one body of `_bulk` after another, and reads the answers. */
+async function toElasticsearch(): Promise<FloorResult> {
+  const stream = order.target.split('/').at(-1) ?? '';
+  const bodies = [...batches()].map((batch) =>
+    Buffer.from(batch.map((i) => `{"create":{"_index":"${stream}","_id":"bare-${i}"}}\n${message(i)}\n`).join('')),
+  );
+  const clock = started();
+  for (const body of bodies) {
+    const answer = await fetch(new URL('/_bulk', order.target), {
+      method: 'POST',
+      body,
+      headers: { 'content-type': 'application/x-ndjson' },
+    });
+    const { errors } = (await answer.json()) as { errors: boolean };
+    if (errors) throw new Error('an item was refused');
+  }
+  return clock();
+}
+
 function started(): () => FloorResult {
   const begin = performance.now();
   const before = process.cpuUsage();
@@ -114,5 +133,5 @@ function started(): () => FloorResult {
   };
 }
 
-const result = order.kind === 'file' ? await toFile() : await toRelp();
+const result = await { file: toFile, relp: toRelp, elasticsearch: toElasticsearch }[order.kind]();
 process.stdout.write(`${JSON.stringify(result)}\n`);

@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- delivery [--records 200000] [--to file,relp]`: records per second and CPU seconds per 100,000 records from a filled journal
+ * `npm run bench -- delivery [--records 200000] [--to file,relp,elasticsearch]`: records per second and CPU seconds per 100,000 records from a filled journal
  * to each real receiver, beside what a bare client reaches with the same messages in the same batches in the same run. The daemon is the real one;
  * what arrived is counted at the receiver.
  */
@@ -10,6 +10,9 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { EncodedFormat } from '../src/encode/index.ts';
 import type { Snapshot } from '../src/model.ts';
+import { elasticsearchSettings } from '../src/sink/elasticsearch-settings.ts';
+import { stepsFor } from '../src/sink/elasticsearch-templates.ts';
+import { Elasticsearch, elasticsearchMissing } from '../test/servers/elasticsearch.ts';
 import { rsyslog, rsyslogMissing } from '../test/servers/rsyslog.ts';
 import { SyslogReceiver } from '../test/servers/syslog-receiver.ts';
 import { configuration } from './configuration.ts';
@@ -21,7 +24,7 @@ import { table } from './table.ts';
 const { values } = parseArgs({
   options: {
     records: { type: 'string', default: '200000' },
-    to: { type: 'string', default: 'file,relp' },
+    to: { type: 'string', default: 'file,relp,elasticsearch' },
     json: { type: 'boolean', default: false },
   },
 });
@@ -36,10 +39,10 @@ const say = (line: string): void => void process.stderr.write(`${line}\n`);
 interface Target extends AsyncDisposable {
   /** Settings of the sink, without its id. */
   readonly sink: object;
-  /** For the bare client: the path of a file, or a port. */
+  /** For the bare client: the path of a file, a port, or the address of a data stream. */
   readonly bare: string;
   /** Messages that are at the receiver. */
-  count(): number;
+  count(): number | Promise<number>;
 }
 
 interface Kind {
@@ -81,7 +84,40 @@ const kinds: readonly Kind[] = [
       };
     },
   },
+  {
+    kind: 'elasticsearch',
+    what: 'Elasticsearch 9.5.3, a data stream with our templates, ECS, batches of 1,000',
+    format: 'ecs',
+    batch: 1_000,
+    missing: elasticsearchMissing('elasticsearch-9.5.3'),
+    async start() {
+      const node = (server9 ??= await startNode());
+      const namespace = `bench${(streams += 1)}`;
+      const stream = `logs-dpas.audit-${namespace}`;
+      return {
+        sink: { type: 'elasticsearch', nodes: node.url, namespace, templates: 'ignore' },
+        bare: `${node.url}/${stream}`,
+        count: () => node.count(stream),
+        [Symbol.asyncDispose]: async (): Promise<void> => undefined,
+      };
+    },
+  },
 ];
+
+/** One node for all runs: each writes to a stream of its own. */
+let server9: Elasticsearch | undefined;
+let streams = 0;
+
+async function startNode(): Promise<Elasticsearch> {
+  const node = await Elasticsearch.start('elasticsearch-9.5.3');
+  const settings = elasticsearchSettings.parse({ nodes: node.url });
+  const facts = { version: [9, 5], isServerless: false, builtIn: new Set<string>() } as const;
+  for (const { path, body } of stepsFor(settings, 'receiver', facts)) {
+    const { status } = await node.ask('PUT', path, body);
+    if (status !== 200) throw new Error(`${path} is answered with ${status}`);
+  }
+  return node;
+}
 
 const rows: string[][] = [];
 const figures: object[] = [];
@@ -97,6 +133,7 @@ try {
   }
 } finally {
   await server[Symbol.asyncDispose]();
+  await server9?.[Symbol.asyncDispose]();
   rmSync(directory, { recursive: true, force: true });
 }
 process.stdout.write(`${table(['', 'records/s', 'of floor', 'CPU s/100k', 'of floor'], rows)}\n`);
@@ -146,8 +183,9 @@ async function delivered({ start: startTarget }: Kind, port: number): Promise<Fl
 
 /** What was taken stands at the receiver a moment later: it has a queue of its own. */
 async function arrived(target: Target): Promise<void> {
-  for (let tries = 0; target.count() < records && tries < 300; tries += 1) await sleep(100);
-  if (target.count() !== records) throw new Error(`${target.count()} of ${records} messages arrived`);
+  for (let tries = 0; (await target.count()) < records && tries < 300; tries += 1) await sleep(100);
+  const found = await target.count();
+  if (found !== records) throw new Error(`${found} of ${records} messages arrived`);
 }
 
 /** Runs the daemon in a directory until `done`, and measures from the first acknowledgement on, or from its start when it has no sink. */

@@ -678,6 +678,8 @@ export interface Message {
   readonly severity: number;
   /** actionAttempted as received, `Unknown` when absent. */
   readonly action: string;
+  /** Its record has no readable time: `time` is that of receipt, another one when it is read again by another state. */
+  readonly undated?: boolean;
   /** payloadId, where the record has one. */
   readonly key: string | undefined;
   /** UTF-8, one line without its break; valid until the send of its batch is settled. */
@@ -718,6 +720,8 @@ export interface Taken {
   readonly rejections: readonly Rejection[];
   /** Messages that were not taken, and may be later; all others of the batch are settled. */
   readonly again?: Again | undefined;
+  /** How many of the messages the sink had already. */
+  readonly duplicates?: number | undefined;
   /** What the sink wants to find again when it is opened; kept with the acknowledgement. */
   readonly note?: string | undefined;
 }

@@ -45,6 +45,13 @@ const rooms: readonly (readonly [room: string, allowed: readonly string[]])[] = 
   ['src/sink/file.ts', ['src/sink/define.ts', 'src/sink/file-', 'src/config/values.ts', 'src/errors.ts', 'zod', 'node:']],
   ['src/sink/', ['src/sink/define.ts', 'src/model.ts', 'src/errors.ts', 'zod', 'node:']],
   [
+    'src/sink/elasticsearch',
+    [
+      'src/sink/define.ts', 'src/sink/elasticsearch-', 'src/config/values.ts', 'src/connect/', 'src/model.ts', 'src/errors.ts',
+      '@elastic/elasticsearch', 'undici', 'zod', 'node:',
+    ],
+  ], // prettier-ignore
+  [
     'src/sink/syslog',
     [
       'src/sink/define.ts',

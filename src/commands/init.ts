@@ -14,6 +14,13 @@ export const summary = 'prints a commented configuration with only what must be 
 
 /** What follows under `sinks` for each type that can be begun with. */
 const sinkParts: Readonly<Record<string, string>> = {
+  elasticsearch: `  - id: siem
+    type: elasticsearch                      # lines 8 and 9; "waybill setup elasticsearch --sink siem" installs the templates
+    nodes: \${env:WAYBILL_ELASTICSEARCH}     # https://es.example:9200, or a list; cloudId: in its place for a deployment in the cloud
+    apiKey: \${env:WAYBILL_ELASTICSEARCH_KEY} # or username and password; rights: docs/guarantees.md, "Elasticsearch"
+    # namespace: '{source}'                  # a data stream of its own for each source: logs-dpas.audit-{source}
+    # tls: { ca: /etc/waybill/es-ca.pem }    # where the server's certificate is not issued by a public authority
+`,
   file: `  - id: file
     type: file
     format: ecs                              # ecs, cef, leef, ocsf or raw: one a line
@@ -36,12 +43,12 @@ const sinkParts: Readonly<Record<string, string>> = {
 `,
 };
 
-const planned = ['elasticsearch', 'kafka'];
+const planned = ['kafka'];
 
-export const usage = `waybill init file|syslog|splunk
+export const usage = `waybill init elasticsearch|file|syslog|splunk
 
 Prints a commented configuration for one type of sink. Write it to waybill.yaml, set the environment variables that it names (or write what
-they stand for), and ask "waybill check". ${planned.join(', ')} come with a later release.
+they stand for), and ask "waybill check". ${planned.join(', ')} comes with a later release.
 
 Examples:
   waybill init file > waybill.yaml

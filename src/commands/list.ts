@@ -17,6 +17,7 @@ const files = {
   replay: () => import('./replay.ts'),
   operations: () => import('./operations.ts'),
   compare: () => import('./compare.ts'),
+  setup: () => import('./setup.ts'),
   encode: () => import('./encode.ts'),
   schema: () => import('./schema.ts'),
   help: () => import('./help.ts'),

@@ -6,6 +6,7 @@ import { type Document, type Fault, type Path, referenceAt } from './document.ts
 import { nearest } from './nearest.ts';
 import { memberOf } from './schema-walk.ts';
 import { sinkPathFaults } from './sink-paths.ts';
+import { sinkTargetFaults } from './sink-targets.ts';
 import { shortNamePattern, unresolved } from './values.ts';
 
 export function crossFaults(document: Document): readonly Fault[] {
@@ -16,6 +17,7 @@ export function crossFaults(document: Document): readonly Fault[] {
     ...repeated(sources, 'sources', 'id', 'source'),
     ...repeated(sinks, 'sinks', 'id', 'sink'),
     ...sinkPathFaults(document),
+    ...sinkTargetFaults(document),
     ...sinks.flatMap((sink, index) => unknownSources(document, sink, index, sources)),
     ...sources.flatMap((source, index) => [...grantFaults(source, ['sources', index, 'auth']), ...groupFaults(sources, index)]),
     ...sources.flatMap((source, index) => [

@@ -21,24 +21,29 @@ export function factsOf({ auth, baseUrl, observer, privacy }: SourceConfig, conf
 }
 
 /** How the records of a configured source are normalized for a sink. */
-export function settingsOf({ auth, baseUrl, observer, privacy }: SourceConfig, sink: SinkConfig, config: Config): NormalizeSettings {
-  return whole({ tenantId: auth.tenantId, baseUrl, observer, privacy: { ...privacy, ...sink.privacy } }, config);
+export function settingsOf({ id, auth, baseUrl, observer, privacy }: SourceConfig, sink: SinkConfig, config: Config): NormalizeSettings {
+  return whole({ tenantId: auth.tenantId, baseUrl, observer, privacy: { ...privacy, ...sink.privacy } }, id, sink, config);
 }
 
 /**
  * The same for one that is gone. A pseudonym whose key is gone as well becomes a mask: hidden all the same. Without facts (it was gone before it
  * ever answered) the general rules hold.
  */
-export function settingsOfGone(facts: ServiceFacts | undefined, sink: SinkConfig, config: Config): NormalizeSettings {
+export function settingsOfGone(id: string, facts: ServiceFacts | undefined, sink: SinkConfig, config: Config): NormalizeSettings {
   const key = facts?.ownKey ? undefined : config.privacy.key;
   const given = { rules: facts?.rules ?? config.privacy.rules, ...(key !== undefined && { key }), ...sink.privacy };
   const rules = given.rules.map((rule) =>
     rule.action === 'pseudonymize' && given.key === undefined ? { ...rule, action: 'mask' as const } : rule,
   );
   const observer = facts?.observer ?? { vendor: 'Waybill', product: 'Data Protection and Audit Service', version: '1.0' };
-  return whole({ tenantId: facts?.tenantId, baseUrl: facts?.baseUrl, observer, privacy: { ...given, rules } }, config);
+  return whole({ tenantId: facts?.tenantId, baseUrl: facts?.baseUrl, observer, privacy: { ...given, rules } }, id, sink, config);
 }
 
-function whole(parts: Pick<NormalizeSettings, 'tenantId' | 'baseUrl' | 'observer' | 'privacy'>, config: Config): NormalizeSettings {
-  return { ...parts, dataset: 'dpas.audit', namespace: 'default', mapping: config.mapping };
+function whole(
+  parts: Pick<NormalizeSettings, 'tenantId' | 'baseUrl' | 'observer' | 'privacy'>,
+  source: string,
+  { definition, settings }: SinkConfig,
+  { mapping }: Config,
+): NormalizeSettings {
+  return { ...parts, ...(definition.dataStream?.(settings, source) ?? { dataset: 'dpas.audit', namespace: 'default' }), mapping };
 }

@@ -102,7 +102,7 @@ function normalizersOf(sink: SinkConfig, config: Config, journal: Journal): Map<
   return new Map([
     ...gone
       .filter(isWanted)
-      .map((id) => [id, normalizer(settingsOfGone(profileOf(journal.marks(id).profile).service, sink, config))] as const),
+      .map((id) => [id, normalizer(settingsOfGone(id, profileOf(journal.marks(id).profile).service, sink, config))] as const),
     ...config.sources.filter(({ id }) => isWanted(id)).map((source) => [source.id, normalizer(settingsOf(source, sink, config))] as const),
   ]);
 }

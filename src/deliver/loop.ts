@@ -451,6 +451,7 @@ export class Delivery {
       try {
         const taken = await this.#within((signal) => sink.send(batch, signal), abandon);
         rejections.push(...taken.rejections);
+        if (taken.duplicates) this.#parts.meters.sinkDuplicates(this.#parts.settings.id, taken.duplicates);
         const { again } = taken;
         if (again === undefined || again.seqs.length === 0) return { rejections, note: taken.note, refused: undefined, rest: [] };
         const left = new Set(again.seqs);

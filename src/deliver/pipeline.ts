@@ -48,7 +48,8 @@ export function pipeline(parts: PipelineParts): Pipeline {
     const event = toEvent({ text, uid, received, value });
     if (event.irregular.length > 0) irregular(source, event.irregular);
     const { time, severity, action, key } = event;
-    return { seq, number, uid, source, time, severity, action, key, bytes: put(textOf(event, encode, limit)) };
+    const undated = event.irregular.includes('invalid_timestamp');
+    return { seq, number, uid, source, time, undated, severity, action, key, bytes: put(textOf(event, encode, limit)) };
   };
 }
 

@@ -68,6 +68,8 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   messageBytes?(config: z.output<Schema>): number | undefined;
   /** What may not change under the same id (docs/guarantees.md): the place where messages lie. */
   destination(config: z.output<Schema>): string;
+  /** What the events of a source are called in this sink (ECS `data_stream`), where it says so itself. */
+  dataStream?(config: z.output<Schema>, source: string): { readonly dataset: string; readonly namespace: string };
   guarantee(config: z.output<Schema>): Guarantee;
   check(config: z.output<Schema>, context: SinkContext, signal: AbortSignal): Promise<readonly Finding[]>;
   open(config: z.output<Schema>, context: SinkContext, kept: Kept, signal: AbortSignal): Promise<Sink>;

@@ -11,19 +11,28 @@ export function contextOf(id: string, besides: Partial<SinkContext> = {}): SinkC
   return { id, format: 'ecs', log: silentLog, clock: systemClock, ...besides };
 }
 
-export function message(seq: number, text = JSON.stringify({ seq, name: `file ${seq}` })): Message {
-  const uid = Buffer.alloc(16, seq).toString('base64url');
+const timeOf = (seq: number): number => Date.UTC(2026, 10, 20) * 1000 + seq;
+
+/** A text by default that every kind of receiver takes. */
+export function message(seq: number, text = textOf(seq)): Message {
+  const id = Buffer.alloc(16, 7);
+  id.writeUInt32BE(seq, 12);
+  const uid = id.toString('base64url');
   return {
     seq,
     number: seq,
     uid,
     source: 'records',
-    time: Date.UTC(2026, 10, 20) * 1000 + seq,
+    time: timeOf(seq),
     severity: 3,
     action: 'Open',
     key: 'k',
     bytes: Buffer.from(text),
   };
+}
+
+export function textOf(seq: number, name = `file ${seq}`): string {
+  return JSON.stringify({ '@timestamp': new Date(timeOf(seq) / 1000).toISOString(), seq, name });
 }
 
 export function batchOf(messages: readonly Message[], uncertain = false): Batch {

@@ -10,7 +10,7 @@ import { normalizer } from '../../src/normalize/normalizer.ts';
 import { parseCef } from '../unit/encode/cef-parser.ts';
 import { parseLeef } from '../unit/encode/leef-parser.ts';
 import { poorest, recordOf, settings } from '../unit/normalize/records.ts';
-import { batchOf, message, messages, ModelKept } from './sink-batches.ts';
+import { batchOf, message, messages, ModelKept, textOf } from './sink-batches.ts';
 
 /** A receiver that has just been started for one test, with nothing in it. */
 export interface Place extends AsyncDisposable {
@@ -112,7 +112,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
 
     test('a large batch and a large message arrive whole', async () => {
       await using sink = await place.open(kept);
-      const large = message(1, JSON.stringify({ seq: 1, name: 'Ж€𝄞'.repeat(Math.min(30_000, Math.floor(longest / 10))) }));
+      const large = message(1, textOf(1, 'Ж€𝄞'.repeat(Math.min(30_000, Math.floor(longest / 10)))));
       const many = messages(2, 3_000);
       await send(sink, batchOf([large]));
       await send(sink, batchOf(many));

@@ -11,6 +11,19 @@ packages() {
   DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" >/dev/null
 }
 
+# Libraries by Maven, and what starts them compiled beside them: java NAME VERSION MAIN_SOURCES...
+java_server() {
+  local name=$1 version=$2 folder=$cache/$1-$2 work home
+  shift 2
+  [ ! -e "$folder/done" ] || return 0
+  home=${JAVA_HOME:-$(ls -d /usr/lib/jvm/*-2[1-9]-* 2>/dev/null | sort -V | tail -1)}
+  work=$(mktemp -d "$cache/unpacking.XXXXXX")
+  mvn -q -B -f "$here/elasticsearch/pom-$POM.xml" dependency:copy-dependencies -DoutputDirectory="$work/lib"
+  "$home/bin/javac" -proc:none -nowarn -d "$work/classes" -cp "$work/lib/*" $(find "$@" -name '*.java')
+  rm -rf "$folder" && mv "$work" "$folder" && touch "$folder/done"
+}
+here=$(cd "$(dirname "$0")" && pwd)
+
 for name in "$@"; do
   case $name in
     rsyslog) [ -e "$(echo /usr/lib/*/rsyslog/imrelp.so)" ] || packages rsyslog rsyslog-gnutls rsyslog-relp ;;
@@ -25,6 +38,12 @@ for name in "$@"; do
       fi
       ;;
     kcat) command -v kcat >/dev/null || packages kcat ;;
+    elasticsearch)
+      POM=9.5.3 java_server elasticsearch 9.5.3 "$here/elasticsearch/node" "$here/elasticsearch/nine"
+      cp -R "$here/elasticsearch/nine-files/." "$cache/elasticsearch-9.5.3/classes/"
+      ;;
+    elasticsearch-8) POM=8.19.5 java_server elasticsearch 8.19.5 "$here/elasticsearch/node" ;;
+    opensearch) POM=opensearch-3.8.0 java_server opensearch 3.8.0 "$here/elasticsearch/opensearch" ;;
     *)
       echo "unknown receiver: $name" >&2
       exit 2

@@ -23,6 +23,7 @@ export interface Mutant {
 }
 
 const simulation = 'simulation';
+const elasticsearch = 'test/contract/sinks/elasticsearch.test.ts';
 const syslog = 'test/contract/sinks/syslog.test.ts';
 const splunkHec = 'test/contract/sinks/splunk-hec.test.ts';
 const collect = 'src/collect/';
@@ -1127,6 +1128,73 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    id: 'D13',
+    what: 'index in place of create',
+    suite: elasticsearch,
+    edits: [{ file: 'src/sink/elasticsearch-sink.ts', text: '`{"create":{"_index":', replacement: '`{"index":{"_index":' }],
+  },
+  {
+    // The same where the answer is read as well: only what is overwritten tells then.
+    id: 'D13b',
+    what: 'index in place of create, and its answer believed',
+    suite: elasticsearch,
+    edits: [
+      { file: 'src/sink/elasticsearch-sink.ts', text: '`{"create":{"_index":', replacement: '`{"index":{"_index":' },
+      {
+        file: 'src/sink/elasticsearch-sink.ts',
+        text: 'items.map(({ create }) => create ?? {})',
+        replacement: 'items.map((item) => ({ ...(item as any).index, status: 201 }))',
+      },
+      {
+        file: 'src/sink/elasticsearch-sink.ts',
+        text: "filter_path: 'items.create._id,items.create.status,items.create.error,items.create.failure_store',",
+        replacement: '',
+      },
+    ],
+  },
+  {
+    id: 'D14',
+    what: 'a uid that is there already is taken for a failure',
+    suite: elasticsearch,
+    edits: [
+      {
+        file: 'src/sink/elasticsearch-items.ts',
+        text: "if (status === 409 && error?.type === 'version_conflict_engine_exception') return 'there';",
+        replacement: "if (status === 409) return 'refused';",
+      },
+    ],
+  },
+  {
+    id: 'D15',
+    what: 'HTTP 200 is taken for all items',
+    suite: elasticsearch,
+    edits: [
+      {
+        file: 'src/sink/elasticsearch-items.ts',
+        text: "if (status === undefined) return 'strange';",
+        replacement: "if (status !== -1) return 'taken';",
+      },
+    ],
+  },
+  {
+    id: 'D16',
+    what: 'the client tries again by itself',
+    suite: elasticsearch,
+    edits: [{ file: 'src/sink/elasticsearch-client.ts', text: 'maxRetries: 0', replacement: 'maxRetries: 3' }],
+  },
+  {
+    id: 'D17',
+    what: 'an index is named from now',
+    suite: elasticsearch,
+    edits: [
+      {
+        file: 'src/sink/elasticsearch-settings.ts',
+        text: 'new Date(time / 1000).toISOString()',
+        replacement: 'new Date().toISOString()',
+      },
+    ],
+  },
+  {
     id: 'D18',
     what: 'the first batches after a start count as sure',
     suite: simulation,
@@ -1135,6 +1203,55 @@ export const mutants: readonly Mutant[] = [
         file: 'src/deliver/loop.ts',
         text: 'this.#uncertain = this.#acked + uncertainMost;',
         replacement: 'this.#uncertain = this.#acked;',
+      },
+    ],
+  },
+  {
+    id: 'D18b',
+    what: 'what is uncertain is not found out by reading',
+    suite: elasticsearch,
+    edits: [
+      {
+        file: 'src/sink/elasticsearch-sink.ts',
+        text: 'if (!batch.uncertain && !messages.some(isOld)) continue;',
+        replacement: 'if (!messages.some(isOld)) continue;',
+      },
+    ],
+  },
+  {
+    id: 'D19',
+    what: 'the result of a search in part is believed',
+    suite: elasticsearch,
+    edits: [
+      { file: 'src/sink/elasticsearch-resolve.ts', text: "allow_partial_search_results: 'false', ", replacement: '' },
+      {
+        file: 'src/sink/elasticsearch-resolve.ts',
+        text: 'timed_out !== false || _shards?.failed !== 0 || total === undefined',
+        replacement: 'total === undefined',
+      },
+    ],
+  },
+  {
+    id: 'D19b',
+    what: 'only the answer of a search tells that it is a part, and is believed',
+    suite: elasticsearch,
+    edits: [
+      {
+        file: 'src/sink/elasticsearch-resolve.ts',
+        text: 'timed_out !== false || _shards?.failed !== 0 || total === undefined',
+        replacement: 'total === undefined',
+      },
+    ],
+  },
+  {
+    id: 'W34',
+    what: 'records of a lost state are not looked for in a stream that was there before',
+    suite: elasticsearch,
+    edits: [
+      {
+        file: 'src/sink/elasticsearch-sink.ts',
+        text: 'mark !== null && (undated === true || Math.floor(time / 1000) <= mark)',
+        replacement: 'mark !== null && undated === true',
       },
     ],
   },
@@ -1410,8 +1527,6 @@ export interface Absent {
 }
 
 export const absent: readonly Absent[] = [
-  { ids: idsOf('D', 13, 17), what: 'the elasticsearch sink', until: 'src/sink/elasticsearch.ts' },
-  { ids: ['D19'], what: 'the elasticsearch sink', until: 'src/sink/elasticsearch.ts' },
   { ids: idsOf('D', 21, 26), what: 'the kafka sink', until: 'src/sink/kafka.ts' },
   { ids: idsOf('A', 1, 18), what: 'the archive', until: 'src/archive' },
 ];

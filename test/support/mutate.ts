@@ -13,7 +13,7 @@ import { absent, mutants } from './mutants.ts';
 import type { Edit, Mutant } from './mutants.ts';
 
 const root = resolve(import.meta.dirname, '../..');
-const copied = ['src', 'test', 'config', 'docs', 'package.json', 'vitest.config.ts', 'tsconfig.json'];
+const copied = ['src', 'test', 'config', 'content', 'docs', 'package.json', 'vitest.config.ts', 'tsconfig.json'];
 /** A suite that has not ended by then has neither failed nor passed. */
 const suiteMostMs = 30 * 60_000;
 const reasonMost = 150;

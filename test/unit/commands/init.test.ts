@@ -65,6 +65,18 @@ test('the one for splunk is valid too', async () => {
   ]);
 });
 
+test('the one for elasticsearch is valid too', async () => {
+  const environment = Object.fromEntries(
+    blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'filled']),
+  );
+  const own = { WAYBILL_ELASTICSEARCH: 'https://es.example:9200', WAYBILL_ELASTICSEARCH_KEY: 'a2V5' };
+  const { config, warnings } = await loaded(await init(['elasticsearch']), { ...environment, ...own });
+  expect(warnings).toEqual([]);
+  expect(config.sinks).toMatchObject([
+    { id: 'siem', type: 'elasticsearch', format: 'ecs', settings: { nodes: ['https://es.example:9200'], namespace: 'default' } },
+  ]);
+});
+
 test('each variable that is not set is named with its line, and nothing else', async () => {
   const text = await init(['file']);
   const lines = text.split('\n');
@@ -85,8 +97,7 @@ test.each([
   [[], 'cannot begin a configuration: name one type of sink, as in "waybill init file"'],
   [['file', 'kafka'], 'cannot begin a configuration: name one type of sink, as in "waybill init file"'],
   [['splunk-hec'], 'cannot begin a configuration for "splunk-hec": the nearest is "splunk"'],
-  [['elasticsearch'], 'cannot begin a configuration for "elasticsearch": it is not in this release yet; there is file, syslog, splunk'],
-  [['kafka'], 'cannot begin a configuration for "kafka": it is not in this release yet; there is file, syslog, splunk'],
+  [['kafka'], 'cannot begin a configuration for "kafka": it is not in this release yet; there is elasticsearch, file, syslog, splunk'],
   [['flie'], 'cannot begin a configuration for "flie": the nearest is "file"'],
   [['__proto__'], 'cannot begin a configuration for "__proto__": the nearest is "syslog"'],
 ])('init %j is refused', async (args, message) => {
@@ -95,10 +106,10 @@ test.each([
 
 test('its help says what to do with what it prints', () => {
   expect(usage).toMatchInlineSnapshot(`
-    "waybill init file|syslog|splunk
+    "waybill init elasticsearch|file|syslog|splunk
 
     Prints a commented configuration for one type of sink. Write it to waybill.yaml, set the environment variables that it names (or write what
-    they stand for), and ask "waybill check". elasticsearch, kafka come with a later release.
+    they stand for), and ask "waybill check". kafka comes with a later release.
 
     Examples:
       waybill init file > waybill.yaml

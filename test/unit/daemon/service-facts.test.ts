@@ -22,7 +22,7 @@ test('what is left of a source that is gone is normalized as it was while it was
     source: `privacy: { ${rule('pseudonymize')} }\nobserver: { vendor: Acme }`,
   });
   const facts = factsOf(source, config);
-  expect(settingsOfGone(facts, sink, config)).toEqual(settingsOf(source, sink, config));
+  expect(settingsOfGone('production', facts, sink, config)).toEqual(settingsOf(source, sink, config));
   // What is kept is plain text in the state: no key, no credential.
   expect(JSON.stringify(facts)).not.toContain(key);
   expect(JSON.stringify(facts)).not.toContain('hush');
@@ -31,20 +31,34 @@ test('what is left of a source that is gone is normalized as it was while it was
 
 test('a pseudonym whose key is gone becomes a mask, and a sink of its own rules has them still', async () => {
   const { config, sink, source } = await loaded({ source: `privacy: { key: "${key}", ${rule('pseudonymize')} }` });
-  const gone = settingsOfGone(factsOf(source, config), sink, config);
+  const gone = settingsOfGone('production', factsOf(source, config), sink, config);
   expect(gone.privacy.rules).toEqual([{ fields: ['userEmailAddress'], action: 'mask' }]);
   expect(gone.privacy.key).toBeUndefined();
   const strict = await loaded({ sink: `privacy: { ${rule('drop')} }` });
-  expect(settingsOfGone(factsOf(source, config), strict.sink, strict.config).privacy.rules).toEqual([
+  expect(settingsOfGone('production', factsOf(source, config), strict.sink, strict.config).privacy.rules).toEqual([
     { fields: ['userEmailAddress'], action: 'drop' },
   ]);
 });
 
 test('one that was gone before it ever answered has the general rules', async () => {
   const { config, sink } = await loaded({ top: `privacy: { ${rule('drop')} }` });
-  expect(settingsOfGone(undefined, sink, config)).toMatchObject({
+  expect(settingsOfGone('production', undefined, sink, config)).toMatchObject({
     tenantId: undefined,
     baseUrl: undefined,
     privacy: { rules: [{ fields: ['userEmailAddress'], action: 'drop' }] },
   });
+});
+
+test('a sink that names its own data stream names it in the events too', async () => {
+  const { config, source } = await loaded({});
+  const { config: own } = await load(
+    valid({ sink: '' }).replace(
+      /sinks:[\s\S]*/,
+      "sinks:\n  - { id: es, type: elasticsearch, nodes: 'https://es.example', namespace: 'x_{source}' }\n",
+    ),
+  );
+  const [sink] = own.sinks;
+  if (!sink) throw new Error('the configuration has no sink');
+  expect(settingsOf(source, sink, config)).toMatchObject({ dataset: 'dpas.audit', namespace: 'x_production' });
+  expect(settingsOfGone('north-1', undefined, sink, config)).toMatchObject({ dataset: 'dpas.audit', namespace: 'x_north_1' });
 });

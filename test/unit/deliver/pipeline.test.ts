@@ -32,8 +32,19 @@ describe('a pipeline', () => {
   test('gives an envelope that needs no second look at the text', () => {
     expect(pipeline(parts())(entry(7), put)).toEqual({
       ...{ seq: 7, number: 7, uid: entry(7).uid, source, bytes: put(entry(7).text) },
-      ...{ time: Date.UTC(2026, 10, 20, 0, 0, 7) * 1000, severity: normalize(entry(7)).severity, action: 'Open', key: 'p-1' },
+      ...{
+        time: Date.UTC(2026, 10, 20, 0, 0, 7) * 1000,
+        severity: normalize(entry(7)).severity,
+        action: 'Open',
+        key: 'p-1',
+        undated: false,
+      },
     });
+  });
+
+  test('says which time is that of receipt alone', () => {
+    const text = '{"logId":7,"logTimestamp":"yesterday"}';
+    expect(pipeline(parts())(entry(7, { text }), put)).toMatchObject({ undated: true, time: entry(7).received });
   });
 
   test.each<[string, Partial<PipelineParts>, Partial<Entry>]>([

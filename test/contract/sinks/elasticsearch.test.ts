@@ -1,0 +1,584 @@
+/** The sink `elasticsearch` against the promises of every sink, and against a model of the server that answers as real ones were seen to do. */
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { codeOf, wordsOf } from '../../../src/errors.ts';
+import type { Batch, Kept, Message, Sink, Taken } from '../../../src/model.ts';
+import { elasticsearch } from '../../../src/sink/elasticsearch.ts';
+import type { SinkContext } from '../../../src/sink/define.ts';
+import { judge, judgeRequest } from '../../../src/sink/elasticsearch-items.ts';
+import { present } from '../../../src/sink/elasticsearch-resolve.ts';
+import { dataStreamOf, elasticsearchSettings, nodesOf } from '../../../src/sink/elasticsearch-settings.ts';
+import { createAuthority } from '../../support/certificates.ts';
+import type { Authority, KeyPair } from '../../support/certificates.ts';
+import { ModelElasticsearch } from '../../support/model-elasticsearch.ts';
+import { startProxy } from '../../support/proxy.ts';
+import { batchOf, contextOf, message, messages, ModelKept, textOf } from '../sink-batches.ts';
+import { sinkSuite } from '../sink-suite.ts';
+import type { Place } from '../sink-suite.ts';
+
+const never = new AbortController().signal;
+const stream = 'logs-dpas.audit-default';
+const canary = 'canary-of-a-key';
+const pem = (text: string) => ({ read: () => [text], describe: () => 'a file of the test' });
+const texts = (list: readonly Message[]): string[] => list.map(({ bytes }) => Buffer.from(bytes).toString());
+type Given = Readonly<Record<string, unknown>>;
+
+let authority: Authority;
+let served: KeyPair;
+beforeAll(async () => {
+  authority = await createAuthority('Example root');
+  served = await authority.issue({ name: 'es', hosts: ['127.0.0.1', 'es.test'] });
+});
+
+class ModelPlace implements Place {
+  readonly #model: ModelElasticsearch;
+  readonly #given: Given;
+  readonly #target: string;
+  #opened: Sink[] = [];
+  #lives = 0;
+
+  constructor(model: ModelElasticsearch, given: Given, target: string) {
+    this.#model = model;
+    this.#given = given;
+    this.#target = target;
+  }
+
+  /** Between two lives of the sender a data stream is rolled over: what was there is no hindrance any more. */
+  async open(kept: Kept): Promise<Sink> {
+    this.#lives += 1;
+    if (this.#lives > 1 && this.#target === stream) this.#model.rollover(stream);
+    const sink = await elasticsearch.open(
+      elasticsearchSettings.parse(this.#given),
+      contextOf('under-test', { ca: pem(authority.cert) }),
+      kept,
+      never,
+    );
+    this.#opened.push(sink);
+    return sink;
+  }
+
+  async kill(): Promise<void> {
+    for (const sink of this.#opened.splice(0)) await sink[Symbol.asyncDispose]();
+  }
+
+  async received(): Promise<readonly string[]> {
+    return this.#model.texts(this.#target);
+  }
+
+  cutAnswer(): void {
+    this.#model.cutsAnswer = true;
+  }
+
+  refuse(seq: number, words: string): void {
+    this.#model.refuse = (text) =>
+      (JSON.parse(text) as { seq: number }).seq === seq ? { status: 400, type: 'document_parsing_exception', reason: words } : undefined;
+  }
+
+  busy(retryAfterMs: number): void {
+    this.#model.fault = (_method, path) => {
+      if (path !== '/_bulk') return undefined;
+      this.#model.fault = () => undefined;
+      return {
+        status: 429,
+        body: { error: { type: 'circuit_breaking_exception' } },
+        headers: { 'retry-after': String(retryAfterMs / 1_000) },
+      };
+    };
+  }
+
+  stall(): void {
+    this.#model.isStalled = true;
+  }
+
+  async ruin(): Promise<void> {
+    await this.#model[Symbol.asyncDispose]();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+    await this.#model[Symbol.asyncDispose]();
+  }
+}
+
+const common = { formats: ['ecs'], twice: () => 0, batches: 40, secrets: [canary] } as const;
+
+sinkSuite({
+  ...common,
+  name: 'elasticsearch, a data stream that is rolled over before each start',
+  async start() {
+    const model = await new ModelElasticsearch().listen();
+    return new ModelPlace(model, { nodes: `http://127.0.0.1:${model.port}`, templates: 'ignore' }, stream);
+  },
+});
+
+sinkSuite({
+  ...common,
+  name: 'elasticsearch, an index of its own for each year, TLS, API key',
+  async start() {
+    const model = await new ModelElasticsearch(served).listen();
+    model.authorization = `ApiKey ${canary}`;
+    const given = { nodes: [`https://127.0.0.1:${model.port}`], apiKey: canary, index: 'audit-{yyyy}' };
+    return new ModelPlace(model, given, 'audit-2026');
+  },
+});
+
+describe('elasticsearch', () => {
+  let model: ModelElasticsearch;
+  let kept: ModelKept;
+  const opened: Sink[] = [];
+  beforeEach(async () => {
+    model = await new ModelElasticsearch().listen();
+    kept = new ModelKept();
+  });
+  afterEach(async () => {
+    for (const sink of opened.splice(0)) await sink[Symbol.asyncDispose]();
+    await model[Symbol.asyncDispose]();
+  });
+
+  const given = (besides: Given = {}) =>
+    elasticsearchSettings.parse({ nodes: `http://127.0.0.1:${model.port}`, templates: 'ignore', ...besides });
+
+  async function open(besides: Given = {}, context: Partial<SinkContext> = {}): Promise<Sink> {
+    const sink = await elasticsearch.open(given(besides), contextOf('siem', context), kept, never);
+    opened.push(sink);
+    return sink;
+  }
+
+  async function errorOf(promise: Promise<unknown>): Promise<{ code: string | undefined; words: string }> {
+    const thrown = await promise.then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    return { code: codeOf(thrown), words: wordsOf(thrown) };
+  }
+
+  const send = (sink: Sink, batch: Batch): Promise<Taken> => sink.send(batch, never);
+  const requests = (path: string): number => model.asked.filter((each) => each.endsWith(path)).length;
+
+  describe('what an item means', () => {
+    const conflict = 'version_conflict_engine_exception';
+    test.each([
+      ['taken', { status: 201 }],
+      ['taken', { status: 201, failure_store: 'not_applicable_or_unknown' }],
+      ['aside', { status: 201, failure_store: 'used' }],
+      ['there', { status: 409, error: { type: conflict } }],
+      ['again', { status: 429, error: { type: 'es_rejected_execution_exception' } }],
+      ['again', { status: 429, error: { type: 'circuit_breaking_exception' } }],
+      ['again', { status: 429, error: { type: 'cluster_block_exception' } }],
+      ['again', { status: 503, error: { type: 'unavailable_shards_exception' } }],
+      ['refused', { status: 400, error: { type: 'document_parsing_exception' } }],
+      ['refused', { status: 400, error: { type: 'x_content_parse_exception' } }],
+      ['refused', { status: 400, error: { type: 'mapper_parsing_exception' } }],
+      ['refused', { status: 400, error: { type: 'strict_dynamic_mapping_exception' } }],
+      [
+        'refused',
+        { status: 400, error: { type: 'illegal_argument_exception', caused_by: { type: 'max_bytes_length_exceeded_exception' } } },
+      ],
+      ['blocked', { status: 400, error: { type: 'illegal_argument_exception' } }],
+      ['blocked', { status: 403, error: { type: 'security_exception' } }],
+      ['blocked', { status: 403, error: { type: 'cluster_block_exception' } }],
+      ['blocked', { status: 404, error: { type: 'index_not_found_exception' } }],
+      ['strange', { status: 200 }],
+      ['strange', {}],
+    ])('%s: %j', (verdict, item) => {
+      expect(judge(item)).toBe(verdict);
+    });
+  });
+
+  test.each([
+    ['refused', 413, undefined, undefined],
+    ['refused', 400, 'illegal_argument_exception', undefined],
+    ['again', 400, 'illegal_argument_exception', 0],
+    ['blocked', 400, 'illegal_argument_exception', 1],
+    ['blocked', 400, 'media_type_header_exception', undefined],
+    ['blocked', 401, 'security_exception', undefined],
+    ['blocked', 403, 'security_exception', undefined],
+    ['blocked', 404, undefined, undefined],
+    ['again', 429, 'circuit_breaking_exception', undefined],
+    ['unknown', 500, undefined, undefined],
+    ['unknown', 503, undefined, undefined],
+    ['blocked', 302, undefined, undefined],
+    ['unknown', 204, undefined, undefined],
+  ] as const)(
+    'a request is %s when it is answered as a whole with %i %s, refused alone %s times before',
+    (verdict, status, type, alone) => {
+      expect(judgeRequest(status, type === undefined ? undefined : { type }, alone)).toBe(verdict);
+    },
+  );
+
+  test('each item has its own answer: one is taken, one there, one refused, and the rest are sent again', async () => {
+    const sink = await open();
+    await send(sink, batchOf([message(2)]));
+    model.refuse = (text) =>
+      ({
+        3: { status: 400, type: 'document_parsing_exception', reason: 'failed to parse field [x]: Preview of field value: secret name' },
+        4: { status: 429, type: 'es_rejected_execution_exception', reason: 'rejected execution' },
+        5: { status: 503, type: 'unavailable_shards_exception', reason: 'primary shard is not active' },
+      })[(JSON.parse(text) as { seq: number }).seq];
+    const taken = await send(sink, batchOf(messages(1, 5)));
+    expect(taken).toMatchObject({
+      duplicates: 1,
+      rejections: [{ seq: 3, code: 'document_parsing_exception', words: expect.stringContaining('secret name') as string }],
+      again: { seqs: [4, 5], code: 'sink_again' },
+    });
+    expect(taken.again?.words).toBe(
+      `sink "siem" cannot write to "${stream}" (2 of 5): 429 es_rejected_execution_exception: rejected execution`,
+    );
+    model.refuse = () => undefined;
+    expect(await send(sink, batchOf(messages(4, 5)))).toMatchObject({ rejections: [], duplicates: 0, again: undefined });
+    expect(model.texts(stream)).toEqual(texts([2, 1, 4, 5].map((seq) => message(seq))));
+  });
+
+  describe('a reason outside the document', () => {
+    test.each([
+      [403, 'security_exception', 'action is unauthorized for API key', /security_exception: action.*sinks\.siem\.apiKey needs create_doc/],
+      [403, 'cluster_block_exception', 'index [x] blocked by: [FORBIDDEN/8/index write (api)]', /FORBIDDEN\/8.*sinks\.siem\./],
+      [404, 'index_not_found_exception', 'no such index [x]', /no such index.*waybill setup elasticsearch --sink siem/],
+      [
+        400,
+        'illegal_argument_exception',
+        'pipeline with id [p] does not exist',
+        /pipeline with id \[p\] does not exist.*setup elasticsearch/,
+      ],
+      [400, 'some_exception', 'quotes the document', /400 some_exception \(/],
+    ])('blocks the sink, and makes no rejection: %i %s', async (status, type, reason, words) => {
+      const sink = await open();
+      model.refuse = () => ({ status, type, reason });
+      const taken = await send(sink, batchOf(messages(1, 2)));
+      expect(taken).toMatchObject({ rejections: [], again: { code: 'sink_blocked', seqs: [1, 2] } });
+      expect(taken.again?.words).toMatch(words);
+      expect(taken.again?.words).not.toContain('quotes the document');
+      model.refuse = () => undefined;
+      expect(await send(sink, batchOf(messages(1, 2)))).toMatchObject({ rejections: [], again: undefined });
+    });
+
+    test.each([
+      [401, 'sink_blocked', /401 security_exception.*sinks\.siem\.apiKey/],
+      [403, 'sink_blocked', /403 security_exception/],
+      [429, 'sink_again', /429/],
+      [413, 'sink_refused', /sinks\.siem\.batch\.bytes/],
+      [400, 'sink_refused', /400/],
+      [500, 'sink_unknown', /500/],
+      [503, 'sink_unknown', /503/],
+    ])('of a whole request: %i is %s', async (status, code, words) => {
+      const sink = await open();
+      model.fault = (_method, path) =>
+        path === '/_bulk' ? { status, body: { error: { type: 'security_exception', reason: 'no' } } } : undefined;
+      const thrown = await errorOf(send(sink, batchOf(messages(1, 2))));
+      expect(thrown.code).toBe(code);
+      expect(thrown.words).toMatch(words);
+    });
+
+    test('a server that refuses each request of one message with 400 makes no dead letter', async () => {
+      const sink = await open();
+      model.fault = (_method, path) => (path === '/_bulk' ? { status: 400, body: { error: 'strange' } } : undefined);
+      expect((await errorOf(send(sink, batchOf([message(1)])))).code).toBe('sink_again');
+      expect((await errorOf(send(sink, batchOf([message(1)])))).code).toBe('sink_blocked');
+      model.fault = () => undefined;
+      expect(await send(sink, batchOf([message(1)]))).toMatchObject({ rejections: [] });
+    });
+
+    test('an answer to other items, or to too few, is no answer', async () => {
+      const sink = await open();
+      for (const items of [[], [{ create: { _id: 'other', status: 201 } }], [{ index: { _id: message(1).uid, status: 201 } }]]) {
+        model.fault = (_method, path) => (path === '/_bulk' ? { status: 200, body: { items } } : undefined);
+        expect((await errorOf(send(sink, batchOf([message(1)])))).code).toBe('sink_unknown');
+      }
+    });
+  });
+
+  test('one send is one request: a lost answer is for the loop to try again', async () => {
+    const sink = await open();
+    await send(sink, batchOf([message(1)]));
+    const before = requests('/_bulk');
+    model.cutsAnswer = true;
+    expect((await errorOf(send(sink, batchOf([message(2)])))).code).toBe('sink_unknown');
+    model.fault = (_method, path) => (path === '/_bulk' ? { status: 503 } : undefined);
+    expect((await errorOf(send(sink, batchOf([message(3)])))).code).toBe('sink_unknown');
+    expect(requests('/_bulk') - before).toBe(2);
+  });
+
+  describe('what is uncertain is found out by reading', () => {
+    test('after a rollover only what is missing is created', async () => {
+      const sink = await open();
+      await send(sink, batchOf(messages(1, 300)));
+      model.rollover(stream);
+      expect(await send(sink, batchOf(messages(101, 500), true))).toMatchObject({ duplicates: 200, rejections: [] });
+      expect(await send(sink, batchOf(messages(1, 500), true))).toMatchObject({ duplicates: 500 });
+      expect(model.texts(stream)).toEqual(texts(messages(1, 500)));
+    });
+
+    test('what is sure is not asked for', async () => {
+      const sink = await open();
+      for (let i = 0; i < 5; i += 1) await send(sink, batchOf([message(i + 1)]));
+      // One look when the stream is written to for the first time, which is not there then.
+      expect([requests('_search'), requests('_refresh')]).toEqual([0, 1]);
+    });
+
+    test('a part of the answer is not believed', async () => {
+      const sink = await open();
+      await send(sink, batchOf(messages(1, 3)));
+      model.rollover(stream);
+      model.hasDeafShard = true;
+      expect((await errorOf(send(sink, batchOf(messages(1, 3), true)))).code).toBe('sink_again');
+      model.hasDeafShard = false;
+      await send(sink, batchOf(messages(1, 3), true));
+      expect(model.texts(stream)).toHaveLength(3);
+    });
+
+    test('a search that was cut short by time or by a failed shard is not believed', async () => {
+      const sink = await open();
+      await send(sink, batchOf(messages(1, 3)));
+      for (const part of [{ timed_out: true, _shards: { failed: 0 } }, { timed_out: false, _shards: { failed: 1 } }, {}]) {
+        const hits = { total: { value: 0 }, hits: [] };
+        model.fault = (_method, path) => (path.endsWith('_search') ? { status: 200, body: { ...part, hits } } : undefined);
+        expect((await errorOf(send(sink, batchOf(messages(1, 3), true)))).code).toBe('sink_again');
+      }
+      expect(model.texts(stream)).toHaveLength(3);
+    });
+
+    test('without the right to read the batch is created again', async () => {
+      await send(await open(), batchOf(messages(1, 3)));
+      kept = new ModelKept();
+      model.rights.delete('read');
+      const sink = await open();
+      expect(await send(sink, batchOf(messages(1, 3), true))).toMatchObject({ duplicates: 3 });
+      expect(kept.note).toBeUndefined();
+      model.rollover(stream);
+      await send(sink, batchOf(messages(1, 3), true));
+      expect(model.texts(stream)).toHaveLength(6);
+    });
+
+    test('doubles from elsewhere do not hide others', async () => {
+      const there = new Map(Array.from({ length: 40 }, (_, i) => [String(i), i < 20 ? 3 : 1]));
+      let searches = 0;
+      const found = await present([...there.keys(), 'absent'], async (uids) => {
+        searches += 1;
+        const hits = uids.flatMap((uid) => Array.from({ length: there.get(uid) ?? 0 }, () => uid));
+        return { total: hits.length, uids: hits.slice(0, 25) };
+      });
+      expect([...(found ?? [])].sort()).toEqual([...there.keys()].sort());
+      expect(searches).toBeGreaterThan(1);
+    });
+  });
+
+  describe('a state that was lost', () => {
+    const records = messages(1, 60);
+
+    test('begins again without sending anything twice, rollovers and all', async () => {
+      const before = await open();
+      for (let i = 0; i < 60; i += 20) {
+        await send(before, batchOf(records.slice(i, i + 20)));
+        model.rollover(stream);
+      }
+      kept = new ModelKept('b'.repeat(32));
+      const after = await open();
+      // History and the newest come in turns; what is new is not asked for.
+      await send(after, batchOf(records.slice(40)));
+      expect(JSON.parse(kept.note ?? '')).toEqual({ resolveUntil: { [stream]: Math.floor((records.at(-1)?.time ?? 0) / 1000) } });
+      const newer = messages(100_061, 100_070);
+      const searches = requests('_search');
+      await send(after, batchOf(newer));
+      expect(requests('_search')).toBe(searches);
+      await send(after, batchOf(records.slice(0, 40)));
+      expect(model.texts(stream)).toEqual(texts([...records, ...newer]));
+    });
+
+    test('asks for a record without a readable time, however late it was received', async () => {
+      const before = await open();
+      await send(before, batchOf(records));
+      model.rollover(stream);
+      kept = new ModelKept('b'.repeat(32));
+      const undated = { ...records[0], time: Date.UTC(2027, 0, 1) * 1000, undated: true } as Message;
+      await send(await open(), batchOf([undated]));
+      expect(model.texts(stream)).toHaveLength(60);
+    });
+
+    test('knows from its note what it has looked at, and does not look again', async () => {
+      await send(await open(), batchOf(records));
+      const { note } = kept;
+      expect(note).toBe(JSON.stringify({ resolveUntil: { [stream]: null } }));
+      const searches = requests('_search');
+      await send(await open(), batchOf(messages(61, 70)));
+      expect([kept.note, requests('_search')]).toEqual([note, searches]);
+    });
+  });
+
+  test('a stream of each source has its own mark', async () => {
+    const sink = await open({ namespace: 'x_{source}' });
+    await send(sink, batchOf([message(1), { ...message(2), source: 'north-1' }]));
+    expect([...model.targets.keys()]).toEqual(['logs-dpas.audit-x_records', 'logs-dpas.audit-x_north_1']);
+    expect(Object.keys((JSON.parse(kept.note ?? '') as { resolveUntil: object }).resolveUntil)).toHaveLength(2);
+    expect(dataStreamOf(given({ namespace: 'x_{source}' }), 'north-1')).toEqual({ dataset: 'dpas.audit', namespace: 'x_north_1' });
+  });
+
+  test('a time-named index is that of the event, never of today', async () => {
+    const sink = await open({ index: 'audit-{source}-{yyyy.MM}' });
+    const old = { ...message(1), time: Date.UTC(2024, 1, 29, 23, 59) * 1000 };
+    const next = { ...message(2), time: Date.UTC(2024, 2, 1) * 1000 };
+    await send(sink, batchOf([old, next]));
+    expect(await send(sink, batchOf([old, next], true))).toMatchObject({ duplicates: 2 });
+    expect([...model.targets].map(([name, { indices }]) => [name, indices[0]?.docs.size])).toEqual([
+      ['audit-records-2024.02', 1],
+      ['audit-records-2024.03', 1],
+    ]);
+    expect(requests('_search')).toBe(0);
+  });
+
+  test('what a stream with a failure store keeps aside is a rejection, with its words where they can be read', async () => {
+    const sink = await open();
+    model.hasFailureStore = true;
+    model.refuse = (text) => (text === textOf(2) ? { status: 400, type: 'document_parsing_exception', reason: 'no date' } : undefined);
+    expect((await send(sink, batchOf(messages(1, 3)))).rejections).toEqual([
+      { seq: 2, code: 'failure_store', words: expect.stringMatching(/failure store.*document_parsing_exception: no date/) as string },
+    ]);
+    model.rights.delete('read');
+    expect((await send(sink, batchOf([message(2)]))).rejections).toEqual([
+      { seq: 2, code: 'failure_store', words: 'kept aside in the failure store of the data stream' },
+    ]);
+  });
+
+  describe('the way to the server', () => {
+    test('a node that cannot be reached is passed over, and nothing is sent twice', async () => {
+      const other = await new ModelElasticsearch().listen();
+      const { port } = other;
+      await other[Symbol.asyncDispose]();
+      const sink = await open({ nodes: [`http://127.0.0.1:${port}`, `http://127.0.0.1:${model.port}`] });
+      for (let i = 1; i <= 10; i += 1) expect(await send(sink, batchOf([message(i)]))).toMatchObject({ duplicates: 0, again: undefined });
+      expect(model.texts(stream)).toEqual(texts(messages(1, 10)));
+      await model[Symbol.asyncDispose]();
+      const { code, words } = await errorOf(send(sink, batchOf([message(11)])));
+      expect(code).toBe('sink_again');
+      expect(words).toMatch(/^sink "siem": cannot reach "http:\/\/127\.0\.0\.1:\d+": .*ECONNREFUSED/);
+    });
+
+    test('a wrong key is blocked, and a new one taken at once', async () => {
+      model.authorization = 'ApiKey b2xkOmtleQ==';
+      const settings = given({ apiKey: 'old:key' });
+      let value = 'old:key';
+      const apiKey = { read: () => value, refresh: () => (value = 'new:key') } as unknown as typeof settings.apiKey;
+      const sink = await elasticsearch.open({ ...settings, apiKey }, contextOf('siem'), kept, never);
+      opened.push(sink);
+      await send(sink, batchOf([message(1)]));
+      model.authorization = 'ApiKey bmV3OmtleQ==';
+      await send(sink, batchOf([message(2)]));
+      model.authorization = 'ApiKey bmV2ZXI6a2V5';
+      const { code, words } = await errorOf(send(sink, batchOf([message(3)])));
+      expect(code).toBe('sink_blocked');
+      expect(words).toMatch(/401 security_exception: unable to authenticate.*sinks\.siem\.apiKey/);
+      expect(words).not.toMatch(/key\b.*(old|new):|bmV/);
+      expect((await errorOf(open({ username: 'elastic', password: 'wrong' }))).words).toMatch(/sinks\.siem\.password/);
+    });
+
+    test('through a proxy, with our own trust', async () => {
+      const secure = await new ModelElasticsearch(served).listen();
+      await using proxy = await startProxy({ names: { 'es.test:9200': secure.port }, user: 'u', password: 'p' });
+      const url = { read: () => `http://u:p@127.0.0.1:${proxy.port}`, refresh: () => undefined, describe: () => 'proxy' };
+      const nodes = 'https://es.test:9200';
+      const sink = await open({ nodes }, { ca: pem(authority.cert), proxy: { url } });
+      await send(sink, batchOf(messages(1, 3)));
+      expect(secure.texts(stream)).toHaveLength(3);
+      expect(proxy.asked).toEqual(['es.test:9200']);
+      const wrong = { ...url, read: () => `http://u:no@127.0.0.1:${proxy.port}` };
+      const refused = await errorOf(open({ nodes }, { ca: pem(authority.cert), proxy: { url: wrong } }));
+      expect(refused.code).toBe('sink_blocked');
+      expect(refused.words).toMatch(/^sink "siem": cannot reach "es\.test:9200" through the proxy/);
+      const own = { url: `http://u:p@127.0.0.1:${proxy.port}`, noProxy: [] };
+      await send(await open({ nodes, proxy: own }, { ca: pem(authority.cert), proxy: { url: wrong } }), batchOf([message(4)]));
+      expect(secure.texts(stream)).toHaveLength(4);
+      const direct = await errorOf(open({ nodes, proxy: 'none' }, { ca: pem(authority.cert), proxy: { url } }));
+      expect(direct).toEqual({
+        code: 'sink_again',
+        words: expect.stringMatching(/^sink "siem": cannot reach "https:\/\/es\.test:9200": .*es\.test/) as string,
+      });
+      await secure[Symbol.asyncDispose]();
+    });
+
+    test('what is not trusted, has expired, or speaks no TLS is blocked under the name of the setting', async () => {
+      const expired = await authority.issue({ name: 'es', hosts: ['127.0.0.1'], notAfter: new Date(Date.now() - 1_000) });
+      await using trusted = await new ModelElasticsearch(served).listen();
+      await using old = await new ModelElasticsearch(expired).listen();
+      const at = (port: number) => ({ nodes: `https://127.0.0.1:${port}` });
+      const ca = pem(authority.cert);
+      for (const [opening, words] of [
+        [
+          () => open(at(trusted.port)),
+          /sink "siem": sinks\.siem\.tls\.ca: certificate of 127\.0\.0\.1 issued by 'Example root' is not trusted/,
+        ],
+        [() => open(at(old.port), { ca }), /sinks\.siem\.tls\.ca: .*has expired/],
+        [() => open(at(model.port), { ca }), /^sink "siem": cannot reach "[^"]+": the port does not speak TLS$/],
+        [() => open({ nodes: `http://127.0.0.1:${trusted.port}` }), /sinks\.siem\.nodes begins with http: perhaps the port speaks TLS/],
+      ] as const) {
+        const thrown = await errorOf(opening());
+        expect(thrown.words).toMatch(words);
+        expect(thrown.code).toBe('sink_blocked');
+      }
+    });
+
+    test('a server of another kind is refused in clear words', async () => {
+      model.fault = () => ({ status: 406, body: { error: 'Content-Type header is not supported' } });
+      expect(await errorOf(open())).toEqual({
+        code: 'sink_blocked',
+        words: 'sink "siem": what answers at sinks.siem.nodes is not Elasticsearch 8 or later; OpenSearch is no target of this sink',
+      });
+      const other = { 'x-elastic-product': 'Something' };
+      model.fault = () => ({ status: 200, body: {}, headers: other });
+      expect((await errorOf(open())).words).toMatch(/does not say that it is Elasticsearch/);
+      // OpenSearch 3.8 knows no such address, and answers with no name of a product.
+      model.fault = () => ({ status: 400, body: { error: 'no handler found for uri [/_security/_authenticate]' }, headers: other });
+      expect((await errorOf(open())).words).toMatch(/not Elasticsearch 8 or later/);
+    });
+
+    test('a cloud id is an address', () => {
+      // As in Elastic's documentation: name, then domain, Elasticsearch and Kibana, in base64.
+      const cloudId = `audit:${Buffer.from('eu-west-1.aws.found.io$4fa8821e75634032bed1cf221110e2f9$4fa8821e75634032bed1cf221110e2fa').toString('base64')}`;
+      expect(nodesOf(elasticsearchSettings.parse({ cloudId }))).toEqual([
+        'https://4fa8821e75634032bed1cf221110e2f9.eu-west-1.aws.found.io:443',
+      ]);
+    });
+  });
+
+  describe('check', () => {
+    const lines = async (besides: Given = {}) =>
+      (await elasticsearch.check(given({ templates: 'check', ...besides }), contextOf('siem'), never)).map(
+        ({ level, words, setting }) => `${level}: ${words}${setting === undefined ? '' : ` [${setting}]`}`,
+      );
+
+    test('says who we are, what the server is, and what we may', async () => {
+      model.authorization = `ApiKey ${canary}`;
+      expect(await lines({ apiKey: canary })).toEqual([
+        'ok: the server knows us by the API key "siem"',
+        'ok: the server is Elasticsearch 9.5.3',
+        `ok: it may create_doc, auto_configure, read, maintenance, view_index_metadata on "${stream}"`,
+        `ok: "${stream}" has the mapping of waybill setup elasticsearch`,
+      ]);
+      expect(requests('/_bulk')).toBe(0);
+    });
+
+    test('names each thing that weakens the guarantee', async () => {
+      await send(await open(), batchOf([message(1)]));
+      model.authorization = `ApiKey ${canary}`;
+      model.version = '7.17.0';
+      model.rights = new Set(['auto_configure', 'maintenance', 'view_index_metadata']);
+      model.meta = undefined;
+      model.hasFailureStore = true;
+      model.settings = { translog: { durability: 'async' }, blocks: { write: 'true' } };
+      expect(await lines({ apiKey: canary })).toEqual([
+        'ok: the server knows us by the API key "siem"',
+        'error: the server is Elasticsearch 7.17.0; the lines 8 and 9 are known to work [sinks.siem.nodes]',
+        `ok: it may auto_configure, maintenance, view_index_metadata on "${stream}"`,
+        `error: the right create_doc on "${stream}" is missing: nothing can be written [sinks.siem.apiKey]`,
+        `warning: the right read on "${stream}" is missing: an unknown outcome cannot be resolved: one batch may come twice around a rollover [sinks.siem.apiKey]`,
+        `warning: "${stream}" has not the mapping of Waybill: run waybill setup elasticsearch --sink siem, and roll over a data stream that is there already [sinks.siem.templates]`,
+        `warning: index.translog.durability is async on "${stream}": a server that is killed loses what it has acknowledged in the last seconds [sinks.siem.namespace]`,
+        `error: ".ds-${stream}-2026.11.21-000001" is closed to writing (index.blocks) [sinks.siem.namespace]`,
+        `warning: "${stream}" has a failure store: what the server refuses is kept there, and is a dead letter here too, perhaps for a reason outside the document [sinks.siem.templates]`,
+      ]);
+    });
+
+    test('says that security is off, and what it could not reach', async () => {
+      expect((await lines())[0]).toBe('warning: the server asks nobody who they are: its security is off [sinks.siem.apiKey]');
+      await model[Symbol.asyncDispose]();
+      expect(await lines()).toEqual([expect.stringMatching(/^error: sink "siem": cannot reach .*ECONNREFUSED.*\[sinks\.siem\.nodes\]$/)]);
+    });
+  });
+});

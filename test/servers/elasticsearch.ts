@@ -1,0 +1,174 @@
+/**
+ * A real Elasticsearch or OpenSearch on loopback, a process of its own. It is asked and counted here with fetch and with its own words; nothing of
+ * the sink is used.
+ */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Agent, request } from 'undici';
+import type { Dispatcher } from 'undici';
+import { createAuthority } from '../support/certificates.ts';
+import type { Authority } from '../support/certificates.ts';
+import { cacheFolder } from './programs.ts';
+
+export type Line = 'elasticsearch-9.5.3' | 'elasticsearch-8.19.5' | 'opensearch-3.8.0';
+
+/** Why there is none of this line here; undefined when there is. */
+export function elasticsearchMissing(line: Line): string | undefined {
+  if (javaHome() === undefined) return 'no Java of line 21 or later in /usr/lib/jvm, nor in JAVA_HOME';
+  const name = { 'elasticsearch-9.5.3': 'elasticsearch', 'elasticsearch-8.19.5': 'elasticsearch-8', 'opensearch-3.8.0': 'opensearch' }[
+    line
+  ];
+  return existsSync(join(cacheFolder(), line, 'done')) ? undefined : `no ${line}: test/servers/install.sh ${name}`;
+}
+
+function javaHome(): string | undefined {
+  const folder = '/usr/lib/jvm';
+  const found = existsSync(folder) ? readdirSync(folder).filter((name) => /-2[1-9]-/.test(name)) : [];
+  return (
+    process.env['JAVA_HOME'] ??
+    found
+      .sort()
+      .map((name) => join(folder, name))
+      .at(-1)
+  );
+}
+
+export const password = 'test-password';
+
+export interface Reply {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+export class Elasticsearch implements AsyncDisposable {
+  readonly url: string;
+  readonly port: number;
+  readonly authority: Authority | undefined;
+  readonly #directory: string;
+  readonly #child: ChildProcess;
+  readonly #agent: Agent;
+
+  /** Of line 9 with users, keys, rights and TLS when `isSecure`. */
+  static async start(line: Line, isSecure = false): Promise<Elasticsearch> {
+    const directory = mkdtempSync(join(tmpdir(), 'waybill-elasticsearch-'));
+    const config = join(directory, 'config');
+    mkdirSync(config);
+    const [port, transport] = [await freePort(), await freePort()];
+    const authority = isSecure ? await createAuthority('Test root') : undefined;
+    const settings = ['cluster.name=test', 'node.name=test', 'discovery.type=single-node', 'network.host=127.0.0.1', `http.port=${port}`];
+    settings.push(`transport.port=${transport}`, 'cluster.routing.allocation.disk.threshold_enabled=false');
+    const plugins = ['transport-netty4'];
+    if (line === 'elasticsearch-9.5.3') {
+      plugins.push('x-pack-core', 'stand-ins', ...(isSecure ? ['x-pack-security'] : []));
+      settings.push(`xpack.security.enabled=${isSecure}`);
+    }
+    if (authority) {
+      const { cert, key } = await authority.issue({ name: 'es', hosts: ['127.0.0.1'] });
+      writeFileSync(join(config, 'http.crt'), cert);
+      writeFileSync(join(config, 'http.key'), key);
+      settings.push(
+        'xpack.security.http.ssl.enabled=true',
+        'xpack.security.http.ssl.key=http.key',
+        'xpack.security.http.ssl.certificate=http.crt',
+      );
+    }
+    const place = join(cacheFolder(), line);
+    const isOpenSearch = line.startsWith('opensearch');
+    const main = isOpenSearch ? ['TestNode', directory, String(port)] : ['org.elasticsearch.node.TestNode', ...settings];
+    const options = ['-Xms512m', '-Xmx512m', `-Des.path.home=${directory}`, `-Dwaybill.plugins=${plugins.join(',')}`];
+    options.push('--add-modules', 'jdk.incubator.vector', '--enable-native-access=ALL-UNNAMED');
+    const classPath = ['-cp', `${join(place, 'classes')}:${join(place, 'lib')}/*`];
+    const child = spawn(join(javaHome() ?? '', 'bin/java'), [...options, ...classPath, ...main], {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      env: { ...process.env, ...(isSecure ? { WAYBILL_TEST_PASSWORD: password } : {}) },
+    });
+    const node = new Elasticsearch(directory, child, port, authority);
+    try {
+      await started(child);
+    } catch (thrown) {
+      await node[Symbol.asyncDispose]();
+      throw thrown;
+    }
+    return node;
+  }
+
+  private constructor(directory: string, child: ChildProcess, port: number, authority: Authority | undefined) {
+    this.#directory = directory;
+    this.#child = child;
+    this.port = port;
+    this.authority = authority;
+    this.url = `${authority ? 'https' : 'http'}://127.0.0.1:${port}`;
+    this.#agent = new Agent({ connect: authority ? { ca: authority.cert } : {} });
+  }
+
+  /** Asks as the administrator. */
+  async ask(method: Dispatcher.HttpMethod, path: string, body?: unknown): Promise<Reply> {
+    const authorization = `Basic ${Buffer.from(`elastic:${password}`).toString('base64')}`;
+    const answer = await request(`${this.url}${path}`, {
+      method,
+      dispatcher: this.#agent,
+      headers: { 'content-type': 'application/json', ...(this.authority ? { authorization } : {}) },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await answer.body.text();
+    return { status: answer.statusCode, body: text === '' ? undefined : JSON.parse(text) };
+  }
+
+  /** How many documents a stream or index has, doubles and all. */
+  async count(target: string): Promise<number> {
+    await this.ask('POST', `/${target}/_refresh`);
+    const { body } = await this.ask('POST', `/${target}/_search`, { size: 0, track_total_hits: true });
+    return (body as { hits?: { total: { value: number } } }).hits?.total.value ?? 0;
+  }
+
+  /** Its documents as they were sent, in the order in which they were stored. */
+  async documents(target: string): Promise<string[]> {
+    await this.ask('POST', `/${target}/_refresh`);
+    const { status, body } = await this.ask('POST', `/${target}/_search`, { size: 10_000, sort: ['_index', '_seq_no'] });
+    if (status === 404) return [];
+    return (body as { hits: { hits: { _source: unknown }[] } }).hits.hits.map(({ _source }) => JSON.stringify(_source));
+  }
+
+  async rollover(target: string): Promise<void> {
+    const { status, body } = await this.ask('POST', `/${target}/_rollover`);
+    if (status !== 200) throw new Error(`cannot roll over ${target}: ${JSON.stringify(body)}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#agent.destroy();
+    if (this.#child.exitCode === null && this.#child.signalCode === null) {
+      const ended = once(this.#child, 'exit');
+      this.#child.kill('SIGKILL');
+      await ended;
+    }
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+}
+
+function started(child: ChildProcess): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let said = '';
+    const hear = (bytes: Buffer): void => {
+      said = (said + bytes.toString()).slice(-20_000);
+      if (said.includes('NODE-STARTED')) resolve();
+    };
+    child.stdout?.on('data', hear);
+    child.stderr?.on('data', hear);
+    child.once('exit', (code) => reject(new Error(`the server ended with ${code ?? 'a signal'}: ${said}`)));
+  });
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
