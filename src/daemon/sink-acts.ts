@@ -56,12 +56,12 @@ export async function performOnSink(asked: SinkActRequest, journal: Journal, now
       const { as: code = testCode, count = 1 } = asked;
       const messages = testMessages(code, count);
       await journal.operate({ ...act, detail: { sink: sink.id, code, count, ...why } });
-      const { refused } = await loop.test(messages);
+      const { refused } = await loop.besides.test(messages);
       return { sent: { taken: count - refused.length, refused } };
     }
     case 'dead-letters retry': {
       const { loop } = sending(made, sink);
-      const { refused } = await loop.retry(asked.seq, { ...act, detail: why });
+      const { refused } = await loop.besides.retry(asked.seq, { ...act, detail: why });
       return { sent: { taken: 1 - refused.length, refused } };
     }
     case 'dead-letters discard': {
@@ -90,7 +90,7 @@ async function replay(
     throw new WaybillError('usage', `cannot replay to the sink "${id}": the journal holds nothing of that which it was sent already`);
   await journal.operate({ ...operation, detail: { sink: id, ...range, ...operation.detail } });
   const refused = journal.letters.refused(id);
-  loop.replay(range, expected, (seq) => refused.has(seq));
+  loop.besides.replay(range, expected, (seq) => refused.has(seq));
   return { replay: loop.view().replay };
 }
 
