@@ -64,7 +64,7 @@ export class Caretaker {
       if (this.#isCalm) for (const receiver of this.#receivers) await this.#retryMended(life, receiver);
       else await this.#act(life, this.#chance.pick(this.#receivers as [Receiver]));
     } catch (thrown) {
-      if (this.#life() === life && !usual.has(codeOf(thrown))) this.#oracle.fault(`caretaker: ${wordsOf(thrown)}`);
+      if (this.#life()?.isDead === false && !usual.has(codeOf(thrown))) this.#oracle.fault(`caretaker: ${wordsOf(thrown)}`);
     }
   }
 
