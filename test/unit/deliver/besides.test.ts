@@ -303,6 +303,23 @@ describe('without a daemon', () => {
 });
 
 describe('what a person has ordered', () => {
+  test('a blocked sink is opened at once when somebody has changed what it waits for, not only after its minute', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4 });
+    let fits = false;
+    loop.receiver.opening = () => {
+      if (!fits) throw new WaybillError('sink_blocked', 'its position is of another state');
+    };
+    await append(rig.journal, 4);
+    loop.run();
+    await rig.clock.advance(1_000);
+    expect(loop.delivery.view().state).toBe('blocked');
+    fits = true;
+    loop.delivery.wake();
+    await rig.clock.advance(0);
+    expect(loop.receiver.attempts.map(({ at }) => at)).toEqual([1_000]);
+  });
+
   test('a sink that is to be verified gets batches with a record of that time, or without a readable one, as uncertain', async () => {
     await using rig = await Rig.make();
     // The first 10,000 entries behind a start are uncertain anyway.
