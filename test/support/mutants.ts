@@ -1331,7 +1331,7 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
-    id: 'W30',
+    id: 'W40',
     what: 'what is sent again moves the position of its sink back',
     suite: simulation,
     also: ['test/unit/deliver/besides.test.ts'],
@@ -1349,13 +1349,13 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
-    id: 'W31',
+    id: 'W41',
     what: 'a dead letter that is refused again is gone',
     suite: 'test/unit/deliver/besides.test.ts',
     edits: [{ file: `${journal}letters.ts`, text: 'if (fate.taken) return this.#remove', replacement: 'return this.#remove' }],
   },
   {
-    id: 'W32',
+    id: 'W42',
     what: 'a retired sink that is put back goes on from where it was, though that is pruned',
     suite: 'test/unit/journal/progress.test.ts',
     edits: [
