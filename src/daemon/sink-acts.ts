@@ -88,7 +88,7 @@ async function replay(
   const expected = journal.countOf(range.first, range.last, times);
   if (expected === 0)
     throw new WaybillError('usage', `cannot replay to the sink "${id}": the journal holds nothing of that which it was sent already`);
-  await journal.operate({ ...operation, detail: { sink: id, ...range, ...operation.detail } });
+  await journal.operate({ ...operation, detail: { sink: id, first: range.first, last: range.last, from, until, ...operation.detail } });
   const refused = journal.letters.refused(id);
   loop.besides.replay(range, expected, (seq) => refused.has(seq));
   return { replay: loop.view().replay };
@@ -98,8 +98,8 @@ async function replay(
 function adoptable({ id, type, state }: SinkState, made: Configured | undefined): void {
   if (configuredOr(made, id).definition.keepsPosition !== true || state === 'retired')
     throw new WaybillError('usage', `cannot adopt the sink "${id}": a sink of type ${type} keeps no position that could be another's`);
-  const live = made?.loop?.view().state;
-  if (live !== undefined && live !== 'blocked')
+  const loop = made?.loop;
+  if (loop && (loop.isOpen || loop.view().state !== 'blocked'))
     throw new WaybillError('usage', `cannot adopt the sink "${id}": it is not blocked, its position fits this state`);
 }
 

@@ -79,6 +79,7 @@ export class Delivery {
   /** When the first message of the batch that is being made was there. */
   #since: number | undefined;
   #flushAt: number | undefined;
+  #isOpen = false;
   /** Ends whatever the loop waits for. */
   #wake: () => void = () => undefined;
 
@@ -138,6 +139,11 @@ export class Delivery {
     this.#wake();
   }
 
+  /** Whether the sink is open, and where it is fits the journal. */
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
   view(): Omit<SinkSnapshot, 'deadLetters'> {
     const { settings, journal, clock } = this.#parts;
     const { state, lastError, troubleMs } = this.#patience;
@@ -162,8 +168,10 @@ export class Delivery {
     const sink = await this.#open(abandon);
     try {
       await this.#resume(sink, abandon);
+      this.#isOpen = true;
       return await work(sink);
     } finally {
+      this.#isOpen = false;
       await this.#close(sink, abandon);
     }
   }

@@ -23,7 +23,7 @@ test('dead letters, replay and test events through the running daemon', { timeou
     await once(receiver, 'listening');
     try {
       const service = await Service.start(place, '--records', String(records), '--span', '1m');
-      const address = `udp://127.0.0.1:${(receiver.address() as AddressInfo).port}`;
+      const address = `udp://127.0.0.1:${receiver.address().port}`;
       const quick = { settle: '1s', recount: [] };
       const file = { id: 'siem', type: 'file', path: './siem.ndjson', format: 'raw' };
       const batch = { wait: '200ms' };
