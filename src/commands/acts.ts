@@ -11,13 +11,10 @@ import { systemClock, systemRandom } from '../clock.ts';
 import type { Config, SinkConfig } from '../config/load.ts';
 import { perform } from '../daemon/acts.ts';
 import type { ActRequest, ActResult } from '../daemon/acts.ts';
-import { createDelivery } from '../daemon/sink.ts';
 import { WaybillError } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import { Journal } from '../journal/journal.ts';
 import type { ReplayProgress, SinkSnapshot, Snapshot } from '../model.ts';
-import { createLog } from '../observe/log.ts';
-import { createMetrics } from '../observe/metrics.ts';
 import { version } from '../version.ts';
 import type { Io } from './io.ts';
 
@@ -114,6 +111,12 @@ async function sendAlone(
   signal: AbortSignal,
   progress: (view: ReplayProgress) => void,
 ): Promise<ActResult> {
+  // Read only here: most acts send nothing.
+  const [{ createDelivery }, { createLog }, { createMetrics }] = await Promise.all([
+    import('../daemon/sink.ts'),
+    import('../observe/log.ts'),
+    import('../observe/metrics.ts'),
+  ]);
   const logs = createLog({ ...config.log, format: 'pretty', level: 'warn', levels: {} }, systemClock);
   await using metrics = createMetrics(version, '');
   const made = createDelivery(sink, journal, { config, clock: systemClock, random: systemRandom, log: logs.root }, metrics.meters);

@@ -56,12 +56,12 @@ export async function performOnSink(asked: SinkActRequest, journal: Journal, now
       const { as: code = testCode, count = 1 } = asked;
       const messages = testMessages(code, count);
       await journal.operate({ ...act, detail: { sink: sink.id, code, count, ...why } });
-      const { refused } = await loop.test(messages);
+      const { refused } = await loop.besides.test(messages);
       return { sent: { taken: count - refused.length, refused } };
     }
     case 'dead-letters retry': {
       const { loop } = sending(made, sink);
-      const { refused } = await loop.retry(asked.seq, { ...act, detail: why });
+      const { refused } = await loop.besides.retry(asked.seq, { ...act, detail: why });
       return { sent: { taken: 1 - refused.length, refused } };
     }
     case 'dead-letters discard': {
@@ -88,9 +88,9 @@ async function replay(
   const expected = journal.countOf(range.first, range.last, times);
   if (expected === 0)
     throw new WaybillError('usage', `cannot replay to the sink "${id}": the journal holds nothing of that which it was sent already`);
-  await journal.operate({ ...operation, detail: { sink: id, ...range, ...operation.detail } });
+  await journal.operate({ ...operation, detail: { sink: id, first: range.first, last: range.last, from, until, ...operation.detail } });
   const refused = journal.letters.refused(id);
-  loop.replay(range, expected, (seq) => refused.has(seq));
+  loop.besides.replay(range, expected, (seq) => refused.has(seq));
   return { replay: loop.view().replay };
 }
 
@@ -98,8 +98,8 @@ async function replay(
 function adoptable({ id, type, state }: SinkState, made: Configured | undefined): void {
   if (configuredOr(made, id).definition.keepsPosition !== true || state === 'retired')
     throw new WaybillError('usage', `cannot adopt the sink "${id}": a sink of type ${type} keeps no position that could be another's`);
-  const live = made?.loop?.view().state;
-  if (live !== undefined && live !== 'blocked')
+  const loop = made?.loop;
+  if (loop && (loop.isOpen || loop.view().state !== 'blocked'))
     throw new WaybillError('usage', `cannot adopt the sink "${id}": it is not blocked, its position fits this state`);
 }
 

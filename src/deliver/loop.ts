@@ -12,19 +12,16 @@ import type {
   Message,
   Meters,
   Micros,
-  Operation,
   Position,
   Random,
   Rejection,
-  ReplayRange,
   Sink,
   SinkSnapshot,
   Taken,
 } from '../model.ts';
 import { batchOf, Batches, halve, uncertainMost } from './batches.ts';
 import type { Prepared } from './batches.ts';
-import { Besides, Replay } from './besides.ts';
-import type { Shot, ShotAnswer } from './besides.ts';
+import { Besides } from './besides.ts';
 import { ended, within } from './deadline.ts';
 import { Patience } from './patience.ts';
 import type { Pipeline } from './pipeline.ts';
@@ -69,7 +66,8 @@ interface Answer extends Taken {
 export class Delivery {
   readonly #parts: DeliveryParts;
   readonly #batches: Batches;
-  readonly #besides: Besides;
+  /** What a person has it get besides. */
+  readonly besides: Besides;
   /** The last entry that is acknowledged, in the file or waiting for its transaction. */
   #acked: number;
   /** Messages up to here may have been taken by an attempt whose answer never came. */
@@ -81,6 +79,7 @@ export class Delivery {
   /** When the first message of the batch that is being made was there. */
   #since: number | undefined;
   #flushAt: number | undefined;
+  #isOpen = false;
   /** Ends whatever the loop waits for. */
   #wake: () => void = () => undefined;
 
@@ -91,7 +90,12 @@ export class Delivery {
     this.#acked = journal.sinkMarks(settings.id).acked;
     this.#uncertain = this.#acked + uncertainMost;
     this.#batches = new Batches((after, limit) => journal.read(after, limit), pipeline, settings.batch, this.#acked);
-    this.#besides = new Besides(() => this.#wake());
+    this.besides = new Besides({
+      ...{ id: settings.id, limit: settings.batch, journal, pipeline, clock, log: parts.log, meters: parts.meters },
+      wake: () => this.#wake(),
+      away: () => this.#away(),
+      acked: () => this.#acked,
+    });
   }
 
   /**
@@ -107,7 +111,7 @@ export class Delivery {
         await this.#pause(thrown, stop).catch(() => undefined);
       }
     }
-    this.#besides.giveUp(new WaybillError('sink_again', `sink "${this.#parts.settings.id}" ends`));
+    this.besides.giveUp(new WaybillError('sink_again', `sink "${this.#parts.settings.id}" ends`));
     await this.#parts.journal.flush();
   }
 
@@ -120,8 +124,8 @@ export class Delivery {
       const asked = { isOver: false };
       const done = work().finally(() => (asked.isOver = true));
       const settled = done.catch(() => undefined);
-      while (!asked.isOver || this.#besides.isWaiting) {
-        if (this.#besides.isWaiting) await this.#sendBesides(sink, signal, signal);
+      while (!asked.isOver || this.besides.isWaiting) {
+        if (this.besides.isWaiting) await this.#sendBesides(sink, signal, signal);
         else await this.#rest(idleMostMs, signal, settled);
       }
       return done;
@@ -130,50 +134,14 @@ export class Delivery {
     return result;
   }
 
-  /**
-   * Sends a dead letter once more. Taken, it is gone; refused, it stays, with what was said last.
-   * @throws WaybillError `usage` where there is nothing to send, `sink_again`, `sink_blocked` or `sink_unknown` when the sink did not say
-   */
-  async retry(seq: number, operation: Operation): Promise<ShotAnswer> {
-    const { settings, journal, pipeline } = this.#parts;
-    const { id } = settings;
-    const entry = await journal.letter(id, seq);
-    if (!entry) throw new WaybillError('usage', `cannot retry entry ${seq} for sink "${id}": it is no dead letter that is kept`);
-    const settle = ({ refused: [rejection], note }: ShotAnswer): Promise<void> =>
-      journal.settleLetter(id, seq, rejection ? { taken: false, rejection } : { taken: true, note }, operation);
-    let message: Message | undefined;
-    try {
-      message = pipeline(entry, (text) => Buffer.from(text, 'utf8'));
-    } catch (thrown) {
-      const answer = { refused: [{ seq, code: 'cannot_encode', words: wordsOf(thrown) }], note: undefined };
-      await settle(answer);
-      return answer;
-    }
-    if (!message)
-      throw new WaybillError('usage', `cannot retry entry ${seq} for sink "${id}": it is not for this sink any more (sources, where)`);
-    return this.#shoot({ besides: 'retry', messages: [message], keep: settle });
-  }
-
-  /** Sends events that are in no journal. Throws as `retry`. */
-  async test(messages: readonly Message[]): Promise<ShotAnswer> {
-    const { journal, settings } = this.#parts;
-    const keep = async ({ note }: ShotAnswer): Promise<void> => {
-      if (note !== undefined && note !== journal.sinkMarks(settings.id).note) await journal.commitNote(settings.id, note);
-    };
-    return this.#shoot({ besides: 'test', messages, keep });
-  }
-
-  /** Begins to send a range of the journal again, at most what is acknowledged. @throws WaybillError `usage` while a replay is under way */
-  replay(range: ReplayRange, expected: number, isLetter: (seq: number) => boolean): void {
-    const { journal, pipeline, settings, clock } = this.#parts;
-    const last = Math.min(range.last, this.#acked);
-    const parts = { journal, pipeline, limit: settings.batch, range: { ...range, last }, expected, isLetter, began: clock.now() };
-    this.#besides.begin(new Replay(parts));
-  }
-
   /** A person has changed what the loop waits for: it is tried again at once. */
   wake(): void {
     this.#wake();
+  }
+
+  /** Whether the sink is open, and where it is fits the journal. */
+  get isOpen(): boolean {
+    return this.#isOpen;
   }
 
   view(): Omit<SinkSnapshot, 'deadLetters'> {
@@ -191,7 +159,7 @@ export class Delivery {
       lagSeconds: lag === 0 || this.#oldest === undefined ? 0 : Math.max(0, clock.now() / 1000 - this.#oldest / 1e6),
       lastSuccess: this.#lastSuccess,
       lastError,
-      replay: this.#besides.replay?.progress(),
+      replay: this.besides.replayed?.progress(),
     };
   }
 
@@ -200,8 +168,10 @@ export class Delivery {
     const sink = await this.#open(abandon);
     try {
       await this.#resume(sink, abandon);
+      this.#isOpen = true;
       return await work(sink);
     } finally {
+      this.#isOpen = false;
       await this.#close(sink, abandon);
     }
   }
@@ -276,9 +246,9 @@ export class Delivery {
       const isDue = this.#isDue();
       if (isDue) await this.#deliverBatch(sink, stop, abandon);
       else if (!this.#batches.hasMessages) this.#passOver();
-      if (this.#besides.isWaiting) await this.#sendBesides(sink, stop, abandon);
+      if (this.besides.isWaiting) await this.#sendBesides(sink, stop, abandon);
       await this.#flushWhenDue(stop);
-      if (isDue || this.#besides.isWaiting) continue;
+      if (isDue || this.besides.isWaiting) continue;
       const dueAt = Math.min(this.#flushAt ?? Infinity, this.#dueAt());
       await this.#rest(Math.max(1, dueAt - clock.monotonic()), stop, changed);
     }
@@ -341,67 +311,24 @@ export class Delivery {
 
   /** One step of what a person has asked for besides. What the sink is known to have stays as it is. */
   async #sendBesides(sink: Sink, stop: AbortSignal, abandon: AbortSignal): Promise<void> {
-    const { journal, settings, clock, log } = this.#parts;
+    const { journal, settings, clock } = this.#parts;
     await this.#flush(stop);
-    const present = journal.sinkMarks(settings.id).taken;
-    const shot = this.#besides.nextShot();
-    if (shot) {
-      const { messages, besides, keep, resolve, reject } = shot;
-      const batch = batchOf({ messages, through: present, uncertain: true, bytes: 0, besides }, messages);
-      try {
-        const answer = await this.#sendOnce(sink, batch, abandon);
-        await this.#commit(() => keep(answer), stop);
-        if (besides === 'retry') this.#parts.meters.eventsSent(settings.id, messages.length - answer.refused.length);
-        resolve(answer);
-      } catch (thrown) {
-        const code = codeOf(thrown);
-        const isAway = code === 'sink_again' || code === 'sink_blocked';
-        reject(new WaybillError(isAway ? code : 'sink_unknown', wordsOf(thrown), { cause: thrown }));
-        if (!isAway) throw thrown;
-      }
-      return;
-    }
-    const { replay } = this.#besides;
-    if (!replay?.isRunning) return;
-    const prepared = await replay.next();
-    if (!prepared) {
-      replay.end(clock.now());
-      const { sent, refused, first, last } = replay.progress();
-      log.info({ sink: settings.id, from: first, through: last, sent, refused }, 'replay ended');
-      return;
-    }
-    const { messages, entries, unmade } = prepared;
-    let refused = 0;
-    if (unmade) {
-      await this.#acknowledge(entries, this.#acked, undefined, [unmade], stop);
-      refused = 1;
-    } else if (messages.length > 0) refused = await this.#settle(sink, replay.batchOf(prepared, present), entries, stop, abandon);
-    else await clock.sleep(0, stop);
-    replay.settled(prepared, refused);
+    await this.besides.step({
+      present: journal.sinkMarks(settings.id).taken,
+      send: (batch) => this.#within((signal) => sink.send(batch, signal), abandon),
+      settle: (batch, entries) => this.#settle(sink, batch, entries, stop, abandon),
+      bury: (entries, rejection) => this.#acknowledge(entries, this.#acked, undefined, [rejection], stop),
+      commit: (write) => this.#commit(write, stop),
+      yield: () => clock.sleep(0, stop),
+    });
   }
 
-  #shoot(shot: Shot): Promise<ShotAnswer> {
-    if (this.#patience.state !== 'active') throw this.#away();
-    return this.#besides.shoot(shot);
-  }
-
-  #away(): WaybillError {
+  /** Why the sink does not take now. */
+  #away(): WaybillError | undefined {
     const { state, lastError } = this.#patience;
+    if (state === 'active') return undefined;
     const words = `sink "${this.#parts.settings.id}" does not take now: ${lastError ?? ''}`;
     return new WaybillError(state === 'blocked' ? 'sink_blocked' : 'sink_again', words);
-  }
-
-  /** One attempt. @throws what the sink throws, but for a refusal of all of it */
-  async #sendOnce(sink: Sink, batch: Batch, abandon: AbortSignal): Promise<ShotAnswer> {
-    try {
-      const { rejections, again, note } = await this.#within((signal) => sink.send(batch, signal), abandon);
-      if (again && again.seqs.length > 0) throw new WaybillError(again.code, again.words);
-      return { refused: rejections, note };
-    } catch (thrown) {
-      if (codeOf(thrown) !== 'sink_refused') throw thrown;
-      const words = wordsOf(thrown);
-      return { refused: batch.messages.map(({ seq }) => ({ seq, code: 'refused', words })), note: undefined };
-    }
   }
 
   /**
@@ -543,7 +470,8 @@ export class Delivery {
     const fields = { sink: settings.id, code: codeOf(thrown), waitMs: Math.round(waitMs), error: thrown };
     if (this.#patience.state === 'blocked') log.error(fields, 'sink is blocked');
     else log.warn(fields, 'sink does not take');
-    this.#besides.giveUp(this.#away());
+    const away = this.#away();
+    if (away) this.besides.giveUp(away);
     await this.#rest(waitMs, stop);
   }
 

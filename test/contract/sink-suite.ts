@@ -139,6 +139,18 @@ export function sinkSuite(adapter: SinkAdapter): void {
       expect(await place.received()).toEqual(texts(all));
     });
 
+    test('what a person has sent besides arrives, and moves no position', async () => {
+      const all = messages(1, 20);
+      const extra = message(900_001, '{"seq":"besides"}');
+      const sink = await place.open(kept);
+      await send(sink, batchOf(all.slice(0, 10)));
+      await send(sink, { ...batchOf([extra]), through: kept.position, uncertain: true, besides: 'test' });
+      await place.kill();
+      const next = await goOn(all);
+      expect(await place.received()).toEqual(texts([...all.slice(0, 10), extra, ...all.slice(10)]));
+      await next[Symbol.asyncDispose]();
+    });
+
     test('closing twice is closing once', async () => {
       const sink = await place.open(kept);
       await send(sink, batchOf(messages(1, 2)));

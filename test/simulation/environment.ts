@@ -75,6 +75,8 @@ export interface Environment {
   readonly sinks: readonly SinkEnvironment[];
   /** What stands otherwise in the configuration of some lives; undefined: nothing. */
   readonly changes: ChangesEnvironment | undefined;
+  /** Somebody who looks after the sinks; undefined: nobody. */
+  readonly caretaker: CaretakerEnvironment | undefined;
   /** The source is not in the configuration of some lives, and comes back; undefined: it always is. */
   readonly absence: AbsenceEnvironment | undefined;
   readonly machine: {
@@ -116,6 +118,12 @@ export interface AbsenceEnvironment {
   readonly lastsMs: number;
   /** A person retires it before it comes back. */
   readonly isRetired: boolean;
+}
+
+/** A person who sends dead letters again, discards them, and has parts of the journal sent again. */
+export interface CaretakerEnvironment {
+  /** Between two visits, in the mean. */
+  readonly everyMs: number;
 }
 
 /** History that a person asks for while faults are on, and what he does with it then. */
@@ -289,6 +297,7 @@ export function drawEnvironment(seed: number): Environment {
     },
     sinks: [sink('by-uid', 'uids'), sink('by-position', 'position'), sink('plain', 'plain')],
     changes,
+    caretaker: isQuota ? undefined : drawCaretaker(seed),
     absence: isQuota ? undefined : drawAbsence(seed),
     machine: {
       killEvery: Math.max(chance.pick([25, 60, 120, 250]), lead ? 200 : 0),
@@ -352,4 +361,10 @@ function drawAbsence(seed: number): AbsenceEnvironment | undefined {
 function drawPartial(seed: number, sink: string): Level {
   const isDrawn = new Chance(seed, 'partial').is(0.2);
   return isDrawn ? new Chance(seed, `partial ${sink}`).pick(['off', 'rare', 'heavy']) : 'off';
+}
+
+/** In a share of seeds. */
+function drawCaretaker(seed: number): CaretakerEnvironment | undefined {
+  const chance = new Chance(seed, 'caretaker');
+  return chance.is(0.25) ? { everyMs: chance.pick([1, 4]) * second } : undefined;
 }

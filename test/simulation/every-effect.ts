@@ -103,6 +103,7 @@ export const scene: Environment = {
   ],
   changes: { settings: true, sink: { id: 'plain', end: 'back' } },
   absence: undefined,
+  caretaker: undefined,
   machine: {
     killEvery: Infinity,
     aimed: false,

@@ -8,6 +8,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/load.ts';
 import type { DaemonOptions } from '../../src/daemon.ts';
 import { createDelivery } from '../../src/daemon/sink.ts';
+import type { ConfiguredSink } from '../../src/daemon/sink.ts';
 import { runSource } from '../../src/daemon/source.ts';
 import { Views } from '../../src/daemon/views.ts';
 import { Journal } from '../../src/journal/journal.ts';
@@ -91,6 +92,8 @@ export class Life {
   isPaging = false;
   journal: Journal | undefined;
   views: Views | undefined;
+  /** Those that are configured in this life. */
+  sinks: readonly ConfiguredSink[] = [];
   /** What the program gave up for: always a fault. */
   failure: unknown;
   readonly #parts: LifeParts;
@@ -186,7 +189,8 @@ export class Life {
     const views = new Views(config);
     this.views = views;
     const budgets = new Budgets(clock);
-    const loops = config.sinks.map((sink) => createDelivery(this.#sinkOf(sink), journal, options, uncounted).loop);
+    const sinks = config.sinks.map((sink) => createDelivery(this.#sinkOf(sink), journal, options, uncounted));
+    this.sinks = sinks;
     const tend = async (): Promise<void> => {
       for (;;) {
         await clock.sleep(pruneMs, stop);
@@ -196,7 +200,7 @@ export class Life {
     };
     const running = [
       ...config.sources.map((source) => runSource(source, journal, options, uncounted, budgets, views, stop)),
-      ...loops.map((loop) => loop.run(stop, this.#abandon.signal)),
+      ...sinks.map(({ loop }) => loop.run(stop, this.#abandon.signal)),
       tend(),
     ];
     // Without a source there is no first answer to wait for.

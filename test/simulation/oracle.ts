@@ -327,6 +327,11 @@ export class Oracle {
         break;
       }
     }
+    for (const { settings, pardoned, has } of this.#receivers) {
+      if (settings.id === this.settings.retired || pardoned.size === 0) continue;
+      const held = new Set(has.map(({ uid }) => uid));
+      for (const uid of pardoned) if (!held.has(uid)) found.push(`${settings.id} has not got ${uid}, which it would take now`);
+    }
     const missing = this.#missing();
     if (missing.length > 0)
       found.push(`P1: ${missing.length} records are not in the journal, the first is ${missing[0]?.text.slice(0, 150) ?? ''}`);
@@ -677,21 +682,21 @@ export class Oracle {
     const { id, kind, format } = receiver.settings;
     const counts = new Map<string, number>();
     let last = 0;
-    for (const { seq, uid, text, behind } of receiver.has) {
+    for (const { seq, uid, text, behind, isBesides } of receiver.has) {
       const truth = this.#entries[seq];
       if (truth?.uid !== uid) this.fault(`P4: ${id} holds entry ${seq} under another identity`);
       else if (!this.#isFor(receiver, truth)) this.fault(`P1: ${id} holds entry ${seq}, which is not for it`);
       else if (!this.#isWhole(truth, format, text)) this.fault(`P4: ${id} holds entry ${seq} as ${text.slice(0, 300)}`);
       const count = (counts.get(uid) ?? 0) + 1;
       counts.set(uid, count);
-      if (count > 1) continue;
+      if (count > 1 || isBesides) continue;
       // What was wanted again comes after others of its batch, and before all that lies behind that.
       if (seq < last && last > behind) this.fault(`P4: ${id} got entry ${seq} after ${last}`);
       last = Math.max(last, seq);
     }
     const twice = receiver.has.length - counts.size;
-    if (kind !== 'plain' && twice > 0) this.fault(`P2: ${id} holds ${twice} records twice`);
-    if (twice > receiver.allowance) this.fault(`P2: ${id} holds ${twice} twice, at most ${receiver.allowance} may be`);
+    if (kind !== 'plain' && twice > (kind === 'position' ? receiver.replayed : 0)) this.fault(`P2: ${id} holds ${twice} records twice`);
+    if (kind === 'plain' && twice > receiver.allowance) this.fault(`P2: ${id} holds ${twice} twice, at most ${receiver.allowance} may be`);
     if (id === this.settings.retired) return;
     for (const truth of this.#required()) {
       if (this.#isFor(receiver, truth) && !counts.has(truth.uid) && !receiver.refuses(truth.uid))

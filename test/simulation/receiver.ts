@@ -18,10 +18,16 @@ export interface Received {
   readonly text: string;
   /** The last entry that may have come before it: its own, or the last of a batch of which it was wanted again. */
   readonly behind: number;
+  /** It came because a person had asked for it: out of order. */
+  readonly isBesides: boolean;
 }
 
 export class Receiver {
   readonly settings: SinkEnvironment;
+  /** What it refused once, and would take now: 32 hex digits each. */
+  readonly pardoned = new Set<string>();
+  /** Messages that came once more because a person asked for that. */
+  replayed = 0;
   /** Everything it holds, in the order in which it took it. */
   readonly has: Received[] = [];
   readonly seqs = new Set<number>();
@@ -40,6 +46,8 @@ export class Receiver {
   readonly #wanted = new Map<number, number>();
   /** Entries that were taken of a batch whose rest was wanted again. */
   readonly #partly = new Set<number>();
+  /** Dead letters that it took at last, with the position that it had: it is asked for them before they are sent again. */
+  readonly #retried = new Set<number>();
   /** uids of the index that is written to, and of those before it. */
   #current = new Set<string>();
   readonly #before = new Set<string>();
@@ -58,9 +66,9 @@ export class Receiver {
     this.#partials = new Chance(environment.seed, `partial answers of ${settings.id}`);
   }
 
-  /** Refuses a record for good. The same record always: the fault is its own. */
+  /** Refuses a record for good. The same record always, until somebody mends what is wrong with it. */
   refuses(uid: string): boolean {
-    return parseInt(uid.slice(8, 12), 16) % 100 < this.settings.refused;
+    return parseInt(uid.slice(8, 12), 16) % 100 < this.settings.refused && !this.pardoned.has(uid);
   }
 
   /** Another index is written to from now on: a uid that only the one before knows would be accepted again. */
@@ -198,23 +206,37 @@ export class Receiver {
   #take(batch: Batch, generation: number, life: Life | undefined, messages: readonly Message[]): void {
     const { kind } = this.settings;
     if (kind === 'position' && generation !== this.#generation) return;
+    const isBesides = batch.besides !== undefined;
     for (const { seq, uid: id, bytes } of messages) {
       const uid = hex(id);
       if (this.refuses(uid)) continue;
+      if (isBesides && kind === 'position' && batch.besides === 'retry' && this.#retried.has(seq)) continue;
       if (kind === 'uids') {
         if (this.#current.has(uid)) continue;
         // An uncertain batch is resolved by reading everything that is there.
         if (batch.uncertain && this.#before.has(uid)) continue;
         this.#current.add(uid);
       }
-      this.has.push({ seq, uid, text: Buffer.from(bytes).toString('utf8'), behind: this.#wanted.get(seq) ?? seq });
+      this.has.push({ seq, uid, text: Buffer.from(bytes).toString('utf8'), behind: this.#wanted.get(seq) ?? seq, isBesides });
       this.seqs.add(seq);
+      if (batch.besides === 'retry') this.#retried.add(seq);
     }
-    if (kind !== 'position') return;
+    if (isBesides) this.#tookBesides(batch, life, messages.length);
+    if (kind !== 'position' || isBesides) return;
     if (this.kept && batch.through.seq <= this.kept.seq)
       life?.fault(`P4: ${this.settings.id} was sent ${batch.through.seq} after ${this.kept.seq}`);
     this.kept = batch.through;
     this.#first ??= batch.through;
+  }
+
+  /** What a person has asked for moves nothing; it comes twice where that was asked for, or where nobody can be asked. */
+  #tookBesides({ besides, through, uncertain }: Batch, life: Life | undefined, many: number): void {
+    const { id, kind } = this.settings;
+    if (kind === 'position' && this.kept && through.seq !== this.kept.seq)
+      life?.fault(`P4: ${id} is at ${this.kept.seq}, and was sent a ${besides ?? ''} as if it were at ${through.seq}`);
+    if (!uncertain) life?.fault(`P2: ${id} was sent a ${besides ?? ''} that is said to be sure`);
+    if (besides === 'replay') this.replayed += many;
+    if (kind === 'plain') this.allowance += many;
   }
 
   /** A sink that was restored from an older copy says for a while that it is where it was long ago. */

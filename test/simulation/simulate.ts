@@ -8,6 +8,7 @@ import { Journal } from '../../src/journal/journal.ts';
 import { codeOf, wordsOf } from '../../src/errors.ts';
 import type { Config } from '../../src/config/load.ts';
 import { Chance } from './chance.ts';
+import { Caretaker } from './caretaker.ts';
 import { Changes } from './changes.ts';
 import type { Place } from './effects.ts';
 import { drawEnvironment, probability } from './environment.ts';
@@ -83,6 +84,7 @@ class Simulation {
   readonly #receivers: readonly Receiver[];
   readonly #oracle: Oracle;
   readonly #historian: Historian | undefined;
+  readonly #caretaker: Caretaker | undefined;
   readonly #changes: Changes;
   readonly #sometimes = new Sometimes();
   readonly #kills: Chance;
@@ -124,6 +126,9 @@ class Simulation {
     this.#oracle = new Oracle(this.#world, environment, this.#service, this.#receivers, this.#sometimes);
     const { history } = environment;
     this.#historian = history && new Historian(this.#world, environment, history, this.#oracle, () => this.#life);
+    const { caretaker } = environment;
+    this.#caretaker =
+      caretaker && new Caretaker(this.#world, environment, caretaker, this.#receivers, this.#oracle, this.#sometimes, () => this.#life);
     this.#kills = new Chance(seed, 'kills');
     this.#program = new Chance(seed, 'program');
     this.#purges = new Chance(seed, 'purge');
@@ -149,6 +154,7 @@ class Simulation {
     if (this.#environment.records.purge) void this.#attend();
     if (this.#environment.rights !== 'whole') this.#changeRights();
     this.#historian?.begin();
+    this.#caretaker?.begin();
     try {
       await this.#safety();
       if (!this.#hasFailed()) await this.#liveness();
@@ -209,6 +215,7 @@ class Simulation {
     this.#isCalm = this.#service.isCalm = true;
     for (const receiver of this.#receivers) receiver.isCalm = true;
     this.#historian?.calm();
+    this.#caretaker?.calm();
     this.#world.skew = 0;
     const { settleMs, agesMs } = this.#environment.daemon;
     const width = Math.max(settleMs, 10_000);

@@ -38,6 +38,8 @@ export const sometimesLeast = {
   'history cut off': 40,
   'orphaned sink holds pruning': 20,
   'pruned behind a retired sink': 20,
+  'dead letter taken in the end': 180,
+  'replay begun': 550,
   'commit that took seconds': 100,
   'source gone and back': 150,
   'source retired': 30,

@@ -1509,10 +1509,42 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/unit/deliver/besides.test.ts',
     edits: [
       {
-        file: 'src/deliver/besides.ts',
+        file: 'src/deliver/replay.ts',
         text: "return { messages, bytes, through: present, uncertain: true, besides: 'replay' };",
         replacement: "return { messages, bytes, through: present, uncertain: false, besides: 'replay' };",
       },
+    ],
+  },
+  {
+    id: 'W40',
+    what: 'what is sent again moves the position of its sink back',
+    suite: simulation,
+    also: ['test/unit/deliver/besides.test.ts'],
+    edits: [
+      {
+        file: 'src/deliver/replay.ts',
+        text: 'batchOf({ messages, bytes }: Prepared, present',
+        replacement: 'batchOf({ messages, bytes, through }: Prepared, present',
+      },
+      {
+        file: 'src/deliver/replay.ts',
+        text: 'through: present, uncertain: true',
+        replacement: 'through: through ?? present, uncertain: true',
+      },
+    ],
+  },
+  {
+    id: 'W41',
+    what: 'a dead letter that is refused again is gone',
+    suite: 'test/unit/deliver/besides.test.ts',
+    edits: [{ file: `${journal}letters.ts`, text: 'if (fate.taken) return this.#remove', replacement: 'return this.#remove' }],
+  },
+  {
+    id: 'W42',
+    what: 'a retired sink that is put back goes on from where it was, though that is pruned',
+    suite: 'test/unit/journal/progress.test.ts',
+    edits: [
+      { file: `${journal}progress.ts`, text: "if (known?.state === 'retired') this.#begin(known, from, fromTime);", replacement: '' },
     ],
   },
 ];

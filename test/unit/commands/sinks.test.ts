@@ -158,7 +158,7 @@ describe('replay', () => {
     expect(numbers()).toEqual([5, 6, 8, 10, 11]);
     expect(await operations()).toMatchObject([
       { what: 'replay', sink: 'siem', detail: { first: 5, last: 8 } },
-      { what: 'replay', sink: 'siem', detail: { times: { from: '2026-11-20T00:00:10Z' } } },
+      { what: 'replay', sink: 'siem', detail: { from: '2026-11-20T00:00:10Z', until: '2026-11-20T00:00:12Z' } },
     ]);
     const nothing = await waybill('replay', '--sink', 'siem', '--from', '2020', '--to', '2021-01-01', '--yes');
     expect(nothing.code).toBe(2);

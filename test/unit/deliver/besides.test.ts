@@ -38,7 +38,7 @@ describe('a dead letter that is sent again', () => {
       const { loop, mended } = await refused(rig, { keepsPosition });
       mended.is = true;
       const before = committed(rig.journal, 'sink');
-      const done = loop.delivery.retry(3, operation);
+      const done = loop.delivery.besides.retry(3, operation);
       await rig.clock.until(() => loop.receiver.has.length === 6);
       expect(await done).toMatchObject({ refused: [] });
       const [batch] = sentBesides(loop);
@@ -58,7 +58,7 @@ describe('a dead letter that is sent again', () => {
   test('and refused again stays, with what was said last', async () => {
     await using rig = await Rig.make();
     const { loop } = await refused(rig);
-    const done = loop.delivery.retry(3, operation);
+    const done = loop.delivery.besides.retry(3, operation);
     await rig.clock.advance(0);
     expect((await done).refused).toMatchObject([{ seq: 3, words: 'field seven' }]);
     expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, tries: 2, words: 'field seven' }]);
@@ -73,7 +73,7 @@ describe('a dead letter that is sent again', () => {
       loop.receiver.take(batch);
       throw new WaybillError('sink_unknown', 'reset');
     };
-    const done = loop.delivery.retry(3, operation).catch(codeOf);
+    const done = loop.delivery.besides.retry(3, operation).catch(codeOf);
     await rig.clock.advance(0);
     expect(await done).toBe('sink_unknown');
     expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, tries: 1 }]);
@@ -89,13 +89,13 @@ describe('a dead letter that is sent again', () => {
       throw new WaybillError('sink_again', 'queue full');
     };
     loop.receiver.answer = busy;
-    const first = loop.delivery.retry(3, operation).catch((thrown: unknown) => String(thrown));
+    const first = loop.delivery.besides.retry(3, operation).catch((thrown: unknown) => String(thrown));
     await rig.clock.advance(0);
     expect(await first).toContain('queue full');
     await append(rig.journal, 4);
     await rig.clock.advance(0);
     expect(loop.delivery.view().state).toBe('waiting');
-    await expect(loop.delivery.retry(3, operation)).rejects.toMatchObject({
+    await expect(loop.delivery.besides.retry(3, operation)).rejects.toMatchObject({
       code: 'sink_again',
       message: expect.stringContaining('queue full') as string,
     });
@@ -106,9 +106,9 @@ describe('a dead letter that is sent again', () => {
     await using rig = await Rig.make();
     const { loop, mended } = await refused(rig);
     mended.is = true;
-    await expect(loop.delivery.retry(4, operation)).rejects.toMatchObject({ code: 'usage' });
+    await expect(loop.delivery.besides.retry(4, operation)).rejects.toMatchObject({ code: 'usage' });
     await rig.journal.discardLetters('sink', [3], { ...operation, what: 'dead-letters discard' });
-    await expect(loop.delivery.retry(3, operation)).rejects.toMatchObject({ code: 'usage' });
+    await expect(loop.delivery.besides.retry(3, operation)).rejects.toMatchObject({ code: 'usage' });
     expect(sentBesides(loop)).toEqual([]);
   });
 
@@ -118,7 +118,7 @@ describe('a dead letter that is sent again', () => {
     rig.journal.db.pragma('max_page_count = 100000');
     rig.journal.db.exec('DELETE FROM segments; UPDATE head SET pruned_seq = seq, pruned_chain = chain');
     mended.is = true;
-    const done = loop.delivery.retry(3, operation);
+    const done = loop.delivery.besides.retry(3, operation);
     await rig.clock.advance(0);
     await done;
     expect(sentBesides(loop)[0]?.messages.map((message) => [numberOf(message), message.number])).toEqual([[3, undefined]]);
@@ -132,7 +132,7 @@ describe('a replay', () => {
     await append(rig.journal, 20);
     loop.run();
     await rig.clock.until(() => committed(rig.journal, 'sink').acked === 20);
-    loop.delivery.replay({ first: 3, last: 12, times: undefined }, 10, none);
+    loop.delivery.besides.replay({ first: 3, last: 12, times: undefined }, 10, none);
     await rig.clock.until(() => loop.delivery.view().replay?.state === 'done', 10_000);
     const batches = sentBesides(loop);
     expect(batches.map(({ messages }) => messages.map(numberOf))).toEqual([range(3, 6), range(7, 10), [11, 12]]);
@@ -153,7 +153,7 @@ describe('a replay', () => {
     await append(rig.journal, 200);
     loop.run();
     await rig.clock.until(() => committed(rig.journal, 'sink').acked === 200);
-    loop.delivery.replay(every, 200, none);
+    loop.delivery.besides.replay(every, 200, none);
     await append(rig.journal, 50);
     await rig.clock.until(() => committed(rig.journal, 'sink').acked === 250);
     const { replay } = loop.delivery.view();
@@ -179,7 +179,7 @@ describe('a replay', () => {
     const midnight = Date.UTC(2026, 10, 20) * 1000;
     const times = { from: midnight + 8_000_000, until: midnight + 24_000_000 };
     expect(rig.journal.countOf(1, 30, times)).toBe(30);
-    loop.delivery.replay({ ...every, times }, 30, none);
+    loop.delivery.besides.replay({ ...every, times }, 30, none);
     await rig.clock.until(() => loop.delivery.view().replay?.state === 'done', 10_000);
     const timed = range(8, 23).filter((n) => n <= 10 || n > 20 || n % 2 === 1);
     expect(sentBesides(loop).flatMap(({ messages }) => messages.map(numberOf))).toEqual(timed);
@@ -197,7 +197,7 @@ describe('a replay', () => {
       if (attempt === begun + 4) throw new WaybillError('sink_again', 'busy');
       return loop.receiver.take(batch);
     };
-    loop.delivery.replay(every, 20, none);
+    loop.delivery.besides.replay(every, 20, none);
     await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
     expect(sentBesides(loop).map(({ messages }) => messages.map(numberOf))).toEqual([
       range(1, 5),
@@ -219,7 +219,7 @@ describe('a replay', () => {
       return loop.receiver.take(batch);
     };
     const letters = rig.journal.letters.refused('sink');
-    loop.delivery.replay(every, 6, (seq) => letters.has(seq));
+    loop.delivery.besides.replay(every, 6, (seq) => letters.has(seq));
     await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
     expect(loop.receiver.has.slice(5).map(numberOf)).toEqual([1, 2, 4, 6]);
     expect(loop.delivery.view().replay).toMatchObject({ sent: 4, refused: 1 });
@@ -243,8 +243,8 @@ describe('a replay', () => {
       await rig.clock.sleep(1_000, signal);
       return loop.receiver.take(batch);
     };
-    loop.delivery.replay(every, 12, none);
-    expect(() => loop.delivery.replay(every, 12, none)).toThrow(expect.objectContaining({ code: 'usage' }) as Error);
+    loop.delivery.besides.replay(every, 12, none);
+    expect(() => loop.delivery.besides.replay(every, 12, none)).toThrow(expect.objectContaining({ code: 'usage' }) as Error);
     await append(rig.journal, 3);
     await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
     expect(sentBesides(loop).flatMap(({ messages }) => messages.map(numberOf))).toEqual(range(5, 12));
@@ -260,7 +260,7 @@ describe('events to try a sink out', () => {
     await rig.clock.until(() => committed(rig.journal, 'sink').acked === 4);
     const sample = { ...plain({ text: '{"logId":1}', seq: 1 } as Entry), uid: 'test' };
     loop.receiver.answer = (batch) => ({ ...loop.receiver.take(batch, { 2: 'field seven' }), note: 'another note' });
-    const done = loop.delivery.test([sample, { ...sample, seq: 2 }]);
+    const done = loop.delivery.besides.test([sample, { ...sample, seq: 2 }]);
     await rig.clock.advance(0);
     expect(await done).toMatchObject({ refused: [{ seq: 2, words: 'field seven' }] });
     expect(sentBesides(loop)[0]).toMatchObject({ besides: 'test', through: { seq: 4 } });
@@ -281,7 +281,10 @@ describe('without a daemon', () => {
       [],
     );
     const { signal } = new AbortController();
-    const done = loop.delivery.runBesides(async () => loop.delivery.replay({ first: 2, last: 8, times: undefined }, 3, none), signal);
+    const done = loop.delivery.runBesides(
+      async () => loop.delivery.besides.replay({ first: 2, last: 8, times: undefined }, 3, none),
+      signal,
+    );
     await rig.clock.advance(0);
     await done;
     // Entries 5 to 8 were never sent: that is for the daemon.
@@ -300,6 +303,23 @@ describe('without a daemon', () => {
 });
 
 describe('what a person has ordered', () => {
+  test('a blocked sink is opened at once when somebody has changed what it waits for, not only after its minute', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4 });
+    let fits = false;
+    loop.receiver.opening = () => {
+      if (!fits) throw new WaybillError('sink_blocked', 'its position is of another state');
+    };
+    await append(rig.journal, 4);
+    loop.run();
+    await rig.clock.advance(1_000);
+    expect(loop.delivery.view().state).toBe('blocked');
+    fits = true;
+    loop.delivery.wake();
+    await rig.clock.advance(0);
+    expect(loop.receiver.attempts.map(({ at }) => at)).toEqual([1_000]);
+  });
+
   test('a sink that is to be verified gets batches with a record of that time, or without a readable one, as uncertain', async () => {
     await using rig = await Rig.make();
     // The first 10,000 entries behind a start are uncertain anyway.

@@ -1,0 +1,93 @@
+/** A range of the journal on its way to one sink once more: which batches that makes, and how far it is. Sends nothing by itself. */
+import type { Batch, DeliverJournal, Entry, Limit, Position, ReplayProgress, ReplayRange } from '../model.ts';
+import { Batches, type Prepared } from './batches.ts';
+import type { Pipeline } from './pipeline.ts';
+
+export interface ReplayParts {
+  readonly journal: Pick<DeliverJournal, 'read' | 'pruned' | 'segmentOf'>;
+  readonly pipeline: Pipeline;
+  readonly limit: Limit;
+  readonly range: ReplayRange;
+  /** About how many entries it has. */
+  readonly expected: number;
+  /** Dead letters have a command of their own. */
+  readonly isLetter: (seq: number) => boolean;
+  /** Wall clock, ms. */
+  readonly began: number;
+}
+
+export class Replay {
+  readonly #parts: ReplayParts;
+  readonly #batches: Batches;
+  /** The last entry that is settled. */
+  #at: number;
+  #passed = 0;
+  #sent = 0;
+  #refused = 0;
+  #ended: number | undefined;
+
+  constructor(parts: ReplayParts) {
+    const { pipeline, limit, range, isLetter } = parts;
+    this.#parts = parts;
+    this.#at = range.first - 1;
+    const isWanted = (entry: Entry): boolean => this.#isInTime(entry) && !isLetter(entry.seq);
+    const wanted: Pipeline = (entry, put) => (isWanted(entry) ? pipeline(entry, put) : undefined);
+    this.#batches = new Batches((after, most) => this.#read(after, most), wanted, limit, this.#at);
+  }
+
+  get isRunning(): boolean {
+    return this.#ended === undefined;
+  }
+
+  /** The next batch; undefined when all of the range is sent. One that was not settled comes again. */
+  async next(): Promise<Prepared | undefined> {
+    this.#batches.restart(this.#at);
+    await this.#batches.fill();
+    return this.#batches.take();
+  }
+
+  /** Position and note of the sink stay as they are. */
+  batchOf({ messages, bytes }: Prepared, present: Position): Batch {
+    return { messages, bytes, through: present, uncertain: true, besides: 'replay' };
+  }
+
+  settled({ messages, through, count }: Prepared, refused: number): void {
+    this.#at = through.seq;
+    this.#passed += count;
+    // One of which no message could be made was no message.
+    this.#sent += Math.max(0, messages.length - refused);
+    this.#refused += refused;
+  }
+
+  end(now: number): void {
+    this.#ended = now;
+  }
+
+  progress(): ReplayProgress {
+    const { range, expected, began } = this.#parts;
+    return {
+      ...range,
+      state: this.isRunning ? 'running' : 'done',
+      ...{ at: this.#at, passed: this.#passed, expected, sent: this.#sent, refused: this.#refused, began, ended: this.#ended },
+    };
+  }
+
+  /** What was pruned since it began is passed over. */
+  async #read(given: number, limit: Limit): Promise<readonly Entry[]> {
+    const { journal, range } = this.#parts;
+    const after = Math.max(given, journal.pruned());
+    if (after >= range.last) return [];
+    if (!range.times) return journal.read(after, { ...limit, records: Math.min(limit.records, range.last - after) });
+    const segment = await journal.segmentOf(after, range.times);
+    if (!segment || segment.first > range.last) return [];
+    const from = Math.max(after, segment.first - 1);
+    return journal.read(from, { ...limit, records: Math.min(limit.records, segment.last - from, range.last - from) });
+  }
+
+  #isInTime(entry: Entry): boolean {
+    const { times } = this.#parts.range;
+    if (!times) return true;
+    const { time } = entry;
+    return time !== undefined && times.from <= time && time < times.until;
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * A person who looks after sinks, as `waybill dead-letters` and `replay` do it: by asking the running daemon. The reason of a refusal is mended, and
+ * the dead letter is sent again; or it is discarded; or a part of the journal is sent again. One who is not answered, because the daemon was killed
+ * meanwhile, asks again.
+ */
+import { perform } from '../../src/daemon/acts.ts';
+import { codeOf, wordsOf } from '../../src/errors.ts';
+import { Chance } from './chance.ts';
+import type { CaretakerEnvironment, Environment } from './environment.ts';
+import type { Life } from './life.ts';
+import type { Oracle } from './oracle.ts';
+import type { Receiver } from './receiver.ts';
+import type { Sometimes } from './sometimes.ts';
+import type { World } from './world.ts';
+
+const calmMs = 2_000;
+/** What may be said of a sink that is away, gone from the configuration, or busy with another replay, and of a full journal. */
+const usual: ReadonlySet<string | undefined> = new Set(['sink_again', 'sink_blocked', 'sink_unknown', 'usage', 'journal_full']);
+
+export class Caretaker {
+  readonly #world: World;
+  readonly #settings: CaretakerEnvironment;
+  readonly #chance: Chance;
+  readonly #receivers: readonly Receiver[];
+  readonly #oracle: Oracle;
+  readonly #sometimes: Sometimes;
+  readonly #life: () => Life | undefined;
+  #isCalm = false;
+
+  constructor(
+    world: World,
+    { seed }: Environment,
+    settings: CaretakerEnvironment,
+    receivers: readonly Receiver[],
+    oracle: Oracle,
+    sometimes: Sometimes,
+    life: () => Life | undefined,
+  ) {
+    this.#world = world;
+    this.#settings = settings;
+    this.#chance = new Chance(seed, 'visits of the caretaker');
+    this.#receivers = receivers;
+    this.#oracle = oracle;
+    this.#sometimes = sometimes;
+    this.#life = life;
+  }
+
+  begin(): void {
+    this.#world.after(this.#isCalm ? calmMs : this.#chance.distance(this.#settings.everyMs), () => {
+      this.begin();
+      void this.#visit();
+    });
+  }
+
+  /** Faults have ended: what was mended is sent, and nothing else is begun. */
+  calm(): void {
+    this.#isCalm = true;
+  }
+
+  async #visit(): Promise<void> {
+    const life = this.#life();
+    if (!life?.journal || !life.isRunning || life.isDead) return;
+    try {
+      if (this.#isCalm) for (const receiver of this.#receivers) await this.#retryMended(life, receiver);
+      else await this.#act(life, this.#chance.pick(this.#receivers as [Receiver]));
+    } catch (thrown) {
+      if (this.#life()?.isDead === false && !usual.has(codeOf(thrown))) this.#oracle.fault(`caretaker: ${wordsOf(thrown)}`);
+    }
+  }
+
+  async #act(life: Life, receiver: Receiver): Promise<void> {
+    const { id } = receiver.settings;
+    const kept = life.journal?.letters.kept(id) ?? [];
+    const seq = kept[this.#chance.whole(0, Math.max(0, kept.length - 1))];
+    const what = this.#chance.pick(['retry', 'retry', 'discard', 'replay'] as const);
+    if (what === 'replay') {
+      const first = this.#chance.whole(1, Math.max(1, this.#oracle.head));
+      await this.#ask(life, { act: 'replay', sink: id, first, last: first + this.#chance.whole(0, 60) });
+      this.#sometimes.count('replay begun');
+      return;
+    }
+    if (seq === undefined) return;
+    if (what === 'discard') {
+      const uid = await uidOf(life, id, seq);
+      // What is mended is not given up.
+      if (uid !== undefined && !receiver.pardoned.has(uid)) await this.#ask(life, { act: 'dead-letters discard', sink: id, seqs: [seq] });
+      return;
+    }
+    const uid = await uidOf(life, id, seq);
+    if (uid !== undefined && this.#chance.is(0.7)) receiver.pardoned.add(uid);
+    await this.#retry(life, id, seq);
+  }
+
+  async #retryMended(life: Life, { settings: { id }, pardoned }: Receiver): Promise<void> {
+    for (const seq of life.journal?.letters.kept(id) ?? []) {
+      const uid = await uidOf(life, id, seq);
+      if (uid !== undefined && pardoned.has(uid)) await this.#retry(life, id, seq);
+    }
+  }
+
+  async #retry(life: Life, sink: string, seq: number): Promise<void> {
+    const { sent } = (await this.#ask(life, { act: 'dead-letters retry', sink, seq })) ?? {};
+    if (sent?.taken === 1) this.#sometimes.count('dead letter taken in the end');
+  }
+
+  async #ask(life: Life, request: object): Promise<Awaited<ReturnType<typeof perform>> | undefined> {
+    const { journal } = life;
+    if (!journal) return undefined;
+    this.#world.note(`caretaker ${JSON.stringify(request)}`);
+    return perform(
+      { by: 'uid 1000', ...request },
+      journal,
+      this.#world.now,
+      () => undefined,
+      (id) => life.sinks.find((sink) => sink.id === id),
+    );
+  }
+}
+
+async function uidOf(life: Life, sink: string, seq: number): Promise<string | undefined> {
+  const entry = await life.journal?.letter(sink, seq);
+  return entry && Buffer.from(entry.uid, 'base64url').toString('hex');
+}
