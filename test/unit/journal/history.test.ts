@@ -186,7 +186,9 @@ describe('cancelling', () => {
     const it = await opened();
     it.journal.history.add(source, { from: base - hour, until: base }, {}, act);
     await it.close();
-    it.beside().exec("ALTER TABLE ranges DROP COLUMN collected_us; ALTER TABLE sinks DROP COLUMN orders; UPDATE meta SET value = 2 WHERE key = 'schema'");
+    it.beside().exec(
+      "ALTER TABLE ranges DROP COLUMN collected_us; ALTER TABLE sinks DROP COLUMN orders; UPDATE meta SET value = 2 WHERE key = 'schema'",
+    );
     const { journal } = await opened(it);
     expect(journal.history.cancel(source, base - hour, undefined, act)).toBe(base);
   });
