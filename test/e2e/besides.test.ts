@@ -4,7 +4,6 @@
  */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
@@ -23,7 +22,7 @@ test('dead letters, replay and test events through the running daemon', { timeou
     await once(receiver, 'listening');
     try {
       const service = await Service.start(place, '--records', String(records), '--span', '1m');
-      const address = `udp://127.0.0.1:${(receiver.address() as AddressInfo).port}`;
+      const address = `udp://127.0.0.1:${receiver.address().port}`;
       const quick = { settle: '1s', recount: [] };
       const file = { id: 'siem', type: 'file', path: './siem.ndjson', format: 'raw' };
       const batch = { wait: '200ms' };
