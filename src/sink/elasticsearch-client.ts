@@ -7,7 +7,6 @@ import { promisify } from 'node:util';
 import type { Client } from '@elastic/elasticsearch';
 import { Connection } from '../connect/connection.ts';
 import type { Route } from '../connect/connection.ts';
-import { plain } from '../connect/quote.ts';
 import { WaybillError, codeOf, wordsOf } from '../errors.ts';
 import type { SinkContext } from './define.ts';
 import type { ItemError } from './elasticsearch-items.ts';
@@ -190,7 +189,8 @@ export class ElasticClient implements AsyncDisposable {
     for (let at: unknown = thrown; at instanceof Error; at = at.cause) {
       if (at instanceof WaybillError) throw new WaybillError(at.code, `${who}: ${at.message}`);
     }
-    throw new WaybillError('sink_unknown', `${who}: the answer cannot be understood: ${plain(wordsOf(thrown), 200)}`);
+    // Its words quote the answer, which may quote a document.
+    throw new WaybillError('sink_unknown', `${who}: the answer cannot be understood (${name})`);
   }
 }
 

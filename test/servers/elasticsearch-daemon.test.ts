@@ -1,6 +1,6 @@
 /**
  * The whole program before a real Elasticsearch with users and TLS: `setup`, `check` and `run`, a key that is wrong at first, kills with a rollover
- * each, a state that is lost. Every record of the service is there once, counted and compared by another client.
+ * each, a state that is lost, a replay. Every record of the service is there once, counted and compared by another client.
  */
 import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
@@ -109,6 +109,12 @@ test('every record is there once, whatever happens to key, daemon and state', { 
         return found !== undefined && found.acked >= records && found.lagRecords === 0 ? true : undefined;
       },
     );
+    expect(await stored(server)).toEqual(await all());
+
+    // All of it sent again because somebody asked for it, behind one more rollover.
+    await server.rollover(stream);
+    const replayed = await waybill(place, ['replay', '--config', 'waybill.yaml', '--sink', 'siem', '--from', '1', '--yes']);
+    expect(replayed).toMatch(/^replay to siem is done: 6,000 records sent/);
     await again.stop();
     expect(await stored(server)).toEqual(await all());
     for (const daemon of [first, last, again]) for (const { message } of daemon.log) expect(message).not.toBe('dead letter');

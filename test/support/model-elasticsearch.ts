@@ -36,6 +36,8 @@ interface ItemError {
 interface Reply {
   readonly status: number;
   readonly body?: unknown;
+  /** In place of the body, as it is. */
+  readonly text?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -136,7 +138,12 @@ export class ModelElasticsearch implements AsyncDisposable {
     if (this.isStalled) return;
     const bytes = Buffer.concat(chunks);
     const body = request.headers['content-encoding'] === 'gzip' && bytes.length > 0 ? gunzipSync(bytes) : bytes;
-    const { status, body: said, headers } = this.fault(request.method ?? '', path) ?? this.#reply(request, path, searchParams, body);
+    const {
+      status,
+      body: said,
+      headers,
+      text: raw,
+    } = this.fault(request.method ?? '', path) ?? this.#reply(request, path, searchParams, body);
     if (path === '/_bulk' && status === 200 && this.cutsAnswer) {
       this.cutsAnswer = false;
       response.writeHead(200, { ...product, 'content-type': 'application/vnd.elasticsearch+json;compatible-with=8' });
@@ -144,7 +151,7 @@ export class ModelElasticsearch implements AsyncDisposable {
       setImmediate(() => response.destroy());
       return;
     }
-    const text = said === undefined ? '' : JSON.stringify(said);
+    const text = raw ?? (said === undefined ? '' : JSON.stringify(said));
     response.writeHead(status, { ...product, 'content-type': 'application/vnd.elasticsearch+json;compatible-with=8', ...headers });
     response.end(text);
   }

@@ -277,6 +277,13 @@ describe('elasticsearch', () => {
       expect(await send(sink, batchOf([message(1)]))).toMatchObject({ rejections: [] });
     });
 
+    test('an answer that is no JSON is none, and is not quoted', async () => {
+      const sink = await open();
+      model.fault = (_method, path) => (path === '/_bulk' ? { status: 200, text: '{"items":[{"create":{"error":"secret name' } : undefined);
+      const { code, words } = await errorOf(send(sink, batchOf([message(1)])));
+      expect([code, words]).toEqual(['sink_unknown', 'sink "siem": the answer cannot be understood (DeserializationError)']);
+    });
+
     test('an answer to other items, or to too few, is no answer', async () => {
       const sink = await open();
       for (const items of [[], [{ create: { _id: 'other', status: 201 } }], [{ index: { _id: message(1).uid, status: 201 } }]]) {

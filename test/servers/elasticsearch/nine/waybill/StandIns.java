@@ -1,6 +1,10 @@
 package waybill;
 
-import java.util.*;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Predicate;
+import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import org.apache.lucene.analysis.TokenStream;
 import org.apache.lucene.analysis.Tokenizer;
@@ -10,102 +14,112 @@ import org.apache.lucene.analysis.pattern.PatternCaptureGroupTokenFilter;
 import org.elasticsearch.Build;
 import org.elasticsearch.client.internal.node.NodeClient;
 import org.elasticsearch.cluster.node.DiscoveryNodes;
-import org.elasticsearch.cluster.service.ClusterService;
 import org.elasticsearch.features.NodeFeature;
-import org.elasticsearch.index.analysis.*;
-import org.elasticsearch.index.mapper.*;
+import org.elasticsearch.index.analysis.AbstractTokenFilterFactory;
+import org.elasticsearch.index.analysis.PreConfiguredTokenizer;
+import org.elasticsearch.index.analysis.TokenFilterFactory;
+import org.elasticsearch.index.mapper.KeywordFieldMapper;
+import org.elasticsearch.index.mapper.Mapper;
+import org.elasticsearch.index.mapper.TextFieldMapper;
 import org.elasticsearch.indices.analysis.AnalysisModule.AnalysisProvider;
-import org.elasticsearch.ingest.*;
-import org.elasticsearch.plugins.*;
-import org.elasticsearch.rest.*;
+import org.elasticsearch.ingest.AbstractProcessor;
+import org.elasticsearch.ingest.ConfigurationUtils;
+import org.elasticsearch.ingest.IngestDocument;
+import org.elasticsearch.ingest.Processor;
+import org.elasticsearch.plugins.ActionPlugin;
+import org.elasticsearch.plugins.AnalysisPlugin;
+import org.elasticsearch.plugins.IngestPlugin;
+import org.elasticsearch.plugins.MapperPlugin;
+import org.elasticsearch.plugins.Plugin;
+import org.elasticsearch.rest.BaseRestHandler;
+import org.elasticsearch.rest.RestHandler;
+import org.elasticsearch.rest.RestRequest;
+import org.elasticsearch.rest.RestResponse;
+import org.elasticsearch.rest.RestStatus;
 import org.elasticsearch.xcontent.XContentBuilder;
 
-/**
- * Stands in for what the sink and its templates need of modules that are not published (rest-root, analysis-common,
- * ingest-common, mapper-extras, constant-keyword, wildcard). Everything else is Elasticsearch's own code.
- */
+/** Stands in for what sink, templates and security need of modules that are not published. */
 public class StandIns extends Plugin implements ActionPlugin, AnalysisPlugin, IngestPlugin, MapperPlugin {
-    private ClusterService clusterService;
 
-    @Override public Collection<?> createComponents(PluginServices s) { clusterService = s.clusterService(); return List.of(); }
-
-    // --- rest-root: GET /
-    @Override public Collection<RestHandler> getRestHandlers(RestHandlersServices s,
-            java.util.function.Supplier<DiscoveryNodes> n, java.util.function.Predicate<NodeFeature> f) {
-        return List.of(new BaseRestHandler() {
-            @Override public String getName() { return "main_action"; }
-            @Override public List<Route> routes() {
-                return List.of(new Route(RestRequest.Method.GET, "/"), new Route(RestRequest.Method.HEAD, "/"));
-            }
-            @Override protected RestChannelConsumer prepareRequest(RestRequest r, NodeClient c) {
-                return ch -> {
-                    Build b = Build.current();
-                    XContentBuilder x = ch.newBuilder().prettyPrint().startObject();
-                    x.field("name", clusterService.getNodeName()).field("cluster_name", clusterService.getClusterName().value());
-                    x.field("cluster_uuid", clusterService.state().metadata().clusterUUID());
-                    x.startObject("version").field("number", b.qualifiedVersion()).field("build_flavor", b.flavor())
-                        .field("build_type", b.type().displayName()).field("build_hash", b.hash()).field("build_date", b.date())
-                        .field("build_snapshot", b.isSnapshot())
-                        .field("minimum_wire_compatibility_version", b.minWireCompatVersion())
-                        .field("minimum_index_compatibility_version", b.minIndexCompatVersion()).endObject();
-                    x.field("tagline", "You Know, for Search").endObject();
-                    ch.sendResponse(new RestResponse(RestStatus.OK, x));
-                };
-            }
-        });
+    /** Of the module rest-root: which server this is. */
+    @Override
+    public Collection<RestHandler> getRestHandlers(RestHandlersServices services, Supplier<DiscoveryNodes> nodes, Predicate<NodeFeature> features) {
+        return List.of(new Root());
     }
 
-    // --- analysis-common: what the mapping of the security index needs
-    @Override public Map<String, AnalysisProvider<TokenFilterFactory>> getTokenFilters() {
-        return Map.of("pattern_capture", AnalysisPlugin.requiresAnalysisSettings((i, e, name, set) -> {
-            Pattern[] ps = set.getAsList("patterns").stream().map(Pattern::compile).toArray(Pattern[]::new);
-            boolean keep = set.getAsBoolean("preserve_original", true);
-            return new AbstractTokenFilterFactory(name) {
-                @Override public TokenStream create(TokenStream t) { return new PatternCaptureGroupTokenFilter(t, keep, ps); }
+    private static final class Root extends BaseRestHandler {
+        @Override
+        public String getName() {
+            return "root";
+        }
+
+        @Override
+        public List<Route> routes() {
+            return List.of(new Route(RestRequest.Method.GET, "/"));
+        }
+
+        @Override
+        protected RestChannelConsumer prepareRequest(RestRequest request, NodeClient client) {
+            return channel -> {
+                Build build = Build.current();
+                XContentBuilder answer = channel.newBuilder().startObject().startObject("version");
+                answer.field("number", build.qualifiedVersion()).field("build_flavor", build.flavor());
+                channel.sendResponse(new RestResponse(RestStatus.OK, answer.endObject().field("tagline", "You Know, for Search").endObject()));
             };
-        }), "unique", (i, e, name, set) -> new AbstractTokenFilterFactory(name) {
-            @Override public TokenStream create(TokenStream t) { return new RemoveDuplicatesTokenFilter(t); }
-        });
-    }
-    @Override public Map<String, AnalysisProvider<TokenizerFactory>> getTokenizers() {
-        return Map.of("uax_url_email", (i, e, name, set) -> new AbstractTokenizerFactory(name) {
-            @Override public Tokenizer create() { return new UAX29URLEmailTokenizer(); }
-        });
-    }
-    @Override public List<PreConfiguredTokenizer> getPreConfiguredTokenizers() {
-        return List.of(PreConfiguredTokenizer.singleton("uax_url_email", UAX29URLEmailTokenizer::new));
+        }
     }
 
-    // --- ingest-common: set, with value or copy_from; {{{_ingest.timestamp}}} is the only template
-    @Override public Map<String, Processor.Factory> getProcessors(Processor.Parameters p) {
-        return Map.of("set", (fs, tag, desc, conf, project) -> {
-            String field = ConfigurationUtils.readStringProperty("set", tag, conf, "field");
-            String from = ConfigurationUtils.readOptionalStringProperty("set", tag, conf, "copy_from");
-            Object value = conf.remove("value");
-            boolean override = ConfigurationUtils.readBooleanProperty("set", tag, conf, "override", true);
-            ConfigurationUtils.readBooleanProperty("set", tag, conf, "ignore_empty_value", false);
-            if (from == null && value == null) throw ConfigurationUtils.newConfigurationException("set", tag, "value", "required property is missing");
-            return new AbstractProcessor(tag, desc) {
-                @Override public String getType() { return "set"; }
-                @Override public IngestDocument execute(IngestDocument d) {
-                    if (!override && d.hasField(field)) return d;
-                    Object v = from != null ? d.getFieldValue(from, Object.class) : value;
-                    if (v instanceof String t && t.matches("\\{\\{\\{? *_ingest\\.timestamp *\\}?\\}\\}"))
-                        v = String.valueOf(d.getIngestMetadata().get("timestamp"));
-                    d.setFieldValue(field, v);
-                    return d;
+    /** Of the module analysis-common: what the mapping of the security index names. */
+    @Override
+    public Map<String, AnalysisProvider<TokenFilterFactory>> getTokenFilters() {
+        return Map.of("pattern_capture", AnalysisPlugin.requiresAnalysisSettings((index, environment, name, settings) -> {
+            Pattern[] patterns = settings.getAsList("patterns").stream().map(Pattern::compile).toArray(Pattern[]::new);
+            boolean keepsOriginal = settings.getAsBoolean("preserve_original", true);
+            return new AbstractTokenFilterFactory(name) {
+                @Override
+                public TokenStream create(TokenStream tokens) {
+                    return new PatternCaptureGroupTokenFilter(tokens, keepsOriginal, patterns);
+                }
+            };
+        }), "unique", (index, environment, name, settings) -> new AbstractTokenFilterFactory(name) {
+            @Override
+            public TokenStream create(TokenStream tokens) {
+                return new RemoveDuplicatesTokenFilter(tokens);
+            }
+        });
+    }
+
+    @Override
+    public List<PreConfiguredTokenizer> getPreConfiguredTokenizers() {
+        Supplier<Tokenizer> make = UAX29URLEmailTokenizer::new;
+        return List.of(PreConfiguredTokenizer.singleton("uax_url_email", make));
+    }
+
+    /** Of the module ingest-common: `set` with a value, which may be the time of ingestion. */
+    @Override
+    public Map<String, Processor.Factory> getProcessors(Processor.Parameters parameters) {
+        return Map.of("set", (factories, tag, description, settings, project) -> {
+            String field = ConfigurationUtils.readStringProperty("set", tag, settings, "field");
+            String value = ConfigurationUtils.readStringProperty("set", tag, settings, "value");
+            return new AbstractProcessor(tag, description) {
+                @Override
+                public String getType() {
+                    return "set";
+                }
+
+                @Override
+                public IngestDocument execute(IngestDocument document) {
+                    boolean isTime = value.equals("{{{_ingest.timestamp}}}");
+                    document.setFieldValue(field, isTime ? String.valueOf(document.getIngestMetadata().get("timestamp")) : value);
+                    return document;
                 }
             };
         });
     }
 
-    // --- mapper-extras, constant-keyword, wildcard: nearest types of the server
-    private static Mapper.TypeParser like(Mapper.TypeParser p, String... without) {
-        return (name, node, ctx) -> { for (String w : without) node.remove(w); return p.parse(name, node, ctx); };
-    }
-    @Override public Map<String, Mapper.TypeParser> getMappers() {
-        return Map.of("match_only_text", TextFieldMapper.PARSER, "wildcard", KeywordFieldMapper.PARSER,
-            "constant_keyword", like(KeywordFieldMapper.PARSER, "value"),
-            "scaled_float", like(NumberFieldMapper.NumberType.DOUBLE.parser(), "scaling_factor"));
+    /** Of mapper-extras and constant-keyword: the nearest type of the server. */
+    @Override
+    public Map<String, Mapper.TypeParser> getMappers() {
+        return Map.of("match_only_text", TextFieldMapper.PARSER, "constant_keyword", KeywordFieldMapper.PARSER);
     }
 }
