@@ -38,6 +38,10 @@ const backoffMostMs = 60_000;
 /** How often a page that cannot be read is asked for before the question is given back. */
 const malformedTries = 3;
 const cachedMs = 1_000;
+/** Page sizes for a question whose records are not wanted: some services refuse very small ones. */
+const leastSizes = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
+/** A count that is refused so often is told apart from a service that refuses everything. */
+const refusalsMost = 3;
 /** A question that failed so often while so many others were answered is given back: a page may be too much for a service to put together. */
 const failuresAlone = 8;
 const answersOfOthers = 3;
@@ -83,6 +87,8 @@ export class Asker {
   #refusals = 0;
   /** Answers that counted, of all questions. */
   #answers = 0;
+  /** The least page size that is known to be granted. */
+  #least = 1;
 
   constructor(parts: {
     source: Source;
@@ -131,24 +137,61 @@ export class Asker {
   }
 
   /**
-   * The total that the service counts for a query; undefined when it gives none that is usable, or its answer cannot be read. What would make a
-   * page smaller, or end a pass, is waited for: there is no smaller question.
+   * The total that the service counts for a query; undefined when it gives none that is usable, its answer cannot be read, or it refuses this
+   * query while it answers others. What would end a pass is waited for.
    */
   async count(
     query: PageRequest['query'],
     page: number | undefined,
     signal: AbortSignal,
   ): Promise<{ total: number | undefined; serverNow: Micros | undefined }> {
+    const none = { total: undefined, serverNow: undefined };
     for (let failures = 1; ; failures += 1) {
       try {
-        return await this.ask({ query, page, pageSize: 1 }, signal);
+        return await this.#small(query, page, signal);
       } catch (thrown) {
         const code = codeOf(thrown);
-        if (code === 'page_malformed') return { total: undefined, serverNow: undefined };
+        if (code === 'page_malformed') return none;
         if (code !== 'page_refused' && code !== 'page_missing') throw thrown;
+        if (failures >= refusalsMost && (await this.isOfTheQuery(query, signal))) return none;
         await this.wait(thrown, failures, signal);
       }
     }
+  }
+
+  /**
+   * Whether a refusal is a matter of the query: the question without times is answered. A refusal of that one cannot be told from a service that
+   * refuses everything.
+   */
+  async isOfTheQuery(query: PageRequest['query'], signal: AbortSignal): Promise<boolean> {
+    if (query.startTime === undefined && query.endTime === undefined) return false;
+    try {
+      await this.#small({}, undefined, signal);
+      return true;
+    } catch (thrown) {
+      const code = codeOf(thrown);
+      if (code === 'page_refused' || code === 'page_missing') return false;
+      if (code === 'page_malformed') return true;
+      throw thrown;
+    }
+  }
+
+  /** Asks with the least page size that the service grants. */
+  async #small(query: PageRequest['query'], page: number | undefined, signal: AbortSignal): Promise<Answer> {
+    let refused: unknown;
+    for (const pageSize of leastSizes) {
+      if (pageSize < this.#least) continue;
+      try {
+        const answer = await this.ask({ query, page, pageSize }, signal);
+        this.#least = pageSize;
+        return answer;
+      } catch (thrown) {
+        if (codeOf(thrown) !== 'page_refused') throw thrown;
+        refused ??= thrown;
+      }
+    }
+    this.#least = 1;
+    throw refused;
   }
 
   /** Says what went wrong, and waits: as long as the other side asked, else with full jitter, longer each time. */

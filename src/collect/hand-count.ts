@@ -30,7 +30,7 @@ const triesMost = 3;
 const pauseMs = 2_000;
 
 export interface Counting {
-  readonly asker: Pick<Asker, 'ask' | 'count' | 'wait'>;
+  readonly asker: Pick<Asker, 'ask' | 'count' | 'wait' | 'isOfTheQuery'>;
   readonly paging: Paging;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
   /** Called before each question but the first: what is new goes first. */

@@ -1,6 +1,8 @@
 /**
  * One pass over the pages of a query, in ascending order. A pass ends at a short page, never where a total says so: a total that lags would
- * otherwise hide a record and prove itself. While the caller stores a page the next one is already asked for.
+ * otherwise hide a record and prove itself. But a short page in front of places that the total still counts is not the end: rows may be taken out
+ * after paging. Each page that was answered is handed over, whatever follows from its length. While the caller stores a page the next one is
+ * already asked for.
  */
 import { codeOf } from '../errors.ts';
 import type { Log, WindowQuery } from '../model.ts';
@@ -25,7 +27,7 @@ export interface PassPage {
 }
 
 export interface PassOptions {
-  readonly asker: Pick<Asker, 'ask' | 'wait'>;
+  readonly asker: Pick<Asker, 'ask' | 'wait' | 'isOfTheQuery'>;
   readonly paging: Paging;
   readonly query: WindowQuery;
   /** Pages read at most. */
@@ -36,8 +38,8 @@ export interface PassOptions {
   readonly ahead: (answer: Answer) => boolean;
   readonly log: Log;
   readonly signal: AbortSignal;
-  /** Called for each record's place that cannot be read even alone. */
-  readonly unreadable: (page: number, thrown: unknown) => void;
+  /** Called for each record's place that cannot be read even alone; also for a page that the service refuses, and what lies behind it. */
+  readonly unreadable: (page: number, thrown: unknown, pageSize: number) => void;
 }
 
 /** So many places in a row that cannot be read even alone end the pass: a service that answers nothing readable must not hold it for ever. */
@@ -46,15 +48,24 @@ const unreadableMost = 20;
 /** A page that comes so often in a row is the last one, whatever the service counts. */
 const repeatsMost = 20;
 
+/** So many empty pages in a row are the end, whatever the service counts. */
+const emptyMost = 20;
+
+/** A first page that is refused so often is told apart from a service that refuses everything. */
+const refusalsMost = 3;
+
 /** The pages of a query, in order, each once unless the pass begins again because the page size changed. */
 export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void, void> {
   const { asker, paging, query, signal } = options;
   // A place in the query: `offset` records lie before it. The size may shrink to a divisor on the way, so that pages stay aligned.
   let granted = paging.size;
   let size = granted;
+  // The size before it was guessed from a short first page.
+  let guessedFrom: number | undefined;
   let offset = (options.skip ?? 0) * size;
   let refusals = 0;
   let repeats = 0;
+  let empty = 0;
   let tooLarge = 0;
   let tooLargeAt: number | undefined;
   let unreadable = 0;
@@ -69,8 +80,8 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
   const restart = (smaller: number): void => {
     granted = size = smaller;
     offset = 0;
-    previous = pending = undefined;
-    repeats = 0;
+    previous = pending = guessedFrom = undefined;
+    repeats = empty = 0;
   };
   try {
     for (let pages = 0; pages < options.pagesMax;) {
@@ -83,9 +94,12 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
         pending = undefined;
         const code = codeOf(thrown);
         if (code === 'page_missing' && offset > 0) return;
-        if (code === 'page_malformed') {
+        // A refusal behind pages of that size is no matter of the size: the service does not page so deep. What still fits is read in smaller ones.
+        const isTooDeep = code === 'page_refused' && offset > 0;
+        if (code === 'page_malformed' || isTooDeep) {
           if (size === 1) {
-            options.unreadable(page, thrown);
+            options.unreadable(page, thrown, size);
+            if (isTooDeep) return;
             offset += 1;
             if ((unreadable += 1) >= unreadableMost) return;
           } else {
@@ -102,11 +116,16 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
         if (code === 'page_refused' && size > 1) {
           options.log.warn({ pageSize: size, error: thrown }, 'page size refused');
           restart(Math.max(1, Math.floor(size / 2)));
-          paging.size = size;
           continue;
         }
         if (code !== 'page_refused' && code !== 'page_missing') throw thrown;
-        await asker.wait(thrown, (refusals += 1), signal);
+        refusals += 1;
+        if (refusals >= refusalsMost && (await asker.isOfTheQuery(query, signal))) {
+          options.unreadable(page, thrown, size);
+          return;
+        }
+        await asker.wait(thrown, refusals, signal);
+        restart(paging.size);
         continue;
       }
       if (answer.page !== undefined && answer.page !== page) return;
@@ -116,29 +135,42 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
       // each time: before the end that the service counts, one repeat is none.
       const isPast = answer.total === undefined ? size === granted : offset >= answer.total;
       if (repeats > 0 && (isPast || repeats >= repeatsMost)) return;
+      const { total } = answer;
+      // Smaller pages than these were refused, and this one is answered: the service grants no more.
+      if (offset === 0 && size === granted && size < paging.size) paging.size = size;
+      pages += 1;
+      unreadable = 0;
+      empty = length === 0 ? empty + 1 : 0;
       // Granted less than was asked for: believed when the page is full of it and more follows. A last page may call its own length its size.
       const isLess = answer.pageSize !== undefined && answer.pageSize < size && length === answer.pageSize && length > 0;
-      if (isLess && answer.total !== undefined && answer.total > offset + length) {
+      if (isLess && total !== undefined && total > offset + length) {
         paging.size = length;
         if (offset > 0) {
+          yield { answer, isFirst: false, isLast: false, isAhead: false };
           restart(length);
           continue;
         }
         granted = size = length;
-      } else if (isLess && answer.total === undefined && offset === 0) granted = size = length;
-      if (offset === 0 && length > 0 && length < size && answer.total !== undefined && answer.total > length) {
-        // A short first page under a greater total: a cap that the answer does not admit. Or a total that is wrong: so it counts for this pass
-        // alone, and does not make every later page small.
-        restart(length);
-        continue;
+      } else if (isLess && total === undefined && offset === 0) granted = size = length;
+      if (offset === 0 && length > 0 && length < size && total !== undefined && total > length) {
+        // A short first page under a greater total: a cap that the answer does not admit. Or rows that are counted and not shown, or a total that is
+        // wrong: so it counts for this pass alone, and does not make every later page small.
+        guessedFrom = size;
+        granted = size = length;
       }
       const isFirst = offset === 0;
-      const isLast = length < size;
-      pages += 1;
-      unreadable = 0;
+      const isShort = length < size;
+      offset += size;
+      const isCounted = (): boolean => total !== undefined && total > offset && empty < emptyMost;
+      if (isShort && isCounted() && guessedFrom !== undefined) {
+        // Under a cap this page would be full: rows are taken out of pages. What the first page spanned has been shown.
+        granted = size = guessedFrom;
+        offset = Math.max(size, offset - (offset % size));
+        guessedFrom = undefined;
+      }
+      const isLast = isShort && !isCounted();
       if (size === granted) tooLarge = 0;
       previous = answer;
-      offset += size;
       // Back to the full size where a full page begins.
       if (size < granted && offset % granted === 0) size = granted;
       if (!isLast && pages < options.pagesMax && options.ahead(answer)) pending = askAt();

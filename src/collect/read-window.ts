@@ -8,6 +8,7 @@
  * Nothing is assumed about order, pages, retries or restarts: they make the loop longer, never end it wrongly.
  */
 import { createHash } from 'node:crypto';
+import { wordsOf } from '../errors.ts';
 import type { Clock, CollectJournal, Log, Micros, Verdict, Window, WindowQuery } from '../model.ts';
 import type { Answer, Asker } from './ask.ts';
 import type { Gate } from './gate.ts';
@@ -78,6 +79,7 @@ export async function readWindow(
   // Passes in a row that met an unreadable place and found nothing new.
   let vain = 0;
   const unreadable: string[] = [];
+  let unreadableWords = '';
   const witnesses: Witnesses = {};
   const gap = (reason: (Verdict & { proven: false })['reason'], words: string): Verdict => {
     for (const [uid, isOwn] of seen) dropped.set(uid, isOwn);
@@ -120,7 +122,10 @@ export async function readWindow(
       ahead: (answer) => !reading.tipIsDue() && gate.isPlain(answer),
       log: reading.log,
       signal,
-      unreadable: (page) => unreadable.push(String(page)),
+      unreadable: (page, thrown, pageSize) => {
+        unreadable.push(String(page));
+        unreadableWords = `with pageSize ${pageSize} cannot be read: ${wordsOf(thrown)}`;
+      },
     });
     for await (const { answer, isFirst, isAhead } of pages) {
       first ??= answer.serverNow;
@@ -139,7 +144,6 @@ export async function readWindow(
     if (strangers > 0) return gap('filter', `${strangers} records of the answers are dated more than 2 s outside the window`);
     if (unreadable.length > 0) {
       // What lies behind such a place was read, but ties in another order each time may hide others behind it: read on while that finds something.
-      const lastError = asker.health.lastError ?? '';
       rounds += 1;
       const wanted = seen.size === 0 ? undefined : (await asker.count(query, paging.first, signal)).total;
       vain = seen.size > most ? 0 : vain + 1;
@@ -147,7 +151,7 @@ export async function readWindow(
       total = wanted ?? total;
       const isAll = seen.size === 0 || (wanted !== undefined && seen.size >= wanted - 1);
       if (isAll || vain >= vainMost || rounds >= passesFoundMost)
-        return gap('unreadable', `page ${unreadable.slice(0, 5).join(', ')} with pageSize 1 cannot be read: ${lastError}`);
+        return gap('unreadable', `page ${unreadable.slice(0, 5).join(', ')} ${unreadableWords}`);
       if (gate.isHeld) return { held: true };
       await clock.sleep(reading.pauseMs, signal);
       continue;

@@ -7,7 +7,7 @@ import type { Asker } from './ask.ts';
 import type { Gate } from './gate.ts';
 import { pass } from './pass.ts';
 import type { Paging } from './pass.ts';
-import { filterSlack, queryFrom, tipOverlap, wholeSecond } from './windows.ts';
+import { filterSlack, queryFrom, secondMicros, tipOverlap, wholeSecond } from './windows.ts';
 
 export interface Tip {
   readonly sourceId: string;
@@ -31,7 +31,8 @@ export interface Resume {
 
 /**
  * One poll. After one that was cut at its 20th page the next begins 2 s before the newest time read, without the overlap; or behind the pages
- * read, where that is no later than the last began: more records than fit into 20 pages can share two seconds.
+ * read, where that is no later than the last began: more records than fit into 20 pages can share two seconds. After one that met pages that the
+ * service does not show it goes on in the same way, at the latest behind the second of the newest time read.
  * @returns where the next poll resumes, undefined when this one ended at a short page
  */
 export async function pollTip(tip: Tip, serverNow: Micros, resume: Resume | undefined, signal: AbortSignal): Promise<Resume | undefined> {
@@ -43,6 +44,7 @@ export async function pollTip(tip: Tip, serverNow: Micros, resume: Resume | unde
   let newest: Micros | undefined;
   let ended = false;
   let pages = 0;
+  const unreadable: number[] = [];
   const markAfter = (): Micros => Math.min(serverNow, newest ?? mark);
   const read = pass({
     asker: tip.asker,
@@ -53,7 +55,10 @@ export async function pollTip(tip: Tip, serverNow: Micros, resume: Resume | unde
     ahead: (answer) => tip.gate.isPlain(answer),
     log: tip.log,
     signal,
-    unreadable: (page, error) => tip.log.warn({ source: tip.sourceId, page, error }, 'page cannot be read'),
+    unreadable: (page, error) => {
+      unreadable.push(page);
+      tip.log.warn({ source: tip.sourceId, page, error }, 'page cannot be read');
+    },
   });
   for await (const { answer, isLast } of read) {
     pages += 1;
@@ -70,12 +75,12 @@ export async function pollTip(tip: Tip, serverNow: Micros, resume: Resume | unde
     });
   }
   if (ended) return undefined;
-  if (pages < pagesMost) {
-    // The pass ended at a page past the end: the mark moves all the same.
-    await tip.journal.append({ source: tip.sourceId, records: [], received: serverNow, serverNow, tip: markAfter() });
-    return undefined;
-  }
-  if (newest === undefined) return undefined;
+  // The pass ended at a page past the end: the mark moves all the same.
+  if (pages < pagesMost) await tip.journal.append({ source: tip.sourceId, records: [], received: serverNow, serverNow, tip: markAfter() });
+  if (newest === undefined || (pages < pagesMost && unreadable.length === 0)) return undefined;
   const next = wholeSecond(newest - filterSlack);
-  return next > from ? { from: next, skip: 0 } : { from, skip: (resume?.skip ?? 0) + pages };
+  if (next > from) return { from: next, skip: 0 };
+  // What the service does not show behind these pages is stepped over: close says what is missing.
+  if (unreadable.length > 0) return { from: wholeSecond(newest) + secondMicros, skip: 0 };
+  return { from, skip: (resume?.skip ?? 0) + pages };
 }

@@ -22,6 +22,14 @@ export interface Switches {
   admitsCap: boolean;
   /** A greater page size is a 400. */
   refuseAbove: number;
+  /** A smaller one too. */
+  refuseBelow: number;
+  /** A page that ends further behind than this many records is a 400. */
+  deepest: number;
+  /** A query with times that matches nothing is a 404. */
+  emptyIs404: boolean;
+  /** Records (by `logId`) that are taken out of pages, and counted. */
+  hidden: ReadonlySet<number>;
   /** Whether answers say which page they are. `stuck`: always the first. */
   echo: 'page' | 'nothing' | 'stuck';
   order: 'ascending' | 'ignored' | 'unstable ties';
@@ -53,6 +61,10 @@ export class ModelSource implements Source {
     pageCap: 1000,
     admitsCap: true,
     refuseAbove: Infinity,
+    refuseBelow: 1,
+    deepest: Infinity,
+    emptyIs404: false,
+    hidden: new Set(),
     echo: 'page',
     order: 'ascending',
     total: 'true',
@@ -144,18 +156,23 @@ export class ModelSource implements Source {
 
   #answer(request: PageRequest): Page {
     const { firstPage, pageCap, admitsCap, refuseAbove, echo, pastEnd, unreadable, bytesMax, age } = this.switches;
-    if (request.pageSize > refuseAbove) throw new WaybillError('page_refused', 'cannot read the page: 400 pageSize');
+    if (request.pageSize > refuseAbove || request.pageSize < this.switches.refuseBelow)
+      throw new WaybillError('page_refused', 'cannot read the page: 400 pageSize');
     const now = this.now();
     const all = this.matching(request, now);
+    if (all.length === 0 && this.switches.emptyIs404 && request.query.startTime !== undefined)
+      throw new WaybillError('page_missing', 'cannot read the page: 404 no records');
     const matching = all.slice(0, this.switches.servedMost);
     const size = Math.min(request.pageSize, pageCap);
     const pages = Math.max(1, Math.ceil(matching.length / size));
     let index = echo === 'stuck' ? 0 : (request.page ?? firstPage) - firstPage;
+    if ((index + 1) * size > this.switches.deepest) throw new WaybillError('page_refused', 'cannot read the page: 400 too deep');
     if (index >= pages && pastEnd === '404') throw new WaybillError('page_missing', 'cannot read the page: 404');
     if (index >= pages && pastEnd === 'last') index = pages - 1;
-    const served = matching.slice(index * size, (index + 1) * size);
+    const paged = matching.slice(index * size, (index + 1) * size);
+    const served = paged.filter(({ text }) => !this.switches.hidden.has(logIdOf(text)));
     for (const { text } of served) {
-      const logId = Number(/"logId":(\d+)/.exec(text)?.[1]);
+      const logId = logIdOf(text);
       if (unreadable.has(logId)) throw new WaybillError('page_malformed', `cannot read the page: item ${logId} is cut`);
     }
     if (served.reduce((sum, { text }) => sum + text.length, 0) > bytesMax)
@@ -188,6 +205,10 @@ export class ModelSource implements Source {
         return Math.max(0, count - 1);
     }
   }
+}
+
+function logIdOf(text: string): number {
+  return Number(/"logId":(\d+)/.exec(text)?.[1]);
 }
 
 function bound(text: string | undefined, none: number): number {

@@ -99,7 +99,7 @@ export const mutants: readonly Mutant[] = [
       },
       {
         file: `${collect}pass.ts`,
-        text: 'if (offset === 0 && length > 0 && length < size && answer.total !== undefined && answer.total > length) {',
+        text: 'if (offset === 0 && length > 0 && length < size && total !== undefined && total > length) {',
         replacement: 'if (isLess) {',
       },
     ],
@@ -206,8 +206,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: `${collect}pass.ts`,
-        text: 'const isLast = length < size;',
-        replacement: 'const isLast = length < size || (answer.total !== undefined && offset + length >= answer.total);',
+        text: 'const isLast = isShort && !isCounted();',
+        replacement: 'const isLast = (isShort && !isCounted()) || (total !== undefined && offset >= total);',
       },
     ],
   },
@@ -1545,6 +1545,69 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/unit/journal/progress.test.ts',
     edits: [
       { file: `${journal}progress.ts`, text: "if (known?.state === 'retired') this.#begin(known, from, fromTime);", replacement: '' },
+    ],
+  },
+  {
+    id: 'W70',
+    what: 'a short first page is thrown away when the page size is guessed from it',
+    suite: 'test/unit/collect/pass.test.ts',
+    also: ['test/unit/collect/read-window.test.ts'],
+    edits: [
+      {
+        file: `${collect}pass.ts`,
+        text: 'guessedFrom = size;',
+        replacement: 'restart(length);\n        continue;',
+      },
+    ],
+  },
+  {
+    id: 'W71',
+    what: 'a short page ends a pass though the service counts more behind it',
+    suite: 'test/unit/collect/pass.test.ts',
+    edits: [{ file: `${collect}pass.ts`, text: 'const isLast = isShort && !isCounted();', replacement: 'const isLast = isShort;' }],
+  },
+  {
+    id: 'W72',
+    what: 'a page that is refused for its depth makes all pages smaller',
+    suite: 'test/unit/collect/read-window.test.ts',
+    also: ['test/unit/collect/pass.test.ts'],
+    edits: [
+      {
+        file: `${collect}pass.ts`,
+        text: "const isTooDeep = code === 'page_refused' && offset > 0;",
+        replacement: 'const isTooDeep = offset < 0;',
+      },
+    ],
+  },
+  {
+    id: 'W73',
+    what: 'a query that alone is refused is waited for',
+    suite: 'test/unit/collect/read-window.test.ts',
+    also: ['test/unit/collect/pass.test.ts'],
+    edits: [{ file: `${collect}pass.ts`, text: 'if (refusals >= refusalsMost && (await', replacement: 'if (refusals < 0 && (await' }],
+  },
+  {
+    id: 'W74',
+    what: 'a service that refuses pages of one record is never counted',
+    suite: 'test/unit/collect/read-window.test.ts',
+    edits: [
+      {
+        file: `${collect}ask.ts`,
+        text: 'const leastSizes = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];',
+        replacement: 'const leastSizes = [1];',
+      },
+    ],
+  },
+  {
+    id: 'W75',
+    what: 'tip stays before a second that the service does not page through',
+    suite: 'test/unit/collect/tip.test.ts',
+    edits: [
+      {
+        file: `${collect}tip.ts`,
+        text: 'if (newest === undefined || (pages < pagesMost && unreadable.length === 0)) return undefined;',
+        replacement: 'if (newest === undefined || pages < pagesMost) return undefined;',
+      },
     ],
   },
 ];

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { pass } from '../../../src/collect/pass.ts';
 import type { Answer } from '../../../src/collect/ask.ts';
 import { WaybillError } from '../../../src/errors.ts';
-import type { CollectedRecord } from '../../../src/model.ts';
+import type { CollectedRecord, WindowQuery } from '../../../src/model.ts';
 import type { Switches } from '../../support/model-source.ts';
 import { base, second } from '../../support/records.ts';
 import { world } from './world.ts';
@@ -16,13 +16,16 @@ interface Read {
   readonly asked: string;
 }
 
-async function run(it: World, options: { pagesMax?: number; ahead?: boolean; stopAfter?: number } = {}): Promise<Read> {
+async function run(
+  it: World,
+  options: { pagesMax?: number; ahead?: boolean; stopAfter?: number; query?: WindowQuery } = {},
+): Promise<Read> {
   const pages: number[][] = [];
   const unreadable: number[] = [];
   const read = pass({
     asker: it.asker,
     paging: it.paging,
-    query: {},
+    query: options.query ?? {},
     pagesMax: options.pagesMax ?? 1_000,
     ahead: () => options.ahead ?? false,
     log: it.log,
@@ -51,7 +54,7 @@ test.each<[string, number, number, Partial<Switches>, string]>([
   ['the last page again ends it, by its records', 4, 2, { pastEnd: 'last', echo: 'nothing' }, '1/2 2/2 3/2'],
   ['pages may count from 0', 3, 2, { firstPage: 0 }, '0/2 1/2'],
   ['the size that is granted is the size', 5, 4, { pageCap: 2 }, '1/4 2/2 3/2'],
-  ['a cap that is not admitted shows in a short first page', 5, 4, { pageCap: 2, admitsCap: false }, '1/4 1/2 2/2 3/2'],
+  ['a cap that is not admitted shows in a short first page', 5, 4, { pageCap: 2, admitsCap: false }, '1/4 2/2 3/2'],
   ['a size that is refused is halved', 3, 8, { refuseAbove: 3 }, '1/8 1/4 1/2 2/2'],
 ])('%s', async (_what, count, size, switches, asked) => {
   const it = await filled(count, size, switches);
@@ -108,12 +111,81 @@ test.each([
   };
   const it = await world({ pageSize: 2 });
   const read = pass({
-    asker: { ask: (request) => Promise.resolve(ask(request.page ?? 0)), wait: () => Promise.resolve() },
+    asker: {
+      ask: (request) => Promise.resolve(ask(request.page ?? 0)),
+      wait: () => Promise.resolve(),
+      isOfTheQuery: () => Promise.resolve(false),
+    },
     ...{ paging: { first: 1, size: 2 }, query: {}, pagesMax: 50, ahead: () => false, log: it.log, signal: it.signal },
     unreadable: () => undefined,
   });
   for await (const { answer } of read) expect(answer.records.length).toBeGreaterThan(0);
   expect(asked.join(' ')).toBe(expected);
+});
+
+/** So many questions are enough: a pass that asks for ever is to fail, not to hang. */
+function askedAtMost(it: World, most: number): void {
+  it.source.before = (_request, count) => {
+    if (count > most) throw new Error('asked for ever');
+  };
+}
+
+test.each([
+  ['the first', [1], '1/20 2/19 3/19 4/19 5/19 6/19'],
+  ['one in the middle', [41], '1/20 2/20 3/20 4/20 5/20 6/20'],
+  ['a whole page', Array.from({ length: 20 }, (_, i) => i + 21), '1/20 2/20 3/20 4/20 5/20 6/20'],
+  ['the first page', Array.from({ length: 20 }, (_, i) => i + 1), '1/20 2/20 3/20 4/20 5/20 6/20'],
+  ['nearly all', Array.from({ length: 98 }, (_, i) => i + 2), '1/20 2/1 2/20 3/20 4/20 5/20'],
+])('all records that are shown are handed over where %s of those that are counted are not', async (_what, hidden, asked) => {
+  const it = await filled(100, 20, { hidden: new Set(hidden) });
+  askedAtMost(it, 50);
+  const found = await run(it);
+  expect([...new Set(found.pages.flat())].sort((a, b) => a - b)).toEqual(
+    Array.from({ length: 100 }, (_, i) => i + 1).filter((id) => !hidden.includes(id)),
+  );
+  expect(found.asked).toBe(asked);
+  expect(it.paging.size).toBe(20);
+});
+
+test('a page is handed over also where its answer shows that pages are smaller than they were', async () => {
+  const it = await filled(9, 4);
+  it.source.before = (_request, count) => {
+    if (count === 2) it.source.switches.pageCap = 2;
+  };
+  const found = await run(it);
+  expect(found.pages).toEqual([[1, 2, 3, 4], [3, 4], ...[[1, 2], [3, 4], [5, 6], [7, 8], [9]]]);
+});
+
+test('a total that promises for ever more ends in a bounded number of empty pages', async () => {
+  const it = await filled(3, 2, { total: 'cap', totalCap: Infinity });
+  const page = it.source.page.bind(it.source);
+  it.source.page = async (request, signal) => ({ ...(await page(request, signal)), total: 1e12 });
+  const found = await run(it);
+  expect(found.pages.flat()).toEqual([1, 2, 3]);
+  expect(it.source.requests).toHaveLength(22);
+});
+
+test('what lies deeper than a service pages is told once, all before it is read, and the page size is left as it was', async () => {
+  const it = await filled(120, 15, { deepest: 100 });
+  askedAtMost(it, 50);
+  const found = await run(it);
+  expect(found.pages.flat()).toEqual(Array.from({ length: 100 }, (_, i) => i + 1));
+  expect(found.unreadable).toEqual([101]);
+  expect(it.paging.size).toBe(15);
+});
+
+test('a query that is refused while others are answered is told, and makes no page smaller', async () => {
+  const it = await filled(3, 8);
+  askedAtMost(it, 50);
+  const page = it.source.page.bind(it.source);
+  it.source.page = async (request, signal) => {
+    const answer = await page(request, signal);
+    if (request.query.startTime !== undefined) throw new WaybillError('page_refused', 'cannot read the page: 400 too old');
+    return answer;
+  };
+  const found = await run(it, { query: { startTime: '2026-11-20T02:00:00.00' } });
+  expect(found).toMatchObject({ pages: [], unreadable: [1] });
+  expect(it.paging.size).toBe(8);
 });
 
 test('no more pages are read than are wanted, and none is asked for ahead of the last', async () => {

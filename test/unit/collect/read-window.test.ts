@@ -366,6 +366,50 @@ test.each([1, 7, 30, 60])(
   },
 );
 
+test('records that are shown beside one that is only counted are delivered, and the gap says so many', async () => {
+  const it = await world({ switches: { hidden: new Set([1]) } });
+  fill(it);
+  const gap = expectGap(await read(it));
+  expect(gap).toMatchObject({ reason: 'count', own: 9, seen: 9, total: 10, words: 'received 9, the service counted 10' });
+  expect(appended(it.beside())).toHaveLength(9);
+});
+
+test('more records in a second than a service pages through are a gap in its words, and those that it shows are delivered', async () => {
+  const it = await world({ switches: { deepest: 30 } });
+  for (let id = 1; id <= 40; id += 1) it.source.add(id, base);
+  const gap = expectGap(await read(it, span(0, 1), false));
+  expect(gap).toMatchObject({ reason: 'unreadable', own: 30, total: 40 });
+  expect(gap.words).toBe('page 31 with pageSize 1 cannot be read: cannot read the page: 400 too deep');
+  expect(appended(it.beside())).toHaveLength(30);
+  expect(it.paging.size).toBe(10);
+  expect(it.source.requests.length).toBeLessThan(30);
+});
+
+test('404 for a window, from a service that answers others, is a gap in its words', async () => {
+  const it = await world({ switches: { emptyIs404: true } });
+  it.source.add(1, base + 600 * second);
+  it.source.before = (_request, count) => {
+    if (count > 50) throw new Error('asked for ever');
+  };
+  const gap = expectGap(await read(it));
+  expect(gap).toMatchObject({ reason: 'unreadable', own: 0, seen: 0 });
+  expect(gap.words).toBe('page 1 with pageSize 10 cannot be read: cannot read the page: 404 no records');
+  expectProven(it, await read(it, span(590, 610)), span(590, 610));
+});
+
+test('a service that refuses small pages counts in larger ones', async () => {
+  const it = await world({ switches: { refuseBelow: 10 } });
+  it.source.before = (_request, count) => {
+    if (count > 50) throw new Error('asked for ever');
+  };
+  fill(it);
+  expectProven(it, await read(it));
+  const before = it.source.requests.length;
+  expectProven(it, await read(it));
+  // The size is found once.
+  expect(it.source.requests.length - before).toBe(3);
+});
+
 test('a service that answers nothing readable ends in a gap, after a bounded number of requests', async () => {
   const it = await world({ pageSize: 16 });
   fill(it, 4_000, 0, 0.01);

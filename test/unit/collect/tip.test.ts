@@ -148,3 +148,29 @@ test('more records than 20 pages hold in two seconds are read on behind the page
   expect(await poll(it, fourth)).toBeUndefined();
   expect(appended(it.beside())).toEqual(owned(it.source.records, { from: 0, until: Number.MAX_SAFE_INTEGER }));
 });
+
+test('a second with more records than the service pages through does not hide what comes behind it', async () => {
+  const it = await world({ after: hour, switches: { deepest: 30 } });
+  const crowded = it.source.now() - 30 * second;
+  for (let id = 1; id <= 40; id += 1) it.source.add(id, crowded);
+  it.source.add(41, crowded + 10 * second);
+  // To the depth, once more from just before that second, and behind it.
+  const first = await poll(it);
+  const again = await poll(it, first);
+  expect(appended(it.beside())).toHaveLength(30);
+  expect(await poll(it, again)).toBeUndefined();
+  expect(began(it)).toBe(3_600 - 29);
+  expect(appended(it.beside())).toHaveLength(31);
+  expect(it.paging.size).toBe(10);
+});
+
+test('a poll that is refused while other questions are answered ends, and the next one asks again', async () => {
+  const it = await world({ after: hour, switches: { emptyIs404: true } });
+  it.source.before = (_request, count) => {
+    if (count > 20) throw new Error('asked for ever');
+  };
+  expect(await poll(it)).toBeUndefined();
+  it.source.add(1, it.source.now() - second);
+  await poll(it);
+  expect(appended(it.beside())).toHaveLength(1);
+});
