@@ -4,7 +4,7 @@
  * after paging. Each page that was answered is handed over, whatever follows from its length. While the caller stores a page the next one is
  * already asked for.
  */
-import { codeOf } from '../errors.ts';
+import { codeOf, WaybillError, wordsOf } from '../errors.ts';
 import type { Log, WindowQuery } from '../model.ts';
 import type { Answer, Asker } from './ask.ts';
 
@@ -121,7 +121,8 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
         if (code !== 'page_refused' && code !== 'page_missing') throw thrown;
         refusals += 1;
         if (refusals >= refusalsMost && (await asker.isOfTheQuery(query, signal))) {
-          options.unreadable(page, thrown, size);
+          const words = `${wordsOf(thrown)}; without times it is answered`;
+          options.unreadable(page, new WaybillError(code, words, { cause: thrown }), size);
           return;
         }
         await asker.wait(thrown, refusals, signal);

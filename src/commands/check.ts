@@ -14,7 +14,7 @@ import { settleAdvice } from '../observe/delays.ts';
 import { table } from '../observe/table.ts';
 import { identify } from '../record/identity.ts';
 import { microsToIso } from '../record/timestamp.ts';
-import { calibrate } from '../source/calibrate.ts';
+import { calibrate, emptyIsMissing } from '../source/calibrate.ts';
 import type { Calibration } from '../source/calibrate.ts';
 import { createSource } from '../source/client.ts';
 import type { ServiceSource } from '../source/client.ts';
@@ -116,8 +116,13 @@ async function checkSource(settings: SourceConfig, config: Config, signal: Abort
     }
     if (!found.dated)
       lines.push({ subject, level: 'warning', words: 'answers carry no Date: server time is taken from the newest record' });
+    const missing = await emptyIsMissing(source, found.pageSize, signal);
+    if (missing !== undefined) {
+      const words = `the service answers 404 where nothing matches, which is no count: each quiet window will be a gap (unreadable): ${missing}`;
+      lines.push({ subject, level: 'warning', words });
+    }
     lines.push(...(await countLine(source, settings, found, signal)));
-    lines.push(...(await clockLine(source, subject, signal)));
+    lines.push(...(await clockLine(source, subject, found.pageSize, signal)));
   } catch (thrown) {
     signal.throwIfAborted();
     if (!(thrown instanceof WaybillError)) throw thrown;
@@ -155,8 +160,8 @@ async function countLine(source: ServiceSource, settings: SourceConfig, found: C
 }
 
 /** How far the service's clock is from ours: windows follow the service's, so this is only to be known. */
-async function clockLine(source: ServiceSource, subject: string, signal: AbortSignal): Promise<Line[]> {
-  const { date, received } = await source.page({ query: {}, page: undefined, pageSize: 1 }, signal);
+async function clockLine(source: ServiceSource, subject: string, pageSize: number, signal: AbortSignal): Promise<Line[]> {
+  const { date, received } = await source.page({ query: {}, page: undefined, pageSize }, signal);
   if (date === undefined) return [];
   const seconds = Math.round((date * 1000 - received) / 1e6);
   const words = `the service's clock is ${Math.abs(seconds)} s ${seconds < 0 ? 'behind' : 'ahead of'} this machine's`;

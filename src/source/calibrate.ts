@@ -2,7 +2,7 @@
  * Finds out what cannot be assumed of a service and must be known: the number of its first page, the largest page that it grants, whether it
  * counts, and whether it says what time it is. Asked at the first start, weekly, and by `check`; the answer is kept in the source's profile.
  */
-import { codeOf } from '../errors.ts';
+import { codeOf, wordsOf } from '../errors.ts';
 import type { Page, Source } from '../model.ts';
 
 /** What was found; plain JSON. */
@@ -51,6 +51,21 @@ export async function calibrate(source: Source, pageSize: number | 'auto', signa
     }
   }
   throw new RangeError('cannot calibrate a source without a page size to try');
+}
+
+/**
+ * What the service says when it answers 404 to a query that matches nothing; undefined when it answers with an empty page. Only asked where it
+ * answers without times: a wrong address cannot be told from this.
+ */
+export async function emptyIsMissing(source: Source, pageSize: number, signal: AbortSignal): Promise<string | undefined> {
+  try {
+    await source.page({ query: { startTime: farFuture }, page: undefined, pageSize }, signal);
+  } catch (thrown) {
+    if (codeOf(thrown) === 'page_missing') return wordsOf(thrown);
+    // A time so far ahead may be refused: that says nothing of empty periods.
+    if (codeOf(thrown) !== 'page_refused') throw thrown;
+  }
+  return undefined;
 }
 
 /** So many records at the beginning may be unreadable, each alone. */

@@ -393,7 +393,7 @@ test('404 for a window, from a service that answers others, is a gap in its word
   };
   const gap = expectGap(await read(it));
   expect(gap).toMatchObject({ reason: 'unreadable', own: 0, seen: 0 });
-  expect(gap.words).toBe('page 1 with pageSize 10 cannot be read: cannot read the page: 404 no records');
+  expect(gap.words).toBe('page 1 with pageSize 10 cannot be read: cannot read the page: 404 no records; without times it is answered');
   expectProven(it, await read(it, span(590, 610)), span(590, 610));
 });
 

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
+import type { ErrorCode } from '../../../src/errors.ts';
 import type { Page, PageRequest, Source } from '../../../src/model.ts';
-import { calibrate, changesOf } from '../../../src/source/calibrate.ts';
+import { calibrate, changesOf, emptyIsMissing } from '../../../src/source/calibrate.ts';
 import { ModelService } from '../../support/model-service.ts';
 import type { ModelLimits } from '../../support/model-service.ts';
 
@@ -110,4 +111,19 @@ test('a change is another first page, page size, or that total or Date came or w
     'total',
     'dated',
   ]);
+});
+
+test.each<[string, ErrorCode | undefined, string | undefined]>([
+  ['an empty page', undefined, undefined],
+  ['404', 'page_missing', 'no records'],
+  ['400, which says nothing of empty periods', 'page_refused', undefined],
+])('a query that matches nothing is answered with %s', async (_what, code, expected) => {
+  const source = sourceOf({}, 3);
+  const page = source.page.bind(source);
+  source.page = async (request, signal) => {
+    const answer = await page(request, signal);
+    if (code !== undefined && answer.items.length === 0) throw new WaybillError(code, 'no records');
+    return answer;
+  };
+  expect(await emptyIsMissing(source, 100, never)).toBe(expected);
 });
