@@ -19,6 +19,15 @@ const sinkParts: Readonly<Record<string, string>> = {
     format: ecs                              # ecs, cef or raw: one message a line
     path: \${env:WAYBILL_FILE:-./audit.ndjson} # the file to write; its directory must be there
 `,
+  kafka: `  - id: lake
+    type: kafka
+    format: ecs                              # ecs, cef or raw: the value of each message
+    brokers: ['\${env:WAYBILL_KAFKA_BROKER}'] # host:port of one broker or more; the others are learned from them
+    topic: \${env:WAYBILL_KAFKA_TOPIC}       # it must be there: "waybill setup kafka --sink lake" prints how to make it, and the rights
+    # tls: { ca: /etc/waybill/kafka-ca.pem } # tls: {} where a public authority has issued the brokers' certificates
+    # sasl: { mechanism: SCRAM-SHA-512, username: waybill, password: \${file:/run/secrets/kafka-password} }
+    # Consumers must read committed (isolation.level=read_committed); exactlyOnce: false is at least once, without transactions.
+`,
   syslog: `  - id: siem
     type: syslog
     format: cef                              # cef, ecs or raw: one message a frame
@@ -28,9 +37,9 @@ const sinkParts: Readonly<Record<string, string>> = {
 `,
 };
 
-const planned = ['elasticsearch', 'splunk', 'kafka'];
+const planned = ['elasticsearch', 'splunk'];
 
-export const usage = `waybill init file|syslog
+export const usage = `waybill init file|kafka|syslog
 
 Prints a commented configuration for one type of sink. Write it to waybill.yaml, set the environment variables that it names (or write what
 they stand for), and ask "waybill check". ${planned.join(', ')} come with a later release.

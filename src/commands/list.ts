@@ -14,6 +14,7 @@ const files = {
   sources: () => import('./sources.ts'),
   operations: () => import('./operations.ts'),
   compare: () => import('./compare.ts'),
+  setup: () => import('./setup.ts'),
   encode: () => import('./encode.ts'),
   schema: () => import('./schema.ts'),
   help: () => import('./help.ts'),

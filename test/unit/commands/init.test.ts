@@ -66,9 +66,8 @@ test('the start is the hour in which it is printed, in UTC', async () => {
 test.each([
   [[], 'cannot begin a configuration: name one type of sink, as in "waybill init file"'],
   [['file', 'kafka'], 'cannot begin a configuration: name one type of sink, as in "waybill init file"'],
-  [['splunk'], 'cannot begin a configuration for "splunk": it is not in this release yet; there is file, syslog'],
-  [['elasticsearch'], 'cannot begin a configuration for "elasticsearch": it is not in this release yet; there is file, syslog'],
-  [['kafka'], 'cannot begin a configuration for "kafka": it is not in this release yet; there is file, syslog'],
+  [['splunk'], 'cannot begin a configuration for "splunk": it is not in this release yet; there is file, kafka, syslog'],
+  [['elasticsearch'], 'cannot begin a configuration for "elasticsearch": it is not in this release yet; there is file, kafka, syslog'],
   [['flie'], 'cannot begin a configuration for "flie": the nearest is "file"'],
   [['__proto__'], 'cannot begin a configuration for "__proto__": the nearest is "syslog"'],
 ])('init %j is refused', async (args, message) => {
@@ -77,10 +76,10 @@ test.each([
 
 test('its help says what to do with what it prints', () => {
   expect(usage).toMatchInlineSnapshot(`
-    "waybill init file|syslog
+    "waybill init file|kafka|syslog
 
     Prints a commented configuration for one type of sink. Write it to waybill.yaml, set the environment variables that it names (or write what
-    they stand for), and ask "waybill check". elasticsearch, splunk, kafka come with a later release.
+    they stand for), and ask "waybill check". elasticsearch, splunk come with a later release.
 
     Examples:
       waybill init file > waybill.yaml

@@ -159,7 +159,7 @@ sources:
 sinks:
   - { id: a, type: file, path: same }
   - { id: b, type: file, path: ./x/../same }
-  - { id: c, type: kafka }
+  - { id: c, type: archive }
   - { id: d, type: fle }
   - { id: e }
 `;
@@ -182,9 +182,9 @@ sinks:
     'sources[3].auth (line 9): is missing: it takes a group of settings',
     'sources[3].requests.perSecond (line 9): 10 is not what the group "shared" has in sources[2], 5',
     'sinks.b.path (line 12): is the same as that of another sink, sinks[0]',
-    'sinks.c.type (line 13): "kafka" is not in this release yet, and not one of file, syslog, stdout',
-    'sinks.d.type (line 14): "fle" is not one of file, syslog, stdout',
-    'sinks.e.type (line 15): is missing: it takes one of file, syslog, stdout',
+    'sinks.c.type (line 13): "archive" is not in this release yet, and not one of file, kafka, syslog, stdout',
+    'sinks.d.type (line 14): "fle" is not one of file, kafka, syslog, stdout',
+    'sinks.e.type (line 15): is missing: it takes one of file, kafka, syslog, stdout',
   ]);
 });
 
