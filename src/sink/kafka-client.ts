@@ -62,8 +62,14 @@ const retry = { initialRetryTime: 20, maxRetryTime: 1_000, multiplier: 2, factor
 const once = { retries: 0 };
 const connectMs = 10_000;
 const closeMs = 2_000;
-/** Longer waits hold up the end of the reader. */
-const readWaitMs = 100;
+/**
+ * Longer waits for records hold up the end of the reader. When its connection breaks it joins its group once more, as another member, and waits for the first
+ * one as long as a session may take: 6 s is the least that brokers grant by themselves.
+ */
+const readTimes = { maxWaitTimeInMs: 100, sessionTimeout: 6_000, rebalanceTimeout: 6_000, heartbeatInterval: 2_000 };
+/** A topic that was just made is looked for so often, with so long between. */
+const looksMost = 50;
+const lookMs = 100;
 const ended = new WaybillError('aborted', 'the client has ended');
 
 export class KafkaJsClient implements KafkaClient {
@@ -79,7 +85,7 @@ export class KafkaJsClient implements KafkaClient {
   readonly #producers: Producer[] = [];
   #admin: Admin | undefined;
   #plain: Promise<Producer> | undefined;
-  #isOver = false;
+  readonly #over = new AbortController();
   /** Why no coordinator was found: the client says it to its log alone. */
   #noCoordinator: unknown;
 
@@ -120,23 +126,24 @@ export class KafkaJsClient implements KafkaClient {
   topic(name: string, setting: string): Promise<TopicFacts | undefined> {
     return this.#do({ what: `look at topic "${name}"`, setting }, false, async () => {
       const admin = await this.#administration();
-      try {
-        const { topics } = await admin.fetchTopicMetadata({ topics: [name] });
-        const partitions = topics[0]?.partitions ?? [];
-        const replicas = Math.min(...partitions.map((partition) => partition.replicas.length));
-        return { partitions: partitions.length, replicas, config: await configOf(admin, name) };
-      } catch (thrown) {
-        if (protocolError(thrown) === 'UNKNOWN_TOPIC_OR_PARTITION') return undefined;
-        throw thrown;
-      }
+      const found = await this.#look(admin, name);
+      return found && { ...found, config: await configOf(admin, name) };
     });
   }
 
   create(name: string, config: Readonly<Record<string, string>>, setting: string): Promise<void> {
     return this.#do({ what: `create topic "${name}"`, setting }, false, async () => {
       const configEntries = Object.entries(config).map(([key, value]) => ({ name: key, value }));
-      const topics = [{ topic: name, numPartitions: 1, replicationFactor: -1, configEntries }];
-      await (await this.#administration()).createTopics({ waitForLeaders: true, topics });
+      const admin = await this.#administration();
+      await admin.createTopics({
+        waitForLeaders: false,
+        topics: [{ topic: name, numPartitions: 1, replicationFactor: -1, configEntries }],
+      });
+      // Made is not yet seen: each broker learns of it in its own time.
+      for (let tries = 0; (await this.#look(admin, name)) === undefined; tries += 1) {
+        if (tries >= looksMost) throw new Error('it is made, and no broker shows it yet');
+        await this.#context.clock.sleep(lookMs, this.#over.signal);
+      }
     });
   }
 
@@ -196,13 +203,14 @@ export class KafkaJsClient implements KafkaClient {
 
   /** Nothing can be sent by it any more, whatever it has under way. */
   cut(): void {
-    this.#isOver = true;
+    this.#over.abort(ended);
     this.#refusal.reject(ended);
     this.#sockets.end();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (!this.#isOver) await this.#soon(Promise.allSettled([...this.#producers.map((one) => one.disconnect()), this.#admin?.disconnect()]));
+    if (!this.#over.signal.aborted)
+      await this.#soon(Promise.allSettled([...this.#producers.map((one) => one.disconnect()), this.#admin?.disconnect()]));
     this.cut();
   }
 
@@ -224,7 +232,7 @@ export class KafkaJsClient implements KafkaClient {
   async #consume(topic: string, from: bigint, isLast: ((record: ReadRecord) => boolean) | undefined): Promise<void> {
     // A group of its own: a killed member of an old one would hold the partition. Nothing is committed to it.
     const groupId = `waybill-${randomUUID()}`;
-    const consumer = this.#kafka.consumer({ groupId, maxWaitTimeInMs: readWaitMs, allowAutoTopicCreation: false, retry });
+    const consumer = this.#kafka.consumer({ groupId, ...readTimes, allowAutoTopicCreation: false, retry });
     try {
       await consumer.connect();
       await consumer.subscribe({ topic, fromBeginning: true });
@@ -266,6 +274,17 @@ export class KafkaJsClient implements KafkaClient {
     return this.#admin;
   }
 
+  async #look(admin: Admin, topic: string): Promise<Omit<TopicFacts, 'config'> | undefined> {
+    try {
+      const { topics } = await admin.fetchTopicMetadata({ topics: [topic] });
+      const partitions = topics[0]?.partitions ?? [];
+      return { partitions: partitions.length, replicas: Math.min(...partitions.map(({ replicas }) => replicas.length)) };
+    } catch (thrown) {
+      if (protocolError(thrown) === 'UNKNOWN_TOPIC_OR_PARTITION') return undefined;
+      throw thrown;
+    }
+  }
+
   async #sendBy(sender: Pick<Producer, 'sendBatch'>, records: readonly KafkaRecord[]): Promise<bigint> {
     const topics = Map.groupBy(records, ({ topic }) => topic);
     const topicMessages = [...topics].map(([topic, list]) => ({
@@ -283,8 +302,13 @@ export class KafkaJsClient implements KafkaClient {
     } catch (thrown) {
       const cause = isNamed(thrown, 'KafkaJSGroupCoordinatorNotFound') ? (this.#noCoordinator ?? thrown) : thrown;
       const error = translate(cause, { ...attempt, id: this.#context.id }, sent);
-      if (this.#sockets.silent === undefined || !['sink_again', 'sink_unknown'].includes(error.code)) throw error;
-      const words = `cannot ${attempt.what} for sink "${this.#context.id}" (sinks.${this.#context.id}.brokers): ${this.#sockets.mismatch()}`;
+      const { id } = this.#context;
+      const isEnded = error.code === 'sink_again' && isNamed(thrown, 'KafkaJSConnectionClosedError');
+      const isSilent = this.#sockets.silent !== undefined && ['sink_again', 'sink_unknown'].includes(error.code);
+      if (!isEnded && !isSilent) throw error;
+      const setting = isSilent ? 'brokers' : 'sasl';
+      const what = isSilent ? this.#sockets.mismatch() : 'the broker ends the connection: does it want SASL, or another kind of it?';
+      const words = `cannot ${attempt.what} for sink "${id}" (sinks.${id}.${setting}): ${what}`;
       throw new WaybillError('sink_blocked', words, { cause: error, retryAfterMs: mismatchMs });
     }
   }

@@ -76,7 +76,7 @@ export function translate(thrown: unknown, { id, what, setting }: Attempt, sent:
     });
   const words = wordsOfCauses(thrown);
   const isAuthentication = isNamed(thrown, 'KafkaJSSASLAuthenticationError');
-  if (isAuthentication) return say('sink_blocked', /mechanism/i.test(words) ? 'sasl.mechanism' : 'sasl', words);
+  if (isAuthentication) return say('sink_blocked', /mechanism is not supported/.test(words) ? 'sasl.mechanism' : 'sasl', words);
   if (type !== undefined && type in blocked) {
     const right = rights[type] === undefined ? '' : `; needs ${rights[type]}`;
     return say('sink_blocked', blocked[type] ?? setting, `${plainer[type] ?? words}${right} (${type})`);

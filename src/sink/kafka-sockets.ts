@@ -10,6 +10,8 @@ import type { Peer, Pem, TlsSettings } from '../connect/trust.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
 
 const keepAliveMs = 60_000;
+/** The first byte of an alert of TLS (RFC 8446 section 5.1), which no answer of Kafka begins with: it would be 352 MB long. */
+const tlsAlert = 21;
 
 export interface Target {
   readonly host: string;
@@ -43,9 +45,11 @@ export class Sockets {
     this.#open.add(socket);
     let isMade = false;
     socket.once('connect', () => (isMade = true));
-    socket.once('data', () => {
+    socket.once('data', (bytes: Buffer) => {
       this.#hasHeard = true;
       this.silent = undefined;
+      if (this.#trust === undefined && bytes[0] === tlsAlert && bytes[1] === 3)
+        this.#refuse(`sinks.${this.#id}.tls: "${host}:${port}" speaks TLS: set tls`);
     });
     socket.on('close', () => {
       this.#open.delete(socket);
@@ -82,15 +86,15 @@ export class Sockets {
     onPeer(socket, (found) => (this.peer = peer = found));
     socket.on('error', (cause: NodeJS.ErrnoException) => {
       if (this.#isOver) return;
-      const reason = trust.explain(cause, host, peer) ?? this.#wrongVersion(cause, `${host}:${port}`);
-      if (reason !== undefined)
-        this.#refused(new WaybillError('sink_blocked', `cannot connect sink "${this.#id}": ${wordsOf(reason)}`, { cause }));
+      const reason = trust.explain(cause, host, peer);
+      if (reason !== undefined) this.#refuse(wordsOf(reason), cause);
+      else if (/WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG/.test(cause.code ?? ''))
+        this.#refuse(`sinks.${this.#id}.tls: "${host}:${port}" does not speak TLS on this port`, cause);
     });
     return socket;
   }
 
-  #wrongVersion(cause: NodeJS.ErrnoException, address: string): Error | undefined {
-    if (!/WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|EPROTO/.test(cause.code ?? '')) return undefined;
-    return new Error(`sinks.${this.#id}.tls: "${address}" does not speak TLS on this port`);
+  #refuse(words: string, cause?: Error): void {
+    this.#refused(new WaybillError('sink_blocked', `cannot connect sink "${this.#id}": ${words}`, { cause }));
   }
 }

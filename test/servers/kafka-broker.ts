@@ -47,10 +47,11 @@ export function kafkaMissing(version: KafkaVersion): string | undefined {
 
 const jvm = ['-Xms64m', '-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-XX:-UsePerfData', '-Djava.awt.headless=true'];
 
-/** Ways to a broker: plain, TLS, TLS that demands a certificate of ours, and SASL in the clear and over TLS. */
-export type Listener = 'PLAIN' | 'TLS' | 'MTLS' | 'SASL' | 'SASLTLS';
+/** Ways to a broker: plain, plain through a proxy of the test, TLS, TLS that demands a certificate of ours, and SASL in the clear and over TLS. */
+export type Listener = 'PLAIN' | 'PROXIED' | 'TLS' | 'MTLS' | 'SASL' | 'SASLTLS';
 const listeners: Readonly<Record<Listener, string>> = {
   PLAIN: 'PLAINTEXT',
+  PROXIED: 'PLAINTEXT',
   TLS: 'SSL',
   MTLS: 'SSL',
   SASL: 'SASL_PLAINTEXT',
@@ -58,7 +59,7 @@ const listeners: Readonly<Record<Listener, string>> = {
 };
 
 export interface BrokerOptions {
-  /** What clients are told to connect to in place of the plain listener: a proxy. */
+  /** What clients of `PROXIED` are told to connect to. */
   readonly advertised?: string;
   /** Denies everything that is not granted, to all but the clients of the plain listener. */
   readonly acls?: boolean;
@@ -196,6 +197,13 @@ export class KafkaBroker implements AsyncDisposable {
     return records.sort((a, b) => a.partition - b.partition || a.offset - b.offset);
   }
 
+  /** Records with these keys, by kcat, which chooses the partitions as the clients of Kafka in Java do. */
+  write(topic: string, keys: readonly string[]): void {
+    const parameters = ['-P', '-b', this.address(), '-t', topic, '-K', '\t', '-X', 'topic.partitioner=murmur2'];
+    const ran = spawnSync('kcat', parameters, { encoding: 'utf8', input: keys.map((key) => `${key}\t1\n`).join('') });
+    if (ran.status !== 0) throw new Error(`kcat ended with ${ran.status ?? 'a signal'}: ${ran.stderr}`);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.end('SIGKILL');
     rmSync(this.directory, { recursive: true, force: true });
@@ -232,7 +240,7 @@ export class KafkaBroker implements AsyncDisposable {
   #properties({ advertised, acls = false, properties = [] }: BrokerOptions): string {
     const names = Object.keys(listeners) as Listener[];
     const addresses = names.map((name) => `${name}://${this.address(name)}`);
-    const told = names.map((name) => `${name}://${name === 'PLAIN' && advertised !== undefined ? advertised : this.address(name)}`);
+    const told = names.map((name) => `${name}://${name === 'PROXIED' && advertised !== undefined ? advertised : this.address(name)}`);
     const tls = names
       .filter((name) => listeners[name].endsWith('SSL'))
       .flatMap((name) => {
