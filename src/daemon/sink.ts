@@ -11,6 +11,7 @@ import type { Journal } from '../journal/journal.ts';
 import type { Meters, Normalize } from '../model.ts';
 import { normalizer } from '../normalize/normalizer.ts';
 import { compileWhere } from '../normalize/where.ts';
+import { isResolvable } from '../sink/define.ts';
 import { settingsOf, settingsOfGone } from './service-facts.ts';
 import { profileOf } from './profile.ts';
 
@@ -40,7 +41,7 @@ export function createDelivery(sink: SinkConfig, journal: Journal, options: Daem
       type: sink.type,
       batch: sink.batch,
       deadline: definition.deadline,
-      resolvable: definition.resolvable,
+      resolvable: isResolvable(definition, sink.settings),
       unreadyAfter: sink.unreadyAfter ?? Infinity,
     },
     journal,

@@ -52,8 +52,8 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   /** What it takes; the first is the default. */
   readonly formats: readonly [Format, ...Format[]];
   readonly batch: BatchDefaults;
-  /** Whether the outcome of a send can be found out afterwards: then acknowledgements may be grouped. */
-  readonly resolvable: boolean;
+  /** Whether the outcome of a send can be found out afterwards, perhaps only with some settings: then acknowledgements may be grouped. */
+  readonly resolvable: boolean | ((config: z.output<Schema>) => boolean);
   /** ms a send may take before its outcome counts as unknown. */
   readonly deadline: number;
   /** Bytes of a message at most, where its frames are limited: what is longer is shortened (docs/formats.md, "Shortened messages"). */
@@ -63,6 +63,11 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   guarantee(config: z.output<Schema>): Guarantee;
   check(config: z.output<Schema>, context: SinkContext, signal: AbortSignal): Promise<readonly Finding[]>;
   open(config: z.output<Schema>, context: SinkContext, kept: Kept, signal: AbortSignal): Promise<Sink>;
+}
+
+/** Whether the outcome of a send can be found out afterwards, with these settings. */
+export function isResolvable({ resolvable }: SinkDefinition, config: Readonly<Record<string, unknown>>): boolean {
+  return typeof resolvable === 'boolean' ? resolvable : resolvable(config);
 }
 
 /** Ties the type of the configuration to the functions that take it. */

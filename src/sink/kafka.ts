@@ -23,7 +23,8 @@ export const kafka = defineSink('kafka', {
   config: kafkaSettings,
   formats: ['ecs', 'cef', 'raw'],
   batch: { records: 500, bytes: 1024 * 1024, wait: 1_000 },
-  resolvable: true,
+  // Without transactions nobody can tell whether a batch was taken.
+  resolvable: ({ exactlyOnce }) => exactlyOnce,
   deadline: sendDeadlineMs,
   // Brokers are moved and renamed; the topic is the place.
   destination: ({ topic }) => topic,
@@ -40,6 +41,8 @@ function guarantee({ exactlyOnce }: KafkaSettings): Guarantee {
 
 /** The largest batch of a topic that nothing is known of: the brokers' own limit is 1,048,588 bytes. */
 const batchBytesUsual = 1_000_000;
+/** The note of a batch that was sent without a transaction: the position in the progress topic, if there is one, is older. */
+const notInTransactions = '';
 /** So far before the end of the progress topic the last position is looked for first. */
 const lookBack = 1_000n;
 /** Sequence numbers of the client go wrong at 2^31: long before that a producer is replaced. */
@@ -122,7 +125,7 @@ class KafkaSink implements Sink {
     const { owner, client } = life;
     if (owner === undefined) {
       for (const request of requests) await client.send(request);
-      return { rejections: [] };
+      return { rejections: [], note: notInTransactions };
     }
     const transaction = await owner.begin();
     const last = [...(requests.pop() ?? []), this.#progressOf(batch.through)];
@@ -208,7 +211,7 @@ class KafkaSink implements Sink {
   /** Where no batch was taken in a transaction yet, an older position is of no use; where one was, a topic without any has lost it. */
   #believed(found: Position | undefined): Position | undefined {
     const { note, position } = this.#kept;
-    if (note === undefined) return found && found.seq < position.seq ? undefined : found;
+    if (note === undefined || note === notInTransactions) return found && found.seq < position.seq ? undefined : found;
     if (found !== undefined) return found;
     const words = `"${this.#progressTopic}" has no position, and entry ${position.seq} had been taken (by "${note}"): the topic was emptied, or another one is meant`;
     throw this.#error('sink_blocked', words, 'progressTopic');

@@ -2,6 +2,7 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { codeOf, wordsOf } from '../../../src/errors.ts';
 import type { Kept, Sink } from '../../../src/model.ts';
+import { isResolvable } from '../../../src/sink/define.ts';
 import { kafka } from '../../../src/sink/kafka.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import type { Authority } from '../../support/certificates.ts';
@@ -383,10 +384,21 @@ describe('kafka', () => {
 
     test('from before a time without transactions is of no use', async () => {
       await deliver(10);
-      kept.position = positionOf(50);
-      kept.note = undefined;
+      {
+        await using plain = await opened({ exactlyOnce: false });
+        kept.acknowledge(batchOf(messages(11, 50)), (await plain.send(batchOf(messages(11, 50)), never)).note);
+      }
       await using sink = await opened();
       expect(await sink.position?.(never)).toBeUndefined();
+      await sink.send(batchOf(messages(51, 60)), never);
+      expect(seqs()).toEqual(range(1, 60));
+    });
+
+    test('tells what became of a batch in transactions alone: only then acknowledgements may wait', () => {
+      expect([isResolvable(kafka, settingsOf(broker)), isResolvable(kafka, settingsOf(broker, { exactlyOnce: false }))]).toEqual([
+        true,
+        false,
+      ]);
     });
   });
 
