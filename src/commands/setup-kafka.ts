@@ -1,7 +1,7 @@
 /** `waybill setup kafka`: the progress topic, and what an administrator does. */
 import type { Config, SinkConfig } from '../config/load.ts';
 import type { SinkContext } from '../sink/define.ts';
-import { KafkaJsClient } from '../sink/kafka-client.ts';
+import { KafkaJsClient } from '../sink/kafka-kafkajs.ts';
 import { progressConfig, progressTopicOf } from '../sink/kafka-settings.ts';
 import type { KafkaSettings } from '../sink/kafka-settings.ts';
 import { setupText } from '../sink/kafka-setup.ts';

@@ -2,8 +2,8 @@
 import { WaybillError, wordsOf } from '../errors.ts';
 import { isLoopback } from '../connect/proxy.ts';
 import type { Finding, SinkContext } from './define.ts';
-import { KafkaJsClient } from './kafka-client.ts';
 import type { KafkaClient, TopicFacts } from './kafka-client.ts';
+import { KafkaJsClient } from './kafka-kafkajs.ts';
 import { progressConfig, progressTopicOf } from './kafka-settings.ts';
 import type { KafkaSettings } from './kafka-settings.ts';
 import { TokenSource } from './kafka-token.ts';

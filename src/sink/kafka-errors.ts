@@ -83,7 +83,8 @@ export function translate(thrown: unknown, { id, what, setting }: Attempt, sent:
   }
   if (type !== undefined && refused.has(type)) return say('sink_refused', undefined, `${words} (${type})`);
   const more = type === undefined ? words : `${plainer[type] ?? words} (${type})`;
-  return say(sent ? 'sink_unknown' : 'sink_again', undefined, more);
+  if (sent) return say('sink_unknown', undefined, more);
+  return say('sink_again', isNamed(thrown, 'KafkaJSConnectionError') ? 'brokers' : undefined, more);
 }
 
 interface Cause {

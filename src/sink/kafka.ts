@@ -9,8 +9,8 @@ import type { Batch, Kept, Position, Sink, Taken } from '../model.ts';
 import { defineSink } from './define.ts';
 import type { Guarantee, SinkContext } from './define.ts';
 import { checkKafka } from './kafka-check.ts';
-import { KafkaJsClient } from './kafka-client.ts';
 import type { KafkaClient, Owner } from './kafka-client.ts';
+import { KafkaJsClient } from './kafka-kafkajs.ts';
 import { keyed, partitionFor, rounds } from './kafka-messages.ts';
 import type { KafkaRecord } from './kafka-messages.ts';
 import { holdsPosition, lastProgress, openKey, progressText } from './kafka-progress.ts';
@@ -50,7 +50,7 @@ const messagesMost = 1_000_000_000;
 
 /** One life of a client: it ends with the first error, and nothing of it is used again. */
 interface Life {
-  readonly client: KafkaJsClient;
+  readonly client: KafkaClient;
   /** Undefined outside of transactions. */
   readonly owner: Owner | undefined;
   sent: number;
@@ -106,7 +106,7 @@ class KafkaSink implements Sink {
       return await this.#within(signal, life.client, () => this.#send(life, batch));
     } catch (thrown) {
       const code = codeOf(thrown);
-      this.#isUnknown = code !== 'sink_blocked' && code !== 'sink_again' && code !== 'sink_refused';
+      this.#isUnknown ||= code !== 'sink_blocked' && code !== 'sink_again' && code !== 'sink_refused';
       await this.#end();
       throw thrown;
     }
@@ -130,7 +130,10 @@ class KafkaSink implements Sink {
     const transaction = await owner.begin();
     const last = [...(requests.pop() ?? []), this.#progressOf(batch.through)];
     for (const request of [...requests, last]) await transaction.send(request);
+    // Until its answer is there the outcome is not known, whatever ends the waiting: a refused certificate of another broker, too.
+    this.#isUnknown = true;
     await transaction.commit();
+    this.#isUnknown = false;
     this.#position = batch.through;
     return { rejections: [], note: this.#note() };
   }
@@ -161,7 +164,7 @@ class KafkaSink implements Sink {
   }
 
   /** Ends the client with the signal: whatever it has under way then can reach nobody any more. */
-  async #within<Result>(signal: AbortSignal, client: KafkaJsClient, work: () => Promise<Result>): Promise<Result> {
+  async #within<Result>(signal: AbortSignal, client: KafkaClient, work: () => Promise<Result>): Promise<Result> {
     signal.throwIfAborted();
     const cut = (): void => {
       client.cut();

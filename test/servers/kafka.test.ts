@@ -151,15 +151,20 @@ for (const version of kafkaVersions) {
     sinkSuite({ name: 'plain', formats, twice: (size) => size, secrets: [], batches: 60, start: start({ exactlyOnce: false }) });
 
     /** As the loop does, until everything up to here is taken. @returns how often it had to begin again */
-    async function deliver(open: () => Promise<Sink>, through: number, size: number, signal: AbortSignal = never): Promise<number> {
+    async function deliver(
+      open: (signal: AbortSignal) => Promise<Sink>,
+      through: number,
+      size: number,
+      deadlineMs = 30_000,
+    ): Promise<number> {
       for (let again = 0; ; again += 1) {
         try {
-          await using sink = await open();
+          await using sink = await open(AbortSignal.timeout(deadlineMs));
           const found = await sink.position?.(never);
           if (found) kept.acknowledge({ ...batchOf([]), through: found.position }, found.note);
-          while (kept.position.seq < through && !signal.aborted) {
+          while (kept.position.seq < through) {
             const batch = batchOf(messages(kept.position.seq + 1, Math.min(through, kept.position.seq + size)), true);
-            kept.acknowledge(batch, (await sink.send(batch, AbortSignal.timeout(30_000))).note);
+            kept.acknowledge(batch, (await sink.send(batch, AbortSignal.timeout(deadlineMs))).note);
           }
           return again;
         } catch (thrown) {
@@ -267,6 +272,26 @@ for (const version of kafkaVersions) {
       }
       await new Promise((resolve) => setTimeout(resolve, 500));
       expect((await broker.read(topic)).map(seqOf)).toEqual(range(through));
+    });
+
+    test('the broker is frozen in the flow for longer than our deadline: once, in order', { timeout: 300_000 }, async () => {
+      const topic = await createTopic(broker);
+      const open = (signal: AbortSignal): Promise<Sink> =>
+        kafka.open(settingsOf(broker.address(), topic), contextOf(`k-${topic}`), kept, signal);
+      let through = 0;
+      let again = 0;
+      for (let i = 0; i < kills; i += 1) {
+        through += 3_000;
+        const delivering = deliver(open, through, 100, 3_000);
+        await new Promise((resolve) => setTimeout(resolve, 300 + i * 40));
+        process.kill(broker.pid, 'SIGSTOP');
+        await new Promise((resolve) => setTimeout(resolve, 4_000));
+        process.kill(broker.pid, 'SIGCONT');
+        again += await delivering;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      expect((await broker.read(topic)).map(seqOf)).toEqual(range(through));
+      expect(again).toBeGreaterThan(0);
     });
 
     test(

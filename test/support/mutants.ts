@@ -1051,8 +1051,8 @@ export const mutants: readonly Mutant[] = [
       },
       {
         file: 'src/sink/kafka.ts',
-        text: 'await transaction.commit();\n    this.#position = batch.through;',
-        replacement: `await transaction.commit();
+        text: 'this.#isUnknown = false;\n    this.#position = batch.through;',
+        replacement: `this.#isUnknown = false;
     const second = await owner.begin();
     await second.send([this.#progressOf(batch.through)]);
     await second.commit();
@@ -1067,7 +1067,7 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/sink/kafka.ts',
-        text: "this.#isUnknown = code !== 'sink_blocked' && code !== 'sink_again' && code !== 'sink_refused';\n      await this.#end();",
+        text: "this.#isUnknown ||= code !== 'sink_blocked' && code !== 'sink_again' && code !== 'sink_refused';\n      await this.#end();",
         replacement: 'void code;',
       },
     ],
@@ -1090,7 +1090,7 @@ export const mutants: readonly Mutant[] = [
     suite: kafka,
     edits: [
       {
-        file: 'src/sink/kafka-client.ts',
+        file: 'src/sink/kafka-kafkajs.ts',
         text: 'first = undefined;\n        return {',
         replacement: 'first = undefined;\n        (this as any).current = transaction;\n        return {',
       },
