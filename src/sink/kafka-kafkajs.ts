@@ -199,6 +199,8 @@ export class KafkaJsClient implements KafkaClient {
       await consumer.connect();
       await consumer.subscribe({ topic, fromBeginning: true });
       const { promise, resolve, reject } = Promise.withResolvers<undefined>();
+      // Nobody waits for it when the reader fails before.
+      promise.catch(() => undefined);
       consumer.on(consumer.events.CRASH, ({ payload }) => {
         // A coordinator that is still being loaded is asked again by the client itself.
         if (!payload.restart) reject(payload.error);

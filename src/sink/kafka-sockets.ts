@@ -66,7 +66,10 @@ export class Sockets {
 
   /** What the end of every connection without an answer most likely means. */
   mismatch(): string {
-    const expected = this.#trust === undefined ? 'does it want TLS (set tls), or SASL?' : 'does it speak TLS on this port?';
+    const expected =
+      this.#trust === undefined
+        ? 'does it want TLS (set tls) or SASL, or is it down behind a proxy?'
+        : 'does it speak TLS on this port, or is it down behind a proxy?';
     return `"${this.silent ?? ''}" ends the connection without an answer: ${expected}`;
   }
 
