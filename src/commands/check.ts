@@ -18,7 +18,7 @@ import { calibrate } from '../source/calibrate.ts';
 import type { Calibration } from '../source/calibrate.ts';
 import { createSource } from '../source/client.ts';
 import type { ServiceSource } from '../source/client.ts';
-import type { Route } from '../connect/connection.ts';
+import { wayOf } from '../connect/connection.ts';
 import { Budget } from '../source/limits.ts';
 import { ServerClock } from '../source/server-clock.ts';
 import type { SinkContext } from '../sink/define.ts';
@@ -128,11 +128,6 @@ async function checkSource(settings: SourceConfig, config: Config, signal: Abort
   return lines;
 }
 
-function wayOf({ target, proxy, peer }: Route): string {
-  const issuer = peer === undefined ? '' : `, certificate of '${peer.subject}' issued by '${peer.issuer}'`;
-  return `${target} is reached ${proxy === undefined ? 'directly' : `through ${proxy}`}${issuer}`;
-}
-
 /** Whether the total of one small window is what reading it brings. Nothing is said where that cannot be counted in the time of one request. */
 async function countLine(source: ServiceSource, settings: SourceConfig, found: Calibration, signal: AbortSignal): Promise<Line[]> {
   const { id, settle, requests } = settings;
@@ -196,10 +191,10 @@ function groupLines(sources: readonly SourceConfig[]): Line[] {
   });
 }
 
-async function checkSink(sink: SinkConfig, context: Omit<SinkContext, 'id' | 'log'>, signal: AbortSignal): Promise<Line[]> {
+async function checkSink(sink: SinkConfig, context: Omit<SinkContext, 'id' | 'format' | 'log'>, signal: AbortSignal): Promise<Line[]> {
   const subject = `sink ${sink.id}`;
   const { delivery, duplicates, losses } = sink.definition.guarantee(sink.settings);
-  const findings = await sink.definition.check(sink.settings, { ...context, id: sink.id, log: silent }, signal);
+  const findings = await sink.definition.check(sink.settings, { ...context, id: sink.id, format: sink.format, log: silent }, signal);
   const promise = {
     subject,
     level: 'ok',

@@ -23,24 +23,32 @@ const sinkParts: Readonly<Record<string, string>> = {
 `,
   file: `  - id: file
     type: file
-    format: ecs                              # ecs, cef or raw: one message a line
+    format: ecs                              # ecs, cef, leef, ocsf or raw: one a line
     path: \${env:WAYBILL_FILE:-./audit.ndjson} # the file to write; its directory must be there
 `,
   syslog: `  - id: siem
     type: syslog
-    format: cef                              # cef, ecs or raw: one message a frame
+    format: cef                              # cef, leef, ecs, ocsf or raw: one a frame
     address: \${env:WAYBILL_SYSLOG}          # tls://siem.example:6514, or tcp://, udp://, relp://, relp+tls://
     # framing: newline                       # SC4S, Splunk TCP inputs and many appliances; default octet counting (RFC 6587)
     # tls: { ca: /etc/waybill/siem-ca.pem }  # where the receiver's certificate is not issued by a public authority
 `,
+  splunk: `  - id: splunk
+    type: splunk-hec
+    url: \${env:WAYBILL_SPLUNK_URL}          # address of the HTTP Event Collector, e.g. https://splunk.example:8088
+    token: \${env:WAYBILL_SPLUNK_TOKEN}      # or \${file:/run/secrets/splunk-token}
+    # index: dpas                            # default: that of the token
+    # acknowledge: true                      # taken when Splunk has indexed it; the token must have indexer acknowledgement
+    # tls: { ca: /etc/waybill/splunk-ca.pem } # where Splunk's certificate is not issued by a public authority
+`,
 };
 
-const planned = ['splunk', 'kafka'];
+const planned = ['kafka'];
 
-export const usage = `waybill init elasticsearch|file|syslog
+export const usage = `waybill init elasticsearch|file|syslog|splunk
 
 Prints a commented configuration for one type of sink. Write it to waybill.yaml, set the environment variables that it names (or write what
-they stand for), and ask "waybill check". ${planned.join(', ')} come with a later release.
+they stand for), and ask "waybill check". ${planned.join(', ')} comes with a later release.
 
 Examples:
   waybill init file > waybill.yaml

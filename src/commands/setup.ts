@@ -69,6 +69,7 @@ export async function run(args: string[], io: Io): Promise<number> {
   const settings = asAdministrator(given, io.env);
   await using client = await ElasticClient.make(settings, {
     id: sink.id,
+    format: sink.format,
     log: silent,
     clock: systemClock,
     ca: config.tls.ca,

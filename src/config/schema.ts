@@ -14,7 +14,7 @@ import { sourceSettings } from '../source/settings.ts';
 import { duration, facts, line, notYet, path } from './values.ts';
 
 /** Types of sinks that the contract names and a later release brings. */
-export const laterSinks = ['elasticsearch', 'kafka', 'splunk-hec', 'archive'];
+export const laterSinks = ['elasticsearch', 'kafka', 'archive'];
 
 facts.add(privacySettings.shape.key, { secret: true, expects: 'text of at least 16 characters' });
 
@@ -30,7 +30,7 @@ function sinkSchema(definition: SinkDefinition) {
     .strictObject({
       ...deliverSettings(definition.formats, definition.batch),
       type: z.literal(definition.type).describe(definition.summary),
-      original: originalSettings,
+      original: originalSettings(definition.original ?? true),
       where: whereSettings.optional().describe('Only records that match; default all'),
       cef: cefSettings,
       privacy: privacySettings.optional().describe('Rules and key in place of those of the source, for this sink'),

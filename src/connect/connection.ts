@@ -36,6 +36,12 @@ export interface Route {
   readonly peer: Peer | undefined;
 }
 
+/** The way in words: `siem.example is reached directly, certificate of 'siem.example' issued by 'Example root'`. */
+export function wayOf({ target, proxy, peer }: Route): string {
+  const issuer = peer === undefined ? '' : `, certificate of '${peer.subject}' issued by '${peer.issuer}'`;
+  return `${target} is reached ${proxy === undefined ? 'directly' : `through ${proxy}`}${issuer}`;
+}
+
 export class Connection implements AsyncDisposable {
   /** For undici; it follows no redirect and speaks HTTP/1.1. */
   readonly dispatcher: Dispatcher;

@@ -4,7 +4,7 @@ import type { DaemonOptions } from '../daemon.ts';
 import { Delivery } from '../deliver/loop.ts';
 import { pipeline, textOf } from '../deliver/pipeline.ts';
 import type { MessageLimit } from '../deliver/pipeline.ts';
-import { encoder, isEncodedFormat, shortener } from '../encode/index.ts';
+import { encoder, shortener } from '../encode/index.ts';
 import type { EncodedFormat, EncodeSettings } from '../encode/index.ts';
 import { WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
@@ -78,7 +78,8 @@ export function createDelivery(
         for (const tag of tags) meters.eventsIrregular(source, tag);
       },
     }),
-    open: (signal) => definition.open(sink.settings, { id, log, clock, ca: config.tls.ca, proxy: config.proxy }, kept, signal),
+    open: (signal) =>
+      definition.open(sink.settings, { id, format: sink.format, log, clock, ca: config.tls.ca, proxy: config.proxy }, kept, signal),
     clock,
     random,
     log,
@@ -113,8 +114,6 @@ function limitOf(sink: SinkConfig, meters: Meters): MessageLimit | undefined {
   return { bytes, shorten: shortener(...writtenBy(sink), bytes), shortened: () => meters.messageShortened(sink.id) };
 }
 
-function writtenBy(sink: SinkConfig): [format: EncodedFormat, settings: EncodeSettings] {
-  if (!isEncodedFormat(sink.format))
-    throw new WaybillError('config_invalid', `cannot use sinks.${sink.id}.format: "${sink.format}" is not in this release yet`);
-  return [sink.format, { original: sink.original, cef: sink.cef }];
+function writtenBy({ format, original, cef }: SinkConfig): [format: EncodedFormat, settings: EncodeSettings] {
+  return [format, { original, cef }];
 }

@@ -2,6 +2,8 @@
 import type { EcsEvent, Encode } from '../model.ts';
 import { cef, type CefSettings } from './cef.ts';
 import { ecs } from './ecs.ts';
+import { leef } from './leef.ts';
+import { ocsf } from './ocsf.ts';
 import { raw } from './raw.ts';
 import { shorten } from './shorten.ts';
 
@@ -14,6 +16,8 @@ export interface EncodeSettings {
 const encoders = {
   ecs: { encode: (settings: EncodeSettings) => ecs(settings), kind: 'document' },
   cef: { encode: (settings: EncodeSettings) => cef(settings.cef), kind: 'line' },
+  leef: { encode: () => leef(), kind: 'line' },
+  ocsf: { encode: (settings: EncodeSettings) => ocsf(settings), kind: 'document' },
   raw: { encode: () => raw(), kind: 'record' },
 } as const satisfies Record<string, { encode: (settings: EncodeSettings) => Encode; kind: Parameters<typeof shorten>[0] }>;
 

@@ -21,7 +21,6 @@ export const cefSettings = z
   .describe('How CEF lines are written; has no effect on other formats');
 
 /** `sinks[].original` */
-export const originalSettings = z
-  .boolean()
-  .default(true)
-  .describe("Whether ecs and ocsf carry the record's text as `event.original`; its SHA-256 is always there");
+export function originalSettings(usual: boolean) {
+  return z.boolean().default(usual).describe("Whether ecs and ocsf carry the record's text; its SHA-256 is always there");
+}

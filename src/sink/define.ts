@@ -29,6 +29,8 @@ export interface SinkContext {
   readonly id: string;
   readonly log: Log;
   readonly clock: Clock;
+  /** How its messages are written. */
+  readonly format: Format;
   /** The top-level `tls.ca`. */
   readonly ca?: Pem | undefined;
   /** Of HTTPS connections: that of the sink, or the general one; undefined: direct. */
@@ -51,6 +53,8 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   readonly later?: readonly string[];
   /** What it takes; the first is the default. */
   readonly formats: readonly [Format, ...Format[]];
+  /** Whether ecs and ocsf carry the record's text unless the configuration says otherwise; default true. */
+  readonly original?: boolean;
   readonly batch: BatchDefaults;
   /** Whether the outcome of a send can be found out afterwards: then acknowledgements may be grouped. */
   readonly resolvable: boolean;

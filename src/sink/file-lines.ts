@@ -9,11 +9,11 @@ const lineBreak = 0x0a;
 export class LineBuffer {
   #bytes = Buffer.allocUnsafeSlow(256 * 1024);
 
-  /** The lines of these messages; valid until the next call. */
-  lines(messages: readonly Message[]): Buffer {
-    const length = messages.reduce((sum, { bytes }) => sum + bytes.length + 1, 0);
+  /** The lines of these messages, after a line break where the file ends within a line; valid until the next call. */
+  lines(messages: readonly Message[], isWithinLine: boolean): Buffer {
+    const length = messages.reduce((sum, { bytes }) => sum + bytes.length + 1, isWithinLine ? 1 : 0);
     if (length > this.#bytes.length) this.#bytes = Buffer.allocUnsafeSlow(Math.max(this.#bytes.length * 2, length));
-    let at = 0;
+    let at = isWithinLine ? this.#bytes.writeUInt8(lineBreak, 0) : 0;
     for (const { bytes } of messages) {
       this.#bytes.set(bytes, at);
       at += bytes.length;

@@ -4,7 +4,8 @@
  */
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import type { Position } from '../model.ts';
+import { WaybillError } from '../errors.ts';
+import type { Kept, Position } from '../model.ts';
 
 /** A file by what stays when it is renamed: device, inode and birth time. */
 export interface FileName {
@@ -69,7 +70,7 @@ export function sameFile(a: FileName, b: FileName): boolean {
 }
 
 /** The mark in a note of the journal; undefined when the text is none. */
-export function markOf(note: string | undefined): FileMark | undefined {
+function markOf(note: string | undefined): FileMark | undefined {
   if (note === undefined) return undefined;
   try {
     const mark = JSON.parse(note) as Partial<FileMark>;
@@ -77,6 +78,34 @@ export function markOf(note: string | undefined): FileMark | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Which of the two candidates is true: the journal's own note, or the newest slot beside the file. */
+export async function believed(
+  slots: PositionFile,
+  kept: Kept,
+  id: string,
+  path: string,
+): Promise<{ position: Position; mark: FileMark | undefined }> {
+  const slot = slots.newest;
+  if (kept.adopt === true) return { position: kept.position, mark: undefined };
+  const own = { position: kept.position, mark: markOf(kept.note) };
+  if (!slot) return own;
+  if (slot.journal !== kept.journal) {
+    throw new WaybillError(
+      'sink_blocked',
+      `cannot go on in "${path}" for sink "${id}": it belongs to another state (the state was lost, or two daemons write it); restore that state, use another path, or see "waybill sinks adopt"`,
+    );
+  }
+  if (slot.position.seq <= kept.position.seq) return own;
+  const chain = await kept.chainAt(slot.position.seq);
+  if (!chain || Buffer.compare(chain, slot.position.chain) !== 0) {
+    throw new WaybillError(
+      'sink_blocked',
+      `cannot go on in "${path}" for sink "${id}": it has entry ${slot.position.seq}, which this state does not know (an older copy was restored); restore the right state, use another path, or see "waybill sinks adopt"`,
+    );
+  }
+  return { position: slot.position, mark: { file: slot.file, length: slot.length } };
 }
 
 function slotOf(bytes: Buffer): Slot | undefined {

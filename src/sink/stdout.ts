@@ -8,7 +8,7 @@ const lineBreak = Buffer.from('\n');
 export const stdout = defineSink('stdout', {
   summary: 'one message a line on standard output',
   config: z.strictObject({}),
-  formats: ['ecs', 'cef', 'raw'],
+  formats: ['ecs', 'cef', 'leef', 'ocsf', 'raw'],
   batch: { records: 500, bytes: 1024 * 1024, wait: 1_000 },
   resolvable: false,
   deadline: 30_000,

@@ -15,7 +15,7 @@ import { checkStream, StreamSink } from './syslog-stream.ts';
 export const syslog = defineSink('syslog', {
   summary: 'a syslog receiver, by UDP, TCP, TLS or RELP',
   config: syslogSettings,
-  formats: ['cef', 'ecs', 'raw'],
+  formats: ['cef', 'leef', 'ecs', 'ocsf', 'raw'],
   batch: { records: 5_000, bytes: 8 * 1024 * 1024, wait: 5_000 },
   resolvable: false,
   deadline: 90_000,

@@ -8,7 +8,7 @@ const silentLog: Log = { debug: silent, info: silent, warn: silent, error: silen
 
 /** What the daemon gives to a sink of this name. */
 export function contextOf(id: string, besides: Partial<SinkContext> = {}): SinkContext {
-  return { id, log: silentLog, clock: systemClock, ...besides };
+  return { id, format: 'ecs', log: silentLog, clock: systemClock, ...besides };
 }
 
 const timeOf = (seq: number): number => Date.UTC(2026, 10, 20) * 1000 + seq;

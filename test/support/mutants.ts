@@ -25,6 +25,7 @@ export interface Mutant {
 const simulation = 'simulation';
 const elasticsearch = 'test/contract/sinks/elasticsearch.test.ts';
 const syslog = 'test/contract/sinks/syslog.test.ts';
+const splunkHec = 'test/contract/sinks/splunk-hec.test.ts';
 const collect = 'src/collect/';
 const journal = 'src/journal/';
 
@@ -1267,10 +1268,47 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    id: 'D34',
+    what: 'a 200 of Splunk with the code of something else is taken for a success',
+    suite: splunkHec,
+    also: ['test/unit/sink/splunk-hec-reply.test.ts'],
+    edits: [
+      {
+        file: 'src/sink/splunk-hec-reply.ts',
+        text: "return isSuccess ? meaning : 'unknown';",
+        replacement: "return isSuccess ? meaning : 'taken';",
+      },
+    ],
+  },
+  {
+    id: 'D35',
+    what: 'an acknowledgement that is not true yet is taken for a loss',
+    suite: splunkHec,
+    edits: [
+      {
+        file: 'src/sink/splunk-hec-acknowledge.ts',
+        text: 'if (waiting.size === 0) return;',
+        replacement: "if (waiting.size === 0) return;\n    if (answer.size === 0) throw new WaybillError('sink_unknown', 'lost');",
+      },
+    ],
+  },
+  {
+    id: 'D36',
+    what: 'an acknowledgement that was true is asked for again',
+    suite: splunkHec,
+    edits: [
+      {
+        file: 'src/sink/splunk-hec-acknowledge.ts',
+        text: 'for (const ackId of answer) waiting.delete(ackId);',
+        replacement: 'if (answer.size === waiting.size) waiting.clear();',
+      },
+    ],
+  },
+  {
     id: 'D37',
     what: 'a file is not cut when it is opened',
     suite: 'test/contract/sinks/file-disk.test.ts',
-    edits: [{ file: 'src/sink/file.ts', text: 'await handle.truncate(ours.length);', replacement: '' }],
+    edits: [{ file: 'src/sink/file-sink.ts', text: 'await handle.truncate(ours.length);', replacement: '' }],
   },
   {
     id: 'D38',
@@ -1278,7 +1316,7 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/contract/sinks/file-disk.test.ts',
     edits: [
       {
-        file: 'src/sink/file.ts',
+        file: 'src/sink/file-sink.ts',
         text: `      for (let written = 0; written < bytes.length;) {`,
         replacement: `      await this.#slots.write({ journal: this.#kept.journal, position: batch.through, file: this.#name, length: this.#length + bytes.length });
       for (let written = 0; written < bytes.length;) {`,
@@ -1289,7 +1327,37 @@ export const mutants: readonly Mutant[] = [
     id: 'D39',
     what: 'the directory of a file is not synced',
     suite: 'test/contract/sinks/file-disk.test.ts',
-    edits: [{ file: 'src/sink/file.ts', text: 'await syncDirectory(dirname(this.#path));', replacement: 'void syncDirectory;' }],
+    edits: [{ file: 'src/sink/file-sink.ts', text: 'await syncDirectory(dirname(this.#path));', replacement: 'void syncDirectory;' }],
+  },
+  {
+    id: 'W50',
+    what: 'a file is put aside before what it holds is acknowledged in the state',
+    suite: 'test/contract/sinks/file-rotation.test.ts',
+    edits: [
+      {
+        file: 'src/sink/file-sink.ts',
+        text: '    await this.#kept.commitNote(this.#note());\n    await putAside(',
+        replacement: '    await putAside(',
+      },
+    ],
+  },
+  {
+    id: 'W51',
+    what: 'the plain file goes before the name of the compressed one is on the disk',
+    suite: 'test/contract/sinks/file-rotation.test.ts',
+    edits: [{ file: 'src/sink/file-gzip.ts', text: 'await syncDirectory(dirname(plain));', replacement: 'void syncDirectory;' }],
+  },
+  {
+    id: 'W52',
+    what: 'what a kill left half compressed is taken for done',
+    suite: 'test/contract/sinks/file-rotation.test.ts',
+    edits: [{ file: 'src/sink/file-gzip.ts', text: 'const half = `${plain}.gz.part`;', replacement: 'const half = `${plain}.gz`;' }],
+  },
+  {
+    id: 'W53',
+    what: 'the first line is glued to what somebody else did not end',
+    suite: 'test/contract/sinks/file-rotation.test.ts',
+    edits: [{ file: 'src/sink/file-disk.ts', text: 'return last[0] !== 0x0a;', replacement: 'return false;' }],
   },
   {
     id: 'D27',
@@ -1460,7 +1528,6 @@ export interface Absent {
 
 export const absent: readonly Absent[] = [
   { ids: idsOf('D', 21, 26), what: 'the kafka sink', until: 'src/sink/kafka.ts' },
-  { ids: idsOf('D', 34, 36), what: 'the splunk-hec sink', until: 'src/sink/splunk-hec.ts' },
   { ids: idsOf('A', 1, 18), what: 'the archive', until: 'src/archive' },
 ];
 

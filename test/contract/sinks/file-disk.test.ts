@@ -39,7 +39,7 @@ afterEach(async () => {
 });
 
 async function openSink(): Promise<Sink> {
-  const sink = await file.open({ path }, contextOf('siem'), kept, never);
+  const sink = await file.open({ path, gzip: false }, contextOf('siem'), kept, never);
   opened.push(sink);
   return sink;
 }
@@ -266,7 +266,7 @@ describe('who may read and write', () => {
       process.execPath,
       ['--input-type=module', '-e', `process.umask(0); const { file } = await import(${JSON.stringify(new URL('../../../src/sink/file.ts', import.meta.url).href)});
        const kept = { journal: 'a', position: { seq: 0, chain: new Uint8Array(32) }, note: undefined, chainAt: async () => undefined, commitNote: async () => {} };
-       await (await file.open({ path: ${JSON.stringify(path)} }, { id: 'siem' }, kept, AbortSignal.timeout(9e3)))[Symbol.asyncDispose]();`],
+       await (await file.open({ path: ${JSON.stringify(path)}, gzip: false }, { id: 'siem' }, kept, AbortSignal.timeout(9e3)))[Symbol.asyncDispose]();`],
       { encoding: 'utf8' },
     ); // prettier-ignore
     expect(made).toBe('');
@@ -293,7 +293,7 @@ describe('who may read and write', () => {
 });
 
 describe('a path that cannot hold the promise', () => {
-  const check = (): ReturnType<typeof file.check> => file.check({ path }, contextOf('siem'), never);
+  const check = (): ReturnType<typeof file.check> => file.check({ path, gzip: false }, contextOf('siem'), never);
   const made: Record<string, () => void> = {
     'a directory': () => fs.mkdirSync(path),
     'a FIFO': () => execFileSync('mkfifo', [path]),
@@ -338,7 +338,7 @@ describe('a path that cannot hold the promise', () => {
     fs.linkSync(path, join(folder, 'second.log'));
     const before = read();
     for (const name of ['again/audit.log', 'second.log']) {
-      const opening = file.open({ path: join(folder, name) }, contextOf('other'), new ModelKept(), never);
+      const opening = file.open({ path: join(folder, name), gzip: false }, contextOf('other'), new ModelKept(), never);
       await expect(opening).rejects.toMatchObject({
         code: 'sink_blocked',
         message: `cannot use "${join(folder, name)}" for sink "other" (sinks.other.path): the sink "siem" writes the same file, as "${path}"`,
@@ -350,7 +350,7 @@ describe('a path that cannot hold the promise', () => {
     expect(read()).toBe(text(1, 5));
     fs.renameSync(path, join(folder, 'rotated'));
     await send(opened.at(-1) as Sink, 6, 6);
-    const other = await file.open({ path: join(folder, 'second.log') }, contextOf('other'), new ModelKept(), never);
+    const other = await file.open({ path: join(folder, 'second.log'), gzip: false }, contextOf('other'), new ModelKept(), never);
     opened.push(other);
     expect(read('second.log')).toBe(text(1, 5));
   });
@@ -443,7 +443,7 @@ test('a full disk: the sink waits, goes on by itself when there is room, and not
       pipeline: plain,
       open: (signal) =>
         file.open(
-          { path },
+          { path, gzip: false },
           contextOf('siem'),
           {
             journal: journal.id,

@@ -1,6 +1,7 @@
 /**
  * A process that collects numbered records into a real state and delivers them with the real loop and the real sink `file`, without an end:
- * until it is killed, or, with a number as third argument, until that many records are there and all are acknowledged. Several batches are under
+ * until it is killed, or, with a number as fourth argument, until that many records are there and all are acknowledged. The third one is the size at
+ * which the file is put aside and compressed, or `-`. Several batches are under
  * acknowledgement at any moment, so that a kill meets each state of the file.
  */
 import { systemClock, systemRandom } from '../../../src/clock.ts';
@@ -11,7 +12,7 @@ import type { Log, Meters } from '../../../src/model.ts';
 import { file } from '../../../src/sink/file.ts';
 import { append, openJournal, source } from '../../support/model-journal.ts';
 
-const [directory = '', path = '', end] = process.argv.slice(2);
+const [directory = '', path = '', size, end] = process.argv.slice(2);
 const silent = (): void => undefined;
 const log: Log = { debug: silent, info: silent, warn: (fields) => console.error(fields), error: (fields) => console.error(fields) };
 const meters = { eventsSent: silent, deliveryDelay: silent } as unknown as Meters;
@@ -36,7 +37,7 @@ const loop = new Delivery({
   },
   open: (signal) =>
     file.open(
-      { path },
+      { path, ...(size === '-' ? { gzip: false } : { rotate: { size: Number(size) }, gzip: true }) },
       contextOf('file', { log }),
       {
         journal: journal.id,

@@ -18,7 +18,12 @@ class FilePlace implements Place {
   }
 
   readonly open = async (kept: Kept): Promise<Sink> => {
-    const sink = await file.open({ path: join(this.#folder, 'audit.log') }, contextOf('under-test'), kept, new AbortController().signal);
+    const sink = await file.open(
+      { path: join(this.#folder, 'audit.log'), gzip: false },
+      contextOf('under-test'),
+      kept,
+      new AbortController().signal,
+    );
     this.#open.push(sink);
     return sink;
   };

@@ -59,6 +59,24 @@ test('the one for elasticsearch is valid too', async () => {
   ]);
 });
 
+test('the one for splunk is valid too', async () => {
+  const environment = Object.fromEntries(
+    blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'filled']),
+  );
+  const splunk = { WAYBILL_SPLUNK_URL: 'https://splunk.example:8088', WAYBILL_SPLUNK_TOKEN: 'b0221cd8' };
+  const { config, warnings } = await loaded(await init(['splunk']), { ...environment, ...splunk });
+  expect(warnings).toEqual([]);
+  expect(config.sinks).toMatchObject([
+    {
+      id: 'splunk',
+      type: 'splunk-hec',
+      format: 'ecs',
+      original: false,
+      settings: { url: 'https://splunk.example:8088', acknowledge: false },
+    },
+  ]);
+});
+
 test('each variable that is not set is named with its line, and nothing else', async () => {
   const text = await init(['file']);
   const lines = text.split('\n');
@@ -78,8 +96,8 @@ test('the start is the hour in which it is printed, in UTC', async () => {
 test.each([
   [[], 'cannot begin a configuration: name one type of sink, as in "waybill init file"'],
   [['file', 'kafka'], 'cannot begin a configuration: name one type of sink, as in "waybill init file"'],
-  [['splunk'], 'cannot begin a configuration for "splunk": it is not in this release yet; there is elasticsearch, file, syslog'],
-  [['kafka'], 'cannot begin a configuration for "kafka": it is not in this release yet; there is elasticsearch, file, syslog'],
+  [['splunk-hec'], 'cannot begin a configuration for "splunk-hec": the nearest is "splunk"'],
+  [['kafka'], 'cannot begin a configuration for "kafka": it is not in this release yet; there is elasticsearch, file, syslog, splunk'],
   [['flie'], 'cannot begin a configuration for "flie": the nearest is "file"'],
   [['__proto__'], 'cannot begin a configuration for "__proto__": the nearest is "syslog"'],
 ])('init %j is refused', async (args, message) => {
@@ -88,10 +106,10 @@ test.each([
 
 test('its help says what to do with what it prints', () => {
   expect(usage).toMatchInlineSnapshot(`
-    "waybill init elasticsearch|file|syslog
+    "waybill init elasticsearch|file|syslog|splunk
 
     Prints a commented configuration for one type of sink. Write it to waybill.yaml, set the environment variables that it names (or write what
-    they stand for), and ask "waybill check". splunk, kafka come with a later release.
+    they stand for), and ask "waybill check". kafka comes with a later release.
 
     Examples:
       waybill init file > waybill.yaml

@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
+import { stdout } from '../../../src/sink/stdout.ts';
 import { load, problemsOf, temporaryDirectory, valid } from './loading.ts';
 
 const at = 'sources.production';
@@ -184,9 +185,9 @@ sinks:
     'sources[3].auth (line 9): is missing: it takes a group of settings',
     'sources[3].requests.perSecond (line 9): 10 is not what the group "shared" has in sources[2], 5',
     'sinks.b.path (line 12): is the same as that of another sink, sinks[0]',
-    'sinks.c.type (line 13): "kafka" is not in this release yet, and not one of elasticsearch, file, syslog, stdout',
-    'sinks.d.type (line 14): "fle" is not one of elasticsearch, file, syslog, stdout',
-    'sinks.e.type (line 15): is missing: it takes one of elasticsearch, file, syslog, stdout',
+    'sinks.c.type (line 13): "kafka" is not in this release yet, and not one of elasticsearch, file, splunk-hec, syslog, stdout',
+    'sinks.d.type (line 14): "fle" is not one of elasticsearch, file, splunk-hec, syslog, stdout',
+    'sinks.e.type (line 15): is missing: it takes one of elasticsearch, file, splunk-hec, syslog, stdout',
     'sinks.f.nodes (line 16): is missing: it takes the addresses of the cluster, or "cloudId"',
     'sinks.f.password (line 16): is missing: "username" needs it',
     'sinks.g.nodes[0] (line 17): "http://es.example:9200" must begin with https: (http: is for 127.0.0.0/8, ::1 and localhost alone)',
@@ -304,11 +305,21 @@ test('a literal secret and a start that is no time are warned of', async () => {
   ]);
 });
 
-test('rotate and gzip of a file are known, and not in this release', async () => {
-  const text = valid({ sink: 'path: x\nrotate: { size: 1GiB, interval: 1d }\ngzip: true' }).replace('type: stdout', 'type: file');
-  expect(await problemsOf(text)).toEqual([
-    'sinks.out.rotate (line 16): a group of settings is not in this release yet',
-    'sinks.out.gzip (line 17): true is not in this release yet',
+test('rotate and gzip of a file have their limits', async () => {
+  const of = (sink: string) => problemsOf(valid({ sink: `path: x\n${sink}` }).replace('type: stdout', 'type: file'));
+  expect(await of('rotate: { size: 1GiB, interval: 1d }\ngzip: true')).toEqual([]);
+  expect(await of('rotate: { size: 1KiB, interval: 1s }\ngzip: often')).toEqual([
+    'sinks.out.rotate.size (line 16): "1KiB" is less than 4KiB, the least that is possible here',
+    'sinks.out.rotate.interval (line 16): "1s" is less than 1m, the least that is possible here',
+    'sinks.out.gzip (line 17): "often" is not true or false',
+  ]);
+});
+
+test('keys of a sink that a later release brings are known, and refused', async () => {
+  const sinks = [{ ...stdout, later: ['rotate', 'gzip'] }];
+  expect(await problemsOf(valid({ sink: 'rotate: { size: 1GiB }\ngzip: true' }), {}, { sinks })).toEqual([
+    'sinks.out.rotate (line 15): a group of settings is not in this release yet',
+    'sinks.out.gzip (line 16): true is not in this release yet',
   ]);
 });
 
@@ -402,7 +413,7 @@ test('the settings of a type of sink stand apart, as its definition takes them',
   );
   const [sink] = (await load(text)).config.sinks;
   expect(sink?.definition.type).toBe('file');
-  expect(sink?.settings).toEqual({ path: '/var/log/audit.ndjson' });
+  expect(sink?.settings).toEqual({ path: '/var/log/audit.ndjson', gzip: false });
   expect(sink).toMatchObject({ unreadyAfter: undefined, from: { kind: 'instant', at: Date.UTC(2026, 0, 1) * 1000 } });
   expect(sink && 'path' in sink).toBe(false);
 });

@@ -5,6 +5,8 @@ import { normalizer } from '../../../src/normalize/normalizer.ts';
 import type { Privacy } from '../../../src/normalize/privacy.ts';
 import { fullest, recordOf, settings } from '../normalize/records.ts';
 import { readStrictly } from './cef-strict.ts';
+import { parseLeef } from './leef-parser.ts';
+import { faultsOf } from './ocsf-schema.ts';
 
 /** Both may be given: SEED to repeat a failure, RECORDS to look for longer. */
 const seed = Number(process.env.SEED ?? 20241121);
@@ -122,6 +124,8 @@ describe.each(privacies)('any JSON value is a record: %s', (_name, privacy) => {
   const normalize = normalizer({ ...settings, privacy });
   const cef = encoder('cef', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
   const ecs = encoder('ecs', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+  const leef = encoder('leef', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+  const ocsf = encoder('ocsf', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
   const raw = encoder('raw', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
 
   test(`${records} records of seed ${seed} give one line in each format, which reads back`, () => {
@@ -142,18 +146,32 @@ describe.each(privacies)('any JSON value is a record: %s', (_name, privacy) => {
       expect(read, where).toEqual(JSON.parse(JSON.stringify(event.document)));
       expect(read, where).toMatchObject({ dpas: { uid: record.uid }, event: { original } });
 
-      const line = readStrictly(cef(event));
-      expect(line.values.get('WaybillDpasUid'), where).toBe(record.uid);
-      expect(line.values.get('fname'), where).toBe(cefValue(event.document.file?.name, 1023));
-      expect(line.values.get('suid'), where).toBe(cefValue(event.document.user?.id, 1023));
-      expect(line.values.get('cs6'), where).toBe(cefValue(event.document.dpas.network?.address, 4000));
-      expect(line.values.get('WaybillDpasOwnerName'), where).toBe(cefValue(event.document.dpas.owner?.last_name_first_name, 1023));
+      const escaped = readStrictly(cef(event));
+      expect(escaped.values.get('WaybillDpasUid'), where).toBe(record.uid);
+      expect(escaped.values.get('fname'), where).toBe(cefValue(event.document.file?.name, 1023));
+      expect(escaped.values.get('suid'), where).toBe(cefValue(event.document.user?.id, 1023));
+      expect(escaped.values.get('cs6'), where).toBe(cefValue(event.document.dpas.network?.address, 4000));
+      expect(escaped.values.get('WaybillDpasOwnerName'), where).toBe(cefValue(event.document.dpas.owner?.last_name_first_name, 1023));
+
+      const tabbed = parseLeef(leef(event));
+      expect(tabbed.values.get('uid'), where).toBe(record.uid);
+      expect(tabbed.values.get('fileName'), where).toBe(leefValue(event.document.file?.name, 1023));
+      expect(tabbed.values.get('userId'), where).toBe(leefValue(event.document.user?.id, 1023));
+      expect(tabbed.values.get('address'), where).toBe(leefValue(event.document.dpas.network?.address, 1023));
+
+      const object = ocsf(event);
+      expect(/[\r\n]/.test(object) || !object.isWellFormed(), where).toBe(false);
+      expect(faultsOf(object), where).toEqual([]);
+      expect(JSON.parse(object), where).toMatchObject({ raw_data: original, metadata: { uid: record.uid } });
+      expect(hasEmpty(JSON.parse(object)), where).toBe(false);
 
       // Whatever is in it, it can be made to fit into the frames of syslog.
       const frame = 1_700 + (i % 7) * 900;
-      const short = shortener('cef', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } }, frame)(event) ?? '';
+      const line = i % 2 === 0 ? 'cef' : 'leef';
+      const short = shortener(line, { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } }, frame)(event) ?? '';
       expect(Buffer.byteLength(short), where).toBeLessThanOrEqual(frame);
-      expect(readStrictly(short).values.get('WaybillDpasUid'), where).toBe(record.uid);
+      const shortUid = line === 'cef' ? readStrictly(short).values.get('WaybillDpasUid') : parseLeef(short).values.get('uid');
+      expect(shortUid, where).toBe(record.uid);
 
       const bare = raw(event);
       expect(/[\r\n]/.test(bare) || !bare.isWellFormed(), where).toBe(false);
@@ -162,6 +180,11 @@ describe.each(privacies)('any JSON value is a record: %s', (_name, privacy) => {
     }
   });
 });
+
+/** What a value is after a way through LEEF, said another way: character by character. */
+function leefValue(value: string | undefined, max: number): string | undefined {
+  return cefValue(value?.replace(/[\r\n]/g, ' '), max);
+}
 
 /** What a value is after a way through CEF, said another way: character by character. */
 function cefValue(value: string | undefined, max: number): string | undefined {

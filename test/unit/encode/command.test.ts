@@ -103,9 +103,9 @@ describe('wrong use', () => {
   });
 
   test.each([
-    [[], 'cannot encode without "--format": one of ecs, cef, raw is needed'],
-    [['--format', 'xml'], 'cannot encode as "xml": the formats are ecs, cef, raw'],
-    [['--format', 'toString'], 'cannot encode as "toString": the formats are ecs, cef, raw'],
+    [[], 'cannot encode without "--format": one of ecs, cef, leef, ocsf, raw is needed'],
+    [['--format', 'xml'], 'cannot encode as "xml": the formats are ecs, cef, leef, ocsf, raw'],
+    [['--format', 'toString'], 'cannot encode as "toString": the formats are ecs, cef, leef, ocsf, raw'],
     [['--format', 'ecs', '--source', 'A B'], 'cannot use "A B" as the id of a source: 1 to 32 of a-z, 0-9 and hyphen, no hyphen first'],
     [['--format', 'ecs', '--example', 'x'], 'cannot give an example of "x": it is neither all nor one of Encrypt:AccessGranted:Success, '],
   ])('%j', async (args, words) => {
@@ -120,5 +120,5 @@ describe('wrong use', () => {
 
 test('the help names every format and both options', () => {
   expect(summary).not.toMatch(/\.$/);
-  for (const word of ['ecs, cef, raw', '--source', '--example', '17 outcomes']) expect(usage).toContain(word);
+  for (const word of ['ecs, cef, leef, ocsf, raw', '--source', '--example', '17 outcomes']) expect(usage).toContain(word);
 });

@@ -32,6 +32,16 @@ describe.each(examples.cases.map((example) => [example.name, example] as const))
     expect(encoder('cef', { original: true, cef })(event)).toBe(example.cef);
   });
 
+  test('leef', () => {
+    expect(encoder('leef', { original: true, cef })(event)).toBe(example.leef);
+  });
+
+  test('ocsf', () => {
+    expect(JSON.parse(encoder('ocsf', { original: true, cef })(event))).toEqual(example.ocsf);
+    const without = { ...example.ocsf, raw_data: undefined };
+    expect(JSON.parse(encoder('ocsf', { original: false, cef })(event))).toEqual(JSON.parse(JSON.stringify(without)));
+  });
+
   test('raw', () => {
     expect(encoder('raw', { original: true, cef })(event)).toBe(example.raw);
   });

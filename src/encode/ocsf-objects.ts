@@ -1,0 +1,87 @@
+/** Objects that several classes of OCSF share, and what has no place in a class. */
+import type { EcsDocument } from '../model.ts';
+
+/** `email_t` of the schema; what does not match it is no address there. */
+const emailPattern = /^[a-zA-Z0-9!#$%&'*+-/=?^_`{|}~.]+@[a-zA-Z0-9-]+\.[a-zA-Z0-9-.]+$/;
+const emailMax = 320;
+
+const deviceTypes = ['server', 'desktop', 'laptop', 'tablet', 'mobile', 'virtual'];
+
+/** A user needs an id or a name; without both there is at most a full name of somebody unknown. */
+export function userOf(uid: string | undefined, email: string | undefined, fullName: string | undefined): object | undefined {
+  if (uid === undefined && email === undefined) {
+    return fullName === undefined ? undefined : { type_id: 0, name: 'Unknown', full_name: fullName };
+  }
+  const isAddress = email !== undefined && email.length <= emailMax && emailPattern.test(email);
+  return { uid, type_id: 1, name: email, email_addr: isAddress ? email : undefined, full_name: fullName };
+}
+
+/** The machine, with its type; undefined when nothing tells it from another one. */
+export function endpointOf({ source, host, dpas }: EcsDocument): object | undefined {
+  if (source?.ip === undefined && host?.hostname === undefined && host?.id === undefined) return undefined;
+  return {
+    ...typeOf(dpas.network?.device_type),
+    ip: source?.ip,
+    mac: macOf(source?.mac),
+    hostname: host?.hostname,
+    domain: host?.domain,
+    uid: host?.id,
+  };
+}
+
+/** A machine that nothing identifies, where a class requires one: by the schema it must have a name. */
+export function unknownDevice({ source, host, dpas }: EcsDocument): object {
+  return { ...typeOf(dpas.network?.device_type), name: 'Unknown', mac: macOf(source?.mac), domain: host?.domain };
+}
+
+function typeOf(type: string | undefined): { type_id: number; type: string | undefined } {
+  if (type === undefined) return { type_id: 0, type: undefined };
+  return { type_id: deviceTypes.indexOf(type.toLowerCase()) + 1 || 99, type };
+}
+
+/** An address of eight bytes is none to OCSF. */
+function macOf(mac: string | undefined): string | undefined {
+  return mac?.length === 17 ? mac.replaceAll('-', ':') : undefined;
+}
+
+/** What the schema has no place for: `entity` has one for network and provider, `nothing` for nobody and no file either. */
+export function unmappedOf(document: EcsDocument, places: 'file' | 'entity' | 'entity without endpoint' | 'nothing'): object | undefined {
+  const { event, dpas, user, file, source, host } = document;
+  const { network } = dpas;
+  const hasEndpoint = places === 'entity';
+  const isBare = places === 'nothing';
+  return present({
+    actionAttempted: dpas.action_attempted,
+    result: dpas.result,
+    resultReason: event.reason,
+    ...(isBare ? { userId: user?.id, userEmailAddress: user?.email, userFullName: user?.full_name } : {}),
+    ...(isBare ? { payloadId: dpas.payload?.id, payloadName: file?.name, currentPayloadOwnerId: file?.uid } : {}),
+    ...(isBare ? { currentOwnerEmailAddress: file?.owner, currentOwnerFullName: dpas.owner?.full_name } : {}),
+    userNetwork: present({
+      ...(isBare ? { ipAddress: source?.address, machineName: host?.hostname, mac: network?.mac } : {}),
+      ...(isBare || places === 'entity without endpoint' ? { domainName: host?.domain, deviceType: network?.device_type } : {}),
+      // Where it names no machine, it has no place.
+      uuid: isBare || host?.id === undefined ? network?.uuid : undefined,
+      networkName: hasEndpoint ? undefined : network?.name,
+      networkId: network?.id,
+      serviceProvider: hasEndpoint ? undefined : network?.service_provider,
+      latLong: network?.lat_long,
+      address: network?.address,
+    }),
+  });
+}
+
+/** What one may look for across classes, by its path. @param endpoint  the attribute that holds the machine */
+export function observablesOf({ user, file, source }: EcsDocument, endpoint: 'device' | 'src_endpoint'): object[] | undefined {
+  const found = [
+    { name: 'actor.user.uid', type_id: 31, value: user?.id },
+    { name: 'file.name', type_id: 7, value: endpoint === 'device' ? file?.name : undefined },
+    { name: `${endpoint}.ip`, type_id: 2, value: source?.ip },
+  ].filter(({ value }) => value !== undefined);
+  return found.length === 0 ? undefined : found;
+}
+
+/** The object, or undefined when nothing is in it. */
+export function present(object: Readonly<Record<string, unknown>>): object | undefined {
+  return Object.values(object).some((value) => value !== undefined) ? object : undefined;
+}

@@ -1,0 +1,167 @@
+/**
+ * Splunk by its HTTP Event Collector. An answer of 200 says that a request is in Splunk's input queue; with `acknowledge` a batch is taken when
+ * Splunk says that all of its requests are indexed. Splunk cannot be asked what it has, so what is unknown is sent again.
+ */
+import { randomUUID } from 'node:crypto';
+import { WaybillError } from '../errors.ts';
+import type { Batch, Clock, Message, Sink, Taken } from '../model.ts';
+import { defineSink } from './define.ts';
+import type { Format, SinkContext } from './define.ts';
+import { acknowledged } from './splunk-hec-acknowledge.ts';
+import { checkCollector, probe } from './splunk-hec-check.ts';
+import { HecClient } from './splunk-hec-client.ts';
+import { readReply } from './splunk-hec-reply.ts';
+import type { Reply } from './splunk-hec-reply.ts';
+import { requestsOf } from './splunk-hec-request.ts';
+import type { HecRequest } from './splunk-hec-request.ts';
+import { baseOf, metadataOf, splunkHecSettings } from './splunk-hec-settings.ts';
+import type { Metadata, SplunkHecSettings } from './splunk-hec-settings.ts';
+
+/** How long to wait when Splunk says that it is nearly full, ms. */
+const crowdedMs = 1_000;
+
+export const splunkHec = defineSink('splunk-hec', {
+  summary: 'Splunk, by its HTTP Event Collector',
+  config: splunkHecSettings,
+  formats: ['ecs', 'ocsf', 'raw', 'cef', 'leef'],
+  original: false,
+  batch: { records: 4_000, bytes: 8 * 1024 * 1024, wait: 1_000 },
+  resolvable: false,
+  // Each request and the wait for acknowledgements have limits of their own.
+  deadline: 600_000,
+  // The address may change, and the rest of it is Splunk's affair.
+  destination: ({ index }) => (index === undefined ? "the token's index" : `index ${index}`),
+  guarantee: ({ acknowledge }) =>
+    acknowledge
+      ? {
+          delivery: 'at least once',
+          duplicates: 'one batch per crash, timeout or refused event',
+          losses: '0 after the acknowledgement',
+        }
+      : {
+          delivery: 'at least once',
+          duplicates: 'one batch per failure',
+          losses: 'whatever Splunk loses after its 200, which is for its input queue',
+        },
+  check: (settings, context, signal) => checkCollector(settings, context, signal),
+  open: (settings, context, _kept, signal) => SplunkHecSink.open(settings, context, signal),
+});
+
+interface Answered {
+  readonly reply: Reply;
+  readonly retryAfterMs: number | undefined;
+}
+
+class SplunkHecSink implements Sink {
+  readonly #settings: SplunkHecSettings;
+  readonly #id: string;
+  readonly #clock: Clock;
+  readonly #client: HecClient;
+  readonly #channel: string;
+  readonly #kind: 'event' | 'raw';
+  readonly #metadataOf: (source: string) => Metadata;
+  /** Messages at which Splunk stopped: each begins a request, so that a second refusal is for it alone. */
+  readonly #suspects = new Set<number>();
+  #isCrowded = false;
+
+  static async open(settings: SplunkHecSettings, context: SinkContext, signal: AbortSignal): Promise<SplunkHecSink> {
+    const sink = new SplunkHecSink(settings, context);
+    try {
+      await probe(sink.#client, settings, context.id, sink.#channel, signal);
+      return sink;
+    } catch (thrown) {
+      await sink[Symbol.asyncDispose]();
+      throw thrown;
+    }
+  }
+
+  private constructor(settings: SplunkHecSettings, context: SinkContext) {
+    this.#settings = settings;
+    this.#id = context.id;
+    this.#clock = context.clock;
+    this.#client = new HecClient(settings, context);
+    this.#channel = settings.channel ?? randomUUID();
+    this.#kind = isLine(context.format) ? 'raw' : 'event';
+    this.#metadataOf = metadataOf(settings);
+  }
+
+  /** One request after another: the first that is not taken ends the send, and what was taken before it is settled. */
+  async send({ messages }: Batch, signal: AbortSignal): Promise<Taken> {
+    const requests = requestsOf(this.#kind, messages, this.#metadataOf, this.#suspects);
+    const ackIds: number[] = [];
+    let stopped: Taken = { rejections: [] };
+    for (const [i, request] of requests.entries()) {
+      const answer = await this.#post(request, signal);
+      const { reply } = answer;
+      if (reply.meaning === 'unknown') throw this.#error('sink_unknown', messages, reply, answer.retryAfterMs);
+      if (reply.meaning !== 'taken' && reply.meaning !== 'crowded') {
+        const later = requests.slice(i + 1).flatMap((each) => each.messages);
+        stopped = this.#stopped(request.messages, later, messages, answer);
+        break;
+      }
+      if (this.#settings.acknowledge) ackIds.push(this.#ackIdOf(reply, messages));
+    }
+    if (ackIds.length > 0) await acknowledged(this.#client, this.#channel, ackIds, { id: this.#id, clock: this.#clock }, signal);
+    return stopped;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#client[Symbol.asyncDispose]();
+  }
+
+  async #post(request: HecRequest, signal: AbortSignal): Promise<Answered> {
+    if (this.#isCrowded) await this.#clock.sleep(crowdedMs, signal);
+    const needsChannel = this.#settings.acknowledge || this.#kind === 'raw';
+    const answer = await this.#client.post(`${this.#kind}${request.query}`, request.body, needsChannel ? this.#channel : undefined, signal);
+    const reply = readReply(answer.status, answer.body);
+    this.#isCrowded = reply.meaning === 'crowded';
+    return { reply, retryAfterMs: answer.retryAfterMs };
+  }
+
+  /**
+   * What is left to send after an answer that is no success. Splunk takes the events before the one that it names (moby/moby issue 35862);
+   * nobody acknowledges them, so with `acknowledge` they go again. Only a message that stood first is refused by its name alone.
+   */
+  #stopped(asked: readonly Message[], later: readonly Message[], all: readonly Message[], answer: Answered): Taken {
+    const { reply, retryAfterMs } = answer;
+    const { meaning, stoppedAt = -1 } = reply;
+    const suspect = asked[stoppedAt];
+    const settled = suspect && !this.#settings.acknowledge ? stoppedAt : 0;
+    const isNamed = meaning === 'refused' && suspect !== undefined;
+    const isRefused = isNamed && stoppedAt === 0;
+    const rest = [...asked.slice(isRefused ? 1 : settled), ...later];
+    const code = meaning === 'blocked' ? 'sink_blocked' : 'sink_again';
+    if (isRefused) this.#suspects.delete(suspect.seq);
+    else if (isNamed) this.#suspects.add(suspect.seq);
+    else if (rest.length === all.length) throw this.#error(meaning === 'refused' ? 'sink_refused' : code, all, reply, retryAfterMs);
+    const rejections = isRefused
+      ? [{ seq: suspect.seq, code: String(reply.code), words: this.#words('sink_refused', [suspect], reply) }]
+      : [];
+    if (rest.length === 0) return { rejections };
+    return { rejections, again: { code, seqs: rest.map(({ seq }) => seq), words: this.#words(code, rest, reply), retryAfterMs } };
+  }
+
+  #ackIdOf(reply: Reply, messages: readonly Message[]): number {
+    if (reply.ackId !== undefined) return reply.ackId;
+    throw this.#error('sink_unknown', messages, { ...reply, words: `${reply.words}, and no ackId` });
+  }
+
+  #error(
+    code: 'sink_again' | 'sink_blocked' | 'sink_refused' | 'sink_unknown',
+    messages: readonly Message[],
+    reply: Reply,
+    retryAfterMs?: number,
+  ): WaybillError {
+    return new WaybillError(code, this.#words(code, messages, reply), { retryAfterMs });
+  }
+
+  #words(code: string, messages: readonly Message[], { words, status }: Reply): string {
+    const count = messages.length === 1 ? 'one message' : `${messages.length} messages`;
+    const setting = code === 'sink_blocked' && (status === 401 || status === 403) ? ` (${this.#settings.token.describe()})` : '';
+    return `cannot send ${count} to "${baseOf(this.#settings)}" for sink "${this.#id}"${setting}: ${this.#client.clean(words)}`;
+  }
+}
+
+function isLine(format: Format): boolean {
+  return format === 'cef' || format === 'leef';
+}

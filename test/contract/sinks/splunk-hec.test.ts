@@ -1,0 +1,534 @@
+/**
+ * The sink `splunk-hec` against the promises of every sink, and against what Splunk's HTTP Event Collector does besides: tokens, channels,
+ * acknowledgements that are said once, queues that are full, requests that it takes in part. The collector is a model.
+ */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { Delivery } from '../../../src/deliver/loop.ts';
+import { WaybillError } from '../../../src/errors.ts';
+import type { Batch, Clock, Kept, Meters, Sink } from '../../../src/model.ts';
+import type { Format, SinkContext } from '../../../src/sink/define.ts';
+import { splunkHec } from '../../../src/sink/splunk-hec.ts';
+import { createAuthority } from '../../support/certificates.ts';
+import type { Authority, KeyPair } from '../../support/certificates.ts';
+import { append, openJournal, temporary } from '../../support/model-journal.ts';
+import { startProxy } from '../../support/proxy.ts';
+import { HecModel } from '../../support/splunk-hec-model.ts';
+import type { HecToken } from '../../support/splunk-hec-model.ts';
+import { plain } from '../../unit/deliver/rig.ts';
+import { batchOf, contextOf, message, messages, ModelKept } from '../sink-batches.ts';
+import { sinkSuite } from '../sink-suite.ts';
+import type { Place } from '../sink-suite.ts';
+
+const never = new AbortController().signal;
+const tokenText = 'b0221cd8-c4b4-465a-9a3c-273e3a75aa29';
+const channel = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+type Settings = Parameters<typeof splunkHec.open>[0];
+
+const secret = (text: string) => ({ read: () => text, refresh: () => undefined, describe: () => 'a setting (of the test)' });
+
+function settingsOf(url: string, besides: Readonly<Record<string, unknown>> = {}): Settings {
+  const { token, ...rest } = splunkHec.config.parse({ url, token: tokenText, host: 'gateway-1', ...besides });
+  return { ...rest, token: Object.assign(token, secret(tokenText)) };
+}
+
+/** Real time for the limits of requests and batches; every other wait is over at once, and has taken its time. */
+class QuickClock implements Clock {
+  readonly sleeps: number[] = [];
+  #ahead = 0;
+  now = (): number => systemClock.now() + this.#ahead;
+  monotonic = (): number => systemClock.monotonic() + this.#ahead;
+  sleep = async (ms: number, signal: AbortSignal): Promise<void> => {
+    if (ms >= 30_000) return systemClock.sleep(ms, signal);
+    this.sleeps.push(ms);
+    this.#ahead += ms;
+    await systemClock.sleep(0, signal);
+  };
+}
+
+let authority: Authority;
+let served: KeyPair;
+beforeAll(async () => {
+  authority = await createAuthority('Example root');
+  served = await authority.issue({ name: 'splunk', hosts: ['127.0.0.1', 'splunk.test'] });
+});
+const pem = (text: string) => ({ read: () => [text], describe: () => 'a file of the test' });
+
+class HecPlace implements Place {
+  readonly #model: HecModel;
+  readonly #settings: Readonly<Record<string, unknown>>;
+  readonly #context: Partial<SinkContext>;
+  readonly #opened: Sink[] = [];
+  readonly refuse?: (seq: number, words: string) => void;
+
+  constructor(model: HecModel, settings: Readonly<Record<string, unknown>>, context: Partial<SinkContext>) {
+    this.#model = model;
+    this.#settings = settings;
+    this.#context = context;
+    // Of lines it looks at none.
+    if (context.format === 'cef') return;
+    this.refuse = (seq, words) => {
+      model.refuses = (event) => ((event as { seq?: number }).seq === seq ? words : undefined);
+    };
+  }
+
+  readonly open = async (kept: Kept): Promise<Sink> => {
+    const scheme = this.#context.ca ? 'https' : 'http';
+    const settings = settingsOf(`${scheme}://127.0.0.1:${this.#model.port}`, this.#settings);
+    const sink = await splunkHec.open(settings, contextOf('under-test', { clock: new QuickClock(), ...this.#context }), kept, never);
+    this.#opened.push(sink);
+    return sink;
+  };
+
+  async kill(): Promise<void> {
+    for (const sink of this.#opened.splice(0)) await sink[Symbol.asyncDispose]();
+  }
+
+  async received(): Promise<readonly string[]> {
+    return this.#model.events.map(({ text }) => text);
+  }
+
+  cutAnswer(): void {
+    this.#model.next.push('cut');
+  }
+
+  busy(retryAfterMs: number): void {
+    this.#model.next.push({ code: 26, headers: { 'retry-after': String(retryAfterMs / 1000) } });
+  }
+
+  stall(): void {
+    this.#model.isStalled = true;
+  }
+
+  async ruin(): Promise<void> {
+    await this.#model[Symbol.asyncDispose]();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+    await this.#model[Symbol.asyncDispose]();
+  }
+}
+
+async function started(token: Partial<HecToken> = {}, tls?: KeyPair): Promise<HecModel> {
+  const model = new HecModel(tls);
+  model.tokens.set(tokenText, { indexes: ['main'], ...token });
+  return model.listen();
+}
+
+const shared = { twice: (size: number) => size, secrets: [tokenText, Buffer.from(tokenText).toString('base64')], batches: 40 };
+sinkSuite({
+  ...{ ...shared, name: 'splunk-hec, events', formats: ['ecs', 'ocsf', 'raw'] },
+  start: async () => new HecPlace(await started(), {}, {}),
+});
+sinkSuite({
+  // What is indexed before an event that is refused has no acknowledgement, and goes again.
+  ...{ ...shared, name: 'splunk-hec, events with acknowledgement over TLS', formats: ['ecs'], keptOfRefused: 3 },
+  start: async () => new HecPlace(await started({ acknowledges: true }, served), { acknowledge: true }, { ca: pem(authority.cert) }),
+});
+sinkSuite({
+  ...{ ...shared, name: 'splunk-hec, lines', formats: ['cef', 'leef'] },
+  start: async () => new HecPlace(await started(), {}, { format: 'cef' }),
+});
+
+interface Rig {
+  readonly token?: Partial<HecToken>;
+  readonly settings?: Readonly<Record<string, unknown>>;
+  readonly format?: Format;
+}
+
+/** A collector, and a sink that is open to it. */
+async function rigOf({ token, settings, format = 'ecs' }: Rig = {}) {
+  const model = await started(token);
+  const clock = new QuickClock();
+  const stack = new AsyncDisposableStack();
+  stack.use(model);
+  const open = async (besides: Readonly<Record<string, unknown>> = {}): Promise<Sink> => {
+    const given = settingsOf(`http://127.0.0.1:${model.port}`, { ...settings, ...besides });
+    return stack.use(await splunkHec.open(given, contextOf('siem', { clock, format }), new ModelKept(), never));
+  };
+  return { model, clock, open, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+}
+
+const seqsOf = (batch: Batch): number[] => batch.messages.map(({ seq }) => seq);
+/** Messages of half a megabyte: one a request. */
+const large = (seq: number) => message(seq, JSON.stringify({ seq, pad: 'x'.repeat(600_000) }));
+
+describe('what is sent', () => {
+  test('events have their metadata, and the uid and number as indexed fields; requests are compressed', async () => {
+    await using rig = await rigOf({ settings: { source: 'waybill:{source}', index: 'dpas' }, token: { indexes: ['main', 'dpas'] } });
+    const sink = await rig.open();
+    const sent = messages(1, 200);
+    await sink.send(batchOf(sent), never);
+    expect(rig.model.events[6]).toEqual({
+      index: 'dpas', host: 'gateway-1', source: 'waybill:records', sourcetype: 'dpas:audit',
+      time: (sent[6]?.time ?? 0) / 1e6, fields: { id: sent[6]?.uid, number: 7 }, text: '{"seq":7,"name":"file 7"}',
+    }); // prettier-ignore
+    const [request] = rig.model.requests;
+    expect(request?.sent).toBeLessThan((request?.bytes ?? 0) / 3);
+    // Without acknowledgement nobody would fetch what a channel keeps.
+    expect(request?.channel).toBeUndefined();
+  });
+
+  test('lines go to the raw endpoint, on a channel, with their metadata', async () => {
+    await using rig = await rigOf({ format: 'cef', settings: { sourcetype: 'dpas:cef' } });
+    await (await rig.open()).send(batchOf([message(1, 'CEF:0|a'), message(2, 'CEF:0|b')]), never);
+    expect(rig.model.events).toMatchObject([
+      { index: 'main', host: 'gateway-1', source: 'waybill', sourcetype: 'dpas:cef', text: 'CEF:0|a' },
+      { text: 'CEF:0|b' },
+    ]);
+    expect(rig.model.requests).toMatchObject([{ path: 'raw', channel: expect.stringMatching(channel) as string }]);
+  });
+
+  test('no request holds more than a million bytes, and a batch of several arrives in order', async () => {
+    await using rig = await rigOf();
+    await (await rig.open()).send(batchOf([1, 2, 3].map(large)), never);
+    expect(rig.model.events.map(({ fields }) => fields['number'])).toEqual([1, 2, 3]);
+    expect(rig.model.requests).toHaveLength(3);
+  });
+});
+
+describe('answers', () => {
+  test.each([8, 9, 23, 5, { status: 502, text: '<html>Bad gateway' }, { status: 200, text: 'welcome' }, 17])(
+    'whether %j took anything is not known',
+    async (answer) => {
+      await using rig = await rigOf();
+      const sink = await rig.open();
+      rig.model.next.push(answer);
+      await expect(sink.send(batchOf(messages(1, 3)), never)).rejects.toMatchObject({ code: 'sink_unknown' });
+    },
+  );
+
+  test('how long Splunk asks to wait is told, also when nobody knows what it took', async () => {
+    await using rig = await rigOf();
+    const sink = await rig.open();
+    rig.model.next.push({ code: 9, headers: { 'retry-after': '5' } });
+    const unknown = { code: 'sink_unknown', retryAfterMs: 5_000 };
+    await expect(sink.send(batchOf([message(1)]), never)).rejects.toMatchObject(unknown);
+  });
+
+  test.each([1, 4, 7, 10, 11, 14, 16, { status: 404, text: 'nobody here' }, { status: 302, text: '' }])(
+    '%j needs a person, and nothing was taken',
+    async (answer) => {
+      await using rig = await rigOf();
+      const sink = await rig.open();
+      rig.model.next.push(answer);
+      await expect(sink.send(batchOf(messages(1, 3)), never)).rejects.toMatchObject({ code: 'sink_blocked' });
+      expect(rig.model.events).toEqual([]);
+    },
+  );
+
+  test('a token that is taken away while the sink is open is named, and what comes back is used', async () => {
+    await using rig = await rigOf();
+    const sink = await rig.open();
+    rig.model.tokens.set(tokenText, { indexes: ['main'], isDisabled: true });
+    await expect(sink.send(batchOf([message(1)]), never)).rejects.toThrow(
+      /^cannot send one message to "http:\/\/127\.0\.0\.1:\d+" for sink "siem" \(a setting \(of the test\)\): 403 code 1 Token disabled$/,
+    );
+    rig.model.tokens.set(tokenText, { indexes: ['main'] });
+    await sink.send(batchOf([message(1)]), never);
+    expect(rig.model.events).toHaveLength(1);
+  });
+
+  test('an index that the token may not write to blocks; what Splunk took before it is not sent again', async () => {
+    await using rig = await rigOf({ settings: { index: 'dpas_{source}' }, token: { indexes: ['main', 'dpas_records'] } });
+    const sink = await rig.open();
+    const batch = batchOf([message(1), message(2), { ...message(3), source: 'other' }, message(4)]);
+    const { rejections, again } = await sink.send(batch, never);
+    expect(rejections).toEqual([]);
+    expect(again).toMatchObject({ code: 'sink_blocked', seqs: [3, 4] });
+    const rest = batchOf(batch.messages.slice(2));
+    await expect(sink.send(rest, never)).rejects.toMatchObject({ code: 'sink_blocked' });
+    expect(rig.model.events.map(({ fields }) => fields['number'])).toEqual([1, 2]);
+  });
+
+  test('too large is refused whole, and nothing is settled', async () => {
+    await using rig = await rigOf();
+    const sink = await rig.open();
+    rig.model.limit = 1_000;
+    await expect(sink.send(batchOf(messages(1, 50)), never)).rejects.toMatchObject({ code: 'sink_refused' });
+    await sink.send(batchOf(messages(1, 2)), never);
+    expect(rig.model.events).toHaveLength(2);
+  });
+
+  test('after a request that was taken, the next one that is not is sent again by itself', async () => {
+    await using rig = await rigOf();
+    const sink = await rig.open();
+    const all = batchOf([1, 2, 3].map(large));
+    rig.model.next.push(0, { code: 27, headers: { 'retry-after': '3' } });
+    const { again } = await sink.send(all, never);
+    expect(again).toMatchObject({ code: 'sink_again', seqs: [2, 3], retryAfterMs: 3_000 });
+    rig.model.limit = 1_000;
+    // Refused whole: with nothing taken before it the loop may halve.
+    await expect(sink.send(batchOf(all.messages.slice(1)), never)).rejects.toMatchObject({ code: 'sink_refused' });
+    rig.model.limit = 1e9;
+    await sink.send(batchOf(all.messages.slice(1)), never);
+    expect(rig.model.events.map(({ fields }) => fields['number'])).toEqual([1, 2, 3]);
+  });
+
+  test('nearly full is taken, and the next request waits a second', async () => {
+    await using rig = await rigOf();
+    const sink = await rig.open();
+    rig.model.next.push(24);
+    await sink.send(batchOf([message(1)]), never);
+    expect(rig.clock.sleeps).toEqual([]);
+    await sink.send(batchOf([message(2)]), never);
+    await sink.send(batchOf([message(3)]), never);
+    expect(rig.clock.sleeps).toEqual([1_000]);
+    expect(rig.model.events).toHaveLength(3);
+  });
+
+  test('an event is refused by its number only when it stood first', async () => {
+    await using rig = await rigOf();
+    const sink = await rig.open();
+    rig.model.refuses = (event) => ([3, 4].includes((event as { seq: number }).seq) ? 'Invalid data format' : undefined);
+    const first = await sink.send(batchOf(messages(1, 6)), never);
+    expect(first).toMatchObject({ rejections: [], again: { code: 'sink_again', seqs: [3, 4, 5, 6] } });
+    const second = await sink.send(batchOf(messages(3, 6)), never);
+    expect(second).toMatchObject({ rejections: [{ seq: 3, code: '6' }], again: { seqs: [4, 5, 6] } });
+    const third = await sink.send(batchOf(messages(4, 6)), never);
+    expect(third).toMatchObject({ rejections: [{ seq: 4 }], again: { seqs: [5, 6] } });
+    expect(await sink.send(batchOf(messages(5, 6)), never)).toEqual({ rejections: [] });
+    expect(rig.model.events.map(({ fields }) => fields['number'])).toEqual([1, 2, 5, 6]);
+  });
+});
+
+describe('acknowledgement', () => {
+  const acknowledging: Rig = { token: { acknowledges: true }, settings: { acknowledge: true } };
+
+  test('a batch is taken when all of its requests are indexed, each asked for until it is true and not again', async () => {
+    await using rig = await rigOf(acknowledging);
+    const sink = await rig.open();
+    rig.model.asksUntilIndexed = 2;
+    await sink.send(batchOf([1, 2].map(large)), never);
+    rig.model.asksUntilIndexed = 0;
+    await sink.send(batchOf([large(3)]), never);
+    // The first question is that of opening, for an acknowledgement that is none.
+    expect(rig.model.asked.slice(1)).toEqual([[0, 1], [0, 1], [0, 1], [2]]); // prettier-ignore
+    expect(new Set(rig.model.requests.map((request) => request.channel)).size).toBe(1);
+  });
+
+  test('requests that are indexed at different times are all waited for, though true is said once', async () => {
+    await using rig = await rigOf(acknowledging);
+    const sink = await rig.open();
+    rig.model.asksUntilIndexed = 0;
+    rig.model.next.push(0);
+    const sending = sink.send(batchOf([1, 2].map(large)), never);
+    // The second request is indexed three questions later than the first.
+    while (rig.model.requests.length < 1) await new Promise((resolve) => setImmediate(resolve));
+    rig.model.asksUntilIndexed = 3;
+    await sending;
+    expect(rig.model.asked.slice(1)).toEqual([[0, 1], [1], [1], [1]]); // prettier-ignore
+  });
+
+  test('every second at first, then every ten; after five minutes nobody knows', async () => {
+    await using rig = await rigOf(acknowledging);
+    const sink = await rig.open();
+    rig.model.asksUntilIndexed = Infinity;
+    await expect(sink.send(batchOf(messages(1, 3)), never)).rejects.toMatchObject({
+      code: 'sink_unknown',
+      message: 'cannot learn for sink "siem" whether one request is indexed, within 5 min: not yet',
+    });
+    expect(rig.clock.sleeps.slice(0, 12)).toEqual([...Array<number>(10).fill(1_000), 10_000, 10_000]);
+    expect(rig.clock.sleeps.reduce((sum, ms) => sum + ms, 0)).toBeGreaterThanOrEqual(300_000);
+  });
+
+  test('a receiver that is started again between taking and acknowledging never says true: sent again on a new channel', async () => {
+    await using rig = await rigOf(acknowledging);
+    const sink = await rig.open();
+    rig.model.asksUntilIndexed = 5;
+    const sending = sink.send(batchOf(messages(1, 3)), never);
+    sending.catch(() => undefined);
+    while (rig.model.asked.length < 3) await new Promise((resolve) => setImmediate(resolve));
+    rig.model.restart();
+    await expect(sending).rejects.toMatchObject({ code: 'sink_unknown' });
+    rig.model.asksUntilIndexed = 0;
+    await (await rig.open()).send(batchOf(messages(1, 3), true), never);
+    expect(new Set(rig.model.requests.map((request) => request.channel)).size).toBe(2);
+  });
+
+  test('a channel that Splunk does not know any more: unknown at once', async () => {
+    await using rig = await rigOf(acknowledging);
+    const sink = await rig.open();
+    rig.model.asksUntilIndexed = Infinity;
+    const sending = sink.send(batchOf(messages(1, 3)), never);
+    sending.catch(() => undefined);
+    while (rig.model.asked.length < 2) await new Promise((resolve) => setImmediate(resolve));
+    rig.model.tokens.set(tokenText, { indexes: ['main'] });
+    await expect(sending).rejects.toMatchObject({ code: 'sink_unknown', message: expect.stringContaining('code 14') as string });
+  });
+
+  test('the channel of the configuration is used; the cookie of a load balancer is kept', async () => {
+    const own = '0aeeac95-ac74-4aa9-b30d-6c4c0ac581ba';
+    await using rig = await rigOf({ ...acknowledging, settings: { acknowledge: true, channel: own } });
+    rig.model.isSticky = true;
+    const sink = await rig.open();
+    await sink.send(batchOf(messages(1, 3)), never);
+    expect(rig.model.requests.map((request) => request.channel)).toEqual([own]);
+    expect(rig.model.asked.length).toBeLessThan(5);
+  });
+
+  test('what is indexed before an event that is refused has no acknowledgement, and goes again', async () => {
+    await using rig = await rigOf(acknowledging);
+    const sink = await rig.open();
+    rig.model.refuses = (event) => ((event as { seq: number }).seq === 3 ? 'Invalid data format' : undefined);
+    const first = await sink.send(batchOf(messages(1, 4)), never);
+    expect(first).toMatchObject({ rejections: [], again: { seqs: [1, 2, 3, 4] } });
+    const second = await sink.send(batchOf(messages(1, 4)), never);
+    expect(second).toMatchObject({ rejections: [{ seq: 3 }], again: { seqs: [4] } });
+    expect(await sink.send(batchOf(messages(4, 4)), never)).toEqual({ rejections: [] });
+  });
+
+  test('a success without an acknowledgement to wait for is unknown, and a token without them blocks the opening', async () => {
+    await using rig = await rigOf(acknowledging);
+    const sink = await rig.open();
+    rig.model.tokens.set(tokenText, { indexes: ['main'] });
+    await expect(sink.send(batchOf([message(1)]), never)).rejects.toMatchObject({
+      code: 'sink_unknown',
+      message: expect.stringContaining('no ackId') as string,
+    });
+    await expect(rig.open()).rejects.toThrow(
+      /code 14 ACK is disabled; its token has no acknowledgements: .* sinks\.siem\.acknowledge: false$/,
+    );
+    rig.model.tokens.set(tokenText, { indexes: ['main'], acknowledges: true });
+    await expect(rig.open({ acknowledge: false })).rejects.toThrow(
+      /code 10 Data channel is missing; .*: sinks\.siem\.acknowledge: true, or another token$/,
+    );
+  });
+
+  test('an abort ends the wait', async () => {
+    await using rig = await rigOf(acknowledging);
+    const sink = await rig.open();
+    rig.model.asksUntilIndexed = Infinity;
+    const abort = new AbortController();
+    const sending = sink.send(batchOf([message(1)]), abort.signal);
+    sending.catch(() => undefined);
+    while (rig.model.asked.length < 2) await new Promise((resolve) => setImmediate(resolve));
+    abort.abort(new WaybillError('aborted', 'the grace period is over'));
+    await expect(sending).rejects.toMatchObject({ code: 'aborted' });
+  });
+});
+
+describe.each([
+  ['without acknowledgement', false],
+  ['with acknowledgement', true],
+])('in the loop, %s', (_name, acknowledge) => {
+  test('full queues, a lost answer, a limit and two bad events: each event is there, those two are dead letters', async () => {
+    const folder = temporary();
+    await using rig = await rigOf({ token: { acknowledges: acknowledge }, settings: { acknowledge } });
+    await using journal = await openJournal(join(folder, 'state'), systemClock);
+    journal.progress.register('siem', 'splunk-hec', 'index main', journal.positionFor('journal'), undefined);
+    await append(journal, 60, () => ({ pad: 'x'.repeat(200) }));
+    const numberOf = (event: unknown): number => (event as { logId: number }).logId;
+    rig.model.refuses = (event) => ([7, 41].includes(numberOf(event)) ? 'Invalid data format' : undefined);
+    rig.model.limit = 5_000;
+    rig.model.next.push(0, { code: 26, headers: { 'retry-after': '1' } }, 24, 'cut', 9);
+    const stop = new AbortController();
+    const { clock } = rig;
+    const meters = { eventsSent: () => undefined, deliveryDelay: () => undefined } as unknown as Meters;
+    const loop = new Delivery({
+      settings: { ...{ id: 'siem', type: 'splunk-hec', resolvable: false }, batch: { records: 25, bytes: 1e6, wait: 1 }, deadline: 600_000, unreadyAfter: 1e6 },
+      ...{ journal, pipeline: plain, open: () => rig.open(), clock, random: () => 0.2, log: contextOf('siem').log, meters },
+    }); // prettier-ignore
+    const running = loop.run(stop.signal, stop.signal);
+    await vi.waitFor(() => expect(loop.view()).toMatchObject({ state: 'active', lagRecords: 0 }), 20_000);
+    stop.abort(new Error('all is there'));
+    await running;
+    expect(journal.progress.sink('siem')).toMatchObject({ acked: 60, deadLetters: 2 });
+    const arrived = rig.model.events.map(({ text }) => numberOf(JSON.parse(text)));
+    expect([...new Set(arrived)].sort((a, b) => a - b)).toEqual(Array.from({ length: 60 }, (_, i) => i + 1).filter((n) => n !== 7 && n !== 41)); // prettier-ignore
+    rmSync(folder, { recursive: true, force: true });
+  });
+});
+
+describe('check, and the way there', () => {
+  const check = (model: HecModel, besides: Readonly<Record<string, unknown>> = {}, context: Partial<SinkContext> = {}) =>
+    splunkHec.check(settingsOf(`${context.ca ? 'https' : 'http'}://127.0.0.1:${model.port}`, besides), contextOf('siem', context), never);
+
+  test('a good token, what is not acknowledged, and what is', async () => {
+    await using model = await started({ acknowledges: true }, served);
+    const tls = { ca: pem(authority.cert) };
+    const found = await check(model, { acknowledge: true }, tls);
+    expect(found).toEqual([
+      { level: 'ok', words: 'takes the token; whether it may write to the index is known with the first event' },
+      { level: 'ok', words: `127.0.0.1:${model.port} is reached directly, certificate of 'splunk' issued by 'Example root'` },
+    ]);
+    model.tokens.set(tokenText, { indexes: ['main'] });
+    expect((await check(model, {}, tls)).at(-1)).toMatchObject({ level: 'warning', setting: 'sinks.siem.acknowledge' });
+    expect(model.events).toEqual([]);
+    expect(model.requests).toEqual([]);
+  });
+
+  test.each([
+    ['disabled', { isDisabled: true, indexes: ['main'] as [string] }, 'code 1 Token disabled'],
+    ['unknown', undefined, 'code 4 Invalid token'],
+  ])('a token that is %s is an error although health answers 200', async (_name, token, words) => {
+    await using model = await started();
+    if (token) model.tokens.set(tokenText, token);
+    else model.tokens.clear();
+    expect(await check(model)).toContainEqual({ level: 'error', words: expect.stringContaining(words) as string, setting: 'sinks.siem' });
+  });
+
+  test('full queues are a warning, nobody there and an untrusted certificate are errors', async () => {
+    await using model = await started({}, served);
+    model.health = 18;
+    const tls = { ca: pem(authority.cert) };
+    const words = 'not healthy: 503 code 18 HEC is unhealthy, queues are full';
+    expect(await check(model, {}, tls)).toContainEqual({ level: 'warning', words });
+    const strange = { ca: pem((await createAuthority('Strange root')).cert) };
+    expect(await check(model, {}, strange)).toContainEqual(
+      expect.objectContaining({ level: 'error', words: expect.stringContaining("issued by 'Example root' is not trusted") as string }),
+    );
+    await model[Symbol.asyncDispose]();
+    expect(await check(model, {}, tls)).toContainEqual(
+      expect.objectContaining({ level: 'error', words: expect.stringContaining('ECONNREFUSED') as string }),
+    );
+  });
+
+  test('an address of Splunk Cloud that is not the one for events, and acknowledgements that it does not give', async () => {
+    // No name is looked up: the proxy is asked for it, and knows none.
+    await using proxy = await startProxy({ names: {} });
+    const general = { noProxy: [], url: secret(`http://127.0.0.1:${proxy.port}`) };
+    const of = async (url: string, besides = {}) =>
+      (await splunkHec.check(settingsOf(url, besides), contextOf('siem', { proxy: general }), never)).flatMap(({ level, words }) =>
+        level === 'warning' ? [words] : [],
+      );
+    expect(await of('https://example.splunkcloud.com', { acknowledge: true })).toEqual([
+      'Splunk Cloud takes events at http-inputs-example.splunkcloud.com',
+      'Splunk Cloud acknowledges the events of Firehose alone',
+    ]);
+    expect(await of('https://http-inputs-example.splunkcloud.com')).toEqual([expect.stringContaining('acknowledge: false')]);
+  });
+
+  test('through a proxy with a password: events arrive, check names the way, and its refusal is told from Splunk’s', async () => {
+    await using model = await started({}, served);
+    const names = { 'splunk.test:8088': model.port };
+    await using proxy = await startProxy({ names, user: 'waybill', password: 'hush-hush' });
+    const settings = (password: string) => {
+      const made = settingsOf('https://splunk.test:8088', { proxy: { url: 'http://unused' } });
+      return { ...made, proxy: { noProxy: [], url: secret(`http://waybill:${password}@127.0.0.1:${proxy.port}`) } } as unknown as Settings;
+    };
+    const context = contextOf('siem', { ca: pem(authority.cert) });
+    await using sink = await splunkHec.open(settings('hush-hush'), context, new ModelKept(), never);
+    const batch = batchOf(messages(1, 3));
+    await sink.send(batch, never);
+    expect(model.events.map(({ fields }) => fields['number'])).toEqual(seqsOf(batch));
+    expect(proxy.asked).toEqual(['splunk.test:8088']);
+    expect(await splunkHec.check(settings('hush-hush'), context, never)).toContainEqual({
+      level: 'ok',
+      words: "splunk.test:8088 is reached through a setting (of the test), certificate of 'splunk' issued by 'Example root'",
+    });
+    const refused = splunkHec.open(settings('wrong-pass'), context, new ModelKept(), never);
+    await expect(refused).rejects.toMatchObject({ code: 'sink_blocked', message: expect.stringContaining('407') as string });
+    await expect(refused).rejects.not.toThrow(/wrong-pass/);
+    // `none` goes directly, whatever the general setting says.
+    const direct = { ...settingsOf(`https://127.0.0.1:${model.port}`), proxy: 'none' } as unknown as Settings;
+    const general = { noProxy: [], url: secret(`http://127.0.0.1:1`) };
+    await using straight = await splunkHec.open(direct, { ...context, proxy: general }, new ModelKept(), never);
+    await straight.send(batch, never);
+    expect(model.events).toHaveLength(6);
+  });
+});

@@ -1,0 +1,101 @@
+/** Every reply code of the HTTP Event Collector, against the list of codes and against what each asks for. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { readAcknowledgements, readReply } from '../../../src/sink/splunk-hec-reply.ts';
+
+interface Row {
+  readonly code: number;
+  readonly status: number;
+  readonly text: string;
+}
+
+/** Codes 0 to 22 as published; 23 to 27 of newer servers. */
+const published: readonly Row[] = readFileSync(new URL('../../fixtures/splunk-hec-reply-codes.csv', import.meta.url), 'utf8')
+  .split(/\r?\n/)
+  .slice(1)
+  .flatMap((line) => {
+    const [, code, status, text] = /^(\d+),(\d+),[^,]*,("[^"]*"|[^,]*),/.exec(line) ?? [];
+    return code === undefined ? [] : [{ code: Number(code), status: Number(status), text: (text ?? '').replaceAll('"', '') }];
+  });
+const newer: readonly Row[] = [
+  { code: 23, status: 503, text: 'Server is shutting down' },
+  { code: 24, status: 200, text: 'HEC queue is nearing capacity' },
+  { code: 25, status: 200, text: 'HEC ACK channel is nearing capacity' },
+  { code: 26, status: 429, text: 'HEC queue is at capacity' },
+  { code: 27, status: 429, text: 'HEC ACK channel is at capacity' },
+];
+
+/** What the sink must make of each, as docs/guarantees.md says. */
+const expected: Readonly<Record<string, readonly number[]>> = {
+  taken: [0],
+  crowded: [24, 25],
+  again: [26, 27],
+  blocked: [1, 2, 3, 4, 7, 10, 11, 14, 16, 21, 22],
+  refused: [6, 12, 13, 15],
+  // 17 to 20 are answers about health: to data they say nothing.
+  unknown: [5, 8, 9, 17, 18, 19, 20, 23],
+};
+
+describe('the answer to data', () => {
+  test('the list has every code once', () => {
+    expect([...published, ...newer].map(({ code }) => code)).toEqual(Array.from({ length: 28 }, (_, i) => i));
+    expect(Object.values(expected).flat().sort((a, b) => a - b)).toEqual(Array.from({ length: 28 }, (_, i) => i)); // prettier-ignore
+  });
+
+  test.each([...published, ...newer])('code $code, $status $text', ({ code, status, text }) => {
+    const reply = readReply(status, JSON.stringify({ text, code }));
+    expect(expected[reply.meaning]).toContain(code);
+    expect(reply.words).toBe(`${status} code ${code} ${text}`);
+  });
+
+  test.each([
+    [200, { text: 'Server is busy', code: 9 }, 'unknown'],
+    [200, { text: 'Invalid token', code: 4 }, 'unknown'],
+    [200, {}, 'unknown'],
+    [201, { text: 'Success', code: 0 }, 'taken'],
+    [500, { text: 'Success', code: 0 }, 'unknown'],
+    [400, { text: 'Success', code: 0 }, 'blocked'],
+    [400, { text: 'something new', code: 99 }, 'blocked'],
+    [503, { text: 'something new', code: 99 }, 'unknown'],
+    [413, { text: 'Request entity too large', code: 27 }, 'refused'],
+  ])('a status and a code that do not fit: %i %j is %s', (status, body, meaning) => {
+    expect(readReply(status, JSON.stringify(body)).meaning).toBe(meaning);
+  });
+
+  test.each([
+    [200, 'unknown'],
+    [302, 'blocked'],
+    [400, 'blocked'],
+    [401, 'blocked'],
+    [403, 'blocked'],
+    [404, 'blocked'],
+    [408, 'unknown'],
+    [413, 'refused'],
+    [429, 'again'],
+    [500, 'unknown'],
+    [502, 'unknown'],
+    [504, 'unknown'],
+  ])('another server between: %i without a code is %s', (status, meaning) => {
+    expect(readReply(status, '<html><body>no Splunk</body></html>').meaning).toBe(meaning);
+  });
+
+  test('names the event at which it stopped, and the acknowledgement to wait for', () => {
+    expect(readReply(400, '{"text":"Invalid data format","code":6,"invalid-event-number":3}').stoppedAt).toBe(3);
+    expect(readReply(200, '{"text":"Success","code":0,"ackId":0}').ackId).toBe(0);
+    for (const odd of ['"3"', '-1', '1.5', 'null', '{}']) {
+      expect(readReply(400, `{"code":6,"invalid-event-number":${odd}}`).stoppedAt).toBeUndefined();
+    }
+  });
+
+  test('words of another server are put in one short line', () => {
+    const { words } = readReply(502, `<html>\n${'x'.repeat(5_000)}`);
+    expect(words).toMatch(/^502 <html>\\nx+…$/);
+    expect(words.length).toBeLessThan(300);
+  });
+});
+
+test('acknowledgements: only what is true has come', () => {
+  expect(readAcknowledgements('{"acks":{"0":true,"1":false,"7":true}}')).toEqual(new Set([0, 7]));
+  for (const odd of ['', 'null', '[]', '{}', '{"acks":null}', '{"acks":{"0":"true","1":1}}'])
+    expect(readAcknowledgements(odd).size).toBe(0);
+});

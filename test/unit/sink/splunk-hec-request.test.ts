@@ -1,0 +1,80 @@
+/** What requests to the HTTP Event Collector hold: envelope, metadata, size. */
+import { describe, expect, test } from 'vitest';
+import { requestsOf } from '../../../src/sink/splunk-hec-request.ts';
+import { metadataOf, splunkHecSettings } from '../../../src/sink/splunk-hec-settings.ts';
+import { message, messages } from '../../contract/sink-batches.ts';
+
+const url = 'https://splunk.example:8088';
+const settings = splunkHecSettings.parse({ url, token: 'x', host: 'gateway-1', source: 'waybill/{source}', index: 'dpas_{source}' });
+const metadata = metadataOf(settings);
+const none = new Set<number>();
+
+describe('events', () => {
+  test('each stands in its envelope: time in seconds with its microseconds, metadata, uid and number as indexed fields', () => {
+    const one = message(1, '{"logId":9007199254740993}');
+    const [request] = requestsOf('event', [{ ...one, time: 1_714_566_896_123_456, source: 'records' }], metadata, none);
+    expect(request?.body.toString('utf8')).toBe(
+      '{"time":1714566896.123456,"host":"gateway-1","source":"waybill/records","sourcetype":"dpas:audit","index":"dpas_records",' +
+        `"event":{"logId":9007199254740993},"fields":{"id":"${one.uid}","number":1}}`,
+    );
+  });
+
+  test('a message without a number has none, and without an index the one of the token counts', () => {
+    const [request] = requestsOf('event', [{ ...message(1), number: undefined }], metadataOf(splunkHecSettings.parse({ url, token: 'x' })), none); // prettier-ignore
+    const event = JSON.parse(request?.body.toString('utf8') ?? '') as Record<string, unknown>;
+    expect(Object.keys(event['fields'] as object)).toEqual(['id']);
+    expect(event).not.toHaveProperty('index');
+  });
+
+  test.each(['null', '""', '42', '"***"', '[1]', '{"a":1}'])('a record that is no object goes as its text: %s', (text) => {
+    const [request] = requestsOf('event', [message(1, text)], metadata, none);
+    const { event } = JSON.parse(request?.body.toString('utf8') ?? '') as { event: unknown };
+    expect(event).toEqual(text.startsWith('{') ? JSON.parse(text) : text);
+  });
+});
+
+describe('lines', () => {
+  test('stand one a line, with what they share in the query', () => {
+    const two = [message(1, 'CEF:0|a'), { ...message(2, 'CEF:0|b'), source: 'a b&c' }, message(3, 'CEF:0|c')];
+    const requests = requestsOf('raw', two, metadata, none);
+    expect(requests.map(({ body }) => body.toString('utf8'))).toEqual(['CEF:0|a\n', 'CEF:0|b\n', 'CEF:0|c\n']);
+    const query = new URLSearchParams(requests[1]?.query);
+    expect(Object.fromEntries(query)).toEqual({
+      host: 'gateway-1',
+      source: 'waybill/a b&c',
+      sourcetype: 'dpas:audit',
+      index: 'dpas_a b&c',
+    });
+  });
+});
+
+describe('the size of a request', () => {
+  test.each(['event', 'raw'] as const)('is at most 1,000,000 bytes, in order and without a loss: %s', (kind) => {
+    const many = messages(1, 30).map((each) => ({
+      ...each,
+      bytes: Buffer.from(JSON.stringify({ seq: each.seq, pad: 'ж'.repeat(50_000) })),
+    }));
+    const requests = requestsOf(kind, many, metadata, none);
+    for (const { body } of requests) expect(body.length).toBeLessThanOrEqual(1_000_000);
+    expect(requests.flatMap((each) => each.messages).map(({ seq }) => seq)).toEqual(many.map(({ seq }) => seq));
+    expect(requests.length).toBe(4);
+  });
+
+  test('a message that is larger stands alone', () => {
+    const large = message(2, JSON.stringify({ pad: 'x'.repeat(1_200_000) }));
+    const requests = requestsOf('event', [message(1), large, message(3)], metadata, none);
+    expect(requests.map((each) => each.messages.map(({ seq }) => seq))).toEqual([[1], [2], [3]]);
+  });
+
+  test('a message at which Splunk stopped begins a request', () => {
+    const requests = requestsOf('event', messages(1, 5), metadata, new Set([3]));
+    expect(requests.map((each) => each.messages.map(({ seq }) => seq))).toEqual([[1, 2], [3, 4, 5]]); // prettier-ignore
+  });
+});
+
+test('the path of an endpoint that was copied along is no part of the address', async () => {
+  const { baseOf } = await import('../../../src/sink/splunk-hec-settings.ts');
+  for (const end of ['', '/', '/services/collector', '/services/collector/event', '/services/collector/raw/1.0']) {
+    expect(baseOf(splunkHecSettings.parse({ url: `${url}/siem${end}`, token: 'x' }))).toBe(`${url}/siem`);
+  }
+});
