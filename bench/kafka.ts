@@ -54,7 +54,7 @@ try {
   const after = await bare('bench-bare-2');
   const floor = { seconds: (before.seconds + after.seconds) / 2, cpuSeconds: (before.cpuSeconds + after.cpuSeconds) / 2 };
   // Counted by kcat: what was not committed would be missing, what was sent twice too many.
-  const count = (await broker?.read('bench'))?.length ?? records;
+  const count = (await broker?.count('bench')) ?? records;
   if (count !== records) throw new Error(`${count} of ${records} records are in Kafka`);
   report(floor, daemon);
 } finally {

@@ -166,8 +166,27 @@ export class KafkaBroker implements AsyncDisposable {
   }
 
   /** What consumers see that read committed, or also what was not: by kcat, partition by partition, in the order of offsets. */
-  async read(topic: string, { isolation = 'read_committed' } = {}): Promise<CountedRecord[]> {
-    const format = '{"partition":%p,"offset":%o,"key":"%k","headers":"%h","size":%S}\n%s\n';
+  async read(topic: string, { isolation = 'read_committed' }: { isolation?: Isolation } = {}): Promise<CountedRecord[]> {
+    const chunks: Buffer[] = [];
+    await this.#consume(topic, isolation, '{"partition":%p,"offset":%o,"key":"%k","headers":"%h","size":%S}\n%s\n', (chunk) =>
+      chunks.push(chunk),
+    );
+    const lines = Buffer.concat(chunks).toString('utf8').split('\n').slice(0, -1);
+    const records: CountedRecord[] = [];
+    for (let i = 0; i + 1 < lines.length; i += 2) {
+      records.push({ ...(JSON.parse(lines[i] ?? '') as Omit<CountedRecord, 'value'>), value: lines[i + 1] ?? '' });
+    }
+    return records.sort((a, b) => a.partition - b.partition || a.offset - b.offset);
+  }
+
+  /** How many records consumers see that read committed, however many there are. */
+  async count(topic: string): Promise<number> {
+    let count = 0;
+    await this.#consume(topic, 'read_committed', '.', (chunk) => (count += chunk.length));
+    return count;
+  }
+
+  async #consume(topic: string, isolation: Isolation, format: string, take: (chunk: Buffer) => void): Promise<void> {
     const parameters = [
       '-C',
       '-b',
@@ -184,17 +203,11 @@ export class KafkaBroker implements AsyncDisposable {
       format,
     ];
     const child = spawn('kcat', parameters, { stdio: ['ignore', 'pipe', 'pipe'] });
-    let text = '';
     let errors = '';
-    child.stdout.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+    child.stdout.on('data', take);
     child.stderr.setEncoding('utf8').on('data', (chunk: string) => (errors += chunk));
     const [code] = (await once(child, 'close')) as [number];
     if (code !== 0) throw new Error(`kcat ended with ${code}: ${errors}`);
-    const lines = text.split('\n').slice(0, -1);
-    const records: CountedRecord[] = [];
-    for (let i = 0; i + 1 < lines.length; i += 2)
-      records.push({ ...(JSON.parse(lines[i] ?? '') as Omit<CountedRecord, 'value'>), value: lines[i + 1] ?? '' });
-    return records.sort((a, b) => a.partition - b.partition || a.offset - b.offset);
   }
 
   /** Records with these keys, by kcat, which chooses the partitions as the clients of Kafka in Java do. */
@@ -304,6 +317,8 @@ export class KafkaBroker implements AsyncDisposable {
     ].join('\n');
   }
 }
+
+type Isolation = 'read_committed' | 'read_uncommitted';
 
 export interface CountedRecord {
   readonly partition: number;
