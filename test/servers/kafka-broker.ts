@@ -9,16 +9,17 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createAuthority } from '../support/certificates.ts';
 import type { Authority } from '../support/certificates.ts';
+import { cacheFolder } from './programs.ts';
 
 export const kafkaVersions = ['4.4.0', '3.9.2'] as const;
 export type KafkaVersion = (typeof kafkaVersions)[number];
 
 /** Where downloads are kept, by name and version: outside of the repository, for every run. */
-const cache = process.env['WAYBILL_TEST_CACHE'] ?? join(homedir(), '.cache', 'waybill-servers');
+const cache = cacheFolder();
 const jarsOf = (version: KafkaVersion): string => join(cache, `kafka-${version}`);
 
 /** Why there is none here; undefined when there is. Gets the jars once, if Maven is there. */

@@ -19,6 +19,7 @@ import type { Place } from '../contract/sink-suite.ts';
 import { KafkaBroker, kafkaMissing, kafkaVersions, password } from './kafka-broker.ts';
 import type { Listener } from './kafka-broker.ts';
 import { KafkaProxy } from './kafka-proxy.ts';
+import { notAsked } from './programs.ts';
 
 const never = new AbortController().signal;
 const kills = Number(process.env['WAYBILL_SERVER_KILLS'] ?? 5);
@@ -115,10 +116,8 @@ class RealPlace implements Place {
   }
 }
 
-const isAsked = process.env['WAYBILL_TEST_SERVERS'] !== undefined;
-
 for (const version of kafkaVersions) {
-  const missing = isAsked ? kafkaMissing(version) : 'slow: npm run test:servers starts real brokers';
+  const missing = notAsked() ?? kafkaMissing(version);
   if (missing !== undefined) {
     test(`Kafka ${version}`, ({ skip }) => {
       skip(missing);
