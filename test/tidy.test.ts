@@ -81,6 +81,21 @@ const rooms: readonly (readonly [room: string, allowed: readonly string[]])[] = 
     ],
   ],
   [
+    'src/sink/kafka',
+    [
+      'src/sink/define.ts',
+      'src/sink/kafka-',
+      'src/config/values.ts',
+      'src/connect/',
+      'src/model.ts',
+      'src/errors.ts',
+      'zod',
+      'kafkajs',
+      'undici',
+      'node:',
+    ],
+  ],
+  [
     'src/config/',
     [
       'src/config/', 'src/connect/settings.ts', 'src/source/settings.ts', 'src/journal/settings.ts', 'src/deliver/settings.ts', 'src/observe/settings.ts', 'src/normalize/',

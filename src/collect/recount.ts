@@ -97,14 +97,14 @@ export class Recounter {
   }
 
   /**
-   * The test of a hold for `rows`: whether the first window that shrank is whole again, of those that nobody has accepted; or all are accepted, and
-   * others were counted as well.
+   * The test of a hold for `rows`: whether the first window that shrank is whole again, of the proven ones that nobody has accepted; or all are
+   * accepted, and others were counted as well.
    */
   async test({ windows = [], shrunk }: Hold, signal: AbortSignal): Promise<boolean> {
     this.#parts.holds.renew();
     const listed = await this.#windows(windows);
     await this.#list(listed);
-    const witness = [...listed, ...(await this.#windows(shrunk ?? []))].find(({ state }) => state !== 'accepted');
+    const witness = [...listed, ...(await this.#windows(shrunk ?? []))].find(({ state }) => state === 'closed');
     if (witness === undefined) return shrunk !== undefined || listed.length === 0;
     return (await this.#compare(witness, signal)) === 'whole';
   }
@@ -207,8 +207,10 @@ export class Recounter {
     const words =
       `the window from ${microsToIso(window.from)} holds ${total} of ${mostOf(window)} records` +
       (isAlone ? '' : `, and that from ${microsToIso(other.from)} fewer than its ${other.total ?? 0} as well`);
-    await holds.begin({ reason: 'rows', words, windows: isAlone ? [window.from] : [other.from, window.from] });
-    await this.#list(isAlone ? [window] : [other, window]);
+    // Not a gap, of which nothing was proven: with the hold over it is tried again, and held against another window.
+    const listed = isAlone || window.state === 'gap' ? [other] : [other, window];
+    await holds.begin({ reason: 'rows', words, windows: listed.map(({ from }) => from) });
+    await this.#list(listed);
     return 'held';
   }
 

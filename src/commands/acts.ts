@@ -84,7 +84,7 @@ export async function act(
   const isKnown = [...journal.progress.sinks()].some(({ id }) => id === sink?.id);
   if (sink === undefined || !isKnown) return { result: await perform(asked, journal, now, () => undefined), daemon: false };
   if (!sends.has(asked.act)) {
-    const made = { definition: sink.definition, loop: undefined, testMessages: () => [] };
+    const made = { definition: sink.definition, settings: sink.settings, loop: undefined, testMessages: () => [] };
     return {
       result: await perform(
         asked,

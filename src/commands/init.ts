@@ -26,6 +26,15 @@ const sinkParts: Readonly<Record<string, string>> = {
     format: ecs                              # ecs, cef, leef, ocsf or raw: one a line
     path: \${env:WAYBILL_FILE:-./audit.ndjson} # the file to write; its directory must be there
 `,
+  kafka: `  - id: lake
+    type: kafka
+    format: ecs                              # ecs, cef or raw: the value of each message
+    brokers: ['\${env:WAYBILL_KAFKA_BROKER}'] # host:port of one broker or more; the others are learned from them
+    topic: \${env:WAYBILL_KAFKA_TOPIC}       # it must be there: "waybill setup kafka --sink lake" prints how to make it, and the rights
+    # tls: { ca: /etc/waybill/kafka-ca.pem } # tls: {} where a public authority has issued the brokers' certificates
+    # sasl: { mechanism: SCRAM-SHA-512, username: waybill, password: \${file:/run/secrets/kafka-password} }
+    # Consumers must read committed (isolation.level=read_committed); exactlyOnce: false is at least once, without transactions.
+`,
   syslog: `  - id: siem
     type: syslog
     format: cef                              # cef, leef, ecs, ocsf or raw: one a frame
@@ -43,12 +52,10 @@ const sinkParts: Readonly<Record<string, string>> = {
 `,
 };
 
-const planned = ['kafka'];
-
-export const usage = `waybill init elasticsearch|file|syslog|splunk
+export const usage = `waybill init elasticsearch|file|kafka|splunk|syslog
 
 Prints a commented configuration for one type of sink. Write it to waybill.yaml, set the environment variables that it names (or write what
-they stand for), and ask "waybill check". ${planned.join(', ')} comes with a later release.
+they stand for), and ask "waybill check".
 
 Examples:
   waybill init file > waybill.yaml
@@ -68,8 +75,8 @@ export async function run(args: string[], io: Pick<Io, 'stdout'>, clock: Clock =
 
 function reason(type: string): string {
   const types = Object.keys(sinkParts);
-  if (planned.includes(type) || laterSinks.includes(type)) return `it is not in this release yet; there is ${types.join(', ')}`;
-  return `the nearest is "${nearest(type, [...types, ...planned]) ?? ''}"`;
+  if (laterSinks.includes(type)) return `it is not in this release yet; there is ${types.join(', ')}`;
+  return `the nearest is "${nearest(type, types) ?? ''}"`;
 }
 
 function configuration(sink: string, now: Date): string {

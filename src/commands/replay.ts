@@ -51,10 +51,10 @@ export async function run(args: string[], io: Io): Promise<number> {
     ...('seq' in first ? { first: first.seq } : { from: first.at }),
     ...(last && ('seq' in last ? { last: last.seq } : { until: last.at })),
   };
-  const { keepsPosition, resolvable } = sink.definition;
+  const { definition, settings } = sink;
   const plan = [
     `Sends to the sink ${sink.id} again what it was sent, from ${wordsOf(first)} ${last ? `to ${wordsOf(last)}` : 'on'}`,
-    resolvable && keepsPosition !== true
+    definition.resolvable(settings) && definition.keepsPosition !== true
       ? '  it is asked first, and gets what it lacks'
       : '  what it has of that already it has twice then',
   ];

@@ -1,128 +1,48 @@
 /** `waybill setup`: prepares the receiver of a sink: what an administrator does once, and may do again. */
-import { parseArgs } from 'node:util';
-import { systemClock } from '../clock.ts';
-import { loadConfig } from '../config/load.ts';
-import type { Config, SinkConfig } from '../config/load.ts';
-import { Secret } from '../config/secret.ts';
 import { WaybillError } from '../errors.ts';
-import type { Log } from '../model.ts';
-import { ElasticClient } from '../sink/elasticsearch-client.ts';
-import { greet } from '../sink/elasticsearch-greet.ts';
-import { patternOf } from '../sink/elasticsearch-settings.ts';
-import type { ElasticsearchSettings } from '../sink/elasticsearch-settings.ts';
-import { factsOf, install, isOurs, makeKey, stepsFor } from '../sink/elasticsearch-templates.ts';
-import type { Retention } from '../sink/elasticsearch-templates.ts';
-import { agreed } from './acts.ts';
 import type { Io } from './io.ts';
 
-export const summary = 'prepares the receiver of a sink: templates, pipeline and key of Elasticsearch';
+export const summary = 'prepares the receiver of a sink: templates and key of Elasticsearch, topics and rights of Kafka';
 
 export const usage = `waybill setup elasticsearch --sink ID [--retention AGE [--ilm]] [--key] [--print] [--yes] [--config FILE]
+       waybill setup kafka --sink ID [--print] [--config FILE]
 
+elasticsearch
 Installs the mapping, the pipeline and the index template for the data stream (or the indices) of a sink. May be run again: a data stream that is
 there already takes a new mapping with its next rollover. Nothing is deleted by the server unless --retention says when.
 
 It needs manage_index_templates, manage_ingest_pipelines and, with --ilm, manage_ilm: WAYBILL_SETUP_API_KEY, or WAYBILL_SETUP_USERNAME and
 WAYBILL_SETUP_PASSWORD, are used for it in place of the key of the sink.
 
+kafka
+Makes the progress topic of a sink, if it is not there, and prints the topics and rights that an administrator of the cluster gives it, and a
+consumer that reads only what was committed. May be run again.
+
   --sink ID         which sink
-  --retention AGE   events are deleted at this age, e.g. 365d: by the lifecycle of the data stream
-  --ilm             the same by an index lifecycle policy, waybill-audit
-  --key             makes an API key with the rights of the sink and prints it, once; needs a user, not a key
-  --print           prints the requests instead, as for Kibana's console; asks nobody
-  --yes             do it without asking; needed where nobody can be asked
+  --print           prints what would be done, and connects to nothing
+  --retention AGE   (elasticsearch) events are deleted at this age, e.g. 365d: by the lifecycle of the data stream
+  --ilm             (elasticsearch) the same by an index lifecycle policy, waybill-audit
+  --key             (elasticsearch) makes an API key with the rights of the sink and prints it, once; needs a user, not a key
+  --yes             (elasticsearch) do it without asking; needed where nobody can be asked
 
 Examples:
   waybill setup elasticsearch --sink siem --print
   WAYBILL_SETUP_API_KEY=... waybill setup elasticsearch --sink siem --yes
+  waybill setup kafka --sink lake --print > for-the-administrator.sh
 `;
 
-export async function run(args: string[], io: Io): Promise<number> {
-  const { values, positionals } = parseArgs({
-    args,
-    allowPositionals: true,
-    options: {
-      config: { type: 'string' },
-      sink: { type: 'string' },
-      retention: { type: 'string' },
-      ilm: { type: 'boolean', default: false },
-      key: { type: 'boolean', default: false },
-      print: { type: 'boolean', default: false },
-      yes: { type: 'boolean', default: false },
-    },
-  });
-  const [type, ...others] = positionals;
-  if (type !== 'elasticsearch' || others.length > 0)
-    throw new WaybillError('usage', 'cannot set up: name what, as in "waybill setup elasticsearch --sink ID"');
-  const retention = retentionOf(values.retention, values.ilm);
-  const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
-  const sink = sinkOf(config, values.sink);
-  const given = sink.settings as ElasticsearchSettings;
-  if (retention?.by === 'lifecycle' && given.index !== undefined)
-    throw new WaybillError('usage', 'cannot use --retention without --ilm: ordinary indices have no lifecycle of a data stream');
-  if (values.print) {
-    const facts = { version: undefined, isServerless: false, builtIn: new Set(['logs@mappings', 'logs@settings', 'ecs@mappings']) };
-    for (const { path, body } of stepsFor(given, sink.id, facts, retention))
-      io.stdout.write(`PUT ${path}\n${JSON.stringify(body, null, 2)}\n\n`);
-    return 0;
-  }
-  const settings = asAdministrator(given, io.env);
-  await using client = await ElasticClient.make(settings, {
-    id: sink.id,
-    format: sink.format,
-    log: silent,
-    clock: systemClock,
-    ca: config.tls.ca,
-    proxy: config.proxy,
-  });
-  await greet(client, settings, sink.id, io.signal);
-  const steps = stepsFor(settings, sink.id, await factsOf(client, io.signal), retention);
-  const plan = [
-    `At ${client
-      .routes()
-      .map(({ target }) => target)
-      .join(', ')}, for sink "${sink.id}", these are put, whatever they held before:`,
-    ...steps.map(({ path }) => `  ${path}`),
-    ...(values.key ? [`  an API key "waybill-${sink.id}" with the rights of the sink on "${patternOf(settings)}"`] : []),
-  ];
-  if (!(await agreed(plan, values, io))) return 1;
-  for (const { path } of await install(client, settings, sink.id, io.signal, retention)) io.stderr.write(`put ${path}\n`);
-  if ((await isOurs(client, settings, io.signal)) === false)
-    io.stderr.write(`what is there already keeps its mapping until it is rolled over: POST /${patternOf(settings)}/_rollover\n`);
-  if (values.key) io.stdout.write(`${await makeKey(client, settings, sink.id, io.signal)}\n`);
-  return 0;
-}
+/** By type of sink; each is read only when it is asked for. */
+const setups: Readonly<Record<string, () => Promise<{ readonly setup: (args: string[], io: Io) => Promise<number> }>>> = {
+  elasticsearch: () => import('./setup-elasticsearch.ts'),
+  kafka: () => import('./setup-kafka.ts'),
+};
 
-function sinkOf(config: Config, id: string | undefined): SinkConfig {
-  const sinks = config.sinks.filter(({ type }) => type === 'elasticsearch');
-  const found = sinks.find((sink) => sink.id === id);
-  if (found) return found;
-  const there = sinks.length === 0 ? 'there is none of the type elasticsearch' : `there are ${sinks.map((sink) => sink.id).join(', ')}`;
-  throw new WaybillError('usage', `cannot find the sink "${id ?? ''}": --sink names one; ${there}`);
+export async function run([type = '', ...args]: string[], io: Io): Promise<number> {
+  const load = Object.hasOwn(setups, type) ? setups[type] : undefined;
+  if (load) return (await load()).setup(args, io);
+  const what = type === '' || type.startsWith('-') ? 'nothing' : `"${type}"`;
+  throw new WaybillError(
+    'usage',
+    `cannot set up ${what}: name one of ${Object.keys(setups).join(', ')}, as in "waybill setup kafka --sink ID"`,
+  );
 }
-
-function retentionOf(after: string | undefined, ilm: boolean): Retention | undefined {
-  if (after === undefined) {
-    if (ilm) throw new WaybillError('usage', 'cannot use --ilm alone: --retention says at which age events are deleted');
-    return undefined;
-  }
-  if (!/^[1-9]\d{0,5}[dh]$/.test(after))
-    throw new WaybillError('usage', `cannot use --retention "${after}": it is not an age such as 365d`);
-  return { after, by: ilm ? 'ilm' : 'lifecycle' };
-}
-
-/** The sink's settings with the credentials of whoever sets up, where the environment names them. */
-function asAdministrator(settings: ElasticsearchSettings, env: NodeJS.ProcessEnv): ElasticsearchSettings {
-  const { WAYBILL_SETUP_API_KEY: key, WAYBILL_SETUP_USERNAME: user, WAYBILL_SETUP_PASSWORD: password } = env;
-  const named = (name: string, value: string): Secret => {
-    const secret = new Secret(value);
-    secret.bind(name, undefined);
-    return secret;
-  };
-  const nobody = { apiKey: undefined, username: undefined, password: undefined };
-  if (key) return { ...settings, ...nobody, apiKey: named('WAYBILL_SETUP_API_KEY', key) };
-  if (user) return { ...settings, ...nobody, username: user, password: named('WAYBILL_SETUP_PASSWORD', password ?? '') };
-  return settings;
-}
-
-const silent: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };

@@ -14,7 +14,7 @@ import { sourceSettings } from '../source/settings.ts';
 import { duration, facts, line, notYet, path } from './values.ts';
 
 /** Types of sinks that the contract names and a later release brings. */
-export const laterSinks = ['elasticsearch', 'kafka', 'archive'];
+export const laterSinks = ['archive'];
 
 facts.add(privacySettings.shape.key, { secret: true, expects: 'text of at least 16 characters' });
 

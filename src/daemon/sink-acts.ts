@@ -39,8 +39,8 @@ export async function performOnSink(asked: SinkActRequest, journal: Journal, now
       made?.loop?.wake();
       return {};
     case 'sinks verify': {
-      const { definition } = configuredOr(made, sink.id);
-      if (!definition.resolvable || definition.keepsPosition === true)
+      const { definition, settings } = configuredOr(made, sink.id);
+      if (!definition.resolvable(settings) || definition.keepsPosition === true)
         throw new WaybillError(
           'usage',
           `cannot verify the sink "${sink.id}": a sink of type ${sink.type} cannot be asked which records it has`,
@@ -105,11 +105,12 @@ function adoptable({ id, type, state }: SinkState, made: Configured | undefined)
 
 /** One through whose loop something can be sent. */
 function sending(made: Configured | undefined, { id, type }: SinkState): Configured & { loop: NonNullable<Configured['loop']> } {
-  const { definition, loop, testMessages } = configuredOr(made, id);
+  const found = configuredOr(made, id);
+  const { definition, loop } = found;
   if (definition.takesOnce === true)
     throw new WaybillError('usage', `cannot send this to the sink "${id}": a sink of type ${type} takes each record once and for all`);
   if (!loop) throw new WaybillError('invariant', `sink "${id}" has no loop`);
-  return { definition, loop, testMessages };
+  return { ...found, loop };
 }
 
 function configuredOr(made: Configured | undefined, id: string): Configured {

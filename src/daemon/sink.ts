@@ -19,6 +19,7 @@ import { testEvents } from './test-events.ts';
 export interface ConfiguredSink {
   readonly id: string;
   readonly definition: SinkConfig['definition'];
+  readonly settings: SinkConfig['settings'];
   /** Undefined where none was made: what a person orders is kept in the state. */
   readonly loop: Delivery | undefined;
   /** Events that nothing can mistake for real ones, in the sink's format; see test-events.ts. */
@@ -63,7 +64,7 @@ export function createDelivery(
       type: sink.type,
       batch: sink.batch,
       deadline: definition.deadline,
-      resolvable: definition.resolvable,
+      resolvable: definition.resolvable(sink.settings),
       unreadyAfter: sink.unreadyAfter ?? Infinity,
     },
     journal,
@@ -92,7 +93,7 @@ export function createDelivery(
     const write: Encode = (event) => textOf(event, encode, limit);
     return testEvents({ source: source.id, normalize, write, code, count, now: clock.now() });
   };
-  return { id, definition, loop, testMessages };
+  return { id, definition, settings: sink.settings, loop, testMessages };
 }
 
 /** By source: those that are configured, and those that are gone and whose records may still be in the journal. */

@@ -56,8 +56,8 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   /** Whether ecs and ocsf carry the record's text unless the configuration says otherwise; default true. */
   readonly original?: boolean;
   readonly batch: BatchDefaults;
-  /** Whether the outcome of a send can be found out afterwards: then acknowledgements may be grouped. */
-  readonly resolvable: boolean;
+  /** Whether the outcome of a send can be found out afterwards, perhaps only with some settings: then acknowledgements may be grouped. */
+  resolvable(config: z.output<Schema>): boolean;
   /** Whether it keeps our position on its side, and takes the present one in its place when it is opened with `kept.adopt`; default no. */
   readonly keepsPosition?: boolean;
   /** Whether it takes each entry once and for all, as a signed log does: nothing is sent to it again, nor for a test; default no. */

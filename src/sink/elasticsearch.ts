@@ -12,7 +12,7 @@ export const elasticsearch = defineSink('elasticsearch', {
   config: elasticsearchSettings,
   formats: ['ecs'],
   batch: { records: 1_000, bytes: 5 * 1024 * 1024, wait: 1_000 },
-  resolvable: true,
+  resolvable: () => true,
   deadline: 30_000,
   destination: ({ index, dataset, namespace }) => (index === undefined ? `data stream logs-${dataset}-${namespace}` : `index ${index}`),
   dataStream: dataStreamOf,

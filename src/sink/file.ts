@@ -36,7 +36,7 @@ export const file = defineSink('file', {
   config,
   formats: ['ecs', 'cef', 'leef', 'ocsf', 'raw'],
   batch: { records: 250, bytes: 1024 * 1024, wait: 1_000 },
-  resolvable: true,
+  resolvable: () => true,
   keepsPosition: true,
   deadline: 60_000,
   destination: ({ path }) => resolve(path),

@@ -26,7 +26,7 @@ export const splunkHec = defineSink('splunk-hec', {
   formats: ['ecs', 'ocsf', 'raw', 'cef', 'leef'],
   original: false,
   batch: { records: 4_000, bytes: 8 * 1024 * 1024, wait: 1_000 },
-  resolvable: false,
+  resolvable: () => false,
   // Each request and the wait for acknowledgements have limits of their own.
   deadline: 600_000,
   // The address may change, and the rest of it is Splunk's affair.

@@ -10,7 +10,7 @@ export const stdout = defineSink('stdout', {
   config: z.strictObject({}),
   formats: ['ecs', 'cef', 'leef', 'ocsf', 'raw'],
   batch: { records: 500, bytes: 1024 * 1024, wait: 1_000 },
-  resolvable: false,
+  resolvable: () => false,
   deadline: 30_000,
   destination: () => 'stdout',
   guarantee: () => ({ delivery: 'at least once', duplicates: 'one batch after a crash', losses: 'what the reader of the pipe loses' }),

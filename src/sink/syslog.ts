@@ -17,7 +17,7 @@ export const syslog = defineSink('syslog', {
   config: syslogSettings,
   formats: ['cef', 'leef', 'ecs', 'ocsf', 'raw'],
   batch: { records: 5_000, bytes: 8 * 1024 * 1024, wait: 5_000 },
-  resolvable: false,
+  resolvable: () => false,
   deadline: 90_000,
   messageBytes: (settings) => roomOf(settings),
   // Hosts may change, and a receiver knows no other place.

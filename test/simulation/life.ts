@@ -260,7 +260,7 @@ const definitionOf = (type: string, resolvable: boolean) =>
     config: z.strictObject({}),
     formats: ['ecs', 'raw', 'cef'],
     batch: { records: 100, bytes: 1_000_000, wait: 1_000 },
-    resolvable,
+    resolvable: () => resolvable,
     deadline: 30_000,
     destination: () => 'a model',
     guarantee: () => ({ delivery: 'at least once', duplicates: '', losses: '' }),

@@ -79,8 +79,12 @@ export class Receiver {
 
   /** The daemon ended when only so much was acknowledged: what was taken beyond comes again, one batch at most. */
   wasCut(acked: number): void {
-    const beyond = [...this.seqs].filter((seq) => seq > acked).length;
-    this.allowance += Math.min(beyond, this.settings.batchRecords);
+    this.allowance += Math.min(this.beyond(acked), this.settings.batchRecords);
+  }
+
+  /** How many entries it has beyond what is acknowledged. What it took last may be an older one, of a request that travelled on. */
+  beyond(acked: number): number {
+    return [...this.seqs].filter((seq) => seq > acked).length;
   }
 
   /** Whether a batch was taken in part, and the rest of it is still to come. */

@@ -415,8 +415,7 @@ class Simulation {
       if (id === this.#changes.gone) continue;
       const acked = this.#oracle.sink(id)?.acked ?? 0;
       if (receiver.owes(acked)) this.#sometimes.count('kill while the rest of a batch is wanted again');
-      const last = receiver.has.at(-1)?.seq ?? 0;
-      if (last <= acked) continue;
+      if (receiver.beyond(acked) === 0) continue;
       this.#sometimes.count('kill between taking and acknowledging');
       if (kind === 'position') this.#sometimes.count('kill between commit at the sink and ours');
       receiver.wasCut(acked);

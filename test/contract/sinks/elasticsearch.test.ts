@@ -68,7 +68,7 @@ class ModelPlace implements Place {
     this.#model.cutsAnswer = true;
   }
 
-  refuse(seq: number, words: string): void {
+  refuse(seq: number, words: string): undefined {
     this.#model.refuse = (text) =>
       (JSON.parse(text) as { seq: number }).seq === seq ? { status: 400, type: 'document_parsing_exception', reason: words } : undefined;
   }

@@ -62,7 +62,7 @@ class HecPlace implements Place {
   readonly #settings: Readonly<Record<string, unknown>>;
   readonly #context: Partial<SinkContext>;
   readonly #opened: Sink[] = [];
-  readonly refuse?: (seq: number, words: string) => void;
+  readonly refuse?: (seq: number, words: string) => undefined;
 
   constructor(model: HecModel, settings: Readonly<Record<string, unknown>>, context: Partial<SinkContext>) {
     this.#model = model;

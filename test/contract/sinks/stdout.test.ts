@@ -148,6 +148,6 @@ test('a reader that has gone fails every send, and does not end the process', as
 
 test('the row of guarantees says what may come twice', async () => {
   expect(stdout.guarantee({})).toMatchObject({ delivery: 'at least once' });
-  expect(stdout.resolvable).toBe(false);
+  expect(stdout.resolvable({})).toBe(false);
   await expect(stdout.open({}, contextOf('one'), new ModelKept(), never)).resolves.not.toHaveProperty('position');
 });

@@ -140,7 +140,7 @@ class RelpPlace extends ReceiverPlace {
     };
   }
 
-  refuse(seq: number, words: string): void {
+  refuse(seq: number, words: string): undefined {
     this.#receiver.answer = (_frame, { text }) => ((JSON.parse(text) as { seq: number }).seq === seq ? `500 ${words}` : '200 OK');
   }
 

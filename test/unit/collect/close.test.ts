@@ -446,7 +446,7 @@ test('a gap that shows fewer than it did has vanished with another window intact
   // Nothing is shown: that proves itself.
   await it.closer.again(it.source.now(), it.signal);
   expect(it.source.renewed).toBe(3);
-  expect(it.holds.current).toMatchObject({ reason: 'rows', windows: [base, from] });
+  expect(it.holds.current).toMatchObject({ reason: 'rows', windows: [base] });
   expect(it.holds.current?.words).toContain('holds 0 of 5 records');
   expect(gapped()).toMatchObject({ state: 'gap', reason: 'count', total: 5 });
   expect(it.reported).toEqual({ holds: ['rows'], vanished: 0 });
@@ -460,6 +460,26 @@ test('a gap that shows fewer than it did has vanished with another window intact
   await again(it);
   expect(gapped()).toMatchObject({ state: 'closed', reason: null, total: 5, own: 5 });
   expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
+});
+
+test('a hold does not wait for a gap that lost records as well: with the other window accepted what the gap still shows is proven', async () => {
+  const { it, from, gapped } = await gapBetween();
+  // All five of the first window are deleted, and two of the four of the gap; the last window stays as it is.
+  it.source.records.splice(0, 7);
+  await it.closer.again(it.source.now(), it.signal);
+  const held = (): Hold => it.holds.current ?? { reason: 'rows', words: 'none', since: 0 };
+  expect(held()).toMatchObject({ reason: 'rows', windows: [base], words: expect.stringContaining('holds 2 of 5 records') as string });
+  while (await it.closer.recounter.survey(held(), it.signal));
+  expect(held().shrunk).toEqual([]);
+  expect(await it.closer.recounter.test(held(), it.signal)).toBe(false);
+  await it.journal.acceptGap(sourceId, base, { at: base, who: 'j.doe', why: 'deleted by order' });
+  expect(await it.closer.recounter.test(held(), it.signal)).toBe(true);
+  // Nor does one that lists the gap, as a state of before may.
+  expect(await it.closer.recounter.test({ ...held(), windows: [base, from] }, it.signal)).toBe(true);
+  await it.holds.end('rows');
+  await again(it);
+  expect(gapped()).toMatchObject({ state: 'closed', reason: 'vanished', total: 2, own: 2, next: null });
+  expect(it.reported).toEqual({ holds: ['rows'], vanished: 1 });
 });
 
 test('rows that come back while a gap is tried again leave it a gap, to be tried again', async () => {

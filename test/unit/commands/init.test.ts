@@ -97,7 +97,10 @@ test.each([
   [[], 'cannot begin a configuration: name one type of sink, as in "waybill init file"'],
   [['file', 'kafka'], 'cannot begin a configuration: name one type of sink, as in "waybill init file"'],
   [['splunk-hec'], 'cannot begin a configuration for "splunk-hec": the nearest is "splunk"'],
-  [['kafka'], 'cannot begin a configuration for "kafka": it is not in this release yet; there is elasticsearch, file, syslog, splunk'],
+  [
+    ['archive'],
+    'cannot begin a configuration for "archive": it is not in this release yet; there is elasticsearch, file, kafka, syslog, splunk',
+  ],
   [['flie'], 'cannot begin a configuration for "flie": the nearest is "file"'],
   [['__proto__'], 'cannot begin a configuration for "__proto__": the nearest is "syslog"'],
 ])('init %j is refused', async (args, message) => {
@@ -106,10 +109,10 @@ test.each([
 
 test('its help says what to do with what it prints', () => {
   expect(usage).toMatchInlineSnapshot(`
-    "waybill init elasticsearch|file|syslog|splunk
+    "waybill init elasticsearch|file|kafka|splunk|syslog
 
     Prints a commented configuration for one type of sink. Write it to waybill.yaml, set the environment variables that it names (or write what
-    they stand for), and ask "waybill check". kafka comes with a later release.
+    they stand for), and ask "waybill check".
 
     Examples:
       waybill init file > waybill.yaml

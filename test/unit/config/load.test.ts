@@ -160,7 +160,7 @@ sources:
 sinks:
   - { id: a, type: file, path: same }
   - { id: b, type: file, path: ./x/../same }
-  - { id: c, type: kafka }
+  - { id: c, type: archive }
   - { id: d, type: fle }
   - { id: e }
   - { id: f, type: elasticsearch, username: u }
@@ -185,9 +185,9 @@ sinks:
     'sources[3].auth (line 9): is missing: it takes a group of settings',
     'sources[3].requests.perSecond (line 9): 10 is not what the group "shared" has in sources[2], 5',
     'sinks.b.path (line 12): is the same as that of another sink, sinks[0]',
-    'sinks.c.type (line 13): "kafka" is not in this release yet, and not one of elasticsearch, file, splunk-hec, syslog, stdout',
-    'sinks.d.type (line 14): "fle" is not one of elasticsearch, file, splunk-hec, syslog, stdout',
-    'sinks.e.type (line 15): is missing: it takes one of elasticsearch, file, splunk-hec, syslog, stdout',
+    'sinks.c.type (line 13): "archive" is not in this release yet, and not one of elasticsearch, file, kafka, splunk-hec, syslog, stdout',
+    'sinks.d.type (line 14): "fle" is not one of elasticsearch, file, kafka, splunk-hec, syslog, stdout',
+    'sinks.e.type (line 15): is missing: it takes one of elasticsearch, file, kafka, splunk-hec, syslog, stdout',
     'sinks.f.nodes (line 16): is missing: it takes the addresses of the cluster, or "cloudId"',
     'sinks.f.password (line 16): is missing: "username" needs it',
     'sinks.g.nodes[0] (line 17): "http://es.example:9200" must begin with https: (http: is for 127.0.0.0/8, ::1 and localhost alone)',

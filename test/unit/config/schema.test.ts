@@ -66,7 +66,7 @@ test.each<[boolean, string]>([
   [false, valid({ sink: 'where: { reslt: [a] }' })],
   [false, valid({ sink: 'where: { any: [{ not: { reslt: [b] } }] }' })],
   [false, valid({ sink: 'batch: { records: 10001 }' })],
-  [false, valid().replace('type: stdout', 'type: kafka')],
+  [false, valid().replace('type: stdout', 'type: archive')],
   [false, valid().replace('id: production', 'id: Production')],
   [false, valid().replace(/sources:[^]*(?=sinks)/, '')],
 ])('the JSON Schema and the program agree (%s) on case %#', async (expected, text) => {

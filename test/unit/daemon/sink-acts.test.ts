@@ -12,7 +12,9 @@ const by = 'j.doe';
 /** Asks as the daemon does; `definition` is what the type of the sink says of itself. */
 function asking(rig: Rig, loop: Loop, definition: object): (request: object) => Promise<ActResult> {
   const configured: ConfiguredSinks = (id) =>
-    id === loop.id ? ({ definition, loop: loop.delivery, testMessages: () => [] } as unknown as ReturnType<ConfiguredSinks>) : undefined;
+    id === loop.id
+      ? ({ definition, settings: {}, loop: loop.delivery, testMessages: () => [] } as unknown as ReturnType<ConfiguredSinks>)
+      : undefined;
   return (request) => perform({ sink: loop.id, by, ...request }, rig.journal, rig.clock.now() * 1000, () => undefined, configured);
 }
 

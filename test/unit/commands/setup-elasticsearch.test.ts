@@ -79,12 +79,15 @@ test('a template that the server refuses is named with its words', async () => {
   });
 });
 
+test('what is not known is refused', async () => {
+  await expect(setup(['kafka'])).rejects.toThrow(/Unexpected argument 'kafka'/);
+});
+
 test.each([
   [['--sink', 'siem'], /nobody can be asked/],
-  [['--sink', 'other'], /there are siem/],
+  [['--sink', 'other'], /there is siem/],
   [['--sink', 'siem', '--ilm'], /--retention/],
   [['--sink', 'siem', '--retention', 'soon'], /365d/],
-  [['kafka'], /name what/],
 ])('%j is refused', async (args, message) => {
   await expect(setup(args)).rejects.toMatchObject({ code: 'usage', message: expect.stringMatching(message) as string });
   expect(model.put.size).toBe(0);

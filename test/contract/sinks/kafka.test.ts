@@ -1,0 +1,562 @@
+/** The sink `kafka`, with its real client, against a model of a broker: the promises of every sink, and those of the protocol alone. */
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { codeOf, wordsOf } from '../../../src/errors.ts';
+import type { Kept, Sink } from '../../../src/model.ts';
+import { kafka } from '../../../src/sink/kafka.ts';
+import { createAuthority } from '../../support/certificates.ts';
+import type { Authority } from '../../support/certificates.ts';
+import { KafkaModel } from '../../support/kafka-model.ts';
+import type { Api, Fault } from '../../support/kafka-model.ts';
+import { batchOf, contextOf, message, messages, ModelKept, positionOf } from '../sink-batches.ts';
+import { sinkSuite } from '../sink-suite.ts';
+import type { Place } from '../sink-suite.ts';
+
+const never = new AbortController().signal;
+type Settings = Parameters<typeof kafka.open>[0];
+
+function settingsOf(broker: KafkaModel, besides: object = {}): Settings {
+  return { ...kafka.config.parse({ brokers: [`127.0.0.1:${broker.port}`], topic: 'audit' }), ...besides };
+}
+
+const pem = (text: string) => ({ read: () => [text], describe: () => 'a file of the test' });
+const secret = (text: string) => ({ read: () => text, refresh: () => undefined, describe: () => 'a secret of the test' });
+
+class KafkaPlace implements Place {
+  readonly #broker: KafkaModel;
+  readonly #besides: object;
+  #opened: Sink[] = [];
+
+  constructor(broker: KafkaModel, besides: object) {
+    this.#broker = broker;
+    this.#besides = besides;
+  }
+
+  readonly open = async (kept: Kept): Promise<Sink> => {
+    const sink = await kafka.open(settingsOf(this.#broker, this.#besides), contextOf('under-test'), kept, never);
+    this.#opened.push(sink);
+    return sink;
+  };
+
+  async kill(): Promise<void> {
+    this.#broker.cutConnections();
+    for (const sink of this.#opened.splice(0)) await sink[Symbol.asyncDispose]();
+  }
+
+  async received(): Promise<readonly string[]> {
+    return this.#broker.committed('audit').flatMap((partition) => partition.map(({ value }) => value));
+  }
+
+  cutAnswer(): void {
+    const last: Api = 'exactlyOnce' in this.#besides ? 'Produce' : 'EndTxn';
+    this.#broker.fault = (api) => {
+      if (api !== last) return undefined;
+      this.#broker.fault = () => undefined;
+      return 'answer lost';
+    };
+  }
+
+  /** A broker names no message and says no words of its own: only the code of the protocol. */
+  refuse(seq: number): string {
+    this.#broker.isRefused = (value) => value.startsWith(`{"seq":${seq},`);
+    return 'larger than the max message size';
+  }
+
+  stall(): void {
+    this.#broker.fault = () => 'silent';
+  }
+
+  async ruin(): Promise<void> {
+    await this.#broker.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+    await this.#broker[Symbol.asyncDispose]();
+  }
+}
+
+const start = (besides: object) => async () => new KafkaPlace(await new KafkaModel().create('audit').listen(), besides);
+const { formats } = kafka;
+sinkSuite({ name: 'kafka, exactly once', formats, twice: () => 0, secrets: [], batches: 60, start: start({}) });
+sinkSuite({ name: 'kafka, plain', formats, twice: (size) => size, secrets: [], batches: 60, start: start({ exactlyOnce: false }) });
+
+async function errorOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+}
+
+describe('kafka', () => {
+  let broker: KafkaModel;
+  let kept: ModelKept;
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error): number => warnings.push(warning);
+  beforeEach(async () => {
+    broker = await new KafkaModel().create('audit').listen();
+    kept = new ModelKept();
+    warnings.length = 0;
+    process.on('warning', onWarning);
+  });
+  afterEach(async () => {
+    await broker[Symbol.asyncDispose]();
+    process.off('warning', onWarning);
+    // The client's timers have made Node print warnings.
+    expect(warnings).toEqual([]);
+  });
+
+  const opened = (besides: object = {}, id = 'siem'): Promise<Sink> => kafka.open(settingsOf(broker, besides), contextOf(id), kept, never);
+  const seqs = (): number[] =>
+    broker.committed('audit').flatMap((partition) => partition.map(({ value }) => (JSON.parse(value) as { seq: number }).seq));
+  const range = (from: number, through: number): number[] => messages(from, through).map(({ seq }) => seq);
+
+  /** As the loop does: opens, asks for the position, sends what is missing; again, when the outcome is not known. */
+  async function deliver(through: number, tries = 3): Promise<void> {
+    for (let left = tries; ; left -= 1) {
+      try {
+        await using sink = await opened();
+        const found = await sink.position?.(never);
+        if (found) kept.acknowledge({ ...batchOf([]), through: found.position }, found.note);
+        const missing = messages(kept.position.seq + 1, through);
+        if (missing.length > 0) {
+          const batch = batchOf(missing, true);
+          kept.acknowledge(batch, (await sink.send(batch, never)).note);
+        }
+        return;
+      } catch (thrown) {
+        if (left === 0) throw thrown;
+      }
+    }
+  }
+
+  describe('what is sent', () => {
+    test('key, headers and partition; each partition in order', async () => {
+      broker.create('audit', 5);
+      await using sink = await opened();
+      const many = messages(1, 200).map((one) => ({ ...one, key: one.seq % 3 === 0 ? undefined : `payload ${one.seq % 20}` }));
+      await sink.send(batchOf(many), never);
+      const partitions = broker.committed('audit');
+      expect(partitions.flat()).toHaveLength(200);
+      expect(partitions.filter((partition) => partition.length > 0).length).toBeGreaterThan(2);
+      const places = new Map<string, Set<number>>();
+      for (const [index, partition] of partitions.entries()) {
+        const found = partition.map(({ value }) => (JSON.parse(value) as { seq: number }).seq);
+        expect(found).toEqual(found.toSorted((a, b) => a - b));
+        for (const { key } of partition) if (key !== undefined) places.set(key, (places.get(key) ?? new Set()).add(index));
+      }
+      // One key, one partition.
+      expect([...places.values()].map(({ size }) => size)).toEqual(Array.from({ length: places.size }, () => 1));
+      const first = partitions.flat().find(({ value }) => value.startsWith('{"seq":1,'));
+      expect(first).toMatchObject({ key: 'payload 1', headers: { id: message(1).uid, number: '1', source: 'records' } });
+    });
+
+    test.each(['none', 'gzip', 'zstd'])('compression %s arrives readable', async (compression) => {
+      await using sink = await opened({ compression });
+      await sink.send(batchOf(messages(1, 300)), never);
+      expect(seqs()).toEqual(range(1, 300));
+      const [log] = broker.topics.get('audit') ?? [];
+      expect(log?.stored[0]?.batch?.compression).toBe({ none: 0, gzip: 1, zstd: 4 }[compression]);
+    });
+
+    test.each([
+      ['uid', message(1).uid],
+      ['source', 'records'],
+      ['none', undefined],
+    ])('key: %s', async (key, expected) => {
+      await using sink = await opened({ key });
+      await sink.send(batchOf(messages(1, 1)), never);
+      expect(broker.committed('audit')[0]?.[0]?.key).toBe(expected);
+    });
+
+    test('{source} is a topic for each source', async () => {
+      broker.create('audit.a').create('audit.b');
+      await using sink = await opened({ topic: 'audit.{source}' });
+      await sink.send(batchOf(messages(1, 10).map((one) => ({ ...one, source: one.seq % 2 === 0 ? 'a' : 'b' }))), never);
+      expect([broker.committed('audit.a')[0]?.length, broker.committed('audit.b')[0]?.length]).toEqual([5, 5]);
+    });
+
+    test('no batch is longer than the topic takes, and all requests of a batch are one transaction', async () => {
+      broker.create('audit', 1, { 'max.message.bytes': '5000' });
+      broker.batchBytes = 5_000;
+      await using sink = await opened();
+      const before = broker.requests('EndTxn');
+      await sink.send(batchOf(messages(1, 300)), never);
+      expect(seqs()).toEqual(range(1, 300));
+      expect(broker.topics.get('audit')?.[0]?.stored.filter(({ batch }) => batch).length).toBeGreaterThan(4);
+      expect(broker.requests('EndTxn') - before).toBe(1);
+    });
+  });
+
+  describe('the transaction', () => {
+    test('ended at any of its requests, on the way there or back, every message is there once', async () => {
+      // What one batch asks for once the sink is open: partitions, messages with the position, and the end.
+      const steps: readonly Api[] = ['AddPartitionsToTxn', 'Produce', 'EndTxn'];
+      const ends: readonly ('lost' | 'answer lost')[] = ['lost', 'answer lost'];
+      let through = 0;
+      for (const step of steps) {
+        for (const end of ends) {
+          const abort = new AbortController();
+          const sink = await opened();
+          broker.fault = (api): Fault | undefined => {
+            if (api !== step) return undefined;
+            broker.fault = () => undefined;
+            // Nothing of this life goes on: it is killed there.
+            abort.abort(new Error('killed'));
+            return end;
+          };
+          const batch = batchOf(messages(through + 1, through + 10), false);
+          expect(await errorOf(sink.send(batch, abort.signal))).toBe(abort.signal.reason);
+          await sink[Symbol.asyncDispose]();
+          through += 10;
+          await deliver(through);
+          expect(seqs()).toEqual(range(1, through));
+        }
+      }
+    });
+
+    test('ended while it is opened, at any request, it loses and doubles nothing', async () => {
+      await deliver(10);
+      for (const step of ['InitProducerId', 'AddPartitionsToTxn', 'Produce', 'EndTxn', 'Fetch', 'JoinGroup'] as const) {
+        const abort = new AbortController();
+        broker.fault = (api): Fault | undefined => {
+          if (api !== step) return undefined;
+          broker.fault = () => undefined;
+          abort.abort(new Error('killed'));
+          return 'answer lost';
+        };
+        await errorOf(kafka.open(settingsOf(broker), contextOf('siem'), kept, abort.signal));
+        expect(abort.signal.aborted).toBe(true);
+      }
+      await deliver(20);
+      expect(seqs()).toEqual(range(1, 20));
+    });
+
+    test('a batch of several requests whose first answer is lost arrives whole, once and in order', async () => {
+      broker.create('audit', 1, { 'max.message.bytes': '5000' });
+      await using sink = await opened();
+      let isFirst = true;
+      broker.fault = (api, about) => {
+        if (api !== 'Produce' || !about.includes('audit') || !isFirst) return undefined;
+        isFirst = false;
+        return 'answer lost';
+      };
+      await sink.send(batchOf(messages(1, 100)), never);
+      expect(isFirst).toBe(false);
+      expect(seqs()).toEqual(range(1, 100));
+    });
+
+    test('a request that is under way for longer than its sender lives comes to nothing', async () => {
+      await deliver(10);
+      const late = Promise.withResolvers<undefined>();
+      const abort = new AbortController();
+      const sink = await opened();
+      broker.fault = (api, about) => {
+        if (api !== 'Produce' || !about.includes('audit')) return undefined;
+        broker.fault = () => undefined;
+        setTimeout(() => {
+          abort.abort(new Error('deadline'));
+        }, 20);
+        return late.promise;
+      };
+      await errorOf(sink.send(batchOf(messages(11, 20)), abort.signal));
+      await sink[Symbol.asyncDispose]();
+      // It comes when the next life owns the id, before that sends anything of its own.
+      await using next = await opened();
+      late.resolve(undefined);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      expect((await next.position?.(never))?.position.seq).toBe(10);
+      await next.send(batchOf(messages(11, 20), true), never);
+      expect(seqs()).toEqual(range(1, 20));
+      expect(broker.seen.filter(({ api, about }) => api === 'EndTxn' && about === 'abort')).toEqual([]);
+    });
+
+    test('an owner that commits at the last moment is found: the position is read behind the fence', async () => {
+      const first = await opened();
+      await first.send(batchOf(messages(1, 10)), never);
+      broker.fault = (api): Fault | undefined => {
+        if (api !== 'InitProducerId') return undefined;
+        broker.fault = () => undefined;
+        // Right before it is fenced, the one before takes another batch.
+        return first.send(batchOf(messages(11, 20)), never);
+      };
+      await using second = await opened();
+      expect((await second.position?.(never))?.position.seq).toBe(20);
+      await second.send(batchOf(messages(21, 30)), never);
+      expect(seqs()).toEqual(range(1, 30));
+      await first[Symbol.asyncDispose]();
+    });
+
+    test('an owner that was fenced sends nothing more', async () => {
+      const first = await opened();
+      await first.send(batchOf(messages(1, 10)), never);
+      await using second = await opened();
+      expect(codeOf(await errorOf(first.send(batchOf(messages(11, 20)), never)))).toBe('sink_unknown');
+      await second.send(batchOf(messages(11, 30)), never);
+      expect(seqs()).toEqual(range(1, 30));
+      expect(codeOf(await errorOf(first.send(batchOf(messages(31, 40)), never)))).toBe('sink_unknown');
+      await first[Symbol.asyncDispose]();
+    });
+
+    test('what is not committed is seen by nobody', async () => {
+      const sink = await opened();
+      const abort = new AbortController();
+      broker.fault = (api) => (api === 'EndTxn' ? 'silent' : undefined);
+      const sending = errorOf(sink.send(batchOf(messages(1, 10)), abort.signal));
+      await expect.poll(() => broker.topics.get('audit')?.[0]?.stored.length).toBe(1);
+      expect(seqs()).toEqual([]);
+      abort.abort(new Error('deadline'));
+      await sending;
+      await sink[Symbol.asyncDispose]();
+    });
+  });
+
+  describe('the position', () => {
+    test('is that of the last batch, however many there were', async () => {
+      {
+        await using sink = await opened();
+        for (let i = 0; i < 7; i += 1) await sink.send(batchOf(messages(i * 10 + 1, i * 10 + 10)), never);
+      }
+      await using sink = await opened();
+      expect(await sink.position?.(never)).toEqual({ position: positionOf(70), note: 'waybill-progress-siem' });
+    });
+
+    test('may lie far before the end of its topic', async () => {
+      await deliver(10);
+      const [log] = broker.topics.get('waybill-progress-siem') ?? [];
+      for (let i = 0; i < 1_500; i += 1) log?.mark(1n, 0, true);
+      await using sink = await opened();
+      expect((await sink.position?.(never))?.position.seq).toBe(10);
+    });
+
+    test('its topic is made as it must be, when it is not there', async () => {
+      await using sink = await opened();
+      expect(sink).toBeDefined();
+      expect(broker.topics.get('waybill-progress-siem')).toHaveLength(1);
+      expect(broker.config.get('waybill-progress-siem')).toEqual({
+        ...{ 'cleanup.policy': 'compact', 'segment.bytes': '16777216', 'segment.ms': '600000', 'min.cleanable.dirty.ratio': '0.01' },
+      });
+    });
+
+    test('of another state blocks the sink', async () => {
+      await deliver(10);
+      kept = new ModelKept('b'.repeat(32));
+      const thrown = await errorOf(opened());
+      expect(codeOf(thrown)).toBe('sink_blocked');
+      expect(wordsOf(thrown)).toMatch(/sink "siem" \(sinks\.siem\.progressTopic\): "waybill-progress-siem" belongs to another state/);
+    });
+
+    test('behind one of another state is ours: that one was taken over', async () => {
+      await deliver(10);
+      const [log] = broker.topics.get('waybill-progress-siem') ?? [];
+      const other = log?.stored.find(({ batch }) => batch?.records[0]?.key === 'siem')?.bytes ?? Buffer.alloc(0);
+      const before = new KafkaModel().create('waybill-progress-siem');
+      // The same record, by another journal, before anything of ours.
+      const theirs = Buffer.from(other.toString('latin1').replace('a'.repeat(32), 'c'.repeat(32)), 'latin1');
+      before.topics.get('waybill-progress-siem')?.[0]?.append(unowned(theirs));
+      broker.topics.set('waybill-progress-siem', before.topics.get('waybill-progress-siem') ?? []);
+      expect(wordsOf(await errorOf(opened()))).toMatch(/belongs to another state/);
+      broker.topics.get('waybill-progress-siem')?.[0]?.append(unowned(other));
+      {
+        await using sink = await opened();
+        expect((await sink.position?.(never))?.position.seq).toBe(10);
+      }
+      broker.topics.get('waybill-progress-siem')?.[0]?.append(unowned(theirs));
+      expect(wordsOf(await errorOf(opened()))).toMatch(/is shared: another state wrote record \d+ behind one of ours/);
+    });
+
+    test('in a topic that another sink writes blocks the sink', async () => {
+      await using other = await opened({ progressTopic: 'progress' }, 'other');
+      await other.send(batchOf(messages(1, 1)), never);
+      const thrown = await errorOf(opened({ progressTopic: 'progress' }));
+      expect(codeOf(thrown)).toBe('sink_blocked');
+      expect(wordsOf(thrown)).toMatch(/"progress" is not its own: record \d+ has the key "other\/open"/);
+    });
+
+    test('that was lost blocks the sink, and so does a topic with several partitions', async () => {
+      await deliver(10);
+      expect(wordsOf(await errorOf(opened({ progressTopic: 'elsewhere' })))).toMatch(
+        /"elsewhere" has no position, and entry 10 had been taken/,
+      );
+      broker.create('elsewhere', 2);
+      expect(wordsOf(await errorOf(opened({ progressTopic: 'elsewhere' })))).toMatch(/has 2 partitions and must have one/);
+    });
+
+    test('from before a time without transactions is of no use', async () => {
+      await deliver(10);
+      {
+        await using plain = await opened({ exactlyOnce: false });
+        kept.acknowledge(batchOf(messages(11, 50)), (await plain.send(batchOf(messages(11, 50)), never)).note);
+      }
+      await using sink = await opened();
+      expect(await sink.position?.(never)).toBeUndefined();
+      await sink.send(batchOf(messages(51, 60)), never);
+      expect(seqs()).toEqual(range(1, 60));
+    });
+
+    test('tells what became of a batch in transactions alone: only then acknowledgements may wait', () => {
+      expect([kafka.resolvable(settingsOf(broker)), kafka.resolvable(settingsOf(broker, { exactlyOnce: false }))]).toEqual([true, false]);
+    });
+  });
+
+  describe('what stands in the way', () => {
+    test.each([
+      ['a topic that is not there', 'topic', () => broker.topics.delete('audit'), () => broker.create('audit')],
+      [
+        'no right to the transactional id',
+        'exactlyOnce',
+        () => broker.denied.add(`waybill-${kept.journal}-siem`),
+        () => broker.denied.clear(),
+      ],
+      [
+        'no right to make the progress topic',
+        'progressTopic',
+        () => broker.denied.add('waybill-progress-siem'),
+        () => broker.denied.clear(),
+      ],
+    ] as const)('%s: blocked, with the setting, and well again when it is mended', async (_what, setting, ruin, mend) => {
+      ruin();
+      const thrown = await errorOf(opened());
+      expect(codeOf(thrown)).toBe('sink_blocked');
+      expect(wordsOf(thrown)).toMatch(new RegExp(`sink "siem" \\(sinks\\.siem\\.${setting}\\): `));
+      mend();
+      await deliver(10);
+      expect(seqs()).toEqual(range(1, 10));
+    });
+
+    test('no right to write, taken away while it runs: blocked, and the same sink goes on when it is back', async () => {
+      await using sink = await opened();
+      await sink.send(batchOf(messages(1, 10)), never);
+      broker.denied.add('audit');
+      for (let i = 0; i < 2; i += 1) {
+        const thrown = await errorOf(sink.send(batchOf(messages(11, 20)), never));
+        expect(codeOf(thrown)).toBe('sink_blocked');
+        expect(wordsOf(thrown)).toMatch(
+          /cannot send to topic "audit" for sink "siem" \(sinks\.siem\.topic\): .*TOPIC_AUTHORIZATION_FAILED/,
+        );
+      }
+      broker.denied.clear();
+      await sink.send(batchOf(messages(11, 20)), never);
+      expect(seqs()).toEqual(range(1, 20));
+    });
+
+    test('a message that is too long for the broker is refused, by a producer that is not used again', async () => {
+      await using sink = await opened();
+      broker.isRefused = (value) => value.startsWith('{"seq":3,');
+      const before = broker.requests('InitProducerId');
+      expect(codeOf(await errorOf(sink.send(batchOf(messages(1, 4)), never)))).toBe('sink_refused');
+      await sink.send(batchOf(messages(1, 2), true), never);
+      expect(broker.requests('InitProducerId')).toBeGreaterThan(before);
+      expect(seqs()).toEqual([1, 2]);
+      expect((await sink.position?.(never))?.position.seq).toBe(2);
+    });
+
+    test('SASL without a user, or with a wrong password: blocked, and no password in the words', async () => {
+      await using guarded = await new KafkaModel({ user: { name: 'alice', password: 'open sesame' } }).create('audit').listen();
+      const sasl = (password: string) => ({ sasl: { mechanism: 'PLAIN', username: 'alice', password: secret(password) } });
+      const open = (besides: object) => kafka.open(settingsOf(guarded, besides), contextOf('siem'), kept, never);
+      const wrong = await errorOf(open(sasl('wrong horse')));
+      expect(codeOf(wrong)).toBe('sink_blocked');
+      expect(wordsOf(wrong)).toMatch(/sink "siem" \(sinks\.siem\.sasl\): .*Invalid username or password/);
+      expect(`${wordsOf(wrong)} ${JSON.stringify(wrong)} ${(wrong as Error).stack ?? ''}`).not.toContain('wrong horse');
+      const other = await errorOf(open({ sasl: { mechanism: 'SCRAM-SHA-512', username: 'alice', password: secret('x') } }));
+      expect(codeOf(other)).toBe('sink_blocked');
+      expect(wordsOf(other)).toMatch(/\(sinks\.siem\.sasl\.mechanism\)/);
+      await using sink = await open(sasl('open sesame'));
+      await sink.send(batchOf(messages(1, 3)), never);
+      expect(guarded.committed('audit')[0]).toHaveLength(3);
+    });
+  });
+
+  describe('TLS', () => {
+    let authority: Authority;
+    beforeAll(async () => {
+      authority = await createAuthority('Example root');
+    });
+
+    test('a broker whose certificate nobody vouches for is blocked with words; with its authority it is taken', async () => {
+      const tls = await authority.issue({ name: 'broker', hosts: ['127.0.0.1'] });
+      await using secure = await new KafkaModel({ tls }).create('audit').listen();
+      const thrown = await errorOf(kafka.open(settingsOf(secure, { tls: {} }), contextOf('siem'), kept, never));
+      expect(codeOf(thrown)).toBe('sink_blocked');
+      expect(wordsOf(thrown)).toMatch(
+        /sink "siem": sinks\.siem\.tls\.ca: certificate of 127\.0\.0\.1 issued by 'Example root' is not trusted/,
+      );
+      await using sink = await kafka.open(settingsOf(secure, { tls: { ca: pem(authority.cert) } }), contextOf('siem'), kept, never);
+      await sink.send(batchOf(messages(1, 3)), never);
+      expect(secure.committed('audit')[0]).toHaveLength(3);
+    });
+
+    test('TLS to a port without, and the other way round: blocked', { timeout: 60_000 }, async () => {
+      const tls = await authority.issue({ name: 'broker', hosts: ['127.0.0.1'] });
+      await using secure = await new KafkaModel({ tls }).create('audit').listen();
+      const [plainToTls, tlsToPlain] = await Promise.all([
+        errorOf(kafka.open(settingsOf(secure), contextOf('siem'), kept, never)),
+        errorOf(opened({ tls: { ca: pem(authority.cert) } })),
+      ]);
+      expect([codeOf(plainToTls), codeOf(tlsToPlain)]).toEqual(['sink_blocked', 'sink_blocked']);
+      expect(wordsOf(plainToTls)).toMatch(
+        /sinks\.siem\.brokers\): "127\.0\.0\.1:\d+" ends the connection without an answer: does it want TLS/,
+      );
+      expect(wordsOf(tlsToPlain)).toMatch(/does (it|not) speak TLS on this port/);
+    });
+  });
+
+  describe('check', () => {
+    const find = (besides: object = {}) => kafka.check(settingsOf(broker, besides), contextOf('siem'), never);
+
+    test('says what is there and what weakens it, and sends no record', async () => {
+      broker.create('audit', 3, { 'min.insync.replicas': '1', 'unclean.leader.election.enable': 'true' });
+      await deliver(10);
+      const before = broker.committed('audit').flat().length;
+      const found = (await find()).map(({ level, words }) => `${level}: ${words}`);
+      expect(found).toEqual([
+        expect.stringMatching(/^ok: topic "audit" is there, with 3 partitions; acks -1/),
+        expect.stringMatching(/^warning: "audit": 1 replica/),
+        expect.stringMatching(/^warning: "audit": min\.insync\.replicas is 1/),
+        expect.stringMatching(/^warning: "audit": unclean\.leader\.election\.enable is true/),
+        'ok: may write to "audit"',
+        expect.stringMatching(/^ok: may own transactional ids/),
+        expect.stringMatching(/^ok: progress topic "waybill-progress-siem" is there/),
+        expect.stringMatching(/^warning: "waybill-progress-siem": 1 replica/),
+        expect.stringMatching(/^warning: "waybill-progress-siem": min\.insync\.replicas is 1/),
+        'ok: may write to "waybill-progress-siem"',
+        expect.stringMatching(/^ok: may read "waybill-progress-siem"/),
+      ]);
+      expect(broker.committed('audit').flat()).toHaveLength(before);
+    });
+
+    test('fences nobody', async () => {
+      await using sink = await opened();
+      await find();
+      await sink.send(batchOf(messages(1, 10)), never);
+      expect(seqs()).toEqual(range(1, 10));
+    });
+
+    test('names each right that is missing', async () => {
+      broker.create('waybill-progress-siem', 1);
+      broker.denied.add('audit').add('waybill-check-siem').add('config of audit');
+      const errors = (await find()).filter(({ level }) => level === 'error');
+      expect(errors.map(({ setting }) => setting)).toEqual(['sinks.siem.topic', 'sinks.siem.exactlyOnce']);
+      expect(errors[1]?.words).toMatch(/needs Write on transactional ids that begin with "waybill-"/);
+    });
+
+    test('a topic that is not there, and one that is not made for it', async () => {
+      broker.topics.delete('audit');
+      broker.create('waybill-progress-siem', 2);
+      expect((await find()).filter(({ level }) => level === 'error').map(({ words }) => words)).toEqual([
+        expect.stringMatching(/^topic "audit" is not there/),
+        expect.stringMatching(/has 2 partitions and must have one/),
+      ]);
+    });
+  });
+});
+
+/** The batch as nobody's: without producer id, epoch, sequence, and outside of transactions. */
+function unowned(bytes: Buffer): Buffer {
+  const own = Buffer.from(bytes);
+  own.writeInt16BE(own.readInt16BE(21) & ~0x10, 21);
+  own.writeBigInt64BE(-1n, 43);
+  own.writeInt16BE(-1, 51);
+  own.writeInt32BE(-1, 53);
+  return own;
+}

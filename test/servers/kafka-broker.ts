@@ -1,0 +1,345 @@
+/**
+ * A real Kafka on loopback: broker and controller in one process of its own (KRaft), from jars of Maven's repository. What it holds is counted by kcat
+ * (librdkafka), never by the client that the sink uses.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createAuthority } from '../support/certificates.ts';
+import type { Authority } from '../support/certificates.ts';
+import { cacheFolder } from './programs.ts';
+
+export const kafkaVersions = ['4.4.0', '3.9.2'] as const;
+export type KafkaVersion = (typeof kafkaVersions)[number];
+
+/** Where downloads are kept, by name and version: outside of the repository, for every run. */
+const cache = cacheFolder();
+const jarsOf = (version: KafkaVersion): string => join(cache, `kafka-${version}`);
+
+/** Why there is none here; undefined when there is. Gets the jars once, if Maven is there. */
+export function kafkaMissing(version: KafkaVersion): string | undefined {
+  const java = spawnSync('java', ['-version'], { encoding: 'utf8' });
+  if (java.error) return 'no java on the path (17 or later)';
+  if (Number(/version "(\d+)/.exec(java.stderr)?.[1] ?? 0) < 17) return 'java is older than 17';
+  if (spawnSync('kcat', ['-V']).error) return 'no kcat on the path (Debian: kcat)';
+  const jars = jarsOf(version);
+  if (existsSync(jars)) return undefined;
+  const part = `${jars}.${process.pid}`;
+  mkdirSync(part, { recursive: true });
+  const pom = join(import.meta.dirname, 'kafka', 'pom.xml');
+  const goal = ['dependency:copy-dependencies', '-DincludeScope=runtime', `-DoutputDirectory=${part}`, `-Dkafka.version=${version}`];
+  const got = spawnSync('mvn', ['-q', '-B', '-f', pom, ...goal], { encoding: 'utf8', timeout: 300_000 });
+  if (got.status !== 0) {
+    rmSync(part, { recursive: true, force: true });
+    return got.error
+      ? `no jars in ${jars}, and no mvn on the path to get them`
+      : `no jars in ${jars}: mvn ended with ${got.status ?? 'a signal'}`;
+  }
+  if (existsSync(jars)) rmSync(part, { recursive: true });
+  else renameSync(part, jars);
+  return undefined;
+}
+
+const jvm = ['-Xms64m', '-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-XX:-UsePerfData', '-Djava.awt.headless=true'];
+
+/** Ways to a broker: plain, plain through a proxy of the test, TLS, TLS that demands a certificate of ours, and SASL in the clear and over TLS. */
+export type Listener = 'PLAIN' | 'PROXIED' | 'TLS' | 'MTLS' | 'SASL' | 'SASLTLS';
+const listeners: Readonly<Record<Listener, string>> = {
+  PLAIN: 'PLAINTEXT',
+  PROXIED: 'PLAINTEXT',
+  TLS: 'SSL',
+  MTLS: 'SSL',
+  SASL: 'SASL_PLAINTEXT',
+  SASLTLS: 'SASL_SSL',
+};
+
+export interface BrokerOptions {
+  /** What clients of `PROXIED` are told to connect to. */
+  readonly advertised?: string;
+  /** Denies everything that is not granted, to all but the clients of the plain listener. */
+  readonly acls?: boolean;
+  readonly properties?: readonly string[];
+}
+
+/** Users of SASL; `alice` has a password for PLAIN and SCRAM. */
+export const password = 'opensesame';
+
+export class KafkaBroker implements AsyncDisposable {
+  readonly directory = mkdtempSync(join(tmpdir(), 'waybill-kafka-'));
+  readonly authority: Authority;
+  readonly #version: KafkaVersion;
+  readonly #ports: Readonly<Record<Listener | 'CONTROLLER', number>>;
+  #child: ChildProcess | undefined;
+  #said = '';
+
+  static async start(version: KafkaVersion, options: BrokerOptions = {}): Promise<KafkaBroker> {
+    const authority = await createAuthority('Kafka root');
+    const names = [...(Object.keys(listeners) as Listener[]), 'CONTROLLER'] as const;
+    const free = await Promise.all(names.map(freePort));
+    const ports = Object.fromEntries(names.map((name, i) => [name, free[i] ?? 0])) as Record<Listener | 'CONTROLLER', number>;
+    const broker = new KafkaBroker(version, authority, ports);
+    try {
+      await broker.#keys();
+      broker.#write('server.properties', broker.#properties(options));
+      broker.#format();
+      await broker.run();
+    } catch (thrown) {
+      await broker[Symbol.asyncDispose]();
+      throw thrown;
+    }
+    return broker;
+  }
+
+  private constructor(version: KafkaVersion, authority: Authority, ports: Readonly<Record<Listener | 'CONTROLLER', number>>) {
+    this.#version = version;
+    this.authority = authority;
+    this.#ports = ports;
+  }
+
+  address(listener: Listener = 'PLAIN'): string {
+    return `127.0.0.1:${this.#ports[listener]}`;
+  }
+
+  port(listener: Listener = 'PLAIN'): number {
+    return this.#ports[listener];
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
+  /** Starts it, and waits until it says that it has started. */
+  async run(): Promise<void> {
+    const child = spawn('java', [...jvm, '-cp', join(jarsOf(this.#version), '*'), 'kafka.Kafka', this.#at('server.properties')], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, KAFKA_OPTS: '' },
+    });
+    this.#child = child;
+    const onExit = (): boolean => child.kill('SIGKILL');
+    process.once('exit', onExit);
+    child.once('exit', () => process.off('exit', onExit));
+    await new Promise<void>((resolve, reject) => {
+      let tail = '';
+      const hear = (chunk: Buffer): void => {
+        tail = (tail + chunk.toString()).slice(-20_000);
+        this.#said = tail;
+        if (tail.includes('Kafka Server started')) resolve();
+      };
+      child.stdout.on('data', hear);
+      child.stderr.on('data', hear);
+      child.once('exit', (code) => {
+        reject(new Error(`the broker ended with ${code ?? 'a signal'}:\n${tail.slice(-4_000)}`));
+      });
+      setTimeout(() => {
+        reject(new Error(`the broker has not started after 60 s:\n${tail.slice(-4_000)}`));
+      }, 60_000).unref();
+    });
+  }
+
+  async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+    const child = this.#child;
+    this.#child = undefined;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill(signal);
+    await ended;
+  }
+
+  /** The last of what the broker said, for a test that fails. */
+  get said(): string {
+    return this.#said;
+  }
+
+  /** Runs a command of Kafka's own tools, which are classes in its jars. */
+  tool(name: string, ...parameters: readonly string[]): string {
+    const classes = join(jarsOf(this.#version), '*');
+    const quiet = '-Dorg.slf4j.simpleLogger.defaultLogLevel=error';
+    const ran = spawnSync('java', [...jvm, quiet, '-cp', classes, name, ...parameters], { encoding: 'utf8', timeout: 60_000 });
+    if (ran.status !== 0)
+      throw new Error(`${name} ${parameters.join(' ')} ended with ${ran.status ?? 'a signal'}: ${ran.stdout}${ran.stderr}`);
+    return ran.stdout;
+  }
+
+  /** What consumers see that read committed, or also what was not: by kcat, partition by partition, in the order of offsets. */
+  async read(topic: string, { isolation = 'read_committed' }: { isolation?: Isolation } = {}): Promise<CountedRecord[]> {
+    const chunks: Buffer[] = [];
+    await this.#consume(topic, isolation, '{"partition":%p,"offset":%o,"key":"%k","headers":"%h","size":%S}\n%s\n', (chunk) =>
+      chunks.push(chunk),
+    );
+    const lines = Buffer.concat(chunks).toString('utf8').split('\n').slice(0, -1);
+    const records: CountedRecord[] = [];
+    for (let i = 0; i + 1 < lines.length; i += 2) {
+      records.push({ ...(JSON.parse(lines[i] ?? '') as Omit<CountedRecord, 'value'>), value: lines[i + 1] ?? '' });
+    }
+    return records.sort((a, b) => a.partition - b.partition || a.offset - b.offset);
+  }
+
+  /** How many records consumers see that read committed, however many there are. */
+  async count(topic: string): Promise<number> {
+    let count = 0;
+    await this.#consume(topic, 'read_committed', '.', (chunk) => (count += chunk.length));
+    return count;
+  }
+
+  async #consume(topic: string, isolation: Isolation, format: string, take: (chunk: Buffer) => void): Promise<void> {
+    const parameters = [
+      '-C',
+      '-b',
+      this.address(),
+      '-t',
+      topic,
+      '-X',
+      `isolation.level=${isolation}`,
+      '-o',
+      'beginning',
+      '-e',
+      '-q',
+      '-f',
+      format,
+    ];
+    const child = spawn('kcat', parameters, { stdio: ['ignore', 'pipe', 'pipe'] });
+    let errors = '';
+    child.stdout.on('data', take);
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (errors += chunk));
+    const [code] = (await once(child, 'close')) as [number];
+    if (code !== 0) throw new Error(`kcat ended with ${code}: ${errors}`);
+  }
+
+  /** Records with these keys, by kcat, which chooses the partitions as the clients of Kafka in Java do. */
+  write(topic: string, keys: readonly string[]): void {
+    const parameters = ['-P', '-b', this.address(), '-t', topic, '-K', '\t', '-X', 'topic.partitioner=murmur2'];
+    const ran = spawnSync('kcat', parameters, { encoding: 'utf8', input: keys.map((key) => `${key}\t1\n`).join('') });
+    if (ran.status !== 0) throw new Error(`kcat ended with ${ran.status ?? 'a signal'}: ${ran.stderr}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.end('SIGKILL');
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  #at(name: string): string {
+    return join(this.directory, name);
+  }
+
+  #write(name: string, text: string): void {
+    writeFileSync(this.#at(name), text);
+  }
+
+  async #keys(): Promise<void> {
+    const { cert, key } = await this.authority.issue({ name: 'broker', hosts: ['127.0.0.1', 'localhost'] });
+    this.#write('keystore.pem', `${key}\n${cert}\n`);
+    this.#write('truststore.pem', this.authority.cert);
+  }
+
+  /** Shows a certificate of another kind from the next start on. */
+  showCertificate({ cert, key }: { readonly cert: string; readonly key: string }): void {
+    this.#write('keystore.pem', `${key}\n${cert}\n`);
+  }
+
+  #format(): void {
+    let id = '';
+    // An id that begins with a hyphen would be taken for an option.
+    do id = randomBytes(16).toString('base64url');
+    while (id.startsWith('-'));
+    const scram = ['SCRAM-SHA-256', 'SCRAM-SHA-512'].flatMap((name) => ['--add-scram', `${name}=[name=alice,password=${password}]`]);
+    this.tool('kafka.tools.StorageTool', 'format', '-t', id, '-c', this.#at('server.properties'), ...scram);
+  }
+
+  #properties({ advertised, acls = false, properties = [] }: BrokerOptions): string {
+    const names = Object.keys(listeners) as Listener[];
+    const addresses = names.map((name) => `${name}://${this.address(name)}`);
+    const told = names.map((name) => `${name}://${name === 'PROXIED' && advertised !== undefined ? advertised : this.address(name)}`);
+    const tls = names
+      .filter((name) => listeners[name].endsWith('SSL'))
+      .flatMap((name) => {
+        const prefix = `listener.name.${name.toLowerCase()}.ssl`;
+        return [
+          `${prefix}.keystore.type=PEM`,
+          `${prefix}.keystore.location=${this.#at('keystore.pem')}`,
+          `${prefix}.truststore.type=PEM`,
+          `${prefix}.truststore.location=${this.#at('truststore.pem')}`,
+          `${prefix}.client.auth=${name === 'MTLS' ? 'required' : 'none'}`,
+        ];
+      });
+    const module = (name: string): string => `org.apache.kafka.common.security.${name}`;
+    const sasl = (['SASL', 'SASLTLS'] as const).flatMap((name) => {
+      const prefix = `listener.name.${name.toLowerCase()}`;
+      const oauth = `${prefix}.oauthbearer.sasl`;
+      return [
+        `${prefix}.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER`,
+        `${prefix}.plain.sasl.jaas.config=${module('plain.PlainLoginModule')} required user_alice="${password}";`,
+        `${prefix}.scram-sha-256.sasl.jaas.config=${module('scram.ScramLoginModule')} required;`,
+        `${prefix}.scram-sha-512.sasl.jaas.config=${module('scram.ScramLoginModule')} required;`,
+        `${oauth}.jaas.config=${module('oauthbearer.OAuthBearerLoginModule')} required unsecuredLoginStringClaim_sub="broker";`,
+      ];
+    });
+    return [
+      'process.roles=broker,controller',
+      'node.id=1',
+      `controller.quorum.voters=1@127.0.0.1:${this.#ports.CONTROLLER}`,
+      'controller.listener.names=CONTROLLER',
+      `listeners=${addresses.join(',')},CONTROLLER://127.0.0.1:${this.#ports.CONTROLLER}`,
+      `advertised.listeners=${told.join(',')}`,
+      `listener.security.protocol.map=${names.map((name) => `${name}:${listeners[name]}`).join(',')},CONTROLLER:PLAINTEXT`,
+      'inter.broker.listener.name=PLAIN',
+      `log.dirs=${this.#at('data')}`,
+      // One node: what it keeps for itself has one replica, or transactions fail for ever.
+      'offsets.topic.replication.factor=1',
+      'transaction.state.log.replication.factor=1',
+      'transaction.state.log.min.isr=1',
+      'share.coordinator.state.topic.replication.factor=1',
+      'share.coordinator.state.topic.min.isr=1',
+      'offsets.topic.num.partitions=1',
+      'transaction.state.log.num.partitions=1',
+      'group.initial.rebalance.delay.ms=0',
+      'auto.create.topics.enable=false',
+      'num.network.threads=2',
+      'num.io.threads=4',
+      'log.cleaner.dedupe.buffer.size=16777216',
+      // After kill -9 the controller refuses the broker until its old session is over: 9 s by default.
+      'broker.session.timeout.ms=1500',
+      'broker.heartbeat.interval.ms=300',
+      ...(acls
+        ? [
+            'authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer',
+            'super.users=User:ANONYMOUS',
+            'allow.everyone.if.no.acl.found=false',
+          ]
+        : []),
+      ...tls,
+      ...sasl,
+      ...properties,
+    ].join('\n');
+  }
+}
+
+type Isolation = 'read_committed' | 'read_uncommitted';
+
+export interface CountedRecord {
+  readonly partition: number;
+  readonly offset: number;
+  readonly key: string;
+  readonly headers: string;
+  readonly size: number;
+  readonly value: string;
+}
+
+/** The jars of a version, for whoever looks what is there. */
+export function jarsIn(version: KafkaVersion): readonly string[] {
+  return readdirSync(jarsOf(version));
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}

@@ -1,0 +1,97 @@
+/** Between a client and a broker of Kafka: carries everything, and can lose the answer to one kind of request, cut, or carry nothing more. */
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
+
+const keys = { Produce: 0, EndTxn: 26 } as const;
+
+export class KafkaProxy {
+  target = 0;
+  port = 0;
+  #server: Server | undefined;
+  readonly #pairs = new Set<readonly [Socket, Socket]>();
+  #losing: number | undefined;
+  #isStalled = false;
+
+  get address(): string {
+    return `127.0.0.1:${this.port}`;
+  }
+
+  /** The same port each time: it is what the broker tells its clients. */
+  async listen(): Promise<this> {
+    if (this.#server) return this;
+    this.#server = createServer((client) => {
+      this.#carry(client);
+    }).listen(this.port, '127.0.0.1');
+    await once(this.#server, 'listening');
+    this.port = (this.#server.address() as AddressInfo).port;
+    return this;
+  }
+
+  /** The broker carries out the next request of this kind, and its answer never comes: the connection ends instead. */
+  loseAnswer(request: keyof typeof keys): void {
+    this.#losing = keys[request];
+  }
+
+  /** Every connection ends now. */
+  cut(): void {
+    for (const [client, broker] of this.#pairs) {
+      client.resetAndDestroy();
+      broker.destroy();
+    }
+  }
+
+  stall(): void {
+    this.#isStalled = true;
+    for (const [client] of this.#pairs) client.pause();
+  }
+
+  heal(): void {
+    this.#losing = undefined;
+    this.#isStalled = false;
+  }
+
+  async close(): Promise<void> {
+    this.cut();
+    const server = this.#server;
+    this.#server = undefined;
+    if (!server) return;
+    server.close();
+    await once(server, 'close');
+  }
+
+  #carry(client: Socket): void {
+    const broker = connect(this.target, '127.0.0.1');
+    const pair = [client, broker] as const;
+    this.#pairs.add(pair);
+    let isLost = false;
+    let rest: Buffer = Buffer.alloc(0);
+    let skip = 0;
+    client.on('data', (chunk: Buffer) => {
+      if (this.#isStalled) return;
+      broker.write(chunk);
+      // Lengths and kinds of the requests, whatever pieces they come in.
+      rest = Buffer.concat([rest, chunk]);
+      for (;;) {
+        const step = Math.min(skip, rest.length);
+        rest = rest.subarray(step);
+        skip -= step;
+        if (skip > 0 || rest.length < 6) return;
+        skip = 4 + rest.readInt32BE(0);
+        if (rest.readInt16BE(4) !== this.#losing) continue;
+        this.#losing = undefined;
+        isLost = true;
+      }
+    });
+    broker.on('data', (chunk: Buffer) => {
+      if (isLost) client.resetAndDestroy();
+      else if (!this.#isStalled) client.write(chunk);
+    });
+    const end = (): void => {
+      this.#pairs.delete(pair);
+      client.destroy();
+      broker.destroy();
+    };
+    for (const socket of pair) socket.on('error', end).on('close', end).on('end', end);
+  }
+}

@@ -1,0 +1,548 @@
+/** The sink `kafka` against real brokers, counted by kcat. `WAYBILL_SERVER_KILLS` says how often sender and broker are killed in the flow (5). */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer as createHttp } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import kafkajs from 'kafkajs';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { codeOf, wordsOf } from '../../src/errors.ts';
+import type { Kept, Sink } from '../../src/model.ts';
+import { kafka } from '../../src/sink/kafka.ts';
+import { partitionFor } from '../../src/sink/kafka-messages.ts';
+import { setupText } from '../../src/sink/kafka-setup.ts';
+import { quietTimers } from '../../src/sink/kafka-timers.ts';
+import { createAuthority } from '../support/certificates.ts';
+import { batchOf, contextOf, messages, ModelKept } from '../contract/sink-batches.ts';
+import { sinkSuite } from '../contract/sink-suite.ts';
+import type { Place } from '../contract/sink-suite.ts';
+import { KafkaBroker, kafkaMissing, kafkaVersions, password } from './kafka-broker.ts';
+import type { Listener } from './kafka-broker.ts';
+import { KafkaProxy } from './kafka-proxy.ts';
+import { notAsked } from './programs.ts';
+
+const never = new AbortController().signal;
+const kills = Number(process.env['WAYBILL_SERVER_KILLS'] ?? 5);
+type Settings = Parameters<typeof kafka.open>[0];
+const pem = (text: string) => ({ read: () => [text], describe: () => 'a file of the test' });
+const secret = (text: string) => ({ read: () => text, refresh: () => undefined, describe: () => 'a secret of the test' });
+const settingsOf = (address: string, topic: string, besides: object = {}): Settings => ({
+  ...kafka.config.parse({ brokers: [address], topic }),
+  ...besides,
+});
+
+async function errorOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+}
+
+/** What only an administrator may, by the plain listener. */
+async function administer<Result>(broker: KafkaBroker, work: (admin: kafkajs.Admin) => Promise<Result>): Promise<Result> {
+  quietTimers();
+  const admin = new kafkajs.Kafka({ brokers: [broker.address()], logLevel: kafkajs.logLevel.NOTHING }).admin();
+  await admin.connect();
+  try {
+    return await work(admin);
+  } finally {
+    await admin.disconnect();
+  }
+}
+
+let topics = 0;
+async function createTopic(broker: KafkaBroker, numPartitions = 1, config: Readonly<Record<string, string>> = {}): Promise<string> {
+  const topic = `audit-${(topics += 1)}`;
+  const configEntries = Object.entries(config).map(([name, value]) => ({ name, value }));
+  await administer(broker, (admin) =>
+    admin.createTopics({ waitForLeaders: true, topics: [{ topic, numPartitions, replicationFactor: 1, configEntries }] }),
+  );
+  return topic;
+}
+
+const seqOf = ({ value }: { readonly value: string }): number => (JSON.parse(value) as { seq: number }).seq;
+const range = (through: number): number[] => messages(1, through).map(({ seq }) => seq);
+
+/** Through a proxy that can lose what it carries, so that the suite can cut an answer and hold up a send. */
+class RealPlace implements Place {
+  readonly #broker: KafkaBroker;
+  readonly #proxy: KafkaProxy;
+  readonly #topic: string;
+  readonly #besides: object;
+  readonly #opened: Sink[] = [];
+
+  constructor(broker: KafkaBroker, proxy: KafkaProxy, topic: string, besides: object) {
+    this.#broker = broker;
+    this.#proxy = proxy;
+    this.#topic = topic;
+    this.#besides = besides;
+    proxy.heal();
+  }
+
+  readonly open = async (kept: Kept): Promise<Sink> => {
+    const progressTopic = `progress-of-${this.#topic}`;
+    const settings = settingsOf(this.#proxy.address, this.#topic, { progressTopic, ...this.#besides });
+    const sink = await kafka.open(settings, contextOf('under-test'), kept, never);
+    this.#opened.push(sink);
+    return sink;
+  };
+
+  async kill(): Promise<void> {
+    this.#proxy.cut();
+    for (const sink of this.#opened.splice(0)) await sink[Symbol.asyncDispose]();
+  }
+
+  async received(): Promise<readonly string[]> {
+    // A commit is answered before its markers are in the partitions: a reader that comes at once may end before the last of them.
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    return (await this.#broker.read(this.#topic)).map(({ value }) => value);
+  }
+
+  cutAnswer(): void {
+    this.#proxy.loseAnswer('exactlyOnce' in this.#besides ? 'Produce' : 'EndTxn');
+  }
+
+  stall(): void {
+    this.#proxy.stall();
+  }
+
+  ruin(): Promise<void> {
+    return this.#proxy.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+    await this.#proxy.listen();
+  }
+}
+
+for (const version of kafkaVersions) {
+  const missing = notAsked() ?? kafkaMissing(version);
+  if (missing !== undefined) {
+    test(`Kafka ${version}`, ({ skip }) => {
+      skip(missing);
+    });
+    continue;
+  }
+  describe(`Kafka ${version}`, () => {
+    let proxy: KafkaProxy;
+    let broker: KafkaBroker;
+    let kept: ModelKept;
+    const warnings: Error[] = [];
+    process.on('warning', (warning) => warnings.push(warning));
+    beforeAll(async () => {
+      proxy = await new KafkaProxy().listen();
+      broker = await KafkaBroker.start(version, { advertised: proxy.address, acls: true });
+      proxy.target = broker.port('PROXIED');
+    }, 120_000);
+    afterAll(async () => {
+      await broker[Symbol.asyncDispose]();
+      await proxy.close();
+      expect(warnings).toEqual([]);
+    });
+    beforeEach(() => {
+      kept = new ModelKept();
+    });
+
+    const start = (besides: object) => async () => new RealPlace(broker, proxy, await createTopic(broker), besides);
+    const { formats } = kafka;
+    sinkSuite({ name: 'exactly once', formats, twice: () => 0, secrets: [], batches: 60, start: start({}) });
+    sinkSuite({ name: 'plain', formats, twice: (size) => size, secrets: [], batches: 60, start: start({ exactlyOnce: false }) });
+
+    /** As the loop does, until everything up to here is taken. @returns how often it had to begin again */
+    async function deliver(
+      open: (signal: AbortSignal) => Promise<Sink>,
+      through: number,
+      size: number,
+      deadlineMs = 30_000,
+    ): Promise<number> {
+      const began = performance.now();
+      for (let again = 0; ; again += 1) {
+        try {
+          await using sink = await open(AbortSignal.timeout(deadlineMs));
+          const found = await sink.position?.(never);
+          if (found) kept.acknowledge({ ...batchOf([]), through: found.position }, found.note);
+          while (kept.position.seq < through) {
+            const batch = batchOf(messages(kept.position.seq + 1, Math.min(through, kept.position.seq + size)), true);
+            kept.acknowledge(batch, (await sink.send(batch, AbortSignal.timeout(deadlineMs))).note);
+          }
+          return again;
+        } catch (thrown) {
+          if (performance.now() - began > 200_000) throw thrown;
+          await new Promise((resolve) => setTimeout(resolve, 100));
+        }
+      }
+    }
+
+    test('keys go where kcat (murmur2) puts them, with their headers; gzip and zstd are read by it', { timeout: 60_000 }, async () => {
+      for (const compression of ['none', 'gzip', 'zstd'] as const) {
+        const topic = await createTopic(broker, 7);
+        await using sink = await kafka.open(settingsOf(broker.address(), topic, { compression }), contextOf(`k-${topic}`), kept, never);
+        const many = messages(1, 300).map((one) => ({ ...one, key: `payload ${one.seq % 50}` }));
+        await sink.send(batchOf(many), never);
+        await new Promise((resolve) => setTimeout(resolve, 300));
+        const came = await broker.read(topic);
+        expect(came.map(seqOf).sort((a, b) => a - b)).toEqual(range(300));
+        for (const { key, partition } of came) expect(partition).toBe(partitionFor(key, 7));
+        expect(came.find((one) => seqOf(one) === 1)?.headers).toBe(`id=${many[0]?.uid ?? ''},number=1,source=records`);
+        // The second opinion: librdkafka's own murmur2.
+        const other = await createTopic(broker, 7);
+        broker.write(other, [...new Set(many.map(({ key }) => key))]);
+        for (const { key, partition } of await broker.read(other)) expect(partition).toBe(partitionFor(key, 7));
+      }
+    });
+
+    test('a batch that its topic cannot take in one piece goes in several, and one message that is too long is refused', async () => {
+      const topic = await createTopic(broker, 1, { 'max.message.bytes': '5000' });
+      await using sink = await kafka.open(settingsOf(broker.address(), topic), contextOf(`k-${topic}`), kept, never);
+      await sink.send(batchOf(messages(1, 300)), never);
+      const long = { ...messages(301, 301)[0], bytes: Buffer.from(JSON.stringify({ seq: 301, pad: 'x'.repeat(6_000) })) } as ReturnType<
+        typeof messages
+      >[number];
+      const thrown = await errorOf(sink.send(batchOf([long]), never));
+      expect(codeOf(thrown)).toBe('sink_refused');
+      expect(wordsOf(thrown)).toContain('MESSAGE_TOO_LARGE');
+      await sink.send(batchOf(messages(302, 310)), never);
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      expect((await broker.read(topic)).map(seqOf)).toEqual([...range(300), ...messages(302, 310).map(({ seq }) => seq)]);
+    });
+
+    test(
+      `the sender is cut off ${kills * 4} times in the flow, and answers of commits are lost: once, in order`,
+      { timeout: 300_000 },
+      async () => {
+        const topic = await createTopic(broker);
+        const open = (): Promise<Sink> => kafka.open(settingsOf(proxy.address, topic), contextOf(`k-${topic}`), kept, never);
+        const through = kills * 4 * 400;
+        const done = new AbortController();
+        const cutting = (async () => {
+          for (let i = 0; i < kills * 4; i += 1) {
+            await new Promise((resolve) => setTimeout(resolve, 100 + ((i * 37) % 150)));
+            if (done.signal.aborted) return;
+            if (i % 2 === 0) proxy.cut();
+            else proxy.loseAnswer('EndTxn');
+          }
+        })();
+        const again = await deliver(open, through, 100);
+        done.abort();
+        await cutting;
+        proxy.heal();
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        expect((await broker.read(topic)).map(seqOf)).toEqual(range(through));
+        expect(again).toBeGreaterThan(0);
+      },
+    );
+
+    test(`the sender is killed ${kills * 4} times, wherever it is: once, in order`, { timeout: 300_000 }, async () => {
+      const topic = await createTopic(broker);
+      const through = kills * 4 * 1_000;
+      const sender = fileURLToPath(new URL('kafka-sender.ts', import.meta.url));
+      const begin = (last: number) => {
+        const child = spawn(process.execPath, [sender, broker.address(), topic, String(last), '50'], { stdio: ['ignore', 'pipe', 'pipe'] });
+        let errors = '';
+        child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()));
+        return { child, ended: once(child, 'exit').then(([code]) => ({ code: code as number | null, errors })) };
+      };
+      let killed = 0;
+      for (let i = 0; i < kills * 4; i += 1) {
+        const { child, ended } = begin(through);
+        // Half of them while they open, which is when the one before is fenced.
+        if (i % 2 === 0) await once(child.stdout, 'data');
+        await new Promise((resolve) => setTimeout(resolve, i % 2 === 0 ? (i * 13) % 120 : 400 + ((i * 29) % 400)));
+        child.kill('SIGKILL');
+        if ((await ended).code === null) killed += 1;
+      }
+      expect(await begin(through).ended).toEqual({ code: 0, errors: '' });
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      expect((await broker.read(topic)).map(seqOf)).toEqual(range(through));
+      expect(killed).toBeGreaterThan(kills);
+    });
+
+    test(`the broker is killed ${kills} times in the flow: once, in order`, { timeout: 300_000 }, async () => {
+      const topic = await createTopic(broker);
+      const open = (): Promise<Sink> => kafka.open(settingsOf(proxy.address, topic), contextOf(`k-${topic}`), kept, never);
+      let through = 0;
+      for (let i = 0; i < kills; i += 1) {
+        through += 4_000;
+        const delivering = deliver(open, through, 100);
+        await new Promise((resolve) => setTimeout(resolve, 150 + i * 60));
+        await broker.end(i % 2 === 0 ? 'SIGKILL' : 'SIGTERM');
+        await broker.run();
+        await delivering;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      expect((await broker.read(topic)).map(seqOf)).toEqual(range(through));
+    });
+
+    test('the broker is frozen in the flow for longer than our deadline: once, in order', { timeout: 300_000 }, async () => {
+      const topic = await createTopic(broker);
+      const open = (signal: AbortSignal): Promise<Sink> =>
+        kafka.open(settingsOf(broker.address(), topic), contextOf(`k-${topic}`), kept, signal);
+      let through = 0;
+      let again = 0;
+      for (let i = 0; i < kills; i += 1) {
+        through += 3_000;
+        const delivering = deliver(open, through, 100, 3_000);
+        await new Promise((resolve) => setTimeout(resolve, 300 + i * 40));
+        process.kill(broker.pid, 'SIGSTOP');
+        await new Promise((resolve) => setTimeout(resolve, 4_000));
+        process.kill(broker.pid, 'SIGCONT');
+        again += await delivering;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      expect((await broker.read(topic)).map(seqOf)).toEqual(range(through));
+      expect(again).toBeGreaterThan(0);
+    });
+
+    test(
+      'the printed rights are those that are needed: without one of them blocked, with all of them well',
+      { timeout: 120_000 },
+      async () => {
+        const topic = await createTopic(broker, 1, { 'min.insync.replicas': '2', 'unclean.leader.election.enable': 'true' });
+        await administer(broker, (admin) => admin.deleteTopics({ topics: [topic] }));
+        const sasl = { mechanism: 'SCRAM-SHA-512', username: 'alice', password: secret(password) };
+        const settings = settingsOf(broker.address('SASL'), topic, { sasl, progressTopic: `progress-${topic}` });
+        const open = (): Promise<Sink> => kafka.open(settings, contextOf('lake'), kept, never);
+        const isBlocked = async (words: RegExp): Promise<void> => {
+          const thrown = await errorOf(open());
+          expect({ code: codeOf(thrown), words: wordsOf(thrown) }).toEqual({
+            code: 'sink_blocked',
+            words: expect.stringMatching(words) as string,
+          });
+          expect(wordsOf(thrown)).toContain('"lake"');
+          expect(wordsOf(thrown)).not.toContain(password);
+        };
+        const commands = setupText('lake', settings, []).split('\n');
+        const acls = commands.filter((line) => line.startsWith('kafka-acls.sh'));
+        expect(acls).toHaveLength(4);
+        const grant = (line: string | undefined): Promise<unknown> =>
+          administer(broker, (admin) => admin.createAcls({ acl: aclsOf(line ?? '') }));
+        await isBlocked(/sinks\.lake\.topic\): .*TOPIC_AUTHORIZATION_FAILED/);
+        await grant(acls[0]);
+        await isBlocked(/topic "audit-\d+" is not there/);
+        await administer(broker, (admin) =>
+          admin.createTopics({ waitForLeaders: true, topics: [{ topic, numPartitions: 1, replicationFactor: 1 }] }),
+        );
+        await isBlocked(/sinks\.lake\.progressTopic\): .*AUTHORIZATION_FAILED/);
+        await grant(acls[1]);
+        // It may use the topic, and not make it.
+        await isBlocked(/create topic "progress-audit-\d+" .*AUTHORIZATION_FAILED/);
+        await administer(broker, (admin) =>
+          admin.createTopics({ waitForLeaders: true, topics: [{ topic: `progress-${topic}`, numPartitions: 1, replicationFactor: 1 }] }),
+        );
+        await isBlocked(/sinks\.lake\.exactlyOnce\): .*needs Write on transactional ids.*TRANSACTIONAL_ID_AUTHORIZATION_FAILED/);
+        await grant(acls[2]);
+        await isBlocked(/needs Read on groups that begin with "waybill-".*GROUP_AUTHORIZATION_FAILED/);
+        const early = await kafka.check(settings, contextOf('lake'), never);
+        expect(early.filter(({ level }) => level === 'error').map(({ words }) => words)).toEqual([
+          expect.stringMatching(/GROUP_AUTHORIZATION_FAILED/),
+        ]);
+        await grant(acls[3]);
+        await using sink = await open();
+        await sink.send(batchOf(messages(1, 10)), never);
+        const found = await kafka.check(settings, contextOf('lake'), never);
+        expect(found.filter(({ level }) => level === 'error')).toEqual([]);
+        expect(found.map(({ words }) => words)).toContain(`may write to "${topic}"`);
+        // A check writes nothing: what reads everything sees no more than the ten.
+        expect(await broker.read(topic, { isolation: 'read_uncommitted' })).toHaveLength(10);
+        await sink.send(batchOf(messages(11, 20)), never);
+      },
+    );
+
+    test.each<[string, Listener, object, RegExp | undefined]>([
+      ['PLAIN', 'SASL', { mechanism: 'PLAIN', username: 'alice', password: secret(password) }, undefined],
+      ['SCRAM-SHA-256', 'SASL', { mechanism: 'SCRAM-SHA-256', username: 'alice', password: secret(password) }, undefined],
+      ['SCRAM-SHA-512 over TLS', 'SASLTLS', { mechanism: 'SCRAM-SHA-512', username: 'alice', password: secret(password) }, undefined],
+      ['PLAIN, wrong', 'SASL', { mechanism: 'PLAIN', username: 'alice', password: secret('not it') }, /sinks\.siem\.sasl\): /],
+      [
+        'SCRAM-SHA-256, wrong',
+        'SASLTLS',
+        { mechanism: 'SCRAM-SHA-256', username: 'alice', password: secret('not it') },
+        /sinks\.siem\.sasl\): /,
+      ],
+    ])('SASL %s', { timeout: 60_000 }, async (_name, listener, sasl, refusal) => {
+      const topic = await createTopic(broker);
+      await allow(broker, 'alice');
+      const tls = listener === 'SASLTLS' ? { tls: { ca: pem(broker.authority.cert) } } : {};
+      const settings = settingsOf(broker.address(listener), topic, { sasl, ...tls, progressTopic: `progress-${topic}` });
+      const opening = kafka.open(settings, contextOf('siem'), kept, never);
+      if (refusal) {
+        const thrown = await errorOf(opening);
+        expect({ code: codeOf(thrown), words: wordsOf(thrown) }).toEqual({
+          code: 'sink_blocked',
+          words: expect.stringMatching(refusal) as string,
+        });
+        expect(wordsOf(thrown)).not.toContain('not it');
+        return;
+      }
+      await using sink = await opening;
+      await sink.send(batchOf(messages(1, 10)), never);
+    });
+
+    test('OAUTHBEARER: the token of the endpoint is shown; a refused client is blocked', { timeout: 60_000 }, async () => {
+      const topic = await createTopic(broker);
+      await allow(broker, 'alice');
+      let status = 200;
+      const endpoint = createHttp((request, response) => {
+        request.resume();
+        const now = Math.floor(Date.now() / 1000);
+        const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+        // What a broker without a verifier takes: an unsecured token (RFC 7515 section 6).
+        const access_token = `${part({ alg: 'none' })}.${part({ sub: 'alice', iat: now, exp: now + 600 })}.`;
+        const isKnown = request.headers.authorization === `Basic ${Buffer.from('waybill:client%20secret').toString('base64')}`;
+        response.writeHead(isKnown ? status : 401, { 'content-type': 'application/json' });
+        response.end(
+          JSON.stringify(isKnown && status === 200 ? { access_token, expires_in: 600, token_type: 'Bearer' } : { error: 'invalid_client' }),
+        );
+      }).listen(0, '127.0.0.1');
+      await once(endpoint, 'listening');
+      const tokenUrl = `http://127.0.0.1:${(endpoint.address() as AddressInfo).port}/token`;
+      const sasl = (clientSecret: string) => ({
+        mechanism: 'OAUTHBEARER',
+        oauth: { tokenUrl, clientId: 'waybill', clientSecret: secret(clientSecret) },
+      });
+      const open = (clientSecret: string): Promise<Sink> =>
+        kafka.open(
+          settingsOf(broker.address('SASL'), topic, { sasl: sasl(clientSecret), progressTopic: `progress-${topic}` }),
+          contextOf('siem'),
+          kept,
+          never,
+        );
+      try {
+        {
+          await using sink = await open('client secret');
+          await sink.send(batchOf(messages(1, 10)), never);
+        }
+        const wrong = await errorOf(open('wrong secret'));
+        expect(codeOf(wrong)).toBe('sink_blocked');
+        expect(wordsOf(wrong)).toMatch(/sink "siem" \(sinks\.siem\.sasl\.oauth\.clientSecret\): invalid_client/);
+        expect(wordsOf(wrong)).not.toContain('wrong secret');
+        status = 503;
+        expect(codeOf(await errorOf(open('client secret')))).toBe('sink_again');
+      } finally {
+        endpoint.close();
+      }
+    });
+
+    describe('TLS', () => {
+      const open = (listener: Listener, topic: string, tls: object | undefined): Promise<Sink> =>
+        kafka.open(
+          settingsOf(broker.address(listener), topic, { tls, progressTopic: `progress-${topic}` }),
+          contextOf('siem'),
+          kept,
+          never,
+        );
+      const blocked = async (promise: Promise<unknown>): Promise<string> => {
+        const thrown = await errorOf(promise);
+        expect({ code: codeOf(thrown), words: wordsOf(thrown) }).toMatchObject({ code: 'sink_blocked' });
+        return wordsOf(thrown);
+      };
+
+      test('trusted it is taken, and with a certificate of ours where that is asked for', { timeout: 60_000 }, async () => {
+        const topic = await createTopic(broker);
+        const ca = pem(broker.authority.cert);
+        const { cert, key } = await broker.authority.issue({ name: 'collector' });
+        await allow(broker, 'CN=collector');
+        await allow(broker, 'ANONYMOUS');
+        {
+          await using sink = await open('TLS', topic, { ca });
+          await sink.send(batchOf(messages(1, 10)), never);
+          kept.acknowledge(batchOf(messages(1, 10)), `progress-${topic}`);
+        }
+        await using sink = await open('MTLS', topic, { ca, cert: pem(cert), key: pem(key) });
+        await sink.send(batchOf(messages(11, 20)), never);
+        await new Promise((resolve) => setTimeout(resolve, 300));
+        expect((await broker.read(topic)).map(seqOf)).toEqual(range(20));
+        expect(await blocked(open('MTLS', topic, { ca }))).toMatch(
+          /sink "siem": sinks\.siem\.tls\.cert: .* asks for a client certificate and none is set/,
+        );
+      });
+
+      test('not trusted, for another name, or spoken where it is not: blocked, with the setting', { timeout: 60_000 }, async () => {
+        const topic = await createTopic(broker);
+        const other = await createAuthority('Another root');
+        const ca = pem(broker.authority.cert);
+        expect(await blocked(open('TLS', topic, { ca: pem(other.cert) }))).toMatch(
+          /sinks\.siem\.tls\.ca: certificate of .* issued by 'Kafka root' is not trusted/,
+        );
+        expect(await blocked(open('TLS', topic, { ca, serverName: 'other.example' }))).toMatch(
+          /sinks\.siem\.tls\.serverName: .* is for another name/,
+        );
+        expect(await blocked(open('PLAIN', topic, { ca }))).toMatch(
+          /sinks\.siem\.(brokers|tls).*(does it|does not) speak TLS on this port/,
+        );
+        expect(await blocked(open('TLS', topic, undefined))).toMatch(/sinks\.siem\.tls: "127\.0\.0\.1:\d+" speaks TLS: set tls/);
+        expect(await blocked(open('SASL', topic, undefined))).toMatch(
+          /sinks\.siem\.sasl\): the broker ends the connection: does it want SASL/,
+        );
+      });
+
+      test('expired: blocked; renewed, the same settings go on', { timeout: 120_000 }, async () => {
+        const topic = await createTopic(broker);
+        const ca = pem(broker.authority.cert);
+        const day = 86_400_000;
+        const hosts = ['127.0.0.1', 'localhost'];
+        const expired = await broker.authority.issue({
+          name: 'broker',
+          hosts,
+          notBefore: new Date(Date.now() - 9 * day),
+          notAfter: new Date(Date.now() - day),
+        });
+        const restart = async (): Promise<void> => {
+          await broker.end('SIGTERM');
+          await broker.run();
+        };
+        broker.showCertificate(expired);
+        await restart();
+        expect(await blocked(open('TLS', topic, { ca }))).toMatch(/sinks\.siem\.tls\.ca: certificate of .* has expired/);
+        broker.showCertificate(await broker.authority.issue({ name: 'broker', hosts }));
+        await restart();
+        await using sink = await open('TLS', topic, { ca });
+        await sink.send(batchOf(messages(1, 10)), never);
+      });
+    });
+  });
+}
+
+/** Everything, for tests that are about something else. */
+async function allow(broker: KafkaBroker, principal: string): Promise<void> {
+  const { AclResourceTypes: type, AclOperationTypes, AclPermissionTypes, ResourcePatternTypes } = kafkajs;
+  const acl = [type.TOPIC, type.GROUP, type.TRANSACTIONAL_ID, type.CLUSTER].map((resourceType) => ({
+    ...{
+      resourceType,
+      principal: `User:${principal}`,
+      host: '*',
+      operation: AclOperationTypes.ALL,
+      permissionType: AclPermissionTypes.ALLOW,
+    },
+    ...(resourceType === type.CLUSTER
+      ? { resourceName: 'kafka-cluster', resourcePatternType: ResourcePatternTypes.LITERAL }
+      : { resourceName: '*', resourcePatternType: ResourcePatternTypes.LITERAL }),
+  }));
+  await administer(broker, (admin) => admin.createAcls({ acl }));
+}
+
+/** A line of `kafka-acls.sh --add`, as the rights that it grants. */
+function aclsOf(line: string): kafkajs.AclEntry[] {
+  const { AclResourceTypes, AclOperationTypes, AclPermissionTypes, ResourcePatternTypes } = kafkajs;
+  const values = (option: string): string[] =>
+    [...line.matchAll(new RegExp(`--${option} '?([^ ']+)'?`, 'g'))].map(([, value]) => value ?? '');
+  const resources = { topic: AclResourceTypes.TOPIC, group: AclResourceTypes.GROUP, 'transactional-id': AclResourceTypes.TRANSACTIONAL_ID };
+  const operations: Record<string, kafkajs.AclOperationTypes> = {
+    Read: AclOperationTypes.READ,
+    Write: AclOperationTypes.WRITE,
+    Describe: AclOperationTypes.DESCRIBE,
+    DescribeConfigs: AclOperationTypes.DESCRIBE_CONFIGS,
+  };
+  const resourcePatternType = line.includes('--resource-pattern-type prefixed')
+    ? ResourcePatternTypes.PREFIXED
+    : ResourcePatternTypes.LITERAL;
+  return Object.entries(resources).flatMap(([option, resourceType]) =>
+    values(option).flatMap((resourceName) =>
+      values('operation').map((operation) => ({
+        ...{ resourceType, resourceName, resourcePatternType, principal: values('allow-principal')[0] ?? '', host: '*' },
+        ...{ operation: operations[operation] ?? AclOperationTypes.UNKNOWN, permissionType: AclPermissionTypes.ALLOW },
+      })),
+    ),
+  );
+}

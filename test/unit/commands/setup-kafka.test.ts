@@ -1,0 +1,70 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { run } from '../../../src/commands/setup.ts';
+import type { Io } from '../../../src/commands/io.ts';
+
+let directory: string;
+beforeEach(() => (directory = mkdtempSync(join(tmpdir(), 'waybill-setup-'))));
+afterEach(() => {
+  rmSync(directory, { recursive: true });
+});
+
+async function printed(sink: string, parameters: readonly string[]): Promise<string> {
+  const file = join(directory, 'waybill.yaml');
+  writeFileSync(
+    file,
+    `sources:
+  - id: production
+    baseUrl: https://service.example/v2/api
+    auth: { authUrl: 'https://login.example', tenantId: t, clientId: c, clientSecret: s, scopeAddress: a }
+sinks:
+  - { id: f, type: file, path: ./f }
+  - ${sink}
+`,
+  );
+  let text = '';
+  const stdout = { write: (part: string) => (text += part) };
+  const io = { stdout, stderr: stdout, env: {}, signal: new AbortController().signal } as unknown as Io;
+  await run([...parameters, '--config', file], io);
+  return text;
+}
+
+const lake =
+  "{ id: lake, type: kafka, brokers: ['kafka-1.example:9092'], topic: 'audit.{source}', sasl: { mechanism: PLAIN, username: alice, password: '${env:NOT_SET}' } }";
+
+test('prints topics, rights and a consumer that reads committed, and needs no secret for it', async () => {
+  expect(await printed(lake, ['kafka', '--sink', 'lake', '--print'])).toMatchInlineSnapshot(`
+    "# Topics. Choose the partitions of the first; 3 replicas of which 2 are in sync are what the guarantee rests on.
+    kafka-topics.sh --bootstrap-server kafka-1.example:9092 --create --if-not-exists --topic audit.production --partitions 6 --replication-factor 3 --config min.insync.replicas=2 --config unclean.leader.election.enable=false
+    kafka-topics.sh --bootstrap-server kafka-1.example:9092 --create --if-not-exists --topic waybill-progress-lake --partitions 1 --replication-factor 3 --config cleanup.policy=compact --config segment.bytes=16777216 --config segment.ms=600000 --config min.cleanable.dirty.ratio=0.01 --config min.insync.replicas=2 --config unclean.leader.election.enable=false
+
+    # Rights of the sink "lake". DescribeConfigs lets "waybill check" see what weakens the guarantee.
+    kafka-acls.sh --bootstrap-server kafka-1.example:9092 --add --allow-principal 'User:alice' --operation Write --operation Describe --operation DescribeConfigs --topic audit.production
+    kafka-acls.sh --bootstrap-server kafka-1.example:9092 --add --allow-principal 'User:alice' --operation Read --operation Write --operation Describe --operation DescribeConfigs --topic waybill-progress-lake
+    kafka-acls.sh --bootstrap-server kafka-1.example:9092 --add --allow-principal 'User:alice' --operation Write --operation Describe --transactional-id waybill- --resource-pattern-type prefixed
+    kafka-acls.sh --bootstrap-server kafka-1.example:9092 --add --allow-principal 'User:alice' --operation Read --group waybill- --resource-pattern-type prefixed
+
+    # A consumer. It must read committed: any other sees messages of transactions that failed, and sees them again.
+    kcat -C -b kafka-1.example:9092 -t audit.production -X isolation.level=read_committed -o beginning -e -f '%k %h %s\\n'
+    kafka-console-consumer.sh --bootstrap-server kafka-1.example:9092 --topic audit.production --isolation-level read_committed --from-beginning
+    # Of any client of Kafka: isolation.level=read_committed
+    "
+  `);
+});
+
+test('without transactions there is no progress topic and no right to it', async () => {
+  const text = await printed(lake.replace('topic:', 'exactlyOnce: false, topic:'), ['kafka', '--sink', 'lake', '--print']);
+  expect(text).not.toMatch(/progress|transactional-id|--group/);
+  expect(text).toContain('--topic audit.production');
+});
+
+test.each([
+  [['kafka', '--print'], 'cannot find the sink "": --sink names one; there is lake'],
+  [['kafka', '--sink', 'f', '--print'], 'cannot find the sink "f": --sink names one; there is lake'],
+  [['splunk', '--sink', 'lake'], 'cannot set up "splunk": name one of elasticsearch, kafka, as in "waybill setup kafka --sink ID"'],
+  [['--sink', 'lake'], 'cannot set up nothing: name one of elasticsearch, kafka, as in "waybill setup kafka --sink ID"'],
+])('setup %j is refused', async (parameters, message) => {
+  await expect(printed(lake, parameters)).rejects.toMatchObject({ code: 'usage', message });
+});
