@@ -1360,6 +1360,30 @@ export const mutants: readonly Mutant[] = [
     edits: [{ file: 'src/sink/file-disk.ts', text: 'return last[0] !== 0x0a;', replacement: 'return false;' }],
   },
   {
+    id: 'W80',
+    what: 'a configured source that has never answered does not count for the report',
+    suite: 'test/unit/journal/ledger-report.test.ts',
+    edits: [
+      {
+        file: 'src/journal/ledger-report.ts',
+        text: 'return [...known, ...unbegun]',
+        replacement: 'return [...known, ...unbegun.slice(0, 0)]',
+      },
+    ],
+  },
+  {
+    id: 'W81',
+    what: 'what a hold lists counts as proven',
+    suite: 'test/unit/journal/ledger-report.test.ts',
+    edits: [
+      {
+        file: 'src/journal/ledger-report.ts',
+        text: 'held.has(stored.from_us) ? inDoubt(stored) : stored',
+        replacement: 'held.has(-1) ? inDoubt(stored) : stored',
+      },
+    ],
+  },
+  {
     id: 'D27',
     what: 'an end of the receiver before ours is taken for a confirmation',
     suite: syslog,
