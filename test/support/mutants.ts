@@ -1384,6 +1384,33 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    id: 'W82',
+    what: 'a gap names no record that the service has twice',
+    suite: 'test/unit/collect/read-window.test.ts',
+    edits: [{ file: `${collect}read-window.ts`, text: 'here.add(uid);', replacement: 'void here;' }],
+  },
+  {
+    id: 'W83',
+    what: 'the end of a hold is written as before the act that caused it',
+    suite: 'test/unit/collect/close.test.ts',
+    edits: [
+      { file: 'src/journal/journal.ts', text: 'Math.max(now, this.#operations.last(sourceId, row.hold.since) ?? 0)', replacement: 'now' },
+    ],
+  },
+  {
+    id: 'W84',
+    what: 'a record that moved between two pages is named as one that the service has twice',
+    suite: 'test/unit/collect/read-window.test.ts',
+    edits: [
+      { file: `${collect}read-window.ts`, text: '    const here = new Set<string>();\n', replacement: '' },
+      {
+        file: `${collect}read-window.ts`,
+        text: 'const twins = new Set<string>();',
+        replacement: 'const twins = new Set<string>();\n  const here = new Set<string>();',
+      },
+    ],
+  },
+  {
     id: 'D27',
     what: 'an end of the receiver before ours is taken for a confirmation',
     suite: syslog,
