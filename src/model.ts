@@ -871,9 +871,12 @@ export interface CertificateEnd {
 
 /** The completeness report, exactly as `ledger --json` prints it: times in RFC 3339, sums over `own`, never over `total` (it counts the padding too). */
 export interface LedgerReport {
-  /** No gap, accepted or not, and every window closed with a proof that no later count has put in doubt. */
+  /**
+   * No gap, accepted or not, and every window closed with a proof that no later count has put in doubt, nor a hold. Each source has a window in the
+   * period, unless it begins behind it.
+   */
   readonly complete: boolean;
-  /** Every window is final, and nothing of the period asked for lies outside of the ledger. */
+  /** Every window is final, each source has one, and nothing of the period asked for lies outside of the ledger. */
   readonly final: boolean;
   /** When the report was made, and the period asked for; null: from the begin of the ledger, up to where it has reached. */
   readonly made: string;

@@ -197,7 +197,7 @@ export async function readWindow(
 
 /**
  * Two records that share everything that identity hangs on count as one, so their window can never be proven. One more pass finds out which
- * they are: the same uid with other content.
+ * they are: the same uid with other content, or twice in one answer. The same text in two answers says nothing, pages may have moved in between.
  */
 async function twinsOf({ asker, paging, log }: Reading, query: WindowQuery, signal: AbortSignal): Promise<string> {
   const texts = new Map<string, string>();
@@ -213,13 +213,15 @@ async function twinsOf({ asker, paging, log }: Reading, query: WindowQuery, sign
     unreadable: () => undefined,
   });
   for await (const { answer } of pages) {
+    const here = new Set<string>();
     for (const { uid, text } of answer.records) {
-      if ((texts.get(uid) ?? text) !== text) twins.add(uid);
+      if (here.has(uid) || (texts.get(uid) ?? text) !== text) twins.add(uid);
+      here.add(uid);
       texts.set(uid, text);
     }
   }
   if (twins.size === 0) return '';
-  return `; records with other content share the identity ${[...twins].slice(0, 5).join(', ')}${twins.size > 5 ? ', …' : ''}`;
+  return `; records share the identity ${[...twins].slice(0, 5).join(', ')}${twins.size > 5 ? ', …' : ''}`;
 }
 
 /**

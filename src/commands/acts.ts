@@ -81,6 +81,7 @@ export async function act(
   const sink = 'sink' in asked ? config.sinks.find(({ id }) => id === asked.sink) : undefined;
   // What is gone from the configuration is orphaned from now on, as at the start of the daemon.
   if (asked.act === 'sinks retire') journal.progress.orphan(new Set(config.sinks.map(({ id }) => id)));
+  if (asked.act === 'sources retire') journal.orphanSources(new Set(config.sources.map(({ id }) => id)));
   const isKnown = [...journal.progress.sinks()].some(({ id }) => id === sink?.id);
   if (sink === undefined || !isKnown) return { result: await perform(asked, journal, now, () => undefined), daemon: false };
   if (!sends.has(asked.act)) {

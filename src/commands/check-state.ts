@@ -84,14 +84,13 @@ export function knownState(config: Config): KnownState {
 /** A source of the state that is not configured, while another id now names the service that it polled. */
 function renamedLines({ sources }: Config, rows: readonly { id: string; mode: string; destination: string | null }[]): Line[] {
   const gone = rows.filter(({ id, mode }) => mode !== 'retired' && !sources.some((source) => source.id === id));
-  return gone.flatMap(({ id: old, mode, destination }) =>
+  return gone.flatMap(({ id: old, destination }) =>
     sources
       .filter((source) => destination !== null && destinationOf(source) === destination)
       .map(({ id }): Line => {
-        const retire = `${mode === 'orphaned' ? '' : 'run with it, and then '}waybill sources retire --source ${old}`;
         const words =
           `polls what the source ${old} polled, which is gone from the configuration. An id is part of every uid: under another one everything ` +
-          `is collected and sent anew. To go on, name it ${old} again; if the new name is meant: ${retire}`;
+          `is collected and sent anew. To go on, name it ${old} again; if the new name is meant: waybill sources retire --source ${old}`;
         return { subject: `source ${id}`, level: 'warning', words };
       }),
   );

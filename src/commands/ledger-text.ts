@@ -31,15 +31,22 @@ function paragraph(report: LedgerReport, color: boolean): string {
   const windows = report.sources.flatMap((source) => source.windows);
   const of = (state: LedgerReportWindow['state']): number => windows.filter((window) => window.state === state).length;
   const proven = of('proven') + of('final');
+  const empty = report.sources.filter((source) => source.windows.length === 0).map(({ id }) => printable(id));
   const word = report.complete ? 'COMPLETE' : windows.length === 0 ? 'NOTHING PROVEN' : 'NOT COMPLETE';
   const gaps = of('gap') === 0 ? 'No gap' : counted(of('gap'), 'gap');
   const accepted = of('accepted') === 0 ? '' : `, ${counted(of('accepted'), 'gap')} accepted by a person`;
   const reread = windows.filter(({ state, reason }) => (state === 'proven' || state === 'final') && reason !== null).length;
-  return [
-    `${color ? `\u001b[${report.complete ? '32' : '31'};1m${word}\u001b[0m` : word}.`,
+  const numbers = [
     `${grouped(proven)} of ${counted(windows.length, 'window')} ${proven === 1 ? 'is' : 'are'} proven, ${grouped(of('final'))} of them final.`,
     `${counted(total(windows, 'own'), 'record')} collected, each once; ${grouped(total(windows, 'late'))} of them late.`,
     `${gaps}${accepted}.`,
+  ];
+  return [
+    `${color ? `\u001b[${report.complete ? '32' : '31'};1m${word}\u001b[0m` : word}.`,
+    ...(windows.length === 0 ? ['No window is closed in this period, so nothing is known of gaps.'] : numbers),
+    ...(empty.length === 0 || windows.length === 0
+      ? []
+      : [`Nothing is proven of ${empty.join(', ')}: no window is closed in this period.`]),
     ...(report.sources.some(({ uncovered }) => uncovered.length > 0) ? ['The ledger does not cover the whole period.'] : []),
     ...(reread === 0 ? [] : [`${counted(reread, 'proven window')} changed since (reread, vanished): see the reasons.`]),
   ].join(' ');

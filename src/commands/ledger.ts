@@ -20,7 +20,8 @@ export const summary = 'reports what was counted, collected and delivered, windo
 export const usage = `waybill ledger [--source ID] [--from T] [--to T] [--by window|day|month] [--tz ZONE] [--format text|csv|html|json] [--out FILE] [--expect-final]
 
 The completeness report: for each window what the service counted for its query, what was collected, what each sink has, late records and
-how late, recounts done and due, and gaps with their reasons. Exits 3 when a window is not proven.
+how late, recounts done and due, and gaps with their reasons. Exits 3 when a window is not proven, or a
+source has none in the period.
 
   --source ID         only this source
   --from T, --to T    a time, a date, a month, 2026-Q3, or -7d

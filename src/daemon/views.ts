@@ -11,10 +11,14 @@ import type { Delays } from '../observe/delays.ts';
 import type { ServiceSource } from '../source/client.ts';
 
 /** What the configuration says of sources and sinks, for the completeness report. */
-export function reportSettings({ sources, sinks }: Config): Pick<ReportQuery, 'sinkSources' | 'filteredSinks' | 'recountAges'> {
+export function reportSettings({
+  sources,
+  sinks,
+}: Config): Pick<ReportQuery, 'sinkSources' | 'filteredSinks' | 'configured' | 'recountAges'> {
   return {
     sinkSources: new Map(sinks.flatMap((sink) => (sink.sources ? [[sink.id, sink.sources] as const] : []))),
     filteredSinks: new Set(sinks.filter((sink) => sink.where !== undefined).map(({ id }) => id)),
+    configured: new Map(sources.map(({ id, start }) => [id, start.kind === 'instant' ? start.at : undefined] as const)),
     recountAges: new Map(sources.map(({ id, recount }) => [id, recount] as const)),
   };
 }

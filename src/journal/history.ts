@@ -109,7 +109,7 @@ export class History {
     if (source.row.mode !== 'orphaned')
       throw new WaybillError(
         'usage',
-        `cannot retire the source "${id}": it is configured; take it out of the configuration and start again`,
+        `cannot retire the source "${id}": the daemon that runs was started with it; start it again with a configuration without it`,
       );
     const before = source.row.mode;
     this.#act(source, 'sources retire', { reached: this.#sources.marks(id).live.reached }, act, () => {

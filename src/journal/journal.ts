@@ -252,10 +252,12 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#wake();
   }
 
-  /** Hold, or with undefined its end: mode, profile and the line in the ledger change together. `at` is server time. */
-  async setHold(sourceId: string, hold: Hold | undefined, at: Micros): Promise<void> {
+  /** Hold, or with undefined its end: mode, profile and the line in the ledger change together. `now` is server time. */
+  async setHold(sourceId: string, hold: Hold | undefined, now: Micros): Promise<void> {
     const { row } = this.#sources.get(sourceId);
     const said = hold ?? row.hold;
+    // Server time is known to the second, what a person did to the microsecond: an end must not seem to come before the act that caused it.
+    const at = hold === undefined && row.hold ? Math.max(now, this.#operations.last(sourceId, row.hold.since) ?? 0) : now;
     this.#store.transaction(() => {
       this.#sources.writeHold(row, hold);
       writeMoment(this.#segments, row.n, row.id, at, { ledger: 'hold', state: hold === undefined ? 'normal' : 'hold', ...said });

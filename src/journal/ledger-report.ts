@@ -17,6 +17,7 @@ import type {
   Micros,
   WindowQuery,
 } from '../model.ts';
+import { heldTogether } from './history.ts';
 import { readLate, sumLate } from './late.ts';
 import type { WindowDbRow } from './ledger.ts';
 import { kindLedger, unpackBody } from './segment.ts';
@@ -34,6 +35,8 @@ export interface ReportQuery {
   readonly sinkSources?: ReadonlyMap<string, readonly string[]> | undefined;
   /** Sinks with a `where`. */
   readonly filteredSinks?: ReadonlySet<string> | undefined;
+  /** The sources of the configuration, and where the ledger of each begins when the configuration says a time. */
+  readonly configured?: ReadonlyMap<string, Micros | undefined> | undefined;
   /** Ages of recount of each source, ms. */
   readonly recountAges?: ReadonlyMap<string, readonly number[]> | undefined;
 }
@@ -42,7 +45,9 @@ interface SourceDbRow {
   n: number;
   id: string;
   mode: string;
-  frontier_us: number;
+  frontier_us: number | null;
+  /** null: not known, its ledger has not begun. */
+  begins_us: number | null;
 }
 
 interface RangeDbRow {
@@ -67,26 +72,43 @@ const lateNames = ['1h', '6h', '1d', '3d', '7d', '14d', '30d', 'later'];
 export function ledgerReport(db: Database, query: ReportQuery = {}): LedgerReport {
   const sinks = db.prepare<[], SinkDbRow>("SELECT id, type, state, acked, begun_us FROM sinks WHERE state <> 'retired' ORDER BY id").all();
   const letters = new DeadLetterTimes(db);
-  const sources = db
-    .prepare<[], SourceDbRow>('SELECT n, id, mode, frontier_us FROM sources ORDER BY id')
-    .all()
-    .filter((source) => query.source === undefined || source.id === query.source)
-    .map((source) => {
-      const own = sinks.filter((sink) => query.sinkSources?.get(sink.id)?.includes(source.id) ?? true);
-      return sourceReport(db, query, source, own, letters);
-    });
+  const held = heldTogether(db);
+  const rows = sourceRows(db, query);
+  const sources = rows.map((source) => {
+    const own = sinks.filter((sink) => query.sinkSources?.get(sink.id)?.includes(source.id) ?? true);
+    return sourceReport(db, query, source, own, letters, held.get(source.id));
+  });
   const windows = sources.flatMap((source) => source.windows);
+  // Of a period without a window nothing can be said, unless the source begins behind it.
+  const isWhole = (source: LedgerReportSource, begins: Micros | null): boolean =>
+    source.windows.length === 0 ? begins !== null && query.to !== undefined && query.to <= begins : source.windows.every(isProven);
   return {
-    // Of a period without a window nothing can be said.
-    complete: sources.length > 0 && sources.every((source) => source.windows.length > 0 && source.windows.every(isProven)),
+    complete: windows.length > 0 && sources.every((source, i) => isWhole(source, rows[i]?.begins_us ?? null)),
     final:
-      sources.length > 0 && windows.every(({ state }) => state === 'final') && sources.every(({ uncovered }) => uncovered.length === 0),
+      windows.length > 0 &&
+      windows.every(({ state }) => state === 'final') &&
+      sources.every((source) => source.windows.length > 0 && source.uncovered.length === 0),
     made: instant(query.now ?? 0),
     from: query.from === undefined ? null : instant(query.from),
     to: query.to === undefined ? null : instant(query.to),
     sources,
     operations: operations(db, query),
   };
+}
+
+/** The sources that are asked for. One of the configuration that has never answered has no row in the state: it counts all the same. */
+function sourceRows(db: Database, { source: asked, configured = new Map() }: ReportQuery): SourceDbRow[] {
+  const known = db
+    .prepare<[], SourceDbRow>(
+      'SELECT n, id, mode, frontier_us, (SELECT min(from_us) FROM ranges WHERE source = n) AS begins_us FROM sources',
+    )
+    .all();
+  const ids = new Set(known.map(({ id }) => id));
+  const unbegun = [...configured]
+    .filter(([id]) => !ids.has(id))
+    // No row of any table has this number.
+    .map(([id, start]) => ({ n: 0, id, mode: 'normal', frontier_us: null, begins_us: start ?? null }));
+  return [...known, ...unbegun].filter(({ id }) => asked === undefined || id === asked).sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
 /** Closed with a proof that no later count has put in doubt. */
@@ -100,6 +122,7 @@ function sourceReport(
   source: SourceDbRow,
   sinks: readonly SinkDbRow[],
   letters: DeadLetterTimes,
+  held: ReadonlySet<Micros> = new Set(),
 ): LedgerReportSource {
   const ranges = db
     .prepare<[number], RangeDbRow>('SELECT from_us, until_us, reached_us, backfill FROM ranges WHERE source = ? ORDER BY from_us')
@@ -107,7 +130,8 @@ function sourceReport(
   const ages = query.recountAges?.get(source.id)?.map((ms) => ms * 1000);
   const delays: LateDelays[] = [];
   const windows: LedgerReportWindow[] = [];
-  for (const row of windowRows(db, source.n, query)) {
+  for (const stored of windowRows(db, source.n, query)) {
+    const row = held.has(stored.from_us) ? inDoubt(stored) : stored;
     const late = readLate(row.late_delays);
     if (row.late > 0) delays.push(late);
     windows.push({
@@ -149,13 +173,13 @@ function sourceReport(
     id: source.id,
     mode: source.mode,
     begins: ranges[0] ? instant(ranges[0].from_us) : null,
-    frontier: instant(source.frontier_us),
+    frontier: source.frontier_us === null ? null : instant(source.frontier_us),
     reached: live ? instant(live.reached_us) : null,
     collected: sum(windows.map((window) => window.own)),
     late: sum(windows.map((window) => window.late)),
     lateDelays: delaysOf(delays),
     ever: { ...ever, outside: ever.collected - ever.inWindows },
-    uncovered: uncovered(ranges, query),
+    uncovered: uncovered(ranges, source.begins_us, query),
     sinks: sinks.map((sink) => sinkSums(sink, query.filteredSinks?.has(sink.id) ?? false, windows)),
     holds: holds(db, source.n, query),
     windows,
@@ -207,8 +231,8 @@ function sinkSums(sink: SinkDbRow, filtered: boolean, windows: readonly LedgerRe
 }
 
 /** The stretches of the period asked for in which no window was ever closed or left as a gap. An end that was not asked for is no promise. */
-function uncovered(ranges: readonly RangeDbRow[], { from, to }: ReportQuery): { from: string; until: string }[] {
-  const begin = from ?? ranges[0]?.from_us ?? 0;
+function uncovered(ranges: readonly RangeDbRow[], begins: Micros | null, { from, to }: ReportQuery): { from: string; until: string }[] {
+  const begin = from ?? begins ?? to ?? 0;
   const end = to ?? Math.max(begin, ...ranges.map((range) => range.reached_us));
   const holes: { from: string; until: string }[] = [];
   let at = begin;
@@ -218,6 +242,12 @@ function uncovered(ranges: readonly RangeDbRow[], { from, to }: ReportQuery): { 
   }
   if (at < end) holes.push({ from: instant(at), until: instant(end) });
   return holes;
+}
+
+/** A closed window that a hold for `rows` lists: the service shows fewer records of it now, and what that means is not known yet. */
+function inDoubt(row: WindowDbRow): WindowDbRow {
+  if (row.state !== 'closed' || row.reason !== null) return row;
+  return { ...row, reason: 'reread', words: 'the service shows fewer records than were proven' };
 }
 
 /** `final`: proven, and its last recount is done. A closed window that a later count put in doubt is `proven` with the reason `reread`, never final. */

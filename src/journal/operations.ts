@@ -10,10 +10,19 @@ import type { Store } from './store.ts';
 export class Operations {
   readonly #segments: Segments;
   readonly #insert: Statement;
+  readonly #last: Statement<[Micros, string], { at: Micros | null }>;
 
   constructor(store: Store, segments: Segments) {
     this.#segments = segments;
     this.#insert = store.db.prepare('INSERT INTO operations (at_us, who, what, detail) VALUES (?, ?, ?, ?)');
+    this.#last = store.db.prepare(
+      "SELECT max(at_us) AS at FROM operations WHERE at_us >= ? AND CASE WHEN json_valid(detail) THEN json_extract(detail, '$.source') END = ?",
+    );
+  }
+
+  /** When a person last did something about a source, if not before `since`. */
+  last(source: string, since: Micros): Micros | undefined {
+    return this.#last.get(since, source)?.at ?? undefined;
   }
 
   /** Within a transaction: the row and its line. `source` is the number of the source that it concerns; without one it concerns the daemon. */

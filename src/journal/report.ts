@@ -41,7 +41,7 @@ export interface LiveViews {
   readonly paused: string | undefined;
   readonly quota: number;
   readonly commits?: number;
-  /** Ids of sources that are configured: one that has not answered yet has no row. */
+  /** Ids of sources that are configured: one that has not answered yet has no row, and a row of another one is orphaned. */
   readonly configured: readonly string[];
 }
 
@@ -72,7 +72,8 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
     const accepted = of('accepted');
     return {
       id: row.id,
-      mode: row.mode,
+      // As at the start of the daemon, also where none has run since the configuration changed.
+      mode: row.mode === 'retired' || live.configured.includes(row.id) ? row.mode : 'orphaned',
       trouble: undefined,
       frontier: row.frontier_us,
       reached: row.reached_us,

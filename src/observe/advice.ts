@@ -46,6 +46,11 @@ function holdWords({ held, trouble, lastError }: SourceSnapshot): string {
   return ` (${held.reason}): ${held.words}${isSaid ? '' : `; ${trouble}`}`;
 }
 
+/** The last failure, unless it is the one that was just told. */
+function lastWords({ trouble = '', lastError }: SourceSnapshot): string {
+  return lastError === undefined || trouble.includes(lastError) ? '' : ` (${lastError})`;
+}
+
 function diskIsFull({ directory }: Snapshot['journal']): Advice {
   return {
     what: `The disk of the state is full: nothing can be written in ${directory}.`,
@@ -77,7 +82,7 @@ export function worst({ sources, sinks, journal }: Snapshot): Advice | undefined
   const failing = sources.find(({ mode, trouble }) => mode === 'normal' && trouble !== undefined);
   if (failing) {
     return {
-      what: `Source ${failing.id}: ${failing.trouble ?? ''}${failing.lastError === undefined ? '' : ` (${failing.lastError})`}.`,
+      what: `Source ${failing.id}: ${failing.trouble ?? ''}${lastWords(failing)}.`,
       lost: 'Nothing is lost while the service keeps its log: it is late.',
       act: `waybill check --source ${failing.id}`,
     };
@@ -114,7 +119,7 @@ export function worst({ sources, sinks, journal }: Snapshot): Advice | undefined
     return {
       what: `Source ${orphan.id} is gone from the configuration and is polled no more.`,
       lost: 'What was collected is delivered; what is new since is only at the service.',
-      act: `put sources.${orphan.id} back into the configuration; nothing is polled for it meanwhile`,
+      act: `put sources.${orphan.id} back into the configuration, or waybill sources retire --source ${orphan.id} if it was meant to go`,
     };
   }
   const orphaned = sinks.find(({ state }) => state === 'orphaned');

@@ -28,14 +28,15 @@ function windowRows(report: LedgerReport): Cell[][] {
     ...['recounts', 'recounts_due', 'next_recount', 'closed', 'start_time', 'end_time', 'digest'],
     ...sinks.flatMap((id) => [`${id}.complete`, `${id}.dead_letters`]),
   ];
-  const rows = report.sources.flatMap((source) =>
-    source.windows.map((window): Cell[] => [
+  const rows = report.sources.flatMap((source) => [
+    ...nothing(source, head),
+    ...source.windows.map((window): Cell[] => [
       ...[source.id, window.from, window.until, window.state, window.reason, window.words, window.total, window.received, window.own],
       ...[window.late, window.lateLongestSeconds, window.passes, window.recounts, window.recountsDue, window.nextRecount, window.closed],
       ...[window.query.startTime ?? null, window.query.endTime ?? null, window.digest],
       ...sinkCells(sinks, window.sinks),
     ]),
-  );
+  ]);
   return [head, ...rows];
 }
 
@@ -46,8 +47,9 @@ function periodRows(report: LedgerReport, by: 'day' | 'month', tz: string): Cell
     ...['late_longest_seconds', 'passes', 'recounts', 'recounts_due', 'next_recount'],
     ...sinks.flatMap((id) => [`${id}.complete`, `${id}.dead_letters`]),
   ];
-  const rows = report.sources.flatMap((source) =>
-    byPeriod(source.windows, by, tz).map((period): Cell[] => {
+  const rows = report.sources.flatMap((source) => [
+    ...nothing(source, head),
+    ...byPeriod(source.windows, by, tz).map((period): Cell[] => {
       const { counts } = period;
       return [
         ...[source.id, period.name, period.from, period.until, period.state, period.reasons.join(' '), period.windows],
@@ -56,8 +58,17 @@ function periodRows(report: LedgerReport, by: 'day' | 'month', tz: string): Cell
         ...sinkCells(sinks, period.sinks),
       ];
     }),
-  );
+  ]);
   return [head, ...rows];
+}
+
+/** The row of a source that has no window in the period: a file that did not name it would look whole. */
+function nothing({ id, windows }: LedgerReport['sources'][number], head: readonly Cell[]): Cell[][] {
+  const row = new Map<Cell, Cell>([
+    ['source', id],
+    ['state', 'nothing'],
+  ]);
+  return windows.length > 0 ? [] : [head.map((name) => row.get(name) ?? null)];
 }
 
 function sinkIds(report: LedgerReport): string[] {

@@ -32,7 +32,7 @@ export function quotable(report: LedgerReport, source: LedgerReportSource, tz: s
     `Collected: ${counted(source.collected, 'record')}, each once.`,
     provenWords(windows),
     ...source.uncovered.map(({ from, until }) => `Not in the ledger: ${local(from, tz)} to ${local(until, tz)}.`),
-    ...gapWords(windows, acceptances(report, source), tz),
+    ...(windows.length === 0 ? [] : gapWords(windows, acceptances(report, source), tz)),
     source.late === 0
       ? 'No record was late.'
       : `${counted(source.late, 'record')} ${source.late === 1 ? 'was' : 'were'} late, the longest by ${delayWords(source.lateDelays.longestSeconds ?? 0)}.`,

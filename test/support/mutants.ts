@@ -972,6 +972,57 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    id: 'W80',
+    what: 'a configured source that has never answered does not count for the report',
+    suite: 'test/unit/journal/ledger-report.test.ts',
+    edits: [
+      {
+        file: 'src/journal/ledger-report.ts',
+        text: 'return [...known, ...unbegun]',
+        replacement: 'return [...known, ...unbegun.slice(0, 0)]',
+      },
+    ],
+  },
+  {
+    id: 'W81',
+    what: 'what a hold lists counts as proven',
+    suite: 'test/unit/journal/ledger-report.test.ts',
+    edits: [
+      {
+        file: 'src/journal/ledger-report.ts',
+        text: 'held.has(stored.from_us) ? inDoubt(stored) : stored',
+        replacement: 'held.has(-1) ? inDoubt(stored) : stored',
+      },
+    ],
+  },
+  {
+    id: 'W82',
+    what: 'a gap names no record that the service has twice',
+    suite: 'test/unit/collect/read-window.test.ts',
+    edits: [{ file: `${collect}read-window.ts`, text: 'here.add(uid);', replacement: 'void here;' }],
+  },
+  {
+    id: 'W83',
+    what: 'the end of a hold is written as before the act that caused it',
+    suite: 'test/unit/collect/close.test.ts',
+    edits: [
+      { file: 'src/journal/journal.ts', text: 'Math.max(now, this.#operations.last(sourceId, row.hold.since) ?? 0)', replacement: 'now' },
+    ],
+  },
+  {
+    id: 'W84',
+    what: 'a record that moved between two pages is named as one that the service has twice',
+    suite: 'test/unit/collect/read-window.test.ts',
+    edits: [
+      { file: `${collect}read-window.ts`, text: '    const here = new Set<string>();\n', replacement: '' },
+      {
+        file: `${collect}read-window.ts`,
+        text: 'const twins = new Set<string>();',
+        replacement: 'const twins = new Set<string>();\n  const here = new Set<string>();',
+      },
+    ],
+  },
+  {
     id: 'D1',
     what: 'acknowledged before it is sent',
     suite: simulation,

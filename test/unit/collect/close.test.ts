@@ -359,8 +359,10 @@ test('a person who accepts what shrank ends the hold', async () => {
   await it.closer.again(it.source.now(), it.signal);
   const held = (): Hold => it.holds.current ?? { reason: 'rows', words: 'none', since: 0 };
   const accept = async (froms: readonly Micros[] = []): Promise<void> => {
-    for (const from of froms) await it.journal.acceptGap(sourceId, from, { at: base, who: 'j.doe', why: 'deleted by order' });
+    for (const from of froms) await it.journal.acceptGap(sourceId, from, { at: accepted, who: 'j.doe', why: 'deleted by order' });
   };
+  // The service tells its time to the second; ours is ahead of that by the rest of it.
+  const accepted = it.source.now() + 0.9 * second;
   const others = rows(it)[1]?.from ?? 0;
   await expect(accept([others])).rejects.toThrow('it is proven');
   await accept(held().windows);
@@ -372,6 +374,10 @@ test('a person who accepts what shrank ends the hold', async () => {
   await accept(held().shrunk);
   expect(await it.closer.recounter.test(held(), it.signal)).toBe(true);
   await it.holds.end('rows');
+  const report = ledgerReport(it.beside());
+  const [end] = report.sources[0]?.holds.slice(-1) ?? [];
+  // What a person did comes before what it caused.
+  expect([end?.what, end?.at]).toEqual(['normal', report.operations.at(-1)?.at]);
   expect(rows(it).map(({ state, reason }) => [state, reason])).toEqual(Array(3).fill(['accepted', 'reread']));
   // Nothing is left that another hold could begin with.
   go(it, it.source.now() + day);

@@ -216,8 +216,33 @@ test('two records that share all that identifies them are a gap (count), never a
     reason: 'count',
     total: 4,
     seen: 3,
-    words: `received 3, the service counted 4; records with other content share the identity ${uid}`,
+    words: `received 3, the service counted 4; records share the identity ${uid}`,
   });
+});
+
+test('two records that are the same to the last byte are named by their gap too', async () => {
+  const it = await world();
+  fill(it, 3);
+  const [, twin] = it.source.records;
+  if (!twin) throw new Error('the service has three records');
+  it.source.records.push({ ...twin });
+  expect(expectGap(await read(it))).toMatchObject({
+    reason: 'count',
+    words: `received 3, the service counted 4; records share the identity ${uidOf(undefined, twin.text)}`,
+  });
+});
+
+test('a record that moves to the next page between two answers is no twin', async () => {
+  const it = await world({ pageSize: 2, switches: { total: 'one more' } });
+  fill(it, 4);
+  // One that comes near the front between the two pages of a pass: the last record of the first page is the first of the second.
+  let asked = 0;
+  const page = it.source.page.bind(it.source);
+  it.source.page = (request, signal) => {
+    if (request.page === 2 && (asked += 1) > 4) it.source.add(100 + asked, base + second - asked);
+    return page(request, signal);
+  };
+  expect(expectGap(await read(it)).words).not.toContain('identity');
 });
 
 test('answers that always say they are the first page end the pass, and prove nothing', async () => {

@@ -73,8 +73,7 @@ test('a source with a new id for the service of one that is gone is told, until 
   // Gone, and nothing in its place; another tenant is another service.
   expect(await told(source('paris', 'p'), source('rome', 'r'))).toEqual([]);
   const renamed = [source('berlin-2', 't'), source('paris', 'p')];
-  const first =
-    /^source berlin-2 warning polls what the source berlin polled, .*: run with it, and then waybill sources retire --source berlin$/;
+  const first = /^source berlin-2 warning polls what the source berlin polled, .*: waybill sources retire --source berlin$/;
   expect(await told(...renamed)).toEqual([expect.stringMatching(first)]);
   journal.orphanSources(new Set(['berlin-2', 'paris']));
   expect(await told(...renamed)).toEqual([expect.stringMatching(/if the new name is meant: waybill sources retire --source berlin$/)]);

@@ -223,7 +223,7 @@ test('history asked for one sink is withheld from the others, and nothing else i
 
 test('a source is retired only when it is gone from the configuration, and goes on when it comes back', async () => {
   const { journal } = await opened();
-  expect(() => journal.history.retire(source, act)).toThrow(/it is configured/);
+  expect(() => journal.history.retire(source, act)).toThrow(/the daemon that runs was started with it/);
   journal.orphanSources(new Set());
   journal.history.retire(source, act);
   expect(journal.marks(source).mode).toBe('retired');

@@ -6,6 +6,7 @@ import { zstdDecompressSync } from 'node:zlib';
 import type { Database } from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { ledgerReport } from '../../../src/journal/ledger-report.ts';
+import type { ReportQuery } from '../../../src/journal/ledger-report.ts';
 import type { LedgerReport, LedgerReportSource } from '../../../src/model.ts';
 import { byPeriod } from '../../../src/observe/ledger-periods.ts';
 import { base, between, collected, day, hour, minute, second, seeded } from '../../support/records.ts';
@@ -198,6 +199,54 @@ test('a period that the ledger does not cover is named, and is not final', async
     final: false,
     sources: [{ windows: [], uncovered: [{ from: at(-60), until: at(-30) }] }],
   });
+});
+
+test('a source of the configuration without a window is named, and nothing is complete, but before it begins', async () => {
+  const { journal, beside } = await opened();
+  await journal.close(sourceId, span(0, 10), proven(), lastAge);
+  const ask = (start: number | undefined, query: ReportQuery = {}): unknown[] => {
+    const configured = new Map([
+      [sourceId, base],
+      ['silent', start],
+    ]);
+    const { complete, final, sources } = ledgerReport(beside(), { configured, ...query });
+    return [complete, final, sources.map(({ id, begins, frontier, windows }) => [id, begins === null, frontier === null, windows.length])];
+  };
+  const both = [
+    [sourceId, false, false, 1],
+    ['silent', true, true, 0],
+  ];
+  // `start: now` is not known before the first answer.
+  expect(ask(undefined)).toEqual([false, false, both]);
+  expect(ask(base)).toEqual([false, false, both]);
+  expect(ask(base, { to: base + 10 * second })).toEqual([false, false, both]);
+  expect(ask(base, { source: 'silent' })).toEqual([false, false, both.slice(1)]);
+  expect(ask(base, { source: sourceId })).toEqual([true, true, both.slice(0, 1)]);
+  // It begins behind the period: nothing of it can be missing, though it is not in the ledger.
+  expect(ask(base + 10 * second, { to: base + 10 * second })).toEqual([true, false, both]);
+  expect(ask(base + 10 * second, { to: base + 11 * second })).toEqual([false, false, both]);
+  expect(ask(base + day, { from: base - day, to: base - hour })).toEqual([false, false, both.map((each) => [...each.slice(0, 3), 0])]);
+});
+
+test('what a hold for records lists is in doubt, whatever period is asked for, until the hold has ended', async () => {
+  const { journal, beside } = await opened();
+  for (const i of [0, 1, 2, 3]) await journal.close(sourceId, span(i * 10, i * 10 + 10), proven(), lastAge);
+  const at = (i: number): number => base + i * 10 * second;
+  const hold = { reason: 'rows' as const, words: 'fewer', since: base + day, windows: [at(3)], shrunk: [at(1)] };
+  await journal.setHold(sourceId, hold, base + day);
+  const ask = (from?: number, to?: number): unknown[] => {
+    const report = ledgerReport(beside(), { from, to });
+    return [report.complete, report.final, only(report).windows.map(({ state, reason }) => [state, reason])];
+  };
+  const [whole, doubted] = [
+    ['final', null],
+    ['proven', 'reread'],
+  ];
+  expect(ask()).toEqual([false, false, [whole, doubted, whole, doubted]]);
+  expect(ask(at(1), at(2))).toEqual([false, false, [doubted]]);
+  expect(ask(at(2), at(3))).toEqual([true, true, [whole]]);
+  await journal.setHold(sourceId, undefined, base + day);
+  expect(ask()).toEqual([true, true, [whole, whole, whole, whole]]);
 });
 
 test('operations of the period, and those on windows of it, stand in the report; hold as the journal has it', async () => {

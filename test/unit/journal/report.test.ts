@@ -7,7 +7,14 @@ import { opened, source } from './opening.ts';
 import type { Opened } from './opening.ts';
 
 function stopped({ beside }: Opened): Snapshot {
-  const live = { source: () => undefined, sink: () => undefined, settleSeconds: () => 900, paused: undefined, quota: 1, configured: [] };
+  const live = {
+    source: () => undefined,
+    sink: () => undefined,
+    settleSeconds: () => 900,
+    paused: undefined,
+    quota: 1,
+    configured: [source],
+  };
   return snapshotOf(beside(), '0.1.0', base, live);
 }
 

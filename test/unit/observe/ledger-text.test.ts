@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ledgerText } from '../../../src/commands/ledger-text.ts';
+import { ledgerCsv } from '../../../src/observe/ledger-csv.ts';
+import { ledgerHtml } from '../../../src/observe/ledger-html.ts';
 import { byPeriod } from '../../../src/observe/ledger-periods.ts';
 import { mixed as report, reportOf, reportSource, window } from './reports.ts';
 
@@ -113,4 +115,34 @@ test('what the ledger does not cover, hold and operations stand below the window
     'CHANGED (UTC)     BY (CLAIMED)  WHAT         DETAILS',
     '2026-11-19 22:25  j.doe         gaps accept  source production, why ticket\\u000a4711',
   ]);
+});
+
+describe('without a window', () => {
+  const silent = reportSource([], { id: 'second', begins: null, frontier: null, reached: null });
+  const beside = reportOf([reportSource(windows.slice(0, 1)), silent], { complete: false, final: false });
+  const alone = reportOf([silent], { complete: false, final: false });
+  const options = { by: 'window', tz: 'UTC', version: '0' } as const;
+
+  test('a source is named in every format', () => {
+    expect(ledgerText(beside, options).split('\n')[0]).toBe(
+      'NOT COMPLETE. 1 of 1 window is proven, 1 of them final. 412 records collected, each once; 0 of them late. No gap. Nothing is proven of second: no window is closed in this period.',
+    );
+    expect(ledgerText(beside, options)).toContain('Source second: frontier not begun');
+    for (const by of ['window', 'day', 'month'] as const) {
+      const [head = '', , row, ...others] = ledgerCsv(beside, by, 'UTC').split('\r\n');
+      const names = head.split(',');
+      const cells = names.map((name) => (name === 'source' ? 'second' : name === 'state' ? 'nothing' : ''));
+      expect([row, others]).toEqual([cells.join(','), ['']]);
+    }
+    const page = ledgerHtml(beside, options);
+    expect(page).toContain('>Not complete<');
+    expect(page).toMatch(/<h2 [^>]*>Source second<\/h2>\n<blockquote><p>[^<]*No window is closed in this period, so nothing is proven\./);
+  });
+
+  test('nothing is said of gaps', () => {
+    expect(ledgerText(alone, options).split('\n')[0]).toBe(
+      'NOTHING PROVEN. No window is closed in this period, so nothing is known of gaps.',
+    );
+    expect(ledgerHtml(alone, options)).not.toContain('no gap');
+  });
 });

@@ -191,6 +191,20 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
     'waybill check --source production',
   ],
   [
+    'a silent source whose last failure is what is told already',
+    { sources: [source({ trouble: 'cannot read: 503 down', lastError: 'cannot read: 503 down' })] },
+    /^Source production: cannot read: 503 down\.$/,
+    /^Nothing is lost while/,
+    'waybill check --source production',
+  ],
+  [
+    'a source that is gone from the configuration',
+    { sources: [source(), source({ id: 'old', mode: 'orphaned', trouble: 'the daemon does not run' })] },
+    /^Source old is gone from the configuration/,
+    /^What was collected is delivered/,
+    'put sources.old back into the configuration, or waybill sources retire --source old if it was meant to go',
+  ],
+  [
     'a blocked sink before a gap',
     { sources: [source({ gaps: 1 })], sinks: [sink({ state: 'blocked', lastError: '403' })] },
     /^Sink siem is blocked: 403/,
