@@ -736,9 +736,9 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/unit/journal/remembered.test.ts',
     edits: [
       {
-        file: 'src/journal/journal.ts',
-        text: 'range.until === null || range.remembered < range.until',
-        replacement: 'range.until === null',
+        file: `${journal}remembered.ts`,
+        text: '.filter(({ until, remembered }) => until === null || remembered < until)',
+        replacement: '.filter(({ until }) => until === null)',
       },
     ],
   },
@@ -1358,6 +1358,19 @@ export const mutants: readonly Mutant[] = [
     what: 'the first line is glued to what somebody else did not end',
     suite: 'test/contract/sinks/file-rotation.test.ts',
     edits: [{ file: 'src/sink/file-disk.ts', text: 'return last[0] !== 0x0a;', replacement: 'return false;' }],
+  },
+  {
+    id: 'W60',
+    what: 'what was rightly forgotten is missed when an older range is added',
+    suite: simulation,
+    also: ['test/unit/journal/audit.test.ts'],
+    edits: [
+      {
+        file: `${journal}remembered.ts`,
+        text: 'return ranges.some(({ from, until, remembered }) => {',
+        replacement: 'const least = leastRemembered(ranges);\n  return ranges.some(({ from, until }) => {\n    const remembered = least;',
+      },
+    ],
   },
   {
     id: 'D27',
