@@ -1373,6 +1373,18 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    id: 'W61',
+    what: 'what a poll or a neighbour brings of a range of history is collected before that is read',
+    suite: 'test/unit/journal/history.test.ts',
+    edits: [
+      {
+        file: `${journal}judge.ts`,
+        text: 'return until !== null && time >= reached &&',
+        replacement: 'return until === 0 && time >= reached &&',
+      },
+    ],
+  },
+  {
     id: 'D27',
     what: 'an end of the receiver before ours is taken for a confirmation',
     suite: syslog,
