@@ -824,7 +824,7 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W11',
     what: 'a range of history is cut off before what was collected of it',
-    suite: simulation,
+    suite: 'test/unit/journal/history.test.ts',
     edits: [
       {
         file: `${journal}history.ts`,
@@ -1362,8 +1362,7 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W60',
     what: 'what was rightly forgotten is missed when an older range is added',
-    suite: simulation,
-    also: ['test/unit/journal/audit.test.ts'],
+    suite: 'test/unit/journal/audit.test.ts',
     edits: [
       {
         file: `${journal}remembered.ts`,
