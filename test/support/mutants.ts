@@ -824,7 +824,8 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W11',
     what: 'a range of history is cut off before what was collected of it',
-    suite: 'test/unit/journal/history.test.ts',
+    suite: simulation,
+    also: ['test/unit/journal/history.test.ts'],
     edits: [
       {
         file: `${journal}history.ts`,
