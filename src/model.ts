@@ -344,7 +344,10 @@ export interface CollectedPage {
   readonly serverNow: Micros;
   /** The new mark of tip, in the transaction of the last page of a poll. */
   readonly tip?: Micros | undefined;
-  /** The window being read with proof: none of its records may be outside for having been forgotten (asserted). */
+  /**
+   * The window being read with proof: none of its records may be outside for having been forgotten (asserted). Of a range of history nothing is
+   * appended behind where its ledger ends, unless it lies in this window.
+   */
   readonly window?: Window | undefined;
 }
 

@@ -8,7 +8,7 @@ import { WaybillError, wordsOf } from '../errors.ts';
 import { backfillsOf, uncoveredOf } from '../journal/history.ts';
 import { openReadOnly } from '../journal/state.ts';
 import type { BackfillProgress, Meters, Window } from '../model.ts';
-import { backfillWords } from '../observe/backfill-words.ts';
+import { backfillWords, cutWords } from '../observe/backfill-words.ts';
 import { table } from '../observe/table.ts';
 import { rfc3339 } from '../observe/time-words.ts';
 import { createSource } from '../source/client.ts';
@@ -236,11 +236,10 @@ async function change(
   if (!(await agreed(plan, values, io))) return 1;
   const request = { act: `backfill ${what}` as const, source: chosen.source, from: chosen.from, ...actor(values, io) };
   const { result } = await act(config, request, io.signal);
-  const ends = result.ends === undefined ? undefined : rfc3339(result.ends);
-  if (values.json)
-    io.stdout.write(`${JSON.stringify({ source: chosen.source, from: rfc3339(chosen.from), ...(ends !== undefined && { ends }) })}\n`);
-  else if (ends === undefined) io.stdout.write('done\n');
-  else io.stdout.write(ends === rfc3339(chosen.from) ? 'done: nothing of it was collected\n' : `done: it ends at ${ends} now\n`);
+  const cut = result.ends !== undefined && { ends: rfc3339(result.ends), cut: result.ends < chosen.until };
+  if (values.json) io.stdout.write(`${JSON.stringify({ source: chosen.source, from: rfc3339(chosen.from), ...cut })}\n`);
+  else if (result.ends === undefined) io.stdout.write('done\n');
+  else io.stdout.write(`${cutWords(chosen, result.ends)}\n`);
   return 0;
 }
 

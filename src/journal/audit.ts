@@ -7,7 +7,9 @@ import { WaybillError } from '../errors.ts';
 import type { Clock, Micros } from '../model.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import { damaged } from './damage.ts';
-import { bucketMicros, bucketOf } from './seen.ts';
+import type { RangeRow as OwnedRange } from './ledger.ts';
+import { mayBeForgotten } from './remembered.ts';
+import { bucketOf } from './seen.ts';
 import { chainOf, flagNoTime, kindLedger, kindOf, kindRecords, unpackBody } from './segment.ts';
 
 import type { SegmentRow } from './segments.ts';
@@ -73,7 +75,7 @@ export class Audit {
   readonly #db: Database;
   readonly #clock: Clock;
   readonly #sourceIds: ReadonlyMap<number, string>;
-  readonly #remembered: (source: number) => Micros;
+  readonly #rangesOf: (source: number) => readonly OwnedRange[];
   readonly #segments: Statement<[number], Row>;
   readonly #seen: Statement<[number, number, number, number], { uids: Buffer }>;
   readonly #windows: Statement<[number, number, number, number], WindowRow>;
@@ -84,12 +86,12 @@ export class Audit {
   #ranges: { range: RangeRow; at: Micros }[] = [];
   #isDone = true;
 
-  /** @param remembered  before which a source has forgotten its uids */
-  constructor(db: Database, clock: Clock, sourceIds: ReadonlyMap<number, string>, remembered: (source: number) => Micros) {
+  /** @param rangesOf  the ranges of a source, by its number: their marks say what it may have forgotten */
+  constructor(db: Database, clock: Clock, sourceIds: ReadonlyMap<number, string>, rangesOf: (source: number) => readonly OwnedRange[]) {
     this.#db = db;
     this.#clock = clock;
     this.#sourceIds = sourceIds;
-    this.#remembered = remembered;
+    this.#rangesOf = rangesOf;
     this.#segments = db.prepare('SELECT * FROM segments WHERE seq > ? ORDER BY seq');
     this.#seen = db.prepare('SELECT uids FROM seen WHERE source = ? AND bucket BETWEEN ? AND ? AND seq = ?');
     this.#letters = db.prepare(
@@ -181,8 +183,8 @@ export class Audit {
     if (min === null || max === null || flags.some((flag) => (flag & flagNoTime) !== 0)) return;
     const known = this.#seen.all(source, bucketOf(min), bucketOf(max), seq);
     const count = known.reduce((sum, row) => sum + row.uids.length / 16, 0);
-    const mayBeForgotten = (bucketOf(min) + 1) * bucketMicros <= this.#remembered(source);
-    if (count > n || (count < n && !mayBeForgotten)) throw broken(`segment ${seq} holds ${n} records, and ${count} of them are known`);
+    if (count > n || (count < n && !mayBeForgotten(this.#rangesOf(source), min, max)))
+      throw broken(`segment ${seq} holds ${n} records, and ${count} of them are known`);
     const own = new Set(Array.from({ length: n }, (_, i) => uids.toString('latin1', i * 16, i * 16 + 16)));
     for (const row of known)
       for (let at = 0; at < row.uids.length; at += 16)

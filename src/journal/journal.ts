@@ -39,6 +39,7 @@ import { Ledger } from './ledger.ts';
 import { Letters } from './letters.ts';
 import { Operations, writeMoment } from './operations.ts';
 import { Progress } from './progress.ts';
+import { leastRemembered } from './remembered.ts';
 import { pauseAbove, resumeBelow } from './room.ts';
 import { bucketMicros, endOfNegativeBucket, Seen } from './seen.ts';
 import { chainStart } from './segment.ts';
@@ -113,7 +114,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#judge = new Judge(this.#seen, this.#ledger);
     this.#setTip = db.prepare('UPDATE sources SET tip_us = ? WHERE n = ?');
     this.#count = db.prepare('UPDATE sources SET collected = ?, late = ?, last_record_us = ? WHERE n = ?');
-    this.#audit = new Audit(db, clock, this.#sources.ids, (n) => rememberedBy(this.#sources.get(this.#sources.ids.get(n) ?? '')));
+    this.#audit = new Audit(db, clock, this.#sources.ids, (n) => this.#sources.get(this.#sources.ids.get(n) ?? '').ranges);
     this.progress = new Progress(this.#store, this.#sources.numbers);
     this.letters = new Letters(this.#store, this.progress, this.#operations);
   }
@@ -501,7 +502,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   /** Deletes the uids of buckets that lie wholly before what every range remembers. */
   #forget(source: SourceState): void {
     for (const range of source.ranges) this.#ledger.forgetWhole(source.row, range);
-    const remembered = rememberedBy(source);
+    const remembered = leastRemembered(source.ranges);
     const { db } = this.#store;
     const oldest = db
       .prepare<[number], { bucket: number | null }>('SELECT min(bucket) AS bucket FROM seen WHERE source = ? AND bucket >= 0')
@@ -538,11 +539,4 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#changed = Promise.withResolvers<undefined>();
     resolve(undefined);
   }
-}
-
-/** Before which a source has forgotten the uids that it knew: a range that is forgotten whole says nothing about the others. */
-function rememberedBy({ ranges }: SourceState): Micros {
-  return ranges
-    .filter((range) => range.until === null || range.remembered < range.until)
-    .reduce((least, range) => Math.min(least, range.remembered), Number.MAX_SAFE_INTEGER);
 }

@@ -3,7 +3,7 @@
  * Nothing is written here: the page's own uids are kept apart until its transaction is committed.
  */
 import { WaybillError } from '../errors.ts';
-import type { CollectedPage, CollectedRecord, Micros } from '../model.ts';
+import type { CollectedPage, CollectedRecord, Micros, Window } from '../model.ts';
 import type { Ledger, RangeRow } from './ledger.ts';
 import type { Known, Seen } from './seen.ts';
 import { bucketOf, negativeBucketOf } from './seen.ts';
@@ -66,6 +66,10 @@ export class Judge {
         judged.outside += 1;
         continue;
       }
+      if (isAhead(range, record.time, page.window)) {
+        judged.outside += 1;
+        continue;
+      }
       const bucket = bucketOf(record.time);
       if (bucket !== lastBucket) {
         lastUids = this.#seen.bucket(n, bucket);
@@ -107,6 +111,14 @@ export class Judge {
     judged.fresh.push(record);
     judged.late.push(false);
   }
+}
+
+/**
+ * Whether a range of history has not been read up to a time. Only its own windows collect it: what a poll or a neighbour's padding brings of it
+ * comes again when the range is read, with proof; and a range that is cut off before must not leave records behind that no window counts.
+ */
+function isAhead({ until, reached }: RangeRow, time: Micros, window: Window | undefined): boolean {
+  return until !== null && time >= reached && !(window && window.from <= time && time < window.until);
 }
 
 function addTo<Item>(lists: Map<number, Item[]>, key: number, item: Item): void {

@@ -1,5 +1,5 @@
 /** How far a backfill is, in words: for `status`, and for the command that follows one. */
-import type { BackfillProgress } from '../model.ts';
+import type { BackfillProgress, Micros, Window } from '../model.ts';
 import { printable } from './table.ts';
 import { grouped, rfc3339, span } from './time-words.ts';
 
@@ -32,6 +32,15 @@ export function backfillWords(progress: BackfillProgress): string {
     ...(gaps === 0 ? [] : [`${grouped(gaps)} ${gaps === 1 ? 'window is a gap' : 'windows are gaps'}`]),
     ...(state === 'running' ? speed : [state]),
   ].join(', ');
+}
+
+/** What a range that was cancelled is now, which ends at `ends` (µs): gone, shorter, or what it was. */
+export function cutWords({ from, until }: Window, ends: Micros): string {
+  if (ends === from) return 'done: nothing of it was collected';
+  const end = rfc3339(ends);
+  return ends < until
+    ? `done: it ends at ${end} now`
+    : `nothing was cut off: what was begun of it reaches to its end, ${end}, and is still read`;
 }
 
 /** `BACKFILL  production, 2026-01-01T00:00:00Z to 2026-03-01T00:00:00Z: …`, at most `room` lines; the last one counts what is left out. */

@@ -139,8 +139,11 @@ export interface HistoryEnvironment {
   readonly rate: number | undefined;
   /** Only these sinks get it. */
   readonly sinks: readonly string[] | undefined;
-  /** One after another, each so many ms behind the one before it. `more`: a stretch that begins earlier and covers the first. */
-  readonly acts: readonly { readonly what: 'pause' | 'resume' | 'cancel' | 'more'; readonly afterMs: number }[];
+  /**
+   * One after another, each so many ms behind the one before it. `more`: a stretch that begins earlier and covers the first. `older`: one that
+   * begins still earlier, once all that was asked for before is read.
+   */
+  readonly acts: readonly { readonly what: 'pause' | 'resume' | 'cancel' | 'more' | 'older'; readonly afterMs: number }[];
 }
 
 export type SinkKind = 'uids' | 'position' | 'plain';
@@ -329,6 +332,7 @@ function drawHistory(seed: number, safetyMs: number): HistoryEnvironment | undef
   const chance = new Chance(seed, 'backfill');
   if (!chance.is(0.2)) return undefined;
   const acts = chance.pick([[], ['pause', 'resume'], ['pause', 'resume', 'cancel'], ['cancel'], ['more'], ['cancel', 'more']] as const);
+  const last = new Chance(seed, 'older history').is(0.5) ? (['older'] as const) : [];
   return {
     atMs: chance.between(second, safetyMs * 0.4),
     beforeMs: chance.pick([15, 60, 200, 900]) * second + chance.whole(0, 999),
@@ -336,7 +340,7 @@ function drawHistory(seed: number, safetyMs: number): HistoryEnvironment | undef
     records: chance.whole(5, 40),
     rate: chance.is(0.25) ? chance.pick([0.5, 2]) : undefined,
     sinks: chance.is(0.25) ? ['by-uid', 'plain'] : undefined,
-    acts: acts.map((what) => ({ what, afterMs: chance.distance(6 * second) })),
+    acts: [...acts, ...last].map((what) => ({ what, afterMs: chance.distance(6 * second) })),
   };
 }
 

@@ -48,6 +48,10 @@ export class Historian {
   async #act(what: Act): Promise<void> {
     const life = this.#life();
     const isThere = life?.journal?.hasSource(source) === true && !life.isDead;
+    if (what === 'older' && this.#oracle.history().some(({ isDone, isPaused }) => !isDone && !isPaused)) {
+      this.#world.after(again, () => void this.#act(what));
+      return;
+    }
     try {
       if (isThere && !(what === 'pause' && this.#isCalm)) await this.#ask(what, life);
       if (!isThere || life.isDead) throw new Error('not answered');
@@ -68,7 +72,7 @@ export class Historian {
         views?.collectors.get(id)?.backfiller.reading(from),
       );
     this.#world.note(`backfill ${what}`);
-    if (what === 'add' || what === 'more') {
+    if (what === 'add' || what === 'more' || what === 'older') {
       const span = this.#span(what);
       this.#oracle.mayAdd(span);
       await ask({ act: 'backfill', ...span, rate, sinks });
@@ -82,10 +86,11 @@ export class Historian {
     await ask({ act: `backfill ${what}`, from });
   }
 
-  #span(what: 'add' | 'more'): Window {
+  #span(what: 'add' | 'more' | 'older'): Window {
     const { beforeMs, behindMs } = this.#settings;
     const second = 1_000_000;
     const from = Math.floor((this.#start - beforeMs * 1_000) / second) * second;
-    return { from: what === 'add' ? from : from - 10 * second, until: Math.ceil((this.#start + behindMs * 1_000) / second) * second };
+    const earlier = { add: 0, more: 10, older: 20 }[what];
+    return { from: from - earlier * second, until: Math.ceil((this.#start + behindMs * 1_000) / second) * second };
   }
 }

@@ -81,6 +81,7 @@ const uncounted: Meters = {
 /** A new one each time: one for all would hold on to everybody who has ever waited for it. */
 const never = (): Promise<never> => new Promise(() => undefined);
 const pruneMs = 10_000;
+const dayMs = 86_400_000;
 
 export class Life {
   readonly clock: LifeClock;
@@ -198,10 +199,18 @@ export class Life {
         this.#parts.fate.tended(journal.db, (clock.now() - keepMs) * 1_000);
       }
     };
+    // One round in each life, early: few last long.
+    const examine = async (): Promise<void> => {
+      for (;;) {
+        await clock.sleep(1_000, stop);
+        journal.examine(dayMs);
+      }
+    };
     const running = [
       ...config.sources.map((source) => runSource(source, journal, options, uncounted, budgets, views, stop)),
       ...sinks.map(({ loop }) => loop.run(stop, this.#abandon.signal)),
       tend(),
+      examine(),
     ];
     // Without a source there is no first answer to wait for.
     if (config.sources.length === 0) this.isRunning = true;

@@ -538,8 +538,11 @@ export class Oracle {
     if (!counted && this.#environment.service.total === 'true') this.fault(`P10: window ${row.from} is proven, and nobody counted it`);
     for (const truth of counted ?? []) {
       // What a neighbouring range owns is its own: it may have been added while this window was read.
-      const isNeighbours = truth.time !== undefined && this.#rangeOf(truth.time) !== this.#rangeOf(row.from);
-      if (!isNeighbours && !this.#isOutside(truth, source) && !this.#stored.has(truth.uid))
+      const range = this.#rangeOf(row.from);
+      const isNeighbours = truth.time !== undefined && this.#rangeOf(truth.time) !== range;
+      // What lies ahead in a range of history is collected when that is read.
+      const isAhead = range !== undefined && truth.time !== undefined && truth.time >= Math.max(range.reached, row.until);
+      if (!isNeighbours && !isAhead && !this.#isOutside(truth, source) && !this.#stored.has(truth.uid))
         this.fault(`P10: window ${row.from} is proven without ${truth.text.slice(0, 150)}`);
     }
     if (counted && row.total !== counted.length)

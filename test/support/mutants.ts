@@ -737,9 +737,9 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/unit/journal/remembered.test.ts',
     edits: [
       {
-        file: 'src/journal/journal.ts',
-        text: 'range.until === null || range.remembered < range.until',
-        replacement: 'range.until === null',
+        file: `${journal}remembered.ts`,
+        text: '.filter(({ until, remembered }) => until === null || remembered < until)',
+        replacement: '.filter(({ until }) => until === null)',
       },
     ],
   },
@@ -826,6 +826,7 @@ export const mutants: readonly Mutant[] = [
     id: 'W11',
     what: 'a range of history is cut off before what was collected of it',
     suite: simulation,
+    also: ['test/unit/journal/history.test.ts'],
     edits: [
       {
         file: `${journal}history.ts`,
@@ -1019,6 +1020,30 @@ export const mutants: readonly Mutant[] = [
         file: `${collect}read-window.ts`,
         text: 'const twins = new Set<string>();',
         replacement: 'const twins = new Set<string>();\n  const here = new Set<string>();',
+      },
+    ],
+  },
+  {
+    id: 'W60',
+    what: 'what was rightly forgotten is missed when an older range is added',
+    suite: 'test/unit/journal/audit.test.ts',
+    edits: [
+      {
+        file: `${journal}remembered.ts`,
+        text: 'return ranges.some(({ from, until, remembered }) => {',
+        replacement: 'const least = leastRemembered(ranges);\n  return ranges.some(({ from, until }) => {\n    const remembered = least;',
+      },
+    ],
+  },
+  {
+    id: 'W61',
+    what: 'what a poll or a neighbour brings of a range of history is collected before that is read',
+    suite: 'test/unit/journal/history.test.ts',
+    edits: [
+      {
+        file: `${journal}judge.ts`,
+        text: 'return until !== null && time >= reached &&',
+        replacement: 'return until === 0 && time >= reached &&',
       },
     ],
   },

@@ -64,6 +64,33 @@ test('it goes on while pages are appended, windows closed and the begin is prune
   expect(round(forgotten)).toBeGreaterThan(0);
 });
 
+test.each([false, true])('what was rightly forgotten is not missed when an older range is added (pruned: %s)', async (isPruned) => {
+  const it = await opened({ keep: 0 });
+  const { journal, clock } = it;
+  const act = { who: 'j.doe', why: undefined };
+  const first = { from: base - 3 * day, until: base - day };
+  journal.history.add(source, first, {}, act);
+  await journal.append(pageOf([collected(1, base - 3 * day), collected(2, base - 2 * day)], { window: first }));
+  await journal.append(pageOf([collected(3, base - 2 * day + hour), collected(4, base - day - 1)], { window: first }));
+  await journal.close(source, first, proven(4), lastAge);
+  await journal.append(pageOf([collected(5, base)]));
+  expect(journal.db.prepare('SELECT bucket FROM seen').all()).toHaveLength(1);
+  if (isPruned) {
+    journal.progress.register('siem', 'file', 'x', { seq: 0, chain: new Uint8Array(32) }, undefined);
+    await journal.acknowledge('siem', { acked: 3, taken: undefined }, []);
+    clock.wall += 1_000;
+    expect(journal.prune()).toBe(3);
+  }
+  const older = { from: base - 6 * day, until: base - 4 * day };
+  journal.history.add(source, older, {}, act);
+  await journal.append(pageOf([collected(6, base - 5 * day)], { window: older }));
+  round(it);
+  // But what the older range has collected must be known.
+  await clock.sleep(86_400_000, new AbortController().signal);
+  journal.db.prepare('DELETE FROM seen WHERE bucket = ?').run(Math.floor((base - 5 * day) / (600 * second)));
+  expect(() => round(it)).toThrow(/holds 1 records, and 0 of them are known/);
+});
+
 const damages: readonly (readonly [string, string, RegExp, (db: Database) => void])[] = [
   [
     'a byte of a body',

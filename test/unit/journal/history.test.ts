@@ -104,7 +104,7 @@ describe('a range of history', () => {
     const old = collected(1, base - hour);
     expect(await journal.append(pageOf([old]))).toMatchObject({ outside: 1 });
     journal.history.add(source, { from: base - 2 * hour, until: base }, {}, act);
-    expect(await journal.append(pageOf([old]))).toMatchObject({ appended: 1, late: 0 });
+    expect(await journal.append(pageOf([old], { window: { from: base - 2 * hour, until: base } }))).toMatchObject({ appended: 1, late: 0 });
     await journal.close(source, { from: base - 2 * hour, until: base - hour }, proven(), lastAge);
     expect(journal.marks(source)).toMatchObject({ frontier: base, live: { reached: base } });
     expect(journal.backfills(source)).toMatchObject([{ from: base - 2 * hour, reached: base - hour, until: base }]);
@@ -117,7 +117,9 @@ describe('a range of history', () => {
     const { journal, beside } = await opened();
     const buckets = (): number => (beside().prepare('SELECT count(*) AS n FROM seen').get() as { n: number }).n;
     journal.history.add(source, { from: base - 2 * day, until: base }, {}, act);
-    await journal.append(pageOf([collected(1, base - 2 * day), collected(2, base - day)]));
+    await journal.append(
+      pageOf([collected(1, base - 2 * day), collected(2, base - day)], { window: { from: base - 2 * day, until: base } }),
+    );
     await journal.close(source, { from: base - 2 * day, until: base - day }, proven(1, base + day, base + 2 * day), lastAge);
     await journal.close(source, { from: base - day, until: base }, gap(), lastAge);
     expect(journal.backfills(source)).toEqual([]);
@@ -135,10 +137,10 @@ describe('a range of history', () => {
   test('while it is under way nothing of it is forgotten, however far the live range is', async () => {
     const { journal } = await opened();
     journal.history.add(source, { from: base - 40 * day, until: base }, {}, act);
-    const old = collected(1, base - 40 * day);
-    await journal.append(pageOf([old]));
+    const page = pageOf([collected(1, base - 40 * day)], { window: { from: base - 40 * day, until: base - 39 * day } });
+    await journal.append(page);
     await journal.close(source, { from: base, until: base + 60 * day }, proven(), lastAge);
-    expect(await journal.append(pageOf([old]))).toMatchObject({ known: 1 });
+    expect(await journal.append(page)).toMatchObject({ known: 1 });
   });
 });
 
@@ -159,7 +161,7 @@ describe('cancelling', () => {
     await journal.close(source, { from: base - 4 * hour, until: base - 3 * hour }, proven(), 0);
     // Of the window that was under way when the daemon was killed.
     const begun = [collected(1, base - 3 * hour + second), collected(2, base - 3 * hour + 25 * minute)];
-    await journal.append(pageOf(begun));
+    await journal.append(pageOf(begun, { window: { from: base - 3 * hour, until: base - 2 * hour } }));
     const ends = journal.history.cancel(source, base - 4 * hour, undefined, act);
     expect(ends).toBe(base - 3 * hour + 25 * minute + second);
     expect(journal.backfills(source)).toMatchObject([{ reached: base - 3 * hour, until: ends }]);
@@ -168,12 +170,34 @@ describe('cancelling', () => {
     expect(await journal.append(pageOf(begun))).toMatchObject({ appended: 0, outside: 2 });
   });
 
+  test('what a poll or the padding of a newer window brings of its end does not keep it from being cut off', async () => {
+    const { journal } = await opened();
+    const window = { from: base - 4 * hour, until: base - 3 * hour };
+    journal.history.add(source, { from: base - 4 * hour, until: base }, {}, act);
+    await journal.append(pageOf([collected(1, base - 4 * hour)], { window }));
+    await journal.close(source, window, proven(1), 0);
+    const last = [collected(2, base - minute), collected(3, base - 1)];
+    expect(await journal.append(pageOf([...last, collected(4, base + second)]))).toMatchObject({ appended: 1, outside: 2 });
+    const newer = { from: base, until: base + minute };
+    expect(await journal.append(pageOf(last, { window: newer }))).toMatchObject({ appended: 0, outside: 2 });
+    const padding = collected(5, base - 3 * hour);
+    expect(await journal.append(pageOf([padding], { window }))).toMatchObject({ appended: 0, outside: 1 });
+    expect(journal.history.cancel(source, base - 4 * hour, undefined, act)).toBe(base - 3 * hour);
+    // Nothing of it was collected outside of its ledger: asked for again, all of it comes, once.
+    const again = { from: base - 3 * hour, until: base };
+    expect(journal.history.add(source, again, {}, act)).toEqual([again]);
+    expect(await journal.append(pageOf([padding, ...last], { window: again }))).toMatchObject({ appended: 3 });
+  });
+
   test('it ends behind what was collected although that was pruned since, and the daemon started again', async () => {
     const it = await opened({ keep: 0 });
     it.journal.history.add(source, { from: base - hour, until: base }, {}, act);
-    // By the overlap of a poll: of the range and of the live one, in the bucket that both share.
-    await it.journal.append(pageOf([collected(1, base - 5 * minute), collected(2, base - minute + 1), collected(3, base + second)]));
-    await it.journal.append(pageOf([collected(4, base - 2 * minute)]));
+    // Of the range and of the live one, in the bucket that both share.
+    const window = { from: base - hour, until: base };
+    await it.journal.append(
+      pageOf([collected(1, base - 5 * minute), collected(2, base - minute + 1), collected(3, base + second)], { window }),
+    );
+    await it.journal.append(pageOf([collected(4, base - 2 * minute)], { window }));
     it.clock.wall += 1_000;
     expect(it.journal.prune()).toBe(5);
     await it.close();
@@ -205,7 +229,7 @@ describe('cancelling', () => {
     const { journal } = await opened();
     const start = base - (base % (600 * second)) - 300 * second;
     journal.history.add(source, { from: start - hour, until: base }, {}, act);
-    await journal.append(pageOf([collected(1, base - 5 * second)]));
+    await journal.append(pageOf([collected(1, base - 5 * second)], { window: { from: start - hour, until: base } }));
     expect(journal.history.cancel(source, start - hour, undefined, act)).toBeGreaterThan(base - 5 * second);
   });
 });

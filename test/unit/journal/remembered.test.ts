@@ -1,4 +1,6 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { mayBeForgotten } from '../../../src/journal/remembered.ts';
+import { bucketMicros } from '../../../src/journal/seen.ts';
 import { base, collected, day, hour, second } from '../../support/records.ts';
 import { beside, gap, lastAge, opened, pageOf, proven, source, temporary } from './opening.ts';
 
@@ -69,7 +71,7 @@ test('what was closed since everything was last seen to be shown is remembered, 
 test('a range of history that was read while nothing told that everything is shown is forgotten whole once something does', async () => {
   const { journal, beside } = await opened();
   journal.history.add(source, { from: base - 10 * day, until: base }, {}, { who: 'uid 1000', why: undefined });
-  await journal.append(pageOf([collected(1, base - day)]));
+  await journal.append(pageOf([collected(1, base - day)], { window: { from: base - 10 * day, until: base } }));
   journal.sound(source, 0);
   await journal.close(source, { from: base - 10 * day, until: base }, proven(1, at(1)), 0);
   await journal.close(source, { from: base, until: at(60) }, proven(0, at(60)), lastAge);
@@ -119,7 +121,8 @@ test('with two ranges both must have passed a bucket, or a day, before it is for
     base - 10 * day,
   );
   const { journal } = await opened({ directory });
-  await journal.append(pageOf([collected(1, base + hour), collected(2, undefined), collected(3, base - day)]));
+  const page = [collected(1, base + hour), collected(2, undefined), collected(3, base - day)];
+  await journal.append(pageOf(page, { window: { from: base - 10 * day, until: base } }));
   await journal.close(source, { from: base, until: at(60) }, proven(), lastAge);
   expect(journal.marks(source).live.remembered).toBe(at(30));
   const buckets = (): number[] =>
@@ -135,4 +138,27 @@ test('with two ranges both must have passed a bucket, or a day, before it is for
   await journal.close(source, { from: base - 10 * day, until: base }, proven(), 0);
   // The range is read to its end and settled: forgotten whole, it holds nothing back, and the live range has passed all of them.
   expect(buckets()).toEqual([]);
+});
+
+describe('what may be forgotten', () => {
+  // Times in buckets of ten minutes.
+  const range = (from: number, until: number | null, remembered: number): { from: number; until: number | null; remembered: number } => ({
+    from: from * bucketMicros,
+    until: until === null ? null : until * bucketMicros,
+    remembered: remembered * bucketMicros,
+  });
+  const live = range(100, null, 140);
+  test.each([
+    ['nothing of a range that has just begun', [range(0, 50, 0), live], 0, 10, false],
+    ['all of a range that is forgotten whole, whatever older ranges remember', [range(0, 50, 0), range(50, 90, 90), live], 60, 60.5, true],
+    ['its last bucket too, where it ends within one', [range(50, 89.5, 89.5), live], 89.1, 89.4, true],
+    ['not the bucket in which a range that is still read remembers', [range(50, 90, 70.5), live], 70.1, 70.2, false],
+    ['the bucket before it', [range(50, 90, 70.5), live], 69.1, 69.2, true],
+    ['what begins before the mark and ends behind it', [live], 138, 150, true],
+    ['nothing behind the mark', [live], 140, 150, false],
+    ['the newer part of what two ranges share, although the older is remembered', [range(0, 50, 0), range(50, 90, 90)], 49.9, 50.1, true],
+    ['nothing where there is no range', [range(50, 90, 90), live], 95, 99, false],
+  ])('%s', (_, ranges, min, max, expected) => {
+    expect(mayBeForgotten(ranges, min * bucketMicros, max * bucketMicros)).toBe(expected);
+  });
 });

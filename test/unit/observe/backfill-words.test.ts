@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { nextWindow } from '../../../src/collect/windows.ts';
 import { estimate, estimateWords } from '../../../src/commands/backfill-watch.ts';
 import type { BackfillProgress } from '../../../src/model.ts';
-import { backfillLines, backfillWords, secondsLeft, share } from '../../../src/observe/backfill-words.ts';
+import { backfillLines, backfillWords, cutWords, secondsLeft, share } from '../../../src/observe/backfill-words.ts';
 
 const at = (text: string): number => Date.parse(text) * 1000;
 const progress = (more: Partial<BackfillProgress> = {}): BackfillProgress => ({
@@ -51,6 +51,14 @@ describe('how far a backfill is', () => {
     expect(lines[1]).toBe('BACKFILL  and 2 more: waybill backfill list');
     expect(backfillLines([{ id: 'a' }], 2)).toEqual([]);
   });
+});
+
+test.each([
+  ['2026-01-01T00:00:00Z', 'done: nothing of it was collected'],
+  ['2026-01-03T12:00:00Z', 'done: it ends at 2026-01-03T12:00:00Z now'],
+  ['2026-01-11T00:00:00Z', 'nothing was cut off: what was begun of it reaches to its end, 2026-01-11T00:00:00Z, and is still read'],
+])('one that is cancelled and ends at %s', (ends, words) => {
+  expect(cutWords(progress(), at(ends))).toBe(words);
 });
 
 describe('what a backfill will take', () => {
