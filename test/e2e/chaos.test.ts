@@ -9,8 +9,8 @@ import { inPlace, pause, seed, until } from '../support/e2e-place.ts';
 import type { Chance } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
-const records = Number(process.env['WAYBILL_E2E_RECORDS'] ?? 25_000);
-const kills = Number(process.env['WAYBILL_E2E_KILLS'] ?? 8);
+const records = Number(process.env['WAYBILL_E2E_RECORDS'] ?? 12_000);
+const kills = Number(process.env['WAYBILL_E2E_KILLS'] ?? 5);
 const lateCount = 50;
 const lastRecountMs = 8_000;
 /** So much is there before the daemon begins; the rest is made while it is being killed. */

@@ -57,7 +57,7 @@ const ways: readonly Way[] = [
 ];
 
 /** Records of each way: in history so many, then as many more a second for a few seconds. */
-const records = Math.max(1_000, Math.floor(Number(process.env['WAYBILL_E2E_RECORDS'] ?? 25_500) / ways.length));
+const records = Math.max(1_000, Math.floor(Number(process.env['WAYBILL_E2E_RECORDS'] ?? 13_600) / ways.length));
 const kills = Math.max(3, Math.round(Number(process.env['WAYBILL_E2E_KILLS'] ?? 12) / 6));
 const perSecond = 100;
 

@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import { temporary } from '../../support/model-journal.ts';
 
 const program = fileURLToPath(new URL('file-sender.ts', import.meta.url));
-const kills = 20;
+const kills = 12;
 const seed = Number(process.env['SEED'] ?? 20261121);
 
 /** A small generator (mulberry32), so that a seed repeats the moments as far as a machine lets it. */

@@ -147,7 +147,7 @@ describe('when a file is put aside', () => {
   });
 
   test('a batch that is larger than a file has one of its own', async () => {
-    const sink = await openSink({ rotate: { size: 100 } });
+    const sink = await openSink({ rotate: { size: text(31, 32).length } });
     await send(sink, batchOf(messages(1, 30)));
     await send(sink, batchOf(messages(31, 31)));
     await send(sink, batchOf(messages(32, 32)));

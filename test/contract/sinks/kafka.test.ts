@@ -57,7 +57,7 @@ class KafkaPlace implements Place {
 
   /** A broker names no message and says no words of its own: only the code of the protocol. */
   refuse(seq: number): string {
-    this.#broker.isRefused = (value) => value.startsWith(`{"seq":${seq},`);
+    this.#broker.isRefused = (value) => value.includes(`"seq":${seq},`);
     return 'larger than the max message size';
   }
 
@@ -146,7 +146,7 @@ describe('kafka', () => {
       }
       // One key, one partition.
       expect([...places.values()].map(({ size }) => size)).toEqual(Array.from({ length: places.size }, () => 1));
-      const first = partitions.flat().find(({ value }) => value.startsWith('{"seq":1,'));
+      const first = partitions.flat().find(({ value }) => value.includes('"seq":1,'));
       expect(first).toMatchObject({ key: 'payload 1', headers: { id: message(1).uid, number: '1', source: 'records' } });
     });
 
@@ -441,7 +441,7 @@ describe('kafka', () => {
 
     test('a message that is too long for the broker is refused, by a producer that is not used again', async () => {
       await using sink = await opened();
-      broker.isRefused = (value) => value.startsWith('{"seq":3,');
+      broker.isRefused = (value) => value.includes('"seq":3,');
       const before = broker.requests('InitProducerId');
       expect(codeOf(await errorOf(sink.send(batchOf(messages(1, 4)), never)))).toBe('sink_refused');
       await sink.send(batchOf(messages(1, 2), true), never);

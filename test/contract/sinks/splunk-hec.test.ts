@@ -165,7 +165,7 @@ describe('what is sent', () => {
     await sink.send(batchOf(sent), never);
     expect(rig.model.events[6]).toEqual({
       index: 'dpas', host: 'gateway-1', source: 'waybill:records', sourcetype: 'dpas:audit',
-      time: (sent[6]?.time ?? 0) / 1e6, fields: { id: sent[6]?.uid, number: 7 }, text: '{"seq":7,"name":"file 7"}',
+      time: (sent[6]?.time ?? 0) / 1e6, fields: { id: sent[6]?.uid, number: 7 }, text: Buffer.from(sent[6]?.bytes ?? []).toString(),
     }); // prettier-ignore
     const [request] = rig.model.requests;
     expect(request?.sent).toBeLessThan((request?.bytes ?? 0) / 3);

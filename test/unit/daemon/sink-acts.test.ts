@@ -29,7 +29,7 @@ async function delivered(rig: Rig, count = 8): Promise<Loop> {
 test('adopt: only one that keeps our position and cannot be opened for it; the order is kept until it was opened so', async () => {
   await using rig = await Rig.make();
   const loop = await delivered(rig);
-  const ask = asking(rig, loop, { keepsPosition: true, resolvable: true });
+  const ask = asking(rig, loop, { keepsPosition: true, resolvable: () => true });
   await expect(ask({ act: 'sinks adopt' })).rejects.toThrow('it is not blocked, its position fits this state');
   // Blocked for another reason while it is open: there is nothing to adopt.
   loop.receiver.answer = () => {
@@ -54,13 +54,13 @@ test('adopt: only one that keeps our position and cannot be opened for it; the o
   await rig.clock.advance(10);
   expect(rig.journal.sinkMarks('sink').orders).toEqual({});
   expect(loop.lines.map(({ phrase }) => phrase)).toContain('sink is adopted');
-  await expect(asking(rig, loop, { resolvable: true })({ act: 'sinks adopt' })).rejects.toThrow('keeps no position');
+  await expect(asking(rig, loop, { resolvable: () => true })({ act: 'sinks adopt' })).rejects.toThrow('keeps no position');
 });
 
 test('a sink that is configured is not retired; one that is not is sent nothing', async () => {
   await using rig = await Rig.make();
   const loop = await delivered(rig);
-  const ask = asking(rig, loop, { resolvable: true });
+  const ask = asking(rig, loop, { resolvable: () => true });
   await expect(ask({ act: 'sinks retire' })).rejects.toThrow('it is configured');
   rig.journal.progress.register('old', 'stdout', 'stdout', rig.journal.positionFor('now'), undefined);
   for (const request of [
@@ -79,7 +79,7 @@ test('a sink that is configured is not retired; one that is not is sent nothing'
 test('one replay at a time, and none of a sink that takes everything once', async () => {
   await using rig = await Rig.make();
   const loop = await delivered(rig);
-  const ask = asking(rig, loop, { resolvable: true });
+  const ask = asking(rig, loop, { resolvable: () => true });
   await expect(asking(rig, loop, { takesOnce: true })({ act: 'replay', first: 1 })).rejects.toThrow('once and for all');
   loop.receiver.answer = async (batch, signal) => {
     await rig.clock.sleep(1_000, signal);
@@ -101,7 +101,7 @@ test('verify is kept, and replaced by the next one; all dead letters are discard
   loop.receiver.answer = (batch) => loop.receiver.take(batch, { 2: 'bad', 3: 'bad' });
   loop.run();
   await rig.clock.until(() => committed(rig.journal, 'sink').acked === 4);
-  const ask = asking(rig, loop, { resolvable: true });
+  const ask = asking(rig, loop, { resolvable: () => true });
   await ask({ act: 'sinks verify', from: 5 });
   await ask({ act: 'sinks verify', from: 7 });
   expect(rig.journal.sinkMarks('sink').orders.verify?.from).toBe(7);
