@@ -90,13 +90,12 @@ async function toRelp(): Promise<FloorResult> {
   await until(1);
   const clock = started();
   let number = 1;
+  const lineFeed = Buffer.from('\n');
   for (const batch of bodies) {
-    for (let from = 0; from < batch.length; from += 32) {
-      const part = batch.slice(from, from + 32);
-      await until(number - 128 + part.length);
-      socket.write(
-        Buffer.concat(part.flatMap((body) => [Buffer.from(`${(number += 1)} syslog ${body.length} `), body, Buffer.from('\n')])),
-      );
+    for (const body of batch) {
+      await until(number - 127);
+      number += 1;
+      socket.write(Buffer.concat([Buffer.from(`${number} syslog ${body.length} `), body, lineFeed]));
     }
     await until(number);
   }
