@@ -6,9 +6,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Feed } from '../../../src/reference/feed.ts';
-import { organisationOf } from '../../../src/reference/people.ts';
-import { Store } from '../../../src/reference/store.ts';
+import { Feed } from '../../../src/reference/logs/feed.ts';
+import { organisationOf } from '../../../src/reference/people/organisation.ts';
+import { Store } from '../../../src/reference/logs/store.ts';
 import { switchNames, Switches } from '../../../src/reference/switches.ts';
 
 const names = switchNames.filter((name) => name.startsWith('odd'));

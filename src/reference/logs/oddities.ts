@@ -3,8 +3,8 @@
  * drawn for itself, so that a record may be odd in more than one way.
  */
 import type { MadeRecord } from './records.ts';
-import { below, oneOf, type Random } from './random.ts';
-import type { SwitchName, SwitchValues } from './switches.ts';
+import { below, oneOf, type Random } from '../random.ts';
+import type { SwitchName, SwitchValues } from '../switches.ts';
 
 type OddName = Extract<SwitchName, `odd${string}`>;
 type Twist = (made: MadeRecord, random: Random) => void;

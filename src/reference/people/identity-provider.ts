@@ -5,8 +5,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { timingSafeEqual, createHash } from 'node:crypto';
 import { exportJWK, generateKeyPair, jwtVerify, SignJWT, type CryptoKey, type JWK } from 'jose';
-import type { Organisation, Person } from './people.ts';
-import type { SwitchValues } from './switches.ts';
+import type { Organisation, Person } from './organisation.ts';
+import type { SwitchValues } from '../switches.ts';
 
 interface SigningKey {
   readonly kid: string;

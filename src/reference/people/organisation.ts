@@ -2,7 +2,7 @@
  * The organisation that the service serves: its people, the applications that act for it and their secrets, all drawn from the seed, so
  * that a service started again with the same seed has the same credentials. The names are such that nobody can take them for a person's.
  */
-import { hexOf, randomOf, uuidOf, type Random } from './random.ts';
+import { hexOf, randomOf, uuidOf, type Random } from '../random.ts';
 import { roles, type Role } from './roles.ts';
 
 /** One user of the organisation; `name` is formatted as last name, comma, first name (specification 2.4, 2.7). */

@@ -3,12 +3,12 @@
  * record is collected and how long it takes to become visible, which is what makes records late.
  */
 import { keysOf, RecordMaker, storedFrom } from './records.ts';
-import { instantOf, nowNanos } from './instant.ts';
+import { instantOf, nowNanos } from '../instant.ts';
 import { idOf, makeOdd } from './oddities.ts';
-import type { Organisation } from './people.ts';
-import { below, randomOf, type Random } from './random.ts';
+import type { Organisation } from '../people/organisation.ts';
+import { below, randomOf, type Random } from '../random.ts';
 import type { Arrival, Store, StoredRecord } from './store.ts';
-import type { SwitchValues } from './switches.ts';
+import type { SwitchValues } from '../switches.ts';
 
 const tickMs = 20;
 const tieShare = 0.1;

@@ -2,8 +2,8 @@
  * The query parameters of the logs endpoints (specification 4.6): every one is read here, and what does not fit is refused with a text
  * that names it. Nothing here knows how records are stored.
  */
-import { badParameter } from './problem.ts';
-import { instantOf } from './instant.ts';
+import { badParameter } from '../http/problem.ts';
+import { instantOf } from '../instant.ts';
 
 export type FilterName = (typeof filterNames)[number];
 export type SortName = (typeof sortNames)[number];

@@ -2,14 +2,14 @@
  * The two logs endpoints (specification 4.6 and 4.7): from a query and the caller's rights to one page of records. The switches that
  * make this service one of many possible ones are obeyed here: bounds, largest page, pages past the end, order, totals, rights, retention.
  */
-import { floorDivide } from './instant.ts';
-import type { Person } from './people.ts';
-import { badParameter, Problem } from './problem.ts';
+import { floorDivide } from '../instant.ts';
+import type { Person } from '../people/organisation.ts';
+import { badParameter, Problem } from '../http/problem.ts';
 import { logsQueryOf, type LogsQuery } from './query.ts';
-import { below, randomOf, type Random } from './random.ts';
-import { allows } from './roles.ts';
+import { below, randomOf, type Random } from '../random.ts';
+import { allows } from '../people/roles.ts';
 import type { Order, Selection, Shape, Store } from './store.ts';
-import type { SwitchValues } from './switches.ts';
+import type { SwitchValues } from '../switches.ts';
 
 const nanosOfPrecision = { exact: 1n, '10ms': 10_000_000n, '1s': 1_000_000_000n };
 

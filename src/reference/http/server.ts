@@ -9,10 +9,10 @@ import { DEFAULT_CIPHERS } from 'node:tls';
 import type { Api } from './api.ts';
 import type { Certificates } from './authority.ts';
 import { answerOf, answerOfProblem, send, type Answer, type Faults } from './faults.ts';
-import type { IdentityProvider } from './identity-provider.ts';
+import type { IdentityProvider } from '../people/identity-provider.ts';
 import { Problem } from './problem.ts';
 import type { Stats } from './stats.ts';
-import type { SwitchValues } from './switches.ts';
+import type { SwitchValues } from '../switches.ts';
 
 export interface Rooms {
   readonly provider: IdentityProvider;

@@ -5,10 +5,10 @@
 import type { IncomingMessage } from 'node:http';
 import { Problem } from './problem.ts';
 import type { Answer } from './faults.ts';
-import type { IdentityProvider } from './identity-provider.ts';
+import type { IdentityProvider } from '../people/identity-provider.ts';
 import type { Limits } from './limits.ts';
-import type { Logs } from './logs.ts';
-import type { Organisation, Person } from './people.ts';
+import type { Logs } from '../logs/logs.ts';
+import type { Organisation, Person } from '../people/organisation.ts';
 
 interface Endpoint {
   readonly method: string;

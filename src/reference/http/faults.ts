@@ -4,8 +4,8 @@
  */
 import type { ServerResponse } from 'node:http';
 import { Problem } from './problem.ts';
-import { randomOf, type Random } from './random.ts';
-import { faultNames, type SwitchValues } from './switches.ts';
+import { randomOf, type Random } from '../random.ts';
+import { faultNames, type SwitchValues } from '../switches.ts';
 
 export type Fault = (typeof faultNames)[number];
 

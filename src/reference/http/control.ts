@@ -6,12 +6,12 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { BadLine, type Feed } from './feed.ts';
-import type { Logs } from './logs.ts';
+import { BadLine, type Feed } from '../logs/feed.ts';
+import type { Logs } from '../logs/logs.ts';
 import { Problem } from './problem.ts';
 import type { Stats } from './stats.ts';
-import type { Switches } from './switches.ts';
-import { BadValue } from './values.ts';
+import type { Switches } from '../switches.ts';
+import { BadValue } from '../values.ts';
 
 export interface ControlRooms {
   readonly switches: Switches;

@@ -3,8 +3,8 @@
  * An interval begins with the first request after the one before has ended, or after the budget was changed.
  */
 import { Problem } from './problem.ts';
-import type { SwitchValues } from './switches.ts';
-import type { Budget } from './values.ts';
+import type { SwitchValues } from '../switches.ts';
+import type { Budget } from '../values.ts';
 
 export class Limits {
   readonly #values: SwitchValues;

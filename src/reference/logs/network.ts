@@ -2,7 +2,7 @@
  * Where people are when they act: a pool of network and position data in the shape of `userNetwork` (specification 2.7). Addresses are
  * from the ranges kept for documentation (RFC 5737, RFC 3849, RFC 9542), so that none is anybody's.
  */
-import { below, hexOf, oneOf, uuidOf, type Random } from './random.ts';
+import { below, hexOf, oneOf, uuidOf, type Random } from '../random.ts';
 
 /** All strings; `latLong` is latitude and longitude with a comma between, `serviceProvider` may be empty. */
 export interface UserNetwork {

@@ -2,11 +2,11 @@
  * Makes log records as the organisation's people would cause them: every combination of specification 2.8, payloads that change hands,
  * users with their devices. A record is a list of fields with their JSON texts, in the order of specification 2.7, until it is stored.
  */
-import type { Person } from './people.ts';
+import type { Person } from '../people/organisation.ts';
 import { networkOf } from './network.ts';
-import { below, oneOf, randomOf, uuidOf, type Random } from './random.ts';
+import { below, oneOf, randomOf, uuidOf, type Random } from '../random.ts';
 import type { StoredRecord } from './store.ts';
-import { floorDivide, instantText } from './instant.ts';
+import { floorDivide, instantText } from '../instant.ts';
 
 /** One field and its value as JSON text. */
 export type Field = [name: string, json: string];
