@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Api, apiRoot } from './http/api.ts';
 import { certificatesIn } from './http/authority.ts';
+import { DataFile } from './data-file.ts';
 import { ControlServer } from './http/control.ts';
 import { Faults } from './http/faults.ts';
 import { Feed } from './logs/feed.ts';
@@ -36,10 +37,11 @@ export async function serve(options: Options, signal: AbortSignal): Promise<void
   release.defer(() => rmSync(folder, { recursive: true, force: true }));
 
   const organisation = organisationOf(options.seed);
-  const store = new Store(options.data ?? join(folder, 'records.db'), options.data !== undefined);
-  release.defer(() => store.close());
-  checkSeed(store, options);
-  const feed = new Feed(store, values, organisation, options.seed);
+  const data = new DataFile(options.data ?? join(folder, 'data.db'), options.data !== undefined);
+  release.defer(() => data.close());
+  checkSeed(data, options);
+  const store = new Store(data);
+  const feed = new Feed(data, store, values, organisation, options.seed);
   if (store.isEmpty() && options.records > 0) await feed.fill(options.records, options.spanMs, progressOf(options.records), signal);
 
   const certificates = await certificatesIn(options.tlsDir ?? folder);
@@ -64,12 +66,12 @@ export async function serve(options: Options, signal: AbortSignal): Promise<void
   if (!signal.aborted) await once(signal, 'abort');
 }
 
-function checkSeed(store: Store, options: Options): void {
-  const before = store.fact('seed');
+function checkSeed(data: DataFile, options: Options): void {
+  const before = data.fact('seed');
   if (before !== undefined && before !== options.seed) {
     throw new BadValue(`--data: the file was made with --seed ${before}, whose people are others than those of --seed ${options.seed}`);
   }
-  store.setFact('seed', options.seed);
+  data.setFact('seed', options.seed);
 }
 
 function progressOf(count: number): (done: number) => void {

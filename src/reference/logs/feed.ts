@@ -5,6 +5,7 @@
 import { keysOf, RecordMaker, storedFrom } from './records.ts';
 import { instantOf, nowNanos } from '../instant.ts';
 import { idOf, makeOdd } from './oddities.ts';
+import type { DataFile } from '../data-file.ts';
 import type { Organisation } from '../people/organisation.ts';
 import { below, randomOf, type Random } from '../random.ts';
 import type { Arrival, Store, StoredRecord } from './store.ts';
@@ -25,6 +26,7 @@ export class BadLine extends Error {
 }
 
 export class Feed {
+  readonly #data: DataFile;
   readonly #store: Store;
   readonly #values: SwitchValues;
   readonly #maker: RecordMaker;
@@ -34,8 +36,9 @@ export class Feed {
   #lastTick = 0;
   #owed = 0;
 
-  constructor(store: Store, values: SwitchValues, organisation: Organisation, seed: string) {
-    const firstId = Number(store.fact('nextLogId') ?? firstLogId);
+  constructor(data: DataFile, store: Store, values: SwitchValues, organisation: Organisation, seed: string) {
+    const firstId = Number(data.fact('nextLogId') ?? firstLogId);
+    this.#data = data;
     this.#store = store;
     this.#values = values;
     this.#maker = new RecordMaker(organisation.people, seed, firstId);
@@ -45,7 +48,7 @@ export class Feed {
   /** Adds so many records, spread evenly with some ties over the time before now; none when the signal is aborted meanwhile. */
   async fill(count: number, spanMs: number, progress: (done: number) => void, signal: AbortSignal): Promise<void> {
     await this.#store.addMany(this.#history(count, (spanMs * 1e6) / count, progress), Date.now(), signal);
-    this.#store.setFact('nextLogId', String(this.#maker.nextId));
+    this.#data.setFact('nextLogId', String(this.#maker.nextId));
   }
 
   /** Begins to make records at the rate of the switch, and to show those that are due. */
@@ -83,7 +86,7 @@ export class Feed {
     });
     if (arrivals.length > 0) {
       this.#store.add(arrivals, Date.now());
-      this.#store.setFact('nextLogId', String(this.#maker.nextId));
+      this.#data.setFact('nextLogId', String(this.#maker.nextId));
     }
     this.#store.reveal(Date.now());
   }

@@ -1,11 +1,11 @@
 /**
- * Where log records are: one SQLite database, in which `records` holds exactly what is visible now and `pending` what will become visible
+ * Where log records are: two tables of the data file, in which `records` holds exactly what is visible now and `pending` what will become visible
  * later, so that no query asks about visibility. A record is kept as its ready-made JSON text, cut where the permissions cut it, and
  * beside it the columns by which it can be found and sorted; a page is put together inside SQLite and leaves it as bytes.
  */
-import { rmSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import Database, { type Statement } from 'better-sqlite3';
+import type { Statement } from 'better-sqlite3';
+import type { DataFile } from '../data-file.ts';
 
 /** The columns by which the logs endpoints filter; null where the record has no such text, which no filter matches. */
 export interface Keys {
@@ -82,36 +82,22 @@ const countsRememberedMax = 2000;
 const breathEach = 5000;
 
 export class Store {
-  readonly #db: Database.Database;
-  readonly #statements = new Map<string, Statement>();
+  readonly #data: DataFile;
   readonly #counts = new Map<string, number>();
   readonly #indexed = new Set<keyof Keys>();
   #nextShown = Infinity;
 
-  /**
-   * @param file      where the database is
-   * @param lasting   whether it is kept; else its name is taken away at once, and it is gone with the process however that ends
-   */
-  constructor(file: string, lasting: boolean) {
-    this.#db = new Database(file);
-    this.#db.pragma('page_size = 16384');
-    // What is lost with the machine can be made again from the seed; what is asked for is survival of a restart.
-    this.#db.pragma(lasting ? 'journal_mode = WAL' : 'journal_mode = MEMORY');
-    this.#db.pragma('synchronous = OFF');
-    this.#db.pragma('cache_size = -262144');
-    this.#db.pragma(`mmap_size = ${2 ** 36}`);
-    this.#db.pragma('temp_store = MEMORY');
-    this.#db.exec(`${tableOf('records')}; ${tableOf('pending')};
+  constructor(data: DataFile) {
+    this.#data = data;
+    data.exec(`${tableOf('records')}; ${tableOf('pending')};
       CREATE INDEX IF NOT EXISTS records_at ON records (at);
-      CREATE INDEX IF NOT EXISTS pending_shown_at ON pending (shown_at);
-      CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT`);
-    if (!lasting && process.platform !== 'win32') rmSync(file);
+      CREATE INDEX IF NOT EXISTS pending_shown_at ON pending (shown_at)`);
     this.#nextShown = this.#soonest();
   }
 
   /** Adds records in one transaction. */
   add(records: Iterable<Arrival>, now: number): void {
-    this.#transaction(() => {
+    this.#data.transaction(() => {
       const insert = this.#insert(now);
       for (const arrival of records) insert(arrival);
     });
@@ -122,7 +108,7 @@ export class Store {
   async addMany(records: Iterable<Arrival>, now: number, signal: AbortSignal): Promise<void> {
     const insert = this.#insert(now);
     let added = 0;
-    this.#db.exec('BEGIN');
+    this.#data.exec('BEGIN');
     try {
       for (const arrival of records) {
         insert(arrival);
@@ -130,9 +116,9 @@ export class Store {
         if (added % breathEach === 0) await setImmediate();
         signal.throwIfAborted();
       }
-      this.#db.exec('COMMIT');
+      this.#data.exec('COMMIT');
     } catch (error) {
-      this.#db.exec('ROLLBACK');
+      this.#data.exec('ROLLBACK');
       throw error;
     }
     this.#counts.clear();
@@ -142,9 +128,9 @@ export class Store {
   reveal(now: number): void {
     if (this.#nextShown > now) return;
     const names = columns.join();
-    this.#transaction(() => {
-      this.#prepared(`INSERT INTO records (${names}) SELECT ${names} FROM pending WHERE shown_at <= ? ORDER BY shown_at, id`).run(now);
-      this.#prepared('DELETE FROM pending WHERE shown_at <= ?').run(now);
+    this.#data.transaction(() => {
+      this.#data.prepared(`INSERT INTO records (${names}) SELECT ${names} FROM pending WHERE shown_at <= ? ORDER BY shown_at, id`).run(now);
+      this.#data.prepared('DELETE FROM pending WHERE shown_at <= ?').run(now);
     });
     this.#nextShown = this.#soonest();
     this.#counts.clear();
@@ -172,10 +158,12 @@ export class Store {
     const { where, values } = conditionOf(selection);
     const text = `head${shape.network ? ' || network' : ''}${shape.personal ? ' || personal' : ''} || tail`;
     // The aggregate takes the rows in the order in which the inner query, limited as it is, gives them.
-    const row = this.#prepared(
-      `SELECT count(*) AS items, CAST(group_concat(text, ',') AS BLOB) AS json
+    const row = this.#data
+      .prepared(
+        `SELECT count(*) AS items, CAST(group_concat(text, ',') AS BLOB) AS json
        FROM (SELECT ${text} AS text FROM records ${where} ORDER BY ${orderOf(order, selection)} LIMIT ? OFFSET ?)`,
-    ).get([...values, limit, offset]) as { items: number; json: Buffer | null };
+      )
+      .get([...values, limit, offset]) as { items: number; json: Buffer | null };
     return { items: row.items, json: row.json ?? Buffer.alloc(0) };
   }
 
@@ -186,9 +174,8 @@ export class Store {
     let after: [bigint, bigint] | undefined;
     do {
       const more = `${where === '' ? 'WHERE' : 'AND'} id <= ? ${after ? 'AND (at, id) > (?, ?)' : ''}`;
-      const rows = this.#prepared(
-        `SELECT at, id, head || network || personal || tail AS text FROM records ${where} ${more} ORDER BY at, id LIMIT 5000`,
-      )
+      const rows = this.#data
+        .prepared(`SELECT at, id, head || network || personal || tail AS text FROM records ${where} ${more} ORDER BY at, id LIMIT 5000`)
         .safeIntegers(true)
         .all([...values, newest, ...(after ?? [])]) as { at: bigint; id: bigint; text: string }[];
       const last = rows.at(-1);
@@ -205,19 +192,6 @@ export class Store {
     return this.#one<number>('SELECT count(*) FROM pending');
   }
 
-  /** A fact about the data that outlives the process, such as the seed. */
-  fact(name: string): string | undefined {
-    return this.#one<string | undefined>('SELECT value FROM facts WHERE name = ?', [name]);
-  }
-
-  setFact(name: string, value: string): void {
-    this.#prepared('INSERT OR REPLACE INTO facts VALUES (?, ?)').run([name, value]);
-  }
-
-  close(): void {
-    this.#db.close();
-  }
-
   /** Fields are rarely asked for, and each index slows every insert: one is made when a query first names its field. */
   #indexFor(selection: Selection, order?: Order): void {
     const fields = [
@@ -227,14 +201,14 @@ export class Store {
     ];
     for (const field of keyFields) {
       if (!fields.includes(field) || this.#indexed.has(field)) continue;
-      this.#db.exec(`CREATE INDEX IF NOT EXISTS records_${columnOf[field]} ON records (${columnOf[field]}, at)`);
+      this.#data.exec(`CREATE INDEX IF NOT EXISTS records_${columnOf[field]} ON records (${columnOf[field]}, at)`);
       this.#indexed.add(field);
     }
   }
 
   #insert(now: number): (arrival: Arrival) => void {
     const into = (table: string): Statement =>
-      this.#prepared(`INSERT INTO ${table} (${columns.join()}) VALUES (${columns.map(() => '?').join()})`);
+      this.#data.prepared(`INSERT INTO ${table} (${columns.join()}) VALUES (${columns.map(() => '?').join()})`);
     const visible = into('records');
     const pending = into('pending');
     return ({ record, shownAt }) => {
@@ -250,17 +224,7 @@ export class Store {
 
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller knows the type of the one column
   #one<T>(sql: string, values: unknown[] = []): T {
-    return this.#prepared(sql).pluck().get(values) as T;
-  }
-
-  #transaction(work: () => void): void {
-    this.#db.transaction(work)();
-  }
-
-  #prepared(sql: string): Statement {
-    let statement = this.#statements.get(sql);
-    if (!statement) this.#statements.set(sql, (statement = this.#db.prepare(sql)));
-    return statement;
+    return this.#data.prepared(sql).pluck().get(values) as T;
   }
 }
 

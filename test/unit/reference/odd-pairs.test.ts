@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { DataFile } from '../../../src/reference/data-file.ts';
 import { Feed } from '../../../src/reference/logs/feed.ts';
 import { organisationOf } from '../../../src/reference/people/organisation.ts';
 import { Store } from '../../../src/reference/logs/store.ts';
@@ -25,12 +26,13 @@ afterAll(() => rmSync(folder, { recursive: true }));
 async function texts(odd: readonly string[], share: number, count: number): Promise<string[]> {
   const switches = new Switches();
   switches.set({ nodes: 2, ...Object.fromEntries(odd.map((name) => [name, share])) });
-  const store = new Store(join(folder, `${odd.join('-')}.db`), false);
+  const data = new DataFile(join(folder, `${odd.join('-')}.db`), false);
+  const store = new Store(data);
   try {
-    await new Feed(store, switches.values, organisationOf('1'), odd.join()).fill(count, 3_600_000, () => undefined, neverAborted);
+    await new Feed(data, store, switches.values, organisationOf('1'), odd.join()).fill(count, 3_600_000, () => undefined, neverAborted);
     return [...store.all(everything)].flat();
   } finally {
-    store.close();
+    data.close();
   }
 }
 

@@ -1,0 +1,58 @@
+/**
+ * The one SQLite file of the service: log records, people, payloads and policies lie in it together, so that what a call changes and the log
+ * record that tells of it are one transaction. Each room makes its own tables here and touches no other room's.
+ */
+import { rmSync } from 'node:fs';
+import Database, { type Statement } from 'better-sqlite3';
+
+export class DataFile {
+  readonly #db: Database.Database;
+  readonly #statements = new Map<string, Statement>();
+
+  /**
+   * @param file      where the database is
+   * @param lasting   whether it is kept; else its name is taken away at once, and it is gone with the process however that ends
+   */
+  constructor(file: string, lasting: boolean) {
+    this.#db = new Database(file);
+    this.#db.pragma('page_size = 16384');
+    // With a write-ahead log that is synced at its checkpoints, a file that is kept stays whole when the machine stops.
+    this.#db.pragma(lasting ? 'journal_mode = WAL' : 'journal_mode = MEMORY');
+    this.#db.pragma(lasting ? 'synchronous = NORMAL' : 'synchronous = OFF');
+    this.#db.pragma('foreign_keys = ON');
+    this.#db.pragma('cache_size = -262144');
+    this.#db.pragma(`mmap_size = ${2 ** 36}`);
+    this.#db.pragma('temp_store = MEMORY');
+    this.#db.exec('CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT');
+    if (!lasting && process.platform !== 'win32') rmSync(file);
+  }
+
+  exec(sql: string): void {
+    this.#db.exec(sql);
+  }
+
+  /** The statement for this text, prepared once. */
+  prepared(sql: string): Statement {
+    let statement = this.#statements.get(sql);
+    if (!statement) this.#statements.set(sql, (statement = this.#db.prepare(sql)));
+    return statement;
+  }
+
+  /** All of the work is done, or nothing; inside another transaction it is a part of that one. */
+  transaction<T>(work: () => T): T {
+    return this.#db.transaction(work)();
+  }
+
+  /** A fact about the data that outlives the process, such as the seed. */
+  fact(name: string): string | undefined {
+    return this.prepared('SELECT value FROM facts WHERE name = ?').pluck().get([name]) as string | undefined;
+  }
+
+  setFact(name: string, value: string): void {
+    this.prepared('INSERT OR REPLACE INTO facts VALUES (?, ?)').run([name, value]);
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+}
