@@ -11,7 +11,10 @@ import { certificatesIn } from './http/authority.ts';
 import { DataFile } from './data-file.ts';
 import { ControlServer } from './http/control.ts';
 import { Faults } from './http/faults.ts';
+import { logsEndpoints } from './logs/endpoints.ts';
 import { Feed } from './logs/feed.ts';
+import { peopleEndpoints } from './people/endpoints.ts';
+import { Users } from './people/users.ts';
 import { IdentityProvider } from './people/identity-provider.ts';
 import { Limits } from './http/limits.ts';
 import { Logs } from './logs/logs.ts';
@@ -40,6 +43,7 @@ export async function serve(options: Options, signal: AbortSignal): Promise<void
   const data = new DataFile(options.data ?? join(folder, 'data.db'), options.data !== undefined);
   release.defer(() => data.close());
   checkSeed(data, options);
+  const users = new Users(data, organisation, options.seed);
   const store = new Store(data);
   const feed = new Feed(data, store, values, organisation, options.seed);
   if (store.isEmpty() && options.records > 0) await feed.fill(options.records, options.spanMs, progressOf(options.records), signal);
@@ -49,13 +53,14 @@ export async function serve(options: Options, signal: AbortSignal): Promise<void
   const port = await server.listen(options.port);
   release.defer(() => server.close());
   const authUrl = `https://127.0.0.1:${port}`;
-  const provider = new IdentityProvider(organisation, values, authUrl);
+  const provider = new IdentityProvider(organisation, users, values, authUrl);
   const logs = new Logs(store, values, options.seed);
   const stats = new Stats();
-  const api = new Api(organisation, provider, new Limits(values), logs);
+  const endpoints = [...peopleEndpoints(users), ...logsEndpoints(logs)];
+  const api = new Api({ organisation, provider, limits: new Limits(values), values, endpoints });
   server.open({ provider, api, faults: new Faults(values, options.seed), stats, values });
 
-  const control = new ControlServer({ switches: options.switches, logs, feed, stats });
+  const control = new ControlServer({ switches: options.switches, organisation, users, logs, feed, stats });
   const controlPort = await control.listen(options.controlPort);
   release.defer(() => control.close());
   feed.start();

@@ -62,6 +62,9 @@ const table = {
   quota: limits(offOr(budget), 'off', 'requests granted in each interval; then 403 with Retry-After'),
   retryAfter: limits(choice('seconds', 'date', 'none'), 'seconds', 'the form of Retry-After with 429 and with the 403 of the quota'),
 
+  fileMax: limits(whole(1, 2 ** 28), 2 ** 24, 'the largest file in bytes; a larger one is 413'),
+  bodyPatience: limits(duration, 30_000, 'how long the body of a request may take to come; then 408'),
+
   tokenLifetime: tokens(duration, 3_600_000, 'lifetime of an access token'),
   revokeTokens: tokens(act, 0, 'every token issued so far is refused from now on'),
   rotateKeys: tokens(act, 0, 'new tokens are signed with a new key; tokens of the key before stay good, older ones do not'),

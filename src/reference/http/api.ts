@@ -1,38 +1,40 @@
 /**
  * The API behind `{base_url}`: who calls, whether he may, and which endpoint answers. The checks come in this order: limits, subscription
- * key (401), token (401), endpoint (404, 405), permission (403), parameters (400).
+ * key (401), token (401), endpoint (404, 405), permission (403), x-api-caller-id (400, 403), parameters (400), body (408, 413, 415, 400).
  */
 import type { IncomingMessage } from 'node:http';
-import { Problem } from './problem.ts';
-import type { Answer } from './faults.ts';
 import type { IdentityProvider } from '../people/identity-provider.ts';
+import type { Organisation } from '../people/organisation.ts';
+import { allows } from '../people/roles.ts';
+import type { User } from '../people/users.ts';
+import type { SwitchValues } from '../switches.ts';
+import { fileCarrierBytes } from './base64.ts';
+import { jsonOf, type BodyLimits } from './body.ts';
+import { bodyOf, noQuery, type Endpoint } from './endpoint.ts';
+import type { Answer } from './faults.ts';
 import type { Limits } from './limits.ts';
-import type { Logs } from '../logs/logs.ts';
-import type { Organisation, Person } from '../people/organisation.ts';
+import { Problem } from './problem.ts';
+import { Routes, type Route } from './routes.ts';
 
-interface Endpoint {
-  readonly method: string;
-  readonly path: string;
-  answer(caller: Person, query: string): Answer;
+export interface ApiRooms {
+  readonly organisation: Organisation;
+  readonly provider: IdentityProvider;
+  readonly limits: Limits;
+  readonly values: SwitchValues;
+  readonly endpoints: readonly Endpoint[];
 }
 
 /** The path at which the API begins; `{base_url}` ends with it (specification 4, 9). */
 export const apiRoot = '/v2/api';
+const plainBodyBytesMax = 64 * 1024;
 
 export class Api {
-  readonly #organisation: Organisation;
-  readonly #provider: IdentityProvider;
-  readonly #limits: Limits;
-  readonly #endpoints: readonly Endpoint[];
+  readonly #rooms: ApiRooms;
+  readonly #routes: Routes;
 
-  constructor(organisation: Organisation, provider: IdentityProvider, limits: Limits, logs: Logs) {
-    this.#organisation = organisation;
-    this.#provider = provider;
-    this.#limits = limits;
-    this.#endpoints = [
-      { method: 'GET', path: '/logs/payload', answer: (caller, query) => json(logs.answer(caller, false, query)) },
-      { method: 'GET', path: '/logs/full-payload', answer: (caller, query) => json(logs.answer(caller, true, query)) },
-    ];
+  constructor(rooms: ApiRooms) {
+    this.#rooms = rooms;
+    this.#routes = new Routes(rooms.endpoints);
   }
 
   owns(path: string): boolean {
@@ -41,32 +43,54 @@ export class Api {
 
   /** How the figures name a request: `GET /logs/payload`, or `other`. */
   nameOf(method: string, path: string): string {
-    const endpoint = this.#endpoints.find((each) => each.method === method && apiRoot + each.path === path);
-    return endpoint ? `${method} ${endpoint.path}` : 'other';
+    try {
+      const route = this.#routes.at(path.slice(apiRoot.length)).find(({ endpoint }) => endpoint.method === method);
+      return route ? `${method} ${route.endpoint.path}` : 'other';
+    } catch (error) {
+      if (error instanceof Problem) return 'other';
+      throw error;
+    }
   }
 
   /** @throws Problem for every refusal */
-  async answer(request: IncomingMessage, path: string, query: string): Promise<Answer> {
-    this.#limits.take();
+  async answer(request: IncomingMessage, path: string, queryText: string): Promise<Answer> {
+    const { limits, organisation } = this.#rooms;
+    limits.take();
     const key = request.headers['ocp-apim-subscription-key'];
-    if (key !== this.#organisation.subscriptionKey) {
+    if (key !== organisation.subscriptionKey) {
       throw new Problem(401, `The subscription key is ${key === undefined ? 'missing' : 'not valid'}: header Ocp-Apim-Subscription-Key`);
     }
     const caller = await this.#callerOf(request.headers.authorization);
-    const named = this.#endpoints.filter((endpoint) => apiRoot + endpoint.path === path);
-    if (named.length === 0) throw new Problem(404, 'There is no such endpoint');
-    const endpoint = named.find((each) => each.method === request.method);
-    if (!endpoint) {
-      const allow = named.map((each) => each.method).join(', ');
-      throw new Problem(405, `This endpoint takes ${allow}`, { headers: { allow } });
+    const { endpoint, params } = this.#routeOf(request.method ?? '', path.slice(apiRoot.length));
+    if (!endpoint.permissions.some((permission) => allows(caller.roles, permission))) {
+      throw new Problem(403, `The permission ${endpoint.permissions.join(' or ')} is needed`);
     }
-    return endpoint.answer(caller, query);
+    if (endpoint.method !== 'GET') checkCallerId(request.headers['x-api-caller-id'], caller);
+    const query = (endpoint.query ?? noQuery).read(queryText);
+    const body = endpoint.body ? bodyOf(endpoint.body, await jsonOf(request, this.#bodyLimitsOf(endpoint))) : undefined;
+    return endpoint.answer({ caller, params, query, body, peer: request.socket.remoteAddress ?? '' });
   }
 
-  async #callerOf(authorization: string | undefined): Promise<Person> {
+  #routeOf(method: string, path: string): Route {
+    const routes = this.#routes.at(path);
+    if (routes.length === 0) throw new Problem(404, 'There is no such endpoint');
+    const route = routes.find(({ endpoint }) => endpoint.method === method);
+    if (route) return route;
+    const allow = routes.map(({ endpoint }) => endpoint.method).join(', ');
+    throw new Problem(405, `This endpoint takes ${allow}`, { headers: { allow } });
+  }
+
+  #bodyLimitsOf(endpoint: Endpoint): BodyLimits {
+    const { fileMax, bodyPatience } = this.#rooms.values;
+    const bytesMax = plainBodyBytesMax + (endpoint.carriesFile === true ? fileCarrierBytes(fileMax) : 0);
+    return { bytesMax, patienceMs: bodyPatience };
+  }
+
+  async #callerOf(authorization: string | undefined): Promise<User> {
+    const { provider } = this.#rooms;
     const token = /^Bearer +([A-Za-z0-9._~+/=-]+)$/i.exec(authorization ?? '')?.[1];
     if (token === undefined) throw new Problem(401, 'A bearer token is needed', { headers: { 'www-authenticate': 'Bearer' } });
-    const caller = this.#provider.rememberedHolderOf(token) ?? (await this.#provider.holderOf(token));
+    const caller = provider.rememberedHolderOf(token) ?? (await provider.holderOf(token));
     if (!caller) {
       throw new Problem(401, 'The token is not valid, or not any more', {
         headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
@@ -76,6 +100,10 @@ export class Api {
   }
 }
 
-function json(body: Buffer): Answer {
-  return { status: 200, headers: { 'content-type': 'application/json; charset=utf-8' }, body };
+/** Calls that create or update name who makes them (section 4.1); nobody can name another. */
+function checkCallerId(given: string | string[] | undefined, caller: User): void {
+  const parameter = 'x-api-caller-id';
+  if (given === undefined)
+    throw new Problem(400, `The header ${parameter} is missing: the user id of who makes the request`, { parameter });
+  if (given !== caller.userId) throw new Problem(403, `The header ${parameter} names another user than the token`, { parameter });
 }

@@ -9,11 +9,15 @@ import { pipeline } from 'node:stream/promises';
 import { BadLine, type Feed } from '../logs/feed.ts';
 import type { Logs } from '../logs/logs.ts';
 import { Problem } from './problem.ts';
+import type { Organisation } from '../people/organisation.ts';
+import type { Users } from '../people/users.ts';
 import type { Stats } from './stats.ts';
 import type { Switches } from '../switches.ts';
 import { BadValue } from '../values.ts';
 
 export interface ControlRooms {
+  readonly organisation: Organisation;
+  readonly users: Users;
   readonly switches: Switches;
   readonly logs: Logs;
   readonly feed: Feed;
@@ -64,13 +68,21 @@ export class ControlServer {
   }
 
   async #answer(endpoint: string, query: URLSearchParams, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { switches, logs, feed, stats } = this.#rooms;
+    const { switches, logs, feed, stats, users, organisation } = this.#rooms;
     switch (endpoint) {
       case 'GET /truth':
         response.writeHead(200, { 'content-type': 'application/x-ndjson' });
         return pipeline(Readable.from(linesOf(logs.truth())), response);
       case 'GET /stats': {
         sendJson(response, { ...stats.show(), logAnswers: logs.answers, records: logs.counts() });
+        return;
+      }
+      case 'GET /accounts': {
+        // The application without a secret, through which people sign in.
+        sendJson(
+          response,
+          users.accounts().map((account) => ({ ...account, clientId: organisation.publicClientId })),
+        );
         return;
       }
       case 'GET /switches': {
@@ -91,7 +103,7 @@ export class ControlServer {
         return;
       }
       default:
-        throw new Problem(404, 'There are GET /truth, GET /stats, GET /switches, PATCH /switches and POST /records');
+        throw new Problem(404, 'There are GET /truth, GET /stats, GET /accounts, GET /switches, PATCH /switches and POST /records');
     }
   }
 }

@@ -7,26 +7,32 @@ import { STATUS_CODES } from 'node:http';
 export interface ProblemOptions {
   /** The query parameter or field that does not fit. */
   readonly parameter?: string;
+  /** Why access is denied, in the words of specification 2.8. */
+  readonly reason?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  readonly cause?: unknown;
 }
 
 export class Problem extends Error {
   override readonly name = 'Problem';
   readonly status: number;
   readonly parameter: string | undefined;
+  readonly reason: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(status: number, detail: string, options: ProblemOptions = {}) {
-    super(detail);
+    super(detail, { cause: options.cause });
     this.status = status;
     this.parameter = options.parameter;
+    this.reason = options.reason;
     this.headers = options.headers ?? {};
   }
 
   /** The body, media type application/problem+json. */
   body(): string {
     const title = STATUS_CODES[this.status] ?? 'Problem';
-    return JSON.stringify({ type: 'about:blank', title, status: this.status, detail: this.message, parameter: this.parameter });
+    const { status, message, parameter, reason } = this;
+    return JSON.stringify({ type: 'about:blank', title, status, detail: message, parameter, reason });
   }
 }
 

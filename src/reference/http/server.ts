@@ -3,8 +3,9 @@
  * answer. Only loopback is listened on.
  */
 import { createServer, type Server } from 'node:https';
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { STATUS_CODES, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { DEFAULT_CIPHERS } from 'node:tls';
 import type { Api } from './api.ts';
 import type { Certificates } from './authority.ts';
@@ -25,6 +26,10 @@ export interface Rooms {
 /** The default list of Node with the quickest of its strong ciphers in front. */
 const ciphers = `TLS_AES_128_GCM_SHA256:${DEFAULT_CIPHERS}`;
 const keepAliveMs = 65_000;
+/** How long the header of a request may take to come, and all of it: what is left of a body that was refused is thrown away until then. */
+const headersMs = 30_000;
+const requestMs = 120_000;
+const statusOfCode: Readonly<Record<string, number>> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
 
 export class ServiceServer {
   readonly #server: Server;
@@ -39,6 +44,9 @@ export class ServiceServer {
       listener,
     );
     this.#server.keepAliveTimeout = keepAliveMs;
+    this.#server.headersTimeout = headersMs;
+    this.#server.requestTimeout = requestMs;
+    this.#server.on('clientError', refuseUnread);
     this.#server.on('connection', (socket: Socket) => {
       const port = socket.remotePort ?? 0;
       this.#connections.set(port, socket);
@@ -85,7 +93,7 @@ export class ServiceServer {
       rooms.stats.request('other', 404);
       send(response, answerOfProblem(new Problem(404, 'There is nothing here')), undefined, 0, () => this.#reset(request));
     } catch (error) {
-      if (request.destroyed || response.headersSent) return;
+      if (request.socket.destroyed || response.headersSent) return;
       process.stderr.write(
         `cannot serve ${request.method ?? ''} ${path}: ${error instanceof Error ? (error.stack ?? '') : String(error)}\n`,
       );
@@ -130,6 +138,20 @@ export class ServiceServer {
     const connection = this.#connections.get(request.socket.remotePort ?? 0);
     connection?.resetAndDestroy();
   }
+}
+
+/** Answers what is no request of HTTP, or one that does not come to its end, and ends the connection. */
+function refuseUnread(error: Error & { code?: string }, socket: Duplex): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const problem = new Problem(statusOfCode[error.code ?? ''] ?? 400, 'The request cannot be read');
+  const { headers, body } = answerOfProblem(problem);
+  const lines = Object.entries({ ...headers, connection: 'close', 'content-length': body.length }).map(
+    ([name, value]) => `${name}: ${value}`,
+  );
+  socket.end(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status] ?? ''}\r\n${lines.join('\r\n')}\r\n\r\n${body.toString()}`);
 }
 
 async function trueAnswer(api: Api, request: IncomingMessage, path: string, query: string): Promise<Answer> {

@@ -3,7 +3,7 @@
  * make this service one of many possible ones are obeyed here: bounds, largest page, pages past the end, order, totals, rights, retention.
  */
 import { floorDivide } from '../instant.ts';
-import type { Person } from '../people/organisation.ts';
+import type { User } from '../people/users.ts';
 import { badParameter, Problem } from '../http/problem.ts';
 import { logsQueryOf, type LogsQuery } from './query.ts';
 import { below, randomOf, type Random } from '../random.ts';
@@ -30,7 +30,7 @@ export class Logs {
    * One page as UTF-8 JSON. `personal` says which endpoint: full-payload or payload.
    * @throws Problem 403 without the permission, 400 for a parameter, 404 past the end when the switch says so
    */
-  answer(caller: Person, personal: boolean, queryText: string): Buffer {
+  answer(caller: User, personal: boolean, queryText: string): Buffer {
     const rights = this.#rightsOf(caller, personal);
     const query = logsQueryOf(queryText);
     this.#store.reveal(Date.now());
@@ -60,7 +60,7 @@ export class Logs {
   }
 
   /** `logs.read` shows own records without network data, on /logs/payload alone; `logs.read.all` everything (section 5). */
-  #rightsOf(caller: Person, personal: boolean): { shape: Shape; ownOf: string | undefined } {
+  #rightsOf(caller: User, personal: boolean): { shape: Shape; ownOf: string | undefined } {
     const all = allows(caller.roles, 'logs.read.all');
     const { permissions } = this.#values;
     const allowed = all || (!personal && allows(caller.roles, 'logs.read'));

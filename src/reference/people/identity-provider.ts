@@ -5,8 +5,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { timingSafeEqual, createHash } from 'node:crypto';
 import { exportJWK, generateKeyPair, jwtVerify, SignJWT, type CryptoKey, type JWK } from 'jose';
-import type { Organisation, Person } from './organisation.ts';
+import type { Organisation } from './organisation.ts';
 import type { SwitchValues } from '../switches.ts';
+import type { User, Users } from './users.ts';
 
 interface SigningKey {
   readonly kid: string;
@@ -16,7 +17,7 @@ interface SigningKey {
 }
 
 interface Issued {
-  readonly person: Person;
+  readonly userId: string;
   readonly expiresAt: number;
   /** The value of `revokeTokens` when it was issued. */
   readonly generation: number;
@@ -24,7 +25,7 @@ interface Issued {
 }
 
 interface Grant {
-  readonly person: Person;
+  readonly user: User;
   readonly clientId: string;
   readonly claims: Readonly<Record<string, unknown>>;
 }
@@ -48,6 +49,7 @@ class OAuthError extends Error {
 
 export class IdentityProvider {
   readonly #organisation: Organisation;
+  readonly #users: Users;
   readonly #values: SwitchValues;
   readonly #authUrl: string;
   /** The key of each rotation; the last two are published and good. */
@@ -55,8 +57,9 @@ export class IdentityProvider {
   readonly #verified = new Map<string, Issued>();
 
   /** @param authUrl  the address below which the tenant's endpoints are, without a slash at the end */
-  constructor(organisation: Organisation, values: SwitchValues, authUrl: string) {
+  constructor(organisation: Organisation, users: Users, values: SwitchValues, authUrl: string) {
     this.#organisation = organisation;
+    this.#users = users;
     this.#values = values;
     this.#authUrl = authUrl;
   }
@@ -90,18 +93,18 @@ export class IdentityProvider {
   }
 
   /** Whose access token this is; undefined when it is none of ours, expired, or revoked. A token once verified is remembered. */
-  async holderOf(token: string): Promise<Person | undefined> {
+  async holderOf(token: string): Promise<User | undefined> {
     return this.rememberedHolderOf(token) ?? (await this.#verify(token));
   }
 
   /** As holderOf, for a token that was verified before; without waiting. */
-  rememberedHolderOf(token: string): Person | undefined {
+  rememberedHolderOf(token: string): User | undefined {
     const issued = this.#verified.get(token);
     if (!issued || issued.expiresAt <= Date.now() || issued.generation !== this.#values.revokeTokens) return undefined;
-    return this.#goodNumbers().some((number) => kidOf(number) === issued.kid) ? issued.person : undefined;
+    return this.#goodNumbers().some((number) => kidOf(number) === issued.kid) ? this.#users.find(issued.userId) : undefined;
   }
 
-  async #verify(token: string): Promise<Person | undefined> {
+  async #verify(token: string): Promise<User | undefined> {
     const keys = await this.#goodKeys();
     try {
       const { payload, protectedHeader } = await jwtVerify(
@@ -113,17 +116,17 @@ export class IdentityProvider {
         },
         { issuer: this.issuer, audience: this.#audience(), algorithms: [algorithm], requiredClaims: ['exp'] },
       );
-      const person = this.#organisation.people.find((each) => each.userId === payload['oid']);
-      if (!person || payload['generation'] !== this.#values.revokeTokens) return undefined;
+      const user = this.#users.find(String(payload['oid']));
+      if (!user || payload['generation'] !== this.#values.revokeTokens) return undefined;
       if (this.#verified.size >= rememberedMax) this.#verified.clear();
       const issued = {
-        person,
+        userId: user.userId,
         expiresAt: (payload.exp ?? 0) * 1000,
         generation: this.#values.revokeTokens,
         kid: protectedHeader.kid ?? '',
       };
       this.#verified.set(token, issued);
-      return person;
+      return user;
     } catch {
       // Whatever is wrong with a token, its bearer is not known: the API answers 401 either way.
       return undefined;
@@ -141,7 +144,7 @@ export class IdentityProvider {
         .setProtectedHeader({ alg: algorithm, typ: 'JWT', kid: key.kid })
         .setIssuer(this.issuer)
         .setAudience(this.#audience())
-        .setSubject(grant.person.userId)
+        .setSubject(grant.user.userId)
         .setIssuedAt(now)
         .setNotBefore(now)
         .setExpirationTime(now + lifetime)
@@ -181,21 +184,25 @@ export class IdentityProvider {
     }
     if (kind === 'client_credentials') {
       if (!client) throw new OAuthError('unauthorized_client', 'A client without a secret cannot act for itself');
-      return { person: client.person, clientId, claims: this.#claims(client.person, clientId, { roles: client.person.roles }) };
+      const user = this.#known(client.person.userId);
+      return { user, clientId, claims: this.#claims(user, clientId, { roles: user.roles }) };
     }
-    const account = this.#organisation.accounts.find((each) => each.username === field('username'));
+    const account = this.#users.account(field('username'));
     if (!account || !same(account.password, field('password')))
       throw new OAuthError('invalid_grant', 'The user name or the password is not right');
-    const { person } = account;
-    return {
-      person,
-      clientId,
-      claims: this.#claims(person, clientId, { scp: scopeName, roles: person.roles, preferred_username: account.username }),
-    };
+    const user = this.#known(account.userId);
+    const claims = { scp: scopeName, roles: user.roles, preferred_username: account.username };
+    return { user, clientId, claims: this.#claims(user, clientId, claims) };
   }
 
-  #claims(person: Person, clientId: string, more: Record<string, unknown>): Record<string, unknown> {
-    return { oid: person.userId, azp: clientId, tid: this.#organisation.tenantId, ver: '2.0', ...more };
+  #known(userId: string): User {
+    const user = this.#users.find(userId);
+    if (!user) throw new OAuthError('invalid_grant', 'The user is not there any more');
+    return user;
+  }
+
+  #claims(user: User, clientId: string, more: Record<string, unknown>): Record<string, unknown> {
+    return { oid: user.userId, azp: clientId, tid: this.#organisation.tenantId, ver: '2.0', ...more };
   }
 
   #discovery(): unknown {

@@ -8,9 +8,18 @@ import { roles, type Role } from './roles.ts';
 /** One user of the organisation; `name` is formatted as last name, comma, first name (specification 2.4, 2.7). */
 export interface Person {
   readonly userId: string;
+  readonly firstName: string;
+  readonly lastName: string;
   readonly name: string;
   readonly email: string;
   readonly roles: readonly Role[];
+}
+
+/** A collection of users to whom access can be granted at once (specification 2.5). */
+export interface Group {
+  readonly groupId: string;
+  readonly name: string;
+  readonly members: readonly Person[];
 }
 
 /** An application with a secret, for the grant client_credentials; it acts as the user named. */
@@ -33,12 +42,15 @@ export interface Organisation {
   readonly subscriptionKey: string;
   /** The application through which people sign in; it has no secret. */
   readonly publicClientId: string;
+  /** Those at the beginning; who there is now, the data file knows. */
   readonly people: readonly Person[];
+  readonly groups: readonly Group[];
   readonly clients: readonly Client[];
   readonly accounts: readonly Account[];
 }
 
 const words = 'Alpha Bravo Charlie Delta Echo Foxtrot Golf Hotel India Juliett Kilo Lima Mike November Oscar Papa Quebec Romeo'.split(' ');
+const groupNames = ['Engineering', 'Finance', 'Legal', 'Partners'];
 const othersCount = 45;
 
 /**
@@ -56,7 +68,7 @@ export function organisationOf(seed: string): Organisation {
   const people: Person[] = [];
   const add = (last: string, first: string, held: readonly Role[]): Person => {
     const email = `${first}.${last}`.toLowerCase().replaceAll(' ', '-') + '@example.com';
-    const person = { userId: uuidOf(random), name: `${last},${first}`, email, roles: held };
+    const person = { userId: uuidOf(random), firstName: first, lastName: last, name: nameOf(first, last), email, roles: held };
     people.push(person);
     return person;
   };
@@ -72,7 +84,26 @@ export function organisationOf(seed: string): Organisation {
     const last = `${words[number % words.length] ?? ''}-Sample`;
     add(last, `Person ${number + 1}`, [number % 3 === 0 ? 'Author' : 'Recipient']);
   }
-  return { ...organisation, people, clients, accounts };
+  return { ...organisation, people, groups: groupsOf(seed, people.slice(-othersCount)), clients, accounts };
+}
+
+/** Last name, comma, first name. */
+export function nameOf(firstName: string, lastName: string): string {
+  return `${lastName},${firstName}`;
+}
+
+/** The password of a user who has none among the accounts of the start line: simulated people sign in, too. */
+export function passwordOf(seed: string, userId: string): string {
+  return secretOf(randomOf(`${seed}/password/${userId}`));
+}
+
+/** Each of the people is in one group, and some are in a second. */
+function groupsOf(seed: string, people: readonly Person[]): Group[] {
+  const random = randomOf(`${seed}/groups`);
+  return groupNames.map((name, place) => {
+    const members = people.filter((_, number) => number % groupNames.length === place || random() < 0.1);
+    return { groupId: uuidOf(random), name, members };
+  });
 }
 
 function secretOf(random: Random): string {

@@ -1,6 +1,7 @@
 /**
  * The roles of specification section 5 with their permissions, word for word. What a role may do is decided here and nowhere else;
- * where the table says "not shown" (Policy Administrator) the choice and its reason are in docs/reference-service.md.
+ * where the table says "not shown" (Policy Administrator, and the two permissions of the organisation's own policies) the choice and its
+ * reason are in docs/reference-service.md.
  */
 
 export type Permission =
@@ -16,7 +17,9 @@ export type Permission =
   | 'groups.read'
   | 'groups.read.all'
   | 'logs.read'
-  | 'logs.read.all';
+  | 'logs.read.all'
+  | 'organization.read'
+  | 'organization.update';
 
 export type Role = keyof typeof permissionsOfRole;
 
@@ -26,7 +29,14 @@ const permissionsOfRole = {
   'Security Administrator': ['users.read.all', 'groups.read.all', 'logs.read.all'],
   'User Administrator': ['users.read.all', 'users.write'],
   'Data Administrator': ['payload.read.all', 'payload.update.all', 'logs.read', 'users.read', 'groups.read'],
-  'Policy Administrator': ['payload.read.all', 'payload.update.all', 'users.read', 'groups.read'],
+  'Policy Administrator': [
+    'payload.read.all',
+    'payload.update.all',
+    'users.read',
+    'groups.read',
+    'organization.read',
+    'organization.update',
+  ],
   'Super Administrator': [
     'payload.create',
     'payload.open',
@@ -41,6 +51,8 @@ const permissionsOfRole = {
     'groups.read.all',
     'logs.read',
     'logs.read.all',
+    'organization.read',
+    'organization.update',
   ],
 } as const satisfies Record<string, readonly Permission[]>;
 

@@ -41,6 +41,19 @@ export interface Reply {
   text: string;
 }
 
+/** Who calls: a client or a person who has signed in. */
+export interface Caller {
+  userId: string;
+  token: string;
+}
+
+/** An answer with its JSON. */
+export interface Told {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  json: Record<string, unknown>;
+}
+
 export class Service implements AsyncDisposable {
   readonly line: StartLine;
   readonly #child: ChildProcess;
@@ -118,7 +131,7 @@ export class Service implements AsyncDisposable {
     return { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret, scope };
   }
 
-  userForm(user: StartLine['users'][number]): Record<string, string> {
+  userForm(user: Pick<StartLine['users'][number], 'clientId' | 'username' | 'password'>): Record<string, string> {
     const scope = `api://${this.line.scopeAddress}/access_as_user`;
     return { grant_type: 'password', client_id: user.clientId, scope, username: user.username, password: user.password };
   }
@@ -137,6 +150,39 @@ export class Service implements AsyncDisposable {
   async api(path: string, role?: string): Promise<Reply> {
     const authorization = `Bearer ${await this.token(role)}`;
     return this.get(this.line.baseUrl + path, { authorization, 'ocp-apim-subscription-key': this.line.subscriptionKey });
+  }
+
+  /** The client of this role. */
+  async as(role: string): Promise<Caller> {
+    return { userId: this.client(role).userId, token: await this.token(role) };
+  }
+
+  /** A user of the start line or of `GET /accounts`, signed in. */
+  async signIn(account: { userId: string; username: string; password: string; clientId: string }): Promise<Caller> {
+    const reply = await this.form(this.userForm(account));
+    if (reply.status !== 200) throw new Error(reply.text);
+    return { userId: account.userId, token: (JSON.parse(reply.text) as { access_token: string }).access_token };
+  }
+
+  /** One call to the API with everything that one needs; header fields that are undefined are left out. */
+  async call(
+    caller: Caller,
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string | undefined> = {},
+  ): Promise<Told> {
+    const all: Record<string, string | undefined> = {
+      authorization: `Bearer ${caller.token}`,
+      'ocp-apim-subscription-key': this.line.subscriptionKey,
+      ...(method !== 'GET' && { 'x-api-caller-id': caller.userId }),
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    };
+    const given = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as Record<string, string>;
+    const sent = body === undefined ? null : typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+    const reply = await request(this.line.baseUrl + path, { method, headers: given, body: sent, dispatcher: this.#agent });
+    return { status: reply.statusCode, headers: reply.headers, json: (await reply.body.json()) as Record<string, unknown> };
   }
 
   async page(query = '', endpoint = 'full-payload', role?: string): Promise<Page> {

@@ -1,0 +1,99 @@
+/**
+ * What an endpoint is: method and path, the permissions of which a caller needs one, the shapes of query, body and answers, and what it does.
+ * One schema both refuses what does not fit and describes what fits.
+ */
+import { z } from 'zod';
+import type { User } from '../people/users.ts';
+import type { Permission } from '../people/roles.ts';
+import { badParameter, Problem } from './problem.ts';
+import type { Answer } from './faults.ts';
+
+/** One request, when everything about it has been found to fit. */
+export interface Call<Query, Body> {
+  readonly caller: User;
+  /** What stands in the places of the path that have names. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Query;
+  readonly body: Body;
+  /** The IP address from which the request came. */
+  readonly peer: string;
+}
+
+/** Reads a query text, and throws a Problem 400 that names the parameter which does not fit. */
+export interface QueryReader<Query> {
+  readonly schema?: z.ZodType;
+  read(text: string): Query;
+}
+
+export interface EndpointOptions<Query, Body> {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  /** Below `{base_url}`, with names in braces: `/payloads/{payloadId}`. */
+  readonly path: string;
+  /** Another way to write the path. */
+  readonly alias?: string;
+  readonly summary: string;
+  readonly permissions: readonly Permission[];
+  readonly query?: QueryReader<Query>;
+  readonly body?: z.ZodType<Body>;
+  /** Whether the body carries a file. */
+  readonly carriesFile?: boolean;
+  /** The shape of the answer for each status of success. */
+  readonly answers: Readonly<Record<number, z.ZodType>>;
+  answer(call: Call<Query, Body>): Answer | Promise<Answer>;
+}
+
+/** An endpoint of which it does not matter any more what its query and body are. */
+export type Endpoint = EndpointOptions<unknown, unknown>;
+
+export function endpoint<Query = undefined, Body = undefined>(options: EndpointOptions<Query, Body>): Endpoint {
+  // Query and body are read by the endpoint's own schemas, so that what they give is what its answer takes.
+  return options;
+}
+
+/** For endpoints that take no query. */
+export const noQuery: QueryReader<undefined> = {
+  read(text) {
+    for (const name of new URLSearchParams(text).keys()) throw badParameter(name, 'is not known; there are none here');
+    return undefined;
+  },
+};
+
+/** Parameters of which each is given once at most, in an object for the schema. */
+export function queryOf<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>): QueryReader<z.infer<z.ZodObject<Shape>>> {
+  const names = Object.keys(schema.shape);
+  return {
+    schema,
+    read(text) {
+      const given: Record<string, string> = {};
+      for (const [name, value] of new URLSearchParams(text)) {
+        if (!names.includes(name)) throw badParameter(name, `is not known; the parameters are ${names.join(', ')}`);
+        if (name in given) throw badParameter(name, 'is given more than once');
+        given[name] = value;
+      }
+      const read = schema.safeParse(given);
+      if (read.success) return read.data;
+      const issue = read.error.issues[0];
+      throw badParameter(String(issue?.path[0]), `does not fit: ${issue?.message ?? ''}`);
+    },
+  };
+}
+
+/** @throws Problem 400 that names the first field that does not fit */
+export function bodyOf<Body>(schema: z.ZodType<Body>, given: unknown): Body {
+  const read = schema.safeParse(given);
+  if (read.success) return read.data;
+  const issue = read.error.issues[0];
+  const path = [...(issue?.path ?? []), ...(issue?.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [])].join('.');
+  if (path === '') throw new Problem(400, `The body does not fit: ${issue?.message ?? ''}`);
+  throw badField(path, `does not fit: ${issue?.message ?? ''}`);
+}
+
+/** A field of the body whose value does not fit: 400, and the text names it. */
+export function badField(field: string, reason: string): Problem {
+  return new Problem(400, `The field "${field}" ${reason}`, { parameter: field });
+}
+
+/** Answers with JSON. */
+export function json(status: number, value: unknown): Answer {
+  return { status, headers: { 'content-type': 'application/json; charset=utf-8' }, body: Buffer.from(JSON.stringify(value)) };
+}

@@ -1,0 +1,36 @@
+/** The shapes that several endpoints have in common. */
+import { z } from 'zod';
+
+/** Text that is there, not longer than is said, and well formed: an unpaired surrogate could not be stored as it came. */
+export function text(longest: number): z.ZodString {
+  return z
+    .string()
+    .min(1)
+    .max(longest)
+    .refine((given) => given.isWellFormed(), 'must be well-formed Unicode');
+}
+
+/** Section 2.6, with totalPages as in the users list. */
+export const pagination = z.strictObject({
+  totalRecords: z.int(),
+  totalPages: z.int(),
+  pageSize: z.int(),
+  itemsInPage: z.int(),
+  page: z.int(),
+});
+
+/** The number of a page as a query has it. */
+export const pageNumber = z
+  .string()
+  .regex(/^[1-9]\d{0,8}$/, 'must be a whole number of at least 1')
+  .transform(Number);
+
+/** The pagination object of one page out of so many records. */
+export function paginationOf(totalRecords: number, pageSize: number, itemsInPage: number, page: number): z.infer<typeof pagination> {
+  return { totalRecords, totalPages: Math.ceil(totalRecords / pageSize), pageSize, itemsInPage, page };
+}
+
+/** ISO 8601 with the offset of UTC, as section 2.1 has its dates. */
+export function dateText(ms: number): string {
+  return new Date(ms).toISOString().replace('Z', '+00:00');
+}

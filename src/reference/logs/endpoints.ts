@@ -1,0 +1,31 @@
+/** The endpoints of the log (specification 4.6, 4.7). The page itself is put together as bytes, so that a large one costs little. */
+import { z } from 'zod';
+import { endpoint, type Endpoint } from '../http/endpoint.ts';
+import type { Logs } from './logs.ts';
+
+/** The query is read by the room of the logs, whose switches decide what fits. */
+const query = { read: (text: string) => text };
+const headers = { 'content-type': 'application/json; charset=utf-8' };
+
+export function logsEndpoints(logs: Logs): Endpoint[] {
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/logs/payload',
+      summary: 'The events of protect, open and audit actions, without personal data',
+      permissions: ['logs.read', 'logs.read.all'],
+      query,
+      answers: { 200: z.unknown() },
+      answer: (call) => ({ status: 200, headers, body: logs.answer(call.caller, false, call.query) }),
+    }),
+    endpoint({
+      method: 'GET',
+      path: '/logs/full-payload',
+      summary: 'The events of protect, open and audit actions, with personal data',
+      permissions: ['logs.read.all'],
+      query,
+      answers: { 200: z.unknown() },
+      answer: (call) => ({ status: 200, headers, body: logs.answer(call.caller, true, call.query) }),
+    }),
+  ];
+}

@@ -1,0 +1,50 @@
+/** The shapes of users and groups on the wire (specification 2.3, 2.5, 2.6). */
+import { z } from 'zod';
+import { pagination, text } from '../http/shapes.ts';
+import { roles } from './roles.ts';
+
+export const userId = text(64).describe('User identifier');
+export const role = z.enum(roles as [(typeof roles)[number], ...typeof roles]);
+
+/** Item of the users list (2.3). */
+export const user = z.strictObject({
+  id: userId,
+  firstName: z.string(),
+  lastName: z.string(),
+  email: z.string(),
+  type: z.literal('FULL'),
+});
+
+/** With expand. */
+export const expandedUser = user.extend({ roles: z.array(role).min(1), groupIds: z.array(z.string()), createdDate: z.string() });
+
+export const usersPage = z.strictObject({ pagination, data: z.array(z.union([expandedUser, user])) });
+
+const name = text(100);
+const email = z.email().max(254);
+const groupIds = z.array(text(64)).max(100);
+
+export const newUser = z.strictObject({
+  firstName: name,
+  lastName: name,
+  email,
+  roles: z.array(role).min(1).default(['Recipient']),
+  groupIds: groupIds.default([]),
+});
+
+export const userChange = z
+  .strictObject({ firstName: name, lastName: name, email, groupIds })
+  .partial()
+  .refine((change) => Object.keys(change).length > 0, 'nothing is to be changed');
+
+export const givenRole = z.strictObject({ roleName: role });
+
+/** Item of the groups list (2.5); who the members are needs groups.read.all. */
+export const group = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  memberCount: z.int(),
+  memberIds: z.array(z.string()).optional(),
+});
+
+export const groupsPage = z.strictObject({ pagination, data: z.array(group) });
