@@ -104,7 +104,10 @@ const rooms: readonly (readonly [room: string, allowed: readonly string[]])[] = 
   ], // prettier-ignore
   ['src/observe/settings.ts', ['src/config/values.ts', 'zod']],
   ['src/observe/', ['src/observe/', 'src/model.ts', 'src/errors.ts', 'pino', 'pino-pretty', '@opentelemetry/', 'fastify', 'node:']],
-  ['src/reference/', ['src/reference/', 'better-sqlite3', 'fastify', 'jose', '@peculiar/x509', 'reflect-metadata', 'zod', 'node:']],
+  [
+    'src/reference/',
+    ['src/reference/', 'better-sqlite3', 'jose', '@peculiar/x509', '@rapideditor/country-coder', 'reflect-metadata', 'zod', 'node:'],
+  ],
   ['src/commands/compare-tally.ts', ['src/model.ts', 'better-sqlite3']],
   // The wiring, the commands and the command line know every room but the reference service, which is started as a program.
   ['src/', ['src/!reference', 'zod', 'node:']],

@@ -13,6 +13,10 @@ import { ControlServer } from './http/control.ts';
 import { Faults } from './http/faults.ts';
 import { logsEndpoints } from './logs/endpoints.ts';
 import { Feed } from './logs/feed.ts';
+import { payloadEndpoints } from './payloads/endpoints.ts';
+import { Payloads } from './payloads/payloads.ts';
+import { policyEndpoints } from './policies/endpoints.ts';
+import { Policies } from './policies/policies.ts';
 import { peopleEndpoints } from './people/endpoints.ts';
 import { Users } from './people/users.ts';
 import { IdentityProvider } from './people/identity-provider.ts';
@@ -56,7 +60,13 @@ export async function serve(options: Options, signal: AbortSignal): Promise<void
   const provider = new IdentityProvider(organisation, users, values, authUrl);
   const logs = new Logs(store, values, options.seed);
   const stats = new Stats();
-  const endpoints = [...peopleEndpoints(users), ...logsEndpoints(logs)];
+  const rooms = { data, payloads: new Payloads(data, users), policies: new Policies(data), feed };
+  const endpoints = [
+    ...payloadEndpoints(rooms, values),
+    ...policyEndpoints(rooms, users),
+    ...peopleEndpoints(users),
+    ...logsEndpoints(logs),
+  ];
   const api = new Api({ organisation, provider, limits: new Limits(values), values, endpoints });
   server.open({ provider, api, faults: new Faults(values, options.seed), stats, values });
 

@@ -1,8 +1,8 @@
 /**
- * Brings records into the store: many at once at start, then so many a second, and those that a test hands in. It decides at which node a
+ * Brings records into the store: many at once at start, then so many a second, those of what people do, and those that a test hands in. It decides at which node a
  * record is collected and how long it takes to become visible, which is what makes records late.
  */
-import { keysOf, RecordMaker, storedFrom } from './records.ts';
+import { keysOf, RecordMaker, storedFrom, type Happening, type MadeRecord } from './records.ts';
 import { instantOf, nowNanos } from '../instant.ts';
 import { idOf, makeOdd } from './oddities.ts';
 import type { DataFile } from '../data-file.ts';
@@ -31,6 +31,8 @@ export class Feed {
   readonly #values: SwitchValues;
   readonly #maker: RecordMaker;
   readonly #random: Random;
+  /** For what calls cause: how often they come does not change which records are made besides. */
+  readonly #randomOfCalls: Random;
   readonly #lastIds: string[][] = [];
   #timer: NodeJS.Timeout | undefined;
   #lastTick = 0;
@@ -43,6 +45,7 @@ export class Feed {
     this.#values = values;
     this.#maker = new RecordMaker(organisation.people, seed, firstId);
     this.#random = randomOf(`${seed}/arrival/${firstId}`);
+    this.#randomOfCalls = randomOf(`${seed}/calls/${firstId}`);
   }
 
   /** Adds so many records, spread evenly with some ties over the time before now; none when the signal is aborted meanwhile. */
@@ -70,6 +73,17 @@ export class Feed {
     const arrivals = texts.map((text, index) => ({ record: verbatim(text, index + 1), shownAt: now + visibleInMs }));
     this.#store.add(arrivals, now);
     return arrivals.length;
+  }
+
+  /** Adds the record of what has just happened. Inside a transaction it is there when the rest is. */
+  tell(happening: Happening): void {
+    const instant = nowNanos();
+    const now = Date.now();
+    const { record, delayMs } = this.#collected(this.#maker.tell(happening, instant), this.#randomOfCalls);
+    this.#data.transaction(() => {
+      this.#store.add([{ record, shownAt: now + delayMs }], now);
+      this.#data.setFact('nextLogId', String(this.#maker.nextId));
+    });
   }
 
   #tick(): void {
@@ -103,14 +117,19 @@ export class Feed {
   }
 
   #arrival(instant: bigint): Arrival {
-    const node = below(this.#random, this.#values.nodes);
-    const made = this.#maker.make(instant);
-    makeOdd(made, this.#values, this.#random, this.#idsOfOthers(node));
+    const { record, delayMs } = this.#collected(this.#maker.make(instant), this.#random);
+    return { record, shownAt: Number(instant / 1000n) / 1000 + delayMs };
+  }
+
+  /** The record as one of the nodes collects it, and how many ms it takes to become visible. */
+  #collected(made: MadeRecord, random: Random): { record: StoredRecord; delayMs: number } {
+    const node = below(random, this.#values.nodes);
+    makeOdd(made, this.#values, random, this.#idsOfOthers(node));
     const ids = (this.#lastIds[node] ??= []);
     const id = idOf(made);
     if (id !== undefined) ids.push(id);
     if (ids.length > idsRemembered) ids.shift();
-    return { record: storedFrom(made), shownAt: Number(instant / 1000n) / 1000 + this.#delay(node) };
+    return { record: storedFrom(made), delayMs: this.#delay(node, random) };
   }
 
   #idsOfOthers(node: number): string[] {
@@ -119,11 +138,11 @@ export class Feed {
   }
 
   /** How many ms after its logTimestamp a record of this node becomes visible. */
-  #delay(node: number): number {
+  #delay(node: number, random: Random): number {
     const { lateShare, lateDelay, lateTail } = this.#values;
-    if (this.#random() >= (lateShare[node % lateShare.length] ?? 0)) return 0;
+    if (random() >= (lateShare[node % lateShare.length] ?? 0)) return 0;
     const scale = lateDelay[node % lateDelay.length] ?? 0;
-    const chance = 1 - this.#random();
+    const chance = 1 - random();
     if (lateTail[node % lateTail.length] === 'bounded') return scale * chance;
     return Math.min(latestMs, scale * (2 * chance) ** (-1 / paretoAlpha));
   }

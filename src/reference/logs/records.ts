@@ -2,8 +2,9 @@
  * Makes log records as the organisation's people would cause them: every combination of specification 2.8, payloads that change hands,
  * users with their devices. A record is a list of fields with their JSON texts, in the order of specification 2.7, until it is stored.
  */
+import { combinations, type Combination } from './combinations.ts';
 import type { Person } from '../people/organisation.ts';
-import { networkOf } from './network.ts';
+import { networkOf, type UserNetwork } from './network.ts';
 import { below, oneOf, randomOf, uuidOf, type Random } from '../random.ts';
 import type { StoredRecord } from './store.ts';
 import { floorDivide, instantText } from '../instant.ts';
@@ -17,32 +18,22 @@ export interface MadeRecord {
   readonly at: bigint;
 }
 
+/** A person as records name one. */
+export type Named = Pick<Person, 'userId' | 'name' | 'email'>;
+
+/** What somebody did, or tried. */
+export interface Happening {
+  readonly combination: Combination;
+  readonly user: Named;
+  readonly payload: { readonly id: string; readonly name: string; readonly owner: Named };
+  readonly network: UserNetwork;
+}
+
 interface Payload {
   readonly id: string;
   readonly name: string;
   owner: Person;
 }
-
-/** The table of specification 2.8, each combination with how often it occurs among a thousand records. */
-export const combinations = [
-  ['Encrypt', 'AccessGranted', 'Success', 180],
-  ['Encrypt', 'AccessDenied', 'GeoValidationCountryExclusionFailed', 10],
-  ['Decrypt', 'AccessGranted', 'Success', 450],
-  ['Decrypt', 'AccessDenied', 'GeoValidationCountryExclusionFailed', 20],
-  ['Decrypt', 'AccessDenied', 'TimeEmbargoFailed', 40],
-  ['Decrypt', 'AccessDenied', 'UserPayloadNoAccess', 70],
-  ['Decrypt', 'AccessDenied', 'GeoValidationFailed', 30],
-  ['Audit', 'AccessWindow', 'Changed', 20],
-  ['Audit', 'AccessWindow', 'Created', 30],
-  ['Audit', 'RevokeAccess', 'Changed', 25],
-  ['Audit', 'AuthorisedGroupAccess', 'Changed', 10],
-  ['Audit', 'AuthorisedGroupAccess', 'Created', 20],
-  ['Audit', 'AuthorisedUserAccess', 'Changed', 20],
-  ['Audit', 'AuthorisedUserAccess', 'Created', 45],
-  ['Audit', 'AuthorChanged', 'Changed', 10],
-  ['EncryptionRequest', 'AccessDenied', 'GeoValidationCountryExclusionFailed', 10],
-  ['EncryptionRequest', 'AccessDenied', 'GeoValidationFailed', 10],
-] as const;
 
 const byWeight = combinations.flatMap((combination) => Array.from({ length: combination[3] / 5 }, () => combination));
 const personalFields = new Set(['userLastNameFirstName', 'userEmailAddress', 'currentOwnerLastNameFirstName', 'currentOwnerEmailAddress']);
@@ -61,6 +52,8 @@ const subjects = [
 const extensions = ['.docx', '.xlsx', '.pdf', '.pptx', '.dwg', '.txt'];
 /** How often a timestamp has so many digits in its fraction: the service writes as many as it has. */
 const digitsByWeight = [7, 7, 7, 7, 7, 7, 7, 7, 6, 6, 3, 3, 3, 3, 2, 2, 5, 4, 1, 0];
+/** The records of calls have seven, as most have. */
+const digitsOfCalls = 7;
 const payloadsMax = 20_000;
 const networksMax = 2_000;
 
@@ -85,6 +78,14 @@ export class RecordMaker {
     return this.#nextId;
   }
 
+  /** The record of what happened at this instant (ns since 1970). */
+  tell({ combination, user, payload, network }: Happening, instant: bigint): MadeRecord {
+    const at = cut(instant, digitsOfCalls);
+    const logId = this.#nextId;
+    this.#nextId += 1;
+    return { at, fields: fieldsOf(logId, combination, user, payload, instantText(at, digitsOfCalls), JSON.stringify(network)) };
+  }
+
   /**
    * One record of this instant (ns since 1970); its logTimestamp may have fewer digits. The first of every service are one of each
    * combination.
@@ -99,31 +100,11 @@ export class RecordMaker {
     const payload = this.#payload(action === 'Encrypt');
     const user = action === 'Decrypt' ? oneOf(random, this.#people) : payload.owner;
     if (action === 'Audit' && result === 'AuthorChanged') payload.owner = oneOf(random, this.#people);
-    const owner = payload.owner;
 
     const digits = oneOf(random, digitsByWeight);
-    const unit = 10n ** BigInt(9 - digits);
-    const at = floorDivide(instant, unit) * unit;
-
-    return {
-      at,
-      fields: [
-        ['logId', String(logId)],
-        ['userId', `"${user.userId}"`],
-        ['payloadId', `"${payload.id}"`],
-        ['payloadName', JSON.stringify(payload.name)],
-        ['currentPayloadOwnerId', `"${owner.userId}"`],
-        ['actionAttempted', `"${action}"`],
-        ['result', `"${result}"`],
-        ['resultReason', `"${reason}"`],
-        ['logTimestamp', `"${instantText(at, digits)}"`],
-        ['userNetwork', oneOf(random, this.#networks)],
-        ['userLastNameFirstName', `"${user.name}"`],
-        ['userEmailAddress', `"${user.email}"`],
-        ['currentOwnerLastNameFirstName', `"${owner.name}"`],
-        ['currentOwnerEmailAddress', `"${owner.email}"`],
-      ],
-    };
+    const at = cut(instant, digits);
+    const network = oneOf(random, this.#networks);
+    return { at, fields: fieldsOf(logId, [action, result, reason] as Combination, user, payload, instantText(at, digits), network) };
   }
 
   #payload(fresh: boolean): Payload {
@@ -135,6 +116,39 @@ export class RecordMaker {
     else this.#payloads[below(random, payloadsMax)] = payload;
     return payload;
   }
+}
+
+/** In the order of specification 2.7. */
+function fieldsOf(
+  logId: number,
+  [action, result, reason]: Combination,
+  user: Named,
+  payload: Happening['payload'],
+  timestamp: string,
+  networkJson: string,
+): Field[] {
+  return [
+    ['logId', String(logId)],
+    ['userId', JSON.stringify(user.userId)],
+    ['payloadId', JSON.stringify(payload.id)],
+    ['payloadName', JSON.stringify(payload.name)],
+    ['currentPayloadOwnerId', JSON.stringify(payload.owner.userId)],
+    ['actionAttempted', `"${action}"`],
+    ['result', `"${result}"`],
+    ['resultReason', `"${reason}"`],
+    ['logTimestamp', `"${timestamp}"`],
+    ['userNetwork', networkJson],
+    ['userLastNameFirstName', JSON.stringify(user.name)],
+    ['userEmailAddress', JSON.stringify(user.email)],
+    ['currentOwnerLastNameFirstName', JSON.stringify(payload.owner.name)],
+    ['currentOwnerEmailAddress', JSON.stringify(payload.owner.email)],
+  ];
+}
+
+/** With so many digits of the fraction. */
+function cut(instant: bigint, digits: number): bigint {
+  const unit = 10n ** BigInt(9 - digits);
+  return floorDivide(instant, unit) * unit;
 }
 
 /** The record as the store keeps it: text in the three parts that permissions tell apart, and the keys. */

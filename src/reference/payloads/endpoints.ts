@@ -1,0 +1,70 @@
+/** The endpoints of payloads (specification 4.2, 4.8). */
+import { endpoint, json, type Endpoint } from '../http/endpoint.ts';
+import { readable, type PayloadRooms } from '../policies/judge.ts';
+import type { SwitchValues } from '../switches.ts';
+import { answerOpenLocal, answerOpenRemote } from './open.ts';
+import { answerProtectLocal, answerProtectRemote } from './protect.ts';
+import {
+  openedLocal,
+  openedRemote,
+  openLocal,
+  openRemote,
+  payload,
+  payloadShown,
+  protectedLocal,
+  protectedRemote,
+  protectLocal,
+  protectRemote,
+} from './shapes.ts';
+
+export function payloadEndpoints(rooms: PayloadRooms, values: SwitchValues): Endpoint[] {
+  return [
+    endpoint({
+      method: 'POST',
+      path: '/payloads/protect-remote',
+      alias: '/payloads/protect-remote/',
+      summary: 'Protects a file and creates a payload',
+      permissions: ['payload.create'],
+      body: protectRemote,
+      carriesFile: true,
+      answers: { 201: protectedRemote },
+      answer: (call) => answerProtectRemote(rooms, values, call),
+    }),
+    endpoint({
+      method: 'POST',
+      path: '/payloads/protect-local',
+      summary: 'Creates a payload, and hands out the header and the data key with which the caller protects a file',
+      permissions: ['payload.create'],
+      body: protectLocal,
+      answers: { 201: protectedLocal },
+      answer: (call) => answerProtectLocal(rooms, call),
+    }),
+    endpoint({
+      method: 'POST',
+      path: '/payloads/open-remote',
+      summary: 'Opens a protected file',
+      permissions: ['payload.open'],
+      body: openRemote,
+      carriesFile: true,
+      answers: { 200: openedRemote },
+      answer: (call) => answerOpenRemote(rooms, values, call),
+    }),
+    endpoint({
+      method: 'POST',
+      path: '/payloads/open-local',
+      summary: 'Hands out the data key with which the caller opens a protected file',
+      permissions: ['payload.open'],
+      body: openLocal,
+      answers: { 200: openedLocal },
+      answer: (call) => answerOpenLocal(rooms, call),
+    }),
+    endpoint({
+      method: 'GET',
+      path: '/payloads/{payloadId}',
+      summary: 'One payload',
+      permissions: ['payload.read', 'payload.read.all'],
+      answers: { 200: payload },
+      answer: ({ caller, params }) => json(200, payloadShown(readable(rooms, caller, params['payloadId']))),
+    }),
+  ];
+}

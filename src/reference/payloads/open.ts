@@ -1,0 +1,87 @@
+/**
+ * Opening a protected file (specification 4.8): by the service, or elsewhere with the data key, for which FullAccess is needed. First the
+ * header must be true, then the policies must allow it, then the content must be true; only then is success told and answered.
+ */
+import type { z } from 'zod';
+import { bytesOf } from '../http/base64.ts';
+import { badField, json, type Call } from '../http/endpoint.ts';
+import type { Answer } from '../http/faults.ts';
+import { refusalOfOpening } from '../policies/evaluate.ts';
+import { denied, tell, type PayloadRooms } from '../policies/judge.ts';
+import type { CallerNetwork } from '../policies/network.ts';
+import { placeOf, type Place } from '../policies/position.ts';
+import type { AccessLevel } from '../policies/shapes.ts';
+import type { SwitchValues } from '../switches.ts';
+import { dataKeyOf, headerOf, NotAuthentic, openedWith, overheadBytesMax, type Header } from './container.ts';
+import type { Payload } from './payloads.ts';
+import { fileTooLarge } from './protect.ts';
+import { payloadShown, type openLocal, type openRemote } from './shapes.ts';
+
+type RemoteCall = Call<unknown, z.infer<typeof openRemote>>;
+type LocalCall = Call<unknown, z.infer<typeof openLocal>>;
+
+interface Found {
+  readonly payload: Payload;
+  readonly header: Header;
+  readonly dataKey: Buffer;
+}
+
+/** The service decrypts: 200 with the content. */
+export async function answerOpenRemote(rooms: PayloadRooms, values: SwitchValues, call: RemoteCall): Promise<Answer> {
+  const { body, caller } = call;
+  const container = bytesOf('base64FileData', body.base64FileData);
+  if (container.length > values.fileMax + overheadBytesMax) throw fileTooLarge(values);
+  const place = await placeOf(body.userNetwork.position);
+  const { payload, header, dataKey } = authentic('base64FileData', () => found(rooms, container));
+  judge(rooms, call, payload, 'View', place);
+  const content = authentic('base64FileData', () => openedWith(dataKey, header, container));
+  tell(rooms.feed, ['Decrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
+  return json(200, { payload: payloadShown(payload), base64FileData: content.toString('base64') });
+}
+
+/** The caller decrypts: 200 with the data key. Of the container only the header is sent. */
+export async function answerOpenLocal(rooms: PayloadRooms, call: LocalCall): Promise<Answer> {
+  const { body, caller } = call;
+  const given = bytesOf('base64Header', body.base64Header);
+  const place = await placeOf(body.userNetwork.position);
+  const { payload, header, dataKey } = authentic('base64Header', () => found(rooms, given));
+  if (header.bytes.length < given.length) throw badField('base64Header', 'is more than the header of a protected file');
+  judge(rooms, call, payload, 'FullAccess', place);
+  tell(rooms.feed, ['Decrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
+  return json(200, { payload: payloadShown(payload), accessLevel: 'FullAccess', base64DataKey: dataKey.toString('base64') });
+}
+
+/** @throws NotAuthentic also when the payload is not known: the container is then from elsewhere, or its id was changed */
+function found({ payloads }: PayloadRooms, container: Buffer): Found {
+  const header = headerOf(container);
+  const payload = payloads.find(header.payloadId);
+  if (!payload) throw new NotAuthentic('it is not of this service');
+  return { payload, header, dataKey: dataKeyOf(header, payload.key) };
+}
+
+/** @throws Problem 403 with the reason, told to the log */
+function judge(rooms: PayloadRooms, call: RemoteCall | LocalCall, payload: Payload, needed: AccessLevel, place: Place): void {
+  const { policies, feed } = rooms;
+  const { userNetwork }: { userNetwork: CallerNetwork } = call.body;
+  const reason = refusalOfOpening({
+    excludedCountries: policies.excludedCountries(),
+    isRevoked: payload.isRevoked,
+    level: policies.levelOf(payload, call.caller.userId),
+    needed,
+    rules: policies.rules(payload.payloadId),
+    place,
+    now: Date.now(),
+  });
+  if (!reason) return;
+  tell(feed, ['Decrypt', 'AccessDenied', reason], call.caller, payload, userNetwork.shown);
+  throw denied(reason);
+}
+
+function authentic<T>(field: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof NotAuthentic) throw badField(field, `is not a protected file of this service as it was made: ${error.message}`);
+    throw error;
+  }
+}

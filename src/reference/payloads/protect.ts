@@ -1,0 +1,89 @@
+/** Protecting a file (specification 4.2, 4.8): by the service, or elsewhere with a key that the service hands out once. */
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { z } from 'zod';
+import { bytesOf } from '../http/base64.ts';
+import { json, type Call } from '../http/endpoint.ts';
+import type { Answer } from '../http/faults.ts';
+import { Problem } from '../http/problem.ts';
+import { dateText } from '../http/shapes.ts';
+import { refusalOfProtecting, refusalOfRequest } from '../policies/evaluate.ts';
+import { denied, tell, type PayloadRooms } from '../policies/judge.ts';
+import { placeOf } from '../policies/position.ts';
+import type { SwitchValues } from '../switches.ts';
+import { keyBytes, newHeader, sealed } from './container.ts';
+import type { Payload } from './payloads.ts';
+import { dateOf, namesOf, payloadShown, type protectLocal, type protectRemote } from './shapes.ts';
+
+type RemoteCall = Call<unknown, z.infer<typeof protectRemote>>;
+type LocalCall = Call<unknown, z.infer<typeof protectLocal>>;
+
+/** The service encrypts: 201 with the container. */
+export async function answerProtectRemote(rooms: PayloadRooms, values: SwitchValues, call: RemoteCall): Promise<Answer> {
+  const { body, caller } = call;
+  const content = bytesOf('base64FileData', body.base64FileData);
+  if (content.length > values.fileMax) throw fileTooLarge(values);
+  const place = await placeOf(body.userNetwork.position);
+  const payload = newPayload(call);
+  const { data, payloads, policies, feed } = rooms;
+  const reason = refusalOfProtecting(policies.excludedCountries(), place);
+  if (reason) {
+    tell(feed, ['Encrypt', 'AccessDenied', reason], caller, payload, body.userNetwork.shown);
+    throw denied(reason);
+  }
+  const { header, dataKey } = newHeader(payload.payloadId, payload.key, rulesOf(payload, []));
+  const container = sealed(header, dataKey, content);
+  data.transaction(() => {
+    payloads.add(payload);
+    tell(feed, ['Encrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
+  });
+  return json(201, { payload: payloadShown(payload), base64FileData: container.toString('base64') });
+}
+
+/** The caller encrypts: 201 with the header of the container, and the data key for one content. */
+export async function answerProtectLocal(rooms: PayloadRooms, call: LocalCall): Promise<Answer> {
+  const { body, caller } = call;
+  const { allowedAreas } = body;
+  const place = await placeOf(body.userNetwork.position);
+  const payload = newPayload(call, body.originalFileCreatedDate);
+  const { data, payloads, policies, feed } = rooms;
+  const reason = refusalOfRequest(policies.excludedCountries(), allowedAreas, place);
+  if (reason) {
+    tell(feed, ['EncryptionRequest', 'AccessDenied', reason], caller, payload, body.userNetwork.shown);
+    throw denied(reason);
+  }
+  const { header, dataKey } = newHeader(payload.payloadId, payload.key, rulesOf(payload, allowedAreas));
+  data.transaction(() => {
+    payloads.add(payload);
+    if (allowedAreas.length > 0) policies.changeRules(payload.payloadId, { allowedAreas });
+    tell(feed, ['Encrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
+  });
+  return json(201, {
+    payload: payloadShown(payload),
+    base64Header: header.toString('base64'),
+    base64DataKey: dataKey.toString('base64'),
+  });
+}
+
+export function fileTooLarge({ fileMax }: SwitchValues): Problem {
+  return new Problem(413, `The file is larger than ${fileMax} bytes`, { parameter: 'base64FileData' });
+}
+
+/** A refused attempt is told of the payload that it would have made. */
+function newPayload(call: RemoteCall | LocalCall, fileCreated?: string): Payload {
+  const createdDate = dateText(Date.now());
+  return {
+    ...namesOf(call.body),
+    payloadId: randomUUID(),
+    owner: call.caller,
+    fileCreatedDate: fileCreated === undefined ? createdDate : dateOf(fileCreated),
+    createdDate,
+    isRevoked: false,
+    key: randomBytes(keyBytes),
+  };
+}
+
+/** What the container says of the rules with which it was made. */
+function rulesOf(payload: Payload, allowedAreas: readonly unknown[]): unknown {
+  const { owner, fileType, fileName, createdDate } = payload;
+  return { ownerId: owner.userId, fileType, originalFileName: fileName, payloadCreateDate: createdDate, allowedAreas };
+}

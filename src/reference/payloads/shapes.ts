@@ -1,0 +1,67 @@
+/** The shapes of payloads on the wire (specification 2.1, 2.2, 4.2; the rest is chosen). */
+import { z } from 'zod';
+import { dateText, text } from '../http/shapes.ts';
+import { userNetwork } from '../policies/network.ts';
+import { accessLevel, allowedAreas } from '../policies/shapes.ts';
+import type { Payload } from './payloads.ts';
+
+const base64 = z.string().meta({ contentEncoding: 'base64' });
+
+/** Section 2.1. */
+export const payload = z.strictObject({
+  ownerId: z.string(),
+  payloadId: z.string(),
+  fileType: z.string(),
+  originalFileName: z.string(),
+  originalFileCreatedDate: z.string(),
+  payloadCreateDate: z.string(),
+  isRevoked: z.boolean(),
+});
+
+const file = {
+  fileType: z.string().regex(/^\.?[A-Za-z0-9][A-Za-z0-9_+-]{0,31}$/, 'must be a file extension such as .docx or docx'),
+  fileName: text(255).refine((name) => !/\p{Cc}/u.test(name), 'must not have control characters'),
+  userNetwork,
+};
+
+/** Section 2.2. */
+export const protectRemote = z.strictObject({ ...file, base64FileData: base64 });
+export const protectedRemote = z.strictObject({ payload, base64FileData: base64 });
+
+export const protectLocal = z.strictObject({
+  ...file,
+  originalFileCreatedDate: z.iso.datetime({ offset: true }).optional(),
+  allowedAreas: allowedAreas.default([]),
+});
+export const protectedLocal = z.strictObject({ payload, base64Header: base64, base64DataKey: base64 });
+
+export const openRemote = z.strictObject({ base64FileData: base64, userNetwork });
+export const openedRemote = z.strictObject({ payload, base64FileData: base64 });
+
+export const openLocal = z.strictObject({ base64Header: base64, userNetwork });
+export const openedLocal = z.strictObject({ payload, accessLevel, base64DataKey: base64 });
+
+/** The extension with its dot, and the name without it. */
+export function namesOf(given: { fileName: string; fileType: string }): { fileType: string; fileName: string } {
+  const fileType = given.fileType.startsWith('.') ? given.fileType : `.${given.fileType}`;
+  const { fileName } = given;
+  const ends = fileName.length > fileType.length && fileName.toLowerCase().endsWith(fileType.toLowerCase());
+  return { fileType, fileName: ends ? fileName.slice(0, -fileType.length) : fileName };
+}
+
+/** A date as section 2.1 has dates, from one of another offset. */
+export function dateOf(text: string): string {
+  return dateText(Date.parse(text));
+}
+
+export function payloadShown(given: Payload): z.infer<typeof payload> {
+  return {
+    ownerId: given.owner.userId,
+    payloadId: given.payloadId,
+    fileType: given.fileType,
+    originalFileName: given.fileName,
+    originalFileCreatedDate: given.fileCreatedDate,
+    payloadCreateDate: given.createdDate,
+    isRevoked: given.isRevoked,
+  };
+}

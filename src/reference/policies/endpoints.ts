@@ -1,0 +1,188 @@
+/**
+ * The endpoints of policies (specification 4.4, 4.5, 4.8). Each change and the log record that tells of it are one transaction; a call that
+ * changes nothing tells nothing.
+ */
+import { z } from 'zod';
+import { endpoint, json, type Call, type Endpoint } from '../http/endpoint.ts';
+import { Problem } from '../http/problem.ts';
+import type { Combination } from '../logs/combinations.ts';
+import { known } from '../people/endpoints.ts';
+import type { Users } from '../people/users.ts';
+import type { Payload } from '../payloads/payloads.ts';
+import { payload as payloadShape, payloadShown } from '../payloads/shapes.ts';
+import { changeable, readable, tell, type PayloadRooms } from './judge.ts';
+import { networkOfPeer, type CallerNetwork } from './network.ts';
+import type { Change } from './policies.ts';
+import * as shapes from './shapes.ts';
+
+const base = '/payloads/{payloadId}/policies';
+const update = ['payload.update', 'payload.update.all'] as const;
+const read = ['payload.read', 'payload.read.all'] as const;
+
+export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
+  const { data, payloads, policies, feed } = rooms;
+
+  /** Does the work on the payload, and tells what it did of the payload as it is then. */
+  const changing = <Body extends { userNetwork?: CallerNetwork | undefined }>(
+    { caller, body, peer }: Call<unknown, Body>,
+    { payloadId }: Payload,
+    work: () => Combination | undefined,
+  ): Payload =>
+    data.transaction(() => {
+      const combination = work();
+      const after = payloads.find(payloadId);
+      if (!after) throw new Error(`payload ${payloadId} is not there any more`);
+      if (combination) tell(feed, combination, caller, after, body.userNetwork?.shown ?? networkOfPeer(peer));
+      return after;
+    });
+
+  return [
+    endpoint({
+      method: 'POST',
+      path: `${base}/user-authorizations`,
+      summary: 'Authorizes one user to open a payload',
+      permissions: update,
+      body: shapes.userAuthorization,
+      answers: { 200: shapes.listedUserAuthorization },
+      answer(call) {
+        const payload = changeable(rooms, call.caller, call.params['payloadId']);
+        const { userId } = known(users, call.body.userId);
+        if (userId === payload.owner.userId) throw new Problem(409, 'The user is the owner, who needs no authorization');
+        changing(call, payload, () =>
+          told('AuthorisedUserAccess', policies.authorizeUser(payload.payloadId, userId, call.body.accessLevel)),
+        );
+        return json(
+          200,
+          policies.userAuthorizations(payload.payloadId).find((each) => each.userId === userId),
+        );
+      },
+    }),
+    endpoint({
+      method: 'GET',
+      path: `${base}/user-authorizations`,
+      summary: 'The users who were authorized',
+      permissions: read,
+      answers: { 200: z.array(shapes.listedUserAuthorization) },
+      answer: ({ caller, params }) => json(200, policies.userAuthorizations(readable(rooms, caller, params['payloadId']).payloadId)),
+    }),
+    endpoint({
+      method: 'POST',
+      path: `${base}/group-authorizations`,
+      summary: 'Authorizes one group to open a payload',
+      permissions: update,
+      body: shapes.groupAuthorization,
+      answers: { 200: shapes.listedGroupAuthorization },
+      answer(call) {
+        const payload = changeable(rooms, call.caller, call.params['payloadId']);
+        const { groupId, accessLevel } = call.body;
+        if (!users.hasGroup(groupId)) throw new Problem(404, `There is no group ${JSON.stringify(groupId)}`);
+        changing(call, payload, () => told('AuthorisedGroupAccess', policies.authorizeGroup(payload.payloadId, groupId, accessLevel)));
+        return json(
+          200,
+          policies.groupAuthorizations(payload.payloadId).find((each) => each.groupId === groupId),
+        );
+      },
+    }),
+    endpoint({
+      method: 'GET',
+      path: `${base}/group-authorizations`,
+      summary: 'The groups that were authorized',
+      permissions: read,
+      answers: { 200: z.array(shapes.listedGroupAuthorization) },
+      answer: ({ caller, params }) => json(200, policies.groupAuthorizations(readable(rooms, caller, params['payloadId']).payloadId)),
+    }),
+    endpoint({
+      method: 'POST',
+      path: `${base}/access-windows`,
+      summary: 'Says when and where a payload may be opened',
+      permissions: update,
+      body: shapes.rulesChange,
+      answers: { 200: shapes.rules },
+      answer(call) {
+        const payload = changeable(rooms, call.caller, call.params['payloadId']);
+        const { accessWindows, allowedAreas } = call.body;
+        const given = { ...(accessWindows && { accessWindows }), ...(allowedAreas && { allowedAreas }) };
+        changing(call, payload, () => told('AccessWindow', policies.changeRules(payload.payloadId, given)));
+        return json(200, policies.rules(payload.payloadId));
+      },
+    }),
+    endpoint({
+      method: 'GET',
+      path: `${base}/access-windows`,
+      summary: 'When and where a payload may be opened',
+      permissions: read,
+      answers: { 200: shapes.rules },
+      answer: ({ caller, params }) => json(200, policies.rules(readable(rooms, caller, params['payloadId']).payloadId)),
+    }),
+    endpoint({
+      method: 'POST',
+      path: `${base}/revocation`,
+      summary: 'Revokes or restores a payload, or one authorization',
+      permissions: update,
+      body: shapes.revocation,
+      answers: { 200: payloadShape },
+      answer(call) {
+        const payload = changeable(rooms, call.caller, call.params['payloadId']);
+        const after = changing(call, payload, () => (revoke(rooms, payload, call.body) ? ['Audit', 'RevokeAccess', 'Changed'] : undefined));
+        return json(200, payloadShown(after));
+      },
+    }),
+    endpoint({
+      method: 'POST',
+      path: `${base}/owner`,
+      summary: 'Gives a payload to another owner',
+      permissions: update,
+      body: shapes.newOwner,
+      answers: { 200: payloadShape },
+      answer(call) {
+        const payload = changeable(rooms, call.caller, call.params['payloadId'], true);
+        const { userId } = known(users, call.body.userId);
+        const after = changing(call, payload, () => {
+          if (userId === payload.owner.userId) return undefined;
+          payloads.setOwner(payload.payloadId, userId);
+          policies.forgetUser(payload.payloadId, userId);
+          return ['Audit', 'AuthorChanged', 'Changed'];
+        });
+        return json(200, payloadShown(after));
+      },
+    }),
+    endpoint({
+      method: 'GET',
+      path: '/organization/policies/excluded-countries',
+      summary: 'The countries in which nobody of the organisation may protect or open',
+      permissions: ['organization.read'],
+      answers: { 200: shapes.excludedCountries },
+      answer: () => json(200, { excludedCountries: policies.excludedCountries() }),
+    }),
+    endpoint({
+      method: 'POST',
+      path: '/organization/policies/excluded-countries',
+      summary: 'Says in which countries nobody of the organisation may protect or open',
+      permissions: ['organization.update'],
+      body: shapes.excludedCountries,
+      answers: { 200: shapes.excludedCountries },
+      answer({ body }) {
+        policies.excludeCountries(body.excludedCountries);
+        return json(200, { excludedCountries: policies.excludedCountries() });
+      },
+    }),
+  ];
+}
+
+function told(result: 'AuthorisedUserAccess' | 'AuthorisedGroupAccess' | 'AccessWindow', change: Change): Combination | undefined {
+  return change && ['Audit', result, change];
+}
+
+/** Whether something was changed. @throws Problem 404 when there is no such authorization */
+function revoke({ payloads, policies }: PayloadRooms, payload: Payload, body: z.infer<typeof shapes.revocation>): boolean {
+  const { isRevoked, userId, groupId } = body;
+  if (userId === undefined && groupId === undefined) {
+    if (payload.isRevoked === isRevoked) return false;
+    payloads.setRevoked(payload.payloadId, isRevoked);
+    return true;
+  }
+  const [side, id] = userId === undefined ? (['group', groupId ?? ''] as const) : (['user', userId] as const);
+  const { found, change } = policies.revoke(side, payload.payloadId, id, isRevoked);
+  if (!found) throw new Problem(404, `This ${side} was not authorized`);
+  return change !== undefined;
+}

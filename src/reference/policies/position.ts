@@ -1,0 +1,50 @@
+/**
+ * Where a caller is: a position on the earth, the countries that it lies in, and whether it lies in an area. Borders come with a package, so
+ * that nothing is asked of anybody.
+ */
+import type { Area } from './shapes.ts';
+
+/** Degrees, north and east positive. */
+export interface Position {
+  readonly latitude: number;
+  readonly longitude: number;
+}
+
+/** A position and the ISO 3166-1 codes of the country, and of the territory, that it lies in; none at sea. */
+export interface Place {
+  readonly position: Position;
+  readonly countries: readonly string[];
+}
+
+const earthRadiusKm = 6371.0088;
+
+/** `latitude,longitude` in decimal degrees; undefined when the text is no position. */
+export function positionOf(latLong: string): Position | undefined {
+  const match = /^([+-]?\d{1,2}(?:\.\d{1,15})?), ?([+-]?\d{1,3}(?:\.\d{1,15})?)$/.exec(latLong);
+  const [latitude, longitude] = [Number(match?.[1]), Number(match?.[2])];
+  return Math.abs(latitude) <= 90 && Math.abs(longitude) <= 180 ? { latitude, longitude } : undefined;
+}
+
+export async function placeOf(position: Position): Promise<Place> {
+  // The borders are large: they are loaded when somebody first asks for a country.
+  const { iso1A2Code } = await import('@rapideditor/country-coder');
+  const at: [number, number] = [position.longitude, position.latitude];
+  const codes = [iso1A2Code(at, { level: 'country' }), iso1A2Code(at, { level: 'territory' })];
+  return { position, countries: [...new Set(codes.filter((code) => code !== null))] };
+}
+
+export function liesIn({ position, countries }: Place, area: Area): boolean {
+  if ('country' in area) return countries.includes(area.country);
+  const centre = positionOf(area.latLong);
+  return centre !== undefined && distanceKm(position, centre) <= area.radiusKm;
+}
+
+/** Along the great circle (haversine), on a sphere with the mean radius of the earth. */
+export function distanceKm(one: Position, other: Position): number {
+  const radians = (degrees: number): number => (degrees * Math.PI) / 180;
+  const square = (value: number): number => value * value;
+  const half =
+    square(Math.sin(radians(other.latitude - one.latitude) / 2)) +
+    Math.cos(radians(one.latitude)) * Math.cos(radians(other.latitude)) * square(Math.sin(radians(other.longitude - one.longitude) / 2));
+  return 2 * earthRadiusKm * Math.asin(Math.min(1, Math.sqrt(half)));
+}

@@ -1,0 +1,58 @@
+/** The shapes of policies on the wire (specification 2.4, 4.4, 4.5; the rest is chosen). */
+import { z } from 'zod';
+import { text } from '../http/shapes.ts';
+import { latLong, userNetwork } from './network.ts';
+
+export const accessLevel = z.enum(['View', 'FullAccess']);
+export type AccessLevel = z.infer<typeof accessLevel>;
+
+export const country = z.string().regex(/^[A-Z]{2}$/, 'must be a country code of ISO 3166-1 such as NZ');
+
+/** A country, or a circle on the earth. */
+export const area = z.union([z.strictObject({ country }), z.strictObject({ latLong, radiusKm: z.number().positive().max(20_100) })]);
+export type Area = z.infer<typeof area>;
+export const allowedAreas = z.array(area).max(50);
+
+const instant = z.iso.datetime({ offset: true });
+
+/** From startTime on, before endTime; one of them may be missing. */
+export const accessWindow = z
+  .strictObject({ startTime: instant.optional(), endTime: instant.optional() })
+  .refine(({ startTime, endTime }) => startTime !== undefined || endTime !== undefined, 'needs startTime, endTime or both')
+  .refine(
+    ({ startTime, endTime }) => startTime === undefined || endTime === undefined || Date.parse(startTime) < Date.parse(endTime),
+    'ends before it begins',
+  );
+export type AccessWindow = z.infer<typeof accessWindow>;
+export const accessWindows = z.array(accessWindow).max(50);
+
+/** When and where a payload may be opened; an empty list is no rule. */
+export const rules = z.strictObject({ accessWindows, allowedAreas });
+export type Rules = z.infer<typeof rules>;
+
+/** Policy calls may say where the caller is, for the log. */
+const from = { userNetwork: userNetwork.optional() };
+const id = text(64);
+
+export const userAuthorization = z.strictObject({ userId: id, accessLevel, ...from });
+export const groupAuthorization = z.strictObject({ groupId: id, accessLevel, ...from });
+/** What is left out stays as it is. */
+export const rulesChange = z
+  .strictObject({ accessWindows: accessWindows.optional(), allowedAreas: allowedAreas.optional(), ...from })
+  .refine((given) => given.accessWindows !== undefined || given.allowedAreas !== undefined, 'needs accessWindows, allowedAreas or both');
+/** Of the payload, or of one authorization. */
+export const revocation = z
+  .strictObject({ isRevoked: z.boolean(), userId: id.optional(), groupId: id.optional(), ...from })
+  .refine((given) => given.userId === undefined || given.groupId === undefined, 'takes userId or groupId, not both');
+export const newOwner = z.strictObject({ userId: id, ...from });
+export const excludedCountries = z.strictObject({ excludedCountries: z.array(country).max(300) });
+
+/** Item of the list of section 4.5. */
+export const listedUserAuthorization = z.strictObject({
+  userId: z.string(),
+  userName: z.string(),
+  email: z.string(),
+  accessLevel,
+  isRevoked: z.boolean(),
+});
+export const listedGroupAuthorization = z.strictObject({ groupId: z.string(), groupName: z.string(), accessLevel, isRevoked: z.boolean() });
