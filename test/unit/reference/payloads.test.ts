@@ -136,7 +136,7 @@ describe('POST payloads/open-remote', () => {
     });
   });
 
-  test('refuses a file of 4 KiB with one byte changed, whichever it is, and tells the log nothing of it', async () => {
+  test('refuses a file of 4 KiB with one byte changed, in header, content or tag, and tells the log nothing of it', async () => {
     const empty = await protect(service, author, '');
     const overhead = Buffer.from(empty.base64FileData, 'base64').length;
     const file = await protect(service, author, randomBytes(4096 - overhead));
@@ -144,7 +144,9 @@ describe('POST payloads/open-remote', () => {
     expect(bytes).toHaveLength(4096);
     const before = await total();
     const refused: unknown[] = [];
-    const positions = bytes.keys();
+    // Every position of one is tried in container.test.ts.
+    const tried = [...bytes.keys()].filter((at) => at < overhead || at % 64 === 0 || at >= 4096 - 16);
+    const positions = tried.values();
     const worker = async (): Promise<void> => {
       for (const at of positions) {
         const changed = Buffer.from(bytes);
@@ -154,7 +156,7 @@ describe('POST payloads/open-remote', () => {
       }
     };
     await Promise.all(Array.from({ length: 8 }, worker));
-    expect(refused).toHaveLength(4096);
+    expect(refused).toHaveLength(tried.length);
     expect(await total()).toBe(before);
     expect(await opens(service, author, file)).toBe(200);
   });

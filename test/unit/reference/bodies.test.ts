@@ -1,0 +1,147 @@
+/** Requests that are too large, too slow, cut off or no requests at all: a clear status, nothing half-written, and the service goes on. */
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect, type TLSSocket } from 'node:tls';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { fileOf, logOf, open, protect } from './files.ts';
+import { Service, type Caller } from './service.ts';
+
+let service: Service;
+let author: Caller;
+beforeAll(async () => {
+  service = await Service.start('--seed', 'bodies', '--file-max', '100000');
+  author = await service.as('Author');
+});
+afterAll(() => service.stop());
+afterEach(() => service.set({ bodyPatience: '30s', fileMax: 100_000 }));
+
+const path = '/payloads/protect-remote';
+const total = async (): Promise<unknown> => (await service.page('pageSize=1')).pagination.totalRecords;
+
+/** A connection of its own, and what comes back on it until it ends. */
+async function raw(): Promise<{ socket: TLSSocket; said: Promise<string> }> {
+  const { port } = new URL(service.line.baseUrl);
+  const socket = connect({ port: Number(port), host: '127.0.0.1', ca: readFileSync(service.line.ca, 'utf8') });
+  await once(socket, 'secureConnect');
+  const said = new Promise<string>((resolve) => {
+    let text = '';
+    socket.on('data', (part: Buffer) => (text += part.toString()));
+    socket.once('close', () => resolve(text));
+    socket.on('error', () => undefined);
+  });
+  return { socket, said };
+}
+
+function head(length: number): string {
+  return [
+    `POST ${new URL(service.line.baseUrl).pathname}${path} HTTP/1.1`,
+    'host: 127.0.0.1',
+    `authorization: Bearer ${author.token}`,
+    `ocp-apim-subscription-key: ${service.line.subscriptionKey}`,
+    `x-api-caller-id: ${author.userId}`,
+    'content-type: application/json',
+    `content-length: ${length}`,
+    '\r\n',
+  ].join('\r\n');
+}
+
+describe('a body', () => {
+  test.each([
+    ['{"fileType":', undefined, 400, 'The body is not JSON'],
+    ['', undefined, 400, 'The body is not JSON'],
+    [Buffer.from('{"a":"\xff"}', 'latin1'), undefined, 400, 'The body is not UTF-8'],
+    ['[]', undefined, 400, 'The body does not fit'],
+    ['null', undefined, 400, 'The body does not fit'],
+    ['['.repeat(50_000), undefined, 400, 'The body is not JSON'],
+    ['{}', { 'content-type': 'text/plain' }, 415, 'Content-Type'],
+    ['{}', { 'content-type': undefined }, 415, 'Content-Type'],
+    ['{}', { 'content-type': 'application/json; charset=utf-16' }, 415, 'Content-Type'],
+    ['{}', { 'content-encoding': 'gzip' }, 415, 'Content-Encoding'],
+  ])('%j with %j is refused with %i', async (body, headers, expected, words) => {
+    const { status, headers: got, json } = await service.call(author, 'POST', path, body, headers);
+    expect([status, got['content-type']]).toEqual([expected, 'application/problem+json']);
+    expect(String(json['detail'])).toContain(words);
+  });
+
+  test('with a charset named is taken', async () => {
+    const headers = { 'content-type': 'application/json; charset=UTF-8' };
+    expect((await service.call(author, 'POST', path, fileOf('x'), headers)).status).toBe(201);
+  });
+});
+
+describe('a file', () => {
+  test('of the largest size is protected and opened, one byte more is 413 both ways, and nothing is written', async () => {
+    const largest = await protect(service, author, Buffer.alloc(100_000));
+    expect((await open(service, author, largest)).status).toBe(200);
+    const before = await total();
+    const larger = await service.call(author, 'POST', path, fileOf(Buffer.alloc(100_001)));
+    expect([larger.status, larger.json['parameter']]).toEqual([413, 'base64FileData']);
+    await service.set({ fileMax: 20_000 });
+    expect((await open(service, author, largest)).status).toBe(413);
+    expect(await total()).toBe(before);
+  });
+
+  test('far too large is refused before it has come, and the connection is good for more', async () => {
+    const { socket, said } = await raw();
+    socket.write(head(50_000_000));
+    const [first] = (await once(socket, 'data')) as [Buffer];
+    expect(first.toString()).toMatch(/^HTTP\/1\.1 413 /);
+    socket.destroy();
+    await said;
+    const { status } = await service.call(author, 'POST', path, fileOf(Buffer.alloc(5_000_000)));
+    expect(status).toBe(413);
+  });
+
+  test('far too large whose size is not said is refused when it is', async () => {
+    const { socket } = await raw();
+    socket.write(head(0).replace('content-length: 0', 'transfer-encoding: chunked'));
+    const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`;
+    for (let sent = 0; sent < 20; sent += 1) socket.write(chunk);
+    const [first] = (await once(socket, 'data')) as [Buffer];
+    expect(first.toString()).toMatch(/^HTTP\/1\.1 413 /);
+    socket.destroy();
+  });
+});
+
+describe('a client', () => {
+  test('that sends its body too slowly gets 408, and nothing is written', async () => {
+    await service.set({ bodyPatience: '100ms' });
+    const before = await total();
+    const { socket, said } = await raw();
+    socket.write(`${head(500)}{"fileType":`);
+    const answer = await said;
+    expect(answer).toMatch(/^HTTP\/1\.1 408 /);
+    expect(answer).toContain('application/problem+json');
+    expect(await total()).toBe(before);
+  });
+
+  test('that goes away in the middle of its body leaves nothing behind', async () => {
+    const before = await total();
+    const { socket } = await raw();
+    const text = JSON.stringify(fileOf('x'));
+    await new Promise((written) => socket.write(head(text.length) + text.slice(0, -1), written));
+    socket.destroy();
+    const file = await protect(service, author);
+    expect(await total()).toBe(Number(before) + 1);
+    expect(await logOf(service, file)).toHaveLength(1);
+  });
+
+  test.each([
+    ['no HTTP', 'hello\r\n\r\n', 400],
+    ['a header without end', `GET / HTTP/1.1\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`, 431],
+  ])('that sends %s gets problem details', async (_, text, status) => {
+    const { socket, said } = await raw();
+    socket.write(text);
+    const answer = await said;
+    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [\\s\\S]*application/problem\\+json`));
+    expect(JSON.parse(answer.slice(answer.indexOf('\r\n\r\n') + 4))).toMatchObject({ status, type: 'about:blank' });
+  });
+});
+
+test('without the right to it nothing is read of a body', async () => {
+  const { socket } = await raw();
+  socket.write(head(50_000_000).replace(author.token, 'x'));
+  const [first] = (await once(socket, 'data')) as [Buffer];
+  expect(first.toString()).toMatch(/^HTTP\/1\.1 401 /);
+  socket.destroy();
+});
