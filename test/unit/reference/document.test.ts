@@ -1,0 +1,144 @@
+/** docs/reference-service.md: its lines run as they stand, and it has a row for everything that the specification names. */
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { Service } from './service.ts';
+
+const document = readFileSync(new URL('../../../docs/reference-service.md', import.meta.url), 'utf8');
+
+/** The block of this language under the heading of the client. */
+function block(language: string): string {
+  const section = document.slice(document.indexOf('## A client in a few lines'), document.indexOf('## The specification'));
+  const [, text] = new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(section) ?? [];
+  if (text === undefined) throw new Error(`no block in ${language}`);
+  return text;
+}
+
+function folder(): string {
+  const made = mkdtempSync(join(tmpdir(), 'reference-document-'));
+  onTestFinished(() => rmSync(made, { recursive: true, force: true }));
+  return made;
+}
+
+function run(
+  command: string,
+  args: string[],
+  cwd: string,
+  env: NodeJS.ProcessEnv,
+): Promise<{ code: number | null; out: string; err: string }> {
+  const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000 });
+  let [out, err] = ['', ''];
+  child.stdout.on('data', (part: Buffer) => (out += part.toString()));
+  child.stderr.on('data', (part: Buffer) => (err += part.toString()));
+  return new Promise((resolve, reject) => child.once('error', reject).once('close', (code) => resolve({ code, out, err })));
+}
+
+describe('the client', () => {
+  test('in curl protects, authorizes, opens as the colleague and is refused as a stranger', { timeout: 60_000 }, async ({ skip }) => {
+    if (spawnSync('curl', ['--version']).status !== 0) return skip('there is no curl on the path');
+    const place = folder();
+    mkdirSync(join(place, 'bin'));
+    symlinkSync(fileURLToPath(new URL('../../../bin/waybill.js', import.meta.url)), join(place, 'bin', 'waybill'));
+    const PATH = `${join(place, 'bin')}:${join(process.execPath, '..')}:${process.env['PATH'] ?? ''}`;
+    const { code, out, err } = await run('bash', ['-euo', 'pipefail', '-c', block('sh')], place, { ...process.env, PATH });
+    expect([code, err]).toEqual([0, '']);
+    const [authorized = '', opened = '', refused = ''] = out.trim().split('\n');
+    expect(JSON.parse(authorized)).toMatchObject({ accessLevel: 'View', isRevoked: false });
+    expect(opened).toBe('the plan');
+    expect(JSON.parse(refused)).toMatchObject({ status: 403, reason: 'UserPayloadNoAccess' });
+    expect(readFileSync(join(place, 'plan.IKD')).toString('hex', 0, 4)).toBe('89494b44');
+  });
+
+  test('in TypeScript does the same', async () => {
+    await using service = await Service.start();
+    const place = folder();
+    writeFileSync(join(place, 'service.json'), JSON.stringify(service.line));
+    writeFileSync(join(place, 'client.ts'), block('ts'));
+    writeFileSync(join(place, 'package.json'), '{"type": "module"}');
+    const env = { ...process.env, NODE_EXTRA_CA_CERTS: service.line.ca };
+    const { code, out, err } = await run(process.execPath, ['client.ts'], place, env);
+    expect([code, err]).toEqual([0, '']);
+    const [opened, refused] = out.split('\n');
+    expect([opened, refused]).toEqual(['the plan', 'Error: 403: Access is denied: UserPayloadNoAccess']);
+    const lines = (await service.truth()).map((record) => [record['actionAttempted'], record['result'], record['resultReason']].join(' '));
+    expect(lines).toEqual([
+      'Encrypt AccessGranted Success',
+      'Audit AuthorisedUserAccess Created',
+      'Decrypt AccessGranted Success',
+      'Decrypt AccessDenied UserPayloadNoAccess',
+    ]);
+  });
+});
+
+describe('the rows', () => {
+  const names = {
+    'fields of a payload (2.1)': 'ownerId payloadId fileType originalFileName originalFileCreatedDate payloadCreateDate isRevoked',
+    'fields of protect-remote (2.2)': 'fileType fileName userNetwork ipAddress latLong base64FileData',
+    'fields of a user (2.3)': 'id firstName lastName email type',
+    'fields of an authorization (2.4)': 'userId userName email accessLevel isRevoked',
+    'pagination (2.6)': 'totalRecords totalPages pageSize itemsInPage page',
+    'fields of a record (2.7)':
+      'logId userId payloadId payloadName currentPayloadOwnerId actionAttempted result resultReason logTimestamp userNetwork ' +
+      'ipAddress networkName networkId domainName deviceType machineName mac uuid serviceProvider latLong address ' +
+      'userLastNameFirstName userEmailAddress currentOwnerLastNameFirstName currentOwnerEmailAddress',
+    'parameters (4.3, 4.6)':
+      'expand actionAttempted currentPayloadOwnerId startTime endTime page pageSize payloadId payloadName result resultReason userId sort',
+    'headers (4.1)': 'x-api-caller-id',
+    'permissions (5)':
+      'payload.create payload.open payload.read payload.update users.read groups.read logs.read users.read.all groups.read.all ' +
+      'logs.read.all users.write payload.read.all payload.update.all',
+  };
+  const rows = document.split('\n').filter((line) => line.startsWith('| '));
+
+  test.each(Object.entries(names))('%s have theirs', (_, list) => {
+    for (const name of list.split(' '))
+      expect(
+        rows.some((row) => row.includes(`\`${name}\``)),
+        name,
+      ).toBe(true);
+  });
+
+  test('endpoints and roles have theirs', () => {
+    for (const text of [
+      'POST payloads/protect-remote/',
+      'GET /users',
+      'POST …/policies/user-authorizations',
+      'GET …/policies/user-authorizations',
+      'GET /logs/full-payload',
+      'GET /logs/payload',
+      'POST payloads/protect-local',
+      'POST payloads/open-remote',
+      'POST payloads/open-local',
+      'GET payloads/{payloadId}',
+      '{policy_type}',
+      'GET groups',
+      'expand=true',
+      'POST users',
+      'PATCH users/{user_id}',
+      'POST users/{userId}',
+      'DELETE users/{userId}/roles/{role_name}',
+    ]) {
+      expect(
+        rows.some((row) => row.includes(text)),
+        text,
+      ).toBe(true);
+    }
+    const roles = ['Author', 'Recipient', 'Security Administrator', 'User Administrator', 'Data Administrator', 'Policy Administrator'];
+    for (const role of [...roles, 'Super Administrator'])
+      expect(
+        rows.some((row) => row.includes(role)),
+        role,
+      ).toBe(true);
+  });
+
+  test('every file of tests that a row names is there', () => {
+    const section = document.slice(document.indexOf('## The specification'), document.indexOf('## The control port')).split('\n');
+    const named = section.filter((row) => /^(\|[^|]+){4}\|$/.test(row)).flatMap((row) => (row.split('|')[4] ?? '').split(','));
+    const files = new Set(named.map((name) => name.trim()).filter((name) => /^[a-z]+$/.test(name) && name !== 'test'));
+    expect(files.size).toBeGreaterThan(8);
+    for (const name of files) readFileSync(new URL(`./${name}.test.ts`, import.meta.url));
+  });
+});
