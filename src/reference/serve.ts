@@ -20,6 +20,7 @@ import { Policies } from './policies/policies.ts';
 import { peopleEndpoints } from './people/endpoints.ts';
 import { Users } from './people/users.ts';
 import { IdentityProvider } from './people/identity-provider.ts';
+import { openApiOf } from './http/openapi.ts';
 import { Limits } from './http/limits.ts';
 import { Logs } from './logs/logs.ts';
 import type { Options } from './options.ts';
@@ -68,7 +69,8 @@ export async function serve(options: Options, signal: AbortSignal): Promise<void
     ...logsEndpoints(logs),
   ];
   const api = new Api({ organisation, provider, limits: new Limits(values), values, endpoints });
-  server.open({ provider, api, faults: new Faults(values, options.seed), stats, values });
+  const description = Buffer.from(JSON.stringify(openApiOf(endpoints, apiRoot)));
+  server.open({ provider, api, faults: new Faults(values, options.seed), stats, values, description });
 
   const control = new ControlServer({ switches: options.switches, organisation, users, logs, feed, stats });
   const controlPort = await control.listen(options.controlPort);

@@ -21,7 +21,7 @@ export interface Call<Query, Body> {
 
 /** Reads a query text, and throws a Problem 400 that names the parameter which does not fit. */
 export interface QueryReader<Query> {
-  readonly schema?: z.ZodType;
+  readonly schema: z.ZodObject | undefined;
   read(text: string): Query;
 }
 
@@ -39,6 +39,8 @@ export interface EndpointOptions<Query, Body> {
   readonly carriesFile?: boolean;
   /** The shape of the answer for each status of success. */
   readonly answers: Readonly<Record<number, z.ZodType>>;
+  /** Statuses of refusals of its own, besides those that every endpoint has. */
+  readonly refusals?: readonly number[];
   answer(call: Call<Query, Body>): Answer | Promise<Answer>;
 }
 
@@ -52,6 +54,7 @@ export function endpoint<Query = undefined, Body = undefined>(options: EndpointO
 
 /** For endpoints that take no query. */
 export const noQuery: QueryReader<undefined> = {
+  schema: undefined,
   read(text) {
     for (const name of new URLSearchParams(text).keys()) throw badParameter(name, 'is not known; there are none here');
     return undefined;

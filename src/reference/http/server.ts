@@ -20,11 +20,14 @@ export interface Rooms {
   readonly api: Api;
   readonly faults: Faults;
   readonly stats: Stats;
+  /** The OpenAPI document, which everybody may read. */
+  readonly description: Buffer;
   readonly values: SwitchValues;
 }
 
 /** The default list of Node with the quickest of its strong ciphers in front. */
 const ciphers = `TLS_AES_128_GCM_SHA256:${DEFAULT_CIPHERS}`;
+const descriptionPath = '/openapi.json';
 const keepAliveMs = 65_000;
 /** How long the header of a request may take to come, and all of it: what is left of a body that was refused is thrown away until then. */
 const headersMs = 30_000;
@@ -88,6 +91,12 @@ export class ServiceServer {
       }
       if (rooms.api.owns(path)) {
         await this.#serveApi(rooms, request, response, path, query);
+        return;
+      }
+      if (path === descriptionPath && (request.method === 'GET' || request.method === 'HEAD')) {
+        rooms.stats.request(`GET ${descriptionPath}`, 200);
+        const answer = { status: 200, headers: { 'content-type': 'application/json; charset=utf-8' }, body: rooms.description };
+        send(response, answer, undefined, 0, () => this.#reset(request));
         return;
       }
       rooms.stats.request('other', 404);

@@ -11,19 +11,33 @@ export function text(longest: number): z.ZodString {
 }
 
 /** Section 2.6, with totalPages as in the users list. */
-export const pagination = z.strictObject({
-  totalRecords: z.int(),
-  totalPages: z.int(),
-  pageSize: z.int(),
-  itemsInPage: z.int(),
-  page: z.int(),
-});
+export const pagination = z
+  .strictObject({ totalRecords: z.int(), totalPages: z.int(), pageSize: z.int(), itemsInPage: z.int(), page: z.int() })
+  .meta({ id: 'Pagination' });
 
-/** The number of a page as a query has it. */
-export const pageNumber = z
-  .string()
-  .regex(/^[1-9]\d{0,8}$/, 'must be a whole number of at least 1')
-  .transform(Number);
+/** RFC 9457, with what is at fault and why access is denied. */
+export const problem = z
+  .strictObject({
+    type: z.literal('about:blank'),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    parameter: z.string().optional(),
+    reason: z.string().optional(),
+  })
+  .meta({ id: 'Problem' });
+
+/** A whole number as a query has it: text of this form. The description says what it means, an integer of at least so much. */
+export function asInteger(form: RegExp, least: number): z.ZodType<number, string> {
+  return z
+    .string()
+    .regex(form, `must be a whole number of at least ${least}`)
+    .transform(Number)
+    .meta({ described: { type: 'integer', minimum: least } });
+}
+
+/** The number of a page of users or groups. */
+export const pageNumber = asInteger(/^[1-9]\d{0,8}$/, 1);
 
 /** The pagination object of one page out of so many records. */
 export function paginationOf(totalRecords: number, pageSize: number, itemsInPage: number, page: number): z.infer<typeof pagination> {

@@ -1,10 +1,11 @@
 /** The endpoints of the log (specification 4.6, 4.7). The page itself is put together as bytes, so that a large one costs little. */
-import { z } from 'zod';
 import { endpoint, type Endpoint } from '../http/endpoint.ts';
 import type { Logs } from './logs.ts';
+import { logsQuery } from './query.ts';
+import { fullPayloadLog, payloadLog } from './shapes.ts';
 
-/** The query is read by the room of the logs, whose switches decide what fits. */
-const query = { read: (text: string) => text };
+/** The rights of the caller come before the query, and the switches have a say in both: the room of the logs reads it. */
+const query = { schema: logsQuery.schema, read: (text: string) => text };
 const headers = { 'content-type': 'application/json; charset=utf-8' };
 
 export function logsEndpoints(logs: Logs): Endpoint[] {
@@ -15,7 +16,7 @@ export function logsEndpoints(logs: Logs): Endpoint[] {
       summary: 'The events of protect, open and audit actions, without personal data',
       permissions: ['logs.read', 'logs.read.all'],
       query,
-      answers: { 200: z.unknown() },
+      answers: { 200: payloadLog },
       answer: (call) => ({ status: 200, headers, body: logs.answer(call.caller, false, call.query) }),
     }),
     endpoint({
@@ -24,7 +25,7 @@ export function logsEndpoints(logs: Logs): Endpoint[] {
       summary: 'The events of protect, open and audit actions, with personal data',
       permissions: ['logs.read.all'],
       query,
-      answers: { 200: z.unknown() },
+      answers: { 200: fullPayloadLog },
       answer: (call) => ({ status: 200, headers, body: logs.answer(call.caller, true, call.query) }),
     }),
   ];

@@ -64,6 +64,7 @@ export function payloadEndpoints(rooms: PayloadRooms, values: SwitchValues): End
       summary: 'One payload',
       permissions: ['payload.read', 'payload.read.all'],
       answers: { 200: payload },
+      refusals: [404],
       answer: ({ caller, params }) => json(200, payloadShown(readable(rooms, caller, params['payloadId']))),
     }),
   ];

@@ -8,15 +8,17 @@ import type { Payload } from './payloads.ts';
 const base64 = z.string().meta({ contentEncoding: 'base64' });
 
 /** Section 2.1. */
-export const payload = z.strictObject({
-  ownerId: z.string(),
-  payloadId: z.string(),
-  fileType: z.string(),
-  originalFileName: z.string(),
-  originalFileCreatedDate: z.string(),
-  payloadCreateDate: z.string(),
-  isRevoked: z.boolean(),
-});
+export const payload = z
+  .strictObject({
+    ownerId: z.string(),
+    payloadId: z.string(),
+    fileType: z.string(),
+    originalFileName: z.string(),
+    originalFileCreatedDate: z.string(),
+    payloadCreateDate: z.string(),
+    isRevoked: z.boolean(),
+  })
+  .meta({ id: 'Payload' });
 
 const file = {
   fileType: z.string().regex(/^\.?[A-Za-z0-9][A-Za-z0-9_+-]{0,31}$/, 'must be a file extension such as .docx or docx'),

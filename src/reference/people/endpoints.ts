@@ -31,17 +31,19 @@ export function peopleEndpoints(users: Users): Endpoint[] {
       permissions: ['users.write'],
       body: newUser,
       answers: { 201: expandedUser },
+      refusals: [409],
       answer: ({ body }) => json(201, expanded(obeying(() => users.create(body)))),
     }),
     endpoint({
       method: 'PATCH',
-      path: '/users/{user_id}',
+      path: '/users/{userId}',
       summary: 'Changes a user: names, e-mail address, groups',
       permissions: ['users.write'],
       body: userChange,
       answers: { 200: expandedUser },
+      refusals: [404, 409],
       answer(call) {
-        const { userId } = known(users, call.params['user_id']);
+        const { userId } = known(users, call.params['userId']);
         return json(200, expanded(obeying(() => users.change(userId, given(call.body)))));
       },
     }),
@@ -52,6 +54,7 @@ export function peopleEndpoints(users: Users): Endpoint[] {
       permissions: ['users.write'],
       body: givenRole,
       answers: { 200: expandedUser },
+      refusals: [404, 409],
       answer(call) {
         const { userId } = known(users, call.params['userId']);
         return json(200, expanded(obeying(() => users.giveRole(userId, call.body.roleName))));
@@ -63,6 +66,7 @@ export function peopleEndpoints(users: Users): Endpoint[] {
       summary: 'Takes a role from a user',
       permissions: ['users.write'],
       answers: { 200: expandedUser },
+      refusals: [404, 409],
       answer: (call) => json(200, expanded(obeying(() => takeRole(users, call)))),
     }),
     endpoint({

@@ -16,9 +16,11 @@ export const user = z.strictObject({
 });
 
 /** With expand. */
-export const expandedUser = user.extend({ roles: z.array(role).min(1), groupIds: z.array(z.string()), createdDate: z.string() });
+export const expandedUser = user
+  .extend({ roles: z.array(role).min(1), groupIds: z.array(z.string()), createdDate: z.string() })
+  .meta({ id: 'ExpandedUser' });
 
-export const usersPage = z.strictObject({ pagination, data: z.array(z.union([expandedUser, user])) });
+export const usersPage = z.strictObject({ pagination, data: z.array(z.union([expandedUser, user.meta({ id: 'User' })])) });
 
 const name = text(100);
 const email = z.email().max(254);
@@ -40,11 +42,13 @@ export const userChange = z
 export const givenRole = z.strictObject({ roleName: role });
 
 /** Item of the groups list (2.5); who the members are needs groups.read.all. */
-export const group = z.strictObject({
-  id: z.string(),
-  name: z.string(),
-  memberCount: z.int(),
-  memberIds: z.array(z.string()).optional(),
-});
+export const group = z
+  .strictObject({
+    id: z.string(),
+    name: z.string(),
+    memberCount: z.int(),
+    memberIds: z.array(z.string()).optional(),
+  })
+  .meta({ id: 'Group' });
 
 export const groupsPage = z.strictObject({ pagination, data: z.array(group) });

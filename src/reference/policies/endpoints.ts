@@ -44,6 +44,7 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
       permissions: update,
       body: shapes.userAuthorization,
       answers: { 200: shapes.listedUserAuthorization },
+      refusals: [404, 409],
       answer(call) {
         const payload = changeable(rooms, call.caller, call.params['payloadId']);
         const { userId } = known(users, call.body.userId);
@@ -63,6 +64,7 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
       summary: 'The users who were authorized',
       permissions: read,
       answers: { 200: z.array(shapes.listedUserAuthorization) },
+      refusals: [404],
       answer: ({ caller, params }) => json(200, policies.userAuthorizations(readable(rooms, caller, params['payloadId']).payloadId)),
     }),
     endpoint({
@@ -72,6 +74,7 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
       permissions: update,
       body: shapes.groupAuthorization,
       answers: { 200: shapes.listedGroupAuthorization },
+      refusals: [404],
       answer(call) {
         const payload = changeable(rooms, call.caller, call.params['payloadId']);
         const { groupId, accessLevel } = call.body;
@@ -89,6 +92,7 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
       summary: 'The groups that were authorized',
       permissions: read,
       answers: { 200: z.array(shapes.listedGroupAuthorization) },
+      refusals: [404],
       answer: ({ caller, params }) => json(200, policies.groupAuthorizations(readable(rooms, caller, params['payloadId']).payloadId)),
     }),
     endpoint({
@@ -98,6 +102,7 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
       permissions: update,
       body: shapes.rulesChange,
       answers: { 200: shapes.rules },
+      refusals: [404],
       answer(call) {
         const payload = changeable(rooms, call.caller, call.params['payloadId']);
         const { accessWindows, allowedAreas } = call.body;
@@ -112,6 +117,7 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
       summary: 'When and where a payload may be opened',
       permissions: read,
       answers: { 200: shapes.rules },
+      refusals: [404],
       answer: ({ caller, params }) => json(200, policies.rules(readable(rooms, caller, params['payloadId']).payloadId)),
     }),
     endpoint({
@@ -121,6 +127,7 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
       permissions: update,
       body: shapes.revocation,
       answers: { 200: payloadShape },
+      refusals: [404],
       answer(call) {
         const payload = changeable(rooms, call.caller, call.params['payloadId']);
         const after = changing(call, payload, () => (revoke(rooms, payload, call.body) ? ['Audit', 'RevokeAccess', 'Changed'] : undefined));
@@ -134,6 +141,7 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
       permissions: update,
       body: shapes.newOwner,
       answers: { 200: payloadShape },
+      refusals: [404],
       answer(call) {
         const payload = changeable(rooms, call.caller, call.params['payloadId'], true);
         const { userId } = known(users, call.body.userId);

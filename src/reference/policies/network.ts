@@ -1,7 +1,7 @@
 /** `userNetwork` as requests carry it (specification 2.2): where the caller is. The other fields of section 2.7 may be there for the log. */
 import { z } from 'zod';
 import type { UserNetwork } from '../logs/network.ts';
-import { positionOf, type Position } from './position.ts';
+import { positionForm, positionOf, type Position } from './position.ts';
 
 /** What the log shows, and the position by which policies judge. */
 export interface CallerNetwork {
@@ -10,7 +10,10 @@ export interface CallerNetwork {
 }
 
 const notPosition = 'must be latitude,longitude in decimal degrees';
-export const latLong = z.string().refine((text) => positionOf(text) !== undefined, notPosition);
+export const latLong = z
+  .string()
+  .regex(positionForm, notPosition)
+  .refine((text) => positionOf(text) !== undefined, notPosition);
 
 const known = z
   .string()
@@ -37,7 +40,8 @@ export const userNetwork = z
     if (position) return { shown, position };
     context.addIssue({ code: 'custom', path: ['latLong'], message: notPosition });
     return z.NEVER;
-  });
+  })
+  .meta({ id: 'UserNetwork' });
 
 /** What is known of a caller who does not say where he is: the address from which the request came. */
 export function networkOfPeer(peer: string): UserNetwork {

@@ -16,11 +16,13 @@ export interface Place {
   readonly countries: readonly string[];
 }
 
+/** Latitude and longitude in decimal degrees with a comma between. */
+export const positionForm = /^([+-]?\d{1,2}(?:\.\d{1,15})?), ?([+-]?\d{1,3}(?:\.\d{1,15})?)$/;
 const earthRadiusKm = 6371.0088;
 
 /** `latitude,longitude` in decimal degrees; undefined when the text is no position. */
 export function positionOf(latLong: string): Position | undefined {
-  const match = /^([+-]?\d{1,2}(?:\.\d{1,15})?), ?([+-]?\d{1,3}(?:\.\d{1,15})?)$/.exec(latLong);
+  const match = positionForm.exec(latLong);
   const [latitude, longitude] = [Number(match?.[1]), Number(match?.[2])];
   return Math.abs(latitude) <= 90 && Math.abs(longitude) <= 180 ? { latitude, longitude } : undefined;
 }

@@ -9,7 +9,9 @@ export type AccessLevel = z.infer<typeof accessLevel>;
 export const country = z.string().regex(/^[A-Z]{2}$/, 'must be a country code of ISO 3166-1 such as NZ');
 
 /** A country, or a circle on the earth. */
-export const area = z.union([z.strictObject({ country }), z.strictObject({ latLong, radiusKm: z.number().positive().max(20_100) })]);
+export const area = z
+  .union([z.strictObject({ country }), z.strictObject({ latLong, radiusKm: z.number().positive().max(20_100) })])
+  .meta({ id: 'Area' });
 export type Area = z.infer<typeof area>;
 export const allowedAreas = z.array(area).max(50);
 
@@ -27,7 +29,7 @@ export type AccessWindow = z.infer<typeof accessWindow>;
 export const accessWindows = z.array(accessWindow).max(50);
 
 /** When and where a payload may be opened; an empty list is no rule. */
-export const rules = z.strictObject({ accessWindows, allowedAreas });
+export const rules = z.strictObject({ accessWindows, allowedAreas }).meta({ id: 'AccessWindows' });
 export type Rules = z.infer<typeof rules>;
 
 /** Policy calls may say where the caller is, for the log. */
@@ -48,11 +50,15 @@ export const newOwner = z.strictObject({ userId: id, ...from });
 export const excludedCountries = z.strictObject({ excludedCountries: z.array(country).max(300) });
 
 /** Item of the list of section 4.5. */
-export const listedUserAuthorization = z.strictObject({
-  userId: z.string(),
-  userName: z.string(),
-  email: z.string(),
-  accessLevel,
-  isRevoked: z.boolean(),
-});
-export const listedGroupAuthorization = z.strictObject({ groupId: z.string(), groupName: z.string(), accessLevel, isRevoked: z.boolean() });
+export const listedUserAuthorization = z
+  .strictObject({
+    userId: z.string(),
+    userName: z.string(),
+    email: z.string(),
+    accessLevel,
+    isRevoked: z.boolean(),
+  })
+  .meta({ id: 'UserAuthorization' });
+export const listedGroupAuthorization = z
+  .strictObject({ groupId: z.string(), groupName: z.string(), accessLevel, isRevoked: z.boolean() })
+  .meta({ id: 'GroupAuthorization' });

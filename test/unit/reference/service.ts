@@ -6,6 +6,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
+import { Description } from './description.ts';
 
 export const program = fileURLToPath(new URL('../../../src/reference/main.ts', import.meta.url));
 
@@ -59,6 +60,7 @@ export class Service implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #agent: Agent;
   readonly #tokens = new Map<string, string>();
+  #description: Promise<Description> | undefined;
 
   constructor(child: ChildProcess, line: StartLine) {
     this.#child = child;
@@ -152,6 +154,12 @@ export class Service implements AsyncDisposable {
     return this.get(this.line.baseUrl + path, { authorization, 'ocp-apim-subscription-key': this.line.subscriptionKey });
   }
 
+  /** How the service describes itself. */
+  description(): Promise<Description> {
+    this.#description ??= this.get(`${this.line.authUrl}/openapi.json`).then(({ text }) => new Description(text));
+    return this.#description;
+  }
+
   /** The client of this role. */
   async as(role: string): Promise<Caller> {
     return { userId: this.client(role).userId, token: await this.token(role) };
@@ -182,7 +190,10 @@ export class Service implements AsyncDisposable {
     const given = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as Record<string, string>;
     const sent = body === undefined ? null : typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
     const reply = await request(this.line.baseUrl + path, { method, headers: given, body: sent, dispatcher: this.#agent });
-    return { status: reply.statusCode, headers: reply.headers, json: (await reply.body.json()) as Record<string, unknown> };
+    const told = { status: reply.statusCode, headers: reply.headers, json: (await reply.body.json()) as Record<string, unknown> };
+    // What is asked of it or not, an answer is as the service describes itself.
+    (await this.description()).check(method, path, told);
+    return told;
   }
 
   async page(query = '', endpoint = 'full-payload', role?: string): Promise<Page> {
