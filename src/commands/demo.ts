@@ -24,8 +24,8 @@ export const summary = 'runs the whole on this machine, with a service made for 
 
 export const usage = `waybill demo [--port N] [--for DURATION] [--dir DIR]
 
-Starts the reference service with records that keep coming, some of them late; the daemon; and a file sink. Shows denials as they arrive, and
-then the ledger with its proofs. Everything is shortened: windows close after 4 s and are counted again after 6 and 12 s. Ctrl-C ends it.
+Starts the reference service with simulated people who protect, share and open files, so that records keep coming, some of them late; the
+daemon; and a file sink. Shows denials as they arrive, and then the ledger with its proofs. Everything is shortened: windows close after 4 s and are counted again after 6 and 12 s. Ctrl-C ends it.
 
   --port N          port of the admin server; default any free one
   --for DURATION    ends by itself after this long
@@ -105,7 +105,7 @@ export async function run(args: string[], io: Io): Promise<number> {
 
 function startService(): ChildProcess {
   const program = fileURLToPath(new URL(`../reference/main${extname(import.meta.url)}`, import.meta.url));
-  const records = ['--records', '1500', '--span', `${historyMs / 1000}s`, '--rate', '25', '--nodes', '3'];
+  const records = ['--records', '1500', '--span', `${historyMs / 1000}s`, '--activity', '25', '--nodes', '3'];
   const switches = ['--late-share', '0.05', '--late-delay', '8s', '--sort', 'unstable-ties', '--fault-503', '0.02'];
   // A process group of its own: Ctrl-C reaches the daemon first, which then ends the service.
   return spawn(process.execPath, [program, '--json', ...records, ...switches], {

@@ -3,9 +3,12 @@
  * port. It says where it listens and lives until a signal ends it.
  */
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { Agent } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Activity } from './activity/activity.ts';
+import type { Service as ClientsView } from './activity/caller.ts';
 import { Api, apiRoot } from './http/api.ts';
 import { certificatesIn } from './http/authority.ts';
 import { DataFile } from './data-file.ts';
@@ -78,9 +81,25 @@ export async function serve(options: Options, signal: AbortSignal): Promise<void
   feed.start();
   release.defer(() => feed.stop());
 
+  const people = new Activity(values, users, clientsView(organisation, authUrl, certificates.caFile), options.seed);
+  people.start();
+  release.defer(() => people.stop());
+
   const addresses = { baseUrl: authUrl + apiRoot, authUrl, ca: certificates.caFile, control: `http://127.0.0.1:${controlPort}` };
   process.stdout.write(options.json ? startLine(addresses, organisation) : startText(addresses, organisation, logs.counts().visible));
   if (!signal.aborted) await once(signal, 'abort');
+}
+
+/** The service as its clients see it. */
+function clientsView(organisation: Organisation, authUrl: string, caFile: string): ClientsView {
+  return {
+    baseUrl: authUrl + apiRoot,
+    tokenUrl: `${authUrl}/${organisation.tenantId}/oauth2/v2.0/token`,
+    scope: `api://${organisation.scopeAddress}/access_as_user`,
+    clientId: organisation.publicClientId,
+    subscriptionKey: organisation.subscriptionKey,
+    agent: new Agent({ ca: readFileSync(caFile, 'utf8'), keepAlive: true }),
+  };
 }
 
 function checkSeed(data: DataFile, options: Options): void {

@@ -49,6 +49,7 @@ const table = {
   totalLag: paging(duration, 30_000, 'how far "lagging" is behind: records that became visible within it are not counted'),
 
   rate: arrival(share(100_000), 0, 'records a second that are made while the service runs, logTimestamp = now'),
+  activity: arrival(share(1000), 0, 'acts a second of simulated people who protect, share and open files by the API'),
   nodes: arrival(whole(1, 1000), 1, 'how many nodes collect records'),
   lateShare: arrival(perNode(share()), [0], 'share of the records that become visible later than their logTimestamp'),
   lateDelay: arrival(perNode(duration), [30_000], 'how much later: the most when bounded, the median with a long tail'),

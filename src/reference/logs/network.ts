@@ -19,7 +19,10 @@ export interface UserNetwork {
   readonly address: string;
 }
 
-const places: readonly (readonly [name: string, latitude: number, longitude: number])[] = [
+type Spot = readonly [name: string, latitude: number, longitude: number];
+
+/** Where people may be. */
+export const places: readonly [Spot, ...Spot[]] = [
   ['Sydney NSW, Australia', -33.8688, 151.2093],
   ['Wellington, New Zealand', -41.2866, 174.7756],
   ['Singapore', 1.3521, 103.8198],
@@ -38,8 +41,9 @@ const devices = ['Windows', 'MacOS', 'Linux', 'iOS', 'Android'];
 const providers = ['', 'Example Telecom', 'Example Fibre', 'Example Mobile "5G"'];
 const networks = ['corp-wifi', 'Guest', 'Ethernet 2', 'Home\\WLAN', 'hotel-lobby'];
 
-export function networkOf(random: Random): UserNetwork {
-  const [place, latitude, longitude] = oneOf(random, places);
+/** Network and position near one of the places, by default any. */
+export function networkOf(random: Random, at?: number): UserNetwork {
+  const [place, latitude, longitude] = (at === undefined ? undefined : places[at]) ?? oneOf(random, places);
   const near = (degrees: number): string => (degrees + (random() - 0.5) / 10).toFixed(4 + below(random, 3));
   const device = oneOf(random, devices);
   return {

@@ -1,0 +1,241 @@
+/**
+ * Simulated people who use the API itself: they protect files, share them, open them from where they are, travel, and are denied in every way
+ * of specification 2.8. So the log is made the way that a real one is. How often they act is a switch; who, what and where is drawn.
+ */
+import { networkOf, places, type UserNetwork } from '../logs/network.ts';
+import { allows } from '../people/roles.ts';
+import type { Account, Users } from '../people/users.ts';
+import { below, oneOf, randomOf, type Random } from '../random.ts';
+import type { SwitchValues } from '../switches.ts';
+import { Caller, type Service } from './caller.ts';
+
+interface Person {
+  readonly caller: Caller;
+  readonly isAuthor: boolean;
+  /** Which of the places is home. */
+  readonly home: number;
+}
+
+/** A file that somebody protected, as those have it who got it by mail. */
+interface Shared {
+  readonly payloadId: string;
+  owner: Person;
+  readonly base64FileData: string;
+  readonly colleagues: Person[];
+}
+
+const tickMs = 50;
+const atOnceMax = 8;
+const filesMax = 300;
+const travelShare = 0.08;
+const subjects = ['Budget', 'Contract', 'Blueprint', 'Payroll', 'Minutes', 'Roadmap', 'Offer', 'Review'];
+const types = ['.docx', '.xlsx', '.pdf', '.pptx', '.txt'];
+/** Of the places where people travel, this one is in a country that the organisation excludes, unless it excludes something already. */
+const excludedPlace = 1;
+const excludedCountry = 'NZ';
+
+export class Activity {
+  readonly #values: SwitchValues;
+  readonly #users: Users;
+  readonly #service: Service;
+  readonly #random: Random;
+  readonly #people: Person[] = [];
+  readonly #files: Shared[] = [];
+  readonly #end = new AbortController();
+  /** What people do, with how often among a hundred acts. */
+  readonly #acts: readonly (readonly [weight: number, act: () => Promise<void>])[] = [
+    [16, () => this.#protect()],
+    [6, () => this.#protectLocally()],
+    [12, () => this.#share()],
+    [3, () => this.#shareWithGroup()],
+    [48, () => this.#open()],
+    [7, () => this.#openAsStranger()],
+    [5, () => this.#limit()],
+    [2, () => this.#revoke()],
+    [1, () => this.#handOver()],
+  ];
+  #timer: NodeJS.Timeout | undefined;
+  #lastTick = 0;
+  #owed = 0;
+  #running = 0;
+  /** Acts that got no answer: the connection was cut, or the identity provider gave no token. */
+  unanswered = 0;
+
+  constructor(values: SwitchValues, users: Users, service: Service, seed: string) {
+    this.#values = values;
+    this.#users = users;
+    this.#service = service;
+    this.#random = randomOf(`${seed}/activity`);
+  }
+
+  /** Begins to act at the rate of the switch. */
+  start(): void {
+    this.#lastTick = performance.now();
+    this.#timer = setInterval(() => this.#tick(), tickMs);
+  }
+
+  /** Ends all of it; what is under way is abandoned. */
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#end.abort();
+    this.#service.agent.destroy();
+  }
+
+  #tick(): void {
+    const at = performance.now();
+    const rate = this.#values.activity;
+    this.#owed = rate === 0 ? 0 : Math.min(rate, this.#owed + ((at - this.#lastTick) / 1000) * rate);
+    this.#lastTick = at;
+    while (this.#owed >= 1 && this.#running < atOnceMax) {
+      this.#owed -= 1;
+      this.#running += 1;
+      void this.#act();
+    }
+  }
+
+  async #act(): Promise<void> {
+    try {
+      if (this.#people.length === 0) await this.#gather();
+      let left = this.#random() * this.#acts.reduce((sum, [weight]) => sum + weight, 0);
+      const [, act] = this.#acts.find(([weight]) => (left -= weight) < 0) ?? [];
+      await act?.();
+    } catch {
+      // A person whose call gets no answer goes on with something else; switches make it happen.
+      this.unanswered += 1;
+    } finally {
+      this.#running -= 1;
+    }
+  }
+
+  /** Everybody who can sign in and open files; the organisation gets a country to exclude. */
+  async #gather(): Promise<void> {
+    const personOf = (account: Account): Person[] => {
+      const roles = this.#users.find(account.userId)?.roles ?? [];
+      if (!allows(roles, 'payload.open')) return [];
+      const home = below(this.#random, places.length - 1);
+      const isAuthor = allows(roles, 'payload.create');
+      return [{ caller: new Caller(account, this.#service), isAuthor, home: home < excludedPlace ? home : home + 1 }];
+    };
+    const accounts = this.#users.accounts();
+    this.#people.push(...accounts.flatMap(personOf));
+    const administrator = accounts.find(({ userId }) => this.#users.find(userId)?.roles.includes('Policy Administrator'));
+    if (!administrator) return;
+    const caller = new Caller(administrator, this.#service);
+    const path = '/organization/policies/excluded-countries';
+    const { json } = await caller.call(path, undefined, this.#end.signal);
+    const already = json?.['excludedCountries'];
+    if (Array.isArray(already) && already.length === 0) await caller.call(path, { excludedCountries: [excludedCountry] }, this.#end.signal);
+  }
+
+  async #protect(): Promise<void> {
+    const owner = this.#author();
+    const base64FileData = Buffer.from('x'.repeat(1 + below(this.#random, 2000))).toString('base64');
+    const body = { ...this.#named(), userNetwork: this.#whereabouts(owner), base64FileData };
+    const { status, json } = await owner.caller.call('/payloads/protect-remote', body, this.#end.signal);
+    if (status !== 201 || !json) return;
+    const { payloadId } = json['payload'] as { payloadId: string };
+    const file = { payloadId, owner, base64FileData: String(json['base64FileData']), colleagues: [] };
+    if (this.#files.length < filesMax) this.#files.push(file);
+    else this.#files[below(this.#random, filesMax)] = file;
+  }
+
+  /** What was protected elsewhere is not opened here: the content is not known. */
+  async #protectLocally(): Promise<void> {
+    const owner = this.#author();
+    const allowedAreas = this.#random() < 0.5 ? [this.#areaAround(owner.home)] : [];
+    const body = { ...this.#named(), userNetwork: this.#whereabouts(owner, 0.3), allowedAreas };
+    await owner.caller.call('/payloads/protect-local', body, this.#end.signal);
+  }
+
+  async #share(): Promise<void> {
+    const file = this.#file();
+    if (!file) return;
+    const colleague = oneOf(this.#random, this.#people);
+    const accessLevel = this.#random() < 0.8 ? 'View' : 'FullAccess';
+    const status = await this.#policy(file, 'user-authorizations', { userId: colleague.caller.userId, accessLevel });
+    if (status === 200) file.colleagues.push(colleague);
+  }
+
+  async #shareWithGroup(): Promise<void> {
+    const file = this.#file();
+    if (!file) return;
+    const { groupId } = oneOf(this.#random, this.#users.groups());
+    await this.#policy(file, 'group-authorizations', { groupId, accessLevel: this.#random() < 0.8 ? 'View' : 'FullAccess' });
+  }
+
+  async #open(): Promise<void> {
+    const file = this.#file();
+    if (file) await this.#openAs(oneOf(this.#random, [file.owner, ...file.colleagues]), file);
+  }
+
+  async #openAsStranger(): Promise<void> {
+    const file = this.#file();
+    if (file) await this.#openAs(oneOf(this.#random, this.#people), file);
+  }
+
+  /** Times and places, some of which shut everybody out until the next rule. */
+  async #limit(): Promise<void> {
+    const file = this.#file();
+    if (!file) return;
+    const dayMs = 86_400_000;
+    const day = (days: number): string => new Date(Date.now() + days * dayMs).toISOString();
+    const windows = [[{ startTime: day(-1), endTime: day(7) }], [{ startTime: day(1) }], [{ endTime: day(-1) }], []];
+    const areas = [[], [this.#areaAround(file.owner.home)]];
+    await this.#policy(file, 'access-windows', { accessWindows: oneOf(this.#random, windows), allowedAreas: oneOf(this.#random, areas) });
+  }
+
+  async #revoke(): Promise<void> {
+    const file = this.#file();
+    if (!file) return;
+    const colleague = this.#random() < 0.7 ? file.colleagues.pop() : undefined;
+    const whom = colleague ? { userId: colleague.caller.userId } : {};
+    await this.#policy(file, 'revocation', { ...whom, isRevoked: colleague !== undefined || this.#random() < 0.5 });
+  }
+
+  async #handOver(): Promise<void> {
+    const file = this.#file();
+    if (!file) return;
+    const owner = this.#author();
+    if ((await this.#policy(file, 'owner', { userId: owner.caller.userId })) === 200) file.owner = owner;
+  }
+
+  async #openAs(person: Person, file: Shared): Promise<void> {
+    const body = { base64FileData: file.base64FileData, userNetwork: this.#whereabouts(person) };
+    await person.caller.call('/payloads/open-remote', body, this.#end.signal);
+  }
+
+  async #policy(file: Shared, type: string, body: object): Promise<number> {
+    const userNetwork = this.#whereabouts(file.owner);
+    const { status } = await file.owner.caller.call(
+      `/payloads/${file.payloadId}/policies/${type}`,
+      { ...body, userNetwork },
+      this.#end.signal,
+    );
+    return status;
+  }
+
+  #file(): Shared | undefined {
+    return this.#files.length === 0 ? undefined : oneOf(this.#random, this.#files);
+  }
+
+  #author(): Person {
+    return oneOf(
+      this.#random,
+      this.#people.filter(({ isAuthor }) => isAuthor),
+    );
+  }
+
+  #named(): { fileType: string; fileName: string } {
+    return { fileType: oneOf(this.#random, types), fileName: `${oneOf(this.#random, subjects)} ${1 + below(this.#random, 9999)}` };
+  }
+
+  /** At home, but for who travels. */
+  #whereabouts({ home }: Person, travels = travelShare): UserNetwork {
+    return networkOf(this.#random, this.#random() < travels ? below(this.#random, places.length) : home);
+  }
+
+  #areaAround(home: number): object {
+    const [, latitude, longitude] = places[home] ?? places[0];
+    return { latLong: `${latitude},${longitude}`, radiusKm: 500 };
+  }
+}

@@ -1,0 +1,60 @@
+import { afterEach, expect, test } from 'vitest';
+import { Service } from './service.ts';
+
+const all = [
+  'Audit AccessWindow Changed',
+  'Audit AccessWindow Created',
+  'Audit AuthorChanged Changed',
+  'Audit AuthorisedGroupAccess Changed',
+  'Audit AuthorisedGroupAccess Created',
+  'Audit AuthorisedUserAccess Changed',
+  'Audit AuthorisedUserAccess Created',
+  'Audit RevokeAccess Changed',
+  'Decrypt AccessDenied GeoValidationCountryExclusionFailed',
+  'Decrypt AccessDenied GeoValidationFailed',
+  'Decrypt AccessDenied TimeEmbargoFailed',
+  'Decrypt AccessDenied UserPayloadNoAccess',
+  'Decrypt AccessGranted Success',
+  'Encrypt AccessDenied GeoValidationCountryExclusionFailed',
+  'Encrypt AccessGranted Success',
+  'EncryptionRequest AccessDenied GeoValidationCountryExclusionFailed',
+  'EncryptionRequest AccessDenied GeoValidationFailed',
+];
+
+let service: Service;
+afterEach(() => service.stop());
+
+const combinationsOf = async (): Promise<string[]> => {
+  const lines = (await service.truth()).map((record) => [record['actionAttempted'], record['result'], record['resultReason']].join(' '));
+  return [...new Set(lines)].sort();
+};
+
+test(
+  'people protect, share, open and are denied in every way of section 2.8, by the API, until they are stopped',
+  { timeout: 60_000 },
+  async () => {
+    service = await Service.start('--activity', '200');
+    await expect.poll(combinationsOf, { timeout: 50_000, interval: 200 }).toEqual(all);
+    await service.set({ activity: 0 });
+    const { json } = await service.control('GET', '/stats');
+    const requests = json['requests'] as Record<string, Record<string, number>>;
+    const statuses = new Set(Object.values(requests).flatMap((counts) => Object.keys(counts)));
+    expect([...statuses].sort()).toEqual(['200', '201', '403', '409'].filter((status) => statuses.has(status)));
+    // Each record is of a call: what was granted, and what was denied.
+    const truth = await service.truth();
+    const protects = truth.filter((record) => record['actionAttempted'] === 'Encrypt' && record['result'] === 'AccessGranted').length;
+    const created = Object.values(requests).reduce((sum, counts) => sum + (counts['201'] ?? 0), 0);
+    expect(Math.abs(protects - created)).toBeLessThanOrEqual(8);
+    expect(new Set(truth.map((record) => record.userId)).size).toBeGreaterThan(10);
+  },
+);
+
+test('they live with what switches do to the service', { timeout: 60_000 }, async () => {
+  service = await Service.start('--activity', '100', '--fault-reset', '0.2', '--fault-html-200', '0.2', '--fault-500', '0.2');
+  await service.set({ revokeTokens: 'now' });
+  await expect.poll(async () => (await service.truth()).length, { timeout: 50_000 }).toBeGreaterThan(30);
+  await service.set({ faultReset: 0, faultHtml200: 0, fault500: 0, identityProvider: 'down', revokeTokens: 'now' });
+  const before = (await service.truth()).length;
+  await service.set({ identityProvider: 'up' });
+  await expect.poll(async () => (await service.truth()).length, { timeout: 50_000 }).toBeGreaterThan(before + 30);
+});
