@@ -96,6 +96,8 @@ describe('POST /users', () => {
     [{ lastName: 'x'.repeat(101) }, 'lastName', 400],
     [{ firstName: '\ud800' }, 'firstName', 400],
     [{ email: 'nobody' }, 'email', 400],
+    [{ email: `${'x'.repeat(65)}@example.com` }, 'email', 400],
+    [{ email: 'x@-example.com' }, 'email', 400],
     [{ roles: [] }, 'roles', 400],
     [{ roles: ['Author', 'King'] }, 'roles.1', 400],
     [{ id: 'mine' }, 'id', 400],

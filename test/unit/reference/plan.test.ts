@@ -1,0 +1,78 @@
+/** How SQLite finds the records of a query: by an index, whatever the query asks for, so that a window costs the same among millions. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Statement } from 'better-sqlite3';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { DataFile } from '../../../src/reference/data-file.ts';
+import { Store, type Order, type Selection } from '../../../src/reference/logs/store.ts';
+
+/** Remembers what is asked. */
+class Watched extends DataFile {
+  readonly asked: string[] = [];
+
+  override prepared(sql: string): Statement {
+    this.asked.push(sql);
+    return super.prepared(sql);
+  }
+
+  /** The steps of SQLite's plan for each query of the records since the last call. */
+  plans(): string[][] {
+    const queries = this.asked.splice(0).filter((sql) => /^SELECT .* FROM records/s.test(sql));
+    return queries.map((sql) => {
+      const values = Array.from(sql.matchAll(/\?/g), () => 0);
+      return (super.prepared(`EXPLAIN QUERY PLAN ${sql}`).all(values) as { detail: string }[]).map(({ detail }) => detail);
+    });
+  }
+}
+
+let folder: string;
+let data: Watched;
+let store: Store;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'reference-plan-'));
+  data = new Watched(join(folder, 'data.db'), false);
+  store = new Store(data);
+});
+afterAll(() => {
+  data.close();
+  rmSync(folder, { recursive: true });
+});
+
+const oldest: Order = { by: 'logTimestamp', descending: false, tiesBy: undefined };
+const newest: Order = { ...oldest, descending: true };
+const window = { from: 1n, until: 2n, equal: {}, ownOf: undefined };
+
+const cases: [what: string, selection: Selection, order: Order, index: string][] = [
+  ['a window', window, oldest, 'INDEX records_at (at>? AND at<?)'],
+  ['a window, newest first', window, newest, 'INDEX records_at (at>? AND at<?)'],
+  ['from a time on', { ...window, until: undefined }, oldest, 'INDEX records_at (at>?)'],
+  [
+    'one payload',
+    { ...window, from: undefined, until: undefined, equal: { payloadId: 'p' } },
+    oldest,
+    'INDEX records_payload_id (payload_id=?',
+  ],
+  ['one user in a window', { ...window, equal: { userId: 'u' } }, newest, 'INDEX records_user_id (user_id=? AND at>? AND at<?)'],
+];
+
+test.each(cases)('%s is found by an index, and counted by it', (_, selection, order, index) => {
+  data.plans();
+  store.page(selection, { network: true, personal: true }, order, 100, 0);
+  store.count(selection);
+  const plans = data.plans();
+  // A count that was made before is remembered.
+  expect(plans.length).toBeGreaterThan(0);
+  for (const plan of plans) {
+    const steps = plan.filter((step) => step.includes('records'));
+    expect(steps).toHaveLength(1);
+    expect(steps[0]).toMatch(/^SEARCH records/);
+    expect(steps[0]).toContain(index);
+  }
+});
+
+test('a page of a window comes in the order of the index: nothing is sorted', () => {
+  data.plans();
+  for (const order of [oldest, newest]) store.page(window, { network: false, personal: false }, order, 100, 0);
+  for (const plan of data.plans()) expect(plan.filter((step) => step.includes('TEMP B-TREE'))).toEqual([]);
+});
