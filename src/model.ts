@@ -467,8 +467,8 @@ export interface Hold {
 export interface Operation {
   /** Wall clock. */
   readonly at: Micros;
-  /** What the person claimed to be. */
-  readonly who: string;
+  /** What the person claimed to be; null where that is not known any more: a daemon found done what a person had begun. */
+  readonly who: string | null;
   /** The command: `gaps accept`. */
   readonly what: string;
   /** Plain JSON; `why` stands in it. */
@@ -752,7 +752,15 @@ export interface Kept {
 export interface Sink extends AsyncDisposable {
   send(batch: Batch, signal: AbortSignal): Promise<Taken>;
   /** Only sinks that keep our progress on their side: the last position that they find to be true. */
-  position?(signal: AbortSignal): Promise<{ position: Position; note: string | undefined } | undefined>;
+  position?(signal: AbortSignal): Promise<KeptPosition | undefined>;
+}
+
+/** Where a sink that keeps our progress is, when it is opened. */
+export interface KeptPosition {
+  readonly position: Position;
+  readonly note: string | undefined;
+  /** The entry of a dead letter that it took besides, last of all: whoever sent it may not know. */
+  readonly retried?: number | undefined;
 }
 
 // -------------------------------------------------------------------------------------------------------------- what the rooms say

@@ -210,6 +210,7 @@ export class Delivery {
     if (found && found.position.seq > journal.sinkMarks(settings.id).acked) {
       await journal.acknowledge(settings.id, { acked: found.position.seq, taken: found }, []);
     }
+    if (found?.retried !== undefined) await this.besides.found(found.retried);
     const { acked, orders } = journal.sinkMarks(settings.id);
     if (orders.adopt === true) {
       await journal.adopted(settings.id);

@@ -59,7 +59,7 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   /** Whether the outcome of a send can be found out afterwards, perhaps only with some settings: then acknowledgements may be grouped. */
   resolvable(config: z.output<Schema>): boolean;
   /** Whether it keeps our position on its side, and takes the present one in its place when it is opened with `kept.adopt`; default no. */
-  readonly keepsPosition?: boolean;
+  keepsPosition?(config: z.output<Schema>): boolean;
   /** Whether it takes each entry once and for all, as a signed log does: nothing is sent to it again, nor for a test; default no. */
   readonly takesOnce?: boolean;
   /** ms a send may take before its outcome counts as unknown. */

@@ -1443,7 +1443,7 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/sink/kafka.ts',
-        text: 'const last = [...(requests.pop() ?? []), this.#progressOf(batch.through)];',
+        text: 'const last = [...(requests.pop() ?? []), this.#progressOf(batch)];',
         replacement: 'const last = requests.pop() ?? [];',
       },
       {
@@ -1451,7 +1451,7 @@ export const mutants: readonly Mutant[] = [
         text: 'this.#isUnknown = false;\n    this.#position = batch.through;',
         replacement: `this.#isUnknown = false;
     const second = await owner.begin();
-    await second.send([this.#progressOf(batch.through)]);
+    await second.send([this.#progressOf(batch)]);
     await second.commit();
     this.#position = batch.through;`,
       },
@@ -1524,6 +1524,45 @@ export const mutants: readonly Mutant[] = [
     suite: kafka,
     edits: [
       { file: 'src/sink/kafka.ts', text: 'key === openKey(id) && value === mark;', replacement: 'key !== undefined || value === mark;' },
+    ],
+  },
+  {
+    id: 'W150',
+    what: 'what the sink says of a dead letter that it took is not believed: it is sent again',
+    suite: simulation,
+    also: ['test/unit/deliver/besides.test.ts'],
+    edits: [
+      {
+        file: 'src/deliver/loop.ts',
+        text: 'if (found?.retried !== undefined) await this.besides.found(found.retried);',
+        replacement: '',
+      },
+    ],
+  },
+  {
+    id: 'W151',
+    what: 'a dead letter that is sent again leaves no word in the progress record',
+    suite: kafka,
+    edits: [
+      { file: 'src/sink/kafka.ts', text: "besides === 'retry' ? messages[0]?.seq : undefined", replacement: 'void [besides, messages]' },
+    ],
+  },
+  {
+    id: 'W152',
+    what: 'an adopted topic is not told whose it is',
+    suite: kafka,
+    edits: [{ file: 'src/sink/kafka.ts', text: 'await this.#adopt(owner);', replacement: 'this.#position = this.#kept.position;' }],
+  },
+  {
+    id: 'W153',
+    what: 'an adopting record is one like any other: what stood before it still counts',
+    suite: kafka,
+    edits: [
+      {
+        file: 'src/sink/kafka-progress.ts',
+        text: 'progress.adopted === true && progress.journal === journal',
+        replacement: 'progress.adopted === true && progress.journal === `not ${journal}`',
+      },
     ],
   },
   {
