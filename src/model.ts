@@ -708,6 +708,8 @@ export interface Rejection {
   readonly seq: number;
   readonly code: string;
   readonly words: string;
+  /** How often it was sent; once, where that is not said. */
+  readonly tries?: number | undefined;
 }
 
 export interface Again {
@@ -717,6 +719,10 @@ export interface Again {
   /** The sink's own words. */
   readonly words: string;
   readonly retryAfterMs?: number | undefined;
+  /** One that is named so often counts as refused, by what was said of it last; undefined: never. */
+  readonly tries?: number | undefined;
+  /** What is said of single messages, where it is not the same of all: their rejections, should it come to that. */
+  readonly said?: readonly Rejection[] | undefined;
 }
 
 export interface Taken {
@@ -846,6 +852,8 @@ export interface SinkSnapshot {
   readonly deadLetters: number;
   readonly lastSuccess: Micros | undefined;
   readonly lastError: string | undefined;
+  /** How often it was tried since it took last; 0: it takes. Of the running daemon alone. */
+  readonly tries?: number | undefined;
   /** The one under way, or the last that ended; of the running daemon alone. */
   readonly replay?: ReplayProgress | undefined;
 }

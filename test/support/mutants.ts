@@ -879,8 +879,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/deliver/loop.ts',
-        text: 'again === undefined || again.seqs.length === 0',
-        replacement: 'again === undefined || again.seqs.length >= 0',
+        text: 'again === undefined || left.size === 0',
+        replacement: 'again === undefined || left.size >= 0',
       },
     ],
   },
@@ -1164,9 +1164,9 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/deliver/loop.ts',
-        text: `          await this.#pause(thrown, stop);
+        text: `          await this.#pause(thrown, until);
           continue;`,
-        replacement: `          await this.#pause(thrown, stop);
+        replacement: `          await this.#pause(thrown, until);
           batch = { ...batch, messages: batch.messages.toReversed() };
           continue;`,
       },
@@ -1187,8 +1187,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: `${journal}progress.ts`,
-        text: 'if (known && known.destination !== destination) {',
-        replacement: "if (known && destination === '') {",
+        text: 'known.type === type && known.destination === destination',
+        replacement: "known.type === type && destination !== ''",
       },
     ],
   },
@@ -1562,6 +1562,32 @@ export const mutants: readonly Mutant[] = [
         file: 'src/sink/kafka-progress.ts',
         text: 'progress.adopted === true && progress.journal === journal',
         replacement: 'progress.adopted === true && progress.journal === `not ${journal}`',
+      },
+    ],
+  },
+  {
+    id: 'W154',
+    what: 'what is left of a batch taken in part is given up when the daemon is to stop',
+    suite: 'test/unit/deliver/acknowledge.test.ts',
+    edits: [{ file: 'src/deliver/loop.ts', text: 'if (left.size < batch.messages.length) until = abandon;', replacement: '' }],
+  },
+  {
+    id: 'W155',
+    what: 'tries of single messages are not counted: one that is never taken is wanted for ever',
+    suite: 'test/unit/deliver/answers.test.ts',
+    edits: [
+      { file: 'src/deliver/loop.ts', text: 'if (count < tries) return [];', replacement: 'if (count < tries || tries > 0) return [];' },
+    ],
+  },
+  {
+    id: 'W156',
+    what: 'another type of sink under the same id goes on where the one before was',
+    suite: 'test/unit/commands/check-state.test.ts',
+    edits: [
+      {
+        file: 'src/journal/progress.ts',
+        text: 'known.type === type && known.destination === destination',
+        replacement: 'known.destination === destination',
       },
     ],
   },
