@@ -4,7 +4,7 @@
  */
 import type { z } from 'zod';
 import type { ProxySettings } from '../connect/proxy.ts';
-import type { Pem } from '../connect/trust.ts';
+import type { Pem, Shown } from '../connect/trust.ts';
 import type { Clock, Kept, Log, Sink } from '../model.ts';
 
 export type Format = 'ecs' | 'cef' | 'leef' | 'ocsf' | 'raw';
@@ -35,6 +35,8 @@ export interface SinkContext {
   readonly ca?: Pem | undefined;
   /** Of HTTPS connections: that of the sink, or the general one; undefined: direct. */
   readonly proxy?: ProxySettings | undefined;
+  /** To be told each certificate that a server shows, for the metric of their ends. */
+  readonly shown?: Shown | undefined;
 }
 
 export interface BatchDefaults {

@@ -1592,6 +1592,18 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    id: 'W157',
+    what: 'a key of another certificate is for OpenSSL to complain of',
+    suite: 'test/contract/sinks/certificates.test.ts',
+    edits: [{ file: 'src/connect/trust.ts', text: 'if (isPair) return;', replacement: 'if (isPair || chain) return;' }],
+  },
+  {
+    id: 'W158',
+    what: 'nobody is told which certificate the server of a sink shows',
+    suite: 'test/contract/sinks/certificates.test.ts',
+    edits: [{ file: 'src/connect/connection.ts', text: 'this.#settings.shown?.(this.#target.host, found);', replacement: '' }],
+  },
+  {
     id: 'D27',
     what: 'an end of the receiver before ours is taken for a confirmation',
     suite: syslog,
