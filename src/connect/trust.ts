@@ -122,10 +122,8 @@ export class Trust {
     }
     if (isPair) return;
     const { cert, key } = this.#own;
-    throw new WaybillError(
-      'config_invalid',
-      `the key in ${key?.describe() ?? ''} does not belong to the certificate in ${cert?.describe() ?? ''}`,
-    );
+    const words = `the key in ${key?.describe() ?? ''} does not belong to the certificate in ${cert?.describe() ?? ''}`;
+    throw new WaybillError('config_invalid', `cannot use "${this.#setting}.tls.cert" with its key: ${words}`);
   }
 
   /** Why a handshake failed; undefined when that was not for a certificate or a version of TLS. */

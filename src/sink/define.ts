@@ -31,6 +31,8 @@ export interface SinkContext {
   readonly clock: Clock;
   /** How its messages are written. */
   readonly format: Format;
+  /** Ids of the sources that it takes, of those that are configured. */
+  readonly sources?: readonly string[] | undefined;
   /** The top-level `tls.ca`. */
   readonly ca?: Pem | undefined;
   /** Of HTTPS connections: that of the sink, or the general one; undefined: direct. */

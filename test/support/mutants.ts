@@ -1604,6 +1604,12 @@ export const mutants: readonly Mutant[] = [
     edits: [{ file: 'src/connect/connection.ts', text: 'this.#settings.shown?.(this.#target.host, found);', replacement: '' }],
   },
   {
+    id: 'W159',
+    what: 'two sinks of kafka may name one progress topic',
+    suite: 'test/unit/config/sink-targets.test.ts',
+    edits: [{ file: 'src/config/sink-targets.ts', text: 'other.name === name &&', replacement: 'other.name !== name &&' }],
+  },
+  {
     id: 'D27',
     what: 'an end of the receiver before ours is taken for a confirmation',
     suite: syslog,

@@ -597,6 +597,20 @@ describe('kafka', () => {
       expect(broker.committed('audit').flat()).toHaveLength(before);
     });
 
+    test('looks at the topic of each source where {source} stands in its name', async () => {
+      broker.create('audit.berlin', 2);
+      const sources = { sources: ['berlin', 'paris'] };
+      const found = await kafka.check(settingsOf(broker, { topic: 'audit.{source}' }), contextOf('siem', sources), never);
+      const said = found.map(({ level, words }) => `${level}: ${words}`).filter((line) => line.includes('audit.'));
+      expect(said).toEqual([
+        expect.stringMatching(/^ok: topic "audit\.berlin" is there, with 2 partitions/),
+        expect.stringMatching(/^warning: "audit\.berlin": 1 replica/),
+        expect.stringMatching(/^warning: "audit\.berlin": min\.insync\.replicas is 1/),
+        'ok: may write to "audit.berlin"',
+        'error: topic "audit.paris" is not there: "waybill setup kafka --sink siem" prints how to make it',
+      ]);
+    });
+
     test('fences nobody', async () => {
       await using sink = await opened();
       await find();
