@@ -24,6 +24,8 @@ export interface ConnectionSettings {
   /** Undefined: direct. */
   readonly proxy?: ProxySettings | undefined;
   readonly shown?: Shown | undefined;
+  /** Connections at once; default one. */
+  readonly connections?: number;
   /** The longest time for TCP, proxy and TLS together, ms. */
   readonly timeoutMs: number;
 }
@@ -64,8 +66,8 @@ export class Connection implements AsyncDisposable {
       connect: (options, callback) => {
         this.#open(options, (socket) => callback(null, socket)).catch((thrown: unknown) => callback(thrown as Error, null));
       },
-      // A source asks one thing at a time.
-      connections: 1,
+      // Who asks one thing at a time needs one.
+      connections: settings.connections ?? 1,
       // Longer than a poll, so that a quiet source needs no handshake each time; a server that hints at less is obeyed.
       keepAliveTimeout: 30_000,
       // The caller limits the request as a whole.

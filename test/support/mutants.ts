@@ -1610,6 +1610,30 @@ export const mutants: readonly Mutant[] = [
     edits: [{ file: 'src/config/sink-targets.ts', text: 'other.name === name &&', replacement: 'other.name !== name &&' }],
   },
   {
+    id: 'W160',
+    what: 'what is full among several requests at once counts as taken',
+    suite: splunkHec,
+    edits: [
+      {
+        file: 'src/sink/splunk-hec.ts',
+        text: 'return { rejections, again: { ...first, code, seqs: again.flatMap(({ seqs }) => seqs), retryAfterMs } };',
+        replacement: 'return code && retryAfterMs !== undefined ? { rejections, again: first } : { rejections };',
+      },
+    ],
+  },
+  {
+    id: 'W161',
+    what: 'several requests at once before a cookie says which server has the channel',
+    suite: splunkHec,
+    edits: [
+      {
+        file: 'src/sink/splunk-hec.ts',
+        text: 'this.#hasAnswered ? requestsMost(this.#settings) : 1',
+        replacement: 'requestsMost(this.#settings)',
+      },
+    ],
+  },
+  {
     id: 'D27',
     what: 'an end of the receiver before ours is taken for a confirmation',
     suite: syslog,
