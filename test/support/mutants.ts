@@ -961,6 +961,24 @@ export const mutants: readonly Mutant[] = [
     edits: [{ file: `${collect}recount.ts`, text: 'return shrunk !== undefined || listed.length === 0;', replacement: 'return true;' }],
   },
   {
+    id: 'W90',
+    what: 'what a hold found to hold fewer besides is not counted again when it ends',
+    suite: 'test/unit/collect/close.test.ts',
+    edits: [{ file: `${collect}recount.ts`, text: '[...windows, ...shrunk]', replacement: 'windows' }],
+  },
+  {
+    id: 'W91',
+    what: 'what a hold listed is said to be proven as soon as the hold has ended',
+    suite: 'test/unit/collect/close.test.ts',
+    edits: [
+      {
+        file: `${collect}recount.ts`,
+        text: "{ reason: 'reread', words: releasedWords,",
+        replacement: '{ reason: undefined, words: undefined,',
+      },
+    ],
+  },
+  {
     id: 'W33',
     what: 'a window in doubt is said to be final',
     suite: 'test/unit/collect/close.test.ts',
