@@ -979,6 +979,18 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    id: 'W92',
+    what: 'a page that cannot be read ends the pass where smaller ones are refused',
+    suite: 'test/unit/collect/pass.test.ts',
+    edits: [
+      {
+        file: `${collect}pass.ts`,
+        text: 'if (larger) {',
+        replacement: 'if (larger && size === granted) {',
+      },
+    ],
+  },
+  {
     id: 'W33',
     what: 'a window in doubt is said to be final',
     suite: 'test/unit/collect/close.test.ts',

@@ -379,6 +379,19 @@ test.each([1, 16, 17, 40])('a record that cannot be read at place %i is a gap, o
   });
 });
 
+test('where small pages are refused the gap names the least page that cannot be read, and all behind it is delivered', async () => {
+  const it = await world({ pageSize: 16, switches: { unreadable: new Set([23]), refuseBelow: 8 } });
+  fill(it, 40, 0, 1);
+  const found = expectGap(await read(it));
+  expect(found).toMatchObject({
+    reason: 'unreadable',
+    seen: 32,
+    total: 40,
+    words: expect.stringMatching(/^page 3 with pageSize 8 cannot be read: .*item 23 is cut/) as string,
+  });
+  expect(appended(it.beside())).toEqual(owned([...it.source.records.slice(0, 16), ...it.source.records.slice(24)], window));
+});
+
 test.each([1, 7, 30, 60])(
   'ties in another order with each request, and the record %i unreadable: all others are delivered, whatever pages hid',
   async (bad) => {
