@@ -991,6 +991,12 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    id: 'W93',
+    what: 'twins between which a page ends are not named',
+    suite: 'test/unit/collect/read-window.test.ts',
+    edits: [{ file: `${collect}read-window.ts`, text: 'usual.isRepeated && size > 2', replacement: 'usual.isRepeated && size < 2' }],
+  },
+  {
     id: 'W33',
     what: 'a window in doubt is said to be final',
     suite: 'test/unit/collect/close.test.ts',

@@ -232,6 +232,18 @@ test('two records that are the same to the last byte are named by their gap too'
   });
 });
 
+test('and so they are where a page ends between them', async () => {
+  const it = await world({ pageSize: 4 });
+  fill(it, 9);
+  const twin = it.source.records[3];
+  if (!twin) throw new Error('the service has nine records');
+  it.source.records.push({ ...twin });
+  expect(expectGap(await read(it)).words).toBe(
+    `received 9, the service counted 10; records share the identity ${uidOf(undefined, twin.text)}`,
+  );
+  expect(it.paging.size).toBe(4);
+});
+
 test('a record that moves to the next page between two answers is no twin', async () => {
   const it = await world({ pageSize: 2, switches: { total: 'one more' } });
   fill(it, 4);
