@@ -565,6 +565,7 @@ export class Oracle {
     if (asked.drifted.delete(row.query)) this.#sometimes.count('page drift inside a proven window');
     if (asked.lagged.delete(row.query)) this.#sometimes.count('total lagged, then proven');
     if (before?.state === 'gap') this.#sometimes.count('gap opened, then closed');
+    if (before && this.#service.wasHidden(counted ?? [])) this.#sometimes.count('hidden row shown, then proven');
     const { lowerBound } = this.#environment.service;
     if (!before && lowerBound === 'excluded' && counted?.some(({ time }) => time === row.from)) {
       this.#sometimes.count('record exactly on an edge, bound excluded');
