@@ -1777,7 +1777,7 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: `${collect}pass.ts`,
-        text: "const isTooDeep = code === 'page_refused' && offset > 0;",
+        text: "const isTooDeep = code === 'page_refused' && offset > 0 && !larger;",
         replacement: 'const isTooDeep = offset < 0;',
       },
     ],
