@@ -130,7 +130,7 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   open.use(await startAdmin({ listen: [] }, { ...shown, socketPath: join(config.state, 'waybill.sock') }));
 
   // Sinks are registered before the first record can arrive, so that `from: now` means this moment.
-  const deliveries = config.sinks.map((sink) => createDelivery(sink, journal, options, metrics.meters));
+  const deliveries = config.sinks.map((sink) => createDelivery(sink, journal, options, metrics.meters, certificates));
   for (const each of deliveries) views.deliveries.set(each.id, each.loop);
   daemon.sinks = deliveries;
 

@@ -11,7 +11,7 @@ import { WaybillError, wordsOf } from '../errors.ts';
 import { openTunnel, proxyFor } from './proxy.ts';
 import type { Proxy, ProxySettings } from './proxy.ts';
 import { Trust, onPeer } from './trust.ts';
-import type { Peer, Pem, TlsSettings } from './trust.ts';
+import type { Peer, Pem, Shown, TlsSettings } from './trust.ts';
 
 export interface ConnectionSettings {
   /** Where `tls` of the connection stands in the configuration: `sources.production`, `sources.production.auth`. */
@@ -23,6 +23,7 @@ export interface ConnectionSettings {
   readonly sharedCa?: Pem | undefined;
   /** Undefined: direct. */
   readonly proxy?: ProxySettings | undefined;
+  readonly shown?: Shown | undefined;
   /** The longest time for TCP, proxy and TLS together, ms. */
   readonly timeoutMs: number;
 }
@@ -134,7 +135,10 @@ export class Connection implements AsyncDisposable {
         clearTimeout(timer);
         this.#opening.delete(socket);
       };
-      onPeer(socket, (found) => (this.#peer = peer = found));
+      onPeer(socket, (found) => {
+        this.#peer = peer = found;
+        this.#settings.shown?.(this.#target.host, found);
+      });
       const fail = (cause: unknown) => {
         done();
         const reason = this.#trust.explain(cause, this.#target.hostname, peer);

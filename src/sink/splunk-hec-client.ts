@@ -39,7 +39,7 @@ export class HecClient implements AsyncDisposable {
   #token = '';
   #isClosed = false;
 
-  constructor(settings: SplunkHecSettings, { id, clock, ca, proxy }: SinkContext) {
+  constructor(settings: SplunkHecSettings, { id, clock, ca, proxy, shown }: SinkContext) {
     this.#settings = settings;
     this.#id = id;
     this.#clock = clock;
@@ -50,6 +50,7 @@ export class HecClient implements AsyncDisposable {
       sharedCa: ca,
       proxy: settings.proxy === 'none' ? undefined : (settings.proxy ?? proxy),
       timeoutMs: requestMs,
+      shown,
     });
   }
 

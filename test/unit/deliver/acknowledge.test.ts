@@ -227,6 +227,27 @@ describe('stopping', () => {
     expect(next.receiver.attempts.map(({ batch }) => [batch.messages.map(numberOf), batch.uncertain])).toEqual([[[1, 2], true]]);
   });
 
+  test('sends what is left of a batch that was taken in part, within the grace period', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4 });
+    loop.receiver.answer = (batch, _signal, attempt) => {
+      if (attempt > 2) return loop.receiver.take(batch);
+      if (attempt === 2) throw new WaybillError('sink_again', 'busy', { retryAfterMs: 3_000 });
+      loop.receiver.has.push(...batch.messages.filter(({ seq }) => seq !== 2));
+      return { rejections: [], again: { code: 'sink_again', seqs: [2], words: 'queue full', retryAfterMs: 3_000 } };
+    };
+    await append(rig.journal, 8);
+    loop.run();
+    await rig.clock.advance(1_000);
+    loop.stop.abort(new Error('stop'));
+    await rig.clock.advance(4_999);
+    expect(loop.hasEnded).toBe(false);
+    await rig.clock.advance(1);
+    expect([loop.hasEnded, loop.failed]).toEqual([true, undefined]);
+    expect(loop.receiver.has.map(numberOf)).toEqual([1, 3, 4, 2]);
+    expect(committed(rig.journal, 'sink').acked).toBe(4);
+  });
+
   test.each(['busy', 'idle', 'blocked at opening'])('is immediate while the loop only waits (%s)', async (why) => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2 });
