@@ -1015,6 +1015,18 @@ export const mutants: readonly Mutant[] = [
     edits: [{ file: 'src/daemon/reports.ts', text: '.then(giveUp, () => undefined)', replacement: '.catch(() => giveUp.name)' }],
   },
   {
+    id: 'W102',
+    what: 'what is not for a sink waits ten seconds at rest before the ledger knows that it is passed over',
+    suite: 'test/unit/deliver/acknowledge.test.ts',
+    edits: [
+      {
+        file: 'src/deliver/loop.ts',
+        text: 'this.#flushAt ??= clock.monotonic() + groupedMs',
+        replacement: 'this.#flushAt ??= clock.monotonic() + 10 * groupedMs',
+      },
+    ],
+  },
+  {
     id: 'W82',
     what: 'a gap names no record that the service has twice',
     suite: 'test/unit/collect/read-window.test.ts',
