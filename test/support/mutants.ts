@@ -1027,8 +1027,38 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/journal/ledger-report.ts',
-        text: 'held.has(stored.from_us) ? inDoubt(stored) : stored',
-        replacement: 'held.has(-1) ? inDoubt(stored) : stored',
+        text: 'held.has(row.from_us) ? inDoubt(row) : row',
+        replacement: 'held.has(-1) ? inDoubt(row) : row',
+      },
+    ],
+  },
+  {
+    id: 'W100',
+    what: 'the windows of a report are read as they are now, not as they were when its sums were made',
+    suite: 'test/unit/daemon/reports.test.ts',
+    edits: [
+      {
+        file: 'src/journal/window-copy.ts',
+        text: 'FROM temp.report_windows WHERE rowid > ? AND rowid <= ? ORDER BY rowid',
+        replacement: 'FROM (SELECT *, row_number() OVER (ORDER BY from_us) AS n FROM main.windows) WHERE n > ? AND n <= ?',
+      },
+    ],
+  },
+  {
+    id: 'W101',
+    what: 'a reader of a report that takes nothing any more keeps the next one waiting',
+    suite: 'test/unit/daemon/reports.test.ts',
+    edits: [{ file: 'src/daemon/reports.ts', text: '.then(giveUp, () => undefined)', replacement: '.catch(() => giveUp.name)' }],
+  },
+  {
+    id: 'W102',
+    what: 'what is not for a sink waits ten seconds at rest before the ledger knows that it is passed over',
+    suite: 'test/unit/deliver/acknowledge.test.ts',
+    edits: [
+      {
+        file: 'src/deliver/loop.ts',
+        text: 'this.#flushAt ??= clock.monotonic() + groupedMs',
+        replacement: 'this.#flushAt ??= clock.monotonic() + 10 * groupedMs',
       },
     ],
   },
