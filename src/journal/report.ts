@@ -171,9 +171,12 @@ function sinkRows(db: Database): SinkDbRow[] {
   return db.prepare<[], SinkDbRow>('SELECT id, type, state, acked FROM sinks ORDER BY id').all();
 }
 
+/** How long ago the first record that is not acknowledged was received: it is in the last segment that begins at or before it. */
 function lagSeconds(db: Database, acked: number, now: Micros): number {
   const next = db
-    .prepare<[number], { received_us: number }>('SELECT received_us FROM segments WHERE seq + n - 1 > ? ORDER BY seq LIMIT 1')
-    .get(acked);
+    .prepare<[number], { received_us: number }>(
+      'SELECT received_us FROM segments WHERE seq >= (SELECT coalesce(max(seq), 0) FROM segments WHERE seq <= ?) ORDER BY seq LIMIT 1',
+    )
+    .get(acked + 1);
   return next ? Math.max(0, (now - next.received_us) / 1e6) : 0;
 }
