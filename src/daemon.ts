@@ -60,7 +60,7 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
     daemon.journal && daemon.views
       ? snapshotOf(daemon.journal.db, options.version, clock.now() * 1000, daemon.views.live(daemon.journal))
       : undefined;
-  const reports = new Reports();
+  const reports = new Reports(clock);
   const ledger = async (params: LedgerParams): Promise<ReportStream> => {
     if (!daemon.journal) throw new WaybillError('usage', 'cannot give the report: the state is not open yet');
     const now = clock.now() * 1000;

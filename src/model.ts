@@ -889,7 +889,7 @@ export interface CertificateEnd {
 // --------------------------------------------------------------------------------------------------------------------------- report
 
 /** The completeness report, exactly as `ledger --json` prints it: times in RFC 3339, sums over `own`, never over `total` (it counts the padding too). */
-export interface LedgerReport {
+export interface LedgerReport<Windows extends LedgerReportWindows = readonly LedgerReportWindow[]> {
   /**
    * No gap, accepted or not, and every window closed with a proof that no later count has put in doubt, nor a hold. Each source has a window in the
    * period, unless it begins behind it.
@@ -901,12 +901,19 @@ export interface LedgerReport {
   readonly made: string;
   readonly from: string | null;
   readonly to: string | null;
-  readonly sources: readonly LedgerReportSource[];
+  readonly sources: readonly LedgerReportSource<Windows>[];
   /** What people changed in the period; `who` is what they claimed. */
   readonly operations: readonly LedgerReportOperation[];
 }
 
-export interface LedgerReportSource {
+/** By their begin. There may be more than memory holds: then they are read anew by each who goes through them. */
+export type LedgerReportWindows = Iterable<LedgerReportWindow>;
+
+/** A report whose windows may be read as it is written out. */
+export type LongLedgerReport = LedgerReport<LedgerReportWindows>;
+export type LongLedgerReportSource = LedgerReportSource<LedgerReportWindows>;
+
+export interface LedgerReportSource<Windows extends LedgerReportWindows = readonly LedgerReportWindow[]> {
   readonly id: string;
   /** normal | hold | orphaned | retired */
   readonly mode: string;
@@ -925,7 +932,7 @@ export interface LedgerReportSource {
   readonly sinks: readonly LedgerReportSink[];
   /** Hold and its end, as the journal still has them. */
   readonly holds: readonly LedgerReportHold[];
-  readonly windows: readonly LedgerReportWindow[];
+  readonly windows: Windows;
 }
 
 /** `within`: how many came within each age and not sooner: 1h, 6h, 1d, 3d, 7d, 14d, 30d, later. */

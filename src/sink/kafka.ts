@@ -8,16 +8,14 @@ import { codeOf, WaybillError } from '../errors.ts';
 import type { Batch, Kept, KeptPosition, Position, Sink, Taken } from '../model.ts';
 import { defineSink } from './define.ts';
 import type { Guarantee, SinkContext } from './define.ts';
-import { checkKafka } from './kafka-check.ts';
 import type { KafkaClient, Owner } from './kafka-client.ts';
-import { KafkaJsClient } from './kafka-kafkajs.ts';
 import { keyed, partitionFor, rounds } from './kafka-messages.ts';
 import type { KafkaRecord } from './kafka-messages.ts';
 import { holdsPosition, lastProgress, openKey, ownProgress, progressText } from './kafka-progress.ts';
 import type { Progress } from './kafka-progress.ts';
 import { kafkaSettings, progressConfig, progressTopicOf, sendDeadlineMs, transactionalIdOf } from './kafka-settings.ts';
 import type { KafkaSettings } from './kafka-settings.ts';
-import { TokenSource } from './kafka-token.ts';
+import type { TokenSource } from './kafka-token.ts';
 
 export const kafka = defineSink('kafka', {
   summary: 'a topic of Kafka, in transactions or plain',
@@ -31,7 +29,7 @@ export const kafka = defineSink('kafka', {
   // Brokers are moved and renamed; the topic is the place.
   destination: ({ topic }) => topic,
   guarantee,
-  check: checkKafka,
+  check: async (settings, context, signal) => (await import('./kafka-check.ts')).checkKafka(settings, context, signal),
   open: (settings, context, kept, signal) => KafkaSink.open(settings, context, kept, signal),
 });
 
@@ -79,7 +77,9 @@ class KafkaSink implements Sink {
   #isUnknown = false;
 
   static async open(settings: KafkaSettings, context: SinkContext, kept: Kept, signal: AbortSignal): Promise<KafkaSink> {
-    const sink = new KafkaSink(settings, context, kept);
+    const oauth = settings.sasl?.oauth;
+    const tokens = oauth && new (await import('./kafka-token.ts')).TokenSource(oauth, context);
+    const sink = new KafkaSink(settings, context, kept, tokens);
     try {
       await sink.#begin(signal, (life) => sink.#resume(life));
       return sink;
@@ -89,12 +89,12 @@ class KafkaSink implements Sink {
     }
   }
 
-  private constructor(settings: KafkaSettings, context: SinkContext, kept: Kept) {
+  private constructor(settings: KafkaSettings, context: SinkContext, kept: Kept, tokens: TokenSource | undefined) {
     this.#settings = settings;
     this.#context = context;
     this.#kept = kept;
     this.#progressTopic = progressTopicOf(context.id, settings);
-    this.#tokens = settings.sasl?.oauth && new TokenSource(settings.sasl.oauth, context);
+    this.#tokens = tokens;
   }
 
   async position(): Promise<KeptPosition | undefined> {
@@ -145,6 +145,7 @@ class KafkaSink implements Sink {
   /** A new client and, in transactions, the ownership of the transactional id, which ends whatever an earlier life has under way. */
   async #begin(signal: AbortSignal, then: (life: Life) => Promise<void> = async () => undefined): Promise<Life> {
     const { exactlyOnce } = this.#settings;
+    const { KafkaJsClient } = await import('./kafka-kafkajs.ts');
     const client = new KafkaJsClient(this.#settings, this.#context, this.#tokens);
     try {
       return await this.#within(signal, client, async () => {

@@ -8,8 +8,7 @@ import type { Batch, Clock, Message, Sink, Taken } from '../model.ts';
 import { defineSink } from './define.ts';
 import type { Format, SinkContext } from './define.ts';
 import { acknowledged } from './splunk-hec-acknowledge.ts';
-import { checkCollector, probe } from './splunk-hec-check.ts';
-import { HecClient } from './splunk-hec-client.ts';
+import type { HecClient } from './splunk-hec-client.ts';
 import { readReply } from './splunk-hec-reply.ts';
 import type { Reply } from './splunk-hec-reply.ts';
 import { requestsOf } from './splunk-hec-request.ts';
@@ -43,7 +42,7 @@ export const splunkHec = defineSink('splunk-hec', {
           duplicates: 'one batch per failure',
           losses: 'whatever Splunk loses after its 200, which is for its input queue',
         },
-  check: (settings, context, signal) => checkCollector(settings, context, signal),
+  check: async (settings, context, signal) => (await import('./splunk-hec-check.ts')).checkCollector(settings, context, signal),
   open: (settings, context, _kept, signal) => SplunkHecSink.open(settings, context, signal),
 });
 
@@ -67,7 +66,9 @@ class SplunkHecSink implements Sink {
   #hasAnswered = false;
 
   static async open(settings: SplunkHecSettings, context: SinkContext, signal: AbortSignal): Promise<SplunkHecSink> {
-    const sink = new SplunkHecSink(settings, context);
+    const { HecClient } = await import('./splunk-hec-client.ts');
+    const { probe } = await import('./splunk-hec-check.ts');
+    const sink = new SplunkHecSink(settings, context, new HecClient(settings, context));
     try {
       await probe(sink.#client, settings, context.id, sink.#channel, signal);
       return sink;
@@ -77,11 +78,11 @@ class SplunkHecSink implements Sink {
     }
   }
 
-  private constructor(settings: SplunkHecSettings, context: SinkContext) {
+  private constructor(settings: SplunkHecSettings, context: SinkContext, client: HecClient) {
     this.#settings = settings;
     this.#id = context.id;
     this.#clock = context.clock;
-    this.#client = new HecClient(settings, context);
+    this.#client = client;
     this.#channel = settings.channel ?? randomUUID();
     this.#kind = isLine(context.format) ? 'raw' : 'event';
     this.#metadataOf = metadataOf(settings);

@@ -961,6 +961,42 @@ export const mutants: readonly Mutant[] = [
     edits: [{ file: `${collect}recount.ts`, text: 'return shrunk !== undefined || listed.length === 0;', replacement: 'return true;' }],
   },
   {
+    id: 'W90',
+    what: 'what a hold found to hold fewer besides is not counted again when it ends',
+    suite: 'test/unit/collect/close.test.ts',
+    edits: [{ file: `${collect}recount.ts`, text: '[...windows, ...shrunk]', replacement: 'windows' }],
+  },
+  {
+    id: 'W91',
+    what: 'what a hold listed is said to be proven as soon as the hold has ended',
+    suite: 'test/unit/collect/close.test.ts',
+    edits: [
+      {
+        file: `${collect}recount.ts`,
+        text: "{ reason: 'reread', words: releasedWords,",
+        replacement: '{ reason: undefined, words: undefined,',
+      },
+    ],
+  },
+  {
+    id: 'W92',
+    what: 'a page that cannot be read ends the pass where smaller ones are refused',
+    suite: 'test/unit/collect/pass.test.ts',
+    edits: [
+      {
+        file: `${collect}pass.ts`,
+        text: 'if (larger) {',
+        replacement: 'if (larger && size === granted) {',
+      },
+    ],
+  },
+  {
+    id: 'W93',
+    what: 'twins between which a page ends are not named',
+    suite: 'test/unit/collect/read-window.test.ts',
+    edits: [{ file: `${collect}read-window.ts`, text: 'usual.isRepeated && size > 2', replacement: 'usual.isRepeated && size < 2' }],
+  },
+  {
     id: 'W33',
     what: 'a window in doubt is said to be final',
     suite: 'test/unit/collect/close.test.ts',
@@ -991,8 +1027,38 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/journal/ledger-report.ts',
-        text: 'held.has(stored.from_us) ? inDoubt(stored) : stored',
-        replacement: 'held.has(-1) ? inDoubt(stored) : stored',
+        text: 'held.has(row.from_us) ? inDoubt(row) : row',
+        replacement: 'held.has(-1) ? inDoubt(row) : row',
+      },
+    ],
+  },
+  {
+    id: 'W100',
+    what: 'the windows of a report are read as they are now, not as they were when its sums were made',
+    suite: 'test/unit/daemon/reports.test.ts',
+    edits: [
+      {
+        file: 'src/journal/window-copy.ts',
+        text: 'FROM temp.report_windows WHERE rowid > ? AND rowid <= ? ORDER BY rowid',
+        replacement: 'FROM (SELECT *, row_number() OVER (ORDER BY from_us) AS n FROM main.windows) WHERE n > ? AND n <= ?',
+      },
+    ],
+  },
+  {
+    id: 'W101',
+    what: 'a reader of a report that takes nothing any more keeps the next one waiting',
+    suite: 'test/unit/daemon/reports.test.ts',
+    edits: [{ file: 'src/daemon/reports.ts', text: '.then(giveUp, () => undefined)', replacement: '.catch(() => giveUp.name)' }],
+  },
+  {
+    id: 'W102',
+    what: 'what is not for a sink waits ten seconds at rest before the ledger knows that it is passed over',
+    suite: 'test/unit/deliver/acknowledge.test.ts',
+    edits: [
+      {
+        file: 'src/deliver/loop.ts',
+        text: 'this.#flushAt ??= clock.monotonic() + groupedMs',
+        replacement: 'this.#flushAt ??= clock.monotonic() + 10 * groupedMs',
       },
     ],
   },
@@ -1848,7 +1914,7 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: `${collect}pass.ts`,
-        text: "const isTooDeep = code === 'page_refused' && offset > 0;",
+        text: "const isTooDeep = code === 'page_refused' && offset > 0 && !larger;",
         replacement: 'const isTooDeep = offset < 0;',
       },
     ],

@@ -115,6 +115,21 @@ describe('an acknowledgement', () => {
     expect(loop.receiver.opens).toBe(1);
   });
 
+  test('of what is not for the sink is in the file a second later, with no transaction of its own where the journal has one meanwhile', async () => {
+    await using rig = await Rig.make();
+    rig.loop({ records: 10, pipeline: () => undefined }).run();
+    await append(rig.journal, 3);
+    await rig.clock.advance(1_000);
+    expect(committed(rig.journal, 'sink').acked).toBe(3);
+    const before = rig.journal.usage().commits;
+    for (let i = 0; i < 20; i += 1) {
+      await append(rig.journal, 1);
+      await rig.clock.advance(100);
+    }
+    // Twenty of the journal, and one a second at most.
+    expect(rig.journal.usage().commits - before).toBeLessThanOrEqual(22);
+  });
+
   test('of a message that was not sent blocks the sink instead of being believed', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2 });
