@@ -73,8 +73,8 @@ export interface Turn {
 export class Besides {
   readonly #parts: BesidesParts;
   #shots: Shot[] = [];
-  /** Dead letters that the sink said it took, when it was opened. */
-  readonly #found = new Set<number>();
+  /** Dead letters that the sink took since this loop began, or said that it had taken when it was opened. */
+  readonly #taken = new Set<number>();
   #replay: Replay | undefined;
 
   constructor(parts: BesidesParts) {
@@ -97,7 +97,7 @@ export class Besides {
   async retry(seq: number, operation: Operation): Promise<ShotAnswer> {
     const { id, journal, pipeline } = this.#parts;
     const entry = await journal.letter(id, seq);
-    if (!entry && this.#found.has(seq)) return { refused: [], note: undefined };
+    if (!entry && this.#taken.has(seq)) return { refused: [], note: undefined };
     if (!entry) throw new WaybillError('usage', `cannot retry entry ${seq} for sink "${id}": it is no dead letter that is kept`);
     const keep = ({ refused: [rejection], note }: ShotAnswer): Promise<void> =>
       journal.settleLetter(id, seq, rejection ? { taken: false, rejection } : { taken: true, note }, operation);
@@ -122,7 +122,7 @@ export class Besides {
     if (!(await journal.letter(id, seq))) return;
     const operation = { at: clock.now() * 1000, who: null, what: 'dead-letters retry', detail: { found: true } };
     await journal.settleLetter(id, seq, { taken: true, note: undefined }, operation);
-    this.#found.add(seq);
+    this.#taken.add(seq);
   }
 
   /** Sends events that are in no journal. Throws as `retry`. */
@@ -165,10 +165,17 @@ export class Besides {
 
   async #send({ messages, besides, keep, resolve, reject }: Shot, turn: Turn): Promise<void> {
     const { id, meters } = this.#parts;
+    const [message] = messages;
+    // Asked for twice before it was its turn, it is sent once.
+    if (besides === 'retry' && message && this.#taken.has(message.seq) && !(await this.#parts.journal.letter(id, message.seq))) {
+      resolve({ refused: [], note: undefined });
+      return;
+    }
     const batch = batchOf({ messages, through: turn.present, uncertain: true, bytes: 0, besides }, messages);
     try {
       const answer = await answerOf(batch, turn);
       await turn.commit(() => keep(answer));
+      if (besides === 'retry' && message && answer.refused.length === 0) this.#taken.add(message.seq);
       if (besides === 'retry') meters.eventsSent(id, messages.length - answer.refused.length);
       resolve(answer);
     } catch (thrown) {

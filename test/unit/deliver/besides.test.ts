@@ -82,6 +82,16 @@ describe('a dead letter that is sent again', () => {
     expect(loop.receiver.opens).toBe(2);
   });
 
+  test('is sent once, however often it was asked for before its turn', async () => {
+    await using rig = await Rig.make();
+    const { loop, mended } = await refused(rig);
+    mended.is = true;
+    const asked = [1, 2, 3].map(() => loop.delivery.besides.retry(3, operation));
+    await rig.clock.advance(10);
+    expect(await Promise.all(asked)).toMatchObject([{ refused: [] }, { refused: [] }, { refused: [] }]);
+    expect(sentBesides(loop)).toHaveLength(1);
+  });
+
   test('is not sent a second time where the sink, opened anew, says that it took it', async () => {
     await using rig = await Rig.make();
     const { loop } = await refused(rig, { keepsPosition: true });
