@@ -9,7 +9,6 @@ const hasServers = process.env['WAYBILL_TEST_SERVERS'] !== undefined;
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
     pool: 'forks',
     // More than two cores: end-to-end tests mostly wait, for polls, retries and programs that start.
     maxWorkers: hasServers ? 2 : 4,
@@ -18,5 +17,10 @@ export default defineConfig({
     testTimeout: hasServers ? 180_000 : 30_000,
     hookTimeout: 30_000,
     reporters: ['default', './test/support/skip-reporter.ts'],
+    projects: [
+      // Files of unit tests share a process, which has read the sources once: they leave nothing behind in it.
+      { extends: true, test: { name: 'unit', include: ['test/unit/**/*.test.ts'], isolate: false } },
+      { extends: true, test: { name: 'whole', include: ['test/**/*.test.ts'], exclude: ['test/unit/**'] } },
+    ],
   },
 });
