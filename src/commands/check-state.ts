@@ -12,6 +12,7 @@ import { wantedBy } from '../daemon/views.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
 import { storedJson } from '../journal/damage.ts';
 import { unreadOf } from '../journal/history.ts';
+import { movedWords } from '../journal/progress.ts';
 import { openReadOnly } from '../journal/state.ts';
 import type { DelayMeasure } from '../model.ts';
 import { unreadWords } from '../observe/backfill-words.ts';
@@ -79,6 +80,7 @@ export function knownState(config: Config): KnownState {
       const { delays: measured } = storedJson(profile ?? '{}') as { delays?: DelayMeasure };
       return measured ? [[id, measured] as const] : [];
     });
+    const sinks = db.prepare<[], StoredSink>('SELECT id, type, destination FROM sinks').all();
     const wanted = wantedBy(config);
     const now = systemClock.now() * 1000;
     const unread = rows.flatMap(({ id, profile }): Line[] => {
@@ -86,10 +88,25 @@ export function knownState(config: Config): KnownState {
       const part = from && unreadOf(db, id, from);
       return part ? [{ subject: `source ${id}`, level: 'warning', words: unreadWords(id, part) }] : [];
     });
-    return { lines: [...renamedLines(config, rows), ...unread], delays: new Map(delays) };
+    return { lines: [...renamedLines(config, rows), ...unread, ...movedLines(config, sinks)], delays: new Map(delays) };
   } finally {
     db.close();
   }
+}
+
+interface StoredSink {
+  readonly id: string;
+  readonly type: string;
+  readonly destination: string;
+}
+
+/** A sink that would go on elsewhere under the same id: the daemon would not start. */
+function movedLines({ sinks }: Config, stored: readonly StoredSink[]): Line[] {
+  return sinks.flatMap(({ id, type, definition, settings }): Line[] => {
+    const known = stored.find((each) => each.id === id);
+    const words = known && movedWords(known, type, definition.destination(settings));
+    return words === undefined ? [] : [{ subject: `sink ${id}`, level: 'error', words, setting: `sinks.${id}` }];
+  });
 }
 
 /** A source of the state that is not configured, while another id now names the service that it polled. */
