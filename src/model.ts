@@ -813,6 +813,21 @@ export interface DelayMeasure {
   readonly longest: number;
 }
 
+/** From when on the configuration wants a source collected. */
+export interface Wanted {
+  readonly from: Micros;
+  /** So much before the begin of the ledger it may lie and mean the same, by two clocks. */
+  readonly apart: Micros;
+}
+
+/** What `start` asks for and the ledger of a source does not have: between these times, before the ledger's begin. */
+export interface Unread {
+  readonly from: Micros;
+  readonly until: Micros;
+  /** Where the ledger begins. */
+  readonly begins: Micros;
+}
+
 export interface SourceSnapshot {
   readonly id: string;
   /** normal | hold | orphaned | retired */
@@ -836,6 +851,8 @@ export interface SourceSnapshot {
   /** Ranges of history that are not read to their end. */
   readonly backfills?: readonly BackfillProgress[] | undefined;
   readonly delays?: DelayMeasure | undefined;
+  /** Where `start` was set to an earlier time than the ledger begins at, and no backfill has been asked for it. */
+  readonly unread?: Unread | undefined;
   /** The hold, while it lasts: the state knows it also when no daemon runs. */
   readonly held?: Pick<Hold, 'reason' | 'words'> | undefined;
 }

@@ -1950,6 +1950,24 @@ export const mutants: readonly Mutant[] = [
       },
     ],
   },
+  {
+    id: 'W120',
+    what: 'the items of a page are not counted: each of millions is made into an object',
+    suite: 'test/unit/source/scan.test.ts',
+    edits: [{ file: 'src/source/scan.ts', text: 'if (items.length === itemsMax) throw', replacement: 'if (items.length < 0) throw' }],
+  },
+  {
+    id: 'W121',
+    what: 'the values within items are not counted: one record of millions is parsed',
+    suite: 'test/unit/source/scan.test.ts',
+    edits: [{ file: 'src/source/scan.ts', text: '          this.#values = values;\n', replacement: '' }],
+  },
+  {
+    id: 'W122',
+    what: 'a field of a million characters is put together one by one',
+    suite: 'test/unit/record/glance.test.ts',
+    edits: [{ file: 'src/record/glance.ts', text: ' || this.#at - from > textMax', replacement: '' }],
+  },
 ];
 
 /** A mutant whose mechanism this release does not have. */

@@ -81,6 +81,32 @@ test('a source with a new id for the service of one that is gone is told, until 
   expect(await told(...renamed)).toEqual([]);
 });
 
+test('a start before the ledger is told, with the backfill that reads what lies between, until that was asked for', async () => {
+  const { journal, directory } = await opened();
+  journal.registerSource('berlin', '/v2/api of tenant t', base);
+  const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
+  const told = async (start: string): Promise<string[]> => {
+    const file = join(temporary(), 'waybill.yaml');
+    const sources = [{ id: 'berlin', baseUrl: 'https://service.example/v2/api/', auth, start }];
+    writeFileSync(file, JSON.stringify({ state: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
+    const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+    const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
+    expect(await run(['--config', file, '--offline', '--json'], io)).toBe(0);
+    const { findings } = JSON.parse(String(stdout.read())) as { findings: { level: string; words: string }[] };
+    return findings.filter(({ words }) => words.includes('start lies')).map(({ level, words }) => `${level} ${words}`);
+  };
+  expect(await told('2026-11-20T02:00:00Z')).toEqual([]);
+  expect(await told('2026-11-18T00:00:00Z')).toEqual([
+    'warning start lies before 2026-11-20T02:00:00Z, where its ledger begins: waybill backfill --source berlin --from 2026-11-18T00:00:00Z --to 2026-11-20T02:00:00Z reads what is dated before',
+  ]);
+  // What the daemon found when it asked.
+  await journal.setProfile('berlin', JSON.stringify({ earliest: base - 3_600_000_000 }));
+  expect(await told('earliest')).toEqual([expect.stringContaining('--from 2026-11-20T01:00:00Z --to 2026-11-20T02:00:00Z')]);
+  expect(await told('now')).toEqual([]);
+  journal.history.add('berlin', { from: base - 86_400_000_000 * 3, until: base }, {}, { who: 'j.doe', why: undefined });
+  expect([...(await told('2026-11-18T00:00:00Z')), ...(await told('earliest'))]).toEqual([]);
+});
+
 test('a sink that would deliver elsewhere under the same id is wrong, as it is at the start', async () => {
   const { journal, directory } = await opened();
   journal.progress.register('out', 'kafka', 'audit', journal.positionFor('journal'), undefined);
