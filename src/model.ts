@@ -824,6 +824,8 @@ export interface SourceSnapshot {
   readonly delays?: DelayMeasure | undefined;
   /** The hold, while it lasts: the state knows it also when no daemon runs. */
   readonly held?: Pick<Hold, 'reason' | 'words'> | undefined;
+  /** Why the calibration that is due could not be made, while that is so. */
+  readonly uncalibrated?: string | undefined;
 }
 
 export interface SinkSnapshot {

@@ -9,6 +9,7 @@ import { secondsLeft } from '../observe/backfill-words.ts';
 import type { SinkSnapshot, SourceSnapshot } from '../model.ts';
 import type { Delays } from '../observe/delays.ts';
 import type { ServiceSource } from '../source/client.ts';
+import type { Calibrator } from './calibration.ts';
 
 /** What the configuration says of sources and sinks, for the completeness report. */
 export function reportSettings({
@@ -28,10 +29,18 @@ export class Views {
   readonly deliveries = new Map<string, Delivery>();
   readonly delays = new Map<string, Delays>();
   readonly sources = new Map<string, ServiceSource>();
+  readonly calibrators = new Map<string, Pick<Calibrator, 'trouble'>>();
+  readonly #awaited = new Map<string, string>();
   readonly #config: Config;
 
   constructor(config: Config) {
     this.#config = config;
+  }
+
+  /** What a source waits for before its ledger begins; undefined: nothing any more. */
+  await(id: string, words: string | undefined): void {
+    if (words === undefined) this.#awaited.delete(id);
+    else this.#awaited.set(id, words);
   }
 
   live(journal: Journal): LiveViews {
@@ -55,7 +64,8 @@ export class Views {
     const view = this.collectors.get(id)?.view();
     if (!view) return undefined;
     const { hold, ...known } = view;
-    const parts = { ...known, delays: this.delays.get(id)?.measure() };
+    const trouble = this.#awaited.get(id) ?? known.trouble;
+    const parts = { ...known, trouble, delays: this.delays.get(id)?.measure(), uncalibrated: this.calibrators.get(id)?.trouble };
     return hold ? { ...parts, mode: 'hold' } : parts;
   }
 }

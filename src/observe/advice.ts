@@ -146,6 +146,14 @@ export function worst({ sources, sinks, journal }: Snapshot): Advice | undefined
       act: 'Set the clock that is wrong right: that of this machine, or that of the service.',
     };
   }
+  const uncalibrated = sources.find(({ mode, uncalibrated }) => mode === 'normal' && uncalibrated !== undefined);
+  if (uncalibrated) {
+    return {
+      what: `The calibration of ${uncalibrated.id} is due and fails: ${uncalibrated.uncalibrated ?? ''}.`,
+      lost: 'Nothing is lost: collecting goes on with what the last one found.',
+      act: `It is tried again by itself, each hour at least. If it stays so: waybill check --source ${uncalibrated.id}`,
+    };
+  }
   const overdue = sources.find(({ recountsOverdue, mode }) => recountsOverdue > 0 && mode !== 'retired');
   return (
     overdue && {

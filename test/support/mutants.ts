@@ -1777,6 +1777,38 @@ export const mutants: readonly Mutant[] = [
       },
     ],
   },
+  {
+    id: 'W110',
+    what: 'a weekly calibration is waited for',
+    suite: 'test/unit/daemon/source.test.ts',
+    also: ['test/unit/daemon/profile.test.ts'],
+    edits: [
+      {
+        file: 'src/daemon/calibration.ts',
+        text: 'this.#use(await this.#parts.askOnce(signal))',
+        replacement: 'this.#use(await this.#parts.ask(signal))',
+      },
+    ],
+  },
+  {
+    id: 'W111',
+    what: 'a service that refuses the question without times is asked it for ever',
+    suite: 'test/unit/daemon/source.test.ts',
+    also: ['test/unit/source/everything.test.ts'],
+    edits: [
+      {
+        file: 'src/source/everything.ts',
+        text: "if (code === 'page_refused') return true;",
+        replacement: "if (code === 'page_refused') return false;",
+      },
+    ],
+  },
+  {
+    id: 'W112',
+    what: 'the first record of the last day is taken for the earliest of all',
+    suite: 'test/unit/daemon/source.test.ts',
+    edits: [{ file: 'src/daemon/start.ts', text: 'if (everything.isWhole) return;', replacement: 'if (againMs > 0) return;' }],
+  },
 ];
 
 /** A mutant whose mechanism this release does not have. */
