@@ -16,6 +16,7 @@ import { createSource } from '../source/client.ts';
 import { Everything } from '../source/everything.ts';
 import type { Budgets } from '../source/limits.ts';
 import { ServerClock } from '../source/server-clock.ts';
+import type { ClockProfile } from '../source/server-clock.ts';
 import { Calibrator } from './calibration.ts';
 import { ProfileKeeper } from './profile.ts';
 import { factsOf } from './service-facts.ts';
@@ -48,7 +49,9 @@ export async function runSource(
   await using source = (options.openSource ?? createSource)(settings, { clock, budget, meters, ca: config.tls.ca });
   views.sources.set(id, source);
   const everything = new Everything({ id, source, clock, log, query: profile.everything });
-  const serverClock = new ServerClock({ source: id, settle: settings.settle, clock, log, profile: profile.clock });
+  const kept = await sinceKept(profile.clock, id, journal);
+  const serverClock = new ServerClock({ source: id, settle: settings.settle, clock, log, profile: kept });
+  views.clocks.set(id, serverClock);
   const paging: Paging = { first: profile.calibration?.firstPage ?? 1, size: sizeOf(settings, profile.calibration) };
   const caps: Caps = { largest: profile.calibration?.total ?? 0 };
   const now = (): Micros => serverClock.now() ?? clock.now() * 1000;
@@ -133,6 +136,13 @@ async function untilAnswered<Answer>(
       await asker.wait(thrown, failures, signal);
     }
   }
+}
+
+/** A bound that was kept before a kill, moved to what the ledger says of the time since: so late a window was closed by it. */
+async function sinceKept(kept: ClockProfile | undefined, id: string, journal: Journal): Promise<ClockProfile | undefined> {
+  if (kept?.bound === undefined) return kept;
+  const windows = await journal.closedSince(id, kept.bound);
+  return { ...kept, bound: windows.reduce((latest, { closed }) => Math.max(latest, closed), kept.bound) };
 }
 
 /** Asks once, and is told what comes of it: for what can be asked another time. */

@@ -8,6 +8,7 @@ import type { LiveViews } from '../journal/report.ts';
 import { secondsLeft } from '../observe/backfill-words.ts';
 import type { SinkSnapshot, SourceSnapshot } from '../model.ts';
 import type { Delays } from '../observe/delays.ts';
+import type { ServerClock } from '../source/server-clock.ts';
 import type { ServiceSource } from '../source/client.ts';
 import type { Calibrator } from './calibration.ts';
 
@@ -29,6 +30,7 @@ export class Views {
   readonly deliveries = new Map<string, Delivery>();
   readonly delays = new Map<string, Delays>();
   readonly sources = new Map<string, ServiceSource>();
+  readonly clocks = new Map<string, Pick<ServerClock, 'dated' | 'now'>>();
   readonly calibrators = new Map<string, Pick<Calibrator, 'trouble'>>();
   readonly #awaited = new Map<string, string>();
   readonly #config: Config;
@@ -65,7 +67,10 @@ export class Views {
     if (!view) return undefined;
     const { hold, ...known } = view;
     const trouble = this.#awaited.get(id) ?? known.trouble;
-    const parts = { ...known, trouble, delays: this.delays.get(id)?.measure(), uncalibrated: this.calibrators.get(id)?.trouble };
+    const clock = this.clocks.get(id);
+    // A bound made of records stands still where none come: what is shown has its age by our own clock, which moves.
+    const timing = clock?.dated() === false && { serverNow: undefined, clockOffsetSeconds: undefined, undated: { known: clock.now() } };
+    const parts = { ...known, ...timing, trouble, delays: this.delays.get(id)?.measure(), uncalibrated: this.calibrators.get(id)?.trouble };
     return hold ? { ...parts, mode: 'hold' } : parts;
   }
 }

@@ -1809,6 +1809,25 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/unit/daemon/source.test.ts',
     edits: [{ file: 'src/daemon/start.ts', text: 'if (everything.isWhole) return;', replacement: 'if (againMs > 0) return;' }],
   },
+  {
+    id: 'W113',
+    what: 'without a Date the bound is not kept over a restart',
+    suite: 'test/unit/daemon/source.test.ts',
+    also: ['test/unit/source/server-clock.test.ts'],
+    edits: [
+      {
+        file: 'src/source/server-clock.ts',
+        text: 'if (profile?.dated === false && profile.bound !== undefined)',
+        replacement: 'if (profile?.dated === true && profile.bound !== undefined)',
+      },
+    ],
+  },
+  {
+    id: 'W114',
+    what: 'a bound that was kept before a kill stands although windows were closed later',
+    suite: 'test/unit/daemon/source.test.ts',
+    edits: [{ file: 'src/daemon/source.ts', text: 'Math.max(latest, closed)', replacement: 'Math.min(latest, closed)' }],
+  },
 ];
 
 /** A mutant whose mechanism this release does not have. */

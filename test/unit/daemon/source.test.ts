@@ -46,7 +46,7 @@ async function world() {
   const service = new ModelSource(clock);
   const log = new RoomLines();
   const { config } = await load(valid());
-  const model = { fails: new WaybillError('source_busy', '504 timeout'), isFailing: no };
+  const model = { isDated: true, fails: new WaybillError('source_busy', '504 timeout'), isFailing: no };
   service.before = (request) => {
     if (model.isFailing(request)) throw model.fails;
   };
@@ -61,7 +61,10 @@ async function world() {
     const options = {
       ...{ config: configured, version: '0.1.0', expectState: false, lockWait: 0, clock, random: () => 0.5, log },
       openSource: () => ({
-        page: (request: PageRequest, signal: AbortSignal) => service.page(request, signal),
+        page: async (request: PageRequest, signal: AbortSignal) => {
+          const page = await service.page(request, signal);
+          return model.isDated ? page : { ...page, date: undefined };
+        },
         renew: nothing,
         authenticate: () => Promise.resolve(),
         routes: () => [],
@@ -148,4 +151,30 @@ test('start: earliest waits where only the last day is answered for, says so, an
   expect(it.log.lines.filter(({ phrase }) => phrase === 'ledger begins at the earliest record')).toMatchObject([{ fields: { start } }]);
   expect(running.snapshot().sources).toMatchObject([{ trouble: undefined, collected: 2 }]);
   await running.end();
+});
+
+test('without a Date a restart in a quiet time raises no alarm, also after a kill; ages go by our own clock', async () => {
+  const it = await world();
+  it.model.isDated = false;
+  it.service.add(1, base + second);
+  const first = it.run();
+  await it.sleep(30 * minute);
+  const early = it.journal.marks(id).profile;
+  await it.sleep(40 * minute);
+  await first.end();
+  expect(it.lag()).toBeLessThan(32 * minute);
+  // A killed process leaves a profile that is older than its last windows.
+  await it.journal.setProfile(id, early ?? '{}');
+  const { frontier } = it.journal.marks(id);
+  await it.sleep(100 * minute);
+  const again = it.run();
+  await it.sleep(40 * minute);
+  expect(it.log.lines.filter(({ level }) => level === 'error')).toEqual([]);
+  expect(again.snapshot().sources).toMatchObject([{ gaps: 0, serverNow: undefined }]);
+  expect(it.journal.marks(id).frontier).toBeGreaterThan(frontier);
+  expect(again.status()).toContain('The answers of new carry no Date');
+  it.service.add(2, base + 210 * minute);
+  await it.sleep(10 * minute);
+  expect(it.lag()).toBeLessThan(32 * minute);
+  await again.end();
 });

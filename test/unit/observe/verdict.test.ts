@@ -61,6 +61,11 @@ test.each<[string, Partial<Snapshot>, string]>([
     { sources: [source({ frontier: micros('2026-11-20T02:18:01Z') })] },
     'TRAIL WHOLE up to 02:18 UTC (45 min ago)',
   ],
+  [
+    'without a Date and a record nobody knows when the first proof is due',
+    { sources: [{ ...begins, serverNow: undefined, undated: { known: undefined } }] },
+    'TRAIL BEGINS, first proof due with its first record, as its answers carry no Date',
+  ],
   ['the beginning', { sources: [begins] }, 'TRAIL BEGINS, first proof due about 03:30 UTC'],
   [
     'the beginning of a new state',
