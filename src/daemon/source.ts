@@ -23,9 +23,6 @@ import { factsOf } from './service-facts.ts';
 import { startOf } from './start.ts';
 import type { Views } from './views.ts';
 
-/** µs */
-const hour: Micros = 3_600_000_000;
-
 /** One source from its first answer on: where its ledger begins, what its service grants, and then the loop. */
 export async function runSource(
   settings: SourceConfig,
@@ -55,8 +52,6 @@ export async function runSource(
   const paging: Paging = { first: profile.calibration?.firstPage ?? 1, size: sizeOf(settings, profile.calibration) };
   const caps: Caps = { largest: profile.calibration?.total ?? 0 };
   const now = (): Micros => serverClock.now() ?? clock.now() * 1000;
-  // A ledger that begins a little early lacks nothing; one that begins in the future of a clock that is ahead would. Further apart is a hold.
-  const present = (): Micros => Math.max(serverClock.agreed() ?? now(), now() - hour);
   const calibrator: Calibrator = new Calibrator({
     ...{ id, keeper, paging, caps, now, log, meters },
     ask: (stop) => untilAnswered(collector, (service) => calibrate(service, settings.pageSize, stop), stop),
@@ -97,7 +92,7 @@ export async function runSource(
   const first = known ? undefined : await calibrator.ask(signal);
   const awaits = (words: string | undefined): void => views.await(id, words);
   const { asker } = collector;
-  const begin = known ? undefined : await startOf({ settings, asker, paging, everything, present, clock, log, awaits }, signal);
+  const begin = known ? undefined : await startOf({ settings, asker, paging, everything, serverClock, clock, log, awaits }, signal);
   journal.registerSource(id, destinationOf(settings), begin);
   await keeper.serves(factsOf(settings, config));
   if (first) await keeper.calibrated(first, now());

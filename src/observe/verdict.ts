@@ -129,7 +129,7 @@ export function serverTime(source: SourceSnapshot, snapshot: Snapshot): Micros {
 
 /** Whether the source has a place in time yet: before the first answer of `start: now` it has none. */
 export function begun(source: SourceSnapshot): boolean {
-  return source.frontier > 0;
+  return source.frontier !== 0;
 }
 
 const hour = 3_600 * 1e6;
@@ -172,7 +172,7 @@ function when(source: SourceSnapshot, snapshot: Snapshot, tz: string): string {
 
 /** The first window is as wide as `settle`, held between 10 s and 1 h, and is closed when its end has that age (docs/guarantees.md). */
 function firstProof(source: SourceSnapshot, snapshot: Snapshot, tz: string): string {
-  if (!begun(source)) return 'first answer awaited';
+  if (!begun(source)) return source.lastSuccess === undefined ? 'first answer awaited' : 'where it begins is not known yet';
   if (source.undated && source.undated.known === undefined) return 'first proof due with its first record, as its answers carry no Date';
   const width = Math.min(3_600, Math.max(10, source.settleSeconds));
   const due = source.frontier + (width + source.settleSeconds) * 1e6;
@@ -189,5 +189,5 @@ function needs(count: number, what: string): string {
 }
 
 function instant(at: Micros): string | null {
-  return at > 0 ? rfc3339(at) : null;
+  return at === 0 ? null : rfc3339(at);
 }

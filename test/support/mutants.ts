@@ -1828,6 +1828,18 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/unit/daemon/source.test.ts',
     edits: [{ file: 'src/daemon/source.ts', text: 'Math.max(latest, closed)', replacement: 'Math.min(latest, closed)' }],
   },
+  {
+    id: 'W115',
+    what: 'start: now trusts one Date that is far behind',
+    suite: 'test/unit/daemon/source.test.ts',
+    edits: [
+      {
+        file: 'src/daemon/start.ts',
+        text: 'Math.abs(now() - clock.now() * 1000) > apartMost',
+        replacement: 'now() - clock.now() * 1000 > apartMost',
+      },
+    ],
+  },
 ];
 
 /** A mutant whose mechanism this release does not have. */

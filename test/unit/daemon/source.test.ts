@@ -4,6 +4,7 @@ import { runSource } from '../../../src/daemon/source.ts';
 import { Views } from '../../../src/daemon/views.ts';
 import type { SourceConfig } from '../../../src/config/load.ts';
 import { WaybillError } from '../../../src/errors.ts';
+import { sourcesOf } from '../../../src/journal/history.ts';
 import { snapshotOf } from '../../../src/journal/report.ts';
 import type { Meters, PageRequest, Snapshot } from '../../../src/model.ts';
 import type { RoomLog } from '../../../src/observe/log.ts';
@@ -88,7 +89,8 @@ async function world() {
   };
   const sleep = (micros: number): Promise<void> => clock.sleep(micros / 1000, new AbortController().signal);
   const lag = (): number => clock.now() * 1000 - journal.marks(id).frontier;
-  return { journal, clock, service, log, model, run, sleep, lag };
+  const begins = (): number | undefined => sourcesOf(journal.db).find((known) => known.id === id)?.begins;
+  return { journal, clock, service, log, model, run, sleep, lag, begins };
 }
 
 const isUntimed = ({ query }: PageRequest): boolean => query.startTime === undefined && query.endTime === undefined;
@@ -150,6 +152,34 @@ test('start: earliest waits where only the last day is answered for, says so, an
   const start = new Date((base - 9 * day - 2 * second) / 1000).toISOString();
   expect(it.log.lines.filter(({ phrase }) => phrase === 'ledger begins at the earliest record')).toMatchObject([{ fields: { start } }]);
   expect(running.snapshot().sources).toMatchObject([{ trouble: undefined, collected: 2 }]);
+  await running.end();
+});
+
+test.each([-56 * 365 * day, 2 * hour])(
+  'start: now does not trust one Date that is %d µs off: it begins at the time of the first answer',
+  async (skew) => {
+    const it = await world();
+    it.service.skew = skew;
+    const running = it.run({ start: { kind: 'now' } });
+    await it.sleep(45 * second);
+    expect(it.journal.hasSource(id)).toBe(false);
+    expect(running.status()).toMatch(/^TRAIL BEGINS, where it begins is not known yet, 1 source needs you/);
+    expect(running.status()).toMatch(/^Source new: cannot begin yet: the service says that it is .*, this machine 2026-11-20T02:00/m);
+    it.service.skew = 0;
+    await it.sleep(9 * minute);
+    expect(it.begins()).toBe(base - second);
+    expect(running.snapshot().sources).toMatchObject([{ trouble: undefined }]);
+    await running.end();
+  },
+);
+
+test('start: now believes a service that says so for ten minutes', async () => {
+  const it = await world();
+  it.service.skew = -2 * hour;
+  const running = it.run({ start: { kind: 'now' } });
+  await it.sleep(11 * minute);
+  expect(it.begins()).toBe(base - 2 * hour - second);
+  expect(running.status()).toContain('The clock of the service of new is 2 h behind the clock of this machine.');
   await running.end();
 });
 

@@ -77,7 +77,16 @@ test.each<[string, Partial<Snapshot>, string]>([
     { sources: [{ ...begins, frontier: micros('2026-11-13T00:00:00Z') }] },
     'TRAIL BEGINS, first proof due now',
   ],
-  ['before the first answer', { sources: [{ ...begins, frontier: 0, reached: 0, tip: 0 }] }, 'TRAIL BEGINS, first answer awaited'],
+  [
+    'before the first answer',
+    { sources: [{ ...begins, frontier: 0, reached: 0, tip: 0, lastSuccess: undefined }] },
+    'TRAIL BEGINS, first answer awaited',
+  ],
+  [
+    'while its answers do not tell where it begins',
+    { sources: [{ ...begins, frontier: 0, reached: 0, tip: 0 }] },
+    'TRAIL BEGINS, where it begins is not known yet',
+  ],
   [
     'a source that is added later',
     { sources: [source(), begins] },
