@@ -65,6 +65,9 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
   const history = backfillsOf(db, false);
   const sources = sourceRows(db).map((row): SourceSnapshot => {
     const groups = open.all(row.n);
+    const view = live.source(row.id);
+    // Without a Date recounts are due by what the records say that it is.
+    const due = view?.undated ? (view.undated.known ?? 0) : now;
     const profile = row.profile === null ? {} : (storedJson(row.profile) as { readonly delays?: DelayMeasure; readonly hold?: Hold });
     const of = (state: string): number => groups.filter((group) => group.state === state).reduce((sum, group) => sum + group.n, 0);
     const reread = groups.filter((group) => group.state === 'closed' && group.reason === 'reread').reduce((sum, group) => sum + group.n, 0);
@@ -82,7 +85,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       late: row.late,
       windows: { closed: (count.get(row.n)?.n ?? 0) - gap - accepted, gap, accepted },
       gaps: gap + reread,
-      recountsOverdue: overdue.get(row.n, now - 60_000_000)?.n ?? 0,
+      recountsOverdue: overdue.get(row.n, due - 60_000_000)?.n ?? 0,
       settleSeconds: live.settleSeconds(row.id),
       lastSuccess: undefined,
       lastRecord: row.last_record_us ?? undefined,
@@ -91,7 +94,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       clockOffsetSeconds: undefined,
       delays: profile.delays,
       held: profile.hold && { reason: profile.hold.reason, words: profile.hold.words },
-      ...live.source(row.id),
+      ...view,
       backfills: history.filter(({ source }) => source === row.id).map((range) => ({ ...range, ...live.backfill?.(row.id, range) })),
     };
   });

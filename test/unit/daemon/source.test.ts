@@ -200,7 +200,7 @@ test('without a Date a restart in a quiet time raises no alarm, also after a kil
   const again = it.run();
   await it.sleep(40 * minute);
   expect(it.log.lines.filter(({ level }) => level === 'error')).toEqual([]);
-  expect(again.snapshot().sources).toMatchObject([{ gaps: 0, serverNow: undefined }]);
+  expect(again.snapshot().sources).toMatchObject([{ gaps: 0, recountsOverdue: 0, serverNow: undefined }]);
   expect(it.journal.marks(id).frontier).toBeGreaterThan(frontier);
   expect(again.status()).toContain('The answers of new carry no Date');
   it.service.add(2, base + 210 * minute);
