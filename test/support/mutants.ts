@@ -1840,6 +1840,14 @@ export const mutants: readonly Mutant[] = [
       },
     ],
   },
+  {
+    id: 'W116',
+    what: 'closing a state that failed for good throws once more',
+    suite: 'test/unit/journal/state.test.ts',
+    edits: [
+      { file: `${journal}journal.ts`, text: 'if (!this.#store.isBroken) this.progress.flush();', replacement: 'this.progress.flush();' },
+    ],
+  },
 ];
 
 /** A mutant whose mechanism this release does not have. */
