@@ -9,7 +9,7 @@ import type { Asker } from './ask.ts';
 import type { Holds, Waits } from './hold.ts';
 import { readWindow } from './read-window.ts';
 import type { Outcome, Reading } from './read-window.ts';
-import { mostOf, Recounter } from './recount.ts';
+import { isCountable, mostOf, Recounter } from './recount.ts';
 import { lowerHalf, nextRecount, nextTry, nextWidth, nextWindow, queryOf, widestMicros } from './windows.ts';
 
 export interface CloserParts {
@@ -122,7 +122,7 @@ export class Closer {
   async again(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
     const window = await this.#parts.journal.due(this.#source, serverNow);
     if (!window) return false;
-    if (window.state === 'closed' && window.reason === undefined) await this.#recounter.recount(window, signal);
+    if (isCountable(window)) await this.#recounter.recount(window, signal);
     else await this.#reread(window, false, signal);
     return true;
   }

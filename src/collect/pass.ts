@@ -38,11 +38,11 @@ export interface PassOptions {
   readonly ahead: (answer: Answer) => boolean;
   readonly log: Log;
   readonly signal: AbortSignal;
-  /** Called for each record's place that cannot be read even alone; also for a page that the service refuses, and what lies behind it. */
+  /** Called for each place that cannot be read even in a page of one record, or of the least that the service grants; also for a page that the service refuses, and what lies behind it. */
   readonly unreadable: (page: number, thrown: unknown, pageSize: number) => void;
 }
 
-/** So many places in a row that cannot be read even alone end the pass: a service that answers nothing readable must not hold it for ever. */
+/** So many places in a row that cannot be read even in the least of pages end the pass: a service that answers nothing readable must not hold it for ever. */
 const unreadableMost = 20;
 
 /** A page that comes so often in a row is the last one, whatever the service counts. */
@@ -69,6 +69,10 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
   let tooLarge = 0;
   let tooLargeAt: number | undefined;
   let unreadable = 0;
+  // The smallest pages that are asked for: a service may refuse smaller ones.
+  let least = 1;
+  // What was answered last and could not be read.
+  let malformed: { readonly offset: number; readonly size: number; readonly thrown: unknown } | undefined;
   let previous: Answer | undefined;
   let pending: Promise<Answer> | undefined;
   const askAt = (): Promise<Answer> => {
@@ -80,7 +84,7 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
   const restart = (smaller: number): void => {
     granted = size = smaller;
     offset = 0;
-    previous = pending = guessedFrom = undefined;
+    previous = pending = guessedFrom = malformed = undefined;
     repeats = empty = 0;
   };
   try {
@@ -94,13 +98,21 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
         pending = undefined;
         const code = codeOf(thrown);
         if (code === 'page_missing' && offset > 0) return;
-        // A refusal behind pages of that size is no matter of the size: the service does not page so deep. What still fits is read in smaller ones.
-        const isTooDeep = code === 'page_refused' && offset > 0;
-        if (code === 'page_malformed' || isTooDeep) {
-          if (size === 1) {
-            options.unreadable(page, thrown, size);
+        // A larger page was answered at this place: smaller ones are refused for their size, and what cannot be read is looked for no further.
+        const larger = code === 'page_refused' && malformed?.offset === offset && size < malformed.size ? malformed : undefined;
+        if (larger) {
+          least = size = larger.size;
+          granted = Math.max(granted, least);
+        }
+        // Any other refusal behind pages of that size is no matter of the size: the service does not page so deep. What still fits is read in smaller
+        // ones.
+        const isTooDeep = code === 'page_refused' && offset > 0 && !larger;
+        if (code === 'page_malformed') malformed = { offset, size, thrown };
+        if (code === 'page_malformed' || isTooDeep || larger) {
+          if (size === least) {
+            options.unreadable(paging.first + offset / size, larger?.thrown ?? thrown, size);
             if (isTooDeep) return;
-            offset += 1;
+            offset += size;
             if ((unreadable += 1) >= unreadableMost) return;
           } else {
             // At one place it may be one record; at two in a row the records are large, and pages of that size are not tried again in this pass.

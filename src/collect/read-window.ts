@@ -197,31 +197,45 @@ export async function readWindow(
 
 /**
  * Two records that share everything that identity hangs on count as one, so their window can never be proven. One more pass finds out which
- * they are: the same uid with other content, or twice in one answer. The same text in two answers says nothing, pages may have moved in between.
+ * they are: the same uid with other content, or twice in one answer. The same text in two answers says nothing, pages may have moved in between:
+ * then another pass with pages that end elsewhere has both in one.
  */
-async function twinsOf({ asker, paging, log }: Reading, query: WindowQuery, signal: AbortSignal): Promise<string> {
+async function twinsOf(reading: Reading, query: WindowQuery, signal: AbortSignal): Promise<string> {
+  const { size } = reading.paging;
+  const usual = await sharedIn(reading, query, size, signal);
+  const isElsewhere = usual.twins.size === 0 && usual.isRepeated && size > 2;
+  const { twins } = isElsewhere ? await sharedIn(reading, query, size - 1, signal) : usual;
+  if (twins.size === 0) return '';
+  return `; records share the identity ${[...twins].slice(0, 5).join(', ')}${twins.size > 5 ? ', …' : ''}`;
+}
+
+/** The uids that two records share in one pass with pages of a size; and whether any uid came in two answers with the same text. */
+async function sharedIn(
+  { asker, paging, log }: Reading,
+  query: WindowQuery,
+  size: number,
+  signal: AbortSignal,
+): Promise<{ twins: Set<string>; isRepeated: boolean }> {
   const texts = new Map<string, string>();
   const twins = new Set<string>();
+  let isRepeated = false;
   const pages = pass({
-    asker,
-    paging,
-    query,
+    // What is granted for these pages says nothing of others.
+    ...{ asker, paging: { ...paging, size }, query, log, signal },
     pagesMax: Number.MAX_SAFE_INTEGER,
     ahead: () => false,
-    log,
-    signal,
     unreadable: () => undefined,
   });
   for await (const { answer } of pages) {
     const here = new Set<string>();
     for (const { uid, text } of answer.records) {
       if (here.has(uid) || (texts.get(uid) ?? text) !== text) twins.add(uid);
+      else if (texts.has(uid)) isRepeated = true;
       here.add(uid);
       texts.set(uid, text);
     }
   }
-  if (twins.size === 0) return '';
-  return `; records share the identity ${[...twins].slice(0, 5).join(', ')}${twins.size > 5 ? ', …' : ''}`;
+  return { twins, isRepeated };
 }
 
 /**

@@ -9,6 +9,7 @@ import type { Config } from '../config/load.ts';
 import { destinationOf } from '../daemon/source.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
 import { storedJson } from '../journal/damage.ts';
+import { movedWords } from '../journal/progress.ts';
 import { openReadOnly } from '../journal/state.ts';
 import type { DelayMeasure } from '../model.ts';
 import { size } from '../observe/size-words.ts';
@@ -75,10 +76,26 @@ export function knownState(config: Config): KnownState {
       const { delays: measured } = storedJson(profile ?? '{}') as { delays?: DelayMeasure };
       return measured ? [[id, measured] as const] : [];
     });
-    return { lines: renamedLines(config, rows), delays: new Map(delays) };
+    const sinks = db.prepare<[], StoredSink>('SELECT id, type, destination FROM sinks').all();
+    return { lines: [...renamedLines(config, rows), ...movedLines(config, sinks)], delays: new Map(delays) };
   } finally {
     db.close();
   }
+}
+
+interface StoredSink {
+  readonly id: string;
+  readonly type: string;
+  readonly destination: string;
+}
+
+/** A sink that would go on elsewhere under the same id: the daemon would not start. */
+function movedLines({ sinks }: Config, stored: readonly StoredSink[]): Line[] {
+  return sinks.flatMap(({ id, type, definition, settings }): Line[] => {
+    const known = stored.find((each) => each.id === id);
+    const words = known && movedWords(known, type, definition.destination(settings));
+    return words === undefined ? [] : [{ subject: `sink ${id}`, level: 'error', words, setting: `sinks.${id}` }];
+  });
 }
 
 /** A source of the state that is not configured, while another id now names the service that it polled. */

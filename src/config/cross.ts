@@ -24,6 +24,7 @@ export function crossFaults(document: Document): readonly Fault[] {
       ...pairFaults(memberOf(source, 'tls'), ['sources', index, 'tls']),
       ...pairFaults(memberOf(memberOf(source, 'auth'), 'tls'), ['sources', index, 'auth', 'tls']),
     ]),
+    ...sinks.flatMap((sink, index) => pairFaults(memberOf(sink, 'tls'), ['sinks', index, 'tls'])),
   ];
 }
 

@@ -99,7 +99,8 @@ export class Ledger {
     );
     this.#from = db.prepare('SELECT * FROM windows WHERE source = ? AND from_us >= ? ORDER BY from_us');
     this.#dueRecount = db.prepare(
-      "SELECT * FROM windows WHERE source = ? AND next_us <= ? AND state = 'closed' AND reason IS NULL ORDER BY next_us LIMIT 1",
+      `SELECT * FROM windows WHERE source = ? AND next_us <= ? AND state = 'closed' AND (reason IS NULL OR (reason = 'reread' AND seen <= total))
+       ORDER BY next_us LIMIT 1`,
     );
     this.#due = db.prepare('SELECT * FROM windows WHERE source = ? AND next_us <= ? ORDER BY next_us LIMIT 1');
     this.#insert = db.prepare(
@@ -122,8 +123,8 @@ export class Ledger {
     );
     this.#latest = db.prepare('SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? ORDER BY from_us DESC LIMIT ?');
     this.#richest = db.prepare(
-      `SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? AND state = 'closed' AND reason IS NULL AND total > 0
-       ORDER BY total DESC, from_us DESC LIMIT ?`,
+      `SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? AND state = 'closed' AND total > 0
+       AND (reason IS NULL OR (reason = 'reread' AND next_us IS NOT NULL)) ORDER BY total DESC, from_us DESC LIMIT ?`,
     );
   }
 
@@ -139,7 +140,7 @@ export class Ledger {
     return row && readable(row);
   }
 
-  /** Closed windows with records and without a remark in [since, until), the most records first. */
+  /** Proven windows with records in [since, until), the most records first; of those in doubt the ones that are tried again. */
   richest(source: number, since: Micros, until: Micros, most: number): LedgerWindow[] {
     return this.#richest.all(source, since, until, most).map(readable);
   }
@@ -194,16 +195,18 @@ export class Ledger {
     });
   }
 
-  /** A recount that found the stored total: the window stands, its next recount is later. */
+  /**
+   * A recount that found the stored total: the window stands, its next recount is later, and what had put it in doubt is settled. One that was closed
+   * at a time that had not come yet is closed now.
+   */
   confirm(source: SourceRow, range: RangeRow, window: Window, next: Micros | undefined, at: Micros, lastAge: Micros): void {
     if (this.#isAccepted(source, window)) return;
     const stands = (before: WindowDbRow): WindowDbRow => ({
       ...before,
       recounts: before.recounts + 1,
       next_us: next ?? null,
-      // A closed window has a reason only where something is open about it, or vanished.
-      tries: before.reason === null ? 0 : before.tries,
-      words: before.reason === null ? null : before.words,
+      ...(before.reason !== 'vanished' && { tries: 0, reason: null, words: null }),
+      closed_us: Math.min(before.closed_us, at),
     });
     this.#change(source, range, window.from, stands, at, lastAge);
   }

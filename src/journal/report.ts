@@ -55,6 +55,9 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
   const open = db.prepare<[number], { state: string; reason: string | null; n: number }>(
     "SELECT state, reason, count(*) AS n FROM windows WHERE source = ? AND (state <> 'closed' OR reason IS NOT NULL) GROUP BY state, reason",
   );
+  const held = db.prepare<[number, string], { n: number }>(
+    `SELECT count(*) AS n FROM windows WHERE source = ? AND state = 'closed' AND reason IS NULL AND from_us IN (SELECT value FROM json_each(?))`,
+  );
   const overdue = db.prepare<[number, number], { n: number }>('SELECT count(*) AS n FROM windows WHERE source = ? AND next_us < ?');
   const letters = new Map(
     db
@@ -71,6 +74,9 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
     const profile = row.profile === null ? {} : (storedJson(row.profile) as { readonly delays?: DelayMeasure; readonly hold?: Hold });
     const of = (state: string): number => groups.filter((group) => group.state === state).reduce((sum, group) => sum + group.n, 0);
     const reread = groups.filter((group) => group.state === 'closed' && group.reason === 'reread').reduce((sum, group) => sum + group.n, 0);
+    // What a hold has found to hold fewer is in doubt as well, and not marked so itself before the hold ends.
+    const { windows = [], shrunk = [] } = profile.hold ?? {};
+    const doubted = profile.hold ? (held.get(row.n, JSON.stringify([...windows, ...shrunk]))?.n ?? 0) : 0;
     const gap = of('gap');
     const accepted = of('accepted');
     return {
@@ -84,7 +90,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       collected: row.collected,
       late: row.late,
       windows: { closed: (count.get(row.n)?.n ?? 0) - gap - accepted, gap, accepted },
-      gaps: gap + reread,
+      gaps: gap + reread + doubted,
       recountsOverdue: overdue.get(row.n, due - 60_000_000)?.n ?? 0,
       settleSeconds: live.settleSeconds(row.id),
       lastSuccess: undefined,
@@ -168,9 +174,12 @@ function sinkRows(db: Database): SinkDbRow[] {
   return db.prepare<[], SinkDbRow>('SELECT id, type, state, acked FROM sinks ORDER BY id').all();
 }
 
+/** How long ago the first record that is not acknowledged was received: it is in the last segment that begins at or before it. */
 function lagSeconds(db: Database, acked: number, now: Micros): number {
   const next = db
-    .prepare<[number], { received_us: number }>('SELECT received_us FROM segments WHERE seq + n - 1 > ? ORDER BY seq LIMIT 1')
-    .get(acked);
+    .prepare<[number], { received_us: number }>(
+      'SELECT received_us FROM segments WHERE seq >= (SELECT coalesce(max(seq), 0) FROM segments WHERE seq <= ?) ORDER BY seq LIMIT 1',
+    )
+    .get(acked + 1);
   return next ? Math.max(0, (now - next.received_us) / 1e6) : 0;
 }

@@ -55,6 +55,8 @@ export interface Environment {
     readonly admitsCap: boolean;
     readonly refuseAbove: number;
     readonly order: 'ascending' | 'ignored' | 'unstable ties';
+    /** Rows that are counted, and taken out of pages until faults end. */
+    readonly hidden: Level;
     readonly pastEnd: 'empty' | 'last' | '404';
     readonly lowerBound: 'included' | 'excluded';
     readonly upperBound: 'included' | 'excluded';
@@ -281,6 +283,8 @@ export function drawEnvironment(seed: number): Environment {
       admitsCap: chance.is(0.7),
       refuseAbove: chance.pick([Infinity, Infinity, 500, 100]),
       order: chance.pick(['ascending', 'ascending', 'ignored', 'unstable ties']),
+      // One cause at a time, and only where a count is one.
+      hidden: offIf(!isWhole || isCapped || isQuota, drawHidden(seed)),
       pastEnd: chance.pick(['empty', 'last', '404']),
       lowerBound: chance.pick(['included', 'excluded']),
       upperBound: chance.pick(['included', 'excluded']),
@@ -315,7 +319,14 @@ export function drawEnvironment(seed: number): Environment {
     },
   };
   // One cause at a time: what history lacks because it is deleted, or waits for room, could not be told from what it lacks by a fault.
-  return drawn.records.purge || isQuota ? { ...drawn, history: undefined } : drawn;
+  if (!drawn.records.purge && !isQuota) return drawn;
+  return { ...drawn, history: undefined, service: { ...drawn.service, hidden: 'off' } };
+}
+
+/** In a share of seeds. */
+function drawHidden(seed: number): Level {
+  const chance = new Chance(seed, 'hidden');
+  return chance.is(0.1) ? chance.pick(['rare', 'heavy']) : 'off';
 }
 
 /** In a share of seeds: by less than the last recount age, by more, and by almost an hour. */

@@ -80,6 +80,7 @@ export const scene: Environment = {
     admitsCap: true,
     refuseAbove: Infinity,
     order: 'ascending',
+    hidden: 'off',
     pastEnd: 'empty',
     lowerBound: 'included',
     upperBound: 'excluded',

@@ -53,6 +53,8 @@ export class Service {
   /** Answers in a row that were dated ahead. */
   #ahead = 0;
   #salt = 0;
+  /** What is counted, and not shown before faults end. */
+  readonly #hidden: ReadonlySet<Truth>;
   /** The query that is being paged through, how many records matched its page before, and the size granted for it. */
   #under: { query: string; matching: number; page: number; isMore: boolean; items: readonly Truth[] } | undefined;
 
@@ -63,6 +65,9 @@ export class Service {
     this.#sometimes = sometimes;
     this.#pageCap = environment.service.pageCap;
     this.truths = [...truths].sort((a, b) => a.at - b.at);
+    const hides = new Chance(environment.seed, 'hidden rows');
+    const share = probability(environment.service.hidden, 0.02, 0.1);
+    this.#hidden = new Set(this.truths.filter(({ always }) => hides.is(share) && !always));
   }
 
   /** ms until the answer to a request comes. */
@@ -92,7 +97,7 @@ export class Service {
       throw new WaybillError('page_missing', '404: no such page');
     }
     if (index >= pages && service.pastEnd === 'last') index = pages - 1;
-    const items = served.slice(index * size, (index + 1) * size);
+    const items = served.slice(index * size, (index + 1) * size).filter((truth) => !this.isHidden(truth));
     const total = this.#total(query, matching, now);
     const date = this.#date();
     if (age === 0) this.#remember(request, matching, served, items, index, size, total);
@@ -118,6 +123,16 @@ export class Service {
   forget(): void {
     this.#under = undefined;
     this.asked.tip = undefined;
+  }
+
+  /** Whether a record is counted, and in no page. */
+  isHidden(truth: Truth): boolean {
+    return !this.isCalm && this.#hidden.has(truth);
+  }
+
+  /** Whether one of these was not shown before faults ended. */
+  wasHidden(truths: readonly Truth[]): boolean {
+    return truths.some((truth) => this.#hidden.has(truth));
   }
 
   /** What a query matches at a moment, in the order in which it is served. */
@@ -234,7 +249,7 @@ export class Service {
   /** In a service whose totals are true, whose pages keep their size and whose order is honoured a poll can miss nothing but by itself. */
   #rememberTip(matching: readonly Truth[], index: number): void {
     const { total, order, capChanges, pastEnd } = this.#environment.service;
-    const isSound = total === 'true' && order === 'ascending' && capChanges === 'off' && pastEnd !== 'last';
+    const isSound = this.#hidden.size === 0 && total === 'true' && order === 'ascending' && capChanges === 'off' && pastEnd !== 'last';
     if (index === 0 && this.asked.tip === undefined && isSound && matching.length < 20 * 7) this.asked.tip = matching;
   }
 
@@ -270,6 +285,7 @@ export class Service {
       if (isCut) this.#sometimes.count('window counted up to a cap');
       if (isCut) this.asked.capped.set(text, matching.length);
       else this.asked.capped.delete(text);
+      if (matching.some((truth) => this.isHidden(truth))) this.#sometimes.count('window with a row that is counted and not shown');
       // A total that lies proves nothing; the theorem does not speak of it.
       if (total === matching.length && served.length === matching.length) this.asked.counted.set(text, matching);
       else this.asked.counted.delete(text);

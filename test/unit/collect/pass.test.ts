@@ -77,6 +77,32 @@ test('pages are halved around what cannot be read, aligned, and are whole again 
   );
 });
 
+test.each([
+  ['8 where 4 is refused', 8, 11, '1/8 2/8 2/8 2/8 3/4 3/8 4/8', 2, 9, 16],
+  ['4 where 2 is refused', 4, 11, '1/8 2/8 2/8 2/8 3/4 3/4 3/4 5/2 4/4 3/8 4/8', 3, 9, 12],
+  ['the first page', 8, 3, '1/8 1/8 1/8 1/4 2/8 3/8 4/8', 1, 1, 8],
+])(
+  'a page that cannot be read is stepped over in the least that the service grants: %s',
+  async (_what, refuseBelow, bad, asked, page, from, to) => {
+    const it = await filled(28, 8, { unreadable: new Set([bad]), refuseBelow });
+    askedAtMost(it, 50);
+    const found = await run(it);
+    expect(found.unreadable).toEqual([page]);
+    expect(found.pages.flat()).toEqual(Array.from({ length: 28 }, (_, i) => i + 1).filter((id) => id < from || id > to));
+    expect(found.asked).toBe(asked);
+    expect(it.paging.size).toBe(8);
+  },
+);
+
+test('behind several such places the rest is still read, and no smaller page is asked for again', async () => {
+  const it = await filled(60, 8, { unreadable: new Set([3, 11, 19, 43]), refuseBelow: 8 });
+  askedAtMost(it, 50);
+  const found = await run(it);
+  expect(found.unreadable).toEqual([1, 2, 3, 6]);
+  expect(found.pages.flat()).toEqual([...Array.from({ length: 16 }, (_, i) => i + 25), ...Array.from({ length: 12 }, (_, i) => i + 49)]);
+  expect(it.source.requests.filter(({ pageSize }) => pageSize < 8)).toHaveLength(1);
+});
+
 test('records of which a page of the granted size cannot hold so many are read in smaller pages, tried once more and then kept small', async () => {
   const it = await filled(24, 8);
   const [{ text } = { text: '' }] = it.source.records;

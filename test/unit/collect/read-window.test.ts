@@ -232,6 +232,18 @@ test('two records that are the same to the last byte are named by their gap too'
   });
 });
 
+test('and so they are where a page ends between them', async () => {
+  const it = await world({ pageSize: 4 });
+  fill(it, 9);
+  const twin = it.source.records[3];
+  if (!twin) throw new Error('the service has nine records');
+  it.source.records.push({ ...twin });
+  expect(expectGap(await read(it)).words).toBe(
+    `received 9, the service counted 10; records share the identity ${uidOf(undefined, twin.text)}`,
+  );
+  expect(it.paging.size).toBe(4);
+});
+
 test('a record that moves to the next page between two answers is no twin', async () => {
   const it = await world({ pageSize: 2, switches: { total: 'one more' } });
   fill(it, 4);
@@ -377,6 +389,19 @@ test.each([1, 16, 17, 40])('a record that cannot be read at place %i is a gap, o
     seen: 39,
     words: expect.stringMatching(new RegExp(`^page ${place} `)) as string,
   });
+});
+
+test('where small pages are refused the gap names the least page that cannot be read, and all behind it is delivered', async () => {
+  const it = await world({ pageSize: 16, switches: { unreadable: new Set([23]), refuseBelow: 8 } });
+  fill(it, 40, 0, 1);
+  const found = expectGap(await read(it));
+  expect(found).toMatchObject({
+    reason: 'unreadable',
+    seen: 32,
+    total: 40,
+    words: expect.stringMatching(/^page 3 with pageSize 8 cannot be read: .*item 23 is cut/) as string,
+  });
+  expect(appended(it.beside())).toEqual(owned([...it.source.records.slice(0, 16), ...it.source.records.slice(24)], window));
 });
 
 test.each([1, 7, 30, 60])(

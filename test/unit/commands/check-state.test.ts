@@ -80,3 +80,33 @@ test('a source with a new id for the service of one that is gone is told, until 
   journal.history.retire('berlin', { who: 'j.doe', why: undefined });
   expect(await told(...renamed)).toEqual([]);
 });
+
+test('a sink that would deliver elsewhere under the same id is wrong, as it is at the start', async () => {
+  const { journal, directory } = await opened();
+  journal.progress.register('out', 'kafka', 'audit', journal.positionFor('journal'), undefined);
+  const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
+  const polled = { id: 'berlin', baseUrl: 'https://service.example/v2/api', auth, start: '2026-11-20T02:00:00Z' };
+  const told = async (sink: object): Promise<{ code: number; words: string[] }> => {
+    const file = join(temporary(), 'waybill.yaml');
+    writeFileSync(file, JSON.stringify({ state: directory, sources: [polled], sinks: [{ id: 'out', ...sink }] }));
+    const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+    const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
+    const code = await run(['--config', file, '--offline', '--json'], io);
+    const { findings } = JSON.parse(String(stdout.read())) as { findings: { subject: string; level: string; words: string }[] };
+    return { code, words: findings.filter(({ level }) => level === 'error').map(({ subject, words }) => `${subject}: ${words}`) };
+  };
+  const kafka = { type: 'kafka', brokers: ['broker.example:9092'] };
+  expect(await told({ ...kafka, topic: 'audit' })).toEqual({ code: 0, words: [] });
+  expect(await told({ ...kafka, topic: 'audit-2' })).toEqual({
+    code: 1,
+    words: ['sink out: it delivered to "audit" before and would now deliver to "audit-2"; give the new destination a new id'],
+  });
+  const stdout = await told({ type: 'stdout' });
+  expect(stdout.words).toEqual([
+    expect.stringMatching(/^sink out: it delivered to "audit" by kafka before and would now deliver to ".*" by stdout;/),
+  ]);
+  expect(() => journal.progress.register('out', 'kafka', 'audit-2', journal.positionFor('journal'), undefined)).toThrow(
+    'cannot use sinks.out: it delivered to "audit" before',
+  );
+  expect(() => journal.progress.register('out', 'syslog', 'audit', journal.positionFor('journal'), undefined)).toThrow('by syslog');
+});
