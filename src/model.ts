@@ -855,6 +855,10 @@ export interface SourceSnapshot {
   readonly unread?: Unread | undefined;
   /** The hold, while it lasts: the state knows it also when no daemon runs. */
   readonly held?: Pick<Hold, 'reason' | 'words'> | undefined;
+  /** Its answers carry no `Date`: what time it is there at least, by its records; undefined before the first of them. */
+  readonly undated?: { readonly known: Micros | undefined } | undefined;
+  /** Why the calibration that is due could not be made, while that is so. */
+  readonly uncalibrated?: string | undefined;
 }
 
 export interface SinkSnapshot {

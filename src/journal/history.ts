@@ -246,7 +246,8 @@ export interface KnownSource {
 export function sourcesOf(db: Database): KnownSource[] {
   return db
     .prepare<[], { id: string; mode: string; from_us: number; frontier_us: number; reached_us: number; collected: number }>(
-      'SELECT id, mode, from_us, frontier_us, reached_us, collected FROM sources JOIN ranges ON source = n AND until_us IS NULL ORDER BY id',
+      `SELECT id, mode, (SELECT min(from_us) FROM ranges WHERE source = n) AS from_us, frontier_us, reached_us, collected
+       FROM sources JOIN ranges ON source = n AND until_us IS NULL ORDER BY id`,
     )
     .all()
     .map((row) => ({

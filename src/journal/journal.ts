@@ -458,7 +458,8 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
 
   async [Symbol.asyncDispose](): Promise<void> {
     try {
-      this.progress.flush();
+      // After a failure that is final it would be thrown once more, over the first.
+      if (!this.#store.isBroken) this.progress.flush();
     } catch (thrown) {
       // What waits is then settled at the next start, as after a kill.
       if (codeOf(thrown) !== 'journal_full') throw thrown;

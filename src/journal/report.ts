@@ -70,6 +70,9 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
   const history = backfillsOf(db, false);
   const sources = sourceRows(db).map((row): SourceSnapshot => {
     const groups = open.all(row.n);
+    const view = live.source(row.id);
+    // Without a Date recounts are due by what the records say that it is.
+    const due = view?.undated ? (view.undated.known ?? 0) : now;
     const profile =
       row.profile === null
         ? {}
@@ -94,7 +97,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       late: row.late,
       windows: { closed: (count.get(row.n)?.n ?? 0) - gap - accepted, gap, accepted },
       gaps: gap + reread + doubted,
-      recountsOverdue: overdue.get(row.n, now - 60_000_000)?.n ?? 0,
+      recountsOverdue: overdue.get(row.n, due - 60_000_000)?.n ?? 0,
       settleSeconds: live.settleSeconds(row.id),
       lastSuccess: undefined,
       lastRecord: row.last_record_us ?? undefined,
@@ -104,7 +107,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       delays: profile.delays,
       unread: wanted === undefined ? undefined : unreadOf(db, row.id, wanted),
       held: profile.hold && { reason: profile.hold.reason, words: profile.hold.words },
-      ...live.source(row.id),
+      ...view,
       backfills: history.filter(({ source }) => source === row.id).map((range) => ({ ...range, ...live.backfill?.(row.id, range) })),
     };
   });

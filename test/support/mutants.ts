@@ -1968,6 +1968,77 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/unit/record/glance.test.ts',
     edits: [{ file: 'src/record/glance.ts', text: ' || this.#at - from > textMax', replacement: '' }],
   },
+  {
+    id: 'W110',
+    what: 'a weekly calibration is waited for',
+    suite: 'test/unit/daemon/source.test.ts',
+    also: ['test/unit/daemon/profile.test.ts'],
+    edits: [
+      {
+        file: 'src/daemon/calibration.ts',
+        text: 'this.#use(await this.#parts.askOnce(signal))',
+        replacement: 'this.#use(await this.#parts.ask(signal))',
+      },
+    ],
+  },
+  {
+    id: 'W111',
+    what: 'a service that refuses the question without times is asked it for ever',
+    suite: 'test/unit/daemon/source.test.ts',
+    also: ['test/unit/source/everything.test.ts'],
+    edits: [
+      {
+        file: 'src/source/everything.ts',
+        text: "if (code === 'page_refused') return true;",
+        replacement: "if (code === 'page_refused') return false;",
+      },
+    ],
+  },
+  {
+    id: 'W112',
+    what: 'the first record of the last day is taken for the earliest of all',
+    suite: 'test/unit/daemon/source.test.ts',
+    edits: [{ file: 'src/daemon/start.ts', text: 'if (everything.isWhole) return;', replacement: 'if (againMs > 0) return;' }],
+  },
+  {
+    id: 'W113',
+    what: 'without a Date the bound is not kept over a restart',
+    suite: 'test/unit/daemon/source.test.ts',
+    also: ['test/unit/source/server-clock.test.ts'],
+    edits: [
+      {
+        file: 'src/source/server-clock.ts',
+        text: 'if (profile?.dated === false && profile.bound !== undefined)',
+        replacement: 'if (profile?.dated === true && profile.bound !== undefined)',
+      },
+    ],
+  },
+  {
+    id: 'W114',
+    what: 'a bound that was kept before a kill stands although windows were closed later',
+    suite: 'test/unit/daemon/source.test.ts',
+    edits: [{ file: 'src/daemon/source.ts', text: 'Math.max(latest, closed)', replacement: 'Math.min(latest, closed)' }],
+  },
+  {
+    id: 'W115',
+    what: 'start: now trusts one Date that is far behind',
+    suite: 'test/unit/daemon/source.test.ts',
+    edits: [
+      {
+        file: 'src/daemon/start.ts',
+        text: 'Math.abs(now() - clock.now() * 1000) > apartMost',
+        replacement: 'now() - clock.now() * 1000 > apartMost',
+      },
+    ],
+  },
+  {
+    id: 'W116',
+    what: 'closing a state that failed for good throws once more',
+    suite: 'test/unit/journal/state.test.ts',
+    edits: [
+      { file: `${journal}journal.ts`, text: 'if (!this.#store.isBroken) this.progress.flush();', replacement: 'this.progress.flush();' },
+    ],
+  },
 ];
 
 /** A mutant whose mechanism this release does not have. */
