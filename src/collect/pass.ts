@@ -1,12 +1,16 @@
 /**
  * One pass over the pages of a query, in ascending order. A pass ends at a short page, never where a total says so: a total that lags would
  * otherwise hide a record and prove itself. But a short page in front of places that the total still counts is not the end: rows may be taken out
- * after paging. Each page that was answered is handed over, whatever follows from its length. While the caller stores a page the next one is
- * already asked for.
+ * after paging. Each page that was answered is handed over, whatever follows from its length or from the number that it says it has. While the caller
+ * stores a page the next one is already asked for.
+ *
+ * No service can make a pass go on for ever: pages must bring records that it has not had. At the end that the service counts three that bring none
+ * end it, before that twenty, and over all of it the places asked for may not come to more than what is counted and four times what was received.
  */
 import { codeOf, WaybillError, wordsOf } from '../errors.ts';
 import type { Log, WindowQuery } from '../model.ts';
 import type { Answer, Asker } from './ask.ts';
+import { recordsOfSecondMax } from './windows.ts';
 
 /** What a source grants, as far as it is known; it follows what the service says. */
 export interface Paging {
@@ -51,6 +55,14 @@ const repeatsMost = 20;
 /** So many empty pages in a row are the end, whatever the service counts. */
 const emptyMost = 20;
 
+/** So many pages in a row that bring nothing new are the end; and so many where the service counts no further. */
+const vainMost = 20;
+const vainPastMost = 3;
+
+/** Of the places that are asked for beyond those that are counted one in so many must bring something new; these pages are let pass. */
+const placesPerNew = 4;
+const pagesBesides = 40;
+
 /** A first page that is refused so often is told apart from a service that refuses everything. */
 const refusalsMost = 3;
 
@@ -73,6 +85,14 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
   let least = 1;
   // What was answered last and could not be read.
   let malformed: { readonly offset: number; readonly size: number; readonly thrown: unknown } | undefined;
+  // What the pass has received since it began, or began again; and the most of it.
+  let received = new Set<string>();
+  let receivedMost = 0;
+  let vain = 0;
+  let places = 0;
+  let counted = 0;
+  const placesBesides = pagesBesides * granted;
+  const isExhausted = (): boolean => places > Math.min(counted, recordsOfSecondMax) + placesPerNew * receivedMost + placesBesides;
   let previous: Answer | undefined;
   let pending: Promise<Answer> | undefined;
   const askAt = (): Promise<Answer> => {
@@ -85,10 +105,12 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
     granted = size = smaller;
     offset = 0;
     previous = pending = guessedFrom = malformed = undefined;
-    repeats = empty = 0;
+    repeats = empty = vain = 0;
+    received = new Set();
   };
   try {
-    for (let pages = 0; pages < options.pagesMax;) {
+    for (let pages = 0; pages < options.pagesMax && !isExhausted();) {
+      places += size;
       let answer: Answer;
       const page = paging.first + offset / size;
       try {
@@ -141,14 +163,23 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
         restart(paging.size);
         continue;
       }
-      if (answer.page !== undefined && answer.page !== page) return;
       const { length } = answer.records;
+      const before = received.size;
+      for (const { uid } of answer.records) received.add(uid);
+      const isVain = received.size === before;
+      receivedMost = Math.max(receivedMost, received.size);
+      // Another page than was asked for: the last one again, or a service whose numbers mean nothing. What it brings tells.
+      if (isVain && answer.page !== undefined && answer.page !== page) return;
       repeats = previous && sameRecords(previous, answer) ? repeats + 1 : 0;
       // The last page again: that is how some services answer past the end. But two pages may be equal by chance, where ties come in another order
       // each time: before the end that the service counts, one repeat is none.
       const isPast = answer.total === undefined ? size === granted : offset >= answer.total;
       if (repeats > 0 && (isPast || repeats >= repeatsMost)) return;
+      // Or in another order.
+      vain = isVain && length > 0 ? vain + 1 : 0;
+      if (vain >= (isPast ? vainPastMost : vainMost)) return;
       const { total } = answer;
+      counted = Math.max(counted, total ?? 0);
       // Smaller pages than these were refused, and this one is answered: the service grants no more.
       if (offset === 0 && size === granted && size < paging.size) paging.size = size;
       pages += 1;

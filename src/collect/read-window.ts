@@ -5,7 +5,9 @@
  *   the last page reports a total T equal to the number of distinct records received for that query, every matching record was received.
  *   (The records received are a subset of those that match, and a finite set has no proper subset of its own size.)
  *
- * Nothing is assumed about order, pages, retries or restarts: they make the loop longer, never end it wrongly.
+ * Nothing is assumed about order, pages, retries or restarts: they make the loop longer, never end it wrongly. Nor about the number that an answer
+ * gives its page, or where a pass ends: a record is in U because an answer to the query held it, whichever page that was, and what a pass has missed
+ * leaves U smaller than T.
  */
 import { createHash } from 'node:crypto';
 import { wordsOf } from '../errors.ts';

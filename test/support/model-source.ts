@@ -30,8 +30,8 @@ export interface Switches {
   emptyIs404: boolean;
   /** Records (by `logId`) that are taken out of pages, and counted. */
   hidden: ReadonlySet<number>;
-  /** Whether answers say which page they are. `stuck`: always the first. */
-  echo: 'page' | 'nothing' | 'stuck';
+  /** Whether answers say which page they are: `asked`, what was asked for; `first`, always the first. `stuck`: it is always the first. */
+  echo: 'page' | 'nothing' | 'asked' | 'first' | 'stuck';
   order: 'ascending' | 'ignored' | 'unstable ties';
   /** `cap`: never more than `totalCap`; `lagging`: what was visible `totalLag` ago. */
   total: 'true' | 'missing' | 'cap' | 'lagging' | 'one more' | 'one less';
@@ -179,7 +179,7 @@ export class ModelSource implements Source {
       throw new WaybillError('page_malformed', 'cannot read the page: the body is too large');
     return {
       items: served.map(({ text }) => Buffer.from(text, 'utf8')),
-      page: echo === 'nothing' ? undefined : index + firstPage,
+      page: echo === 'nothing' ? undefined : echo === 'first' ? firstPage : echo === 'asked' ? request.page : index + firstPage,
       pageSize: admitsCap && echo !== 'nothing' ? size : undefined,
       total: this.#total(request, all.length, now),
       date: now / 1000,

@@ -997,6 +997,24 @@ export const mutants: readonly Mutant[] = [
     edits: [{ file: `${collect}read-window.ts`, text: 'usual.isRepeated && size > 2', replacement: 'usual.isRepeated && size < 2' }],
   },
   {
+    id: 'W130',
+    what: 'pages that bring nothing new, in another order each time, never end a pass',
+    suite: 'test/unit/collect/pass.test.ts',
+    edits: [{ file: `${collect}pass.ts`, text: 'vain = isVain && length > 0 ? vain + 1 : 0;', replacement: 'vain = 0;' }],
+  },
+  {
+    id: 'W131',
+    what: 'a pass goes on as long as now and then a page brings something new',
+    suite: 'test/unit/collect/pass.test.ts',
+    edits: [{ file: `${collect}pass.ts`, text: 'pages < options.pagesMax && !isExhausted()', replacement: 'pages < options.pagesMax' }],
+  },
+  {
+    id: 'W132',
+    what: 'a page that says another number than was asked for is thrown away',
+    suite: 'test/unit/collect/pass.test.ts',
+    edits: [{ file: `${collect}pass.ts`, text: 'if (isVain && answer.page !== undefined', replacement: 'if (answer.page !== undefined' }],
+  },
+  {
     id: 'W33',
     what: 'a window in doubt is said to be final',
     suite: 'test/unit/collect/close.test.ts',

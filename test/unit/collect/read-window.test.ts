@@ -264,6 +264,22 @@ test('answers that always say they are the first page end the pass, and prove no
   expect(it.source.requests.length).toBeLessThan(30);
 });
 
+test('a window is proven though each answer says that it is the first page: the records count', async () => {
+  const it = await world({ pageSize: 4, switches: { echo: 'first' } });
+  fill(it, 10);
+  expect(await read(it)).toMatchObject({ proven: true, proof: { total: 10, passes: 1 } });
+  expect(it.source.requests).toHaveLength(4);
+});
+
+test('a window of one full page, served again behind its end in another order each time, is proven', async () => {
+  const it = await world({ pageSize: 10, switches: { echo: 'asked', pastEnd: 'last', order: 'unstable ties' } });
+  for (let id = 1; id <= 10; id += 1) it.source.add(id, base);
+  it.source.before = (_request, count) => {
+    if (count > 20) throw new Error('asked for ever');
+  };
+  expect(await read(it)).toMatchObject({ proven: true, proof: { total: 10, passes: 1 } });
+});
+
 test('passes that find something do not count, up to forty', async () => {
   const it = await world({ pageSize: 50 });
   let id = 0;
