@@ -46,6 +46,11 @@ test('a service that ignores the times of a query is not taken for one that coun
   expect(await counted(it, 200)).toMatchObject({ read: 200, counted: 200, agrees: true });
 });
 
+test('a page that says another number than was asked for is told', async () => {
+  const it = await aRecordAMinute({ pageSize: 100, switches: { echo: 'first' } });
+  expect(await counted(it, 200)).toMatchObject({ read: 11, agrees: true, misnumbered: { asked: 6, said: 1 } });
+});
+
 test('a record that becomes visible between reading and counting is found by the second try', async () => {
   const it = await aRecordAMinute({ pageSize: 100 });
   it.source.before = ({ pageSize }, count) => {
