@@ -93,6 +93,7 @@ async function count({ asker, paging, log, between }: Counting, window: Window, 
   const uids = new Set<string>();
   let pagesRead = 0;
   const unreadable: number[] = [];
+  let isTooMuch = false as boolean;
   const pages = pass({
     ...{ asker, query, log, signal },
     // A copy: what a strange answer says about sizes is for calibration and for the readers to find.
@@ -100,6 +101,8 @@ async function count({ asker, paging, log, between }: Counting, window: Window, 
     pagesMax: pagesMost,
     ahead: () => false,
     unreadable: (page) => unreadable.push(page),
+    // What is refused, or not answered in time, is not worth more questions.
+    isTooMuch: () => Promise.resolve((isTooMuch = true)),
   });
   for await (const { answer, isLast } of pages) {
     pagesRead += 1;
@@ -107,7 +110,7 @@ async function count({ asker, paging, log, between }: Counting, window: Window, 
     if (pagesRead === pagesMost && !isLast) return undefined;
     await between(signal);
   }
-  if (unreadable.length > 0) return undefined;
+  if (isTooMuch || unreadable.length > 0) return undefined;
   const { total } = await asker.count(query, paging.first, signal);
   return total === undefined ? undefined : { ...window, read: uids.size, counted: total, agrees: total === uids.size };
 }

@@ -9,6 +9,7 @@
  */
 import { codeOf, WaybillError, wordsOf } from '../errors.ts';
 import type { Log, WindowQuery } from '../model.ts';
+import { isUnanswered, patienceWhereLessWillDo } from './ask.ts';
 import type { Answer, Asker } from './ask.ts';
 import { recordsOfSecondMax } from './windows.ts';
 
@@ -44,6 +45,17 @@ export interface PassOptions {
   readonly signal: AbortSignal;
   /** Called for each place that cannot be read even in a page of one record, or of the least that the service grants; also for a page that the service refuses, and what lies behind it. */
   readonly unreadable: (page: number, thrown: unknown, pageSize: number) => void;
+  /** Asked when the query is refused or not answered in time: true where less will be asked for instead. Then the pass ends. */
+  readonly isTooMuch?: (refused: Refused) => Promise<boolean>;
+}
+
+/** A page of a query that is refused, or is not answered in time while other questions are. */
+export interface Refused {
+  readonly thrown: unknown;
+  readonly pageSize: number;
+  /** Pages before it were answered. */
+  readonly isDeep: boolean;
+  readonly isUnanswered: boolean;
 }
 
 /** So many places in a row that cannot be read even in the least of pages end the pass: a service that answers nothing readable must not hold it for ever. */
@@ -96,7 +108,8 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
   let previous: Answer | undefined;
   let pending: Promise<Answer> | undefined;
   const askAt = (): Promise<Answer> => {
-    const asked = asker.ask({ query, page: paging.first + offset / size, pageSize: size }, signal);
+    const patience = options.isTooMuch && patienceWhereLessWillDo;
+    const asked = asker.ask({ query, page: paging.first + offset / size, pageSize: size }, signal, patience);
     // Awaited later; a failure in between must not count as unhandled.
     asked.catch(() => undefined);
     return asked;
@@ -126,6 +139,14 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
           least = size = larger.size;
           granted = Math.max(granted, least);
         }
+        const isLate = isUnanswered(thrown);
+        const isRefusal = isLate || (!larger && (code === 'page_refused' || code === 'page_missing'));
+        if (
+          isRefusal &&
+          size === granted &&
+          (await options.isTooMuch?.({ thrown, pageSize: size, isDeep: offset > 0, isUnanswered: isLate }))
+        )
+          return;
         // Any other refusal behind pages of that size is no matter of the size: the service does not page so deep. What still fits is read in smaller
         // ones.
         const isTooDeep = code === 'page_refused' && offset > 0 && !larger;

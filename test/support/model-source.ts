@@ -26,6 +26,11 @@ export interface Switches {
   refuseBelow: number;
   /** A page that ends further behind than this many records is a 400. */
   deepest: number;
+  /** A query with both times further apart is a 400; or a 504, where `slow` says so. */
+  widest: Micros;
+  slow: boolean;
+  /** A query that begins before is a 400. */
+  oldest: Micros;
   /** A query with times that matches nothing is a 404. */
   emptyIs404: boolean;
   /** Records (by `logId`) that are taken out of pages, and counted. */
@@ -63,6 +68,9 @@ export class ModelSource implements Source {
     refuseAbove: Infinity,
     refuseBelow: 1,
     deepest: Infinity,
+    widest: Infinity,
+    slow: false,
+    oldest: -Infinity,
     emptyIs404: false,
     hidden: new Set(),
     echo: 'page',
@@ -159,6 +167,12 @@ export class ModelSource implements Source {
     if (request.pageSize > refuseAbove || request.pageSize < this.switches.refuseBelow)
       throw new WaybillError('page_refused', 'cannot read the page: 400 pageSize');
     const now = this.now();
+    const [startTime, endTime] = [bound(request.query.startTime, Infinity), bound(request.query.endTime, Infinity)];
+    if (Math.min(endTime, now) - startTime > this.switches.widest) {
+      if (this.switches.slow) throw new WaybillError('source_busy', 'cannot read the page: 504 took too long');
+      throw new WaybillError('page_refused', 'cannot read the page: 400 the period is too long');
+    }
+    if (startTime < this.switches.oldest) throw new WaybillError('page_refused', 'cannot read the page: 400 too old');
     const all = this.matching(request, now);
     if (all.length === 0 && this.switches.emptyIs404 && request.query.startTime !== undefined)
       throw new WaybillError('page_missing', 'cannot read the page: 404 no records');

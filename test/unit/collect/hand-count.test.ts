@@ -65,6 +65,7 @@ test.each<[string, Options, number]>([
   ['no usable total', { switches: { total: 'missing' } }, 200],
   ['no page so far behind', { switches: { pastEnd: '404' } }, 10_000],
   ['a page that cannot be read', { switches: { unreadable: new Set([110]) } }, 200],
+  ['a period that the service refuses', { switches: { widest: 5 * minute } }, 200],
   ['more than a few pages', { pageSize: 2 }, 200],
 ])('nothing is said where there is %s', async (_, options, total) => {
   const it = total === 0 ? await world() : await aRecordAMinute(options);
