@@ -79,8 +79,9 @@ export async function run(args: string[], io: Io): Promise<number> {
   lines.push(...groupLines(config.sources));
   if (!values.offline) {
     for (const source of sources) lines.push(...(await checkSource(source, config, io.signal)));
+    const sinkFacts = { clock: systemClock, ca: config.tls.ca, proxy: config.proxy };
     for (const sink of sinks)
-      lines.push(...(await checkSink(sink, { clock: systemClock, ca: config.tls.ca, proxy: config.proxy }, io.signal)));
+      lines.push(...(await checkSink(sink, { ...sinkFacts, sources: sink.sources ?? config.sources.map(({ id }) => id) }, io.signal)));
   }
   const failed = lines.some(({ level }) => level === 'error');
   if (values.json) io.stdout.write(`${JSON.stringify({ ok: !failed, findings: lines }, null, 2)}\n`);

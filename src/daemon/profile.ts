@@ -26,6 +26,8 @@ export interface Profile {
   /** What its records are normalized with, should it be gone from the configuration one day. */
   readonly service?: ServiceFacts;
   readonly delays?: DelayMeasure;
+  /** Where the history of the service began when that was asked last, for `start: earliest`. */
+  readonly earliest?: Micros;
 }
 
 /** What is told anew each time. */
@@ -71,6 +73,11 @@ export class ProfileKeeper {
    *  @param at  server time */
   async handCounted(found: HandCount | undefined, at: Micros): Promise<void> {
     this.#kept = { ...this.#kept, ...(found && { handCount: found }), handCounted: at };
+    await this.#write();
+  }
+
+  async began(earliest: Micros): Promise<void> {
+    this.#kept = { ...this.#kept, earliest };
     await this.#write();
   }
 

@@ -18,6 +18,7 @@ import type { Calibration } from '../source/calibrate.ts';
 import { createSource } from '../source/client.ts';
 import type { Budgets } from '../source/limits.ts';
 import { ServerClock } from '../source/server-clock.ts';
+import { Begin } from './begin.ts';
 import { Calibrator } from './calibration.ts';
 import { ProfileKeeper } from './profile.ts';
 import { factsOf } from './service-facts.ts';
@@ -64,6 +65,9 @@ export async function runSource(
     },
     sizeOf: (calibration) => sizeOf(settings, calibration),
   });
+  const found = async (stop: AbortSignal): Promise<Micros> =>
+    (await earliest(collector.asker, paging, now(), settings.settle * 1000, stop)).start;
+  const begin = new Begin({ settings, journal, keeper, earliest: found, now, log }, known);
   const living = { serverClock, caps, sight: () => collector.sight(), delays: () => delays.measure() };
   const collector: Collector = new Collector({
     settings,
@@ -80,7 +84,7 @@ export async function runSource(
     sight: profile.sight,
     learned: () => keeper.keep(living),
     upkeep: (stop) => calibrator.whenDue(stop),
-    whenIdle: (stop) => calibrator.countWhenDue(stop),
+    whenIdle: async (stop) => (await begin.whenDue(stop)) || calibrator.countWhenDue(stop),
   });
   views.collectors.set(id, collector);
 
@@ -92,6 +96,7 @@ export async function runSource(
     destinationOf(settings),
     known ? undefined : await startOf(settings, collector, paging, present(), log, signal),
   );
+  if (known && settings.start.kind !== 'earliest') begin.tell();
   await keeper.serves(factsOf(settings, config));
   if (first) await keeper.calibrated(first, now());
   else await calibrator.whenDue(signal);

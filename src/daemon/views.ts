@@ -7,8 +7,17 @@ import type { ReportQuery } from '../journal/ledger-report.ts';
 import type { LiveViews } from '../journal/report.ts';
 import { secondsLeft } from '../observe/backfill-words.ts';
 import type { SinkSnapshot, SourceSnapshot } from '../model.ts';
+import { wantedOf } from './begin.ts';
 import type { Delays } from '../observe/delays.ts';
 import type { ServiceSource } from '../source/client.ts';
+
+/** From when on each source is to be collected, for a snapshot. */
+export function wantedBy({ sources }: Config): NonNullable<LiveViews['wanted']> {
+  return (id, profile, now) => {
+    const source = sources.find((each) => each.id === id);
+    return source && wantedOf(source, profile, now);
+  };
+}
 
 /** What the configuration says of sources and sinks, for the completeness report. */
 export function reportSettings({
@@ -48,6 +57,7 @@ export class Views {
       quota: this.#config.journal.quota,
       commits: journal.usage().commits,
       configured: this.#config.sources.map((source) => source.id),
+      wanted: wantedBy(this.#config),
     };
   }
 

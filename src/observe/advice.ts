@@ -3,8 +3,9 @@
  * what stops all sources, what stops one, what is not proven, what stops a sink, what was refused.
  */
 import type { HoldReason, Snapshot, SourceSnapshot } from '../model.ts';
+import { unreadCommand } from './backfill-words.ts';
 import { size } from './size-words.ts';
-import { counted, span } from './time-words.ts';
+import { counted, rfc3339, span } from './time-words.ts';
 
 export interface Advice {
   readonly what: string;
@@ -136,6 +137,14 @@ export function worst({ sources, sinks, journal }: Snapshot): Advice | undefined
       what: `Sink ${refused.id} refused ${counted(refused.deadLetters, 'record')} for good.`,
       lost: 'Nothing is lost: each is kept with the words of the receiver.',
       act: `waybill dead-letters show --all --sink ${refused.id}; then "retry" once the reason is mended, or "discard"`,
+    };
+  }
+  const unread = sources.find(({ unread: part, mode }) => part !== undefined && mode === 'normal');
+  if (unread?.unread) {
+    return {
+      what: `Source ${unread.id}: start lies before ${rfc3339(unread.unread.begins)}, where its ledger begins.`,
+      lost: 'What is dated before is not collected; the service has it until its retention ends.',
+      act: unreadCommand(unread.id, unread.unread),
     };
   }
   const ahead = sources.find(({ mode, clockOffsetSeconds = 0 }) => mode === 'normal' && clockOffsetSeconds > aheadSeconds);

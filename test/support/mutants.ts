@@ -879,8 +879,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/deliver/loop.ts',
-        text: 'again === undefined || again.seqs.length === 0',
-        replacement: 'again === undefined || again.seqs.length >= 0',
+        text: 'again === undefined || left.size === 0',
+        replacement: 'again === undefined || left.size >= 0',
       },
     ],
   },
@@ -1108,8 +1108,38 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/journal/ledger-report.ts',
-        text: 'held.has(stored.from_us) ? inDoubt(stored) : stored',
-        replacement: 'held.has(-1) ? inDoubt(stored) : stored',
+        text: 'held.has(row.from_us) ? inDoubt(row) : row',
+        replacement: 'held.has(-1) ? inDoubt(row) : row',
+      },
+    ],
+  },
+  {
+    id: 'W100',
+    what: 'the windows of a report are read as they are now, not as they were when its sums were made',
+    suite: 'test/unit/daemon/reports.test.ts',
+    edits: [
+      {
+        file: 'src/journal/window-copy.ts',
+        text: 'FROM temp.report_windows WHERE rowid > ? AND rowid <= ? ORDER BY rowid',
+        replacement: 'FROM (SELECT *, row_number() OVER (ORDER BY from_us) AS n FROM main.windows) WHERE n > ? AND n <= ?',
+      },
+    ],
+  },
+  {
+    id: 'W101',
+    what: 'a reader of a report that takes nothing any more keeps the next one waiting',
+    suite: 'test/unit/daemon/reports.test.ts',
+    edits: [{ file: 'src/daemon/reports.ts', text: '.then(giveUp, () => undefined)', replacement: '.catch(() => giveUp.name)' }],
+  },
+  {
+    id: 'W102',
+    what: 'what is not for a sink waits ten seconds at rest before the ledger knows that it is passed over',
+    suite: 'test/unit/deliver/acknowledge.test.ts',
+    edits: [
+      {
+        file: 'src/deliver/loop.ts',
+        text: 'this.#flushAt ??= clock.monotonic() + groupedMs',
+        replacement: 'this.#flushAt ??= clock.monotonic() + 10 * groupedMs',
       },
     ],
   },
@@ -1281,9 +1311,9 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/deliver/loop.ts',
-        text: `          await this.#pause(thrown, stop);
+        text: `          await this.#pause(thrown, until);
           continue;`,
-        replacement: `          await this.#pause(thrown, stop);
+        replacement: `          await this.#pause(thrown, until);
           batch = { ...batch, messages: batch.messages.toReversed() };
           continue;`,
       },
@@ -1304,8 +1334,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: `${journal}progress.ts`,
-        text: 'if (known && known.destination !== destination) {',
-        replacement: "if (known && destination === '') {",
+        text: 'known.type === type && known.destination === destination',
+        replacement: "known.type === type && destination !== ''",
       },
     ],
   },
@@ -1560,7 +1590,7 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/sink/kafka.ts',
-        text: 'const last = [...(requests.pop() ?? []), this.#progressOf(batch.through)];',
+        text: 'const last = [...(requests.pop() ?? []), this.#progressOf(batch)];',
         replacement: 'const last = requests.pop() ?? [];',
       },
       {
@@ -1568,7 +1598,7 @@ export const mutants: readonly Mutant[] = [
         text: 'this.#isUnknown = false;\n    this.#position = batch.through;',
         replacement: `this.#isUnknown = false;
     const second = await owner.begin();
-    await second.send([this.#progressOf(batch.through)]);
+    await second.send([this.#progressOf(batch)]);
     await second.commit();
     this.#position = batch.through;`,
       },
@@ -1641,6 +1671,113 @@ export const mutants: readonly Mutant[] = [
     suite: kafka,
     edits: [
       { file: 'src/sink/kafka.ts', text: 'key === openKey(id) && value === mark;', replacement: 'key !== undefined || value === mark;' },
+    ],
+  },
+  {
+    id: 'W150',
+    what: 'what the sink says of a dead letter that it took is not believed: it is sent again',
+    suite: simulation,
+    also: ['test/unit/deliver/besides.test.ts'],
+    edits: [
+      {
+        file: 'src/deliver/loop.ts',
+        text: 'if (found?.retried !== undefined) await this.besides.found(found.retried);',
+        replacement: '',
+      },
+    ],
+  },
+  {
+    id: 'W151',
+    what: 'a dead letter that is sent again leaves no word in the progress record',
+    suite: kafka,
+    edits: [
+      { file: 'src/sink/kafka.ts', text: "besides === 'retry' ? messages[0]?.seq : undefined", replacement: 'void [besides, messages]' },
+    ],
+  },
+  {
+    id: 'W152',
+    what: 'an adopted topic is not told whose it is',
+    suite: kafka,
+    edits: [{ file: 'src/sink/kafka.ts', text: 'await this.#adopt(owner);', replacement: 'this.#position = this.#kept.position;' }],
+  },
+  {
+    id: 'W153',
+    what: 'an adopting record is one like any other: what stood before it still counts',
+    suite: kafka,
+    edits: [
+      {
+        file: 'src/sink/kafka-progress.ts',
+        text: 'progress.adopted === true && progress.journal === journal',
+        replacement: 'progress.adopted === true && progress.journal === `not ${journal}`',
+      },
+    ],
+  },
+  {
+    id: 'W154',
+    what: 'what is left of a batch taken in part is given up when the daemon is to stop',
+    suite: 'test/unit/deliver/acknowledge.test.ts',
+    edits: [{ file: 'src/deliver/loop.ts', text: 'if (left.size < batch.messages.length) until = abandon;', replacement: '' }],
+  },
+  {
+    id: 'W155',
+    what: 'tries of single messages are not counted: one that is never taken is wanted for ever',
+    suite: 'test/unit/deliver/answers.test.ts',
+    edits: [
+      { file: 'src/deliver/loop.ts', text: 'if (count < tries) return [];', replacement: 'if (count < tries || tries > 0) return [];' },
+    ],
+  },
+  {
+    id: 'W156',
+    what: 'another type of sink under the same id goes on where the one before was',
+    suite: 'test/unit/commands/check-state.test.ts',
+    edits: [
+      {
+        file: 'src/journal/progress.ts',
+        text: 'known.type === type && known.destination === destination',
+        replacement: 'known.destination === destination',
+      },
+    ],
+  },
+  {
+    id: 'W157',
+    what: 'a key of another certificate is for OpenSSL to complain of',
+    suite: 'test/contract/sinks/certificates.test.ts',
+    edits: [{ file: 'src/connect/trust.ts', text: 'if (isPair) return;', replacement: 'if (isPair || chain) return;' }],
+  },
+  {
+    id: 'W158',
+    what: 'nobody is told which certificate the server of a sink shows',
+    suite: 'test/contract/sinks/certificates.test.ts',
+    edits: [{ file: 'src/connect/connection.ts', text: 'this.#settings.shown?.(this.#target.host, found);', replacement: '' }],
+  },
+  {
+    id: 'W159',
+    what: 'two sinks of kafka may name one progress topic',
+    suite: 'test/unit/config/sink-targets.test.ts',
+    edits: [{ file: 'src/config/sink-targets.ts', text: 'other.name === name &&', replacement: 'other.name !== name &&' }],
+  },
+  {
+    id: 'W160',
+    what: 'what is full among several requests at once counts as taken',
+    suite: splunkHec,
+    edits: [
+      {
+        file: 'src/sink/splunk-hec.ts',
+        text: 'return { rejections, again: { ...first, code, seqs: again.flatMap(({ seqs }) => seqs), retryAfterMs } };',
+        replacement: 'return code && retryAfterMs !== undefined ? { rejections, again: first } : { rejections };',
+      },
+    ],
+  },
+  {
+    id: 'W161',
+    what: 'several requests at once before a cookie says which server has the channel',
+    suite: splunkHec,
+    edits: [
+      {
+        file: 'src/sink/splunk-hec.ts',
+        text: 'this.#hasAnswered ? requestsMost(this.#settings) : 1',
+        replacement: 'requestsMost(this.#settings)',
+      },
     ],
   },
   {
@@ -1893,6 +2030,24 @@ export const mutants: readonly Mutant[] = [
         replacement: 'if (newest === undefined || pages < pagesMost) return undefined;',
       },
     ],
+  },
+  {
+    id: 'W120',
+    what: 'the items of a page are not counted: each of millions is made into an object',
+    suite: 'test/unit/source/scan.test.ts',
+    edits: [{ file: 'src/source/scan.ts', text: 'if (items.length === itemsMax) throw', replacement: 'if (items.length < 0) throw' }],
+  },
+  {
+    id: 'W121',
+    what: 'the values within items are not counted: one record of millions is parsed',
+    suite: 'test/unit/source/scan.test.ts',
+    edits: [{ file: 'src/source/scan.ts', text: '          this.#values = values;\n', replacement: '' }],
+  },
+  {
+    id: 'W122',
+    what: 'a field of a million characters is put together one by one',
+    suite: 'test/unit/record/glance.test.ts',
+    edits: [{ file: 'src/record/glance.ts', text: ' || this.#at - from > textMax', replacement: '' }],
   },
 ];
 

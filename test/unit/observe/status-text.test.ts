@@ -211,6 +211,19 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
     /^Nothing is lost: the journal/,
     'waybill check --sink siem',
   ],
+  [
+    'a start that the ledger does not reach back to',
+    {
+      sources: [
+        source({
+          unread: { from: micros('2026-11-18T00:00:00Z'), until: micros('2026-11-19T00:00:00Z'), begins: micros('2026-11-19T00:00:00Z') },
+        }),
+      ],
+    },
+    /^Source production: start lies before 2026-11-19T00:00:00Z, where its ledger begins\.$/,
+    /^What is dated before is not collected/,
+    'waybill backfill --source production --from 2026-11-18T00:00:00Z --to 2026-11-19T00:00:00Z',
+  ],
   ['a gap', { sources: [source({ gaps: 2 })] }, /^2 windows of production could not be proven/, /is not known/, 'waybill gaps list'],
   [
     'dead letters',
