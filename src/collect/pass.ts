@@ -176,6 +176,8 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
         if (code !== 'page_refused' && code !== 'page_missing') throw thrown;
         refusals += 1;
         if (refusals >= refusalsMost && (await asker.isOfTheQuery(query, signal))) {
+          // Larger pages may be refused besides: then only now a narrower query tells.
+          if (await options.isTooMuch?.({ thrown, pageSize: size, isDeep: false, isUnanswered: false })) return;
           const words = `${wordsOf(thrown)}; without times it is answered`;
           options.unreadable(page, new WaybillError(code, words, { cause: thrown }), size);
           return;

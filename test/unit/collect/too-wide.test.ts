@@ -41,6 +41,13 @@ test.each([
   expect(it.source.requests.length).toBeLessThan(most);
 });
 
+test('a window is split also where pages of the size in use are refused besides', async () => {
+  const it = await twoDays({ widest: hour, refuseAbove: 20 });
+  await closeAll(it);
+  expect(rows(it).every(({ state }) => state === 'closed')).toBe(true);
+  expect(appended(it.beside())).toHaveLength(470);
+});
+
 test('a window that lies deeper than a service pages is split until it does not', async () => {
   const it = await world({ after: hour, pageSize: 10, switches: { deepest: 30 } });
   for (let id = 1; id <= 200; id += 1) it.source.add(id, base + id * 10 * second, 0);
@@ -102,7 +109,7 @@ test.each([false, true])(
     let polls = 1;
     for (; resume !== undefined && polls < 20; polls += 1) resume = await poll(resume);
     // Six hours, halved until they are less than six minutes.
-  expect(polls).toBe(7);
+    expect(polls).toBe(7);
     expect(appended(it.beside()).length).toBeGreaterThan(0);
   },
 );
