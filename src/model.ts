@@ -431,6 +431,11 @@ export interface LateDelays {
   readonly within: readonly number[];
 }
 
+/** A part of a gap that is divided, with the query of its own. */
+export interface GapPart extends Window {
+  readonly query: WindowQuery;
+}
+
 /** What was found about a window, and when it is looked at again. */
 export interface Turn {
   readonly verdict: Verdict;
@@ -542,6 +547,14 @@ export interface CollectJournal {
   latest(source: string, most: number): readonly LedgerWindow[];
   /** A recount that says something else than a new proof: its remark and when it is looked at again. `lastAge` in µs. */
   remark(source: string, window: Window, remark: Remark, at: Micros, lastAge: Micros): Promise<void>;
+  /** A gap that is too much for the service to answer in one piece becomes several, which tile it and are due at once. `lastAge` in µs. */
+  divide(
+    source: string,
+    gap: Window,
+    parts: readonly GapPart[],
+    said: { readonly words: string; readonly at: Micros },
+    lastAge: Micros,
+  ): Promise<void>;
   /** Hold, or with undefined its end, with its line in the ledger. `at` is server time. */
   setHold(source: string, hold: Hold | undefined, at: Micros): Promise<void>;
   /**

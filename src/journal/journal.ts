@@ -18,6 +18,7 @@ import type {
   DeliverJournal,
   Entry,
   GapAct,
+  GapPart,
   Hold,
   LedgerWindow,
   LetterFate,
@@ -250,6 +251,19 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   async remark(sourceId: string, window: Window, remark: Remark, at: Micros, lastAge: Micros): Promise<void> {
     const source = this.#sources.get(sourceId);
     this.#ledger.remark(source.row, ownerOf(source, window), window, remark, at, lastAge);
+    this.#wake();
+  }
+
+  /** A gap becomes several; see Ledger.divide. */
+  async divide(
+    sourceId: string,
+    gap: Window,
+    parts: readonly GapPart[],
+    { words, at }: { readonly words: string; readonly at: Micros },
+    lastAge: Micros,
+  ): Promise<void> {
+    const source = this.#sources.get(sourceId);
+    this.#ledger.divide(source.row, ownerOf(source, gap), gap, parts, words, at, lastAge);
     this.#wake();
   }
 

@@ -79,6 +79,8 @@ export const scene: Environment = {
     capChanges: 'off',
     admitsCap: true,
     refuseAbove: Infinity,
+    widestMicros: Infinity,
+    numbers: 'right',
     order: 'ascending',
     hidden: 'off',
     pastEnd: 'empty',

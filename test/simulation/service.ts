@@ -82,6 +82,10 @@ export class Service {
     const { service } = this.#environment;
     const { query, pageSize } = request;
     if (pageSize > service.refuseAbove) throw new WaybillError('page_refused', '400: pageSize is too large');
+    if (widthOf(query) > service.widestMicros) {
+      this.#sometimes.count('window too wide for the service');
+      throw new WaybillError('page_refused', '400: the period is too long');
+    }
     const age = !this.isCalm && this.#chance.is(probability(service.cached, 0.01, 0.08)) ? this.#chance.whole(1, 30) : 0;
     // A cached answer is what it was then.
     const now = this.#world.now - age * 1_000_000;
@@ -109,7 +113,7 @@ export class Service {
     }
     return {
       items: items.map(({ bytes, poor }) => (isPoor ? (poor ?? bytes) : bytes)),
-      page: index + service.firstPage,
+      page: this.#numberOf(request, index),
       pageSize: service.admitsCap ? size : undefined,
       total,
       date,
@@ -117,6 +121,13 @@ export class Service {
       received,
       receivedMonotonic,
     };
+  }
+
+  /** What an answer says it is. */
+  #numberOf({ page }: PageRequest, index: number): number {
+    const { firstPage, numbers } = this.#environment.service;
+    if (numbers === 'asked') return page ?? firstPage;
+    return numbers === 'first' ? firstPage : index + firstPage;
   }
 
   /** Whoever asked is gone: what it had begun to read is not gone on with. */
@@ -309,6 +320,10 @@ export class Service {
 /** Answers that the program makes its time of, twice over. */
 const believed = 40;
 const bounds = new Map<string, number>();
+
+function widthOf({ startTime, endTime }: PageRequest['query']): Micros {
+  return startTime === undefined || endTime === undefined ? 0 : boundOf(endTime, 0) - boundOf(startTime, 0);
+}
 
 function boundOf(text: string | undefined, none: number): number {
   if (text === undefined) return none;

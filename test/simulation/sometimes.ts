@@ -58,6 +58,7 @@ export const sometimesLeast = {
   'clock of the service ahead, then set right': 20,
   'window vanished': 20,
   'window accepted': 20,
+  'window too wide for the service': 100,
 } as const;
 
 export type State = keyof typeof sometimesLeast;

@@ -997,6 +997,87 @@ export const mutants: readonly Mutant[] = [
     edits: [{ file: `${collect}read-window.ts`, text: 'usual.isRepeated && size > 2', replacement: 'usual.isRepeated && size < 2' }],
   },
   {
+    id: 'W130',
+    what: 'pages that bring nothing new, in another order each time, never end a pass',
+    suite: 'test/unit/collect/pass.test.ts',
+    edits: [{ file: `${collect}pass.ts`, text: 'vain = isVain && length > 0 ? vain + 1 : 0;', replacement: 'vain = 0;' }],
+  },
+  {
+    id: 'W131',
+    what: 'a pass goes on as long as now and then a page brings something new',
+    suite: 'test/unit/collect/pass.test.ts',
+    edits: [{ file: `${collect}pass.ts`, text: 'pages < options.pagesMax && !isExhausted()', replacement: 'pages < options.pagesMax' }],
+  },
+  {
+    id: 'W132',
+    what: 'a page that says another number than was asked for is thrown away',
+    suite: 'test/unit/collect/pass.test.ts',
+    edits: [{ file: `${collect}pass.ts`, text: 'if (isVain && answer.page !== undefined', replacement: 'if (answer.page !== undefined' }],
+  },
+  {
+    id: 'W133',
+    what: 'a window of which the query is refused for its width is never split',
+    suite: 'test/unit/collect/too-wide.test.ts',
+    edits: [{ file: `${collect}read-window.ts`, text: 'refused.isDeep || (await', replacement: 'refused.isDeep && (await' }],
+  },
+  {
+    id: 'W134',
+    what: 'a window of which no query is answered is split to seconds',
+    suite: 'test/unit/collect/too-wide.test.ts',
+    edits: [
+      {
+        file: `${collect}read-window.ts`,
+        text: 'const [earliest, latest] = endsOf(window);',
+        replacement: 'const [earliest, latest] = endsOf(window);\n  if (pageSize > 0) return true;',
+      },
+    ],
+  },
+  {
+    id: 'W135',
+    what: 'a gap is divided though the service counts less than it has shown',
+    suite: 'test/unit/collect/too-wide.test.ts',
+    edits: [
+      { file: `${collect}close.ts`, text: 'return total !== undefined && total >= mostOf(window);', replacement: 'return true || total;' },
+    ],
+  },
+  {
+    id: 'W136',
+    what: 'the upper part of a gap that is divided is left out',
+    suite: 'test/unit/collect/too-wide.test.ts',
+    edits: [
+      { file: `${collect}close.ts`, text: '[lower, upperHalf(window, lower)].map', replacement: '[lower].map' },
+      {
+        file: `${journal}ledger.ts`,
+        text: 'before.until_us !== gap.until || !isTiled',
+        replacement: 'before.until_us !== gap.until || (isTiled && false)',
+      },
+    ],
+  },
+  {
+    id: 'W137',
+    what: 'a width that was refused is wished for again at once',
+    suite: 'test/unit/collect/widths.test.ts',
+    edits: [
+      {
+        file: `${collect}widths.ts`,
+        text: 'width >= this.#refused && this.#left > 0',
+        replacement: 'width >= this.#refused && this.#left < 0',
+      },
+    ],
+  },
+  {
+    id: 'W138',
+    what: 'a poll that is not answered in time is asked for ever',
+    suite: 'test/unit/collect/too-wide.test.ts',
+    edits: [
+      {
+        file: `${collect}ask.ts`,
+        text: '(isEnough() || (await this.#isPlainAnswered(request, failures, signal)))',
+        replacement: '(isEnough() || (failures > 200 && (await this.#isPlainAnswered(request, failures, signal))))',
+      },
+    ],
+  },
+  {
     id: 'W33',
     what: 'a window in doubt is said to be final',
     suite: 'test/unit/collect/close.test.ts',
