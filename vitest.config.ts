@@ -5,15 +5,22 @@ import LongFirst from './test/support/long-first.ts';
 // Programs are started hundreds of times: what Node makes of their sources is kept between two starts, which halves the time of one.
 process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(new URL('node_modules/.cache/node-compile', import.meta.url));
 
+const hasServers = process.env['WAYBILL_TEST_SERVERS'] !== undefined;
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
     pool: 'forks',
     // More than two cores: end-to-end tests mostly wait, for polls, retries and programs that start.
-    maxWorkers: 4,
+    maxWorkers: hasServers ? 2 : 4,
     sequence: { sequencer: LongFirst },
-    testTimeout: 30_000,
+    // Real receivers are as slow as the machine is busy.
+    testTimeout: hasServers ? 180_000 : 30_000,
     hookTimeout: 30_000,
     reporters: ['default', './test/support/skip-reporter.ts'],
+    projects: [
+      // Files of unit tests share a process, which has read the sources once: they leave nothing behind in it.
+      { extends: true, test: { name: 'unit', include: ['test/unit/**/*.test.ts'], isolate: false } },
+      { extends: true, test: { name: 'whole', include: ['test/**/*.test.ts'], exclude: ['test/unit/**'] } },
+    ],
   },
 });

@@ -5,11 +5,8 @@
  */
 import { open } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { encoder } from '../src/encode/index.ts';
 import type { EncodedFormat } from '../src/encode/index.ts';
-import { normalizer } from '../src/normalize/normalizer.ts';
-import { parseRecord } from '../src/record/json.ts';
-import { recordText } from './record.ts';
+import { messagesIn } from './encoding.ts';
 
 export interface FloorOrder {
   readonly kind: 'file' | 'relp' | 'elasticsearch';
@@ -28,21 +25,8 @@ export interface FloorResult {
 }
 
 const order = JSON.parse(process.argv[2] ?? '{}') as FloorOrder;
-const normalize = normalizer({
-  tenantId: 'bench',
-  baseUrl: 'http://127.0.0.1',
-  observer: { vendor: 'Waybill', product: 'Data Protection and Audit Service', version: '1.0' },
-  dataset: 'dpas.audit',
-  namespace: 'default',
-  mapping: { severity: {}, hostIdFromUuid: true },
-  privacy: { rules: [] },
-});
-const encode = encoder(order.format, { original: order.format === 'ecs', cef: { ipv6: 'c6a2', geo: 'cfp' } });
-
-function message(i: number): string {
-  const text = recordText(i, order.beginMs);
-  return encode(normalize({ text, uid: 'AAAAAAAAAAAAAAAAAAAAAA', received: order.beginMs * 1000, value: parseRecord(text) }));
-}
+const encoded = messagesIn(order.format, order.beginMs);
+const message = (i: number): string => encoded(i).text;
 
 /** The numbers of each batch, one after another. */
 function* batches(): Generator<readonly number[]> {

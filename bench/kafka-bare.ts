@@ -3,33 +3,21 @@
  * the same size, with the same settings, to the same broker.
  */
 import kafkajs from 'kafkajs';
-import { encoder } from '../src/encode/index.ts';
-import type { JsonValue } from '../src/model.ts';
-import { normalizer } from '../src/normalize/normalizer.ts';
+import type { EncodedFormat } from '../src/encode/index.ts';
 import { partitionFor } from '../src/sink/kafka-messages.ts';
 import { quietTimers } from '../src/sink/kafka-timers.ts';
-import { recordText } from './record.ts';
+import { messagesIn, uid } from './encoding.ts';
 
-const [, , broker = '', topic = '', progress = '', count = '0', size = '500', partitions = '6', begin = '0'] = process.argv;
+const [, , broker = '', topic = '', progress = '', count = '0', size = '500', partitions = '6', begin = '0', format = 'ecs'] = process.argv;
 const records = Number(count);
 const batch = Number(size);
 
-const normalize = normalizer({
-  tenantId: 'bench',
-  baseUrl: 'https://bench.example',
-  observer: { vendor: 'Waybill', product: 'Data Protection and Audit Service', version: '1.0' },
-  dataset: 'dpas.audit',
-  namespace: 'default',
-  mapping: { severity: {}, hostIdFromUuid: true },
-  privacy: { rules: [] },
-});
-const encode = encoder('ecs', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+const encoded = messagesIn(format as EncodedFormat, Number(begin));
 const prepared = Array.from({ length: records }, (_, i) => {
-  const text = recordText(i, Number(begin));
-  const event = normalize({ text, uid: 'AAAAAAAAAAAAAAAAAAAAAA', received: Number(begin) * 1000, value: JSON.parse(text) as JsonValue });
+  const { event, text } = encoded(i);
   const key = event.key ?? '';
-  const headers = { id: 'AAAAAAAAAAAAAAAAAAAAAA', number: String(i + 1), source: 'bench' };
-  return { key, partition: partitionFor(key, Number(partitions)), headers, value: Buffer.from(encode(event)) };
+  const headers = { id: uid, number: String(i + 1), source: 'bench' };
+  return { key, partition: partitionFor(key, Number(partitions)), headers, value: Buffer.from(text) };
 });
 
 quietTimers();

@@ -60,7 +60,7 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
     daemon.journal && daemon.views
       ? snapshotOf(daemon.journal.db, options.version, clock.now() * 1000, daemon.views.live(daemon.journal))
       : undefined;
-  const reports = new Reports();
+  const reports = new Reports(clock);
   const ledger = async (params: LedgerParams): Promise<ReportStream> => {
     if (!daemon.journal) throw new WaybillError('usage', 'cannot give the report: the state is not open yet');
     const now = clock.now() * 1000;
@@ -130,7 +130,7 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   open.use(await startAdmin({ listen: [] }, { ...shown, socketPath: join(config.state, 'waybill.sock') }));
 
   // Sinks are registered before the first record can arrive, so that `from: now` means this moment.
-  const deliveries = config.sinks.map((sink) => createDelivery(sink, journal, options, metrics.meters));
+  const deliveries = config.sinks.map((sink) => createDelivery(sink, journal, options, metrics.meters, certificates));
   for (const each of deliveries) views.deliveries.set(each.id, each.loop);
   daemon.sinks = deliveries;
 

@@ -431,6 +431,11 @@ export interface LateDelays {
   readonly within: readonly number[];
 }
 
+/** A part of a gap that is divided, with the query of its own. */
+export interface GapPart extends Window {
+  readonly query: WindowQuery;
+}
+
 /** What was found about a window, and when it is looked at again. */
 export interface Turn {
   readonly verdict: Verdict;
@@ -467,8 +472,8 @@ export interface Hold {
 export interface Operation {
   /** Wall clock. */
   readonly at: Micros;
-  /** What the person claimed to be. */
-  readonly who: string;
+  /** What the person claimed to be; null where that is not known any more: a daemon found done what a person had begun. */
+  readonly who: string | null;
   /** The command: `gaps accept`. */
   readonly what: string;
   /** Plain JSON; `why` stands in it. */
@@ -542,6 +547,14 @@ export interface CollectJournal {
   latest(source: string, most: number): readonly LedgerWindow[];
   /** A recount that says something else than a new proof: its remark and when it is looked at again. `lastAge` in µs. */
   remark(source: string, window: Window, remark: Remark, at: Micros, lastAge: Micros): Promise<void>;
+  /** A gap that is too much for the service to answer in one piece becomes several, which tile it and are due at once. `lastAge` in µs. */
+  divide(
+    source: string,
+    gap: Window,
+    parts: readonly GapPart[],
+    said: { readonly words: string; readonly at: Micros },
+    lastAge: Micros,
+  ): Promise<void>;
   /** Hold, or with undefined its end, with its line in the ledger. `at` is server time. */
   setHold(source: string, hold: Hold | undefined, at: Micros): Promise<void>;
   /**
@@ -708,6 +721,8 @@ export interface Rejection {
   readonly seq: number;
   readonly code: string;
   readonly words: string;
+  /** How often it was sent; once, where that is not said. */
+  readonly tries?: number | undefined;
 }
 
 export interface Again {
@@ -717,6 +732,10 @@ export interface Again {
   /** The sink's own words. */
   readonly words: string;
   readonly retryAfterMs?: number | undefined;
+  /** One that is named so often counts as refused, by what was said of it last; undefined: never. */
+  readonly tries?: number | undefined;
+  /** What is said of single messages, where it is not the same of all: their rejections, should it come to that. */
+  readonly said?: readonly Rejection[] | undefined;
 }
 
 export interface Taken {
@@ -752,7 +771,15 @@ export interface Kept {
 export interface Sink extends AsyncDisposable {
   send(batch: Batch, signal: AbortSignal): Promise<Taken>;
   /** Only sinks that keep our progress on their side: the last position that they find to be true. */
-  position?(signal: AbortSignal): Promise<{ position: Position; note: string | undefined } | undefined>;
+  position?(signal: AbortSignal): Promise<KeptPosition | undefined>;
+}
+
+/** Where a sink that keeps our progress is, when it is opened. */
+export interface KeptPosition {
+  readonly position: Position;
+  readonly note: string | undefined;
+  /** The entry of a dead letter that it took besides, last of all: whoever sent it may not know. */
+  readonly retried?: number | undefined;
 }
 
 // -------------------------------------------------------------------------------------------------------------- what the rooms say
@@ -799,6 +826,21 @@ export interface DelayMeasure {
   readonly longest: number;
 }
 
+/** From when on the configuration wants a source collected. */
+export interface Wanted {
+  readonly from: Micros;
+  /** So much before the begin of the ledger it may lie and mean the same, by two clocks. */
+  readonly apart: Micros;
+}
+
+/** What `start` asks for and the ledger of a source does not have: between these times, before the ledger's begin. */
+export interface Unread {
+  readonly from: Micros;
+  readonly until: Micros;
+  /** Where the ledger begins. */
+  readonly begins: Micros;
+}
+
 export interface SourceSnapshot {
   readonly id: string;
   /** normal | hold | orphaned | retired */
@@ -822,8 +864,14 @@ export interface SourceSnapshot {
   /** Ranges of history that are not read to their end. */
   readonly backfills?: readonly BackfillProgress[] | undefined;
   readonly delays?: DelayMeasure | undefined;
+  /** Where `start` was set to an earlier time than the ledger begins at, and no backfill has been asked for it. */
+  readonly unread?: Unread | undefined;
   /** The hold, while it lasts: the state knows it also when no daemon runs. */
   readonly held?: Pick<Hold, 'reason' | 'words'> | undefined;
+  /** Its answers carry no `Date`: what time it is there at least, by its records; undefined before the first of them. */
+  readonly undated?: { readonly known: Micros | undefined } | undefined;
+  /** Why the calibration that is due could not be made, while that is so. */
+  readonly uncalibrated?: string | undefined;
 }
 
 export interface SinkSnapshot {
@@ -838,6 +886,8 @@ export interface SinkSnapshot {
   readonly deadLetters: number;
   readonly lastSuccess: Micros | undefined;
   readonly lastError: string | undefined;
+  /** How often it was tried since it took last; 0: it takes. Of the running daemon alone. */
+  readonly tries?: number | undefined;
   /** The one under way, or the last that ended; of the running daemon alone. */
   readonly replay?: ReplayProgress | undefined;
 }
@@ -873,7 +923,7 @@ export interface CertificateEnd {
 // --------------------------------------------------------------------------------------------------------------------------- report
 
 /** The completeness report, exactly as `ledger --json` prints it: times in RFC 3339, sums over `own`, never over `total` (it counts the padding too). */
-export interface LedgerReport {
+export interface LedgerReport<Windows extends LedgerReportWindows = readonly LedgerReportWindow[]> {
   /**
    * No gap, accepted or not, and every window closed with a proof that no later count has put in doubt, nor a hold. Each source has a window in the
    * period, unless it begins behind it.
@@ -885,12 +935,19 @@ export interface LedgerReport {
   readonly made: string;
   readonly from: string | null;
   readonly to: string | null;
-  readonly sources: readonly LedgerReportSource[];
+  readonly sources: readonly LedgerReportSource<Windows>[];
   /** What people changed in the period; `who` is what they claimed. */
   readonly operations: readonly LedgerReportOperation[];
 }
 
-export interface LedgerReportSource {
+/** By their begin. There may be more than memory holds: then they are read anew by each who goes through them. */
+export type LedgerReportWindows = Iterable<LedgerReportWindow>;
+
+/** A report whose windows may be read as it is written out. */
+export type LongLedgerReport = LedgerReport<LedgerReportWindows>;
+export type LongLedgerReportSource = LedgerReportSource<LedgerReportWindows>;
+
+export interface LedgerReportSource<Windows extends LedgerReportWindows = readonly LedgerReportWindow[]> {
   readonly id: string;
   /** normal | hold | orphaned | retired */
   readonly mode: string;
@@ -909,7 +966,7 @@ export interface LedgerReportSource {
   readonly sinks: readonly LedgerReportSink[];
   /** Hold and its end, as the journal still has them. */
   readonly holds: readonly LedgerReportHold[];
-  readonly windows: readonly LedgerReportWindow[];
+  readonly windows: Windows;
 }
 
 /** `within`: how many came within each age and not sooner: 1h, 6h, 1d, 3d, 7d, 14d, 30d, later. */

@@ -42,9 +42,19 @@ const cachedMs = 1_000;
 const leastSizes = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 /** A count that is refused so often is told apart from a service that refuses everything. */
 const refusalsMost = 3;
-/** A question that failed so often while so many others were answered is given back: a page may be too much for a service to put together. */
-const failuresAlone = 8;
-const answersOfOthers = 3;
+/** A question that failed so often while so many others were answered is given back: it may be too much for a service to put together. */
+export interface Patience {
+  readonly failures: number;
+  readonly others: number;
+}
+
+const usual: Patience = { failures: 8, others: 3 };
+/** Where less can be asked for instead. */
+export const patienceWhereLessWillDo: Patience = { failures: 4, others: 2 };
+/** For a question that only tells others apart. */
+const brief: Patience = { failures: 2, others: 1 };
+/** While nothing else is asked the plainest question stands in for the others, after so many failures again. */
+const plainEvery = 4;
 const settleUsualMs = 900_000;
 const textDecoder = new TextDecoder('utf-8');
 
@@ -120,8 +130,21 @@ export class Asker {
    * Asks until a well-formed answer comes that is not cached, and reads its records.
    * @throws WaybillError `page_malformed` (three times unreadable), `page_refused`, `page_missing`; or the signal's reason
    */
-  async ask(request: PageRequest, signal: AbortSignal): Promise<Answer> {
-    return this.#repeat(request, (page) => this.#read(request, page), signal);
+  async ask(request: PageRequest, signal: AbortSignal, patience?: Patience): Promise<Answer> {
+    return this.#repeat(request, (page) => this.#read(request, page), signal, patience);
+  }
+
+  /** Whether a question is answered, with whatever, and not refused; of the least page unless a size is given. What would be waited for is waited for. */
+  async isAnswered(request: Omit<PageRequest, 'pageSize'> & { readonly pageSize?: number }, signal: AbortSignal): Promise<boolean> {
+    try {
+      await this.ask({ pageSize: this.#least, ...request }, signal, brief);
+      return true;
+    } catch (thrown) {
+      const code = codeOf(thrown);
+      if (code === 'page_refused' || code === 'page_missing') return false;
+      if (code === 'page_malformed') return !isUnanswered(thrown);
+      throw thrown;
+    }
   }
 
   /** The same for calibration, which wants the page as it is. */
@@ -206,7 +229,12 @@ export class Asker {
     await this.#clock.sleep(waitMs, signal);
   }
 
-  async #repeat<Result>(request: PageRequest, read: (page: Page) => Result, signal: AbortSignal): Promise<Result> {
+  async #repeat<Result>(
+    request: PageRequest,
+    read: (page: Page) => Result,
+    signal: AbortSignal,
+    patience: Patience = usual,
+  ): Promise<Result> {
     let malformed = 0;
     let forbidden = 0;
     const answersBefore = this.#answers;
@@ -229,7 +257,12 @@ export class Asker {
           this.#failed(thrown);
           throw thrown;
         }
-        if (failures + 1 >= failuresAlone && this.#answers - answersBefore >= answersOfOthers && isOfThePage(thrown)) {
+        const isEnough = (): boolean => this.#answers - answersBefore >= patience.others;
+        if (
+          failures + 1 >= patience.failures &&
+          isOfThePage(thrown) &&
+          (isEnough() || (await this.#isPlainAnswered(request, failures, signal)))
+        ) {
           this.#failed(thrown);
           // Not the way is broken but this question: a smaller page may be answered.
           throw new WaybillError('page_malformed', `${wordsOf(thrown)}; other questions are answered meanwhile`, { cause: thrown });
@@ -240,6 +273,19 @@ export class Asker {
       }
     } finally {
       if (forbidden > freshTries) await this.#granted(signal);
+    }
+  }
+
+  /** Whether the question without times is answered while another fails and nothing else is asked; now and then. */
+  async #isPlainAnswered({ query }: PageRequest, failures: number, signal: AbortSignal): Promise<boolean> {
+    if ((failures + 1) % plainEvery !== 0 || (query.startTime === undefined && query.endTime === undefined)) return false;
+    this.health.requests += 1;
+    try {
+      return (await this.#source.page({ query: {}, page: undefined, pageSize: this.#least }, signal)).age === 0;
+    } catch {
+      signal.throwIfAborted();
+      // It fails too: the way is broken, and the question waits.
+      return false;
     }
   }
 
@@ -303,6 +349,11 @@ export class Asker {
       retryAfterMs: cachedMs,
     });
   }
+}
+
+/** Whether a question was given back because it failed while others were answered, and not for what an answer held. */
+export function isUnanswered(thrown: unknown): boolean {
+  return codeOf(thrown) === 'page_malformed' && thrown instanceof Error && isOfThePage(thrown.cause);
 }
 
 /** 5xx without a time to come back, and answers that do not come in time: what a smaller page may mend. */

@@ -8,9 +8,10 @@ import { microsToIso } from '../record/timestamp.ts';
 import type { Asker } from './ask.ts';
 import type { Holds, Waits } from './hold.ts';
 import { readWindow } from './read-window.ts';
-import type { Outcome, Reading } from './read-window.ts';
-import { mostOf, Recounter } from './recount.ts';
-import { lowerHalf, nextRecount, nextTry, nextWidth, nextWindow, queryOf, widestMicros } from './windows.ts';
+import type { Outcome, Reading, Splitting } from './read-window.ts';
+import { isCountable, mostOf, Recounter } from './recount.ts';
+import { Widths } from './widths.ts';
+import { lowerHalf, nextRecount, nextTry, nextWindow, queryOf, upperHalf, widestMicros } from './windows.ts';
 
 export interface CloserParts {
   readonly reading: Reading;
@@ -28,12 +29,6 @@ export interface CloserParts {
   readonly ages: readonly Micros[];
 }
 
-/** How wide windows are wished for, and with how many records one was found too crowded to be proven: it is not widened to that again. */
-interface Pace {
-  width: Micros;
-  crowded: number;
-}
-
 /** So many gaps with the reason `filter` in a row are not an accident. */
 const strangeMost = 3;
 const strangeWords = 'three windows in a row hold records from outside of them: the service does not filter by time as it says';
@@ -42,7 +37,7 @@ export class Closer {
   readonly #parts: CloserParts;
   readonly #source: string;
   /** By the begin of a range: history may be denser than the present. */
-  readonly #paces = new Map<Micros, Pace>();
+  readonly #widths = new Map<Micros, Widths>();
   #proven = false;
   /** Whether the last windows of the live range all held records from elsewhere: the ledger knows, also after a restart. */
   #isStrange = false;
@@ -87,17 +82,21 @@ export class Closer {
   async closeNext(serverNow: Micros, signal: AbortSignal, range: Range = this.#parts.journal.marks(this.#source).live): Promise<boolean> {
     const { settle } = this.#parts;
     const { from, until, reached } = range;
-    const pace = this.#paceOf(from);
-    const width = Math.min(pace.width, widestMicros(reached, serverNow - settle, settle));
+    const widths = this.#widthsOf(from);
+    const width = widths.wish(widestMicros(reached, serverNow - settle, settle));
     let window = nextWindow(reached, width, serverNow, settle, until);
     if (!window) return false;
     for (;;) {
       this.reading = until === null ? undefined : window;
       const half = lowerHalf(window);
-      const outcome = await this.#read(window, queryOf(window), half !== undefined, signal);
+      const outcome = await this.#read(window, queryOf(window), half === undefined ? 'none' : 'any', signal);
       if ('split' in outcome) {
         if (!half) throw new WaybillError('invariant', `window of one second of "${this.#source}" at ${window.from} was to be split`);
-        pace.crowded = Math.min(pace.crowded, outcome.records);
+        if (outcome.records === undefined) {
+          widths.refused(window.until - window.from);
+          const { from, until } = this.#edges(window);
+          this.#parts.log.info({ source: this.#source, from, until, words: outcome.words }, 'window is too wide for the service');
+        } else widths.crowded(outcome.records);
         window = half;
         continue;
       }
@@ -105,35 +104,60 @@ export class Closer {
       if ('held' in outcome || !this.#isSettled(window)) return true;
       await this.#record(window, outcome, 1, false);
       this.reading = undefined;
-      const total = outcome.proven ? outcome.proof.total : outcome.seen;
-      const wide = nextWidth(window.until - window.from, total);
-      pace.width = wide > window.until - window.from && total * 2 >= pace.crowded ? window.until - window.from : wide;
+      widths.read(window.until - window.from, outcome.proven ? outcome.proof.total : outcome.seen);
       return true;
     }
   }
 
-  #paceOf(from: Micros): Pace {
-    const pace = this.#paces.get(from) ?? { width: Number.MAX_SAFE_INTEGER, crowded: Number.MAX_SAFE_INTEGER };
-    this.#paces.set(from, pace);
-    return pace;
+  #widthsOf(from: Micros): Widths {
+    const widths = this.#widths.get(from) ?? new Widths();
+    this.#widths.set(from, widths);
+    return widths;
   }
 
   /** Does what is due first: recounts, then further tries. False when nothing is due. */
   async again(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
     const window = await this.#parts.journal.due(this.#source, serverNow);
     if (!window) return false;
-    if (window.state === 'closed' && window.reason === undefined) await this.#recounter.recount(window, signal);
+    if (isCountable(window)) await this.#recounter.recount(window, signal);
     else await this.#reread(window, false, signal);
     return true;
   }
 
-  /** A window of the ledger keeps its edges: reading it never ends in a split. */
+  /** A window of the ledger keeps its edges, but for a gap that is too much for the service to answer. */
   async #reread(window: LedgerWindow, recount: boolean, signal: AbortSignal): Promise<void> {
-    const outcome = await this.#read(window, window.query, false, signal);
-    if ('split' in outcome) throw new WaybillError('invariant', 'a window of the ledger was to be split');
+    const outcome = await this.#read(window, window.query, (await this.#mayBeDivided(window, signal)) ? 'refused' : 'none', signal);
     if ('held' in outcome) return;
+    if ('split' in outcome) {
+      await this.#divide(window, outcome.words);
+      return;
+    }
     const verdict = await this.#believed(window, outcome, signal);
     if (verdict) await this.#record(window, verdict, window.tries + 1, recount);
+  }
+
+  /** Only while the service counts all that the gap has ever shown: what it has lost could not be told of its halves. */
+  async #mayBeDivided(window: LedgerWindow, signal: AbortSignal): Promise<boolean> {
+    if (window.state !== 'gap' || window.reason !== 'unreadable' || lowerHalf(window) === undefined) return false;
+    if (mostOf(window) === 0) return true;
+    const { asker, reading } = this.#parts;
+    const { total } = await asker.count(window.query, reading.paging.first, signal);
+    return total !== undefined && total >= mostOf(window);
+  }
+
+  /** Two gaps in the place of one, which are due at once. */
+  async #divide(window: LedgerWindow, words: string): Promise<void> {
+    const lower = lowerHalf(window);
+    if (!lower) throw new WaybillError('invariant', `gap of one second of "${this.#source}" at ${window.from} was to be split`);
+    const { journal, log } = this.#parts;
+    const parts = [lower, upperHalf(window, lower)].map((part) => ({ ...part, query: queryOf(part) }));
+    await journal.divide(this.#source, window, parts, { words, at: this.#serverNow() }, this.#lastAge());
+    const { from, until } = this.#edges(window);
+    log.info({ source: this.#source, from, until, words }, 'gap is too wide for the service: its halves are tried');
+  }
+
+  #edges({ from, until }: Window): { from: string; until: string } {
+    return { from: microsToIso(from), until: microsToIso(until) };
   }
 
   /**
@@ -149,8 +173,8 @@ export class Closer {
     return { proven: false, reason: 'count', words, query, total, own, seen: total, digest, passes, requests };
   }
 
-  #read(window: Window, query: LedgerWindow['query'], mayBeSplit: boolean, signal: AbortSignal): Promise<Outcome> {
-    return readWindow(this.#parts.reading, window, query, mayBeSplit, signal);
+  #read(window: Window, query: LedgerWindow['query'], splitting: Splitting, signal: AbortSignal): Promise<Outcome> {
+    return readWindow(this.#parts.reading, window, query, splitting, signal);
   }
 
   async #record(window: Window, verdict: Verdict, tries: number, recount: boolean): Promise<void> {

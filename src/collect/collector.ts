@@ -403,6 +403,7 @@ function counted(journal: CollectJournal, count: (page: CollectedPage, appended:
     closedSince: (...args) => journal.closedSince(...args),
     latest: (...args) => journal.latest(...args),
     remark: (...args) => journal.remark(...args),
+    divide: (...args) => journal.divide(...args),
     setHold: (...args) => journal.setHold(...args),
     sound: (...args) => journal.sound(...args),
     setProfile: (...args) => journal.setProfile(...args),

@@ -17,6 +17,8 @@ export interface HandCount extends Window {
   /** What the service counted for that query after the last page. */
   readonly counted: number;
   readonly agrees: boolean;
+  /** Where an answer says another page number than was asked for. */
+  readonly misnumbered?: { readonly asked: number; readonly said: number };
 }
 
 /** Records of the page that is looked at for a window; the window spans the middle half of them. */
@@ -46,8 +48,9 @@ export interface Counting {
  */
 export async function handCount(counting: Counting, total: number, signal: AbortSignal): Promise<HandCount | undefined> {
   try {
-    const window = await smallWindow(counting, total, signal);
-    if (window === undefined) return undefined;
+    const small = await smallWindow(counting, total, signal);
+    if (small === undefined) return undefined;
+    const { window, misnumbered } = small;
     let last: HandCount | undefined;
     for (let tries = 0; tries < triesMost; tries += 1) {
       if (tries > 0) await counting.sleep(pauseMs, signal);
@@ -55,7 +58,7 @@ export async function handCount(counting: Counting, total: number, signal: Abort
       last = await count(counting, window, signal);
       if (last?.agrees !== false) break;
     }
-    return last;
+    return last && misnumbered ? { ...last, misnumbered } : last;
   } catch (thrown) {
     const code = codeOf(thrown);
     if (code === 'page_missing' || code === 'page_refused' || code === 'page_malformed') return undefined;
@@ -64,9 +67,13 @@ export async function handCount(counting: Counting, total: number, signal: Abort
 }
 
 /** Neither at the old end, where a service may be deleting, nor at the new one, where records still come. */
-async function smallWindow({ asker, paging }: Counting, total: number, signal: AbortSignal): Promise<Window | undefined> {
+async function smallWindow(
+  { asker, paging }: Counting,
+  total: number,
+  signal: AbortSignal,
+): Promise<{ window: Window; misnumbered: HandCount['misnumbered'] } | undefined> {
   const page = paging.first + Math.floor(Math.min(total / 2, deepest) / sampleSize);
-  const { records } = await asker.ask({ query: {}, page, pageSize: sampleSize }, signal);
+  const { records, page: said } = await asker.ask({ query: {}, page, pageSize: sampleSize }, signal);
   const times = records
     .map(({ time }) => time)
     .filter((time) => time !== undefined)
@@ -74,7 +81,10 @@ async function smallWindow({ asker, paging }: Counting, total: number, signal: A
   const first = times[Math.floor(times.length / 4)];
   const last = times[Math.floor((times.length * 3) / 4)];
   if (first === undefined || last === undefined) return undefined;
-  return { from: wholeSecond(first), until: wholeSecond(last) + secondMicros };
+  return {
+    window: { from: wholeSecond(first), until: wholeSecond(last) + secondMicros },
+    misnumbered: said === undefined || said === page ? undefined : { asked: page, said },
+  };
 }
 
 /** The padding counts on both sides: what is compared is the query, not what the window owns. */
@@ -83,6 +93,7 @@ async function count({ asker, paging, log, between }: Counting, window: Window, 
   const uids = new Set<string>();
   let pagesRead = 0;
   const unreadable: number[] = [];
+  let isTooMuch = false as boolean;
   const pages = pass({
     ...{ asker, query, log, signal },
     // A copy: what a strange answer says about sizes is for calibration and for the readers to find.
@@ -90,6 +101,8 @@ async function count({ asker, paging, log, between }: Counting, window: Window, 
     pagesMax: pagesMost,
     ahead: () => false,
     unreadable: (page) => unreadable.push(page),
+    // What is refused, or not answered in time, is not worth more questions.
+    isTooMuch: () => Promise.resolve((isTooMuch = true)),
   });
   for await (const { answer, isLast } of pages) {
     pagesRead += 1;
@@ -97,7 +110,7 @@ async function count({ asker, paging, log, between }: Counting, window: Window, 
     if (pagesRead === pagesMost && !isLast) return undefined;
     await between(signal);
   }
-  if (unreadable.length > 0) return undefined;
+  if (isTooMuch || unreadable.length > 0) return undefined;
   const { total } = await asker.count(query, paging.first, signal);
   return total === undefined ? undefined : { ...window, read: uids.size, counted: total, agrees: total === uids.size };
 }

@@ -1,12 +1,17 @@
 /**
  * One pass over the pages of a query, in ascending order. A pass ends at a short page, never where a total says so: a total that lags would
  * otherwise hide a record and prove itself. But a short page in front of places that the total still counts is not the end: rows may be taken out
- * after paging. Each page that was answered is handed over, whatever follows from its length. While the caller stores a page the next one is
- * already asked for.
+ * after paging. Each page that was answered is handed over, whatever follows from its length or from the number that it says it has. While the caller
+ * stores a page the next one is already asked for.
+ *
+ * No service can make a pass go on for ever: pages must bring records that it has not had. At the end that the service counts three that bring none
+ * end it, before that twenty, and over all of it the places asked for may not come to more than what is counted and four times what was received.
  */
 import { codeOf, WaybillError, wordsOf } from '../errors.ts';
 import type { Log, WindowQuery } from '../model.ts';
+import { isUnanswered, patienceWhereLessWillDo } from './ask.ts';
 import type { Answer, Asker } from './ask.ts';
+import { recordsOfSecondMax } from './windows.ts';
 
 /** What a source grants, as far as it is known; it follows what the service says. */
 export interface Paging {
@@ -38,11 +43,22 @@ export interface PassOptions {
   readonly ahead: (answer: Answer) => boolean;
   readonly log: Log;
   readonly signal: AbortSignal;
-  /** Called for each record's place that cannot be read even alone; also for a page that the service refuses, and what lies behind it. */
+  /** Called for each place that cannot be read even in a page of one record, or of the least that the service grants; also for a page that the service refuses, and what lies behind it. */
   readonly unreadable: (page: number, thrown: unknown, pageSize: number) => void;
+  /** Asked when the query is refused or not answered in time: true where less will be asked for instead. Then the pass ends. */
+  readonly isTooMuch?: (refused: Refused) => Promise<boolean>;
 }
 
-/** So many places in a row that cannot be read even alone end the pass: a service that answers nothing readable must not hold it for ever. */
+/** A page of a query that is refused, or is not answered in time while other questions are. */
+export interface Refused {
+  readonly thrown: unknown;
+  readonly pageSize: number;
+  /** Pages before it were answered. */
+  readonly isDeep: boolean;
+  readonly isUnanswered: boolean;
+}
+
+/** So many places in a row that cannot be read even in the least of pages end the pass: a service that answers nothing readable must not hold it for ever. */
 const unreadableMost = 20;
 
 /** A page that comes so often in a row is the last one, whatever the service counts. */
@@ -50,6 +66,14 @@ const repeatsMost = 20;
 
 /** So many empty pages in a row are the end, whatever the service counts. */
 const emptyMost = 20;
+
+/** So many pages in a row that bring nothing new are the end; and so many where the service counts no further. */
+const vainMost = 20;
+const vainPastMost = 3;
+
+/** Of the places that are asked for beyond those that are counted one in so many must bring something new; these pages are let pass. */
+const placesPerNew = 4;
+const pagesBesides = 40;
 
 /** A first page that is refused so often is told apart from a service that refuses everything. */
 const refusalsMost = 3;
@@ -69,10 +93,23 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
   let tooLarge = 0;
   let tooLargeAt: number | undefined;
   let unreadable = 0;
+  // The smallest pages that are asked for: a service may refuse smaller ones.
+  let least = 1;
+  // What was answered last and could not be read.
+  let malformed: { readonly offset: number; readonly size: number; readonly thrown: unknown } | undefined;
+  // What the pass has received since it began, or began again; and the most of it.
+  let received = new Set<string>();
+  let receivedMost = 0;
+  let vain = 0;
+  let places = 0;
+  let counted = 0;
+  const placesBesides = pagesBesides * granted;
+  const isExhausted = (): boolean => places > Math.min(counted, recordsOfSecondMax) + placesPerNew * receivedMost + placesBesides;
   let previous: Answer | undefined;
   let pending: Promise<Answer> | undefined;
   const askAt = (): Promise<Answer> => {
-    const asked = asker.ask({ query, page: paging.first + offset / size, pageSize: size }, signal);
+    const patience = options.isTooMuch && patienceWhereLessWillDo;
+    const asked = asker.ask({ query, page: paging.first + offset / size, pageSize: size }, signal, patience);
     // Awaited later; a failure in between must not count as unhandled.
     asked.catch(() => undefined);
     return asked;
@@ -80,11 +117,13 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
   const restart = (smaller: number): void => {
     granted = size = smaller;
     offset = 0;
-    previous = pending = guessedFrom = undefined;
-    repeats = empty = 0;
+    previous = pending = guessedFrom = malformed = undefined;
+    repeats = empty = vain = 0;
+    received = new Set();
   };
   try {
-    for (let pages = 0; pages < options.pagesMax;) {
+    for (let pages = 0; pages < options.pagesMax && !isExhausted();) {
+      places += size;
       let answer: Answer;
       const page = paging.first + offset / size;
       try {
@@ -94,13 +133,29 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
         pending = undefined;
         const code = codeOf(thrown);
         if (code === 'page_missing' && offset > 0) return;
-        // A refusal behind pages of that size is no matter of the size: the service does not page so deep. What still fits is read in smaller ones.
-        const isTooDeep = code === 'page_refused' && offset > 0;
-        if (code === 'page_malformed' || isTooDeep) {
-          if (size === 1) {
-            options.unreadable(page, thrown, size);
+        // A larger page was answered at this place: smaller ones are refused for their size, and what cannot be read is looked for no further.
+        const larger = code === 'page_refused' && malformed?.offset === offset && size < malformed.size ? malformed : undefined;
+        if (larger) {
+          least = size = larger.size;
+          granted = Math.max(granted, least);
+        }
+        const isLate = isUnanswered(thrown);
+        const isRefusal = isLate || (!larger && (code === 'page_refused' || code === 'page_missing'));
+        if (
+          isRefusal &&
+          size === granted &&
+          (await options.isTooMuch?.({ thrown, pageSize: size, isDeep: offset > 0, isUnanswered: isLate }))
+        )
+          return;
+        // Any other refusal behind pages of that size is no matter of the size: the service does not page so deep. What still fits is read in smaller
+        // ones.
+        const isTooDeep = code === 'page_refused' && offset > 0 && !larger;
+        if (code === 'page_malformed') malformed = { offset, size, thrown };
+        if (code === 'page_malformed' || isTooDeep || larger) {
+          if (size === least) {
+            options.unreadable(paging.first + offset / size, larger?.thrown ?? thrown, size);
             if (isTooDeep) return;
-            offset += 1;
+            offset += size;
             if ((unreadable += 1) >= unreadableMost) return;
           } else {
             // At one place it may be one record; at two in a row the records are large, and pages of that size are not tried again in this pass.
@@ -121,6 +176,8 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
         if (code !== 'page_refused' && code !== 'page_missing') throw thrown;
         refusals += 1;
         if (refusals >= refusalsMost && (await asker.isOfTheQuery(query, signal))) {
+          // Larger pages may be refused besides: then only now a narrower query tells.
+          if (await options.isTooMuch?.({ thrown, pageSize: size, isDeep: false, isUnanswered: false })) return;
           const words = `${wordsOf(thrown)}; without times it is answered`;
           options.unreadable(page, new WaybillError(code, words, { cause: thrown }), size);
           return;
@@ -129,14 +186,23 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
         restart(paging.size);
         continue;
       }
-      if (answer.page !== undefined && answer.page !== page) return;
       const { length } = answer.records;
+      const before = received.size;
+      for (const { uid } of answer.records) received.add(uid);
+      const isVain = received.size === before;
+      receivedMost = Math.max(receivedMost, received.size);
+      // Another page than was asked for: the last one again, or a service whose numbers mean nothing. What it brings tells.
+      if (isVain && answer.page !== undefined && answer.page !== page) return;
       repeats = previous && sameRecords(previous, answer) ? repeats + 1 : 0;
       // The last page again: that is how some services answer past the end. But two pages may be equal by chance, where ties come in another order
       // each time: before the end that the service counts, one repeat is none.
       const isPast = answer.total === undefined ? size === granted : offset >= answer.total;
       if (repeats > 0 && (isPast || repeats >= repeatsMost)) return;
+      // Or in another order.
+      vain = isVain && length > 0 ? vain + 1 : 0;
+      if (vain >= (isPast ? vainPastMost : vainMost)) return;
       const { total } = answer;
+      counted = Math.max(counted, total ?? 0);
       // Smaller pages than these were refused, and this one is answered: the service grants no more.
       if (offset === 0 && size === granted && size < paging.size) paging.size = size;
       pages += 1;

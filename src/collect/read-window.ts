@@ -5,7 +5,9 @@
  *   the last page reports a total T equal to the number of distinct records received for that query, every matching record was received.
  *   (The records received are a subset of those that match, and a finite set has no proper subset of its own size.)
  *
- * Nothing is assumed about order, pages, retries or restarts: they make the loop longer, never end it wrongly.
+ * Nothing is assumed about order, pages, retries or restarts: they make the loop longer, never end it wrongly. Nor about the number that an answer
+ * gives its page, or where a pass ends: a record is in U because an answer to the query held it, whichever page that was, and what a pass has missed
+ * leaves U smaller than T.
  */
 import { createHash } from 'node:crypto';
 import { wordsOf } from '../errors.ts';
@@ -13,9 +15,9 @@ import type { Clock, CollectJournal, Log, Micros, Verdict, Window, WindowQuery }
 import type { Answer, Asker } from './ask.ts';
 import type { Gate } from './gate.ts';
 import { pass } from './pass.ts';
-import type { Paging } from './pass.ts';
+import type { Paging, Refused } from './pass.ts';
 import type { Witnesses } from './witness.ts';
-import { filterSlack, owns, recordsMax, recordsOfSecondMax } from './windows.ts';
+import { endsOf, filterSlack, owns, queryOf, recordsMax, recordsOfSecondMax } from './windows.ts';
 
 /** What reading a window needs besides the window. */
 export interface Reading {
@@ -39,8 +41,19 @@ export interface Caps {
   largest: number;
 }
 
-/** A window is proven, a gap, or holds too much to be proven in one piece: then it is to be halved. Or nothing can be said while on hold. */
-export type Outcome = Verdict | { readonly split: true; readonly records: number } | { readonly held: true };
+/** A window is proven, a gap, or too much to be proven in one piece: then it is to be halved. Or nothing can be said while on hold. */
+export type Outcome = Verdict | Split | { readonly held: true };
+
+export interface Split {
+  readonly split: true;
+  /** What it holds; undefined where the query itself is refused, or not answered in time, and a narrower one is answered. */
+  readonly records: number | undefined;
+  /** What a person should know. */
+  readonly words: string;
+}
+
+/** Which windows may be split: any, only one that is too much for the service to answer, or none. */
+export type Splitting = 'any' | 'refused' | 'none';
 
 const passesMost = 6;
 /** Without a usable total no pass can prove anything: these are for records that pages hid from each other. */
@@ -54,15 +67,16 @@ const capLeast = 100;
 
 /**
  * @param query  the query of the window: a recount asks the stored one, word for word
- * @param mayBeSplit  false for a window that is in the ledger already: its edges stand
+ * @param splitting  not `any` for a window that is in the ledger already
  */
 export async function readWindow(
   reading: Reading,
   window: Window,
   query: WindowQuery,
-  mayBeSplit: boolean,
+  splitting: Splitting,
   signal: AbortSignal,
 ): Promise<Outcome> {
+  const mayBeSplit = splitting === 'any';
   const { asker, paging, journal, caps, gate, clock } = reading;
   const requestsBefore = asker.health.requests;
   // U of the algorithm: uid, and whether the window itself owns the record.
@@ -80,6 +94,13 @@ export async function readWindow(
   let vain = 0;
   const unreadable: string[] = [];
   let unreadableWords = '';
+  let shown: number | undefined;
+  let tooMuch: Split | undefined;
+  const isTooMuch = async (refused: Refused): Promise<boolean> => {
+    if (refused.isDeep || (await isForWidth(reading, window, query, refused, signal)))
+      tooMuch = { split: true, records: refused.isDeep ? (shown ?? seen.size) : undefined, words: wordsOf(refused.thrown) };
+    return tooMuch !== undefined;
+  };
   const witnesses: Witnesses = {};
   const gap = (reason: (Verdict & { proven: false })['reason'], words: string): Verdict => {
     for (const [uid, isOwn] of seen) dropped.set(uid, isOwn);
@@ -126,20 +147,23 @@ export async function readWindow(
         unreadable.push(String(page));
         unreadableWords = `with pageSize ${pageSize} cannot be read: ${wordsOf(thrown)}`;
       },
+      ...(splitting !== 'none' && { isTooMuch }),
     });
     for await (const { answer, isFirst, isAhead } of pages) {
       first ??= answer.serverNow;
+      shown = answer.total;
       // Lets the question that was asked ahead leave before this thread is busy with storing.
       await clock.sleep(0, signal);
       if (!(await gate.admits(answer, signal))) return { held: true };
       await store(answer);
       gate.candidates(answer.records, window, witnesses);
-      if (isFirst && answer.total !== undefined && answer.total > recordsMax && mayBeSplit) return { split: true, records: answer.total };
+      if (isFirst && answer.total !== undefined && answer.total > recordsMax && mayBeSplit) return splitFor(answer.total);
       if (seen.size > recordsOfSecondMax) return gap('size', `more than ${recordsOfSecondMax} records`);
       // A service that does not filter by time at all would have everything read for each window.
       if (strangers > recordsMax) break;
       if (!isAhead) await reading.between(signal);
     }
+    if (tooMuch) return tooMuch;
     // The pass was read to its end all the same: what the service serves is collected, proven or not.
     if (strangers > 0) return gap('filter', `${strangers} records of the answers are dated more than 2 s outside the window`);
     if (unreadable.length > 0) {
@@ -172,7 +196,7 @@ export async function readWindow(
           proof: { query, total, own: own.length, digest: digestOf(own), passes: rounds, requests, first: first ?? last, last },
         };
       }
-      if (mayBeSplit) return { split: true, records: total };
+      if (mayBeSplit) return splitFor(total);
       return gap('total', `the service counted ${total}, the most it has ever counted: this may be a cap`);
     }
     const grew = seen.size > most;
@@ -180,7 +204,7 @@ export async function readWindow(
     if (total !== undefined && seen.size > total) {
       exceeded += 1;
       // The same in two passes running: not something that vanished, but a total that is capped.
-      if (exceeded >= 2 && mayBeSplit) return { split: true, records: seen.size };
+      if (exceeded >= 2 && mayBeSplit) return splitFor(seen.size);
       for (const [uid, isOwn] of seen) dropped.set(uid, isOwn);
       seen.clear();
     } else exceeded = 0;
@@ -195,33 +219,71 @@ export async function readWindow(
   }
 }
 
+function splitFor(records: number): Split {
+  return { split: true, records, words: `it holds ${records} records or more` };
+}
+
+/**
+ * Whether a query is refused, or not answered in time, because it is wide: the same page of its first second, or of its last, is answered. Where
+ * neither is, halving would lead nowhere. And where a smaller page of the same query is answered in time it is a matter of the page.
+ */
+async function isForWidth(
+  { asker, paging }: Reading,
+  window: Window,
+  query: WindowQuery,
+  { pageSize, isUnanswered }: Refused,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const page = paging.first;
+  if (isUnanswered && (await asker.isAnswered({ query, page }, signal))) return false;
+  const [earliest, latest] = endsOf(window);
+  return (
+    (await asker.isAnswered({ query: queryOf(earliest), page, pageSize }, signal)) ||
+    (await asker.isAnswered({ query: queryOf(latest), page, pageSize }, signal))
+  );
+}
+
 /**
  * Two records that share everything that identity hangs on count as one, so their window can never be proven. One more pass finds out which
- * they are: the same uid with other content, or twice in one answer. The same text in two answers says nothing, pages may have moved in between.
+ * they are: the same uid with other content, or twice in one answer. The same text in two answers says nothing, pages may have moved in between:
+ * then another pass with pages that end elsewhere has both in one.
  */
-async function twinsOf({ asker, paging, log }: Reading, query: WindowQuery, signal: AbortSignal): Promise<string> {
+async function twinsOf(reading: Reading, query: WindowQuery, signal: AbortSignal): Promise<string> {
+  const { size } = reading.paging;
+  const usual = await sharedIn(reading, query, size, signal);
+  const isElsewhere = usual.twins.size === 0 && usual.isRepeated && size > 2;
+  const { twins } = isElsewhere ? await sharedIn(reading, query, size - 1, signal) : usual;
+  if (twins.size === 0) return '';
+  return `; records share the identity ${[...twins].slice(0, 5).join(', ')}${twins.size > 5 ? ', …' : ''}`;
+}
+
+/** The uids that two records share in one pass with pages of a size; and whether any uid came in two answers with the same text. */
+async function sharedIn(
+  { asker, paging, log }: Reading,
+  query: WindowQuery,
+  size: number,
+  signal: AbortSignal,
+): Promise<{ twins: Set<string>; isRepeated: boolean }> {
   const texts = new Map<string, string>();
   const twins = new Set<string>();
+  let isRepeated = false;
   const pages = pass({
-    asker,
-    paging,
-    query,
+    // What is granted for these pages says nothing of others.
+    ...{ asker, paging: { ...paging, size }, query, log, signal },
     pagesMax: Number.MAX_SAFE_INTEGER,
     ahead: () => false,
-    log,
-    signal,
     unreadable: () => undefined,
   });
   for await (const { answer } of pages) {
     const here = new Set<string>();
     for (const { uid, text } of answer.records) {
       if (here.has(uid) || (texts.get(uid) ?? text) !== text) twins.add(uid);
+      else if (texts.has(uid)) isRepeated = true;
       here.add(uid);
       texts.set(uid, text);
     }
   }
-  if (twins.size === 0) return '';
-  return `; records share the identity ${[...twins].slice(0, 5).join(', ')}${twins.size > 5 ? ', …' : ''}`;
+  return { twins, isRepeated };
 }
 
 /**

@@ -33,6 +33,7 @@ export interface RecountParts {
 export const steppedMicros = 5_000_000;
 /** The guard chooses among so many windows, those with the most records. */
 const guardedMost = 1_000;
+const releasedWords = 'a hold that found fewer records in it has ended: it is counted again';
 
 export class Recounter {
   readonly #parts: RecountParts;
@@ -86,7 +87,7 @@ export class Recounter {
     const since = end - Math.max(this.#lastAge, dayMicros);
     const sound = await this.#sound(since);
     // Where all that were sound are gone one of the others begins anew.
-    const windows = sound.length > 0 ? sound : await this.#richest(since);
+    const windows = sound.length > 0 ? sound : (await this.#richest(since)).filter(({ reason }) => reason === undefined);
     const window = windows[Math.floor(random() * windows.length)];
     if (!window) return false;
     const total = await this.#count(window, signal, true);
@@ -140,16 +141,16 @@ export class Recounter {
   }
 
   /**
-   * Before a hold ends: what it listed is counted again at once, but for what was accepted; and so is what was closed since a window was last
-   * counted whole, for less may have been shown then already.
+   * Before a hold ends: all that was found to hold fewer is counted again at once, but for what was accepted, and stays in doubt until it has been;
+   * and so is what was closed since a window was last counted whole, for less may have been shown then already.
    */
-  async release({ reason, sound, windows = [] }: Hold): Promise<void> {
+  async release({ reason, sound, windows = [], shrunk = [] }: Hold): Promise<void> {
     const { sourceId, journal, now } = this.#parts;
     if (reason === 'clock' || reason === 'timestamp') return;
     const at = now();
-    for (const window of await this.#windows(windows)) {
-      if (window.state !== 'closed' || window.reason !== 'reread') continue;
-      await journal.remark(sourceId, window, { reason: undefined, words: undefined, next: at, tries: 1 }, at, this.#lastAge);
+    for (const window of await this.#windows([...windows, ...shrunk])) {
+      if (window.state !== 'closed' || window.reason === 'vanished') continue;
+      await journal.remark(sourceId, window, { reason: 'reread', words: releasedWords, next: at, tries: 1 }, at, this.#lastAge);
     }
     if (sound === undefined) return;
     for (const window of await journal.closedSince(sourceId, sound)) {
@@ -231,11 +232,11 @@ export class Recounter {
   async #beginSound(): Promise<void> {
     const { holds } = this.#parts;
     if (holds.sound !== undefined) return;
-    const windows = await this.#richest(0);
+    const windows = (await this.#richest(0)).filter(({ reason }) => reason === undefined);
     if (windows.length > 0) holds.foundSound(windows.reduce((least, { closed }) => Math.min(least, closed), Infinity));
   }
 
-  /** Windows with records that were closed when everything was shown, the most records first. */
+  /** Windows with records that were closed when everything was shown, the most records first. One that is to be counted again is still a witness. */
   async #sound(since: Micros): Promise<readonly LedgerWindow[]> {
     return (await this.#richest(since)).filter((window) => this.#parts.holds.isSound(window));
   }
@@ -246,7 +247,8 @@ export class Recounter {
 
   async #doubt(window: LedgerWindow, total: number, next: Micros): Promise<void> {
     const { sourceId, journal, log, now } = this.#parts;
-    const remark = { reason: undefined, words: wordsOf(window, total), next, tries: window.tries + 1 };
+    const reason = window.reason === 'reread' ? window.reason : undefined;
+    const remark = { reason, words: wordsOf(window, total), next, tries: window.tries + 1 } as const;
     await journal.remark(sourceId, window, remark, now(), this.#lastAge);
     log.warn({ ...this.#fields(window, total), next: microsToIso(next) }, 'recount gives fewer than were proven: it is counted again');
   }
@@ -313,6 +315,14 @@ export class Recounter {
 /** The most records that a window was ever known to hold: proven, counted or received. */
 export function mostOf({ total, seen }: LedgerWindow): number {
   return Math.max(total ?? 0, seen);
+}
+
+/**
+ * Whether a count can confirm a window: it is proven, and nothing beyond its proof was ever received. An equal count then shows that nothing came,
+ * also where a hold or a later count had put it in doubt.
+ */
+export function isCountable(window: LedgerWindow): boolean {
+  return window.state === 'closed' && window.reason !== 'vanished' && mostOf(window) === window.total;
 }
 
 function wordsOf(window: LedgerWindow, total: number): string {

@@ -45,6 +45,7 @@ export async function pollTip(tip: Tip, serverNow: Micros, resume: Resume | unde
   let ended = false;
   let pages = 0;
   const unreadable: number[] = [];
+  let half: Resume | undefined;
   const markAfter = (): Micros => Math.min(serverNow, newest ?? mark);
   const read = pass({
     asker: tip.asker,
@@ -58,6 +59,11 @@ export async function pollTip(tip: Tip, serverNow: Micros, resume: Resume | unde
     unreadable: (page, error) => {
       unreadable.push(page);
       tip.log.warn({ source: tip.sourceId, page, error }, 'page cannot be read');
+    },
+    isTooMuch: ({ isDeep }) => {
+      // Half as much is asked for next: what is stepped over is left to close.
+      if (!isDeep && serverNow - from > tipOverlap) half = { from: wholeSecond(from + (serverNow - from) / 2), skip: 0 };
+      return Promise.resolve(half !== undefined);
     },
   });
   for await (const { answer, isLast } of read) {
@@ -74,6 +80,7 @@ export async function pollTip(tip: Tip, serverNow: Micros, resume: Resume | unde
       tip: isLast || pages === pagesMost ? markAfter() : undefined,
     });
   }
+  if (half) return half;
   if (ended) return undefined;
   // The pass ended at a page past the end: the mark moves all the same.
   if (pages < pagesMost) await tip.journal.append({ source: tip.sourceId, records: [], received: serverNow, serverNow, tip: markAfter() });

@@ -87,6 +87,19 @@ export function lowerHalf(window: Window): Window | undefined {
   return { from: window.from, until: window.from + Math.floor(seconds / 2) * secondMicros };
 }
 
+/** The upper half, where `lowerHalf` gives the lower. */
+export function upperHalf(window: Window, lower: Window): Window {
+  return { from: lower.until, until: window.until };
+}
+
+/** The first and the last second of a window. */
+export function endsOf({ from, until }: Window): readonly [Window, Window] {
+  return [
+    { from, until: from + secondMicros },
+    { from: until - secondMicros, until },
+  ];
+}
+
 /** The next recount of a window: the first age that is still ahead of server time; undefined when none is. Ages in µs, ascending. */
 export function nextRecount(until: Micros, ages: readonly Micros[], serverNow: Micros): Micros | undefined {
   for (const age of ages) if (until + age > serverNow) return until + age;

@@ -1,16 +1,21 @@
 /**
  * What `waybill check` says of the state: whether its directory can be written, whether its disk gives what the quota allows, and whether a
- * source was only renamed. Changes nothing, and reads beside a running daemon.
+ * source was only renamed, and whether its `start` lies before its ledger. Changes nothing, and reads beside a running daemon.
  */
 import { existsSync, statfsSync, statSync } from 'node:fs';
 import { access, constants, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { systemClock } from '../clock.ts';
 import type { Config } from '../config/load.ts';
 import { destinationOf } from '../daemon/source.ts';
+import { wantedBy } from '../daemon/views.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
 import { storedJson } from '../journal/damage.ts';
+import { unreadOf } from '../journal/history.ts';
+import { movedWords } from '../journal/progress.ts';
 import { openReadOnly } from '../journal/state.ts';
 import type { DelayMeasure } from '../model.ts';
+import { unreadWords } from '../observe/backfill-words.ts';
 import { size } from '../observe/size-words.ts';
 import type { Finding } from '../sink/define.ts';
 
@@ -75,10 +80,33 @@ export function knownState(config: Config): KnownState {
       const { delays: measured } = storedJson(profile ?? '{}') as { delays?: DelayMeasure };
       return measured ? [[id, measured] as const] : [];
     });
-    return { lines: renamedLines(config, rows), delays: new Map(delays) };
+    const sinks = db.prepare<[], StoredSink>('SELECT id, type, destination FROM sinks').all();
+    const wanted = wantedBy(config);
+    const now = systemClock.now() * 1000;
+    const unread = rows.flatMap(({ id, profile }): Line[] => {
+      const from = wanted(id, storedJson(profile ?? '{}') as Parameters<typeof wanted>[1], now);
+      const part = from && unreadOf(db, id, from);
+      return part ? [{ subject: `source ${id}`, level: 'warning', words: unreadWords(id, part) }] : [];
+    });
+    return { lines: [...renamedLines(config, rows), ...unread, ...movedLines(config, sinks)], delays: new Map(delays) };
   } finally {
     db.close();
   }
+}
+
+interface StoredSink {
+  readonly id: string;
+  readonly type: string;
+  readonly destination: string;
+}
+
+/** A sink that would go on elsewhere under the same id: the daemon would not start. */
+function movedLines({ sinks }: Config, stored: readonly StoredSink[]): Line[] {
+  return sinks.flatMap(({ id, type, definition, settings }): Line[] => {
+    const known = stored.find((each) => each.id === id);
+    const words = known && movedWords(known, type, definition.destination(settings));
+    return words === undefined ? [] : [{ subject: `sink ${id}`, level: 'error', words, setting: `sinks.${id}` }];
+  });
 }
 
 /** A source of the state that is not configured, while another id now names the service that it polled. */

@@ -79,8 +79,9 @@ export async function run(args: string[], io: Io): Promise<number> {
   lines.push(...groupLines(config.sources));
   if (!values.offline) {
     for (const source of sources) lines.push(...(await checkSource(source, config, io.signal)));
+    const sinkFacts = { clock: systemClock, ca: config.tls.ca, proxy: config.proxy };
     for (const sink of sinks)
-      lines.push(...(await checkSink(sink, { clock: systemClock, ca: config.tls.ca, proxy: config.proxy }, io.signal)));
+      lines.push(...(await checkSink(sink, { ...sinkFacts, sources: sink.sources ?? config.sources.map(({ id }) => id) }, io.signal)));
   }
   const failed = lines.some(({ level }) => level === 'error');
   if (values.json) io.stdout.write(`${JSON.stringify({ ok: !failed, findings: lines }, null, 2)}\n`);
@@ -149,10 +150,16 @@ async function countLine(source: ServiceSource, settings: SourceConfig, found: C
     if (!count) return [];
     const window = `${microsToIso(count.from)} to ${microsToIso(count.until)}`;
     const subject = `source ${id}`;
+    const lines: Line[] = [];
+    if (count.misnumbered) {
+      const { asked, said } = count.misnumbered;
+      const words = `the answer for page ${asked} says that it is page ${said}: page numbers of the service cannot be trusted; where pages end is told by what they bring`;
+      lines.push({ subject, level: 'warning', words });
+    }
     if (count.agrees)
-      return [{ subject, level: 'ok', words: `its total agrees with a hand count: ${count.read} records around ${window}` }];
+      return [...lines, { subject, level: 'ok', words: `its total agrees with a hand count: ${count.read} records around ${window}` }];
     const words = `its total does not agree with a hand count: ${count.counted} counted, ${count.read} read around ${window}; windows cannot be proven`;
-    return [{ subject, level: 'warning', words }];
+    return [...lines, { subject, level: 'warning', words }];
   } catch (thrown) {
     if (thrown === enough.reason) return [];
     throw thrown;

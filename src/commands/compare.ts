@@ -199,7 +199,7 @@ async function readWhole(
   for (let window = whole; ;) {
     own.clear();
     const half = lowerHalf(window);
-    const outcome = await readWindow(reading, window, queryOf(window), half !== undefined, signal);
+    const outcome = await readWindow(reading, window, queryOf(window), half === undefined ? 'none' : 'any', signal);
     if ('held' in outcome) throw new WaybillError('invariant', `window at ${window.from} was held back, and nothing here holds`);
     if (!('split' in outcome)) return outcome;
     if (!half) throw new WaybillError('invariant', `window of one second at ${window.from} was to be split`);

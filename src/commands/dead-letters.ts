@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/load.ts';
 import { WaybillError } from '../errors.ts';
-import { lettersOf, recordOfLetter } from '../journal/letters.ts';
+import { isLetter, lettersOf, recordOfLetter } from '../journal/letters.ts';
 import type { LetterRow } from '../journal/letters.ts';
 import { openReadOnly } from '../journal/state.ts';
 import { printable, table } from '../observe/table.ts';
@@ -90,8 +90,7 @@ function facts({ sink, seq, source, uid, time, received, at, code, tries, state 
 }
 
 function show(config: Config, letters: readonly LetterRow[], json: boolean, io: Io): number {
-  const db = openReadOnly(config.state);
-  try {
+  return reading(config, (db) => {
     const shown = letters.map((letter) => ({ letter, record: recordOfLetter(db, letter.sink, letter.seq)?.toString('utf8') }));
     if (json) {
       const deadLetters = shown.map(({ letter, record }) => ({ ...facts(letter), words: letter.words, record: record ?? null }));
@@ -105,9 +104,7 @@ function show(config: Config, letters: readonly LetterRow[], json: boolean, io: 
       else io.stdout.write(`${record}\n`);
     }
     return 0;
-  } finally {
-    db.close();
-  }
+  });
 }
 
 async function retry(config: Config, letters: readonly LetterRow[], values: Values, io: Io): Promise<number> {
@@ -118,6 +115,11 @@ async function retry(config: Config, letters: readonly LetterRow[], values: Valu
   const by = actor(values, io);
   const results: { seq: number; taken: boolean; code?: string; words?: string }[] = [];
   for (const { sink, seq } of letters) {
+    // The sink, opened for the one before, may have said that it took this one long ago.
+    if (isGone(config, sink, seq)) {
+      results.push({ seq, taken: true });
+      continue;
+    }
     const { result } = await act(config, { act: 'dead-letters retry', sink, seq, ...by }, io.signal);
     const [refusal] = result.sent?.refused ?? [];
     results.push(refusal ? { seq, taken: false, code: refusal.code, words: refusal.words } : { seq, taken: true });
@@ -174,9 +176,17 @@ function known({ sinks }: Config, id: string): void {
 }
 
 function read(config: Config): LetterRow[] {
+  return reading(config, (db) => lettersOf(db));
+}
+
+function isGone(config: Config, sink: string, seq: number): boolean {
+  return reading(config, (db) => !isLetter(db, sink, seq));
+}
+
+function reading<Result>(config: Config, work: (db: ReturnType<typeof openReadOnly>) => Result): Result {
   const db = openReadOnly(config.state);
   try {
-    return lettersOf(db);
+    return work(db);
   } finally {
     db.close();
   }

@@ -100,7 +100,7 @@ export class DemoScreen {
       });
       this.say('');
       this.say(verdict(snapshot));
-      this.say(ledgerText(lastWindows(report), { by: 'window', tz: 'UTC', color: this.#color }).trimEnd());
+      this.say([...ledgerText(lastWindows(report), { by: 'window', tz: 'UTC', color: this.#color })].join('').trimEnd());
       const whole = report.sources.reduce((sum, source) => sum + source.windows.length, 0);
       if (whole > windowsShown)
         this.say(

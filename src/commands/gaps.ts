@@ -7,7 +7,7 @@ import type { Config } from '../config/load.ts';
 import { parseInstant } from '../config/values.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
 import { heldTogether } from '../journal/history.ts';
-import { ledgerReport } from '../journal/report.ts';
+import { openLedgerReport } from '../journal/ledger-report.ts';
 import { openReadOnly } from '../journal/state.ts';
 import { table } from '../observe/table.ts';
 import { counted } from '../observe/time-words.ts';
@@ -141,15 +141,19 @@ function readGaps(config: Config, source: string | undefined): Gap[] {
   try {
     const held = heldTogether(db);
     const isHeld = (id: string, from: string): boolean => held.get(id)?.has(parseInstant(from) ?? NaN) ?? false;
-    return ledgerReport(db, { source }).sources.flatMap(({ id, windows }) =>
-      windows
-        .map((window) => ({ ...window, together: isHeld(id, window.from) && window.state !== 'accepted' && window.reason !== 'vanished' }))
-        .filter(({ state, reason, together }) => state === 'gap' || state === 'accepted' || reason === 'reread' || together)
-        .map(({ from, until, state, reason, total, received, own, nextRecount, together }) => ({
+    using report = openLedgerReport(db, { source });
+    const gaps: Gap[] = [];
+    for (const { id, windows } of report.sources) {
+      for (const { from, until, state, reason, total, received, own, nextRecount } of windows) {
+        const together = isHeld(id, from) && state !== 'accepted' && reason !== 'vanished';
+        if (state !== 'gap' && state !== 'accepted' && reason !== 'reread' && !together) continue;
+        gaps.push({
           ...{ source: id, from, until, state, reason: together ? 'reread' : reason, total, received, own },
           ...{ nextTry: together ? null : nextRecount, together },
-        })),
-    );
+        });
+      }
+    }
+    return gaps;
   } finally {
     db.close();
   }

@@ -96,8 +96,8 @@ sources:
       clientSecret: \${env:WAYBILL_CLIENT_SECRET} # or \${file:/run/secrets/client-secret}
       scopeAddress: \${env:WAYBILL_SCOPE_ADDRESS} # the scope is api://{scopeAddress}/.default
     subscriptionKey: \${env:WAYBILL_SUBSCRIPTION_KEY}
-    # Where the ledger begins: the hour in which this was printed. An earlier time reads what the service still holds from there on.
-    # A literal time is the safe form: a state that was lost begins there again.
+    # Where the ledger begins: the hour in which this was printed. An earlier time reads what the service still holds from there on;
+    # once the ledger has begun, "waybill backfill" does. A literal time is the safe form: a state that was lost begins there again.
     start: ${hour}
 
 sinks:

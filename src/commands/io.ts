@@ -1,5 +1,7 @@
 /** What a command gets from the process that runs it: streams, environment, and the wish to stop. A test gives its own. */
 
+import { once } from 'node:events';
+
 export interface Io {
   readonly stdin: NodeJS.ReadableStream;
   /** Results. */
@@ -19,4 +21,16 @@ export interface Command {
   readonly usage: string;
   /** @returns the exit code. @throws WaybillError, which becomes a message and an exit code */
   run(args: string[], io: Io): Promise<number>;
+}
+
+/** Writes a long result as fast as it is read. Throws what the signal says when nobody wants it any more. */
+export async function writeResult({ stdout, signal }: Pick<Io, 'stdout' | 'signal'>, pieces: Iterable<string>): Promise<void> {
+  for (const piece of pieces) {
+    signal.throwIfAborted();
+    if (stdout.write(piece)) continue;
+    await once(stdout, 'drain', { signal }).catch((thrown: unknown) => {
+      signal.throwIfAborted();
+      throw thrown;
+    });
+  }
 }

@@ -2,11 +2,14 @@
  * `waybill ledger` for people: first a paragraph that says whether the period is complete, then a table for each source, by window, day or
  * month, then sums. The same report as the JSON; nothing is counted here that is not in it.
  */
-import type { LedgerReport, LedgerReportSource, LedgerReportWindow } from '../model.ts';
+import type { LongLedgerReport, LongLedgerReportSource } from '../model.ts';
 import { byPeriod } from '../observe/ledger-periods.ts';
 import type { LedgerPeriod } from '../observe/ledger-periods.ts';
+import { tallyOf } from '../observe/ledger-tally.ts';
+import type { LedgerTally } from '../observe/ledger-tally.ts';
 import { delayWords, detailWords, local, reach } from '../observe/ledger-words.ts';
-import { printable, table, type Column } from '../observe/table.ts';
+import { joined, mapped } from '../observe/pieces.ts';
+import { printable, table, tableLines, type Column } from '../observe/table.ts';
 import { counted, grouped } from '../observe/time-words.ts';
 
 export interface LedgerTextOptions {
@@ -17,51 +20,59 @@ export interface LedgerTextOptions {
   readonly color?: boolean;
 }
 
-export function ledgerText(report: LedgerReport, { by, tz, color = false }: LedgerTextOptions): string {
-  const blocks = report.sources.map((source) => {
-    const lines = by === 'window' ? windowTable(source, tz) : periodTable(source, byPeriod(source.windows, by, tz), by, tz);
-    return [`Source ${printable(source.id)}: ${reach(source, tz)}`, ...lines, sums(source), ...notes(source, tz)].join('\n');
-  });
-  const operations = report.operations.length === 0 ? [] : [operationLines(report, tz)];
-  return [paragraph(report, color), ...blocks, ...operations].join('\n\n');
+/** In pieces, without a line break at the end. */
+export function* ledgerText(report: LongLedgerReport, { by, tz, color = false }: LedgerTextOptions): Generator<string, void, void> {
+  const tallies = report.sources.map(({ windows }) => tallyOf(windows));
+  yield paragraph(report, tallies, color);
+  for (const [i, source] of report.sources.entries()) {
+    const tally = tallies[i] ?? tallyOf(source.windows);
+    const lines = by === 'window' ? windowTable(source, tally, tz) : periodTable(tally, byPeriod(source.windows, by, tz), by, tz);
+    yield '\n\n';
+    yield* joined([`Source ${printable(source.id)}: ${reach(source, tz)}`, joined(lines, '\n'), sums(tally), ...notes(source, tz)], '\n');
+  }
+  if (report.operations.length > 0) yield `\n\n${operationLines(report, tz)}`;
 }
 
 /** What an auditor reads first: windows proven of windows, records, gaps, what came late. */
-function paragraph(report: LedgerReport, color: boolean): string {
-  const windows = report.sources.flatMap((source) => source.windows);
-  const of = (state: LedgerReportWindow['state']): number => windows.filter((window) => window.state === state).length;
-  const proven = of('proven') + of('final');
-  const empty = report.sources.filter((source) => source.windows.length === 0).map(({ id }) => printable(id));
-  const word = report.complete ? 'COMPLETE' : windows.length === 0 ? 'NOTHING PROVEN' : 'NOT COMPLETE';
-  const gaps = of('gap') === 0 ? 'No gap' : counted(of('gap'), 'gap');
-  const accepted = of('accepted') === 0 ? '' : `, ${counted(of('accepted'), 'gap')} accepted by a person`;
-  const reread = windows.filter(({ state, reason }) => (state === 'proven' || state === 'final') && reason !== null).length;
+function paragraph(report: LongLedgerReport, tallies: readonly LedgerTally[], color: boolean): string {
+  const sum = (of: (tally: LedgerTally) => number): number => tallies.reduce((total, tally) => total + of(tally), 0);
+  const windows = sum((tally) => tally.windows);
+  const final = sum(({ counts }) => counts.final);
+  const proven = sum(({ counts }) => counts.proven) + final;
+  const gap = sum(({ counts }) => counts.gap);
+  const acceptedCount = sum(({ counts }) => counts.accepted);
+  const empty = report.sources.filter((_, i) => tallies[i]?.windows === 0).map(({ id }) => printable(id));
+  const word = report.complete ? 'COMPLETE' : windows === 0 ? 'NOTHING PROVEN' : 'NOT COMPLETE';
+  const gaps = gap === 0 ? 'No gap' : counted(gap, 'gap');
+  const accepted = acceptedCount === 0 ? '' : `, ${counted(acceptedCount, 'gap')} accepted by a person`;
+  const changed = sum(({ reread, vanished }) => reread + vanished);
   const numbers = [
-    `${grouped(proven)} of ${counted(windows.length, 'window')} ${proven === 1 ? 'is' : 'are'} proven, ${grouped(of('final'))} of them final.`,
-    `${counted(total(windows, 'own'), 'record')} collected, each once; ${grouped(total(windows, 'late'))} of them late.`,
+    `${grouped(proven)} of ${counted(windows, 'window')} ${proven === 1 ? 'is' : 'are'} proven, ${grouped(final)} of them final.`,
+    `${counted(
+      sum(({ own }) => own),
+      'record',
+    )} collected, each once; ${grouped(sum(({ late }) => late))} of them late.`,
     `${gaps}${accepted}.`,
   ];
   return [
     `${color ? `\u001b[${report.complete ? '32' : '31'};1m${word}\u001b[0m` : word}.`,
-    ...(windows.length === 0 ? ['No window is closed in this period, so nothing is known of gaps.'] : numbers),
-    ...(empty.length === 0 || windows.length === 0
-      ? []
-      : [`Nothing is proven of ${empty.join(', ')}: no window is closed in this period.`]),
+    ...(windows === 0 ? ['No window is closed in this period, so nothing is known of gaps.'] : numbers),
+    ...(empty.length === 0 || windows === 0 ? [] : [`Nothing is proven of ${empty.join(', ')}: no window is closed in this period.`]),
     ...(report.sources.some(({ uncovered }) => uncovered.length > 0) ? ['The ledger does not cover the whole period.'] : []),
-    ...(reread === 0 ? [] : [`${counted(reread, 'proven window')} changed since (reread, vanished): see the reasons.`]),
+    ...(changed === 0 ? [] : [`${counted(changed, 'proven window')} changed since (reread, vanished): see the reasons.`]),
   ].join(' ');
 }
 
-function windowTable(source: LedgerReportSource, tz: string): string[] {
-  const sinks = sinkIds(source);
+function windowTable(source: LongLedgerReportSource, tally: LedgerTally, tz: string): Iterable<string> {
+  const sinks = [...tally.sinks.keys()];
   const columns: Column[] = [
     ...heads([`FROM (${tz})`, 'UNTIL', 'STATE', 'REASON'], 'left'),
     ...heads(['TOTAL', 'OWN', 'LATE', 'PASSES', 'RECOUNTS'], 'right'),
     ...heads(['NEXT RECOUNT', ...sinks.map(printable)], 'left'),
   ];
-  return table(
+  return tableLines(
     columns,
-    source.windows.map((window) => [
+    mapped(source.windows, (window) => [
       local(window.from, tz),
       untilText(window, tz),
       window.state,
@@ -75,8 +86,8 @@ function windowTable(source: LedgerReportSource, tz: string): string[] {
   );
 }
 
-function periodTable(source: LedgerReportSource, periods: readonly LedgerPeriod[], by: 'day' | 'month', tz: string): string[] {
-  const sinks = sinkIds(source);
+function periodTable(tally: LedgerTally, periods: readonly LedgerPeriod[], by: 'day' | 'month', tz: string): string[] {
+  const sinks = [...tally.sinks.keys()];
   const columns: Column[] = [
     ...heads([`${by.toUpperCase()} (${tz})`, 'FROM', 'UNTIL', 'STATE', 'REASON'], 'left'),
     ...heads(['WINDOWS', 'OWN', 'LATE', 'PASSES', 'RECOUNTS'], 'right'),
@@ -103,24 +114,20 @@ function recountWords({ recounts, recountsDue }: { readonly recounts: number; re
   return recountsDue === null ? grouped(recounts) : `${grouped(recounts)} of ${grouped(recounts + recountsDue)}`;
 }
 
-function sums(source: LedgerReportSource): string {
-  const { windows } = source;
-  const sinks = sinkIds(source).map((id) => {
-    const own = windows.filter((window) => Object.hasOwn(window.sinks, id));
-    const missing = own.filter((window) => window.sinks[id]?.complete !== true).length;
-    const letters = own.reduce((sum, window) => sum + (window.sinks[id]?.deadLetters ?? 0), 0);
+function sums(tally: LedgerTally): string {
+  const sinks = [...tally.sinks].map(([id, { windows, complete, deadLetters }]) => {
     const every =
-      own.length === windows.length
+      windows === tally.windows
         ? 'has every window'
-        : `has each of ${counted(own.length, 'window')} that ${own.length === 1 ? 'is' : 'are'} for it`;
-    const has = missing === 0 ? every : `has ${grouped(own.length - missing)} of ${counted(own.length, 'window')}`;
-    return `; ${printable(id)} ${has}${letters === 0 ? '' : ` but for ${counted(letters, 'dead letter')}`}`;
+        : `has each of ${counted(windows, 'window')} that ${windows === 1 ? 'is' : 'are'} for it`;
+    const has = complete === windows ? every : `has ${grouped(complete)} of ${counted(windows, 'window')}`;
+    return `; ${printable(id)} ${has}${deadLetters === 0 ? '' : ` but for ${counted(deadLetters, 'dead letter')}`}`;
   });
-  return `Sum: ${counted(windows.length, 'window')}, ${counted(total(windows, 'own'), 'record')}, ${grouped(total(windows, 'late'))} late${sinks.join('')}`;
+  return `Sum: ${counted(tally.windows, 'window')}, ${counted(tally.own, 'record')}, ${grouped(tally.late)} late${sinks.join('')}`;
 }
 
 /** What stands beside the windows: how late, what is in no window, what the ledger does not cover, hold. */
-function notes(source: LedgerReportSource, tz: string): string[] {
+function notes(source: LongLedgerReportSource, tz: string): string[] {
   const { ever, lateDelays, uncovered, holds } = source;
   const delays = Object.entries(lateDelays.within).filter(([, count]) => count > 0);
   return [
@@ -137,7 +144,7 @@ function notes(source: LedgerReportSource, tz: string): string[] {
   ];
 }
 
-function operationLines({ operations }: LedgerReport, tz: string): string {
+function operationLines({ operations }: LongLedgerReport, tz: string): string {
   const columns = heads([`CHANGED (${tz})`, 'BY (CLAIMED)', 'WHAT', 'DETAILS'], 'left');
   return table(
     columns,
@@ -145,18 +152,10 @@ function operationLines({ operations }: LedgerReport, tz: string): string {
   ).join('\n');
 }
 
-function sinkIds(source: LedgerReportSource): string[] {
-  return [...new Set(source.windows.flatMap((window) => Object.keys(window.sinks)))];
-}
-
 function sinkWords(has: { readonly complete: boolean; readonly deadLetters: number } | undefined): string {
   if (!has) return '-';
   if (has.complete) return has.deadLetters === 0 ? 'complete' : `all but ${grouped(has.deadLetters)}`;
   return has.deadLetters === 0 ? 'not yet' : `not yet, ${grouped(has.deadLetters)} dead`;
-}
-
-function total(windows: readonly LedgerReportWindow[], what: 'own' | 'late'): number {
-  return windows.reduce((sum, window) => sum + window[what], 0);
 }
 
 function heads(names: readonly string[], align: 'left' | 'right'): Column[] {

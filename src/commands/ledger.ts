@@ -1,15 +1,17 @@
 /** `waybill ledger`: the completeness report, for a person or for a script. Reads the state beside a running daemon. */
-import { writeFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { systemClock } from '../clock.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/load.ts';
 import { reportSettings } from '../daemon/views.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
-import { ledgerReport } from '../journal/ledger-report.ts';
+import { openLedgerReport } from '../journal/ledger-report.ts';
 import { openReadOnly } from '../journal/state.ts';
 import { ledgerDocument } from '../observe/ledger-document.ts';
+import { gathered, joined } from '../observe/pieces.ts';
 import { version } from '../version.ts';
+import { writeResult } from './io.ts';
 import type { Io } from './io.ts';
 import { ledgerText } from './ledger-text.ts';
 import { assertForward, periodOptions } from './period-options.ts';
@@ -36,6 +38,9 @@ Examples:
   waybill ledger --source production --from 2026-Q3 --to 2026-Q3 --by day --format html --out q3.html --expect-final
 `;
 
+/** Characters of a report that are written at once. */
+const pieceLength = 65_536;
+
 export async function run(args: string[], io: Io): Promise<number> {
   const { values } = parseArgs({
     args: joinSpans(args),
@@ -59,12 +64,15 @@ export async function run(args: string[], io: Io): Promise<number> {
   const db = openReadOnly(config.state);
   try {
     if (values.source !== undefined) assertKnown(values.source, config, db);
-    const report = ledgerReport(db, { source: values.source, from, to, now, ...reportSettings(config) });
+    using report = openLedgerReport(db, { source: values.source, from, to, now, ...reportSettings(config) });
     const color = format === 'text' && values.out === undefined && isTerminal(io.stdout) && !io.env['NO_COLOR'];
     const text =
-      format === 'text' ? `${ledgerText(report, { by, tz, color })}\n` : ledgerDocument(report, format, { by, tz, version }).text;
-    if (values.out === undefined) io.stdout.write(text);
-    else writeOut(values.out, text);
+      format === 'text'
+        ? joined([ledgerText(report, { by, tz, color }), '\n'], '')
+        : ledgerDocument(report, format, { by, tz, version }).pieces;
+    const pieces = gathered(text, pieceLength);
+    if (values.out === undefined) await writeResult(io, pieces);
+    else await writeOut(values.out, pieces, io.signal);
     return report.complete && (report.final || !values['expect-final']) ? 0 : 3;
   } finally {
     db.close();
@@ -83,11 +91,12 @@ function assertKnown(source: string, { sources }: Config, db: ReturnType<typeof 
   if (!known.has(source)) throw new WaybillError('usage', `cannot find the source "${source}": there are ${[...known].join(', ')}`);
 }
 
-function writeOut(path: string, text: string): void {
+async function writeOut(path: string, pieces: Iterable<string>, signal: AbortSignal): Promise<void> {
   try {
-    writeFileSync(path, text);
+    await writeFile(path, pieces, { signal });
   } catch (cause) {
-    throw new WaybillError('usage', `cannot write --out "${path}": ${wordsOf(cause)}`, { cause });
+    signal.throwIfAborted();
+    throw cause instanceof WaybillError ? cause : new WaybillError('usage', `cannot write --out "${path}": ${wordsOf(cause)}`, { cause });
   }
 }
 

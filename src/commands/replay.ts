@@ -54,7 +54,7 @@ export async function run(args: string[], io: Io): Promise<number> {
   const { definition, settings } = sink;
   const plan = [
     `Sends to the sink ${sink.id} again what it was sent, from ${wordsOf(first)} ${last ? `to ${wordsOf(last)}` : 'on'}`,
-    definition.resolvable(settings) && definition.keepsPosition !== true
+    definition.resolvable(settings) && definition.keepsPosition?.(settings) !== true
       ? '  it is asked first, and gets what it lacks'
       : '  what it has of that already it has twice then',
   ];

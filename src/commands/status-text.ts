@@ -86,7 +86,7 @@ function sinkLines(snapshot: Snapshot, room: number): string[] {
   return rowsOf('SINK', snapshot.sinks, sinkTrouble, room, columns, (sink) => [
     sink.id,
     sink.type,
-    sink.state,
+    sink.tries === undefined || sink.tries === 0 ? sink.state : `${sink.state}, ${counted(sink.tries, 'try', 'tries')}`,
     sink.lagRecords === 0 ? 'nothing' : `${grouped(sink.lagRecords)} (${span(sink.lagSeconds)})`,
     sink.lastSuccess === undefined ? 'none yet' : ago(sink.lastSuccess, snapshot.now),
     grouped(sink.deadLetters),

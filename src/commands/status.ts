@@ -9,6 +9,7 @@ import { WaybillError } from '../errors.ts';
 import { snapshotOf } from '../journal/report.ts';
 import { openReadOnly } from '../journal/state.ts';
 import type { Snapshot } from '../model.ts';
+import { wantedBy } from '../daemon/views.ts';
 import { statusJson } from '../observe/verdict.ts';
 import { version } from '../version.ts';
 import type { Io } from './io.ts';
@@ -91,6 +92,7 @@ function stopped(config: Config): Snapshot {
       paused: undefined,
       quota: config.journal.quota,
       configured: config.sources.map(({ id }) => id),
+      wanted: wantedBy(config),
     });
   } finally {
     db.close();

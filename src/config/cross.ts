@@ -9,14 +9,15 @@ import { sinkPathFaults } from './sink-paths.ts';
 import { sinkTargetFaults } from './sink-targets.ts';
 import { shortNamePattern, unresolved } from './values.ts';
 
-export function crossFaults(document: Document): readonly Fault[] {
+/** @param read  the files that the configuration is read from */
+export function crossFaults(document: Document, read: readonly string[]): readonly Fault[] {
   const { value } = document;
   const sources = itemsOf(memberOf(value, 'sources'));
   const sinks = itemsOf(memberOf(value, 'sinks'));
   return [
     ...repeated(sources, 'sources', 'id', 'source'),
     ...repeated(sinks, 'sinks', 'id', 'sink'),
-    ...sinkPathFaults(document),
+    ...sinkPathFaults(document, read),
     ...sinkTargetFaults(document),
     ...sinks.flatMap((sink, index) => unknownSources(document, sink, index, sources)),
     ...sources.flatMap((source, index) => [...grantFaults(source, ['sources', index, 'auth']), ...groupFaults(sources, index)]),
@@ -24,6 +25,7 @@ export function crossFaults(document: Document): readonly Fault[] {
       ...pairFaults(memberOf(source, 'tls'), ['sources', index, 'tls']),
       ...pairFaults(memberOf(memberOf(source, 'auth'), 'tls'), ['sources', index, 'auth', 'tls']),
     ]),
+    ...sinks.flatMap((sink, index) => pairFaults(memberOf(sink, 'tls'), ['sinks', index, 'tls'])),
   ];
 }
 

@@ -96,21 +96,21 @@ function readConfig(
   const schema = configSchema(sinks);
   const tolerated = (fault: Fault) => !requireSecrets && fault.missing === true && isSecretAt(schema, fault.path, document.value);
   const result = schema.safeParse(document.value);
+  const files = [...referredBy(document), ...(result.success ? bind(result.data, document) : []), ...included];
   const faults = [
     ...document.faults.filter((fault) => !tolerated(fault)),
     ...schemaFaults(schema, document, result.error?.issues ?? []),
-    ...crossFaults(document),
+    ...crossFaults(document, [file, ...files]),
   ];
   faults.sort((a, b) => orderOf(document, a.path) - orderOf(document, b.path));
   const problems = [...faults.map((fault) => problem(document, fault)), ...environmentProblems(environment)];
   if (!result.success || problems.length > 0) return refuse([...new Set(problems)]);
 
-  const files = bind(result.data, document);
   const absent = document.faults.filter(tolerated).map((fault) => problem(document, fault));
   return {
     config: complete(result.data, document, sinks, environment),
     warnings: [...absent, ...warnings, ...settingWarnings(schema, result.data, document, now), ...environmentWarnings(environment)],
-    files: [...files, ...included],
+    files: [...new Set(files)],
   };
 }
 
@@ -139,6 +139,11 @@ function parse(text: string, environment: Environment): Document {
   }
 }
 
+/** The files that any setting refers to, whether or not its value suits. */
+function referredBy({ places }: Document): readonly string[] {
+  return [...places.values()].flatMap(({ template }) => template?.files ?? []);
+}
+
 /** Tells every secret and PEM file which setting it is and where it comes from. @returns the files that they are read from */
 function bind(settings: Settings, document: Document): readonly string[] {
   const files = new Set<string>();
@@ -156,7 +161,6 @@ function bind(settings: Settings, document: Document): readonly string[] {
     }
   };
   visit(settings, []);
-  for (const place of document.places.values()) place.template?.files.forEach((file) => files.add(file));
   if (settings.admin.tls) files.add(settings.admin.tls.cert).add(settings.admin.tls.key);
   return [...files];
 }

@@ -1,6 +1,6 @@
 /**
- * Where file sinks write, and what must not lie there: the state, another sink's file, or the position that a sink keeps beside its file. Paths
- * are compared by what they lead to, for a directory may have several names.
+ * Where file sinks write, and what must not lie there: the state, what the configuration is read from, another sink's file, or the position that a
+ * sink keeps beside its file. Paths are compared by what they lead to, for a directory may have several names.
  */
 import { lstatSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -14,8 +14,11 @@ const ownFiles = [
   'waybill.sock',
 ];
 
-/** Files that cannot hold what a file sink promises, as far as the configuration tells. Looks at the disk, and changes nothing. */
-export function sinkPathFaults({ value }: Document): readonly Fault[] {
+/**
+ * Files that cannot hold what a file sink promises, as far as the configuration tells. Looks at the disk, and changes nothing.
+ * @param read  the files that the configuration is read from: its own, included ones, those of secrets and certificates
+ */
+export function sinkPathFaults({ value }: Document, read: readonly string[]): readonly Fault[] {
   const sinks = memberOf(value, 'sinks');
   const paths = (Array.isArray(sinks) ? sinks : []).map((sink) => {
     const path = memberOf(sink, 'type') === 'file' ? memberOf(sink, 'path') : undefined;
@@ -26,6 +29,9 @@ export function sinkPathFaults({ value }: Document): readonly Fault[] {
   const files = state === undefined ? [] : ownFiles.map((name) => placeOf(join(state, name)));
   // The directory by its own name, and by what a link of that name leads to.
   const own = state === undefined ? [] : [placeOf(state), ...files.slice(0, 1).map(dirname), ...files];
+  // Reading follows a link: what it leads to must not be written either.
+  const readFrom = [...new Set(read)].map((file) => [file, placeOf(file), targetOf(file)] as const);
+  const readAt = (place: string): string | undefined => readFrom.find(([, ...places]) => places.some((each) => isSame(each, place)))?.[0];
   const isOwn = (place: string): boolean => own.some((each) => isSame(each, place));
 
   return paths.flatMap((place, index) => {
@@ -35,6 +41,12 @@ export function sinkPathFaults({ value }: Document): readonly Fault[] {
       paths.findIndex((other, where) => other !== undefined && where !== index && of(other, where));
     if (isOwn(place)) return [{ path, words: 'is the state itself, or a file of it' }];
     if (isOwn(positionOf(place))) return [{ path, words: 'would have its position beside it in a file of the state' }];
+    for (const written of [place, positionOf(place)]) {
+      const file = readAt(written);
+      if (file === undefined) continue;
+      const what = `${JSON.stringify(file)}, from which the configuration is read`;
+      return [{ path, words: written === place ? `is ${what}` : `would have its position beside it in ${what}` }];
+    }
     const same = at((other, where) => where < index && isSame(other, place));
     if (same >= 0) return [{ path, words: `is the same as that of another sink, sinks[${same}]` }];
     const position = at((other) => isSame(positionOf(other), place));
@@ -45,6 +57,15 @@ export function sinkPathFaults({ value }: Document): readonly Fault[] {
 
 function positionOf(place: string): string {
   return `${place}.position`;
+}
+
+/** What a path leads to, through all links; the path itself where nothing is. */
+function targetOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return placeOf(path);
+  }
 }
 
 /** The absolute path through no link but the last part, which may be one, and need not be there; nor need its directory. */

@@ -1,9 +1,40 @@
 /** Rules that tie settings of one type of sink together: what needs something else, and what has no effect beside it. */
 import type { Document, Fault } from './document.ts';
 import { memberOf } from './schema-walk.ts';
+import { unresolved } from './values.ts';
+
+export function sinkTargetFaults(document: Document): readonly Fault[] {
+  return [...elasticsearchFaults(document), ...progressTopicFaults(document)];
+}
+
+/** Two sinks of the type `kafka` on one cluster need a progress topic each: what one writes there blocks the other. */
+function progressTopicFaults({ value }: Document): readonly Fault[] {
+  const sinks = memberOf(value, 'sinks');
+  const topics = (Array.isArray(sinks) ? sinks : []).map((sink: unknown, index) => {
+    const [id, given] = [memberOf(sink, 'id'), memberOf(sink, 'progressTopic')];
+    const isUsed = memberOf(sink, 'type') === 'kafka' && memberOf(sink, 'exactlyOnce') !== false;
+    const name = given ?? (typeof id === 'string' ? `waybill-progress-${id}` : undefined);
+    const brokers = memberOf(sink, 'brokers');
+    return { index, sink, given, name: isUsed && typeof name === 'string' && name !== unresolved ? name : undefined, brokers };
+  });
+  const isOneCluster = (a: unknown, b: unknown): boolean => Array.isArray(a) && Array.isArray(b) && a.some((broker) => b.includes(broker));
+  return topics.flatMap(({ index, sink, given, name, brokers }) => {
+    if (name === undefined) return [];
+    const path = ['sinks', index, 'progressTopic'];
+    const isSame = (other: (typeof topics)[number]): boolean =>
+      other.index !== index &&
+      other.name === name &&
+      isOneCluster(other.brokers, brokers) &&
+      (other.index < index || other.given === undefined);
+    const other = given === undefined ? undefined : topics.find(isSame);
+    if (other) return [{ path, words: `is the same as that of another sink, sinks[${other.index}]: each needs one of its own` }];
+    if (memberOf(sink, 'topic') === name) return [{ path, words: 'is the topic of the messages: the position needs one of its own' }];
+    return [];
+  });
+}
 
 /** Of sinks of the type `elasticsearch`: one way to name the servers, one way to say who we are, one place to write to. */
-export function sinkTargetFaults({ value }: Document): readonly Fault[] {
+function elasticsearchFaults({ value }: Document): readonly Fault[] {
   const sinks = memberOf(value, 'sinks');
   return (Array.isArray(sinks) ? sinks : []).flatMap((sink: unknown, index) => {
     if (memberOf(sink, 'type') !== 'elasticsearch') return [];

@@ -11,7 +11,7 @@ import { WaybillError, wordsOf } from '../errors.ts';
 import { openTunnel, proxyFor } from './proxy.ts';
 import type { Proxy, ProxySettings } from './proxy.ts';
 import { Trust, onPeer } from './trust.ts';
-import type { Peer, Pem, TlsSettings } from './trust.ts';
+import type { Peer, Pem, Shown, TlsSettings } from './trust.ts';
 
 export interface ConnectionSettings {
   /** Where `tls` of the connection stands in the configuration: `sources.production`, `sources.production.auth`. */
@@ -23,6 +23,9 @@ export interface ConnectionSettings {
   readonly sharedCa?: Pem | undefined;
   /** Undefined: direct. */
   readonly proxy?: ProxySettings | undefined;
+  readonly shown?: Shown | undefined;
+  /** Connections at once; default one. */
+  readonly connections?: number;
   /** The longest time for TCP, proxy and TLS together, ms. */
   readonly timeoutMs: number;
 }
@@ -63,8 +66,8 @@ export class Connection implements AsyncDisposable {
       connect: (options, callback) => {
         this.#open(options, (socket) => callback(null, socket)).catch((thrown: unknown) => callback(thrown as Error, null));
       },
-      // A source asks one thing at a time.
-      connections: 1,
+      // Who asks one thing at a time needs one.
+      connections: settings.connections ?? 1,
       // Longer than a poll, so that a quiet source needs no handshake each time; a server that hints at less is obeyed.
       keepAliveTimeout: 30_000,
       // The caller limits the request as a whole.
@@ -134,7 +137,10 @@ export class Connection implements AsyncDisposable {
         clearTimeout(timer);
         this.#opening.delete(socket);
       };
-      onPeer(socket, (found) => (this.#peer = peer = found));
+      onPeer(socket, (found) => {
+        this.#peer = peer = found;
+        this.#settings.shown?.(this.#target.host, found);
+      });
       const fail = (cause: unknown) => {
         done();
         const reason = this.#trust.explain(cause, this.#target.hostname, peer);

@@ -3,7 +3,7 @@
  * certificate was refused. The files are read again for each new connection and compared by content, so a renewed file takes effect without
  * a watcher and without a restart; verification itself can not be turned off.
  */
-import { X509Certificate, createHash } from 'node:crypto';
+import { X509Certificate, createHash, createPrivateKey } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { TLSSocket, createSecureContext, getCACertificates } from 'node:tls';
 import type { SecureContext } from 'node:tls';
@@ -48,6 +48,9 @@ export interface Peer {
   readonly names: string;
 }
 
+/** Told the certificate that a server shows, whether or not it is trusted afterwards. */
+export type Shown = (host: string, peer: Peer) => void;
+
 export class Trust {
   readonly #setting: string;
   readonly #own: TlsSettings;
@@ -90,6 +93,7 @@ export class Trust {
 
     this.#trusted = [...(own === undefined ? ['built-in roots'] : []), ...ca.map(named)].join(', ');
     const roots = own !== undefined ? [...ca] : ca.length > 0 ? [...getCACertificates('default'), ...ca] : undefined;
+    if (chain !== undefined && secret !== undefined) this.#assertPair(chain, secret, phrase);
     try {
       this.#context = createSecureContext({
         minVersion: 'TLSv1.2',
@@ -103,6 +107,23 @@ export class Trust {
     }
     this.#digest = digest;
     return this.#context;
+  }
+
+  /** What OpenSSL says of two that are each well and do not belong together helps nobody. */
+  #assertPair(chain: string, secret: string, passphrase: string | undefined): void {
+    let isPair = true;
+    try {
+      isPair = new X509Certificate(chain).checkPrivateKey(
+        createPrivateKey({ key: secret, ...(passphrase !== undefined && { passphrase }) }),
+      );
+    } catch {
+      // One of the two cannot be read: that is said where they are used.
+      return;
+    }
+    if (isPair) return;
+    const { cert, key } = this.#own;
+    const words = `the key in ${key?.describe() ?? ''} does not belong to the certificate in ${cert?.describe() ?? ''}`;
+    throw new WaybillError('config_invalid', `cannot use "${this.#setting}.tls.cert" with its key: ${words}`);
   }
 
   /** Why a handshake failed; undefined when that was not for a certificate or a version of TLS. */

@@ -1,10 +1,11 @@
 /**
  * When a service is calibrated, at the first start and then weekly, and what follows: its paging is what was found, and a service that answers
- * otherwise than it did is told and counted. Whether its total is true is counted by hand when there is time for it: nothing waits for that.
+ * otherwise than it did is told and counted. Only the first one is waited for. Whether its total is true is counted by hand when there is time for it: nothing waits for that.
  */
 import type { Paging } from '../collect/pass.ts';
 import type { HandCount } from '../collect/hand-count.ts';
 import type { Caps } from '../collect/read-window.ts';
+import { codeOf, isFinal, wordsOf } from '../errors.ts';
 import type { Log, Meters, Micros } from '../model.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import { changesOf } from '../source/calibrate.ts';
@@ -20,6 +21,8 @@ export interface CalibratorParts {
   readonly now: () => Micros;
   /** Asks the service, until there is an answer. */
   readonly ask: (signal: AbortSignal) => Promise<Calibration>;
+  /** Asks it once: throws what it is answered with. */
+  readonly askOnce: (signal: AbortSignal) => Promise<Calibration>;
   /** Counts one small window by hand, of so many records in all; undefined when there is nothing to count. */
   readonly count: (total: number, signal: AbortSignal) => Promise<HandCount | undefined>;
   /** The page size to ask for, by what the service grants. */
@@ -30,28 +33,58 @@ export interface CalibratorParts {
 
 const dayMicros = 86_400_000_000;
 const weekMicros = 7 * dayMicros;
+const minuteMicros = 60_000_000;
+/** When a calibration that failed is tried again, minutes; then once an hour. */
+const againMinutes = [1, 5, 15];
 
 export class Calibrator {
   readonly #parts: CalibratorParts;
+  #failures = 0;
+  #againAt: Micros = 0;
+  #trouble: string | undefined;
 
   constructor(parts: CalibratorParts) {
     this.#parts = parts;
   }
 
-  /** Calibrates when it is due; false when it is not. */
+  /** Why the last one that was due could not be made; undefined when it was. */
+  get trouble(): string | undefined {
+    return this.#trouble;
+  }
+
+  /** Calibrates when it is due; false when it is not. One that fails is tried again later: until then what is known holds. */
   async whenDue(signal: AbortSignal): Promise<boolean> {
-    const { keeper, now } = this.#parts;
+    const { id, keeper, now, log } = this.#parts;
     const { calibration: before, calibrated = 0 } = keeper.profile;
-    if (before && now() - calibrated <= weekMicros) return false;
-    await keeper.calibrated(await this.ask(signal), now());
+    if (!before) {
+      await keeper.calibrated(await this.ask(signal), now());
+      return true;
+    }
+    if (now() - calibrated <= weekMicros || now() < this.#againAt) return false;
+    try {
+      await keeper.calibrated(this.#use(await this.#parts.askOnce(signal)), now());
+      this.#failures = 0;
+      this.#trouble = undefined;
+    } catch (thrown) {
+      signal.throwIfAborted();
+      if (codeOf(thrown) === undefined || isFinal(thrown)) throw thrown;
+      this.#againAt = now() + (againMinutes[this.#failures] ?? 60) * minuteMicros;
+      this.#failures += 1;
+      this.#trouble = wordsOf(thrown);
+      const fields = { source: id, code: codeOf(thrown), next: microsToIso(this.#againAt), error: thrown };
+      log.warn(fields, 'calibration fails: what the last one found holds until it succeeds');
+    }
     return true;
   }
 
   /** Calibrates, and uses what is found from now on. For a source without a place in the state, which cannot keep it yet. */
   async ask(signal: AbortSignal): Promise<Calibration> {
-    const { id, keeper, paging, caps, ask, sizeOf, log, meters } = this.#parts;
+    return this.#use(await this.#parts.ask(signal));
+  }
+
+  #use(found: Calibration): Calibration {
+    const { id, keeper, paging, caps, sizeOf, log, meters } = this.#parts;
     const { calibration: before } = keeper.profile;
-    const found = await ask(signal);
     const changes = before ? changesOf(before, found) : [];
     if (changes.length > 0) {
       meters.calibrationChanged(id);

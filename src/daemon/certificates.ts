@@ -2,8 +2,9 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Config } from '../config/load.ts';
+import type { Peer, TlsSettings } from '../connect/trust.ts';
 import { codeOf } from '../errors.ts';
-import type { CertificateEnd } from '../model.ts';
+import type { CertificateEnd, Micros } from '../model.ts';
 import type { ServiceSource } from '../source/client.ts';
 
 export class Certificates {
@@ -11,12 +12,20 @@ export class Certificates {
   readonly #sources: ReadonlyMap<string, Pick<ServiceSource, 'routes'>>;
   /** The admin server reads its certificate once, when it begins to listen. */
   readonly #admin: CertificateEnd | undefined;
+  /** When the certificates end that the servers of a sink showed last, µs, by their addresses. */
+  readonly #sinks = new Map<string, Map<string, Micros>>();
 
   constructor(config: Config, sources: ReadonlyMap<string, Pick<ServiceSource, 'routes'>>) {
     this.#config = config;
     this.#sources = sources;
     const path = config.admin.tls?.cert;
     this.#admin = path === undefined ? undefined : endOf('admin.tls.cert', readFileSync(path, 'utf8'));
+  }
+
+  /** The server of a sink has shown its certificate. */
+  shown(sink: string, host: string, { validTo }: Peer): void {
+    const servers = this.#sinks.get(sink) ?? new Map<string, Micros>();
+    this.#sinks.set(sink, servers.set(host, validTo * 1000));
   }
 
   ends(): CertificateEnd[] {
@@ -32,6 +41,14 @@ export class Certificates {
       ] as const) {
         if (cert !== undefined) found.push(own(name, cert));
       }
+    }
+    for (const { id, settings } of this.#config.sinks) {
+      const setting = `sinks.${id}`;
+      const servers = [...(this.#sinks.get(id)?.values() ?? [])];
+      // Of several servers the one whose certificate ends first.
+      if (servers.length > 0) found.push({ target: setting, at: Math.min(...servers) });
+      const { tls } = settings as { readonly tls?: TlsSettings };
+      if (tls?.cert !== undefined) found.push(own(`${setting}.tls.cert`, tls.cert));
     }
     return found.filter((end) => end !== undefined);
   }

@@ -9,7 +9,7 @@ import type { Caps } from '../collect/read-window.ts';
 import { codeOf } from '../errors.ts';
 import { storedJson } from '../journal/damage.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { Clock, DelayMeasure, Micros } from '../model.ts';
+import type { Clock, DelayMeasure, Micros, WindowQuery } from '../model.ts';
 import type { Calibration } from '../source/calibrate.ts';
 import type { ClockProfile, ServerClock } from '../source/server-clock.ts';
 import type { ServiceFacts } from './service-facts.ts';
@@ -21,17 +21,22 @@ export interface Profile {
   /** The last hand count that brought something, and when one was last tried, server time. */
   readonly handCount?: HandCount;
   readonly handCounted?: Micros;
+  /** What is asked for everything, where that is not the question without times. */
+  readonly everything?: WindowQuery | undefined;
   readonly clock?: ClockProfile;
   readonly sight?: SightProfile;
   /** What its records are normalized with, should it be gone from the configuration one day. */
   readonly service?: ServiceFacts;
   readonly delays?: DelayMeasure;
+  /** Where the history of the service began when that was asked last, for `start: earliest`. */
+  readonly earliest?: Micros;
 }
 
 /** What is told anew each time. */
 export interface Living {
   readonly serverClock: ServerClock;
   readonly caps: Caps;
+  readonly everything: { readonly query: WindowQuery };
   readonly sight: () => SightProfile;
   readonly delays: () => DelayMeasure;
 }
@@ -74,6 +79,11 @@ export class ProfileKeeper {
     await this.#write();
   }
 
+  async began(earliest: Micros): Promise<void> {
+    this.#kept = { ...this.#kept, earliest };
+    await this.#write();
+  }
+
   async serves(service: ServiceFacts): Promise<void> {
     this.#kept = { ...this.#kept, service };
     await this.#write();
@@ -91,7 +101,7 @@ export class ProfileKeeper {
   }
 
   /** Writes down what is known now, once the clock of the service stands. */
-  async keep({ serverClock, caps, sight, delays }: Living): Promise<void> {
+  async keep({ serverClock, caps, everything, sight, delays }: Living): Promise<void> {
     if (!serverClock.established()) return;
     const known = serverClock.profile() ?? this.#kept.clock;
     const { calibration } = this.#kept;
@@ -101,7 +111,8 @@ export class ProfileKeeper {
       total: calibration.total === undefined ? undefined : Math.max(caps.largest, calibration.total),
     };
     const changed = { ...(largest && { calibration: largest }), ...(known && { clock: known }), sight: sight(), delays: delays() };
-    this.#kept = { ...this.#kept, ...changed };
+    const asked = everything.query.startTime === undefined ? undefined : everything.query;
+    this.#kept = { ...this.#kept, ...changed, everything: asked };
     await this.#write();
   }
 

@@ -1,15 +1,16 @@
 /**
- * The thread that makes one completeness report for the admin server, with a connection of its own that only reads, and ends: a year of windows
- * takes seconds, in which the daemon's own thread collects and delivers. Started by reports.ts.
+ * The thread that makes one completeness report for the admin server, with a connection of its own that only reads, piece by piece as it is asked
+ * for them: a long report takes seconds, in which the daemon's own thread collects and delivers. Started by reports.ts.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { codeOf, wordsOf } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
-import { ledgerReport } from '../journal/ledger-report.ts';
+import { openLedgerReport } from '../journal/ledger-report.ts';
 import type { ReportQuery } from '../journal/ledger-report.ts';
 import { openReadOnly } from '../journal/state.ts';
 import { ledgerDocument } from '../observe/ledger-document.ts';
 import type { LedgerDocumentOptions, LedgerFormat } from '../observe/ledger-document.ts';
+import { gathered } from '../observe/pieces.ts';
 
 /** What is asked of the thread. */
 export interface ReportOrder {
@@ -20,25 +21,36 @@ export interface ReportOrder {
   readonly options: LedgerDocumentOptions;
 }
 
-/** Its one message. The bytes change hands, they are not copied. */
+/** Its answer each time it is asked: the next piece, with the media type in the first; or the end. The bytes change hands, they are not copied. */
 export type ReportAnswer =
-  | { readonly isTooLarge: true }
   | { readonly type: string; readonly bytes: Uint8Array }
+  | { readonly isEnd: true }
   | { readonly code: ErrorCode | undefined; readonly words: string };
 
-function answer({ state, query, format, options }: ReportOrder): ReportAnswer {
+const pieceLength = 32_768;
+
+function* answers({ state, query, format, options }: ReportOrder): Generator<ReportAnswer, ReportAnswer, void> {
   const db = openReadOnly(state);
   try {
-    const { type, text } = ledgerDocument(ledgerReport(db, query), format, options);
-    return { type, bytes: new TextEncoder().encode(text) };
-  } catch (thrown) {
-    // A text of more than half a gigabyte.
-    if (thrown instanceof RangeError) return { isTooLarge: true };
-    return { code: codeOf(thrown), words: wordsOf(thrown) };
+    using report = openLedgerReport(db, query);
+    const { type, pieces } = ledgerDocument(report, format, options);
+    for (const piece of gathered(pieces, pieceLength)) yield { type, bytes: new TextEncoder().encode(piece) };
   } finally {
     db.close();
   }
+  return { isEnd: true };
 }
 
-const made = answer(workerData as ReportOrder);
-parentPort?.postMessage(made, 'bytes' in made ? [made.bytes.buffer as ArrayBuffer] : []);
+function next(): ReportAnswer {
+  try {
+    return made.next().value;
+  } catch (thrown) {
+    return { code: codeOf(thrown), words: wordsOf(thrown) };
+  }
+}
+
+const made = answers(workerData as ReportOrder);
+parentPort?.on('message', () => {
+  const answer = next();
+  parentPort?.postMessage(answer, 'bytes' in answer ? [answer.bytes.buffer as ArrayBuffer] : []);
+});

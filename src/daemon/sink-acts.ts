@@ -40,7 +40,7 @@ export async function performOnSink(asked: SinkActRequest, journal: Journal, now
       return {};
     case 'sinks verify': {
       const { definition, settings } = configuredOr(made, sink.id);
-      if (!definition.resolvable(settings) || definition.keepsPosition === true)
+      if (!definition.resolvable(settings) || keepsPosition({ definition, settings }))
         throw new WaybillError(
           'usage',
           `cannot verify the sink "${sink.id}": a sink of type ${sink.type} cannot be asked which records it has`,
@@ -96,11 +96,15 @@ async function replay(
 
 /** One that keeps our position, and does not deliver: what it writes after the order would else be taken for another's. */
 function adoptable({ id, type, state }: SinkState, made: Configured | undefined): void {
-  if (configuredOr(made, id).definition.keepsPosition !== true || state === 'retired')
+  if (!keepsPosition(configuredOr(made, id)) || state === 'retired')
     throw new WaybillError('usage', `cannot adopt the sink "${id}": a sink of type ${type} keeps no position that could be another's`);
   const loop = made?.loop;
   if (loop && (loop.isOpen || loop.view().state !== 'blocked'))
     throw new WaybillError('usage', `cannot adopt the sink "${id}": it is not blocked, its position fits this state`);
+}
+
+function keepsPosition({ definition, settings }: Pick<Configured, 'definition' | 'settings'>): boolean {
+  return definition.keepsPosition?.(settings) === true;
 }
 
 /** One through whose loop something can be sent. */

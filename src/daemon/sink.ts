@@ -11,6 +11,7 @@ import type { Journal } from '../journal/journal.ts';
 import type { Encode, Message, Meters, Normalize } from '../model.ts';
 import { normalizer } from '../normalize/normalizer.ts';
 import { compileWhere } from '../normalize/where.ts';
+import type { Certificates } from './certificates.ts';
 import { settingsOf, settingsOfGone } from './service-facts.ts';
 import { profileOf } from './profile.ts';
 import { testEvents } from './test-events.ts';
@@ -34,6 +35,7 @@ export function createDelivery(
   journal: Journal,
   options: DeliveryOptions,
   meters: Meters,
+  certificates?: Pick<Certificates, 'shown'>,
 ): ConfiguredSink & { readonly loop: Delivery } {
   const { config, clock, random } = options;
   const { definition, id } = sink;
@@ -80,7 +82,15 @@ export function createDelivery(
       },
     }),
     open: (signal) =>
-      definition.open(sink.settings, { id, format: sink.format, log, clock, ca: config.tls.ca, proxy: config.proxy }, kept, signal),
+      definition.open(
+        sink.settings,
+        {
+          ...{ id, format: sink.format, log, clock, ca: config.tls.ca, proxy: config.proxy },
+          shown: (host, peer) => certificates?.shown(id, host, peer),
+        },
+        kept,
+        signal,
+      ),
     clock,
     random,
     log,

@@ -4,27 +4,26 @@ import { earliest } from '../collect/earliest.ts';
 import { handCount } from '../collect/hand-count.ts';
 import type { Paging } from '../collect/pass.ts';
 import type { Caps } from '../collect/read-window.ts';
-import { wholeSecond } from '../collect/windows.ts';
 import type { SourceConfig } from '../config/load.ts';
 import type { DaemonOptions } from '../daemon.ts';
-import { codeOf, isFinal } from '../errors.ts';
+import { codeOf, isFinal, WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { Clock, Log, Meters, Micros, Source } from '../model.ts';
+import type { Clock, Meters, Micros, Source } from '../model.ts';
 import { Delays } from '../observe/delays.ts';
 import { identify } from '../record/identity.ts';
-import { microsToIso } from '../record/timestamp.ts';
 import { calibrate } from '../source/calibrate.ts';
 import type { Calibration } from '../source/calibrate.ts';
 import { createSource } from '../source/client.ts';
+import { Everything } from '../source/everything.ts';
 import type { Budgets } from '../source/limits.ts';
 import { ServerClock } from '../source/server-clock.ts';
+import type { ClockProfile } from '../source/server-clock.ts';
+import { Begin } from './begin.ts';
 import { Calibrator } from './calibration.ts';
 import { ProfileKeeper } from './profile.ts';
 import { factsOf } from './service-facts.ts';
+import { startOf } from './start.ts';
 import type { Views } from './views.ts';
-
-/** µs */
-const hour: Micros = 3_600_000_000;
 
 /** One source from its first answer on: where its ledger begins, what its service grants, and then the loop. */
 export async function runSource(
@@ -48,15 +47,20 @@ export async function runSource(
   views.delays.set(id, delays);
   await using source = (options.openSource ?? createSource)(settings, { clock, budget, meters, ca: config.tls.ca });
   views.sources.set(id, source);
-  const serverClock = new ServerClock({ source: id, settle: settings.settle, clock, log, profile: profile.clock });
+  const everything = new Everything({ id, source, clock, log, query: profile.everything });
+  const kept = await sinceKept(profile.clock, id, journal);
+  const serverClock = new ServerClock({ source: id, settle: settings.settle, clock, log, profile: kept });
+  views.clocks.set(id, serverClock);
   const paging: Paging = { first: profile.calibration?.firstPage ?? 1, size: sizeOf(settings, profile.calibration) };
   const caps: Caps = { largest: profile.calibration?.total ?? 0 };
   const now = (): Micros => serverClock.now() ?? clock.now() * 1000;
-  // A ledger that begins a little early lacks nothing; one that begins in the future of a clock that is ahead would. Further apart is a hold.
-  const present = (): Micros => Math.max(serverClock.agreed() ?? now(), now() - hour);
   const calibrator: Calibrator = new Calibrator({
     ...{ id, keeper, paging, caps, now, log, meters },
     ask: (stop) => untilAnswered(collector, (service) => calibrate(service, settings.pageSize, stop), stop),
+    askOnce: async (stop) => {
+      await everything.widen(stop);
+      return calibrate(once(id, everything, serverClock), settings.pageSize, stop);
+    },
     count: (total, stop) => {
       const { asker } = collector;
       const between = (until: AbortSignal): Promise<void> => collector.between(until);
@@ -64,10 +68,13 @@ export async function runSource(
     },
     sizeOf: (calibration) => sizeOf(settings, calibration),
   });
-  const living = { serverClock, caps, sight: () => collector.sight(), delays: () => delays.measure() };
+  const found = async (stop: AbortSignal): Promise<Micros> =>
+    (await earliest(collector.asker, paging, now(), settings.settle * 1000, stop)).start;
+  const begin = new Begin({ settings, journal, keeper, earliest: found, now, log }, known);
+  const living = { serverClock, caps, everything, sight: () => collector.sight(), delays: () => delays.measure() };
   const collector: Collector = new Collector({
     settings,
-    source,
+    source: everything,
     serverClock,
     journal,
     uidOf: identify(id),
@@ -80,21 +87,26 @@ export async function runSource(
     sight: profile.sight,
     learned: () => keeper.keep(living),
     upkeep: (stop) => calibrator.whenDue(stop),
-    whenIdle: (stop) => calibrator.countWhenDue(stop),
+    whenIdle: async (stop) => (everything.isWhole && (await begin.whenDue(stop))) || calibrator.countWhenDue(stop),
   });
   views.collectors.set(id, collector);
+  views.calibrators.set(id, calibrator);
 
   // A source that cannot be reached is asked until it answers; meanwhile everything else works. The first answer calibrates and says what time it
   // is: a source asks no more before it collects, so that many of them under one budget begin soon.
   const first = known ? undefined : await calibrator.ask(signal);
+  const awaits = (words: string | undefined): void => views.await(id, words);
+  const { asker } = collector;
   journal.registerSource(
     id,
     destinationOf(settings),
-    known ? undefined : await startOf(settings, collector, paging, present(), log, signal),
+    known ? undefined : await startOf({ settings, asker, paging, everything, serverClock, clock, log, awaits }, signal),
   );
+  if (known && settings.start.kind !== 'earliest') begin.tell();
   await keeper.serves(factsOf(settings, config));
   if (first) await keeper.calibrated(first, now());
-  else await calibrator.whenDue(signal);
+  // Nothing is known of its pages where a process ended just then. What is due later waits for nobody: the loop sees to it.
+  else if (!profile.calibration) await calibrator.whenDue(signal);
   await Promise.all([collector.run(signal), keeper.run(living, clock, signal)]);
 }
 
@@ -130,6 +142,25 @@ async function untilAnswered<Answer>(
   }
 }
 
+/** A bound that was kept before a kill, moved to what the ledger says of the time since: so late a window was closed by it. */
+async function sinceKept(kept: ClockProfile | undefined, id: string, journal: Journal): Promise<ClockProfile | undefined> {
+  if (kept?.bound === undefined) return kept;
+  const windows = await journal.closedSince(id, kept.bound);
+  return { ...kept, bound: windows.reduce((latest, { closed }) => Math.max(latest, closed), kept.bound) };
+}
+
+/** Asks once, and is told what comes of it: for what can be asked another time. */
+function once(id: string, source: Source, serverClock: ServerClock): Source {
+  return {
+    page: async (request, signal) => {
+      const page = await source.page(request, signal);
+      if (serverClock.observe(page) === 'accepted') return page;
+      throw new WaybillError('source_busy', `answer of "${id}" is cached: it is older than an answer before it`);
+    },
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  };
+}
+
 function sizeOf(settings: SourceConfig, calibration: Calibration | undefined): number {
   if (settings.pageSize !== 'auto') return Math.min(settings.pageSize, calibration?.pageSize ?? settings.pageSize);
   return calibration?.pageSize ?? 100;
@@ -138,28 +169,4 @@ function sizeOf(settings: SourceConfig, calibration: Calibration | undefined): n
 /** What may not change under the same id: the service and the tenant. Hosts and credentials may. */
 export function destinationOf({ baseUrl, auth }: SourceConfig): string {
   return `${new URL(baseUrl).pathname.replace(/\/+$/, '')} of tenant ${auth.tenantId}`;
-}
-
-/** Where a ledger begins that is not there yet. */
-async function startOf(
-  { id, start, settle }: SourceConfig,
-  { asker }: Collector,
-  paging: Paging,
-  serverNow: Micros,
-  log: Log,
-  signal: AbortSignal,
-): Promise<Micros> {
-  switch (start.kind) {
-    case 'instant':
-      return wholeSecond(start.at);
-    case 'now':
-      return wholeSecond(serverNow);
-    case 'ago':
-      return wholeSecond(serverNow - start.ms * 1000);
-    case 'earliest': {
-      const found = await earliest(asker, paging, serverNow, settle * 1000, signal);
-      log.info({ source: id, start: microsToIso(found.start), reason: found.words }, 'ledger begins at the earliest record');
-      return found.start;
-    }
-  }
 }

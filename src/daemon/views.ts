@@ -7,8 +7,19 @@ import type { ReportQuery } from '../journal/ledger-report.ts';
 import type { LiveViews } from '../journal/report.ts';
 import { secondsLeft } from '../observe/backfill-words.ts';
 import type { SinkSnapshot, SourceSnapshot } from '../model.ts';
+import { wantedOf } from './begin.ts';
 import type { Delays } from '../observe/delays.ts';
+import type { ServerClock } from '../source/server-clock.ts';
 import type { ServiceSource } from '../source/client.ts';
+import type { Calibrator } from './calibration.ts';
+
+/** From when on each source is to be collected, for a snapshot. */
+export function wantedBy({ sources }: Config): NonNullable<LiveViews['wanted']> {
+  return (id, profile, now) => {
+    const source = sources.find((each) => each.id === id);
+    return source && wantedOf(source, profile, now);
+  };
+}
 
 /** What the configuration says of sources and sinks, for the completeness report. */
 export function reportSettings({
@@ -28,10 +39,19 @@ export class Views {
   readonly deliveries = new Map<string, Delivery>();
   readonly delays = new Map<string, Delays>();
   readonly sources = new Map<string, ServiceSource>();
+  readonly clocks = new Map<string, Pick<ServerClock, 'dated' | 'now'>>();
+  readonly calibrators = new Map<string, Pick<Calibrator, 'trouble'>>();
+  readonly #awaited = new Map<string, string>();
   readonly #config: Config;
 
   constructor(config: Config) {
     this.#config = config;
+  }
+
+  /** What a source waits for before its ledger begins; undefined: nothing any more. */
+  await(id: string, words: string | undefined): void {
+    if (words === undefined) this.#awaited.delete(id);
+    else this.#awaited.set(id, words);
   }
 
   live(journal: Journal): LiveViews {
@@ -48,6 +68,7 @@ export class Views {
       quota: this.#config.journal.quota,
       commits: journal.usage().commits,
       configured: this.#config.sources.map((source) => source.id),
+      wanted: wantedBy(this.#config),
     };
   }
 
@@ -55,7 +76,11 @@ export class Views {
     const view = this.collectors.get(id)?.view();
     if (!view) return undefined;
     const { hold, ...known } = view;
-    const parts = { ...known, delays: this.delays.get(id)?.measure() };
+    const trouble = this.#awaited.get(id) ?? known.trouble;
+    const clock = this.clocks.get(id);
+    // A bound made of records stands still where none come: what is shown has its age by our own clock, which moves.
+    const timing = clock?.dated() === false && { serverNow: undefined, clockOffsetSeconds: undefined, undated: { known: clock.now() } };
+    const parts = { ...known, ...timing, trouble, delays: this.delays.get(id)?.measure(), uncalibrated: this.calibrators.get(id)?.trouble };
     return hold ? { ...parts, mode: 'hold' } : parts;
   }
 }

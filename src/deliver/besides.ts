@@ -73,6 +73,8 @@ export interface Turn {
 export class Besides {
   readonly #parts: BesidesParts;
   #shots: Shot[] = [];
+  /** Dead letters that the sink took since this loop began, or said that it had taken when it was opened. */
+  readonly #taken = new Set<number>();
   #replay: Replay | undefined;
 
   constructor(parts: BesidesParts) {
@@ -95,6 +97,7 @@ export class Besides {
   async retry(seq: number, operation: Operation): Promise<ShotAnswer> {
     const { id, journal, pipeline } = this.#parts;
     const entry = await journal.letter(id, seq);
+    if (!entry && this.#taken.has(seq)) return { refused: [], note: undefined };
     if (!entry) throw new WaybillError('usage', `cannot retry entry ${seq} for sink "${id}": it is no dead letter that is kept`);
     const keep = ({ refused: [rejection], note }: ShotAnswer): Promise<void> =>
       journal.settleLetter(id, seq, rejection ? { taken: false, rejection } : { taken: true, note }, operation);
@@ -108,6 +111,18 @@ export class Besides {
     }
     if (message) return this.#shoot('retry', [message], keep);
     throw new WaybillError('usage', `cannot retry entry ${seq} for sink "${id}": it is not for this sink any more (sources, where)`);
+  }
+
+  /**
+   * A dead letter that the sink says it took by an attempt whose answer came to nobody: it is gone, as if the answer had come. Who had it sent is not
+   * known any more.
+   */
+  async found(seq: number): Promise<void> {
+    const { id, journal, clock } = this.#parts;
+    if (!(await journal.letter(id, seq))) return;
+    const operation = { at: clock.now() * 1000, who: null, what: 'dead-letters retry', detail: { found: true } };
+    await journal.settleLetter(id, seq, { taken: true, note: undefined }, operation);
+    this.#taken.add(seq);
   }
 
   /** Sends events that are in no journal. Throws as `retry`. */
@@ -150,10 +165,17 @@ export class Besides {
 
   async #send({ messages, besides, keep, resolve, reject }: Shot, turn: Turn): Promise<void> {
     const { id, meters } = this.#parts;
+    const [message] = messages;
+    // Asked for twice before it was its turn, it is sent once.
+    if (besides === 'retry' && message && this.#taken.has(message.seq) && !(await this.#parts.journal.letter(id, message.seq))) {
+      resolve({ refused: [], note: undefined });
+      return;
+    }
     const batch = batchOf({ messages, through: turn.present, uncertain: true, bytes: 0, besides }, messages);
     try {
       const answer = await answerOf(batch, turn);
       await turn.commit(() => keep(answer));
+      if (besides === 'retry' && message && answer.refused.length === 0) this.#taken.add(message.seq);
       if (besides === 'retry') meters.eventsSent(id, messages.length - answer.refused.length);
       resolve(answer);
     } catch (thrown) {

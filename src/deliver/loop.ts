@@ -4,6 +4,7 @@
  */
 import { codeOf, isFinal, WaybillError, wordsOf } from '../errors.ts';
 import type {
+  Again,
   Batch,
   Clock,
   DeliverJournal,
@@ -49,8 +50,10 @@ export interface DeliveryParts {
   readonly meters: Meters;
 }
 
-/** Entries that are not for this sink are acknowledged with the next batch, or alone after this long. */
-const aloneMs = 10_000;
+/**
+ * What may wait is acknowledged with the next transaction of the journal, or alone after this long: under load it costs no transaction of its own, and
+ * at rest the ledger says soon that the sink has everything.
+ */
 const groupedMs = 1_000;
 const idleMostMs = 60_000;
 /** How long a sink may take to be closed; less when nobody waits for it any more. */
@@ -146,7 +149,7 @@ export class Delivery {
 
   view(): Omit<SinkSnapshot, 'deadLetters'> {
     const { settings, journal, clock } = this.#parts;
-    const { state, lastError, troubleMs } = this.#patience;
+    const { state, lastError, troubleMs, tries } = this.#patience;
     const isUnready = troubleMs !== undefined && troubleMs > settings.unreadyAfter;
     const lag = journal.head().seq - this.#acked;
     return {
@@ -159,6 +162,7 @@ export class Delivery {
       lagSeconds: lag === 0 || this.#oldest === undefined ? 0 : Math.max(0, clock.now() / 1000 - this.#oldest / 1e6),
       lastSuccess: this.#lastSuccess,
       lastError,
+      tries,
       replay: this.besides.replayed?.progress(),
     };
   }
@@ -210,6 +214,7 @@ export class Delivery {
     if (found && found.position.seq > journal.sinkMarks(settings.id).acked) {
       await journal.acknowledge(settings.id, { acked: found.position.seq, taken: found }, []);
     }
+    if (found?.retried !== undefined) await this.besides.found(found.retried);
     const { acked, orders } = journal.sinkMarks(settings.id);
     if (orders.adopt === true) {
       await journal.adopted(settings.id);
@@ -306,7 +311,7 @@ export class Delivery {
     if (!passed) return;
     this.#acked = passed.through.seq;
     journal.acknowledgeLater(settings.id, { acked: passed.through.seq, taken: undefined });
-    this.#flushAt ??= clock.monotonic() + aloneMs;
+    this.#flushAt ??= clock.monotonic() + groupedMs;
   }
 
   /** One step of what a person has asked for besides. What the sink is known to have stays as it is. */
@@ -374,23 +379,30 @@ export class Delivery {
   async #send(sink: Sink, given: Batch, stop: AbortSignal, abandon: AbortSignal): Promise<Answer> {
     let batch = given;
     const rejections: Rejection[] = [];
+    const tried = new Map<number, number>();
+    // What is left of a batch that was taken in part is sent within the grace period: in the next life all of it would come again.
+    let until = stop;
     for (;;) {
       try {
         const taken = await this.#within((signal) => sink.send(batch, signal), abandon);
         rejections.push(...taken.rejections);
         if (taken.duplicates) this.#parts.meters.sinkDuplicates(this.#parts.settings.id, taken.duplicates);
         const { again } = taken;
-        if (again === undefined || again.seqs.length === 0) return { rejections, note: taken.note, refused: undefined, rest: [] };
-        const left = new Set(again.seqs);
+        const spent = again === undefined ? [] : spentOf(again, tried);
+        rejections.push(...spent);
+        const left = new Set(again?.seqs);
+        for (const { seq } of spent) left.delete(seq);
+        if (again === undefined || left.size === 0) return { rejections, note: taken.note, refused: undefined, rest: [] };
+        if (left.size < batch.messages.length) until = abandon;
         batch = batchOf(
           batch,
           batch.messages.filter(({ seq }) => left.has(seq)),
         );
-        await this.#pause(new WaybillError(again.code, again.words, { retryAfterMs: again.retryAfterMs }), stop);
+        await this.#pause(new WaybillError(again.code, again.words, { retryAfterMs: again.retryAfterMs }), until);
       } catch (thrown) {
         const code = codeOf(thrown);
         if (code === 'sink_again' || code === 'sink_blocked') {
-          await this.#pause(thrown, stop);
+          await this.#pause(thrown, until);
           continue;
         }
         this.#uncertain = Math.max(this.#uncertain, batch.through.seq);
@@ -411,7 +423,7 @@ export class Delivery {
     const acknowledgement = { acked, taken };
     const letters = rejections.map((rejection) => {
       const entry = entries.get(rejection.seq);
-      if (entry) return { entry, rejection, tries: 1 };
+      if (entry) return { entry, rejection, tries: rejection.tries ?? 1 };
       throw new WaybillError('sink_blocked', `sink "${settings.id}" refused entry ${rejection.seq}, which was not in its batch`);
     });
     this.#acked = acked;
@@ -467,7 +479,8 @@ export class Delivery {
   async #pause(thrown: unknown, stop: AbortSignal): Promise<void> {
     const { settings, log } = this.#parts;
     const waitMs = this.#patience.failed(thrown);
-    const fields = { sink: settings.id, code: codeOf(thrown), waitMs: Math.round(waitMs), error: thrown };
+    const { tries } = this.#patience;
+    const fields = { sink: settings.id, code: codeOf(thrown), tries, waitMs: Math.round(waitMs), error: thrown };
     if (this.#patience.state === 'blocked') log.error(fields, 'sink is blocked');
     else log.warn(fields, 'sink does not take');
     const away = this.#away();
@@ -495,6 +508,16 @@ export class Delivery {
     await slept;
     stop.throwIfAborted();
   }
+}
+
+/** Counts one more try of each message that is wanted again. @returns those that were wanted so often that they count as refused */
+function spentOf({ seqs, tries = Infinity, words, said = [] }: Again, tried: Map<number, number>): Rejection[] {
+  return seqs.flatMap((seq) => {
+    const count = (tried.get(seq) ?? 0) + 1;
+    tried.set(seq, count);
+    if (count < tries) return [];
+    return [{ ...(said.find((each) => each.seq === seq) ?? { seq, code: 'again', words }), tries: count }];
+  });
 }
 
 /** Asked anew after an await: the compiler remembers what the loop's condition found. */

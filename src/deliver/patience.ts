@@ -38,6 +38,11 @@ export class Patience {
     return this.#since === undefined ? undefined : this.#clock.monotonic() - this.#since;
   }
 
+  /** How often it was tried in vain since it took last. */
+  get tries(): number {
+    return this.#failures;
+  }
+
   recovered(): void {
     this.#state = 'active';
     this.#since = undefined;

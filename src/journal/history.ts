@@ -4,7 +4,7 @@
  */
 import type { Database } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
-import type { BackfillOrder, BackfillProgress, Clock, Hold, Micros, Window } from '../model.ts';
+import type { BackfillOrder, BackfillProgress, Clock, Hold, Micros, Window, Unread, Wanted } from '../model.ts';
 import type { RangeRow } from './ledger.ts';
 import type { Operations } from './operations.ts';
 import { isBackfill, rangeOf, uncovered } from './sources.ts';
@@ -207,6 +207,17 @@ export function uncoveredOf(db: Database, id: string, span: Window): Window[] | 
   );
 }
 
+/** What the ledger of a source does not cover from a time on up to its begin, from the file alone; undefined when it covers all of it. */
+export function unreadOf(db: Database, id: string, wanted: Wanted): Unread | undefined {
+  const live = db
+    .prepare<[string], { from_us: number }>('SELECT from_us FROM ranges JOIN sources ON n = source WHERE id = ? AND until_us IS NULL')
+    .get(id);
+  if (!live || wanted.from >= live.from_us - wanted.apart) return undefined;
+  const parts = uncoveredOf(db, id, { from: wanted.from, until: live.from_us }) ?? [];
+  const [first, last] = [parts[0], parts.at(-1)];
+  return first && last && { from: first.from, until: last.until, begins: live.from_us };
+}
+
 /** By source the windows of a hold for `rows`, which shrank by the same event: where they begin. */
 export function heldTogether(db: Database): ReadonlyMap<string, ReadonlySet<Micros>> {
   const rows = db.prepare<[], { id: string; hold: string }>(
@@ -235,7 +246,8 @@ export interface KnownSource {
 export function sourcesOf(db: Database): KnownSource[] {
   return db
     .prepare<[], { id: string; mode: string; from_us: number; frontier_us: number; reached_us: number; collected: number }>(
-      'SELECT id, mode, from_us, frontier_us, reached_us, collected FROM sources JOIN ranges ON source = n AND until_us IS NULL ORDER BY id',
+      `SELECT id, mode, (SELECT min(from_us) FROM ranges WHERE source = n) AS from_us, frontier_us, reached_us, collected
+       FROM sources JOIN ranges ON source = n AND until_us IS NULL ORDER BY id`,
     )
     .all()
     .map((row) => ({

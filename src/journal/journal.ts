@@ -18,6 +18,7 @@ import type {
   DeliverJournal,
   Entry,
   GapAct,
+  GapPart,
   Hold,
   LedgerWindow,
   LetterFate,
@@ -253,6 +254,19 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#wake();
   }
 
+  /** A gap becomes several; see Ledger.divide. */
+  async divide(
+    sourceId: string,
+    gap: Window,
+    parts: readonly GapPart[],
+    { words, at }: { readonly words: string; readonly at: Micros },
+    lastAge: Micros,
+  ): Promise<void> {
+    const source = this.#sources.get(sourceId);
+    this.#ledger.divide(source.row, ownerOf(source, gap), gap, parts, words, at, lastAge);
+    this.#wake();
+  }
+
   /** Hold, or with undefined its end: mode, profile and the line in the ledger change together. `now` is server time. */
   async setHold(sourceId: string, hold: Hold | undefined, now: Micros): Promise<void> {
     const { row } = this.#sources.get(sourceId);
@@ -458,7 +472,8 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
 
   async [Symbol.asyncDispose](): Promise<void> {
     try {
-      this.progress.flush();
+      // After a failure that is final it would be thrown once more, over the first.
+      if (!this.#store.isBroken) this.progress.flush();
     } catch (thrown) {
       // What waits is then settled at the next start, as after a kill.
       if (codeOf(thrown) !== 'journal_full') throw thrown;

@@ -11,15 +11,18 @@ import type {
   LedgerReportHold,
   LedgerReportOperation,
   LedgerReportSink,
-  LedgerReportSource,
   LedgerReportState,
   LedgerReportWindow,
+  LedgerReportWindows,
+  LongLedgerReport,
+  LongLedgerReportSource,
   Micros,
   WindowQuery,
 } from '../model.ts';
 import { heldTogether } from './history.ts';
 import { readLate, sumLate } from './late.ts';
 import type { WindowDbRow } from './ledger.ts';
+import { WindowCopy } from './window-copy.ts';
 import { kindLedger, unpackBody } from './segment.ts';
 import { detailOf, flat, instant } from './operation-detail.ts';
 import { storedJson } from './damage.ts';
@@ -65,33 +68,50 @@ interface SinkDbRow {
   begun_us: number;
 }
 
-const rowsAtOnce = 2_000;
 const lateNames = ['1h', '6h', '1d', '3d', '7d', '14d', '30d', 'later'];
 
-/** The completeness report (contract, "JSON"). */
+/** The completeness report (contract, "JSON"), whole in memory: for a ledger of which little is asked, or that is short. */
 export function ledgerReport(db: Database, query: ReportQuery = {}): LedgerReport {
+  using report = openLedgerReport(db, query);
+  return { ...report, sources: report.sources.map((source) => ({ ...source, windows: [...source.windows] })) };
+}
+
+/**
+ * The completeness report of one moment. Its sums are made here, its windows are read from a copy as often as somebody goes through them, so that
+ * memory does not grow with their number; the copy ends with the report, of which a connection has one at a time.
+ */
+export function openLedgerReport(db: Database, query: ReportQuery = {}): LongLedgerReport & Disposable {
+  const copy = new WindowCopy(db);
+  try {
+    // One snapshot for all of it, and no longer: while somebody reads, the checkpoints of the daemon beside are held back.
+    return db.transaction(() => ({ ...reportOf(db, query, copy), [Symbol.dispose]: () => copy[Symbol.dispose]() }))();
+  } catch (thrown) {
+    copy[Symbol.dispose]();
+    throw thrown;
+  }
+}
+
+function reportOf(db: Database, query: ReportQuery, copy: WindowCopy): LongLedgerReport {
   const sinks = db.prepare<[], SinkDbRow>("SELECT id, type, state, acked, begun_us FROM sinks WHERE state <> 'retired' ORDER BY id").all();
   const letters = new DeadLetterTimes(db);
   const held = heldTogether(db);
   const rows = sourceRows(db, query);
-  const sources = rows.map((source) => {
+  const parts = rows.map((source) => {
+    const windows = copy.take(source.n, query.from, query.to);
     const own = sinks.filter((sink) => query.sinkSources?.get(sink.id)?.includes(source.id) ?? true);
-    return sourceReport(db, query, source, own, letters, held.get(source.id));
+    return sourceReport(db, query, source, own, letters, windows, held.get(source.id));
   });
-  const windows = sources.flatMap((source) => source.windows);
+  const count = parts.reduce((total, { sums }) => total + sums.windows, 0);
   // Of a period without a window nothing can be said, unless the source begins behind it.
-  const isWhole = (source: LedgerReportSource, begins: Micros | null): boolean =>
-    source.windows.length === 0 ? begins !== null && query.to !== undefined && query.to <= begins : source.windows.every(isProven);
+  const isWhole = ({ windows, proven }: WindowSums, begins: Micros | null): boolean =>
+    windows === 0 ? begins !== null && query.to !== undefined && query.to <= begins : proven === windows;
   return {
-    complete: windows.length > 0 && sources.every((source, i) => isWhole(source, rows[i]?.begins_us ?? null)),
-    final:
-      windows.length > 0 &&
-      windows.every(({ state }) => state === 'final') &&
-      sources.every((source) => source.windows.length > 0 && source.uncovered.length === 0),
+    complete: count > 0 && parts.every(({ sums }, i) => isWhole(sums, rows[i]?.begins_us ?? null)),
+    final: count > 0 && parts.every(({ sums, report }) => sums.windows > 0 && sums.final === sums.windows && report.uncovered.length === 0),
     made: instant(query.now ?? 0),
     from: query.from === undefined ? null : instant(query.from),
     to: query.to === undefined ? null : instant(query.to),
-    sources,
+    sources: parts.map(({ report }) => report),
     operations: operations(db, query),
   };
 }
@@ -111,122 +131,167 @@ function sourceRows(db: Database, { source: asked, configured = new Map() }: Rep
   return [...known, ...unbegun].filter(({ id }) => asked === undefined || id === asked).sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** Closed with a proof that no later count has put in doubt. */
-export function isProven({ state, reason }: LedgerReportWindow): boolean {
-  return (state === 'proven' || state === 'final') && reason !== 'reread';
-}
-
 function sourceReport(
   db: Database,
   query: ReportQuery,
   source: SourceDbRow,
   sinks: readonly SinkDbRow[],
   letters: DeadLetterTimes,
+  rows: Iterable<WindowDbRow>,
   held: ReadonlySet<Micros> = new Set(),
-): LedgerReportSource {
+): { readonly report: LongLedgerReportSource; readonly sums: WindowSums } {
   const ranges = db
     .prepare<[number], RangeDbRow>('SELECT from_us, until_us, reached_us, backfill FROM ranges WHERE source = ? ORDER BY from_us')
     .all(source.n);
   const ages = query.recountAges?.get(source.id)?.map((ms) => ms * 1000);
-  const delays: LateDelays[] = [];
-  const windows: LedgerReportWindow[] = [];
-  for (const stored of windowRows(db, source.n, query)) {
-    const row = held.has(stored.from_us) ? inDoubt(stored) : stored;
-    const late = readLate(row.late_delays);
-    if (row.late > 0) delays.push(late);
-    windows.push({
-      from: instant(row.from_us),
-      until: instant(row.until_us),
-      state: stateOf(row),
-      reason: row.reason,
-      words: row.words,
-      total: row.total,
-      received: row.seen,
-      own: row.own,
-      late: row.late,
-      lateLongestSeconds: row.late === 0 ? null : seconds(late.longest),
-      passes: row.proof === null ? row.tries : (storedJson(row.proof) as { passes: number }).passes,
-      recounts: row.recounts,
-      recountsDue: recountsDue(row, ages),
-      nextRecount: row.next_us === null ? null : instant(row.next_us),
-      closed: row.state === 'gap' ? null : instant(row.closed_us),
-      digest: row.digest?.toString('hex') ?? null,
-      query: storedJson(row.query) as WindowQuery,
-      sinks: Object.fromEntries(
-        sinks
-          .filter((sink) => isFor(sink, row, ranges))
-          .map((sink) => [
-            sink.id,
-            { complete: row.seq <= sink.acked, deadLetters: letters.count(sink.id, source.n, row.from_us, row.until_us) },
-          ]),
-      ),
-    });
+  const orders = ordersOf(ranges);
+  const has = (row: WindowDbRow): [id: string, has: SinkHas][] =>
+    sinks
+      .filter((sink) => isFor(sink, row, orders))
+      .map((sink) => [
+        sink.id,
+        { complete: row.seq <= sink.acked, deadLetters: letters.count(sink.id, source.n, row.from_us, row.until_us) },
+      ]);
+  function* stored(): Generator<WindowDbRow, void, void> {
+    for (const row of rows) yield held.has(row.from_us) ? inDoubt(row) : row;
   }
-  // In one statement: beside a running daemon both grow.
+  const sums = new WindowSums();
+  for (const row of stored()) sums.add(row, has(row));
+  const windows: LedgerReportWindows = {
+    *[Symbol.iterator]() {
+      for (const row of stored()) yield windowOf(row, ages, has(row));
+    },
+  };
   const ever = db
     .prepare<[number], { collected: number; inWindows: number }>(
       'SELECT collected, (SELECT coalesce(sum(own), 0) FROM windows WHERE source = n) AS inWindows FROM sources WHERE n = ?',
     )
     .get(source.n) ?? { collected: 0, inWindows: 0 };
   const live = ranges.find((range) => range.until_us === null);
-  return {
+  const report = {
     id: source.id,
     mode: source.mode,
     begins: ranges[0] ? instant(ranges[0].from_us) : null,
     frontier: source.frontier_us === null ? null : instant(source.frontier_us),
     reached: live ? instant(live.reached_us) : null,
-    collected: sum(windows.map((window) => window.own)),
-    late: sum(windows.map((window) => window.late)),
-    lateDelays: delaysOf(delays),
+    collected: sums.own,
+    late: sums.late,
+    lateDelays: delaysOf(sums.delays),
     ever: { ...ever, outside: ever.collected - ever.inWindows },
     uncovered: uncovered(ranges, source.begins_us, query),
-    sinks: sinks.map((sink) => sinkSums(sink, query.filteredSinks?.has(sink.id) ?? false, windows)),
+    sinks: sinks.map((sink) => sinkReport(sink, query.filteredSinks?.has(sink.id) ?? false, sums.sink(sink.id))),
     holds: holds(db, source.n, query),
     windows,
   };
+  return { report, sums };
 }
 
-/** Whether a sink gets all that a window owns: it began before the window did, or before somebody asked for the history that the window is of. */
-function isFor(sink: SinkDbRow, window: WindowDbRow, ranges: readonly RangeDbRow[]): boolean {
-  const range = ranges.find(({ from_us: from, until_us: until }) => until !== null && window.from_us >= from && window.from_us < until);
-  if (!range?.backfill) return window.from_us >= sink.begun_us;
-  const order = storedJson(range.backfill) as BackfillOrder;
-  return order.asked >= sink.begun_us && (order.sinks?.includes(sink.id) ?? true);
+function windowOf(row: WindowDbRow, ages: readonly Micros[] | undefined, sinks: readonly [string, SinkHas][]): LedgerReportWindow {
+  return {
+    from: instant(row.from_us),
+    until: instant(row.until_us),
+    state: stateOf(row),
+    reason: row.reason,
+    words: row.words,
+    total: row.total,
+    received: row.seen,
+    own: row.own,
+    late: row.late,
+    lateLongestSeconds: row.late === 0 ? null : seconds(readLate(row.late_delays).longest),
+    passes: row.proof === null ? row.tries : (storedJson(row.proof) as { passes: number }).passes,
+    recounts: row.recounts,
+    recountsDue: recountsDue(row, ages),
+    nextRecount: row.next_us === null ? null : instant(row.next_us),
+    closed: row.state === 'gap' ? null : instant(row.closed_us),
+    digest: row.digest?.toString('hex') ?? null,
+    query: storedJson(row.query) as WindowQuery,
+    sinks: Object.fromEntries(sinks),
+  };
 }
 
-/** A few thousand at a time: a reading transaction that lasts would hold back the checkpoints of the daemon beside it. */
-function* windowRows(
-  db: Database,
-  source: number,
-  { from = 0, to = Number.MAX_SAFE_INTEGER }: ReportQuery,
-): Generator<WindowDbRow, void, void> {
-  const page = db.prepare<[number, number, number, number], WindowDbRow>(
-    `SELECT * FROM windows WHERE source = ? AND from_us > ? AND from_us < ? AND until_us > ? ORDER BY from_us LIMIT ${rowsAtOnce}`,
-  );
-  for (let last = -1; ;) {
-    const rows = page.all(source, last, to, from);
-    yield* rows;
-    if (rows.length < rowsAtOnce) return;
-    last = rows.at(-1)?.from_us ?? last;
+interface SinkHas {
+  readonly complete: boolean;
+  readonly deadLetters: number;
+}
+
+interface SinkSums {
+  windows: number;
+  complete: number;
+  /** Of the complete windows, less dead letters. */
+  records: number;
+  deadLetters: number;
+}
+
+/** What is said of all windows of a source, added up one by one. */
+class WindowSums {
+  windows = 0;
+  /** Closed with a proof that no later count has put in doubt. */
+  proven = 0;
+  final = 0;
+  own = 0;
+  late = 0;
+  /** undefined: no window has late records. */
+  delays: LateDelays | undefined;
+  readonly #sinks = new Map<string, SinkSums>();
+
+  add(row: WindowDbRow, sinks: readonly [string, SinkHas][]): void {
+    const state = stateOf(row);
+    this.windows += 1;
+    if ((state === 'proven' || state === 'final') && row.reason !== 'reread') this.proven += 1;
+    if (state === 'final') this.final += 1;
+    this.own += row.own;
+    this.late += row.late;
+    if (row.late > 0) {
+      const late = readLate(row.late_delays);
+      this.delays = this.delays ? sumLate([this.delays, late]) : late;
+    }
+    for (const [id, { complete, deadLetters }] of sinks) {
+      const sum = this.sink(id);
+      this.#sinks.set(id, sum);
+      sum.windows += 1;
+      sum.deadLetters += deadLetters;
+      if (!complete) continue;
+      sum.complete += 1;
+      sum.records += row.own - deadLetters;
+    }
+  }
+
+  sink(id: string): SinkSums {
+    return this.#sinks.get(id) ?? { windows: 0, complete: 0, records: 0, deadLetters: 0 };
   }
 }
 
-function sinkSums(sink: SinkDbRow, filtered: boolean, windows: readonly LedgerReportWindow[]): LedgerReportSink {
-  const named = windows.flatMap((window) => {
-    const has = window.sinks[sink.id];
-    return has ? [{ own: window.own, ...has }] : [];
-  });
-  const complete = named.filter((window) => window.complete);
+/** A range of history with what was asked of it, read once. */
+interface HistoryRange {
+  readonly from: Micros;
+  readonly until: Micros;
+  readonly order: BackfillOrder | undefined;
+}
+
+function ordersOf(ranges: readonly RangeDbRow[]): HistoryRange[] {
+  return ranges.flatMap(({ from_us: from, until_us: until, backfill }) =>
+    until === null ? [] : [{ from, until, order: backfill ? (storedJson(backfill) as BackfillOrder) : undefined }],
+  );
+}
+
+/** Whether a sink gets all that a window owns: it began before the window did, or before somebody asked for the history that the window is of. */
+function isFor(sink: SinkDbRow, window: WindowDbRow, ranges: readonly HistoryRange[]): boolean {
+  const order = ranges.find(({ from, until }) => window.from_us >= from && window.from_us < until)?.order;
+  if (!order) return window.from_us >= sink.begun_us;
+  return order.asked >= sink.begun_us && (order.sinks?.includes(sink.id) ?? true);
+}
+
+function sinkReport(sink: SinkDbRow, filtered: boolean, { windows, complete, records, deadLetters }: SinkSums): LedgerReportSink {
   return {
     id: sink.id,
     type: sink.type,
     state: sink.state,
     since: sink.begun_us === 0 ? null : instant(sink.begun_us),
     filtered,
-    windows: named.length,
-    complete: complete.length,
-    records: filtered ? null : sum(complete.map(({ own, deadLetters }) => own - deadLetters)),
-    deadLetters: sum(named.map(({ deadLetters }) => deadLetters)),
+    windows,
+    complete,
+    records: filtered ? null : records,
+    deadLetters,
   };
 }
 
@@ -264,11 +329,10 @@ function recountsDue(row: WindowDbRow, ages: readonly Micros[] | undefined): num
   return ages.filter((age) => age >= next).length;
 }
 
-function delaysOf(parts: readonly LateDelays[]): LedgerReportDelays {
-  const { longest, within } = sumLate(parts);
+function delaysOf(delays: LateDelays | undefined): LedgerReportDelays {
   return {
-    longestSeconds: parts.length === 0 ? null : seconds(longest),
-    within: Object.fromEntries(lateNames.map((name, i) => [name, within[i] ?? 0])),
+    longestSeconds: delays ? seconds(delays.longest) : null,
+    within: Object.fromEntries(lateNames.map((name, i) => [name, delays?.within[i] ?? 0])),
   };
 }
 
@@ -335,10 +399,6 @@ function before(times: readonly number[], at: number): number {
     else high = middle;
   }
   return low;
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0);
 }
 
 function seconds(micros: Micros): number {

@@ -7,6 +7,7 @@ import { WaybillError } from '../errors.ts';
 import type {
   BackfillOrder,
   GapAct,
+  GapPart,
   GapReason,
   Hold,
   LedgerWindow,
@@ -80,6 +81,7 @@ export class Ledger {
   readonly #due: Statement<[number, number], WindowDbRow>;
   readonly #insert: Statement;
   readonly #update: Statement;
+  readonly #narrow: Statement;
   readonly #addLate: Statement;
   readonly #setReached: Statement;
   readonly #setFrontier: Statement;
@@ -99,7 +101,8 @@ export class Ledger {
     );
     this.#from = db.prepare('SELECT * FROM windows WHERE source = ? AND from_us >= ? ORDER BY from_us');
     this.#dueRecount = db.prepare(
-      "SELECT * FROM windows WHERE source = ? AND next_us <= ? AND state = 'closed' AND reason IS NULL ORDER BY next_us LIMIT 1",
+      `SELECT * FROM windows WHERE source = ? AND next_us <= ? AND state = 'closed' AND (reason IS NULL OR (reason = 'reread' AND seen <= total))
+       ORDER BY next_us LIMIT 1`,
     );
     this.#due = db.prepare('SELECT * FROM windows WHERE source = ? AND next_us <= ? ORDER BY next_us LIMIT 1');
     this.#insert = db.prepare(
@@ -110,6 +113,7 @@ export class Ledger {
       `UPDATE windows SET state = ?, total = ?, own = ?, seen = ?, digest = ?, proof = ?, closed_us = ?, recounts = ?, next_us = ?, tries = ?, reason = ?,
        words = ?, turn = ?, seq = ? WHERE source = ? AND from_us = ?`,
     );
+    this.#narrow = db.prepare('UPDATE windows SET until_us = ?, query = ? WHERE source = ? AND from_us = ?');
     this.#addLate = db.prepare('UPDATE windows SET late = late + ?, late_delays = ? WHERE source = ? AND from_us = ?');
     this.#setReached = db.prepare('UPDATE ranges SET reached_us = ?, remembered_us = ? WHERE source = ? AND from_us = ?');
     this.#setFrontier = db.prepare('UPDATE sources SET frontier_us = ? WHERE n = ?');
@@ -122,8 +126,8 @@ export class Ledger {
     );
     this.#latest = db.prepare('SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? ORDER BY from_us DESC LIMIT ?');
     this.#richest = db.prepare(
-      `SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? AND state = 'closed' AND reason IS NULL AND total > 0
-       ORDER BY total DESC, from_us DESC LIMIT ?`,
+      `SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? AND state = 'closed' AND total > 0
+       AND (reason IS NULL OR (reason = 'reread' AND next_us IS NOT NULL)) ORDER BY total DESC, from_us DESC LIMIT ?`,
     );
   }
 
@@ -139,7 +143,7 @@ export class Ledger {
     return row && readable(row);
   }
 
-  /** Closed windows with records and without a remark in [since, until), the most records first. */
+  /** Proven windows with records in [since, until), the most records first; of those in doubt the ones that are tried again. */
   richest(source: number, since: Micros, until: Micros, most: number): LedgerWindow[] {
     return this.#richest.all(source, since, until, most).map(readable);
   }
@@ -194,16 +198,18 @@ export class Ledger {
     });
   }
 
-  /** A recount that found the stored total: the window stands, its next recount is later. */
+  /**
+   * A recount that found the stored total: the window stands, its next recount is later, and what had put it in doubt is settled. One that was closed
+   * at a time that had not come yet is closed now.
+   */
   confirm(source: SourceRow, range: RangeRow, window: Window, next: Micros | undefined, at: Micros, lastAge: Micros): void {
     if (this.#isAccepted(source, window)) return;
     const stands = (before: WindowDbRow): WindowDbRow => ({
       ...before,
       recounts: before.recounts + 1,
       next_us: next ?? null,
-      // A closed window has a reason only where something is open about it, or vanished.
-      tries: before.reason === null ? 0 : before.tries,
-      words: before.reason === null ? null : before.words,
+      ...(before.reason !== 'vanished' && { tries: 0, reason: null, words: null }),
+      closed_us: Math.min(before.closed_us, at),
     });
     this.#change(source, range, window.from, stands, at, lastAge);
   }
@@ -218,6 +224,38 @@ export class Ledger {
       return { ...before, reason, words, next_us: next, tries };
     };
     this.#change(source, range, window.from, remarked, at, lastAge);
+  }
+
+  /**
+   * A gap becomes several that tile it, each with a query of its own and due at once. Nothing is known of them yet: what the gap has shown as a whole
+   * says nothing of its parts. Marks stay where they are.
+   */
+  divide(source: SourceRow, range: RangeRow, gap: Window, parts: readonly GapPart[], words: string, at: Micros, lastAge: Micros): void {
+    if (this.#isAccepted(source, gap)) return;
+    this.#store.transaction(() => {
+      const before = this.#get.get(source.n, gap.from);
+      const isTiled =
+        parts.length > 1 &&
+        parts.every(({ from, until }, i) => from === (parts[i - 1]?.until ?? gap.from) && from < until) &&
+        parts.at(-1)?.until === gap.until;
+      if (before?.state !== 'gap' || before.until_us !== gap.until || !isTiled)
+        throw new WaybillError('invariant', `window of "${source.id}" at ${gap.from} is divided and no gap, or its parts do not tile it`);
+      for (const part of parts) {
+        const isNew = part.from !== gap.from;
+        const row: WindowDbRow = {
+          ...before,
+          from_us: part.from,
+          until_us: part.until,
+          query: JSON.stringify(part.query),
+          ...{ total: null, own: 0, seen: 0, digest: null, proof: null, closed_us: at, next_us: at, tries: 0, words },
+          ...(isNew ? { late: 0, late_delays: null, recounts: 0, turn: 1 } : { turn: before.turn + 1 }),
+        };
+        row.seq = this.#segments.writeLedgerEntry(source.n, source.id, lineOf(source.id, row), row.from_us, row.until_us, at);
+        if (!isNew) this.#narrow.run(row.until_us, row.query, source.n, row.from_us);
+        this.#write(source.n, row, isNew);
+      }
+      this.#move(source, range, range.reached, lastAge);
+    });
   }
 
   /**

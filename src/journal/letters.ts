@@ -143,6 +143,11 @@ export function lettersOf(db: Database, sink?: string): LetterRow[] {
     }));
 }
 
+/** Whether an entry is a dead letter of a sink, in any state: one that was taken at last is none any more. */
+export function isLetter(db: Database, sink: string, seq: number): boolean {
+  return db.prepare<[string, number]>('SELECT 1 FROM dead_letters WHERE sink = ? AND seq = ?').get(sink, seq) !== undefined;
+}
+
 /** The record of one dead letter, exactly as it was received; undefined when its copy is gone. */
 export function recordOfLetter(db: Database, sink: string, seq: number): Buffer | undefined {
   const row = db

@@ -94,12 +94,8 @@ export class Progress {
    */
   register(id: string, type: string, destination: string, from: Position, fromTime: Micros | undefined): SinkState {
     const known = this.#sinks.get(id);
-    if (known && known.destination !== destination) {
-      throw new WaybillError(
-        'config_invalid',
-        `cannot use sinks.${id}: it delivered to "${known.destination}" before and would now deliver to "${destination}"; give the new destination a new id`,
-      );
-    }
+    const moved = known && movedWords(known, type, destination);
+    if (moved !== undefined) throw new WaybillError('config_invalid', `cannot use sinks.${id}: ${moved}`);
     const state = known ?? {
       ...{ id, type, destination, state: 'active', acked: from.seq, taken: from, note: undefined, fromTime, deadLetters: 0, orders: {} },
     };
@@ -280,6 +276,13 @@ function stateOf(row: SinkRow): SinkState {
     deadLetters: 0,
     orders: ordersOf(row.orders),
   };
+}
+
+/** Why a sink of the state cannot go on as it is configured now: what it took lies elsewhere. Undefined: it can. */
+export function movedWords(known: Pick<SinkState, 'type' | 'destination'>, type: string, destination: string): string | undefined {
+  if (known.type === type && known.destination === destination) return undefined;
+  const [before, now] = known.type === type ? ['', ''] : [` by ${known.type}`, ` by ${type}`];
+  return `it delivered to "${known.destination}"${before} before and would now deliver to "${destination}"${now}; give the new destination a new id`;
 }
 
 /** A sink as the state knows it, for lists. */

@@ -4,8 +4,8 @@
  */
 import { dirname, resolve } from 'node:path';
 import type { Database } from 'better-sqlite3';
-import type { BackfillProgress, DelayMeasure, Hold, Micros, SinkSnapshot, Snapshot, SourceSnapshot } from '../model.ts';
-import { backfillsOf } from './history.ts';
+import type { BackfillProgress, DelayMeasure, Hold, Micros, SinkSnapshot, Snapshot, SourceSnapshot, Wanted } from '../model.ts';
+import { backfillsOf, unreadOf } from './history.ts';
 import { roomOf, usedBytes } from './room.ts';
 import { createdAt } from './state.ts';
 import { storedJson } from './damage.ts';
@@ -43,6 +43,8 @@ export interface LiveViews {
   readonly commits?: number;
   /** Ids of sources that are configured: one that has not answered yet has no row, and a row of another one is orphaned. */
   readonly configured: readonly string[];
+  /** From when on a source is to be collected, by its `start`, given its profile; undefined where no time is said. */
+  readonly wanted?: (id: string, profile: { readonly earliest?: Micros }, now: Micros) => Wanted | undefined;
 }
 
 /** The state of everything at one moment, as far as the file knows it, with what the daemon adds. */
@@ -55,6 +57,9 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
   const open = db.prepare<[number], { state: string; reason: string | null; n: number }>(
     "SELECT state, reason, count(*) AS n FROM windows WHERE source = ? AND (state <> 'closed' OR reason IS NOT NULL) GROUP BY state, reason",
   );
+  const held = db.prepare<[number, string], { n: number }>(
+    `SELECT count(*) AS n FROM windows WHERE source = ? AND state = 'closed' AND reason IS NULL AND from_us IN (SELECT value FROM json_each(?))`,
+  );
   const overdue = db.prepare<[number, number], { n: number }>('SELECT count(*) AS n FROM windows WHERE source = ? AND next_us < ?');
   const letters = new Map(
     db
@@ -65,10 +70,20 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
   const history = backfillsOf(db, false);
   const sources = sourceRows(db).map((row): SourceSnapshot => {
     const groups = open.all(row.n);
-    const profile = row.profile === null ? {} : (storedJson(row.profile) as { readonly delays?: DelayMeasure; readonly hold?: Hold });
+    const view = live.source(row.id);
+    // Without a Date recounts are due by what the records say that it is.
+    const due = view?.undated ? (view.undated.known ?? 0) : now;
+    const profile =
+      row.profile === null
+        ? {}
+        : (storedJson(row.profile) as { readonly delays?: DelayMeasure; readonly hold?: Hold; readonly earliest?: Micros });
     const of = (state: string): number => groups.filter((group) => group.state === state).reduce((sum, group) => sum + group.n, 0);
     const reread = groups.filter((group) => group.state === 'closed' && group.reason === 'reread').reduce((sum, group) => sum + group.n, 0);
+    // What a hold has found to hold fewer is in doubt as well, and not marked so itself before the hold ends.
+    const { windows = [], shrunk = [] } = profile.hold ?? {};
+    const doubted = profile.hold ? (held.get(row.n, JSON.stringify([...windows, ...shrunk]))?.n ?? 0) : 0;
     const gap = of('gap');
+    const wanted = live.wanted?.(row.id, profile, now);
     const accepted = of('accepted');
     return {
       id: row.id,
@@ -81,8 +96,8 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       collected: row.collected,
       late: row.late,
       windows: { closed: (count.get(row.n)?.n ?? 0) - gap - accepted, gap, accepted },
-      gaps: gap + reread,
-      recountsOverdue: overdue.get(row.n, now - 60_000_000)?.n ?? 0,
+      gaps: gap + reread + doubted,
+      recountsOverdue: overdue.get(row.n, due - 60_000_000)?.n ?? 0,
       settleSeconds: live.settleSeconds(row.id),
       lastSuccess: undefined,
       lastRecord: row.last_record_us ?? undefined,
@@ -90,8 +105,9 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       serverNow: undefined,
       clockOffsetSeconds: undefined,
       delays: profile.delays,
+      unread: wanted === undefined ? undefined : unreadOf(db, row.id, wanted),
       held: profile.hold && { reason: profile.hold.reason, words: profile.hold.words },
-      ...live.source(row.id),
+      ...view,
       backfills: history.filter(({ source }) => source === row.id).map((range) => ({ ...range, ...live.backfill?.(row.id, range) })),
     };
   });
@@ -165,9 +181,12 @@ function sinkRows(db: Database): SinkDbRow[] {
   return db.prepare<[], SinkDbRow>('SELECT id, type, state, acked FROM sinks ORDER BY id').all();
 }
 
+/** How long ago the first record that is not acknowledged was received: it is in the last segment that begins at or before it. */
 function lagSeconds(db: Database, acked: number, now: Micros): number {
   const next = db
-    .prepare<[number], { received_us: number }>('SELECT received_us FROM segments WHERE seq + n - 1 > ? ORDER BY seq LIMIT 1')
-    .get(acked);
+    .prepare<[number], { received_us: number }>(
+      'SELECT received_us FROM segments WHERE seq >= (SELECT coalesce(max(seq), 0) FROM segments WHERE seq <= ?) ORDER BY seq LIMIT 1',
+    )
+    .get(acked + 1);
   return next ? Math.max(0, (now - next.received_us) / 1e6) : 0;
 }

@@ -101,6 +101,10 @@ export function asStateError(thrown: unknown, directory: string): WaybillError {
   if (text.startsWith('SQLITE_FULL') || text === 'ENOSPC') {
     return new WaybillError('journal_full', `cannot write the state in "${directory}": its disk is full`, { cause: thrown });
   }
+  if (text.startsWith('SQLITE_BUSY')) {
+    const words = 'another program has waybill.db locked: end it, and let programs read only a copy (docs/operations.md, state_unusable)';
+    return new WaybillError('state_unusable', `cannot use the state in "${directory}": ${words}`, { cause: thrown });
+  }
   return new WaybillError('state_unusable', `cannot use the state in "${directory}": ${wordsOf(thrown)}`, { cause: thrown });
 }
 

@@ -40,6 +40,11 @@ export class Store {
     this.#freePages = db.prepare<[], { freelist_count: number }>('SELECT freelist_count FROM pragma_freelist_count');
   }
 
+  /** Whether a failure has been thrown that is final. */
+  get isBroken(): boolean {
+    return this.#broken !== undefined;
+  }
+
   /**
    * Runs `act` in one immediate transaction. Throws `journal_full` when quota or disk are used up (nothing was stored; try again later),
    * anything else is final: this object refuses all further work, and the process must end.

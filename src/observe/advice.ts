@@ -3,8 +3,10 @@
  * what stops all sources, what stops one, what is not proven, what stops a sink, what was refused.
  */
 import type { HoldReason, Snapshot, SourceSnapshot } from '../model.ts';
+import { unreadCommand } from './backfill-words.ts';
 import { size } from './size-words.ts';
-import { counted, span } from './time-words.ts';
+import { ago, counted, rfc3339, span } from './time-words.ts';
+import { isLate } from './verdict.ts';
 
 export interface Advice {
   readonly what: string;
@@ -72,7 +74,8 @@ function quotaIsFull({ directory, bytes, quota }: Snapshot['journal'], sinks: Sn
 }
 
 /** Undefined when nothing needs a person. */
-export function worst({ sources, sinks, journal }: Snapshot): Advice | undefined {
+export function worst(snapshot: Snapshot): Advice | undefined {
+  const { sources, sinks, journal } = snapshot;
   if (journal.paused !== undefined) return /^disk\b/.test(journal.paused) ? diskIsFull(journal) : quotaIsFull(journal, sinks);
   const held = sources.find(({ mode }) => mode === 'hold');
   if (held) {
@@ -104,6 +107,14 @@ export function worst({ sources, sinks, journal }: Snapshot): Advice | undefined
       what: `The clock of the service of ${behind.id} is ${span(-(behind.clockOffsetSeconds ?? 0))} behind the clock of this machine.`,
       lost: 'Nothing is lost: records are collected and delivered; windows are closed by the clock of the service, so late.',
       act: 'Set the clock that is wrong right: that of this machine, or that of the service.',
+    };
+  }
+  const still = sources.find((s) => s.mode === 'normal' && s.undated?.known !== undefined && isLate(s, s.undated.known, snapshot));
+  if (still?.undated?.known !== undefined) {
+    return {
+      what: `The answers of ${still.id} carry no Date, and its records do not say yet that it is later there than ${ago(still.undated.known, snapshot.now)}.`,
+      lost: 'Nothing is lost: windows are closed once a newer record says what time it is there.',
+      act: 'It goes on by itself. If a gateway takes the Date out of answers, have it pass.',
     };
   }
   const gap = sources.find(({ gaps, mode }) => gaps > 0 && mode !== 'retired');
@@ -138,12 +149,28 @@ export function worst({ sources, sinks, journal }: Snapshot): Advice | undefined
       act: `waybill dead-letters show --all --sink ${refused.id}; then "retry" once the reason is mended, or "discard"`,
     };
   }
+  const unread = sources.find(({ unread: part, mode }) => part !== undefined && mode === 'normal');
+  if (unread?.unread) {
+    return {
+      what: `Source ${unread.id}: start lies before ${rfc3339(unread.unread.begins)}, where its ledger begins.`,
+      lost: 'What is dated before is not collected; the service has it until its retention ends.',
+      act: unreadCommand(unread.id, unread.unread),
+    };
+  }
   const ahead = sources.find(({ mode, clockOffsetSeconds = 0 }) => mode === 'normal' && clockOffsetSeconds > aheadSeconds);
   if (ahead) {
     return {
       what: `The clock of the service of ${ahead.id} is ${span(ahead.clockOffsetSeconds ?? 0)} ahead of the clock of this machine.`,
       lost: 'Nothing is lost: records are collected and delivered; windows are closed by the clock that is behind.',
       act: 'Set the clock that is wrong right: that of this machine, or that of the service.',
+    };
+  }
+  const uncalibrated = sources.find(({ mode, uncalibrated }) => mode === 'normal' && uncalibrated !== undefined);
+  if (uncalibrated) {
+    return {
+      what: `The calibration of ${uncalibrated.id} is due and fails: ${uncalibrated.uncalibrated ?? ''}.`,
+      lost: 'Nothing is lost: collecting goes on with what the last one found.',
+      act: `It is tried again by itself, each hour at least. If it stays so: waybill check --source ${uncalibrated.id}`,
     };
   }
   const overdue = sources.find(({ recountsOverdue, mode }) => recountsOverdue > 0 && mode !== 'retired');

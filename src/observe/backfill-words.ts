@@ -1,5 +1,5 @@
 /** How far a backfill is, in words: for `status`, and for the command that follows one. */
-import type { BackfillProgress, Micros, Window } from '../model.ts';
+import type { BackfillProgress, Micros, Unread, Window } from '../model.ts';
 import { printable } from './table.ts';
 import { grouped, rfc3339, span } from './time-words.ts';
 
@@ -32,6 +32,15 @@ export function backfillWords(progress: BackfillProgress): string {
     ...(gaps === 0 ? [] : [`${grouped(gaps)} ${gaps === 1 ? 'window is a gap' : 'windows are gaps'}`]),
     ...(state === 'running' ? speed : [state]),
   ].join(', ');
+}
+
+/** Why what `start` asks for is not read, and the command that reads it. */
+export function unreadWords(source: string, { from, until, begins }: Unread): string {
+  return `start lies before ${rfc3339(begins)}, where its ledger begins: ${unreadCommand(source, { from, until })} reads what is dated before`;
+}
+
+export function unreadCommand(source: string, { from, until }: Window): string {
+  return `waybill backfill --source ${source} --from ${rfc3339(from)} --to ${rfc3339(until)}`;
 }
 
 /** What a range that was cancelled is now, which ends at `ends` (µs): gone, shorter, or what it was. */

@@ -1,14 +1,16 @@
 /** The completeness report in the formats that a program or a reader asks for: one place for the command and for the admin server. */
-import type { LedgerReport } from '../model.ts';
+import type { LongLedgerReport } from '../model.ts';
 import { ledgerCsv } from './ledger-csv.ts';
 import { ledgerHtml } from './ledger-html.ts';
 import { byPeriod } from './ledger-periods.ts';
+import { jsonPieces } from './pieces.ts';
 
 export type LedgerFormat = 'json' | 'csv' | 'html';
 
 export interface LedgerDocument {
   readonly type: string;
-  readonly text: string;
+  /** Its text in pieces, once. */
+  readonly pieces: Iterable<string>;
 }
 
 export interface LedgerDocumentOptions {
@@ -17,16 +19,21 @@ export interface LedgerDocumentOptions {
   readonly version: string;
 }
 
-export function ledgerDocument(report: LedgerReport, format: LedgerFormat, options: LedgerDocumentOptions): LedgerDocument {
+export function ledgerDocument(report: LongLedgerReport, format: LedgerFormat, options: LedgerDocumentOptions): LedgerDocument {
   const { by, tz } = options;
-  if (format === 'csv') return { type: 'text/csv; charset=utf-8; header=present', text: ledgerCsv(report, by, tz) };
-  if (format === 'html') return { type: 'text/html; charset=utf-8', text: ledgerHtml(report, options) };
+  if (format === 'csv') return { type: 'text/csv; charset=utf-8; header=present', pieces: ledgerCsv(report, by, tz) };
+  if (format === 'html') return { type: 'text/html; charset=utf-8', pieces: ledgerHtml(report, options) };
   const asked = by === 'window' ? report : { ...report, sources: report.sources.map((source) => withPeriods(source, by, tz)) };
-  return { type: 'application/json; charset=utf-8', text: `${JSON.stringify(asked, null, 2)}\n` };
+  return { type: 'application/json; charset=utf-8', pieces: jsonText(asked) };
+}
+
+function* jsonText(value: unknown): Generator<string, void, void> {
+  yield* jsonPieces(value);
+  yield '\n';
 }
 
 /** `days` or `months` before the windows that they are made of. */
-function withPeriods(source: LedgerReport['sources'][number], by: 'day' | 'month', tz: string): object {
+function withPeriods(source: LongLedgerReport['sources'][number], by: 'day' | 'month', tz: string): object {
   const { windows, ...rest } = source;
   return { ...rest, [by === 'day' ? 'days' : 'months']: byPeriod(windows, by, tz), windows };
 }

@@ -3,10 +3,14 @@
  * without seeing. Whatever stands in it is escaped; a record is never in it.
  */
 import { createHash } from 'node:crypto';
-import type { LedgerReport, LedgerReportSource, LedgerReportWindow } from '../model.ts';
+import type { LedgerReportWindow, LongLedgerReport, LongLedgerReportSource } from '../model.ts';
 import { reportDigest } from './ledger-csv.ts';
 import { byPeriod } from './ledger-periods.ts';
+import { isNotable, tallyOf } from './ledger-tally.ts';
+import type { LedgerTally } from './ledger-tally.ts';
 import { delayWords, detailWords, local, quotable, reach, unproven } from './ledger-words.ts';
+import { joined, mapped } from './pieces.ts';
+import type { Pieces } from './pieces.ts';
 import { printable } from './table.ts';
 import { counted, grouped } from './time-words.ts';
 
@@ -55,15 +59,12 @@ code { font: .85em/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
 /** What a page of this report may load: its own style, and nothing else. For the header and the page itself. */
 export const ledgerHtmlPolicy = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; base-uri 'none'; form-action 'none'`;
 
-export function ledgerHtml(report: LedgerReport, { by, tz, version }: LedgerHtmlOptions): string {
-  const word = report.sources.every(({ windows }) => windows.length === 0)
-    ? 'Nothing proven'
-    : report.complete
-      ? 'Complete'
-      : 'Not complete';
+/** In pieces. */
+export function* ledgerHtml(report: LongLedgerReport, { by, tz, version }: LedgerHtmlOptions): Generator<string, void, void> {
+  const tallied = report.sources.map((source) => ({ source, tally: tallyOf(source.windows) }));
+  const word = tallied.every(({ tally }) => tally.windows === 0) ? 'Nothing proven' : report.complete ? 'Complete' : 'Not complete';
   const finality = report.complete ? (report.final ? ', final' : ', not final yet') : '';
-  const parts = report.sources.map((source) => sourcePart(report, source, by, tz));
-  return [
+  const lines: Pieces[] = [
     '<!doctype html>',
     '<html lang="en">',
     '<head>',
@@ -81,13 +82,13 @@ export function ledgerHtml(report: LedgerReport, { by, tz, version }: LedgerHtml
     `<p class="verdict ${report.complete ? 'good' : 'bad'}">${word}${finality}</p>`,
     '</header>',
     '<main>',
-    ...parts,
+    ...tallied.map(({ source, tally }) => sourcePart(report, source, tally, by, tz)),
     operationsPart(report, tz),
     digestPart(report),
     '<section aria-labelledby="limits">',
     '<h2 id="limits">What this report cannot prove</h2>',
-    ...report.sources.map((source) => {
-      const points = unproven(report, source, tz).map((point) => `<li>${escaped(point)}</li>`);
+    ...tallied.map(({ source, tally }) => {
+      const points = unproven(report, source, tally, tz).map((point) => `<li>${escaped(point)}</li>`);
       return `${report.sources.length === 1 ? '' : `<h3>${escaped(source.id)}</h3>`}<ul>${points.join('')}</ul>`;
     }),
     '</section>',
@@ -95,41 +96,45 @@ export function ledgerHtml(report: LedgerReport, { by, tz, version }: LedgerHtml
     '</body>',
     '</html>',
     '',
-  ].join('\n');
+  ];
+  yield* joined(lines, '\n');
 }
 
-function sourcePart(report: LedgerReport, source: LedgerReportSource, by: LedgerHtmlOptions['by'], tz: string): string {
+function sourcePart(
+  report: LongLedgerReport,
+  source: LongLedgerReportSource,
+  tally: LedgerTally,
+  by: LedgerHtmlOptions['by'],
+  tz: string,
+): Iterable<string> {
   const id = escaped(source.id);
-  const attention = source.windows.filter(
-    ({ state, reason, late }) => state === 'gap' || state === 'accepted' || reason !== null || late > 0,
-  );
-  return [
+  const lines: Pieces[] = [
     `<section aria-labelledby="source-${id}">`,
     `<h2 id="source-${id}">Source ${id}</h2>`,
-    `<blockquote><p>${escaped(quotable(report, source, tz).join(' '))}</p></blockquote>`,
+    `<blockquote><p>${escaped(quotable(report, source, tally, tz).join(' '))}</p></blockquote>`,
     `<p class="note">${escaped(`${capital(reach(source, tz, report.made))}. Mode: ${source.mode}.`)} ${escaped(everWords(source))}</p>`,
     sinkTable(source),
     lateTable(source),
-    attention.length === 0
+    tally.notable === 0
       ? ''
       : windowTable(
           source,
-          attention,
+          filtered(source.windows, isNotable),
           `Windows of ${source.id} to look at: gaps, what changed after it was closed, late records`,
           tz,
-          false,
         ),
-    by === 'window' ? windowTable(source, source.windows, `Every window of ${source.id}`, tz, true) : periodTable(source, by, tz),
+    by === 'window' ? windowTable(source, source.windows, `Every window of ${source.id}`, tz, tally) : periodTable(source, by, tz),
     holdTable(source, tz),
     '</section>',
-  ].join('\n');
+  ];
+  return joined(lines, '\n');
 }
 
-function everWords({ ever }: LedgerReportSource): string {
+function everWords({ ever }: LongLedgerReportSource): string {
   return `Collected since its ledger began: ${grouped(ever.collected)} = ${grouped(ever.inWindows)} in windows + ${grouped(ever.outside)} outside of them.`;
 }
 
-function sinkTable(source: LedgerReportSource): string {
+function sinkTable(source: LongLedgerReportSource): Pieces {
   if (source.sinks.length === 0) return '';
   const rows = source.sinks.map((sink) => [
     rowHead(sink.id),
@@ -143,7 +148,7 @@ function sinkTable(source: LedgerReportSource): string {
   return table('What each sink has of these windows', ['Sink', 'Type', 'State', 'From', '#Windows', '#Records', '#Dead letters'], rows);
 }
 
-function lateTable(source: LedgerReportSource): string {
+function lateTable(source: LongLedgerReportSource): Pieces {
   if (source.late === 0) return '';
   const entries = Object.entries(source.lateDelays.within).filter(([, count]) => count > 0);
   const rows = entries.map(([within, count]) => [
@@ -155,14 +160,15 @@ function lateTable(source: LedgerReportSource): string {
 }
 
 function windowTable(
-  source: LedgerReportSource,
-  windows: readonly LedgerReportWindow[],
+  source: LongLedgerReportSource,
+  windows: Iterable<LedgerReportWindow>,
   caption: string,
   tz: string,
-  sums: boolean,
-): string {
+  /** Of these windows, where they are to be added up. */
+  tally?: LedgerTally,
+): Iterable<string> {
   const sinks = source.sinks.map(({ id }) => id);
-  const rows = windows.map((window) => [
+  const rows = mapped(windows, (window) => [
     `<th scope="row" class="t">${escaped(local(window.from, tz))}</th>`,
     until(window, tz),
     stateCell(window.state, window.reason, undefined, window.words),
@@ -178,15 +184,15 @@ function windowTable(
     ...[`From (${tz})`, 'Until', 'State', '#Counted', '#Received', '#Own', '#Late (longest)', '#Recounts (done + due)', 'Next'],
     ...sinks,
   ];
-  const foot = [
-    ...[rowHead('Sum'), text(''), text(counted(windows.length, 'window')), number(''), number(''), number(grouped(source.collected))],
-    ...[number(grouped(source.late)), number(grouped(windows.reduce((sum, { recounts }) => sum + recounts, 0))), text('')],
+  const foot = tally && [
+    ...[rowHead('Sum'), text(''), text(counted(tally.windows, 'window')), number(''), number(''), number(grouped(source.collected))],
+    ...[number(grouped(source.late)), number(grouped(tally.recounts)), text('')],
     ...sinks.map(() => text('')),
   ];
-  return table(caption, heads, rows, sums ? foot : undefined);
+  return table(caption, heads, rows, foot);
 }
 
-function periodTable(source: LedgerReportSource, by: 'day' | 'month', tz: string): string {
+function periodTable(source: LongLedgerReportSource, by: 'day' | 'month', tz: string): Iterable<string> {
   const sinks = source.sinks.map(({ id }) => id);
   const periods = byPeriod(source.windows, by, tz);
   const rows = periods.map((period) => [
@@ -230,7 +236,7 @@ function periodTable(source: LedgerReportSource, by: 'day' | 'month', tz: string
   return table(caption, heads, rows, foot);
 }
 
-function holdTable(source: LedgerReportSource, tz: string): string {
+function holdTable(source: LongLedgerReportSource, tz: string): Pieces {
   if (source.holds.length === 0) return '';
   const rows = source.holds.map((hold) => [
     `<th scope="row" class="t">${escaped(local(hold.at, tz))}</th>`,
@@ -241,7 +247,7 @@ function holdTable(source: LedgerReportSource, tz: string): string {
   return table('Hold, and its end', [`At (${tz})`, 'What', 'Reason', 'What is known'], rows);
 }
 
-function operationsPart({ operations }: LedgerReport, tz: string): string {
+function operationsPart({ operations }: LongLedgerReport, tz: string): string {
   if (operations.length === 0) return '';
   const rows = operations.map((operation) => [
     `<th scope="row" class="t">${escaped(local(operation.at, tz))}</th>`,
@@ -249,10 +255,10 @@ function operationsPart({ operations }: LedgerReport, tz: string): string {
     text(operation.what),
     `<td class="words">${escaped(detailWords(operation))}</td>`,
   ]);
-  return `<section aria-labelledby="operations"><h2 id="operations">What people changed</h2>${table('', [`At (${tz})`, 'Who (claimed)', 'What', 'Details'], rows)}</section>`;
+  return `<section aria-labelledby="operations"><h2 id="operations">What people changed</h2>${[...table('', [`At (${tz})`, 'Who (claimed)', 'What', 'Details'], rows)].join('')}</section>`;
 }
 
-function digestPart(report: LedgerReport): string {
+function digestPart(report: LongLedgerReport): string {
   const period = [...(report.from === null ? [] : ['--from', report.from]), ...(report.to === null ? [] : ['--to', report.to])];
   const [only] = report.sources;
   const source = report.sources.length === 1 && only ? ['--source', only.id] : [];
@@ -287,19 +293,31 @@ function stateCell(state: string, reason: string | null, count?: number, words: 
 }
 
 /** Heads that begin with # are of numbers. A table may be wider than the page: it scrolls by itself, by keyboard too. */
-function table(caption: string, heads: readonly string[], rows: readonly (readonly string[])[], foot?: readonly string[]): string {
+function* table(
+  caption: string,
+  heads: readonly string[],
+  rows: Iterable<readonly string[]>,
+  foot?: readonly string[],
+): Generator<string, void, void> {
   const head = heads.map((name) =>
     name.startsWith('#') ? `<th scope="col" class="n">${escaped(name.slice(1))}</th>` : `<th scope="col">${escaped(name)}</th>`,
   );
   const label = escaped(caption === '' ? 'What people changed' : caption);
-  return [
-    `<div class="scroll" role="region" tabindex="0" aria-label="${label}"><table>`,
-    caption === '' ? '' : `<caption>${label}</caption>`,
-    `<thead><tr>${head.join('')}</tr></thead>`,
-    `<tbody>${rows.map((row) => `<tr>${row.join('')}</tr>`).join('\n')}</tbody>`,
-    foot === undefined ? '' : `<tfoot><tr>${foot.join('')}</tr></tfoot>`,
-    '</table></div>',
-  ].join('\n');
+  yield `<div class="scroll" role="region" tabindex="0" aria-label="${label}"><table>\n`;
+  yield `${caption === '' ? '' : `<caption>${label}</caption>`}\n<thead><tr>${head.join('')}</tr></thead>\n<tbody>`;
+  yield* joined(
+    mapped(rows, (row) => `<tr>${row.join('')}</tr>`),
+    '\n',
+  );
+  yield `</tbody>\n${foot === undefined ? '' : `<tfoot><tr>${foot.join('')}</tr></tfoot>`}\n</table></div>`;
+}
+
+function filtered<Item>(items: Iterable<Item>, isWanted: (item: Item) => boolean): Iterable<Item> {
+  return {
+    *[Symbol.iterator]() {
+      for (const item of items) if (isWanted(item)) yield item;
+    },
+  };
 }
 
 function rowHead(value: string): string {

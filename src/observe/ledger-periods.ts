@@ -30,57 +30,94 @@ export interface LedgerPeriod {
 }
 
 /** The periods of a source in order; those without a window have no row. */
-export function byPeriod(windows: readonly LedgerReportWindow[], by: 'day' | 'month', tz = 'UTC'): readonly LedgerPeriod[] {
+export function byPeriod(windows: Iterable<LedgerReportWindow>, by: 'day' | 'month', tz = 'UTC'): readonly LedgerPeriod[] {
   const length = by === 'day' ? 10 : 7;
-  const groups = Map.groupBy(windows, ({ from }) => zoned(Date.parse(from) * 1_000, tz).date.slice(0, length));
-  return [...groups].map(([name, of]) => period(name, of)).sort((a, b) => (a.name < b.name ? -1 : 1));
+  const sums = new Map<string, PeriodSums>();
+  for (const window of windows) {
+    const name = zoned(Date.parse(window.from) * 1_000, tz).date.slice(0, length);
+    const sum = sums.get(name) ?? new PeriodSums(window);
+    sums.set(name, sum);
+    sum.add(window);
+  }
+  return [...sums].map(([name, sum]) => sum.period(name)).sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 const worstFirst: readonly LedgerReportState[] = ['gap', 'accepted', 'proven', 'final'];
 
-function period(name: string, windows: readonly LedgerReportWindow[]): LedgerPeriod {
-  const counts = { gap: 0, accepted: 0, proven: 0, final: 0 };
-  const sinks: Record<string, { complete: boolean; deadLetters: number }> = {};
-  for (const window of windows) {
-    counts[window.state] += 1;
+/** What is known of a period so far. */
+class PeriodSums {
+  #from: string;
+  #until: string;
+  #windows = 0;
+  readonly #counts = { gap: 0, accepted: 0, proven: 0, final: 0 };
+  readonly #reasons = new Set<string>();
+  #own = 0;
+  #late = 0;
+  #longest: number | null = null;
+  #passes = 0;
+  #recounts = 0;
+  #due: number | null = 0;
+  #next: string | null = null;
+  readonly #sinks: Record<string, { windows: number; complete: boolean; deadLetters: number }> = {};
+
+  constructor({ from, until }: LedgerReportWindow) {
+    this.#from = from;
+    this.#until = until;
+  }
+
+  add(window: LedgerReportWindow): void {
+    this.#from = earlier(this.#from, window.from);
+    this.#until = later(this.#until, window.until);
+    this.#windows += 1;
+    this.#counts[window.state] += 1;
+    if (window.reason !== null) this.#reasons.add(window.reason);
+    this.#own += window.own;
+    this.#late += window.late;
+    if (window.lateLongestSeconds !== null) this.#longest = Math.max(this.#longest ?? 0, window.lateLongestSeconds);
+    this.#passes += window.passes;
+    this.#recounts += window.recounts;
+    this.#due = this.#due === null || window.recountsDue === null ? null : this.#due + window.recountsDue;
+    if (window.nextRecount !== null) this.#next = this.#next === null ? window.nextRecount : earlier(this.#next, window.nextRecount);
     for (const [id, { complete, deadLetters }] of Object.entries(window.sinks)) {
-      const sum = (sinks[id] ??= { complete: true, deadLetters: 0 });
+      const sum = (this.#sinks[id] ??= { windows: 0, complete: true, deadLetters: 0 });
+      sum.windows += 1;
       sum.complete &&= complete;
       sum.deadLetters += deadLetters;
     }
   }
-  // A sink that some windows do not name has not all of the period.
-  for (const [id, sum] of Object.entries(sinks)) sum.complete &&= windows.every((window) => Object.hasOwn(window.sinks, id));
-  const due = windows.map((window) => window.recountsDue);
-  const longest = windows.map((window) => window.lateLongestSeconds).filter((seconds) => seconds !== null);
-  return {
-    name,
-    from: earliest(windows.map((window) => window.from)) ?? '',
-    until: latest(windows.map((window) => window.until)) ?? '',
-    windows: windows.length,
-    state: worstFirst.find((state) => counts[state] > 0) ?? 'final',
-    counts,
-    reasons: [...new Set(windows.map((window) => window.reason).filter((reason) => reason !== null))],
-    own: sum(windows.map((window) => window.own)),
-    late: sum(windows.map((window) => window.late)),
-    lateLongestSeconds: longest.length === 0 ? null : longest.reduce((a, b) => Math.max(a, b)),
-    passes: sum(windows.map((window) => window.passes)),
-    recounts: sum(windows.map((window) => window.recounts)),
-    recountsDue: due.includes(null) ? null : sum(due.map((count) => count ?? 0)),
-    nextRecount: earliest(windows.map((window) => window.nextRecount).filter((at) => at !== null)) ?? null,
-    sinks,
-  };
-}
 
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0);
+  period(name: string): LedgerPeriod {
+    return {
+      name,
+      from: this.#from,
+      until: this.#until,
+      windows: this.#windows,
+      state: worstFirst.find((state) => this.#counts[state] > 0) ?? 'final',
+      counts: this.#counts,
+      reasons: [...this.#reasons],
+      own: this.#own,
+      late: this.#late,
+      lateLongestSeconds: this.#longest,
+      passes: this.#passes,
+      recounts: this.#recounts,
+      recountsDue: this.#due,
+      nextRecount: this.#next,
+      sinks: Object.fromEntries(
+        Object.entries(this.#sinks).map(([id, { windows, complete, deadLetters }]) => [
+          id,
+          // A sink that some windows do not name has not all of the period.
+          { complete: complete && windows === this.#windows, deadLetters },
+        ]),
+      ),
+    };
+  }
 }
 
 /** Compared as instants: RFC 3339 text with and without a fraction does not sort by itself. */
-function earliest(times: readonly string[]): string | undefined {
-  return times.length === 0 ? undefined : times.reduce((a, b) => (Date.parse(b) < Date.parse(a) ? b : a));
+function earlier(a: string, b: string): string {
+  return Date.parse(b) < Date.parse(a) ? b : a;
 }
 
-function latest(times: readonly string[]): string | undefined {
-  return times.length === 0 ? undefined : times.reduce((a, b) => (Date.parse(b) > Date.parse(a) ? b : a));
+function later(a: string, b: string): string {
+  return Date.parse(b) > Date.parse(a) ? b : a;
 }

@@ -2,7 +2,8 @@
  * What the completeness report says in sentences: what was shown for a period, and what cannot be shown. One wording for the terminal, the
  * page and whoever quotes them. Pure.
  */
-import type { LedgerReport, LedgerReportOperation, LedgerReportSource, LedgerReportWindow } from '../model.ts';
+import type { LedgerReportOperation, LongLedgerReport, LongLedgerReportSource } from '../model.ts';
+import type { LedgerTally } from './ledger-tally.ts';
 import { counted, grouped, span, zoned } from './time-words.ts';
 
 /** `2026-11-20 02:45`, with seconds where an edge has them: a window may be a second wide. */
@@ -22,17 +23,16 @@ export function delayWords(seconds: number): string {
 }
 
 /** The paragraph that an auditor can quote: one source, one period. */
-export function quotable(report: LedgerReport, source: LedgerReportSource, tz: string): string[] {
-  const { windows } = source;
-  const first = report.from ?? windows[0]?.from ?? source.begins;
-  const last = report.to ?? windows.at(-1)?.until ?? source.reached;
+export function quotable(report: LongLedgerReport, source: LongLedgerReportSource, tally: LedgerTally, tz: string): string[] {
+  const first = report.from ?? tally.first ?? source.begins;
+  const last = report.to ?? tally.last ?? source.reached;
   const between = first === null || last === null ? 'nothing yet' : `${local(first, tz)} to ${local(last, tz)} (${tz})`;
   return [
     `Source ${source.id}, ${between}.`,
     `Collected: ${counted(source.collected, 'record')}, each once.`,
-    provenWords(windows),
+    provenWords(tally),
     ...source.uncovered.map(({ from, until }) => `Not in the ledger: ${local(from, tz)} to ${local(until, tz)}.`),
-    ...(windows.length === 0 ? [] : gapWords(windows, acceptances(report, source), tz)),
+    ...(tally.windows === 0 ? [] : gapWords(tally, acceptances(report, source), tz)),
     source.late === 0
       ? 'No record was late.'
       : `${counted(source.late, 'record')} ${source.late === 1 ? 'was' : 'were'} late, the longest by ${delayWords(source.lateDelays.longestSeconds ?? 0)}.`,
@@ -41,28 +41,28 @@ export function quotable(report: LedgerReport, source: LedgerReportSource, tz: s
   ];
 }
 
-function provenWords(windows: readonly LedgerReportWindow[]): string {
-  const proven = windows.filter(({ state }) => state === 'proven' || state === 'final').length;
-  if (windows.length === 0) return 'No window is closed in this period, so nothing is proven.';
+function provenWords({ windows, counts }: LedgerTally): string {
+  const proven = counts.proven + counts.final;
+  if (windows === 0) return 'No window is closed in this period, so nothing is proven.';
   const head =
-    proven === windows.length
+    proven === windows
       ? proven === 1
         ? 'The one window'
         : `All of ${counted(proven, 'window')}`
-      : `${grouped(proven)} of ${counted(windows.length, 'window')}`;
+      : `${grouped(proven)} of ${counted(windows, 'window')}`;
   const each = proven === 1 ? 'its query was answered' : 'the query of each was answered';
   return `${head} ${proven === 1 ? 'is' : 'are'} proven: ${each} with as many records as the service counted for it.`;
 }
 
 /** Who accepted which gap, by the begin of its window; the last word counts. */
-function acceptances({ operations }: LedgerReport, { id }: LedgerReportSource): ReadonlyMap<string, LedgerReportOperation> {
+function acceptances({ operations }: LongLedgerReport, { id }: LongLedgerReportSource): ReadonlyMap<string, LedgerReportOperation> {
   const acts = operations.filter(({ what, detail }) => what === 'gaps accept' && detail['source'] === id);
   return new Map(acts.map((act) => [String(act.detail['from']), act]));
 }
 
 /** `1 gap was accepted by j.doe on 2026-08-14 ("service outage, ticket 4711").` */
-function acceptedWords(accepted: readonly LedgerReportWindow[], acts: ReadonlyMap<string, LedgerReportOperation>, tz: string): string[] {
-  const by = Map.groupBy(accepted, ({ from }) => {
+function acceptedWords(accepted: readonly string[], acts: ReadonlyMap<string, LedgerReportOperation>, tz: string): string[] {
+  const by = Map.groupBy(accepted, (from) => {
     const act = acts.get(from);
     if (!act) return 'a person';
     const why = act.detail['why'];
@@ -80,18 +80,14 @@ export function detailWords({ detail }: Pick<LedgerReportOperation, 'detail'>): 
     .join(', ');
 }
 
-function gapWords(windows: readonly LedgerReportWindow[], acts: ReadonlyMap<string, LedgerReportOperation>, tz: string): string[] {
-  const count = (which: (window: LedgerReportWindow) => boolean): number => windows.filter(which).length;
-  const gaps = count(({ state }) => state === 'gap');
-  const reread = count(({ state, reason }) => state !== 'gap' && state !== 'accepted' && reason === 'reread');
-  const vanished = count(({ state, reason }) => state !== 'gap' && state !== 'accepted' && reason === 'vanished');
+function gapWords(
+  { counts: { gap }, accepted, reread, vanished }: LedgerTally,
+  acts: ReadonlyMap<string, LedgerReportOperation>,
+  tz: string,
+): string[] {
   return [
-    ...(gaps === 0 ? ['There is no gap.'] : [`${counted(gaps, 'gap')} ${gaps === 1 ? 'is' : 'are'} open.`]),
-    ...acceptedWords(
-      windows.filter(({ state }) => state === 'accepted'),
-      acts,
-      tz,
-    ),
+    ...(gap === 0 ? ['There is no gap.'] : [`${counted(gap, 'gap')} ${gap === 1 ? 'is' : 'are'} open.`]),
+    ...acceptedWords(accepted, acts, tz),
     ...(reread === 0 ? [] : [`${counted(reread, 'proven window')} ${reread === 1 ? 'is' : 'are'} in doubt since, and not proven again.`]),
     ...(vanished === 0
       ? []
@@ -99,7 +95,7 @@ function gapWords(windows: readonly LedgerReportWindow[], acts: ReadonlyMap<stri
   ];
 }
 
-function deliveredWords({ sinks }: LedgerReportSource): string[] {
+function deliveredWords({ sinks }: LongLedgerReportSource): string[] {
   if (sinks.length === 0) return [];
   const parts = sinks.map((sink) => {
     const letters = sink.deadLetters === 0 ? '' : ` and ${counted(sink.deadLetters, 'dead letter')}`;
@@ -113,19 +109,15 @@ function deliveredWords({ sinks }: LedgerReportSource): string[] {
 }
 
 /** What the report cannot prove, each with its reason in the numbers at hand. */
-export function unproven(report: LedgerReport, source: LedgerReportSource, tz: string): string[] {
-  const open = source.windows.filter(({ state, reason }) => state === 'proven' && reason !== 'reread');
-  const lastDue = open
-    .flatMap(({ nextRecount }) => (nextRecount === null ? [] : [Date.parse(nextRecount)]))
-    .reduce((a, b) => Math.max(a, b), 0);
+export function unproven(report: LongLedgerReport, source: LongLedgerReportSource, { open, lastDue }: LedgerTally, tz: string): string[] {
   const filtered = source.sinks.filter((sink) => sink.filtered).map(({ id }) => id);
   return [
     'What the service never showed to these credentials, and what it counts wrongly in every answer alike.',
     'Records that become visible after the last recount of their window: they are not looked for any more.',
-    ...(open.length === 0
+    ...(open === 0
       ? []
       : [
-          `${counted(open.length, 'window')} ${open.length === 1 ? 'is' : 'are'} proven but not final: recounts are still to come${lastDue === 0 ? '' : `, the latest of the next ones at ${local(new Date(lastDue).toISOString(), tz)} (${tz})`}.`,
+          `${counted(open, 'window')} ${open === 1 ? 'is' : 'are'} proven but not final: recounts are still to come${lastDue === 0 ? '' : `, the latest of the next ones at ${local(new Date(lastDue).toISOString(), tz)} (${tz})`}.`,
         ]),
     ...source.uncovered.map(({ from, until }) => `The ledger does not cover ${local(from, tz)} to ${local(until, tz)} (${tz}).`),
     ...(source.ever.outside > 0
@@ -141,7 +133,7 @@ export function unproven(report: LedgerReport, source: LedgerReportSource, tz: s
 }
 
 /** `2 min ago` is for status; a report says how old the frontier was when it was made. */
-export function reach(source: LedgerReportSource, tz: string, made?: string): string {
+export function reach(source: LongLedgerReportSource, tz: string, made?: string): string {
   const at = (time: string | null): string => (time === null || Date.parse(time) <= 0 ? 'not begun' : `${local(time, tz)} ${tz}`);
   const age =
     made === undefined || source.frontier === null ? '' : ` (${span((Date.parse(made) - Date.parse(source.frontier)) / 1_000)} before)`;

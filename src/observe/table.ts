@@ -7,14 +7,20 @@ export interface Column {
 
 /** Rows of cells as lines of equal columns, two blanks between them, no blanks at the end; the head first. */
 export function table(columns: readonly Column[], rows: readonly (readonly string[])[]): string[] {
-  const cells = [columns.map(({ head }) => head), ...rows.map((row) => row.map(printable))];
-  const widths = columns.map((_, i) => Math.max(...cells.map((row) => (row[i] ?? '').length)));
-  return cells.map((row) =>
+  return [...tableLines(columns, rows)];
+}
+
+/** The same line by line, for more rows than memory should hold: they are gone through twice, once for the widths. */
+export function* tableLines(columns: readonly Column[], rows: Iterable<readonly string[]>): Generator<string, void, void> {
+  const widths = columns.map(({ head }) => head.length);
+  for (const row of rows) for (const [i, cell] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, printable(cell).length);
+  const line = (row: readonly string[]): string =>
     row
       .map((cell, i) => (columns[i]?.align === 'right' ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0)))
       .join('  ')
-      .trimEnd(),
-  );
+      .trimEnd();
+  yield line(columns.map(({ head }) => head));
+  for (const row of rows) yield line(row.map(printable));
 }
 
 /** Control characters and marks of direction as `\u001b`, line breaks too: one line stays one line. */

@@ -129,7 +129,7 @@ export function serverTime(source: SourceSnapshot, snapshot: Snapshot): Micros {
 
 /** Whether the source has a place in time yet: before the first answer of `start: now` it has none. */
 export function begun(source: SourceSnapshot): boolean {
-  return source.frontier > 0;
+  return source.frontier !== 0;
 }
 
 const hour = 3_600 * 1e6;
@@ -156,9 +156,13 @@ function headline(snapshot: Snapshot, tz: string): string {
   }
   if (known.length === 0) return `TRAIL BEGINS, ${proofs[0] ?? ''}`;
   if (gaps > 0) return `TRAIL HAS ${counted(gaps, 'GAP', 'GAPS')}, whole${upTo}${begins}`;
-  // The bound of the alert WaybillFrontierLate: a frontier lags about twice `settle` when all is well.
-  const behind = known.some((s) => serverTime(s, snapshot) - s.frontier > (2 * s.settleSeconds + 900) * 1e6);
+  const behind = known.some((source) => isLate(source, source.frontier, snapshot));
   return behind ? `TRAIL BEHIND, whole${upTo}${begins}` : `TRAIL WHOLE${upTo}${begins}`;
+}
+
+/** The bound of the alert WaybillFrontierLate: a frontier lags about twice `settle` when all is well. */
+export function isLate(source: SourceSnapshot, time: Micros, snapshot: Snapshot): boolean {
+  return serverTime(source, snapshot) - time > (2 * source.settleSeconds + 900) * 1e6;
 }
 
 function when(source: SourceSnapshot, snapshot: Snapshot, tz: string): string {
@@ -168,7 +172,8 @@ function when(source: SourceSnapshot, snapshot: Snapshot, tz: string): string {
 
 /** The first window is as wide as `settle`, held between 10 s and 1 h, and is closed when its end has that age (docs/guarantees.md). */
 function firstProof(source: SourceSnapshot, snapshot: Snapshot, tz: string): string {
-  if (!begun(source)) return 'first answer awaited';
+  if (!begun(source)) return source.lastSuccess === undefined ? 'first answer awaited' : 'where it begins is not known yet';
+  if (source.undated && source.undated.known === undefined) return 'first proof due with its first record, as its answers carry no Date';
   const width = Math.min(3_600, Math.max(10, source.settleSeconds));
   const due = source.frontier + (width + source.settleSeconds) * 1e6;
   const now = serverTime(source, snapshot);
@@ -184,5 +189,5 @@ function needs(count: number, what: string): string {
 }
 
 function instant(at: Micros): string | null {
-  return at > 0 ? rfc3339(at) : null;
+  return at === 0 ? null : rfc3339(at);
 }

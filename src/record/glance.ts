@@ -18,6 +18,8 @@ const openArray = 0x5b;
 const closeArray = 0x5d;
 /** Nesting beyond this is unusual. */
 const depthMax = 16;
+/** Characters beyond this are unusual: such a text is made in one piece, not here. */
+const textMax = 256;
 /** So many digits are an integer that a number holds exactly. */
 const digitsMax = 15;
 
@@ -90,13 +92,13 @@ class Glance {
     const from = this.#at;
     const first = this.#bytes[from];
     if (first === quotation) {
-      if (!this.#string() || !this.#isPlain) return undefined;
+      if (!this.#string() || !this.#isPlain || this.#at - from > textMax) return undefined;
       return this.#ascii(from + 1, this.#at - 1);
     }
     if (first === 0x6e) return this.#word('null') ? null : undefined;
-    if (first === undefined || first < 0x31 || first > 0x39 || !this.#number()) return undefined;
+    if (first === undefined || first < 0x31 || first > 0x39 || !this.#number() || this.#at - from > digitsMax) return undefined;
     const digits = this.#ascii(from, this.#at);
-    return digits.length <= digitsMax && /^\d+$/.test(digits) ? Number(digits) : undefined;
+    return /^\d+$/.test(digits) ? Number(digits) : undefined;
   }
 
   #ascii(from: number, until: number): string {

@@ -4,7 +4,7 @@
  */
 import type { z } from 'zod';
 import type { ProxySettings } from '../connect/proxy.ts';
-import type { Pem } from '../connect/trust.ts';
+import type { Pem, Shown } from '../connect/trust.ts';
 import type { Clock, Kept, Log, Sink } from '../model.ts';
 
 export type Format = 'ecs' | 'cef' | 'leef' | 'ocsf' | 'raw';
@@ -31,10 +31,14 @@ export interface SinkContext {
   readonly clock: Clock;
   /** How its messages are written. */
   readonly format: Format;
+  /** Ids of the sources that it takes, of those that are configured. */
+  readonly sources?: readonly string[] | undefined;
   /** The top-level `tls.ca`. */
   readonly ca?: Pem | undefined;
   /** Of HTTPS connections: that of the sink, or the general one; undefined: direct. */
   readonly proxy?: ProxySettings | undefined;
+  /** To be told each certificate that a server shows, for the metric of their ends. */
+  readonly shown?: Shown | undefined;
 }
 
 export interface BatchDefaults {
@@ -59,7 +63,7 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   /** Whether the outcome of a send can be found out afterwards, perhaps only with some settings: then acknowledgements may be grouped. */
   resolvable(config: z.output<Schema>): boolean;
   /** Whether it keeps our position on its side, and takes the present one in its place when it is opened with `kept.adopt`; default no. */
-  readonly keepsPosition?: boolean;
+  keepsPosition?(config: z.output<Schema>): boolean;
   /** Whether it takes each entry once and for all, as a signed log does: nothing is sent to it again, nor for a test; default no. */
   readonly takesOnce?: boolean;
   /** ms a send may take before its outcome counts as unknown. */

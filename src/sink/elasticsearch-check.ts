@@ -27,7 +27,9 @@ export async function check(settings: ElasticsearchSettings, context: SinkContex
     findings.push(await server(client, id, signal));
     if (greeting.status === 200) findings.push(...(await privileges(client, settings, id, signal)));
     findings.push(...(await mapping(client, settings, id, signal)), ...(await indexSettings(client, settings, id, signal)));
-    if (settings.index === undefined) findings.push(...(await failureStore(client, settings, id, signal)));
+    findings.push(
+      ...(settings.index === undefined ? await failureStore(client, settings, id, signal) : await aliases(client, settings, id, signal)),
+    );
   } catch (thrown) {
     signal.throwIfAborted();
     if (!(thrown instanceof WaybillError)) throw thrown;
@@ -136,6 +138,19 @@ async function indexSettings(client: ElasticClient, settings: ElasticsearchSetti
       : []),
     ...(last === undefined ? [] : [{ level: 'error', words: `"${last[0]}" is closed to writing (index.blocks)`, setting } as const]),
   ];
+}
+
+/** A name that stands for several indices in turn: a uid is unique within one of them alone, and nothing is read before it is created. */
+async function aliases(client: ElasticClient, settings: ElasticsearchSettings, id: string, signal: AbortSignal): Promise<Finding[]> {
+  const { status, body } = await client.request({ method: 'GET', path: `/_alias/${encodeURIComponent(patternOf(settings))}` }, signal);
+  if (status !== 200) return [];
+  const indices = Object.entries(body as Readonly<Record<string, { readonly aliases: object }>>);
+  const names = new Set(indices.flatMap(([, { aliases: found }]) => Object.keys(found)));
+  return [...names].sort().map((name) => {
+    const behind = indices.filter(([, { aliases: found }]) => name in found).map(([index]) => index);
+    const words = `"${name}" is an alias, of ${behind.toSorted().join(', ')}: when it is rolled over, a batch whose answer was lost is there twice; name a data stream (no index), or an index by time such as dpas-audit-{yyyy.MM}`;
+    return { level: 'warning', words, setting: `sinks.${id}.index` };
+  });
 }
 
 async function failureStore(client: ElasticClient, settings: ElasticsearchSettings, id: string, signal: AbortSignal): Promise<Finding[]> {

@@ -53,7 +53,7 @@ export class ElasticClient implements AsyncDisposable {
   /** Connects to nothing yet. The client is read only when there is such a sink: it is large. */
   static async make(settings: ElasticsearchSettings, context: SinkContext): Promise<ElasticClient> {
     const { BaseConnection, Client, errors } = await import('@elastic/elasticsearch');
-    const { id, ca } = context;
+    const { id, ca, shown } = context;
     const proxy = settings.proxy === 'none' ? undefined : (settings.proxy ?? context.proxy);
     const ways = new Map<string, Connection>();
 
@@ -63,7 +63,7 @@ export class ElasticClient implements AsyncDisposable {
       constructor(options: ConstructorParameters<typeof BaseConnection>[0]) {
         super(options);
         const url = options.url.href;
-        this.#way = new Connection({ setting: `sinks.${id}`, url, tls: settings.tls, sharedCa: ca, proxy, timeoutMs: connectMs });
+        this.#way = new Connection({ setting: `sinks.${id}`, url, tls: settings.tls, sharedCa: ca, proxy, timeoutMs: connectMs, shown });
         ways.set(url, this.#way);
       }
 

@@ -3,9 +3,7 @@
  * that is there is not taken twice, and what is uncertain is found out by reading.
  */
 import { defineSink } from './define.ts';
-import { check } from './elasticsearch-check.ts';
 import { dataStreamOf, elasticsearchSettings } from './elasticsearch-settings.ts';
-import { ElasticsearchSink } from './elasticsearch-sink.ts';
 
 export const elasticsearch = defineSink('elasticsearch', {
   summary: 'Elasticsearch 8 or 9, a data stream or time-named indices',
@@ -24,6 +22,7 @@ export const elasticsearch = defineSink('elasticsearch', {
           losses: '0 with index.translog.durability: request',
         }
       : { delivery: 'exactly once', duplicates: '0', losses: '0 with index.translog.durability: request' },
-  check,
-  open: (settings, context, kept, signal) => ElasticsearchSink.open(settings, context, kept, signal),
+  check: async (settings, context, signal) => (await import('./elasticsearch-check.ts')).check(settings, context, signal),
+  open: async (settings, context, kept, signal) =>
+    (await import('./elasticsearch-sink.ts')).ElasticsearchSink.open(settings, context, kept, signal),
 });

@@ -168,7 +168,11 @@ export class FileSink implements Sink {
       return { rejections: [], note: this.#note() };
     } catch (cause) {
       if (cause instanceof WaybillError) throw cause;
-      throw new WaybillError('sink_unknown', `cannot write "${this.#path}" for sink "${this.#id}": ${wordsOf(cause)}`, { cause });
+      throw new WaybillError(
+        'sink_unknown',
+        `cannot write "${this.#path}" for sink "${this.#id}" (sinks.${this.#id}.path): ${wordsOf(cause)}`,
+        { cause },
+      );
     }
   }
 

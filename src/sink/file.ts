@@ -37,7 +37,7 @@ export const file = defineSink('file', {
   formats: ['ecs', 'cef', 'leef', 'ocsf', 'raw'],
   batch: { records: 250, bytes: 1024 * 1024, wait: 1_000 },
   resolvable: () => true,
-  keepsPosition: true,
+  keepsPosition: () => true,
   deadline: 60_000,
   destination: ({ path }) => resolve(path),
   guarantee: () => ({

@@ -4,7 +4,7 @@ import { isLoopback } from '../connect/proxy.ts';
 import type { Finding, SinkContext } from './define.ts';
 import type { KafkaClient, TopicFacts } from './kafka-client.ts';
 import { KafkaJsClient } from './kafka-kafkajs.ts';
-import { progressConfig, progressTopicOf } from './kafka-settings.ts';
+import { progressConfig, progressTopicOf, topicsOf } from './kafka-settings.ts';
 import type { KafkaSettings } from './kafka-settings.ts';
 import { TokenSource } from './kafka-token.ts';
 
@@ -21,7 +21,7 @@ export async function checkKafka(settings: KafkaSettings, context: SinkContext, 
   };
   signal.addEventListener('abort', cut, { once: true });
   try {
-    await look(client, settings, id, findings);
+    await look(client, settings, context, findings);
   } catch (thrown) {
     signal.throwIfAborted();
     if (!(thrown instanceof WaybillError)) throw thrown;
@@ -34,30 +34,30 @@ export async function checkKafka(settings: KafkaSettings, context: SinkContext, 
   return findings;
 }
 
-async function look(client: KafkaClient, settings: KafkaSettings, id: string, findings: Finding[]): Promise<void> {
+async function look(client: KafkaClient, settings: KafkaSettings, { id, sources }: SinkContext, findings: Finding[]): Promise<void> {
   const { topic, exactlyOnce, tls } = settings;
-  const setting = `sinks.${id}.topic`;
-  if (topic.includes('{source}')) {
-    findings.push({ level: 'ok', words: `the topics of "${topic}" are looked at when their first record is sent` });
-  } else {
-    const found = await client.topic(topic, 'topic');
-    if (found === undefined) {
-      findings.push({
-        level: 'error',
-        words: `topic "${topic}" is not there: "waybill setup kafka --sink ${id}" prints how to make it`,
-        setting,
-      });
-    } else {
-      findings.push({
-        level: 'ok',
-        words: `topic "${topic}" is there, with ${counted(found.partitions, 'partition')}; acks -1: every replica in sync has a message before it counts`,
-      });
-      findings.push(...durability(topic, found, setting));
-      await right(findings, () => client.mayWrite(topic, 'topic'), `may write to "${topic}"`, setting);
-    }
-  }
+  for (const name of topicsOf(topic, sources ?? [])) await lookAtTopic(client, name, id, findings);
   if (tls !== undefined && client.peer !== undefined) findings.push({ level: 'ok', words: client.peer });
   if (exactlyOnce) await lookAtProgress(client, settings, id, findings);
+}
+
+async function lookAtTopic(client: KafkaClient, topic: string, id: string, findings: Finding[]): Promise<void> {
+  const setting = `sinks.${id}.topic`;
+  const found = await client.topic(topic, 'topic');
+  if (found === undefined) {
+    findings.push({
+      level: 'error',
+      words: `topic "${topic}" is not there: "waybill setup kafka --sink ${id}" prints how to make it`,
+      setting,
+    });
+    return;
+  }
+  findings.push({
+    level: 'ok',
+    words: `topic "${topic}" is there, with ${counted(found.partitions, 'partition')}; acks -1: every replica in sync has a message before it counts`,
+  });
+  findings.push(...durability(topic, found, setting));
+  await right(findings, () => client.mayWrite(topic, 'topic'), `may write to "${topic}"`, setting);
 }
 
 async function lookAtProgress(client: KafkaClient, settings: KafkaSettings, id: string, findings: Finding[]): Promise<void> {

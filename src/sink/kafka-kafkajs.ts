@@ -54,7 +54,7 @@ export class KafkaJsClient implements KafkaClient {
     this.#settings = settings;
     this.#context = context;
     this.#refusal.promise.catch(() => undefined);
-    this.#sockets = new Sockets(context.id, settings.tls, context.ca, (reason) => {
+    this.#sockets = new Sockets(context, settings.tls, (reason) => {
       this.#refusal.reject(reason);
       this.#sockets.end();
     });

@@ -15,10 +15,14 @@ export interface ReadRecord {
 export interface Progress {
   readonly journal: string;
   readonly position: Position;
+  /** The entry of the dead letter that was taken in this transaction; what moves the position has none. */
+  readonly retried?: number | undefined;
+  /** Its journal takes over: what stands before it, of whatever journal, counts no more. */
+  readonly adopted?: boolean | undefined;
 }
 
-export function progressText({ journal, position }: Progress): string {
-  return JSON.stringify({ journal, seq: position.seq, chain: Buffer.from(position.chain).toString('hex') });
+export function progressText({ journal, position, retried, adopted }: Progress): string {
+  return JSON.stringify({ journal, seq: position.seq, chain: Buffer.from(position.chain).toString('hex'), retried, adopted });
 }
 
 export function openKey(id: string): string {
@@ -35,33 +39,50 @@ export function holdsPosition(records: readonly ReadRecord[], id: string): boole
  * @throws WaybillError `sink_blocked`: another sink, or another journal, writes there too
  */
 export function lastProgress(records: readonly ReadRecord[], id: string, journal: string, topic: string): Progress | undefined {
-  const refuse = (words: string): never => {
-    throw new WaybillError('sink_blocked', `cannot go on with sink "${id}" (sinks.${id}.progressTopic): ${words}`);
-  };
-  let last: Progress | undefined;
-  let isOurs = false;
-  for (const { offset, key, value } of records) {
-    if (key === openKey(id)) continue;
-    const found = key === id ? readProgress(value) : undefined;
-    if (!found)
-      return refuse(`"${topic}" is not its own: record ${offset} has the key "${key ?? ''}"; name a topic that nobody else writes`);
-    if (isOurs && found.journal !== journal)
-      refuse(`"${topic}" is shared: another state wrote record ${offset} behind one of ours; name a topic that nobody else writes`);
-    isOurs = found.journal === journal;
-    last = found;
-  }
-  if (last && !isOurs)
-    refuse(
-      `"${topic}" belongs to another state, whose entry ${last.position.seq} it has (the state was lost, or two daemons write it); restore that state, or name another topic`,
+  const all = ownProgress(records, id, topic);
+  const begin = all.findLastIndex(({ progress }) => progress.adopted === true && progress.journal === journal);
+  const found = all.slice(Math.max(0, begin));
+  const isOurs = ({ progress }: Found): boolean => progress.journal === journal;
+  const other = found.find((each, i) => i > 0 && !isOurs(each) && found.slice(0, i).some(isOurs));
+  if (other)
+    throw refusal(
+      id,
+      `"${topic}" is shared: another state wrote record ${other.offset} behind one of ours; end whoever else writes it, then see "waybill sinks adopt", or name another topic`,
+    );
+  const last = found.at(-1)?.progress;
+  if (last && last.journal !== journal)
+    throw refusal(
+      id,
+      `"${topic}" belongs to another state, whose entry ${last.position.seq} it has (the state was lost, or two daemons write it); restore that state, name another topic, or see "waybill sinks adopt"`,
     );
   return last;
 }
 
+interface Found {
+  readonly offset: bigint;
+  readonly progress: Progress;
+}
+
+/** What a topic holds of positions of this sink, of whatever journal. @throws WaybillError `sink_blocked`: something else writes there too */
+export function ownProgress(records: readonly ReadRecord[], id: string, topic: string): readonly Found[] {
+  return records.flatMap(({ offset, key, value }) => {
+    if (key === openKey(id)) return [];
+    const progress = key === id ? readProgress(value) : undefined;
+    if (progress) return [{ offset, progress }];
+    throw refusal(id, `"${topic}" is not its own: record ${offset} has the key "${key ?? ''}"; name a topic that nobody else writes`);
+  });
+}
+
+function refusal(id: string, words: string): WaybillError {
+  return new WaybillError('sink_blocked', `cannot go on with sink "${id}" (sinks.${id}.progressTopic): ${words}`);
+}
+
 function readProgress(value: string | undefined): Progress | undefined {
   try {
-    const { journal, seq, chain } = JSON.parse(value ?? '') as { journal: unknown; seq: unknown; chain: unknown };
+    const { journal, seq, chain, retried, adopted } = JSON.parse(value ?? '') as Readonly<Record<string, unknown>>;
     if (typeof journal !== 'string' || typeof seq !== 'number' || typeof chain !== 'string') return undefined;
-    return { journal, position: { seq, chain: Buffer.from(chain, 'hex') } };
+    const besides = { retried: typeof retried === 'number' ? retried : undefined, adopted: adopted === true };
+    return { journal, position: { seq, chain: Buffer.from(chain, 'hex') }, ...besides };
   } catch {
     return undefined;
   }

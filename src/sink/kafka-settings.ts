@@ -75,6 +75,11 @@ export const kafkaSettings = z.strictObject({
 
 export type KafkaSettings = z.output<typeof kafkaSettings>;
 
+/** Every topic that messages of these sources go to. */
+export function topicsOf(topic: string, sources: readonly string[]): readonly string[] {
+  return topic.includes('{source}') ? sources.map((source) => topic.replaceAll('{source}', source)) : [topic];
+}
+
 export function progressTopicOf(id: string, { progressTopic }: KafkaSettings): string {
   return progressTopic ?? `waybill-progress-${id}`;
 }

@@ -1,12 +1,12 @@
 /** What `waybill setup kafka` prints for the administrator of a cluster: topics, rights, and a consumer that sees only what was committed. Pure. */
-import { progressConfig, progressTopicOf } from './kafka-settings.ts';
+import { progressConfig, progressTopicOf, topicsOf } from './kafka-settings.ts';
 import type { KafkaSettings } from './kafka-settings.ts';
 
 /** @param sources  ids of the sources that the sink takes: each has a topic where `{source}` stands in its name */
 export function setupText(id: string, settings: KafkaSettings, sources: readonly string[]): string {
   const { brokers, topic, exactlyOnce } = settings;
   const server = `--bootstrap-server ${brokers.join(',')}`;
-  const topics = topic.includes('{source}') ? sources.map((source) => topic.replaceAll('{source}', source)) : [topic];
+  const topics = topicsOf(topic, sources);
   const progress = progressTopicOf(id, settings);
   const who = `User:${settings.sasl?.username ?? settings.sasl?.oauth?.clientId ?? 'waybill'}`;
   const create = (name: string, partitions: number, config: Readonly<Record<string, string>>): string =>

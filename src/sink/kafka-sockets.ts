@@ -5,9 +5,11 @@
 import { connect as connectTcp, isIP } from 'node:net';
 import type { Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import type { SecureContext } from 'node:tls';
 import { Trust, onPeer } from '../connect/trust.ts';
-import type { Peer, Pem, TlsSettings } from '../connect/trust.ts';
+import type { Peer, Shown, TlsSettings } from '../connect/trust.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
+import type { SinkContext } from './define.ts';
 
 const keepAliveMs = 60_000;
 /** The first byte of an alert of TLS (RFC 8446 section 5.1), which no answer of Kafka begins with: it would be 352 MB long. */
@@ -21,6 +23,7 @@ export interface Target {
 
 export class Sockets {
   readonly #id: string;
+  readonly #shown: Shown | undefined;
   readonly #trust: Trust | undefined;
   readonly #refused: (reason: WaybillError) => void;
   readonly #open = new Set<Socket>();
@@ -31,8 +34,9 @@ export class Sockets {
   peer: Peer | undefined;
 
   /** @param refused  told once a broker's certificate is refused, or it refuses ours */
-  constructor(id: string, tls: TlsSettings | undefined, ca: Pem | undefined, refused: (reason: WaybillError) => void) {
+  constructor({ id, ca, shown }: SinkContext, tls: TlsSettings | undefined, refused: (reason: WaybillError) => void) {
     this.#id = id;
+    this.#shown = shown;
     this.#trust = tls === undefined ? undefined : new Trust(`sinks.${id}`, tls, ca);
     this.#refused = refused;
   }
@@ -80,13 +84,16 @@ export class Sockets {
     let peer: Peer | undefined;
     const socket = connectTls(
       {
-        ...{ host, port, secureContext: trust.context(), minVersion: 'TLSv1.2' },
+        ...{ host, port, secureContext: this.#contextOf(trust), minVersion: 'TLSv1.2' },
         ...(isIP(servername) === 0 ? { servername } : {}),
         rejectUnauthorized: true,
       },
       onConnect,
     );
-    onPeer(socket, (found) => (this.peer = peer = found));
+    onPeer(socket, (found) => {
+      this.peer = peer = found;
+      this.#shown?.(`${host}:${port}`, found);
+    });
     socket.on('error', (cause: NodeJS.ErrnoException) => {
       if (this.#isOver) return;
       const reason = trust.explain(cause, host, peer);
@@ -95,6 +102,16 @@ export class Sockets {
         this.#refuse(`sinks.${this.#id}.tls: "${host}:${port}" does not speak TLS on this port`, cause);
     });
     return socket;
+  }
+
+  /** Thrown into the client, files that cannot be used would be tried again like a broker that is away. */
+  #contextOf(trust: Trust): SecureContext {
+    try {
+      return trust.context();
+    } catch (thrown) {
+      this.#refuse(wordsOf(thrown), thrown as Error);
+      throw thrown;
+    }
   }
 
   #refuse(words: string, cause?: Error): void {

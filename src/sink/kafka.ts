@@ -5,18 +5,17 @@
  */
 import { randomUUID } from 'node:crypto';
 import { codeOf, WaybillError } from '../errors.ts';
-import type { Batch, Kept, Position, Sink, Taken } from '../model.ts';
+import type { Batch, Kept, KeptPosition, Position, Sink, Taken } from '../model.ts';
 import { defineSink } from './define.ts';
 import type { Guarantee, SinkContext } from './define.ts';
-import { checkKafka } from './kafka-check.ts';
 import type { KafkaClient, Owner } from './kafka-client.ts';
-import { KafkaJsClient } from './kafka-kafkajs.ts';
 import { keyed, partitionFor, rounds } from './kafka-messages.ts';
 import type { KafkaRecord } from './kafka-messages.ts';
-import { holdsPosition, lastProgress, openKey, progressText } from './kafka-progress.ts';
+import { holdsPosition, lastProgress, openKey, ownProgress, progressText } from './kafka-progress.ts';
+import type { Progress } from './kafka-progress.ts';
 import { kafkaSettings, progressConfig, progressTopicOf, sendDeadlineMs, transactionalIdOf } from './kafka-settings.ts';
 import type { KafkaSettings } from './kafka-settings.ts';
-import { TokenSource } from './kafka-token.ts';
+import type { TokenSource } from './kafka-token.ts';
 
 export const kafka = defineSink('kafka', {
   summary: 'a topic of Kafka, in transactions or plain',
@@ -25,11 +24,12 @@ export const kafka = defineSink('kafka', {
   batch: { records: 500, bytes: 1024 * 1024, wait: 1_000 },
   // Without transactions nobody can tell whether a batch was taken.
   resolvable: ({ exactlyOnce }) => exactlyOnce,
+  keepsPosition: ({ exactlyOnce }) => exactlyOnce,
   deadline: sendDeadlineMs,
   // Brokers are moved and renamed; the topic is the place.
   destination: ({ topic }) => topic,
   guarantee,
-  check: checkKafka,
+  check: async (settings, context, signal) => (await import('./kafka-check.ts')).checkKafka(settings, context, signal),
   open: (settings, context, kept, signal) => KafkaSink.open(settings, context, kept, signal),
 });
 
@@ -71,11 +71,15 @@ class KafkaSink implements Sink {
   readonly #topics = new Map<string, Topic>();
   #life: Life | undefined;
   #position: Position | undefined;
+  /** What the last transaction has taken besides, as it was found: a dead letter. */
+  #retried: number | undefined;
   /** Whether a batch may have been committed without our knowing: then only a new opening can tell. */
   #isUnknown = false;
 
   static async open(settings: KafkaSettings, context: SinkContext, kept: Kept, signal: AbortSignal): Promise<KafkaSink> {
-    const sink = new KafkaSink(settings, context, kept);
+    const oauth = settings.sasl?.oauth;
+    const tokens = oauth && new (await import('./kafka-token.ts')).TokenSource(oauth, context);
+    const sink = new KafkaSink(settings, context, kept, tokens);
     try {
       await sink.#begin(signal, (life) => sink.#resume(life));
       return sink;
@@ -85,16 +89,16 @@ class KafkaSink implements Sink {
     }
   }
 
-  private constructor(settings: KafkaSettings, context: SinkContext, kept: Kept) {
+  private constructor(settings: KafkaSettings, context: SinkContext, kept: Kept, tokens: TokenSource | undefined) {
     this.#settings = settings;
     this.#context = context;
     this.#kept = kept;
     this.#progressTopic = progressTopicOf(context.id, settings);
-    this.#tokens = settings.sasl?.oauth && new TokenSource(settings.sasl.oauth, context);
+    this.#tokens = tokens;
   }
 
-  async position(): Promise<{ position: Position; note: string } | undefined> {
-    return this.#position && { position: this.#position, note: this.#note() };
+  async position(): Promise<KeptPosition | undefined> {
+    return this.#position && { position: this.#position, note: this.#note(), retried: this.#retried };
   }
 
   async send(batch: Batch, signal: AbortSignal): Promise<Taken> {
@@ -128,7 +132,7 @@ class KafkaSink implements Sink {
       return { rejections: [], note: notInTransactions };
     }
     const transaction = await owner.begin();
-    const last = [...(requests.pop() ?? []), this.#progressOf(batch.through)];
+    const last = [...(requests.pop() ?? []), this.#progressOf(batch)];
     for (const request of [...requests, last]) await transaction.send(request);
     // Until its answer is there the outcome is not known, whatever ends the waiting: a refused certificate of another broker, too.
     this.#isUnknown = true;
@@ -141,6 +145,7 @@ class KafkaSink implements Sink {
   /** A new client and, in transactions, the ownership of the transactional id, which ends whatever an earlier life has under way. */
   async #begin(signal: AbortSignal, then: (life: Life) => Promise<void> = async () => undefined): Promise<Life> {
     const { exactlyOnce } = this.#settings;
+    const { KafkaJsClient } = await import('./kafka-kafkajs.ts');
     const client = new KafkaJsClient(this.#settings, this.#context, this.#tokens);
     try {
       return await this.#within(signal, client, async () => {
@@ -208,15 +213,31 @@ class KafkaSink implements Sink {
     const from = end > lookBack ? end - lookBack : 0n;
     let records = await client.read(topic, from, isMark);
     if (from > 0n && !holdsPosition(records, id)) records = await client.read(topic, 0n, isMark);
-    this.#position = this.#believed(lastProgress(records, id, this.#kept.journal, topic)?.position);
+    if (this.#kept.adopt === true) {
+      ownProgress(records, id, topic);
+      await this.#adopt(owner);
+      return;
+    }
+    const last = this.#believed(lastProgress(records, id, this.#kept.journal, topic));
+    this.#position = last?.position;
+    this.#retried = last?.retried;
+  }
+
+  /** The present position of this journal takes the place of what the topic has: from now on the topic is ours. */
+  async #adopt(owner: Owner): Promise<void> {
+    const { journal, position } = this.#kept;
+    const transaction = await owner.begin();
+    await transaction.send([this.#progressRecord(this.#context.id, progressText({ journal, position, adopted: true }))]);
+    await transaction.commit();
+    this.#position = position;
   }
 
   /** Where no batch was taken in a transaction yet, an older position is of no use; where one was, a topic without any has lost it. */
-  #believed(found: Position | undefined): Position | undefined {
+  #believed(found: Progress | undefined): Progress | undefined {
     const { note, position } = this.#kept;
-    if (note === undefined || note === notInTransactions) return found && found.seq < position.seq ? undefined : found;
+    if (note === undefined || note === notInTransactions) return found && found.position.seq < position.seq ? undefined : found;
     if (found !== undefined) return found;
-    const words = `"${this.#progressTopic}" has no position, and entry ${position.seq} had been taken (by "${note}"): the topic was emptied, or another one is meant`;
+    const words = `"${this.#progressTopic}" has no position, and entry ${position.seq} had been taken (by "${note}"): the topic was emptied, or another one is meant; put it back, or see "waybill sinks adopt"`;
     throw this.#error('sink_blocked', words, 'progressTopic');
   }
 
@@ -240,8 +261,9 @@ class KafkaSink implements Sink {
     return topic;
   }
 
-  #progressOf(position: Position): KafkaRecord {
-    return this.#progressRecord(this.#context.id, progressText({ journal: this.#kept.journal, position }));
+  #progressOf({ through: position, besides, messages }: Batch): KafkaRecord {
+    const retried = besides === 'retry' ? messages[0]?.seq : undefined;
+    return this.#progressRecord(this.#context.id, progressText({ journal: this.#kept.journal, position, retried }));
   }
 
   #progressRecord(key: string, value: string): KafkaRecord {

@@ -12,7 +12,7 @@ import { WaybillError, wordsOf } from '../errors.ts';
 import type { Clock } from '../model.ts';
 import { version } from '../version.ts';
 import type { SinkContext } from './define.ts';
-import { baseOf } from './splunk-hec-settings.ts';
+import { baseOf, requestsMost } from './splunk-hec-settings.ts';
 import type { SplunkHecSettings } from './splunk-hec-settings.ts';
 
 /** ms from the first byte that is sent to the last of the answer; also for the way there. */
@@ -39,7 +39,7 @@ export class HecClient implements AsyncDisposable {
   #token = '';
   #isClosed = false;
 
-  constructor(settings: SplunkHecSettings, { id, clock, ca, proxy }: SinkContext) {
+  constructor(settings: SplunkHecSettings, { id, clock, ca, proxy, shown }: SinkContext) {
     this.#settings = settings;
     this.#id = id;
     this.#clock = clock;
@@ -50,6 +50,8 @@ export class HecClient implements AsyncDisposable {
       sharedCa: ca,
       proxy: settings.proxy === 'none' ? undefined : (settings.proxy ?? proxy),
       timeoutMs: requestMs,
+      shown,
+      connections: requestsMost(settings),
     });
   }
 

@@ -28,6 +28,14 @@ export const splunkHecSettings = z.strictObject({
 
 export type SplunkHecSettings = z.output<typeof splunkHecSettings>;
 
+/**
+ * Requests under way at once. With acknowledgement a batch is taken when all of its requests are indexed, so their order says nothing; without, the
+ * first that is not taken ends the batch, and what came before it is settled.
+ */
+export function requestsMost({ acknowledge }: SplunkHecSettings): number {
+  return acknowledge ? 8 : 1;
+}
+
 /** What Splunk keeps beside an event, by the source of its record. */
 export interface Metadata {
   readonly host: string;

@@ -3,18 +3,17 @@
  * Splunk says that all of its requests are indexed. Splunk cannot be asked what it has, so what is unknown is sent again.
  */
 import { randomUUID } from 'node:crypto';
-import { WaybillError } from '../errors.ts';
+import { codeOf, WaybillError, wordsOf } from '../errors.ts';
 import type { Batch, Clock, Message, Sink, Taken } from '../model.ts';
 import { defineSink } from './define.ts';
 import type { Format, SinkContext } from './define.ts';
 import { acknowledged } from './splunk-hec-acknowledge.ts';
-import { checkCollector, probe } from './splunk-hec-check.ts';
-import { HecClient } from './splunk-hec-client.ts';
+import type { HecClient } from './splunk-hec-client.ts';
 import { readReply } from './splunk-hec-reply.ts';
 import type { Reply } from './splunk-hec-reply.ts';
 import { requestsOf } from './splunk-hec-request.ts';
 import type { HecRequest } from './splunk-hec-request.ts';
-import { baseOf, metadataOf, splunkHecSettings } from './splunk-hec-settings.ts';
+import { baseOf, metadataOf, requestsMost, splunkHecSettings } from './splunk-hec-settings.ts';
 import type { Metadata, SplunkHecSettings } from './splunk-hec-settings.ts';
 
 /** How long to wait when Splunk says that it is nearly full, ms. */
@@ -43,11 +42,12 @@ export const splunkHec = defineSink('splunk-hec', {
           duplicates: 'one batch per failure',
           losses: 'whatever Splunk loses after its 200, which is for its input queue',
         },
-  check: (settings, context, signal) => checkCollector(settings, context, signal),
+  check: async (settings, context, signal) => (await import('./splunk-hec-check.ts')).checkCollector(settings, context, signal),
   open: (settings, context, _kept, signal) => SplunkHecSink.open(settings, context, signal),
 });
 
 interface Answered {
+  readonly asked: readonly Message[];
   readonly reply: Reply;
   readonly retryAfterMs: number | undefined;
 }
@@ -63,9 +63,12 @@ class SplunkHecSink implements Sink {
   /** Messages at which Splunk stopped: each begins a request, so that a second refusal is for it alone. */
   readonly #suspects = new Set<number>();
   #isCrowded = false;
+  #hasAnswered = false;
 
   static async open(settings: SplunkHecSettings, context: SinkContext, signal: AbortSignal): Promise<SplunkHecSink> {
-    const sink = new SplunkHecSink(settings, context);
+    const { HecClient } = await import('./splunk-hec-client.ts');
+    const { probe } = await import('./splunk-hec-check.ts');
+    const sink = new SplunkHecSink(settings, context, new HecClient(settings, context));
     try {
       await probe(sink.#client, settings, context.id, sink.#channel, signal);
       return sink;
@@ -75,38 +78,56 @@ class SplunkHecSink implements Sink {
     }
   }
 
-  private constructor(settings: SplunkHecSettings, context: SinkContext) {
+  private constructor(settings: SplunkHecSettings, context: SinkContext, client: HecClient) {
     this.#settings = settings;
     this.#id = context.id;
     this.#clock = context.clock;
-    this.#client = new HecClient(settings, context);
+    this.#client = client;
     this.#channel = settings.channel ?? randomUUID();
     this.#kind = isLine(context.format) ? 'raw' : 'event';
     this.#metadataOf = metadataOf(settings);
   }
 
-  /** One request after another: the first that is not taken ends the send, and what was taken before it is settled. */
+  /** Some requests at once, then the next: what is not taken ends the send, and what was taken is settled. */
   async send({ messages }: Batch, signal: AbortSignal): Promise<Taken> {
     const requests = requestsOf(this.#kind, messages, this.#metadataOf, this.#suspects);
     const ackIds: number[] = [];
-    let stopped: Taken = { rejections: [] };
-    for (const [i, request] of requests.entries()) {
-      const answer = await this.#post(request, signal);
-      const { reply } = answer;
-      if (reply.meaning === 'unknown') throw this.#error('sink_unknown', messages, reply, answer.retryAfterMs);
-      if (reply.meaning !== 'taken' && reply.meaning !== 'crowded') {
-        const later = requests.slice(i + 1).flatMap((each) => each.messages);
-        stopped = this.#stopped(request.messages, later, messages, answer);
-        break;
+    const stopped: Taken[] = [];
+    for (let sent = 0; sent < requests.length && stopped.length === 0;) {
+      // The first answer says, by its cookie, which server behind a load balancer has the channel.
+      const now = requests.slice(sent, sent + (this.#hasAnswered ? requestsMost(this.#settings) : 1));
+      sent += now.length;
+      const answers = await this.#postAll(now, signal);
+      const later = requests.slice(sent).flatMap((each) => each.messages);
+      const failed = answers.filter(({ reply }) => reply.meaning !== 'taken' && reply.meaning !== 'crowded');
+      for (const answer of failed) {
+        const { reply, asked, retryAfterMs } = answer;
+        if (reply.meaning === 'unknown') throw this.#error('sink_unknown', messages, reply, retryAfterMs);
+        stopped.push(this.#stopped(asked, answer === failed.at(-1) ? later : [], messages, answer));
       }
-      if (this.#settings.acknowledge) ackIds.push(this.#ackIdOf(reply, messages));
+      if (!this.#settings.acknowledge) continue;
+      for (const answer of answers) if (!failed.includes(answer)) ackIds.push(this.#ackIdOf(answer.reply, messages));
     }
     if (ackIds.length > 0) await acknowledged(this.#client, this.#channel, ackIds, { id: this.#id, clock: this.#clock }, signal);
-    return stopped;
+    return together(stopped);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#client[Symbol.asyncDispose]();
+  }
+
+  /** No request is under way any more when it ends, well or not. */
+  async #postAll(requests: readonly HecRequest[], signal: AbortSignal): Promise<readonly Answered[]> {
+    const settled = await Promise.allSettled(requests.map((request) => this.#post(request, signal)));
+    const failed = settled.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []));
+    const unknown = failed.find((thrown) => codeOf(thrown) !== 'sink_again' && codeOf(thrown) !== 'sink_blocked');
+    // Where some were sent and others were not, what came of all of them together is not known.
+    if (unknown !== undefined) throw unknown as Error;
+    if (failed.length > 0 && failed.length < settled.length)
+      throw new WaybillError('sink_unknown', wordsOf(failed[0]), { cause: failed[0] });
+    if (failed[0] !== undefined) throw failed[0] as WaybillError;
+    this.#hasAnswered = true;
+    return settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
   }
 
   async #post(request: HecRequest, signal: AbortSignal): Promise<Answered> {
@@ -115,7 +136,7 @@ class SplunkHecSink implements Sink {
     const answer = await this.#client.post(`${this.#kind}${request.query}`, request.body, needsChannel ? this.#channel : undefined, signal);
     const reply = readReply(answer.status, answer.body);
     this.#isCrowded = reply.meaning === 'crowded';
-    return { reply, retryAfterMs: answer.retryAfterMs };
+    return { asked: request.messages, reply, retryAfterMs: answer.retryAfterMs };
   }
 
   /**
@@ -160,6 +181,18 @@ class SplunkHecSink implements Sink {
     const setting = code === 'sink_blocked' && (status === 401 || status === 403) ? ` (${this.#settings.token.describe()})` : '';
     return `cannot send ${count} to "${baseOf(this.#settings)}" for sink "${this.#id}"${setting}: ${this.#client.clean(words)}`;
   }
+}
+
+/** What several requests of one batch have come to. */
+function together(parts: readonly Taken[]): Taken {
+  const rejections = parts.flatMap((part) => part.rejections);
+  const again = parts.flatMap((part) => part.again ?? []);
+  const [first] = again;
+  if (!first) return { rejections };
+  const code = again.some((each) => each.code === 'sink_blocked') ? 'sink_blocked' : 'sink_again';
+  const waits = again.flatMap(({ retryAfterMs }) => retryAfterMs ?? []);
+  const retryAfterMs = waits.length === 0 ? undefined : Math.max(...waits);
+  return { rejections, again: { ...first, code, seqs: again.flatMap(({ seqs }) => seqs), retryAfterMs } };
 }
 
 function isLine(format: Format): boolean {

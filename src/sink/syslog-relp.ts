@@ -12,7 +12,7 @@ import type { Line } from './syslog-socket.ts';
 
 /** How long a receiver of RELP may take to answer that a session is closed, ms: everything is acknowledged by then. */
 const closeSessionMs = 1_000;
-/** Messages of which the receiver says three times that it cannot take them are refused. */
+/** A message of which the receiver says three times that it cannot take it counts as refused. */
 const triesMost = 3;
 
 export class RelpSink implements Sink {
@@ -21,7 +21,6 @@ export class RelpSink implements Sink {
   readonly #header: Header;
   readonly #line: Line;
   readonly #session: RelpSession;
-  readonly #tries = new Map<number, number>();
 
   static async open(settings: SyslogSettings, context: SinkContext, signal: AbortSignal): Promise<RelpSink> {
     const dialer = dialerOf(settings, context);
@@ -63,30 +62,16 @@ export class RelpSink implements Sink {
     }
   }
 
-  /** Every message was answered: those that were not taken are sent again, and refused for good after three tries. */
+  /** Every message was answered: those that were not taken are wanted again, up to three times. */
   #judge(messages: readonly Message[], answers: readonly { code: number; words: string }[]): Taken {
-    const rejections: Rejection[] = [];
-    const again: number[] = [];
-    let said = '';
-    messages.forEach(({ seq }, i) => {
+    const said = messages.flatMap(({ seq }, i): Rejection[] => {
       const { code, words } = answers[i] ?? { code: 0, words: '' };
-      if (code === 200) {
-        this.#tries.delete(seq);
-        return;
-      }
-      const tries = (this.#tries.get(seq) ?? 0) + 1;
-      said = `${code} ${plain(firstLine(words), 200)}`;
-      if (tries < triesMost) {
-        this.#tries.set(seq, tries);
-        again.push(seq);
-      } else {
-        this.#tries.delete(seq);
-        rejections.push({ seq, code: String(code), words: `the receiver of sink "${this.#id}" answers ${said}` });
-      }
+      if (code === 200) return [];
+      return [{ seq, code: String(code), words: `the receiver of sink "${this.#id}" answers ${code} ${plain(firstLine(words), 200)}` }];
     });
-    return again.length === 0
-      ? { rejections }
-      : { rejections, again: { code: 'sink_again', seqs: again, words: `the receiver of sink "${this.#id}" answers ${said}` } };
+    const [first] = said;
+    if (!first) return { rejections: [] };
+    return { rejections: [], again: { code: 'sink_again', seqs: said.map(({ seq }) => seq), words: first.words, tries: triesMost, said } };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -72,9 +72,9 @@ export function headerOf(settings: SyslogSettings): HeaderSettings {
   return { facility, appName, enterpriseId, hostname: settings.hostname ?? hostname(), processId: process.pid };
 }
 
-export function dialerOf(settings: SyslogSettings, { id, ca }: SinkContext): Dialer {
+export function dialerOf(settings: SyslogSettings, { id, ca, shown }: SinkContext): Dialer {
   const { address, tls, fingerprint } = settings;
   const { scheme, host, port } = partsOf(address);
   const isSecure = scheme === 'tls' || scheme === 'relp+tls';
-  return new Dialer({ id, address, host, port, isSecure, tls, fingerprint: fingerprint?.replaceAll(':', '').toLowerCase(), ca });
+  return new Dialer({ id, address, host, port, isSecure, tls, fingerprint: fingerprint?.replaceAll(':', '').toLowerCase(), ca, shown });
 }

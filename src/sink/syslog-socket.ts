@@ -7,7 +7,7 @@ import { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
 import type { PeerCertificate, TLSSocket } from 'node:tls';
 import { Trust, onPeer } from '../connect/trust.ts';
-import type { Peer, Pem, TlsSettings } from '../connect/trust.ts';
+import type { Peer, Pem, Shown, TlsSettings } from '../connect/trust.ts';
 import { WaybillError, codeOf, wordsOf } from '../errors.ts';
 import type { Clock } from '../model.ts';
 
@@ -22,6 +22,7 @@ export interface Target {
   /** SHA-256 of the certificate that is trusted, and no other: 64 hex digits in lower case. */
   readonly fingerprint: string | undefined;
   readonly ca: Pem | undefined;
+  readonly shown: Shown | undefined;
 }
 
 /** How long behind its end a receiver may say why, ms. */
@@ -71,7 +72,10 @@ export class Dialer {
       await happened(tcp, 'connect', signal);
       if (isSecure) {
         const secure = (stream = this.#secure(tcp));
-        onPeer(secure, (peer) => (this.#peer = peer));
+        onPeer(secure, (peer) => {
+          this.#peer = peer;
+          this.target.shown?.(`${host}:${port}`, peer);
+        });
         await happened(secure, 'secureConnect', signal);
         this.#pinned(secure);
       }

@@ -2,6 +2,9 @@
  * Finds the items of `data` in the body of a page without parsing them: each is cut out as it was received, byte for byte, and is parsed
  * later by itself, so that an odd item is one odd record and not a lost page.
  *
+ * A few kilobytes can unpack to millions of items or values, and each that is made into an object costs a hundred times its bytes. So they are
+ * counted here, before anything is made of them, and a page with more than an honest one can hold is malformed: fewer records are asked for then.
+ *
  * What holds when `scanPage` returns: the body is one JSON object with nothing but white space around it (a byte order mark in front is
  * stepped over); all of it but the items of `data` that are objects or arrays has been parsed; in those, every string ends and holds no raw
  * control character, and every bracket is closed by its own kind. So the body is JSON exactly when every item parses alone. What is not
@@ -9,6 +12,11 @@
  */
 import { WaybillError } from '../errors.ts';
 import { quote } from '../connect/quote.ts';
+
+/** Items of `data` at most: five times the largest page that can be asked for, since some services ignore what is asked. */
+export const itemsMax = 50_000;
+/** Values of a page at most, nested ones and those beside `data` counted: 25 for each record of the largest page that can be asked for. */
+export const valuesMax = 250_000;
 
 export interface ScannedPage {
   /** The exact bytes of each item, views of the body. */
@@ -52,11 +60,13 @@ const string = 1;
 const open = 2;
 const close = 3;
 const separator = 4;
+const another = 5;
 const meaning = new Uint8Array(256);
 meaning[quotation] = string;
 meaning[openArray] = meaning[openObject] = open;
 meaning[closeArray] = meaning[closeObject] = close;
-meaning[comma] = meaning[colon] = separator;
+meaning[comma] = another;
+meaning[colon] = separator;
 for (const space of [0x20, 0x09, 0x0a, 0x0d]) meaning[space] = separator;
 
 /** Bytes that end the plain run of a string: the quotation mark, the backslash, and control characters. */
@@ -71,6 +81,8 @@ class Scanner {
   readonly #body: Uint8Array;
   /** The bracket that closes each open level, innermost last. It grows with the nesting: no recursion, so no depth exhausts the stack. */
   #closers = new Uint8Array(64);
+  /** Values met so far: an open bracket begins one, a comma another. */
+  #values = 0;
 
   constructor(body: Uint8Array) {
     this.#body = body;
@@ -87,6 +99,7 @@ class Scanner {
     if (body[at] === closeObject) at += 1;
     else {
       for (;;) {
+        this.#another();
         const keyEnd = this.#string(at);
         const key = this.#parse(at, keyEnd);
         at = this.#space(keyEnd);
@@ -130,6 +143,8 @@ class Scanner {
       const begin = at;
       const first = body[at];
       at = first === openObject || first === openArray ? this.#brackets(at) : this.#other(at);
+      this.#another();
+      if (items.length === itemsMax) throw new Flaw(`expected at most ${itemsMax} items in "data"`);
       items.push(body.subarray(begin, at));
       at = this.#space(at);
       const next = body[at];
@@ -165,6 +180,7 @@ class Scanner {
     let closers = this.#closers;
     let depth = 0;
     let at = from;
+    let values = this.#values;
     while (at < length) {
       const byte = body[at] ?? 0;
       at += 1;
@@ -179,7 +195,12 @@ class Scanner {
           if (end !== backslash) throw this.#unexpected(at - 1);
           at += 1;
         }
+      } else if (kind === another) {
+        values += 1;
+        if (values > valuesMax) throw tooMany();
       } else if (kind === open) {
+        values += 1;
+        if (values > valuesMax) throw tooMany();
         if (depth === closers.length) {
           this.#closers = new Uint8Array(depth * 2);
           this.#closers.set(closers);
@@ -191,7 +212,10 @@ class Scanner {
       } else if (kind === close) {
         depth -= 1;
         if (closers[depth] !== byte) throw this.#unexpected(at - 1);
-        if (depth === 0) return at;
+        if (depth === 0) {
+          this.#values = values;
+          return at;
+        }
       }
     }
     throw this.#cut();
@@ -219,6 +243,12 @@ class Scanner {
     }
   }
 
+  /** Counts a value outside of brackets, or an item. */
+  #another(): void {
+    this.#values += 1;
+    if (this.#values > valuesMax) throw tooMany();
+  }
+
   #parse(from: number, until: number): unknown {
     return parse(this.#body.subarray(from, until));
   }
@@ -231,6 +261,10 @@ class Scanner {
   #cut(): Flaw {
     return new Flaw(`expected JSON, which is cut off after ${this.#body.length} bytes`);
   }
+}
+
+function tooMany(): Flaw {
+  return new Flaw(`expected at most ${valuesMax} values`);
 }
 
 function parse(bytes: Uint8Array): unknown {

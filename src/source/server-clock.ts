@@ -11,6 +11,8 @@ export interface ClockProfile {
   readonly offsetMs: number;
   /** Whether answers carried a `Date`. */
   readonly dated: boolean;
+  /** Without a `Date`: the bound itself. The records that it rests on may not be read again. */
+  readonly bound?: Micros;
 }
 
 export interface ServerClockOptions {
@@ -66,6 +68,8 @@ export class ServerClock implements Boundary {
     this.#log = log;
     this.#windowMs = Math.min(windowMaxMs, settle / 3);
     this.#restored = profile;
+    // The service's clock has not gone back since; how long the process was away only our own could tell, and it may have jumped.
+    if (profile?.dated === false && profile.bound !== undefined) this.#newest = profile.bound / 1000 - clock.monotonic();
     this.#local();
   }
 
@@ -150,6 +154,11 @@ export class ServerClock implements Boundary {
     return bound !== undefined && bound / 1000 - this.#clock.now() > aheadMs;
   }
 
+  /** Whether answers carry a `Date`; undefined before there was one. */
+  dated(): boolean | undefined {
+    return this.#first === undefined ? undefined : this.#dated;
+  }
+
   /** The bound less the wall clock in ms; undefined before there is one. */
   offsetMs(): number | undefined {
     const bound = this.now();
@@ -159,7 +168,9 @@ export class ServerClock implements Boundary {
   /** What a restart should find; undefined while the bound is being built. */
   profile(): ClockProfile | undefined {
     const offsetMs = this.offsetMs();
-    return offsetMs === undefined || !this.#established() ? undefined : { offsetMs, dated: this.#dated };
+    const bound = this.now();
+    if (offsetMs === undefined || bound === undefined || !this.#established()) return undefined;
+    return this.#dated ? { offsetMs, dated: true } : { offsetMs, dated: false, bound };
   }
 
   #established(): boolean {
@@ -205,9 +216,11 @@ export class ServerClock implements Boundary {
 
   /** Whether the first answers after a restart agree with the bound that was kept: then it stands at once. */
   #compare(page: Pick<Page, 'date' | 'received' | 'receivedMonotonic'>): void {
+    const { offsetMs = 0, dated, bound: reached } = this.#restored ?? {};
     const bound = page.date === undefined ? this.#bound() : (page.date - marginMs) * 1000;
-    const kept = page.received / 1000 + (this.#restored?.offsetMs ?? 0);
-    const agrees = bound !== undefined && this.#dated === this.#restored?.dated && Math.abs(bound / 1000 - kept) <= toleranceMs;
+    const kept = page.received / 1000 + offsetMs;
+    // A bound that was kept itself holds as it is: there is no `Date` to compare it with.
+    const agrees = bound !== undefined && this.#dated === dated && (reached !== undefined || Math.abs(bound / 1000 - kept) <= toleranceMs);
     if (!agrees) {
       this.#restored = undefined;
       return;

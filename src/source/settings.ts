@@ -67,7 +67,7 @@ export const sourceSettings = z.strictObject({
   start: start
     .prefault('now')
     .describe(
-      'Where the ledger begins. A literal time is the safe form: a state that was lost begins there again. Or `now`, `earliest` (the first record that the service still has), or a duration before now',
+      'Where the ledger begins; one that has begun stays. A literal time is the safe form: a state that was lost begins there again. Or `now`, `earliest` (the first record that the service still has), or a duration before now',
     ),
   poll: duration({ min: '1s', max: '1h' }).prefault('10s').describe('How often the newest part is read'),
   settle: duration({ min: '1s', max: '7d' }).prefault('15m').describe('Age at which a window is closed with a proof'),

@@ -49,6 +49,7 @@ export class ModelKept implements Kept {
   readonly journal: string;
   position: Position = { seq: 0, chain: new Uint8Array(32) };
   note: string | undefined;
+  adopt = false;
   /** The last entry that this journal has. */
   head = 1_000_000;
   notes = 0;

@@ -141,7 +141,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
 
     test('what a person has sent besides arrives, and moves no position', async () => {
       const all = messages(1, 20);
-      const extra = message(900_001, '{"seq":"besides"}');
+      const extra = message(900_001);
       const sink = await place.open(kept);
       await send(sink, batchOf(all.slice(0, 10)));
       await send(sink, { ...batchOf([extra]), through: kept.position, uncertain: true, besides: 'test' });
@@ -194,11 +194,15 @@ export function sinkSuite(adapter: SinkAdapter): void {
       const words = place.refuse(4, 'cannot parse field seven') ?? 'cannot parse field seven';
       await using sink = await place.open(kept);
       const refused: string[] = [];
-      const settle = async (batch: Batch): Promise<void> => {
+      // As the loop does: what is named too often is refused.
+      const settle = async (batch: Batch, tries = 1): Promise<void> => {
         try {
           const { rejections, again } = await sink.send(batch, never);
-          for (const rejection of rejections) refused.push(`${rejection.seq}: ${rejection.words}`);
-          if (again) await settle(batchOf(batch.messages.filter(({ seq }) => again.seqs.includes(seq))));
+          const spent = again?.tries !== undefined && tries >= again.tries ? (again.said ?? []) : [];
+          for (const rejection of [...rejections, ...spent]) refused.push(`${rejection.seq}: ${rejection.words}`);
+          const isLeft = ({ seq }: Message): boolean => again?.seqs.includes(seq) === true && !spent.some((each) => each.seq === seq);
+          const left = batch.messages.filter(isLeft);
+          if (left.length > 0) await settle(batchOf(left), tries + 1);
         } catch (thrown) {
           errors.push(thrown);
           if (codeOf(thrown) !== 'sink_refused') throw thrown;

@@ -170,6 +170,11 @@ describe('an answer that is no page', () => {
       /larger than 16777216 bytes/,
     ],
     [
+      'a page of more items than any has',
+      (_q, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(`{"data":[${'0,'.repeat(8_000_000)}0]}`)),
+      /expected at most 50000 items in "data", got "\{"data":\[0,0,/,
+    ],
+    [
       'a gzip stream that is cut',
       (_q, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(randomBytes(1000)).subarray(0, 500)),
       /cut off after/,

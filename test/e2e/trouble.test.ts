@@ -9,29 +9,11 @@ import { ago, configure, Daemon, ledgerOf, settled, sourceOf } from '../support/
 import { compare, delivered, exactlyOnce, linesOf, originalOf, Seconds } from '../support/e2e-oracle.ts';
 import { inPlace, pause, until } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
+import { mounted } from '../support/e2e-tmpfs.ts';
 import { Service } from '../support/e2e-service.ts';
 
 const quick = { settle: '1s', recount: [] };
 const file = { id: 'siem', type: 'file', path: './siem.ndjson' };
-
-/** A file system of its own, or undefined where none can be had: then the reason is printed. */
-function mounted(place: Place, name: string, options: string): (AsyncDisposable & { readonly path: string }) | undefined {
-  const path = place.path(name);
-  mkdirSync(path, { recursive: true });
-  const { status, stderr, error } = spawnSync('mount', ['-t', 'tmpfs', '-o', options, 'none', path], { encoding: 'utf8' });
-  if (status !== 0) {
-    process.stderr.write(`skipped, a tmpfs cannot be mounted here: ${stderr || (error?.message ?? '')}\n`);
-    return undefined;
-  }
-  return {
-    path,
-    [Symbol.asyncDispose]: async () => {
-      // Lazily: a daemon that a failed test left may still be in it.
-      spawnSync('umount', ['-l', path]);
-      await Promise.resolve();
-    },
-  };
-}
 
 /** Text that does not compress. */
 function noise(place: Place, length: number): string {

@@ -3,8 +3,11 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
 
-/** `answers`: what the receiver says is kept back, then the connection is reset. `end`: everything passes but the receiver's end, a reset comes for it. */
-export type Cut = 'answers' | 'end';
+/**
+ * `answers`: what the receiver says is kept back, then the connection is reset. `shut`: the same, and nobody comes through after it.
+ * `end`: everything passes but the receiver's end, a reset comes for it.
+ */
+export type Cut = 'answers' | 'shut' | 'end';
 
 export class CuttingProxy implements AsyncDisposable {
   readonly port: number;
@@ -13,13 +16,15 @@ export class CuttingProxy implements AsyncDisposable {
   #cut: Cut | undefined;
   #cuts = 0;
   #isStalled = false;
+  #isShut = false;
 
   static async start(port: number): Promise<CuttingProxy> {
     const server = createServer({ allowHalfOpen: true }).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const proxy = new CuttingProxy(server);
     server.on('connection', (client: Socket) => {
-      proxy.#pass(client, connect({ port, host: '127.0.0.1', allowHalfOpen: true }));
+      if (proxy.#isShut) client.resetAndDestroy();
+      else proxy.#pass(client, connect({ port, host: '127.0.0.1', allowHalfOpen: true }));
     });
     return proxy;
   }
@@ -39,6 +44,16 @@ export class CuttingProxy implements AsyncDisposable {
     this.#cut = cut;
   }
 
+  /** Whether nobody comes through: connections are reset as they come. */
+  get isShut(): boolean {
+    return this.#isShut;
+  }
+
+  /** Everybody comes through again. */
+  open(): void {
+    this.#isShut = false;
+  }
+
   /** From now on nothing is read from the sender. */
   stall(): void {
     this.#isStalled = true;
@@ -54,12 +69,15 @@ export class CuttingProxy implements AsyncDisposable {
 
   #pass(client: Socket, receiver: Socket): void {
     const reset = (): void => {
+      this.#isShut ||= this.#cut === 'shut';
       this.#cut = undefined;
       this.#cuts += 1;
       client.resetAndDestroy();
       receiver.destroy();
+      if (this.#isShut) for (const socket of this.#sockets) socket.destroy();
     };
     let quiet: NodeJS.Timeout | undefined;
+    let isHeld = false;
     for (const socket of [client, receiver]) {
       this.#sockets.add(socket);
       socket.on('close', () => {
@@ -73,15 +91,17 @@ export class CuttingProxy implements AsyncDisposable {
     if (this.#isStalled) client.pause();
     client.on('end', () => receiver.end());
     receiver.on('data', (bytes) => {
-      if (this.#cut !== 'answers') return client.write(bytes);
+      if (this.#cut !== 'answers' && this.#cut !== 'shut') return client.write(bytes);
+      isHeld = true;
       // Once the receiver has said all, it has taken all.
       clearTimeout(quiet);
       quiet = setTimeout(reset, 200);
       return false;
     });
     receiver.on('end', () => {
-      if (this.#cut === undefined) client.end();
-      else reset();
+      // A connection that ends for itself, such as that of a sender which has gone, is not the one to cut.
+      if (isHeld || this.#cut === 'end') reset();
+      else client.end();
     });
   }
 }

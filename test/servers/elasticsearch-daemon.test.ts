@@ -2,45 +2,20 @@
  * The whole program before a real Elasticsearch with users and TLS: `setup`, `check` and `run`, a key that is wrong at first, kills with a rollover
  * each, a state that is lost, a replay. Every record of the service is there once, counted and compared by another client.
  */
-import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import { inPlace, pause, until } from '../support/e2e-place.ts';
-import type { Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
-import { Elasticsearch, elasticsearchMissing, password } from './elasticsearch.ts';
+import { Elasticsearch, elasticsearchMissing } from './elasticsearch.ts';
 import { notAsked } from './programs.ts';
+import { stream, waybill } from './three-receivers.ts';
 
 const missing = notAsked() ?? elasticsearchMissing('elasticsearch-9.5.3');
 const records = 6_000;
-const stream = 'logs-dpas.audit-default';
+const patient = 600_000;
 
-async function waybill(place: Place, args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<string> {
-  const child = place.spawnWaybill(args, env);
-  let [stdout, stderr] = ['', ''];
-  child.stdout?.on('data', (part: Buffer) => (stdout += part.toString()));
-  child.stderr?.on('data', (part: Buffer) => (stderr += part.toString()));
-  await once(child, 'close');
-  if (child.exitCode !== 0) throw new Error(`waybill ${args.join(' ')} ended with ${child.exitCode ?? ''}: ${stdout}${stderr}`);
-  return stdout;
-}
-
-/** The records that the server has, as the service wrote them, sorted. */
-async function stored(server: Elasticsearch): Promise<string[]> {
-  const found: string[] = [];
-  await server.ask('POST', `/${stream}/_refresh`);
-  for (let after: unknown[] | undefined; ;) {
-    const query = { size: 5_000, _source: ['event.original'], sort: ['_index', '_seq_no'], ...(after && { search_after: after }) };
-    const { body } = await server.ask('POST', `/${stream}/_search`, query);
-    const { hits } = (body as { hits: { hits: { _source: { event: { original: string } }; sort: unknown[] }[] } }).hits;
-    if (hits.length === 0) return found.sort();
-    found.push(...hits.map(({ _source }) => _source.event.original));
-    after = hits.at(-1)?.sort;
-  }
-}
-
-test('every record is there once, whatever happens to key, daemon and state', { timeout: 900_000 }, async ({ skip }) => {
+test('every record is there once, whatever happens to key, daemon and state', { timeout: 2_400_000 }, async ({ skip }) => {
   if (missing !== undefined) return skip(missing);
   await using server = await Elasticsearch.start('elasticsearch-9.5.3', true);
   await inPlace('elasticsearch', async (place) => {
@@ -56,44 +31,39 @@ test('every record is there once, whatever happens to key, daemon and state', { 
       tls: { ca: place.path('ca.pem') },
     };
     configure(place, [sourceOf(service, start)], [sink]);
-    const administrator = { WAYBILL_SETUP_USERNAME: 'elastic', WAYBILL_SETUP_PASSWORD: password };
-    const key = await waybill(
-      place,
-      ['setup', 'elasticsearch', '--config', 'waybill.yaml', '--sink', 'siem', '--key', '--yes'],
-      administrator,
-    );
+    const key = await waybill(place, 'setup', 'elasticsearch', '--sink', 'siem', '--key', '--yes');
 
     const all = async (): Promise<string[]> => (await service.truth()).sort();
     const arrived = (daemon: Daemon): Promise<unknown> =>
       until(
         () => `${records} documents\n${daemon.words()}`,
-        240_000,
+        patient,
         async () => ((await server.count(stream)) >= records ? true : undefined),
       );
 
     // A key that nobody knows: blocked, in words that name sink and setting, and on its own again once it is mended.
     const first = new Daemon(place);
-    const line = await first.logged('sink is blocked', 60_000);
+    const line = await first.logged('sink is blocked', patient);
     expect(JSON.stringify(line)).toMatch(/sink_blocked.*401 security_exception.*sinks\.siem\.apiKey/);
     expect(JSON.stringify(first.log)).not.toContain('bm90aGluZzpjYW5hcnk');
     writeFileSync(place.path('key'), key.trim());
-    await first.logged('first event taken', 120_000);
+    await first.logged('first event taken', patient);
     await first.kill();
 
     // Killed in the flow, with a rollover each time: what the state does not know is found out by reading.
     for (let life = 0; life < 3; life += 1) {
       await server.rollover(stream);
       const daemon = new Daemon(place);
-      await daemon.logged('first event taken', 120_000);
+      await daemon.logged('first event taken', patient);
       await pause(place.chance() * 1_000);
       await daemon.kill();
     }
     const last = new Daemon(place);
     await arrived(last);
-    await last.ready(200, undefined, 60_000);
+    await last.ready(200, undefined, patient);
     await last.stop();
-    expect(await stored(server)).toEqual(await all());
-    const checked = JSON.parse(await waybill(place, ['check', '--config', 'waybill.yaml', '--sink', 'siem', '--json'])) as { ok: boolean };
+    expect((await server.originals(stream)).sort()).toEqual(await all());
+    const checked = JSON.parse(await waybill(place, 'check', '--sink', 'siem', '--json')) as { ok: boolean };
     expect(checked.ok).toBe(true);
 
     // The state is lost, and everything read again from the start of the ledger.
@@ -102,21 +72,21 @@ test('every record is there once, whatever happens to key, daemon and state', { 
     const again = new Daemon(place);
     await until(
       () => `everything acknowledged once more\n${again.words()}`,
-      240_000,
+      patient,
       async () => {
         const { sinks } = JSON.parse((await again.get('/status')).text) as { sinks: readonly { acked: number; lagRecords: number }[] };
         const [found] = sinks;
         return found !== undefined && found.acked >= records && found.lagRecords === 0 ? true : undefined;
       },
     );
-    expect(await stored(server)).toEqual(await all());
+    expect((await server.originals(stream)).sort()).toEqual(await all());
 
     // All of it sent again because somebody asked for it, behind one more rollover.
     await server.rollover(stream);
-    const replayed = await waybill(place, ['replay', '--config', 'waybill.yaml', '--sink', 'siem', '--from', '1', '--yes']);
+    const replayed = await waybill(place, 'replay', '--sink', 'siem', '--from', '1', '--yes');
     expect(replayed).toMatch(/^replay to siem is done: 6,000 records sent/);
     await again.stop();
-    expect(await stored(server)).toEqual(await all());
+    expect((await server.originals(stream)).sort()).toEqual(await all());
     for (const daemon of [first, last, again]) for (const { message } of daemon.log) expect(message).not.toBe('dead letter');
   });
 });

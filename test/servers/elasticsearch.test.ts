@@ -18,6 +18,7 @@ import { batchOf, contextOf, message, messages, ModelKept, textOf } from '../con
 import { sinkSuite } from '../contract/sink-suite.ts';
 import type { Place } from '../contract/sink-suite.ts';
 import { createAuthority } from '../support/certificates.ts';
+import { startProxy } from '../support/proxy.ts';
 import { recordOf, settings as normalizeSettings, shapes } from '../unit/normalize/records.ts';
 import { CuttingProxy } from './cutting-proxy.ts';
 import { Elasticsearch, elasticsearchMissing, password } from './elasticsearch.ts';
@@ -36,7 +37,7 @@ const plainTemplate = {
   priority: 300,
   template: {
     settings: { number_of_replicas: 0 },
-    mappings: { properties: { seq: { type: 'long' }, name: { type: 'keyword', ignore_above: 256 } } },
+    mappings: { properties: { seq: { type: 'keyword' }, size: { type: 'long' }, name: { type: 'keyword', ignore_above: 256 } } },
   },
 };
 
@@ -210,13 +211,13 @@ for (const [line, isSecure] of [
     test('a record that the mapping refuses is a rejection with the words of the server, and the others are taken', async () => {
       const dataset = fresh();
       await using sink = await opened(server, { dataset });
-      const wrong = message(2, JSON.stringify({ '@timestamp': '2026-11-20T00:00:00Z', seq: 'no number', name: 'secret' }));
+      const wrong = message(2, JSON.stringify({ '@timestamp': '2026-11-20T00:00:00Z', size: 'no number', name: 'secret' }));
       const torn = message(3, '{"@timestamp":"2026-11-20T00:00:00Z"');
       const undated = message(4, '{"seq":4}');
       const taken = await send(sink, batchOf([message(1), wrong, torn, undated, message(5)]));
       expect(taken.again).toBeUndefined();
       expect(taken.rejections.map(({ seq }) => seq)).toEqual([2, 3, 4]);
-      expect(taken.rejections[0]?.words).toMatch(/failed to parse field \[seq\].*no number/);
+      expect(taken.rejections[0]?.words).toMatch(/failed to parse field \[size\].*no number/);
       expect(await server.documents(`logs-${dataset}-default`)).toEqual(texts([message(1), message(5)]));
     });
 
@@ -384,16 +385,38 @@ sinks:
     }
   });
 
+  test('through a proxy for HTTP, which wants a password: every record once', async () => {
+    await server.ask('PUT', '/_index_template/proxied', { ...plainTemplate, index_patterns: ['logs-proxied-*'], priority: 302 });
+    await using proxy = await startProxy({ names: { 'es.test:9200': server.port }, user: 'u', password: 'p' });
+    const context = (userinfo: string) =>
+      contextOf('siem', {
+        ca: pem(server.authority?.cert ?? ''),
+        proxy: {
+          url: { read: () => `http://${userinfo}@127.0.0.1:${proxy.port}`, refresh: () => undefined, describe: () => 'proxy of the test' },
+        },
+      });
+    const settings = settingsOf(server, { nodes: 'https://es.test:9200', dataset: 'proxied' });
+    await using sink = await elasticsearch.open(settings, context('u:p'), new ModelKept(), never);
+    expect(await send(sink, batchOf(messages(1, 500)))).toMatchObject({ rejections: [], again: undefined });
+    expect(await send(sink, batchOf(messages(1, 600), true))).toMatchObject({ duplicates: 500, again: undefined });
+    expect(await server.count('logs-proxied-default')).toBe(600);
+    expect(new Set(proxy.asked)).toEqual(new Set(['es.test:9200']));
+    const refused = await errorOf(elasticsearch.open(settings, context('u:wrong-canary'), new ModelKept(), never));
+    expect(refused.code).toBe('sink_blocked');
+    expect(refused.words).toMatch(/^sink "siem": cannot reach "es\.test:9200" through the proxy/);
+    expect(refused.words).not.toContain('canary');
+  });
+
   test('a stream whose failure store is on: what it keeps aside is a rejection with its words', async () => {
     const template = { ...plainTemplate, index_patterns: ['logs-aside-*'], priority: 301 };
     const options = { data_stream_options: { failure_store: { enabled: true } } };
     await server.ask('PUT', '/_index_template/aside', { ...template, template: { ...template.template, ...options } });
     await using sink = await opened(server, { dataset: 'aside' });
-    const wrong = message(2, JSON.stringify({ '@timestamp': '2026-11-20T00:00:00Z', seq: 'no number' }));
+    const wrong = message(2, JSON.stringify({ '@timestamp': '2026-11-20T00:00:00Z', size: 'no number' }));
     const { rejections, again } = await send(sink, batchOf([message(1), wrong, message(3)]));
     expect(again).toBeUndefined();
     expect(rejections).toEqual([
-      { seq: 2, code: 'failure_store', words: expect.stringMatching(/failure store.*failed to parse field \[seq\]/) as string },
+      { seq: 2, code: 'failure_store', words: expect.stringMatching(/failure store.*failed to parse field \[size\]/) as string },
     ]);
     expect(await server.documents('logs-aside-default')).toEqual([textOf(1), textOf(3)]);
   });

@@ -13,7 +13,8 @@ import { join } from 'node:path';
 import { Agent, request } from 'undici';
 import type { Dispatcher } from 'undici';
 import { createAuthority } from '../support/certificates.ts';
-import type { Authority } from '../support/certificates.ts';
+import type { Authority, CertificateWish } from '../support/certificates.ts';
+import { until } from '../support/e2e-place.ts';
 import { cacheFolder } from './programs.ts';
 
 export type Line = 'elasticsearch-9.5.3' | 'elasticsearch-8.19.5' | 'opensearch-3.8.0';
@@ -46,19 +47,20 @@ export interface Reply {
   readonly body: unknown;
 }
 
+/** One node with its data, which outlives its kills: the same port, the same documents, users and keys. */
 export class Elasticsearch implements AsyncDisposable {
   readonly url: string;
   readonly port: number;
   readonly authority: Authority | undefined;
   readonly #directory: string;
-  readonly #child: ChildProcess;
+  readonly #command: readonly string[];
   readonly #agent: Agent;
+  #child: ChildProcess | undefined;
 
   /** Of line 9 with users, keys, rights and TLS when `isSecure`. */
   static async start(line: Line, isSecure = false): Promise<Elasticsearch> {
     const directory = mkdtempSync(join(tmpdir(), 'waybill-elasticsearch-'));
-    const config = join(directory, 'config');
-    mkdirSync(config);
+    mkdirSync(join(directory, 'config'));
     const [port, transport] = [await freePort(), await freePort()];
     const authority = isSecure ? await createAuthority('Test root') : undefined;
     const settings = ['cluster.name=test', 'node.name=test', 'discovery.type=single-node', 'network.host=127.0.0.1', `http.port=${port}`];
@@ -68,29 +70,23 @@ export class Elasticsearch implements AsyncDisposable {
       plugins.push('x-pack-core', 'stand-ins', ...(isSecure ? ['x-pack-security'] : []));
       settings.push(`xpack.security.enabled=${isSecure}`);
     }
-    if (authority) {
-      const { cert, key } = await authority.issue({ name: 'es', hosts: ['127.0.0.1'] });
-      writeFileSync(join(config, 'http.crt'), cert);
-      writeFileSync(join(config, 'http.key'), key);
+    if (isSecure)
       settings.push(
         'xpack.security.http.ssl.enabled=true',
         'xpack.security.http.ssl.key=http.key',
         'xpack.security.http.ssl.certificate=http.crt',
       );
-    }
     const place = join(cacheFolder(), line);
     const isOpenSearch = line.startsWith('opensearch');
     const main = isOpenSearch ? ['TestNode', directory, String(port)] : ['org.elasticsearch.node.TestNode', ...settings];
     const options = ['-Xms512m', '-Xmx512m', `-Des.path.home=${directory}`, `-Dwaybill.plugins=${plugins.join(',')}`];
     options.push('--add-modules', 'jdk.incubator.vector', '--enable-native-access=ALL-UNNAMED');
     const classPath = ['-cp', `${join(place, 'classes')}:${join(place, 'lib')}/*`];
-    const child = spawn(join(javaHome() ?? '', 'bin/java'), [...options, ...classPath, ...main], {
-      stdio: ['pipe', 'pipe', 'pipe'],
-      env: { ...process.env, ...(isSecure ? { WAYBILL_TEST_PASSWORD: password } : {}) },
-    });
-    const node = new Elasticsearch(directory, child, port, authority);
+    const node = new Elasticsearch(directory, [...options, ...classPath, ...main], port, authority);
     try {
-      await started(child);
+      await node.showCertificate();
+      await node.run();
+      if (authority) await node.#prepareSecurity();
     } catch (thrown) {
       await node[Symbol.asyncDispose]();
       throw thrown;
@@ -98,13 +94,59 @@ export class Elasticsearch implements AsyncDisposable {
     return node;
   }
 
-  private constructor(directory: string, child: ChildProcess, port: number, authority: Authority | undefined) {
+  private constructor(directory: string, command: readonly string[], port: number, authority: Authority | undefined) {
     this.#directory = directory;
-    this.#child = child;
+    this.#command = command;
     this.port = port;
     this.authority = authority;
     this.url = `${authority ? 'https' : 'http'}://127.0.0.1:${port}`;
     this.#agent = new Agent({ connect: authority ? { ca: authority.cert } : {} });
+  }
+
+  /** Starts it, and waits until it says that it has started. */
+  async run(): Promise<void> {
+    this.#child = spawn(join(javaHome() ?? '', 'bin/java'), this.#command, {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      env: { ...process.env, ...(this.authority ? { WAYBILL_TEST_PASSWORD: password } : {}) },
+    });
+    await started(this.#child);
+  }
+
+  /** The first role, user or key makes the index of security, and until its shards are there nobody is known. */
+  async #prepareSecurity(): Promise<void> {
+    await this.ask('PUT', '/_security/role/first', { cluster: ['monitor'] });
+    await this.recovered();
+  }
+
+  /** Waits until all that it has on its disk can be asked for again: it answers before that. */
+  async recovered(): Promise<void> {
+    let last: unknown;
+    await until(
+      () => `Elasticsearch has its shards again: ${JSON.stringify(last)}`,
+      600_000,
+      async () => {
+        last = await this.ask('GET', '/_cluster/health?wait_for_status=yellow&timeout=1s');
+        return (last as Reply).status === 200 || undefined;
+      },
+    );
+  }
+
+  /** SIGKILL. Everything that it had acknowledged is on its disk. */
+  async kill(): Promise<void> {
+    const child = this.#child;
+    this.#child = undefined;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill('SIGKILL');
+    await ended;
+  }
+
+  /** Shows a certificate of this kind from the next start on. */
+  async showCertificate(validity: Pick<CertificateWish, 'notBefore' | 'notAfter'> = {}): Promise<void> {
+    if (!this.authority) return;
+    const { cert, key } = await this.authority.issue({ name: 'es', hosts: ['127.0.0.1', 'es.test'], ...validity });
+    writeFileSync(join(this.#directory, 'config', 'http.crt'), cert);
+    writeFileSync(join(this.#directory, 'config', 'http.key'), key);
   }
 
   /** Asks as the administrator. */
@@ -135,6 +177,27 @@ export class Elasticsearch implements AsyncDisposable {
     return (body as { hits: { hits: { _source: unknown }[] } }).hits.hits.map(({ _source }) => JSON.stringify(_source));
   }
 
+  /** Of every document, doubles and all, the record as the service wrote it. */
+  async originals(target: string): Promise<string[]> {
+    const found: string[] = [];
+    await this.ask('POST', `/${target}/_refresh`);
+    for (let after: unknown; ;) {
+      const query = { size: 5_000, _source: ['event.original'], sort: ['_index', '_seq_no'], ...(after ? { search_after: after } : {}) };
+      const { body } = await this.ask('POST', `/${target}/_search`, query);
+      const { hits } = (body as { hits: { hits: { _source: { event: { original: string } }; sort: unknown }[] } }).hits;
+      if (hits.length === 0) return found;
+      for (const { _source } of hits) found.push(_source.event.original);
+      after = hits.at(-1)?.sort;
+    }
+  }
+
+  /** The values of this field that more than one document has, ten at most. */
+  async repeated(target: string, field: string): Promise<unknown> {
+    const aggs = { repeated: { terms: { field, min_doc_count: 2, size: 10 } } };
+    const { body } = await this.ask('POST', `/${target}/_search`, { size: 0, aggs });
+    return (body as { aggregations: { repeated: { buckets: unknown } } }).aggregations.repeated.buckets;
+  }
+
   async rollover(target: string): Promise<void> {
     const { status, body } = await this.ask('POST', `/${target}/_rollover`);
     if (status !== 200) throw new Error(`cannot roll over ${target}: ${JSON.stringify(body)}`);
@@ -142,11 +205,7 @@ export class Elasticsearch implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#agent.destroy();
-    if (this.#child.exitCode === null && this.#child.signalCode === null) {
-      const ended = once(this.#child, 'exit');
-      this.#child.kill('SIGKILL');
-      await ended;
-    }
+    await this.kill();
     rmSync(this.#directory, { recursive: true, force: true });
   }
 }

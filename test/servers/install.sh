@@ -11,12 +11,40 @@ packages() {
   DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" >/dev/null
 }
 
+# Maven, and a Java for what it gets: for Elasticsearch a JDK of line 21 or later, which Debian has from 13 on.
+maven() { command -v mvn >/dev/null || packages maven; }
+java_home() {
+  [ -n "${JAVA_HOME:-}" ] && echo "$JAVA_HOME" && return
+  ls -d /usr/lib/jvm/*-2[1-9]-* 2>/dev/null | sort -V | tail -1
+}
+jdk() {
+  [ -z "$(java_home)" ] || return 0
+  update
+  for line in 25 21; do
+    if apt-cache show "openjdk-$line-jdk-headless" >/dev/null 2>&1; then packages "openjdk-$line-jdk-headless"; return 0; fi
+  done
+  echo 'no JDK of line 21 or later among the packages of this system: set JAVA_HOME to one' >&2
+  return 1
+}
+
+# The jars of a broker: kafka VERSION
+kafka() {
+  local folder=$cache/kafka-$1 work
+  [ ! -d "$folder" ] || return 0
+  maven
+  work=$(mktemp -d "$cache/unpacking.XXXXXX")
+  mvn -q -B -f "$here/kafka/pom.xml" dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$work" "-Dkafka.version=$1"
+  mv "$work" "$folder"
+}
+
 # Libraries by Maven, and what starts them compiled beside them: java NAME VERSION MAIN_SOURCES...
 java_server() {
   local name=$1 version=$2 folder=$cache/$1-$2 work home
   shift 2
   [ ! -e "$folder/done" ] || return 0
-  home=${JAVA_HOME:-$(ls -d /usr/lib/jvm/*-2[1-9]-* 2>/dev/null | sort -V | tail -1)}
+  maven
+  jdk
+  home=$(java_home)
   work=$(mktemp -d "$cache/unpacking.XXXXXX")
   mvn -q -B -f "$here/elasticsearch/pom-$POM.xml" dependency:copy-dependencies -DoutputDirectory="$work/lib"
   "$home/bin/javac" -proc:none -nowarn -d "$work/classes" -cp "$work/lib/*" $(find "$@" -name '*.java')
@@ -38,6 +66,8 @@ for name in "$@"; do
       fi
       ;;
     kcat) command -v kcat >/dev/null || packages kcat ;;
+    kafka) kafka 4.4.0 ;;
+    kafka-3) kafka 3.9.2 ;;
     elasticsearch)
       POM=9.5.3 java_server elasticsearch 9.5.3 "$here/elasticsearch/node" "$here/elasticsearch/nine"
       cp -R "$here/elasticsearch/nine-files/." "$cache/elasticsearch-9.5.3/classes/"

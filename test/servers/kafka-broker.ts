@@ -6,11 +6,12 @@ import { spawn, spawnSync } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { StringDecoder } from 'node:string_decoder';
 import { createAuthority } from '../support/certificates.ts';
 import type { Authority } from '../support/certificates.ts';
 import { cacheFolder } from './programs.ts';
@@ -18,32 +19,17 @@ import { cacheFolder } from './programs.ts';
 export const kafkaVersions = ['4.4.0', '3.9.2'] as const;
 export type KafkaVersion = (typeof kafkaVersions)[number];
 
-/** Where downloads are kept, by name and version: outside of the repository, for every run. */
 const cache = cacheFolder();
 const jarsOf = (version: KafkaVersion): string => join(cache, `kafka-${version}`);
 
-/** Why there is none here; undefined when there is. Gets the jars once, if Maven is there. */
+/** Why there is none here; undefined when there is. */
 export function kafkaMissing(version: KafkaVersion): string | undefined {
   const java = spawnSync('java', ['-version'], { encoding: 'utf8' });
   if (java.error) return 'no java on the path (17 or later)';
   if (Number(/version "(\d+)/.exec(java.stderr)?.[1] ?? 0) < 17) return 'java is older than 17';
-  if (spawnSync('kcat', ['-V']).error) return 'no kcat on the path (Debian: kcat)';
-  const jars = jarsOf(version);
-  if (existsSync(jars)) return undefined;
-  const part = `${jars}.${process.pid}`;
-  mkdirSync(part, { recursive: true });
-  const pom = join(import.meta.dirname, 'kafka', 'pom.xml');
-  const goal = ['dependency:copy-dependencies', '-DincludeScope=runtime', `-DoutputDirectory=${part}`, `-Dkafka.version=${version}`];
-  const got = spawnSync('mvn', ['-q', '-B', '-f', pom, ...goal], { encoding: 'utf8', timeout: 300_000 });
-  if (got.status !== 0) {
-    rmSync(part, { recursive: true, force: true });
-    return got.error
-      ? `no jars in ${jars}, and no mvn on the path to get them`
-      : `no jars in ${jars}: mvn ended with ${got.status ?? 'a signal'}`;
-  }
-  if (existsSync(jars)) rmSync(part, { recursive: true });
-  else renameSync(part, jars);
-  return undefined;
+  if (spawnSync('kcat', ['-V']).error) return 'no kcat on the path: test/servers/install.sh kcat';
+  const name = { '4.4.0': 'kafka', '3.9.2': 'kafka-3' }[version];
+  return existsSync(jarsOf(version)) ? undefined : `no Kafka ${version}: test/servers/install.sh ${name}`;
 }
 
 const jvm = ['-Xms64m', '-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-XX:-UsePerfData', '-Djava.awt.headless=true'];
@@ -137,8 +123,8 @@ export class KafkaBroker implements AsyncDisposable {
         reject(new Error(`the broker ended with ${code ?? 'a signal'}:\n${tail.slice(-4_000)}`));
       });
       setTimeout(() => {
-        reject(new Error(`the broker has not started after 60 s:\n${tail.slice(-4_000)}`));
-      }, 60_000).unref();
+        reject(new Error(`the broker has not started after 5 minutes:\n${tail.slice(-4_000)}`));
+      }, 300_000).unref();
     });
   }
 
@@ -160,7 +146,7 @@ export class KafkaBroker implements AsyncDisposable {
   tool(name: string, ...parameters: readonly string[]): string {
     const classes = join(jarsOf(this.#version), '*');
     const quiet = '-Dorg.slf4j.simpleLogger.defaultLogLevel=error';
-    const ran = spawnSync('java', [...jvm, quiet, '-cp', classes, name, ...parameters], { encoding: 'utf8', timeout: 60_000 });
+    const ran = spawnSync('java', [...jvm, quiet, '-cp', classes, name, ...parameters], { encoding: 'utf8', timeout: 300_000 });
     if (ran.status !== 0)
       throw new Error(`${name} ${parameters.join(' ')} ended with ${ran.status ?? 'a signal'}: ${ran.stdout}${ran.stderr}`);
     return ran.stdout;
@@ -180,11 +166,24 @@ export class KafkaBroker implements AsyncDisposable {
     return records.sort((a, b) => a.partition - b.partition || a.offset - b.offset);
   }
 
-  /** How many records consumers see that read committed, however many there are. */
-  async count(topic: string): Promise<number> {
+  /** How many records consumers see that read committed, or also what was not, however many there are. */
+  async count(topic: string, isolation: Isolation = 'read_committed'): Promise<number> {
     let count = 0;
-    await this.#consume(topic, 'read_committed', '.', (chunk) => (count += chunk.length));
+    await this.#consume(topic, isolation, '.', (chunk) => (count += chunk.length));
     return count;
+  }
+
+  /** What is wanted of each value that consumers see who read committed; values are of one line each, and none is held whole. */
+  async values(topic: string, wanted: (value: string) => string): Promise<string[]> {
+    const found: string[] = [];
+    const decoder = new StringDecoder('utf8');
+    let rest = '';
+    await this.#consume(topic, 'read_committed', '%s\n', (chunk) => {
+      const lines = (rest + decoder.write(chunk)).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) found.push(wanted(line));
+    });
+    return found;
   }
 
   async #consume(topic: string, isolation: Isolation, format: string, take: (chunk: Buffer) => void): Promise<void> {

@@ -4,18 +4,18 @@ import { once } from 'node:events';
 import { createServer as createHttp } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import kafkajs from 'kafkajs';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { codeOf, wordsOf } from '../../src/errors.ts';
 import type { Kept, Sink } from '../../src/model.ts';
 import { kafka } from '../../src/sink/kafka.ts';
 import { partitionFor } from '../../src/sink/kafka-messages.ts';
 import { setupText } from '../../src/sink/kafka-setup.ts';
-import { quietTimers } from '../../src/sink/kafka-timers.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { batchOf, contextOf, messages, ModelKept } from '../contract/sink-batches.ts';
 import { sinkSuite } from '../contract/sink-suite.ts';
 import type { Place } from '../contract/sink-suite.ts';
+import { until } from '../support/e2e-place.ts';
+import { aclsOf, administer, allow, createTopic } from './kafka-admin.ts';
 import { KafkaBroker, kafkaMissing, kafkaVersions, password } from './kafka-broker.ts';
 import type { Listener } from './kafka-broker.ts';
 import { KafkaProxy } from './kafka-proxy.ts';
@@ -38,25 +38,10 @@ async function errorOf(promise: Promise<unknown>): Promise<unknown> {
   );
 }
 
-/** What only an administrator may, by the plain listener. */
-async function administer<Result>(broker: KafkaBroker, work: (admin: kafkajs.Admin) => Promise<Result>): Promise<Result> {
-  quietTimers();
-  const admin = new kafkajs.Kafka({ brokers: [broker.address()], logLevel: kafkajs.logLevel.NOTHING }).admin();
-  await admin.connect();
-  try {
-    return await work(admin);
-  } finally {
-    await admin.disconnect();
-  }
-}
-
 let topics = 0;
-async function createTopic(broker: KafkaBroker, numPartitions = 1, config: Readonly<Record<string, string>> = {}): Promise<string> {
+async function freshTopic(broker: KafkaBroker, numPartitions = 1, config: Readonly<Record<string, string>> = {}): Promise<string> {
   const topic = `audit-${(topics += 1)}`;
-  const configEntries = Object.entries(config).map(([name, value]) => ({ name, value }));
-  await administer(broker, (admin) =>
-    admin.createTopics({ waitForLeaders: true, topics: [{ topic, numPartitions, replicationFactor: 1, configEntries }] }),
-  );
+  await createTopic(broker, { topic, numPartitions, configEntries: Object.entries(config).map(([name, value]) => ({ name, value })) });
   return topic;
 }
 
@@ -134,7 +119,7 @@ for (const version of kafkaVersions) {
       proxy = await new KafkaProxy().listen();
       broker = await KafkaBroker.start(version, { advertised: proxy.address, acls: true });
       proxy.target = broker.port('PROXIED');
-    }, 120_000);
+    }, 300_000);
     afterAll(async () => {
       await broker[Symbol.asyncDispose]();
       await proxy.close();
@@ -144,7 +129,7 @@ for (const version of kafkaVersions) {
       kept = new ModelKept();
     });
 
-    const start = (besides: object) => async () => new RealPlace(broker, proxy, await createTopic(broker), besides);
+    const start = (besides: object) => async () => new RealPlace(broker, proxy, await freshTopic(broker), besides);
     const { formats } = kafka;
     sinkSuite({ name: 'exactly once', formats, twice: () => 0, secrets: [], batches: 60, start: start({}) });
     sinkSuite({ name: 'plain', formats, twice: (size) => size, secrets: [], batches: 60, start: start({ exactlyOnce: false }) });
@@ -168,15 +153,28 @@ for (const version of kafkaVersions) {
           }
           return again;
         } catch (thrown) {
-          if (performance.now() - began > 200_000) throw thrown;
+          if (performance.now() - began > 600_000) throw thrown;
           await new Promise((resolve) => setTimeout(resolve, 100));
         }
       }
     }
 
-    test('keys go where kcat (murmur2) puts them, with their headers; gzip and zstd are read by it', { timeout: 60_000 }, async () => {
+    /** Waits until more than this is acknowledged: the sender is in the flow. */
+    async function taken(seq: number): Promise<void> {
+      while (kept.position.seq <= seq) await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+
+    /** What consumers see, once the markers of the last commits are in the partitions: a commit is answered before they are. */
+    async function committed(topic: string, count: number): Promise<number[]> {
+      await until(`${count} committed records`, 60_000, async () => ((await broker.count(topic)) >= count ? true : undefined)).catch(
+        () => undefined,
+      );
+      return (await broker.read(topic)).map(seqOf);
+    }
+
+    test('keys go where kcat (murmur2) puts them, with their headers; gzip and zstd are read by it', { timeout: 300_000 }, async () => {
       for (const compression of ['none', 'gzip', 'zstd'] as const) {
-        const topic = await createTopic(broker, 7);
+        const topic = await freshTopic(broker, 7);
         await using sink = await kafka.open(settingsOf(broker.address(), topic, { compression }), contextOf(`k-${topic}`), kept, never);
         const many = messages(1, 300).map((one) => ({ ...one, key: `payload ${one.seq % 50}` }));
         await sink.send(batchOf(many), never);
@@ -186,14 +184,14 @@ for (const version of kafkaVersions) {
         for (const { key, partition } of came) expect(partition).toBe(partitionFor(key, 7));
         expect(came.find((one) => seqOf(one) === 1)?.headers).toBe(`id=${many[0]?.uid ?? ''},number=1,source=records`);
         // The second opinion: librdkafka's own murmur2.
-        const other = await createTopic(broker, 7);
+        const other = await freshTopic(broker, 7);
         broker.write(other, [...new Set(many.map(({ key }) => key))]);
         for (const { key, partition } of await broker.read(other)) expect(partition).toBe(partitionFor(key, 7));
       }
     });
 
     test('a batch that its topic cannot take in one piece goes in several, and one message that is too long is refused', async () => {
-      const topic = await createTopic(broker, 1, { 'max.message.bytes': '5000' });
+      const topic = await freshTopic(broker, 1, { 'max.message.bytes': '5000' });
       await using sink = await kafka.open(settingsOf(broker.address(), topic), contextOf(`k-${topic}`), kept, never);
       await sink.send(batchOf(messages(1, 300)), never);
       const long = { ...messages(301, 301)[0], bytes: Buffer.from(JSON.stringify({ seq: 301, pad: 'x'.repeat(6_000) })) } as ReturnType<
@@ -209,15 +207,17 @@ for (const version of kafkaVersions) {
 
     test(
       `the sender is cut off ${kills * 4} times in the flow, and answers of commits are lost: once, in order`,
-      { timeout: 300_000 },
+      { timeout: 900_000 },
       async () => {
-        const topic = await createTopic(broker);
+        const topic = await freshTopic(broker);
         const open = (): Promise<Sink> => kafka.open(settingsOf(proxy.address, topic), contextOf(`k-${topic}`), kept, never);
         const through = kills * 4 * 400;
         const done = new AbortController();
+        const ended = once(done.signal, 'abort');
         const cutting = (async () => {
           for (let i = 0; i < kills * 4; i += 1) {
-            await new Promise((resolve) => setTimeout(resolve, 100 + ((i * 37) % 150)));
+            await Promise.race([taken(kept.position.seq), ended]);
+            await new Promise((resolve) => setTimeout(resolve, (i * 37) % 150));
             if (done.signal.aborted) return;
             if (i % 2 === 0) proxy.cut();
             else proxy.loseAnswer('EndTxn');
@@ -227,14 +227,13 @@ for (const version of kafkaVersions) {
         done.abort();
         await cutting;
         proxy.heal();
-        await new Promise((resolve) => setTimeout(resolve, 500));
-        expect((await broker.read(topic)).map(seqOf)).toEqual(range(through));
+        expect(await committed(topic, through)).toEqual(range(through));
         expect(again).toBeGreaterThan(0);
       },
     );
 
-    test(`the sender is killed ${kills * 4} times, wherever it is: once, in order`, { timeout: 300_000 }, async () => {
-      const topic = await createTopic(broker);
+    test(`the sender is killed ${kills * 4} times, wherever it is: once, in order`, { timeout: 900_000 }, async () => {
+      const topic = await freshTopic(broker);
       const through = kills * 4 * 1_000;
       const sender = fileURLToPath(new URL('kafka-sender.ts', import.meta.url));
       const begin = (last: number) => {
@@ -253,29 +252,28 @@ for (const version of kafkaVersions) {
         if ((await ended).code === null) killed += 1;
       }
       expect(await begin(through).ended).toEqual({ code: 0, errors: '' });
-      await new Promise((resolve) => setTimeout(resolve, 1_000));
-      expect((await broker.read(topic)).map(seqOf)).toEqual(range(through));
+      expect(await committed(topic, through)).toEqual(range(through));
       expect(killed).toBeGreaterThan(kills);
     });
 
-    test(`the broker is killed ${kills} times in the flow: once, in order`, { timeout: 300_000 }, async () => {
-      const topic = await createTopic(broker);
+    test(`the broker is killed ${kills} times in the flow: once, in order`, { timeout: 900_000 }, async () => {
+      const topic = await freshTopic(broker);
       const open = (): Promise<Sink> => kafka.open(settingsOf(proxy.address, topic), contextOf(`k-${topic}`), kept, never);
       let through = 0;
       for (let i = 0; i < kills; i += 1) {
         through += 4_000;
         const delivering = deliver(open, through, 100);
-        await new Promise((resolve) => setTimeout(resolve, 150 + i * 60));
+        await taken(kept.position.seq);
+        await new Promise((resolve) => setTimeout(resolve, i * 60));
         await broker.end(i % 2 === 0 ? 'SIGKILL' : 'SIGTERM');
         await broker.run();
         await delivering;
       }
-      await new Promise((resolve) => setTimeout(resolve, 500));
-      expect((await broker.read(topic)).map(seqOf)).toEqual(range(through));
+      expect(await committed(topic, through)).toEqual(range(through));
     });
 
-    test('the broker is frozen in the flow for longer than our deadline: once, in order', { timeout: 300_000 }, async () => {
-      const topic = await createTopic(broker);
+    test('the broker is frozen in the flow for longer than our deadline: once, in order', { timeout: 900_000 }, async () => {
+      const topic = await freshTopic(broker);
       const open = (signal: AbortSignal): Promise<Sink> =>
         kafka.open(settingsOf(broker.address(), topic), contextOf(`k-${topic}`), kept, signal);
       let through = 0;
@@ -283,22 +281,22 @@ for (const version of kafkaVersions) {
       for (let i = 0; i < kills; i += 1) {
         through += 3_000;
         const delivering = deliver(open, through, 100, 3_000);
-        await new Promise((resolve) => setTimeout(resolve, 300 + i * 40));
+        await taken(kept.position.seq);
+        await new Promise((resolve) => setTimeout(resolve, i * 10));
         process.kill(broker.pid, 'SIGSTOP');
         await new Promise((resolve) => setTimeout(resolve, 4_000));
         process.kill(broker.pid, 'SIGCONT');
         again += await delivering;
       }
-      await new Promise((resolve) => setTimeout(resolve, 1_000));
-      expect((await broker.read(topic)).map(seqOf)).toEqual(range(through));
+      expect(await committed(topic, through)).toEqual(range(through));
       expect(again).toBeGreaterThan(0);
     });
 
     test(
       'the printed rights are those that are needed: without one of them blocked, with all of them well',
-      { timeout: 120_000 },
+      { timeout: 600_000 },
       async () => {
-        const topic = await createTopic(broker, 1, { 'min.insync.replicas': '2', 'unclean.leader.election.enable': 'true' });
+        const topic = await freshTopic(broker, 1, { 'min.insync.replicas': '2', 'unclean.leader.election.enable': 'true' });
         await administer(broker, (admin) => admin.deleteTopics({ topics: [topic] }));
         const sasl = { mechanism: 'SCRAM-SHA-512', username: 'alice', password: secret(password) };
         const settings = settingsOf(broker.address('SASL'), topic, { sasl, progressTopic: `progress-${topic}` });
@@ -320,16 +318,12 @@ for (const version of kafkaVersions) {
         await isBlocked(/sinks\.lake\.topic\): .*TOPIC_AUTHORIZATION_FAILED/);
         await grant(acls[0]);
         await isBlocked(/topic "audit-\d+" is not there/);
-        await administer(broker, (admin) =>
-          admin.createTopics({ waitForLeaders: true, topics: [{ topic, numPartitions: 1, replicationFactor: 1 }] }),
-        );
+        await createTopic(broker, { topic });
         await isBlocked(/sinks\.lake\.progressTopic\): .*AUTHORIZATION_FAILED/);
         await grant(acls[1]);
         // It may use the topic, and not make it.
         await isBlocked(/create topic "progress-audit-\d+" .*AUTHORIZATION_FAILED/);
-        await administer(broker, (admin) =>
-          admin.createTopics({ waitForLeaders: true, topics: [{ topic: `progress-${topic}`, numPartitions: 1, replicationFactor: 1 }] }),
-        );
+        await createTopic(broker, { topic: `progress-${topic}` });
         await isBlocked(/sinks\.lake\.exactlyOnce\): .*needs Write on transactional ids.*TRANSACTIONAL_ID_AUTHORIZATION_FAILED/);
         await grant(acls[2]);
         await isBlocked(/needs Read on groups that begin with "waybill-".*GROUP_AUTHORIZATION_FAILED/);
@@ -360,8 +354,8 @@ for (const version of kafkaVersions) {
         { mechanism: 'SCRAM-SHA-256', username: 'alice', password: secret('not it') },
         /sinks\.siem\.sasl\): /,
       ],
-    ])('SASL %s', { timeout: 60_000 }, async (_name, listener, sasl, refusal) => {
-      const topic = await createTopic(broker);
+    ])('SASL %s', { timeout: 300_000 }, async (_name, listener, sasl, refusal) => {
+      const topic = await freshTopic(broker);
       await allow(broker, 'alice');
       const tls = listener === 'SASLTLS' ? { tls: { ca: pem(broker.authority.cert) } } : {};
       const settings = settingsOf(broker.address(listener), topic, { sasl, ...tls, progressTopic: `progress-${topic}` });
@@ -379,8 +373,8 @@ for (const version of kafkaVersions) {
       await sink.send(batchOf(messages(1, 10)), never);
     });
 
-    test('OAUTHBEARER: the token of the endpoint is shown; a refused client is blocked', { timeout: 60_000 }, async () => {
-      const topic = await createTopic(broker);
+    test('OAUTHBEARER: the token of the endpoint is shown; a refused client is blocked', { timeout: 300_000 }, async () => {
+      const topic = await freshTopic(broker);
       await allow(broker, 'alice');
       let status = 200;
       const endpoint = createHttp((request, response) => {
@@ -438,8 +432,8 @@ for (const version of kafkaVersions) {
         return wordsOf(thrown);
       };
 
-      test('trusted it is taken, and with a certificate of ours where that is asked for', { timeout: 60_000 }, async () => {
-        const topic = await createTopic(broker);
+      test('trusted it is taken, and with a certificate of ours where that is asked for', { timeout: 300_000 }, async () => {
+        const topic = await freshTopic(broker);
         const ca = pem(broker.authority.cert);
         const { cert, key } = await broker.authority.issue({ name: 'collector' });
         await allow(broker, 'CN=collector');
@@ -451,15 +445,14 @@ for (const version of kafkaVersions) {
         }
         await using sink = await open('MTLS', topic, { ca, cert: pem(cert), key: pem(key) });
         await sink.send(batchOf(messages(11, 20)), never);
-        await new Promise((resolve) => setTimeout(resolve, 300));
-        expect((await broker.read(topic)).map(seqOf)).toEqual(range(20));
+        expect(await committed(topic, 20)).toEqual(range(20));
         expect(await blocked(open('MTLS', topic, { ca }))).toMatch(
           /sink "siem": sinks\.siem\.tls\.cert: .* asks for a client certificate and none is set/,
         );
       });
 
-      test('not trusted, for another name, or spoken where it is not: blocked, with the setting', { timeout: 60_000 }, async () => {
-        const topic = await createTopic(broker);
+      test('not trusted, for another name, or spoken where it is not: blocked, with the setting', { timeout: 300_000 }, async () => {
+        const topic = await freshTopic(broker);
         const other = await createAuthority('Another root');
         const ca = pem(broker.authority.cert);
         expect(await blocked(open('TLS', topic, { ca: pem(other.cert) }))).toMatch(
@@ -477,8 +470,8 @@ for (const version of kafkaVersions) {
         );
       });
 
-      test('expired: blocked; renewed, the same settings go on', { timeout: 120_000 }, async () => {
-        const topic = await createTopic(broker);
+      test('expired: blocked; renewed, the same settings go on', { timeout: 600_000 }, async () => {
+        const topic = await freshTopic(broker);
         const ca = pem(broker.authority.cert);
         const day = 86_400_000;
         const hosts = ['127.0.0.1', 'localhost'];
@@ -502,47 +495,4 @@ for (const version of kafkaVersions) {
       });
     });
   });
-}
-
-/** Everything, for tests that are about something else. */
-async function allow(broker: KafkaBroker, principal: string): Promise<void> {
-  const { AclResourceTypes: type, AclOperationTypes, AclPermissionTypes, ResourcePatternTypes } = kafkajs;
-  const acl = [type.TOPIC, type.GROUP, type.TRANSACTIONAL_ID, type.CLUSTER].map((resourceType) => ({
-    ...{
-      resourceType,
-      principal: `User:${principal}`,
-      host: '*',
-      operation: AclOperationTypes.ALL,
-      permissionType: AclPermissionTypes.ALLOW,
-    },
-    ...(resourceType === type.CLUSTER
-      ? { resourceName: 'kafka-cluster', resourcePatternType: ResourcePatternTypes.LITERAL }
-      : { resourceName: '*', resourcePatternType: ResourcePatternTypes.LITERAL }),
-  }));
-  await administer(broker, (admin) => admin.createAcls({ acl }));
-}
-
-/** A line of `kafka-acls.sh --add`, as the rights that it grants. */
-function aclsOf(line: string): kafkajs.AclEntry[] {
-  const { AclResourceTypes, AclOperationTypes, AclPermissionTypes, ResourcePatternTypes } = kafkajs;
-  const values = (option: string): string[] =>
-    [...line.matchAll(new RegExp(`--${option} '?([^ ']+)'?`, 'g'))].map(([, value]) => value ?? '');
-  const resources = { topic: AclResourceTypes.TOPIC, group: AclResourceTypes.GROUP, 'transactional-id': AclResourceTypes.TRANSACTIONAL_ID };
-  const operations: Record<string, kafkajs.AclOperationTypes> = {
-    Read: AclOperationTypes.READ,
-    Write: AclOperationTypes.WRITE,
-    Describe: AclOperationTypes.DESCRIBE,
-    DescribeConfigs: AclOperationTypes.DESCRIBE_CONFIGS,
-  };
-  const resourcePatternType = line.includes('--resource-pattern-type prefixed')
-    ? ResourcePatternTypes.PREFIXED
-    : ResourcePatternTypes.LITERAL;
-  return Object.entries(resources).flatMap(([option, resourceType]) =>
-    values(option).flatMap((resourceName) =>
-      values('operation').map((operation) => ({
-        ...{ resourceType, resourceName, resourcePatternType, principal: values('allow-principal')[0] ?? '', host: '*' },
-        ...{ operation: operations[operation] ?? AclOperationTypes.UNKNOWN, permissionType: AclPermissionTypes.ALLOW },
-      })),
-    ),
-  );
 }

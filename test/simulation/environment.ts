@@ -2,6 +2,7 @@
  * What a seed draws before anything runs: how the service counts and pages, how its records come to be seen, which faults there are and how
  * often, and how the daemon is set up. Each class of faults is off, rare or heavy, so that rare pairs meet.
  */
+import type { Micros } from '../../src/model.ts';
 import { Chance } from './chance.ts';
 
 export type Level = 'off' | 'rare' | 'heavy';
@@ -54,7 +55,13 @@ export interface Environment {
     readonly capChanges: Level;
     readonly admitsCap: boolean;
     readonly refuseAbove: number;
+    /** A query with both times further apart is refused. */
+    readonly widestMicros: Micros;
+    /** What answers say they are: the page they are, the one that was asked for, or always the first. */
+    readonly numbers: 'right' | 'asked' | 'first';
     readonly order: 'ascending' | 'ignored' | 'unstable ties';
+    /** Rows that are counted, and taken out of pages until faults end. */
+    readonly hidden: Level;
     readonly pastEnd: 'empty' | 'last' | '404';
     readonly lowerBound: 'included' | 'excluded';
     readonly upperBound: 'included' | 'excluded';
@@ -280,7 +287,12 @@ export function drawEnvironment(seed: number): Environment {
       capChanges: pageCap <= 50 ? level() : 'off',
       admitsCap: chance.is(0.7),
       refuseAbove: chance.pick([Infinity, Infinity, 500, 100]),
+      // So many windows more are no matter of faults: they would need room, and time behind the end of faults.
+      widestMicros: isQuota || (isWhole && drawHistory(seed, safetyMs)) ? Infinity : drawWidest(seed),
+      numbers: new Chance(seed, 'page numbers').pick(['right', 'right', 'right', 'right', 'right', 'right', 'asked', 'first'] as const),
       order: chance.pick(['ascending', 'ascending', 'ignored', 'unstable ties']),
+      // One cause at a time, and only where a count is one.
+      hidden: offIf(!isWhole || isCapped || isQuota, drawHidden(seed)),
       pastEnd: chance.pick(['empty', 'last', '404']),
       lowerBound: chance.pick(['included', 'excluded']),
       upperBound: chance.pick(['included', 'excluded']),
@@ -315,7 +327,20 @@ export function drawEnvironment(seed: number): Environment {
     },
   };
   // One cause at a time: what history lacks because it is deleted, or waits for room, could not be told from what it lacks by a fault.
-  return drawn.records.purge || isQuota ? { ...drawn, history: undefined } : drawn;
+  if (!drawn.records.purge && !isQuota) return drawn;
+  return { ...drawn, history: undefined, service: { ...drawn.service, hidden: 'off' } };
+}
+
+/** In a share of seeds. */
+function drawHidden(seed: number): Level {
+  const chance = new Chance(seed, 'hidden');
+  return chance.is(0.1) ? chance.pick(['rare', 'heavy']) : 'off';
+}
+
+/** In a share of seeds; padding is two seconds. */
+function drawWidest(seed: number): Micros {
+  const chance = new Chance(seed, 'widest');
+  return chance.is(0.15) ? chance.pick([12, 22, 62]) * 1_000_000 : Infinity;
 }
 
 /** In a share of seeds: by less than the last recount age, by more, and by almost an hour. */

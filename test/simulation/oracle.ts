@@ -565,6 +565,7 @@ export class Oracle {
     if (asked.drifted.delete(row.query)) this.#sometimes.count('page drift inside a proven window');
     if (asked.lagged.delete(row.query)) this.#sometimes.count('total lagged, then proven');
     if (before?.state === 'gap') this.#sometimes.count('gap opened, then closed');
+    if (before && this.#service.wasHidden(counted ?? [])) this.#sometimes.count('hidden row shown, then proven');
     const { lowerBound } = this.#environment.service;
     if (!before && lowerBound === 'excluded' && counted?.some(({ time }) => time === row.from)) {
       this.#sometimes.count('record exactly on an edge, bound excluded');
@@ -582,9 +583,7 @@ export class Oracle {
   /** The windows that a hold lists and the service does not show whole any more: only a person can end that hold. */
   lacking(): WindowRow[] {
     if (this.#source?.isHeld !== 1) return [];
-    const { held, shrunk } = this.#source;
-    const listed = [held, shrunk].flatMap((froms) => JSON.parse(froms ?? '[]') as number[]);
-    return listed.flatMap((from) => {
+    return listedBy(this.#source).flatMap((from) => {
       const row = this.windows.get(from);
       if (row?.state !== 'closed' || row.reason === 'vanished') return [];
       const { length } = this.#service.matching(JSON.parse(row.query) as WindowQuery, this.#world.now);
@@ -621,7 +620,7 @@ export class Oracle {
   #newMarks(source: SourceRow, isLedger: boolean): void {
     const before = this.#source;
     this.#source = source;
-    if (before?.isHeld === 1 && source.isHeld === 0) this.#sometimes.count('hold entered and left');
+    if (before?.isHeld === 1 && source.isHeld === 0) this.#holdEnded(before);
     if (before) {
       for (const key of ['frontier', 'reached', 'remembered', 'collected'] as const) {
         if (source[key] < before[key]) this.fault(`I6: ${key} went back from ${before[key]} to ${source[key]}`);
@@ -645,6 +644,18 @@ export class Oracle {
     const { machine, service } = this.#environment;
     const isKnown = machine.skew === 'off' && service.dates !== 'a node ahead' && service.dates !== 'none' && !service.lead;
     if (isKnown && source.tip > this.#world.now) this.fault(`the mark of tip lies ${(source.tip - this.#world.now) / second} s ahead`);
+  }
+
+  /** H: what a hold found to hold fewer is in doubt until it was counted again, and in hold nothing is. */
+  #holdEnded(before: SourceRow): void {
+    this.#sometimes.count('hold entered and left');
+    for (const from of listedBy(before)) {
+      const row = this.windows.get(from);
+      if (row?.state !== 'closed' || row.reason === 'vanished') continue;
+      this.#sometimes.count('listed window counted again');
+      if (row.reason === null || row.next === null)
+        this.fault(`H: a hold ended that lists window ${from}, and it is ${row.reason === null ? 'said to be proven' : 'not due'}`);
+    }
   }
 
   /** P10: the mark of tip moves with what was read, never before it. */
@@ -773,6 +784,11 @@ export class Oracle {
     for (const row of this.windows.values()) if (row.from <= time && time < row.until) return row;
     return undefined;
   }
+}
+
+/** The begins of the windows that a hold has found to hold fewer. */
+function listedBy({ held, shrunk }: SourceRow): number[] {
+  return [held, shrunk].flatMap((froms) => JSON.parse(froms ?? '[]') as number[]);
 }
 
 /** The record that a message carries, word for word; of CEF its uid. */

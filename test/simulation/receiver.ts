@@ -46,8 +46,8 @@ export class Receiver {
   readonly #wanted = new Map<number, number>();
   /** Entries that were taken of a batch whose rest was wanted again. */
   readonly #partly = new Set<number>();
-  /** Dead letters that it took at last, with the position that it had: it is asked for them before they are sent again. */
-  readonly #retried = new Set<number>();
+  /** The dead letter that it took last of all, if that is what it took last: said with its position. */
+  #retried: number | undefined;
   /** uids of the index that is written to, and of those before it. */
   #current = new Set<string>();
   readonly #before = new Set<string>();
@@ -144,7 +144,7 @@ export class Receiver {
       const isOld = this.#reportsOld(marks().taken);
       const reported = isOld ? this.#first : kept;
       this.#blocked = isOld;
-      return reported && { position: reported, note: `through ${reported.seq}` };
+      return reported && { position: reported, note: `through ${reported.seq}`, retried: isOld ? undefined : this.#retried };
     };
     const close = async (): Promise<void> => life.effect(`${this.settings.id} closed`);
     return { send, ...(this.settings.kind === 'position' && { position }), [Symbol.asyncDispose]: close };
@@ -214,7 +214,6 @@ export class Receiver {
     for (const { seq, uid: id, bytes } of messages) {
       const uid = hex(id);
       if (this.refuses(uid)) continue;
-      if (isBesides && kind === 'position' && batch.besides === 'retry' && this.#retried.has(seq)) continue;
       if (kind === 'uids') {
         if (this.#current.has(uid)) continue;
         // An uncertain batch is resolved by reading everything that is there.
@@ -223,10 +222,14 @@ export class Receiver {
       }
       this.has.push({ seq, uid, text: Buffer.from(bytes).toString('utf8'), behind: this.#wanted.get(seq) ?? seq, isBesides });
       this.seqs.add(seq);
-      if (batch.besides === 'retry') this.#retried.add(seq);
     }
+    this.#retried = batch.besides === 'retry' ? messages[0]?.seq : undefined;
     if (isBesides) this.#tookBesides(batch, life, messages.length);
-    if (kind !== 'position' || isBesides) return;
+    if (kind !== 'position') return;
+    if (isBesides) {
+      this.kept ??= batch.through;
+      return;
+    }
     if (this.kept && batch.through.seq <= this.kept.seq)
       life?.fault(`P4: ${this.settings.id} was sent ${batch.through.seq} after ${this.kept.seq}`);
     this.kept = batch.through;

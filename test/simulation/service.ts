@@ -53,6 +53,8 @@ export class Service {
   /** Answers in a row that were dated ahead. */
   #ahead = 0;
   #salt = 0;
+  /** What is counted, and not shown before faults end. */
+  readonly #hidden: ReadonlySet<Truth>;
   /** The query that is being paged through, how many records matched its page before, and the size granted for it. */
   #under: { query: string; matching: number; page: number; isMore: boolean; items: readonly Truth[] } | undefined;
 
@@ -63,6 +65,9 @@ export class Service {
     this.#sometimes = sometimes;
     this.#pageCap = environment.service.pageCap;
     this.truths = [...truths].sort((a, b) => a.at - b.at);
+    const hides = new Chance(environment.seed, 'hidden rows');
+    const share = probability(environment.service.hidden, 0.02, 0.1);
+    this.#hidden = new Set(this.truths.filter(({ always }) => hides.is(share) && !always));
   }
 
   /** ms until the answer to a request comes. */
@@ -77,6 +82,10 @@ export class Service {
     const { service } = this.#environment;
     const { query, pageSize } = request;
     if (pageSize > service.refuseAbove) throw new WaybillError('page_refused', '400: pageSize is too large');
+    if (widthOf(query) > service.widestMicros) {
+      this.#sometimes.count('window too wide for the service');
+      throw new WaybillError('page_refused', '400: the period is too long');
+    }
     const age = !this.isCalm && this.#chance.is(probability(service.cached, 0.01, 0.08)) ? this.#chance.whole(1, 30) : 0;
     // A cached answer is what it was then.
     const now = this.#world.now - age * 1_000_000;
@@ -92,7 +101,7 @@ export class Service {
       throw new WaybillError('page_missing', '404: no such page');
     }
     if (index >= pages && service.pastEnd === 'last') index = pages - 1;
-    const items = served.slice(index * size, (index + 1) * size);
+    const items = served.slice(index * size, (index + 1) * size).filter((truth) => !this.isHidden(truth));
     const total = this.#total(query, matching, now);
     const date = this.#date();
     if (age === 0) this.#remember(request, matching, served, items, index, size, total);
@@ -104,7 +113,7 @@ export class Service {
     }
     return {
       items: items.map(({ bytes, poor }) => (isPoor ? (poor ?? bytes) : bytes)),
-      page: index + service.firstPage,
+      page: this.#numberOf(request, index),
       pageSize: service.admitsCap ? size : undefined,
       total,
       date,
@@ -114,10 +123,27 @@ export class Service {
     };
   }
 
+  /** What an answer says it is. */
+  #numberOf({ page }: PageRequest, index: number): number {
+    const { firstPage, numbers } = this.#environment.service;
+    if (numbers === 'asked') return page ?? firstPage;
+    return numbers === 'first' ? firstPage : index + firstPage;
+  }
+
   /** Whoever asked is gone: what it had begun to read is not gone on with. */
   forget(): void {
     this.#under = undefined;
     this.asked.tip = undefined;
+  }
+
+  /** Whether a record is counted, and in no page. */
+  isHidden(truth: Truth): boolean {
+    return !this.isCalm && this.#hidden.has(truth);
+  }
+
+  /** Whether one of these was not shown before faults ended. */
+  wasHidden(truths: readonly Truth[]): boolean {
+    return truths.some((truth) => this.#hidden.has(truth));
   }
 
   /** What a query matches at a moment, in the order in which it is served. */
@@ -234,7 +260,7 @@ export class Service {
   /** In a service whose totals are true, whose pages keep their size and whose order is honoured a poll can miss nothing but by itself. */
   #rememberTip(matching: readonly Truth[], index: number): void {
     const { total, order, capChanges, pastEnd } = this.#environment.service;
-    const isSound = total === 'true' && order === 'ascending' && capChanges === 'off' && pastEnd !== 'last';
+    const isSound = this.#hidden.size === 0 && total === 'true' && order === 'ascending' && capChanges === 'off' && pastEnd !== 'last';
     if (index === 0 && this.asked.tip === undefined && isSound && matching.length < 20 * 7) this.asked.tip = matching;
   }
 
@@ -270,6 +296,7 @@ export class Service {
       if (isCut) this.#sometimes.count('window counted up to a cap');
       if (isCut) this.asked.capped.set(text, matching.length);
       else this.asked.capped.delete(text);
+      if (matching.some((truth) => this.isHidden(truth))) this.#sometimes.count('window with a row that is counted and not shown');
       // A total that lies proves nothing; the theorem does not speak of it.
       if (total === matching.length && served.length === matching.length) this.asked.counted.set(text, matching);
       else this.asked.counted.delete(text);
@@ -293,6 +320,10 @@ export class Service {
 /** Answers that the program makes its time of, twice over. */
 const believed = 40;
 const bounds = new Map<string, number>();
+
+function widthOf({ startTime, endTime }: PageRequest['query']): Micros {
+  return startTime === undefined || endTime === undefined ? 0 : boundOf(endTime, 0) - boundOf(startTime, 0);
+}
 
 function boundOf(text: string | undefined, none: number): number {
   if (text === undefined) return none;

@@ -79,8 +79,13 @@ export class Place implements AsyncDisposable {
   }
 
   /** `waybill …` until it ends by itself. */
-  async waybill(...args: string[]): Promise<Done> {
-    const child = this.spawn([waybillProgram, ...args]);
+  waybill(...args: string[]): Promise<Done> {
+    return this.waybillWith({}, ...args);
+  }
+
+  /** The same with this environment besides. */
+  async waybillWith(env: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Done> {
+    const child = this.spawnWaybill(args, env);
     const [stdout, stderr, ended] = await Promise.all([textOf(child.stdout), textOf(child.stderr), endOf(child)]);
     return { code: ended.code, stdout, stderr };
   }

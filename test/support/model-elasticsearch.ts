@@ -71,6 +71,8 @@ export class ModelElasticsearch implements AsyncDisposable {
   contentMost = 100 * 1024 * 1024;
   /** Refuses single documents; of a stream with a failure store they are kept aside. */
   refuse: (text: string, id: string) => ItemError | undefined = () => undefined;
+  /** Names that stand for indices. */
+  aliases: Readonly<Record<string, readonly string[]>> = {};
   hasFailureStore = false;
   readonly aside = new Map<string, ItemError>();
   /** Answers a whole request in place of everything else. */
@@ -184,6 +186,11 @@ export class ModelElasticsearch implements AsyncDisposable {
       const found = this.#matching(second);
       if (found.length === 0) return missingIndex(second);
       return { status: 200, body: { data_streams: found.map(([name]) => ({ name, failure_store: { enabled: this.hasFailureStore } })) } };
+    }
+    if (first === '_alias') {
+      const named = this.aliases[second];
+      if (named === undefined) return { status: 404, body: { error: `alias [${second}] missing`, status: 404 } };
+      return { status: 200, body: Object.fromEntries(named.map((index) => [index, { aliases: { [second]: {} } }])) };
     }
     return this.#ofIndex(request, first, second, query, body);
   }

@@ -1,7 +1,7 @@
 /**
  * A receiver in memory and the sink that sends to it. The receiver outlives the sink, as a server does; how it answers is for each test to say.
  */
-import type { Clock, Batch, Message, Position, Sink, Taken } from '../../src/model.ts';
+import type { Clock, Batch, KeptPosition, Message, Sink, Taken } from '../../src/model.ts';
 
 export interface Attempt {
   /** Monotonic ms. */
@@ -21,7 +21,7 @@ export class ModelReceiver {
   positionsAsked = 0;
   mostUnderWay = 0;
   /** What it keeps for the sender, when it does. */
-  kept: { position: Position; note: string | undefined } | undefined;
+  kept: KeptPosition | undefined;
   answer: Answer = (batch) => this.take(batch);
   /** Awaited by each opening; may throw. */
   opening: (signal: AbortSignal, open: number) => void | Promise<void> = () => undefined;
@@ -39,7 +39,8 @@ export class ModelReceiver {
   take(batch: Batch, refused: Readonly<Record<number, string>> = {}): Taken {
     this.has.push(...batch.messages.filter(({ seq }) => !(seq in refused)));
     const note = `through ${batch.through.seq}`;
-    if (this.#keeps) this.kept = { position: batch.through, note };
+    const retried = batch.besides === 'retry' ? batch.messages[0]?.seq : undefined;
+    if (this.#keeps) this.kept = { position: batch.through, note, retried };
     const rejections = Object.entries(refused).map(([seq, words]) => ({ seq: Number(seq), code: 'bad_document', words }));
     return { rejections: rejections.filter(({ seq }) => batch.messages.some((message) => message.seq === seq)), note };
   }

@@ -26,12 +26,17 @@ export interface Switches {
   refuseBelow: number;
   /** A page that ends further behind than this many records is a 400. */
   deepest: number;
+  /** A query with both times further apart is a 400; or a 504, where `slow` says so. */
+  widest: Micros;
+  slow: boolean;
+  /** A query that begins before is a 400. */
+  oldest: Micros;
   /** A query with times that matches nothing is a 404. */
   emptyIs404: boolean;
   /** Records (by `logId`) that are taken out of pages, and counted. */
   hidden: ReadonlySet<number>;
-  /** Whether answers say which page they are. `stuck`: always the first. */
-  echo: 'page' | 'nothing' | 'stuck';
+  /** Whether answers say which page they are: `asked`, what was asked for; `first`, always the first. `stuck`: it is always the first. */
+  echo: 'page' | 'nothing' | 'asked' | 'first' | 'stuck';
   order: 'ascending' | 'ignored' | 'unstable ties';
   /** `cap`: never more than `totalCap`; `lagging`: what was visible `totalLag` ago. */
   total: 'true' | 'missing' | 'cap' | 'lagging' | 'one more' | 'one less';
@@ -63,6 +68,9 @@ export class ModelSource implements Source {
     refuseAbove: Infinity,
     refuseBelow: 1,
     deepest: Infinity,
+    widest: Infinity,
+    slow: false,
+    oldest: -Infinity,
     emptyIs404: false,
     hidden: new Set(),
     echo: 'page',
@@ -159,6 +167,12 @@ export class ModelSource implements Source {
     if (request.pageSize > refuseAbove || request.pageSize < this.switches.refuseBelow)
       throw new WaybillError('page_refused', 'cannot read the page: 400 pageSize');
     const now = this.now();
+    const [startTime, endTime] = [bound(request.query.startTime, Infinity), bound(request.query.endTime, Infinity)];
+    if (Math.min(endTime, now) - startTime > this.switches.widest) {
+      if (this.switches.slow) throw new WaybillError('source_busy', 'cannot read the page: 504 took too long');
+      throw new WaybillError('page_refused', 'cannot read the page: 400 the period is too long');
+    }
+    if (startTime < this.switches.oldest) throw new WaybillError('page_refused', 'cannot read the page: 400 too old');
     const all = this.matching(request, now);
     if (all.length === 0 && this.switches.emptyIs404 && request.query.startTime !== undefined)
       throw new WaybillError('page_missing', 'cannot read the page: 404 no records');
@@ -179,7 +193,7 @@ export class ModelSource implements Source {
       throw new WaybillError('page_malformed', 'cannot read the page: the body is too large');
     return {
       items: served.map(({ text }) => Buffer.from(text, 'utf8')),
-      page: echo === 'nothing' ? undefined : index + firstPage,
+      page: echo === 'nothing' ? undefined : echo === 'first' ? firstPage : echo === 'asked' ? request.page : index + firstPage,
       pageSize: admitsCap && echo !== 'nothing' ? size : undefined,
       total: this.#total(request, all.length, now),
       date: now / 1000,

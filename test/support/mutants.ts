@@ -879,8 +879,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/deliver/loop.ts',
-        text: 'again === undefined || again.seqs.length === 0',
-        replacement: 'again === undefined || again.seqs.length >= 0',
+        text: 'again === undefined || left.size === 0',
+        replacement: 'again === undefined || left.size >= 0',
       },
     ],
   },
@@ -961,6 +961,123 @@ export const mutants: readonly Mutant[] = [
     edits: [{ file: `${collect}recount.ts`, text: 'return shrunk !== undefined || listed.length === 0;', replacement: 'return true;' }],
   },
   {
+    id: 'W90',
+    what: 'what a hold found to hold fewer besides is not counted again when it ends',
+    suite: 'test/unit/collect/close.test.ts',
+    edits: [{ file: `${collect}recount.ts`, text: '[...windows, ...shrunk]', replacement: 'windows' }],
+  },
+  {
+    id: 'W91',
+    what: 'what a hold listed is said to be proven as soon as the hold has ended',
+    suite: 'test/unit/collect/close.test.ts',
+    edits: [
+      {
+        file: `${collect}recount.ts`,
+        text: "{ reason: 'reread', words: releasedWords,",
+        replacement: '{ reason: undefined, words: undefined,',
+      },
+    ],
+  },
+  {
+    id: 'W92',
+    what: 'a page that cannot be read ends the pass where smaller ones are refused',
+    suite: 'test/unit/collect/pass.test.ts',
+    edits: [
+      {
+        file: `${collect}pass.ts`,
+        text: 'if (larger) {',
+        replacement: 'if (larger && size === granted) {',
+      },
+    ],
+  },
+  {
+    id: 'W93',
+    what: 'twins between which a page ends are not named',
+    suite: 'test/unit/collect/read-window.test.ts',
+    edits: [{ file: `${collect}read-window.ts`, text: 'usual.isRepeated && size > 2', replacement: 'usual.isRepeated && size < 2' }],
+  },
+  {
+    id: 'W130',
+    what: 'pages that bring nothing new, in another order each time, never end a pass',
+    suite: 'test/unit/collect/pass.test.ts',
+    edits: [{ file: `${collect}pass.ts`, text: 'vain = isVain && length > 0 ? vain + 1 : 0;', replacement: 'vain = 0;' }],
+  },
+  {
+    id: 'W131',
+    what: 'a pass goes on as long as now and then a page brings something new',
+    suite: 'test/unit/collect/pass.test.ts',
+    edits: [{ file: `${collect}pass.ts`, text: 'pages < options.pagesMax && !isExhausted()', replacement: 'pages < options.pagesMax' }],
+  },
+  {
+    id: 'W132',
+    what: 'a page that says another number than was asked for is thrown away',
+    suite: 'test/unit/collect/pass.test.ts',
+    edits: [{ file: `${collect}pass.ts`, text: 'if (isVain && answer.page !== undefined', replacement: 'if (answer.page !== undefined' }],
+  },
+  {
+    id: 'W133',
+    what: 'a window of which the query is refused for its width is never split',
+    suite: 'test/unit/collect/too-wide.test.ts',
+    edits: [{ file: `${collect}read-window.ts`, text: 'refused.isDeep || (await', replacement: 'refused.isDeep && (await' }],
+  },
+  {
+    id: 'W134',
+    what: 'a window of which no query is answered is split to seconds',
+    suite: 'test/unit/collect/too-wide.test.ts',
+    edits: [
+      {
+        file: `${collect}read-window.ts`,
+        text: 'const [earliest, latest] = endsOf(window);',
+        replacement: 'const [earliest, latest] = endsOf(window);\n  if (pageSize > 0) return true;',
+      },
+    ],
+  },
+  {
+    id: 'W135',
+    what: 'a gap is divided though the service counts less than it has shown',
+    suite: 'test/unit/collect/too-wide.test.ts',
+    edits: [
+      { file: `${collect}close.ts`, text: 'return total !== undefined && total >= mostOf(window);', replacement: 'return true || total;' },
+    ],
+  },
+  {
+    id: 'W136',
+    what: 'the upper part of a gap that is divided is left out',
+    suite: 'test/unit/collect/too-wide.test.ts',
+    edits: [
+      { file: `${collect}close.ts`, text: '[lower, upperHalf(window, lower)].map', replacement: '[lower].map' },
+      {
+        file: `${journal}ledger.ts`,
+        text: 'before.until_us !== gap.until || !isTiled',
+        replacement: 'before.until_us !== gap.until || (isTiled && false)',
+      },
+    ],
+  },
+  {
+    id: 'W137',
+    what: 'a width that was refused is wished for again at once',
+    suite: 'test/unit/collect/widths.test.ts',
+    edits: [
+      {
+        file: `${collect}widths.ts`,
+        text: 'width >= this.#refused && this.#left > 0',
+        replacement: 'width >= this.#refused && this.#left < 0',
+      },
+    ],
+  },
+  {
+    id: 'W138',
+    what: 'a poll that is not answered in time is asked for ever',
+    suite: 'test/unit/collect/too-wide.test.ts',
+    edits: [
+      {
+        file: `${collect}ask.ts`,
+        text: '(isEnough() || (await this.#isPlainAnswered(request, failures, signal)))',
+        replacement: '(isEnough() || (failures > 200 && (await this.#isPlainAnswered(request, failures, signal))))',
+      },
+    ],
+  },
+  {
     id: 'W33',
     what: 'a window in doubt is said to be final',
     suite: 'test/unit/collect/close.test.ts',
@@ -991,8 +1108,38 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/journal/ledger-report.ts',
-        text: 'held.has(stored.from_us) ? inDoubt(stored) : stored',
-        replacement: 'held.has(-1) ? inDoubt(stored) : stored',
+        text: 'held.has(row.from_us) ? inDoubt(row) : row',
+        replacement: 'held.has(-1) ? inDoubt(row) : row',
+      },
+    ],
+  },
+  {
+    id: 'W100',
+    what: 'the windows of a report are read as they are now, not as they were when its sums were made',
+    suite: 'test/unit/daemon/reports.test.ts',
+    edits: [
+      {
+        file: 'src/journal/window-copy.ts',
+        text: 'FROM temp.report_windows WHERE rowid > ? AND rowid <= ? ORDER BY rowid',
+        replacement: 'FROM (SELECT *, row_number() OVER (ORDER BY from_us) AS n FROM main.windows) WHERE n > ? AND n <= ?',
+      },
+    ],
+  },
+  {
+    id: 'W101',
+    what: 'a reader of a report that takes nothing any more keeps the next one waiting',
+    suite: 'test/unit/daemon/reports.test.ts',
+    edits: [{ file: 'src/daemon/reports.ts', text: '.then(giveUp, () => undefined)', replacement: '.catch(() => giveUp.name)' }],
+  },
+  {
+    id: 'W102',
+    what: 'what is not for a sink waits ten seconds at rest before the ledger knows that it is passed over',
+    suite: 'test/unit/deliver/acknowledge.test.ts',
+    edits: [
+      {
+        file: 'src/deliver/loop.ts',
+        text: 'this.#flushAt ??= clock.monotonic() + groupedMs',
+        replacement: 'this.#flushAt ??= clock.monotonic() + 10 * groupedMs',
       },
     ],
   },
@@ -1164,9 +1311,9 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/deliver/loop.ts',
-        text: `          await this.#pause(thrown, stop);
+        text: `          await this.#pause(thrown, until);
           continue;`,
-        replacement: `          await this.#pause(thrown, stop);
+        replacement: `          await this.#pause(thrown, until);
           batch = { ...batch, messages: batch.messages.toReversed() };
           continue;`,
       },
@@ -1187,8 +1334,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: `${journal}progress.ts`,
-        text: 'if (known && known.destination !== destination) {',
-        replacement: "if (known && destination === '') {",
+        text: 'known.type === type && known.destination === destination',
+        replacement: "known.type === type && destination !== ''",
       },
     ],
   },
@@ -1443,7 +1590,7 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/sink/kafka.ts',
-        text: 'const last = [...(requests.pop() ?? []), this.#progressOf(batch.through)];',
+        text: 'const last = [...(requests.pop() ?? []), this.#progressOf(batch)];',
         replacement: 'const last = requests.pop() ?? [];',
       },
       {
@@ -1451,7 +1598,7 @@ export const mutants: readonly Mutant[] = [
         text: 'this.#isUnknown = false;\n    this.#position = batch.through;',
         replacement: `this.#isUnknown = false;
     const second = await owner.begin();
-    await second.send([this.#progressOf(batch.through)]);
+    await second.send([this.#progressOf(batch)]);
     await second.commit();
     this.#position = batch.through;`,
       },
@@ -1524,6 +1671,113 @@ export const mutants: readonly Mutant[] = [
     suite: kafka,
     edits: [
       { file: 'src/sink/kafka.ts', text: 'key === openKey(id) && value === mark;', replacement: 'key !== undefined || value === mark;' },
+    ],
+  },
+  {
+    id: 'W150',
+    what: 'what the sink says of a dead letter that it took is not believed: it is sent again',
+    suite: simulation,
+    also: ['test/unit/deliver/besides.test.ts'],
+    edits: [
+      {
+        file: 'src/deliver/loop.ts',
+        text: 'if (found?.retried !== undefined) await this.besides.found(found.retried);',
+        replacement: '',
+      },
+    ],
+  },
+  {
+    id: 'W151',
+    what: 'a dead letter that is sent again leaves no word in the progress record',
+    suite: kafka,
+    edits: [
+      { file: 'src/sink/kafka.ts', text: "besides === 'retry' ? messages[0]?.seq : undefined", replacement: 'void [besides, messages]' },
+    ],
+  },
+  {
+    id: 'W152',
+    what: 'an adopted topic is not told whose it is',
+    suite: kafka,
+    edits: [{ file: 'src/sink/kafka.ts', text: 'await this.#adopt(owner);', replacement: 'this.#position = this.#kept.position;' }],
+  },
+  {
+    id: 'W153',
+    what: 'an adopting record is one like any other: what stood before it still counts',
+    suite: kafka,
+    edits: [
+      {
+        file: 'src/sink/kafka-progress.ts',
+        text: 'progress.adopted === true && progress.journal === journal',
+        replacement: 'progress.adopted === true && progress.journal === `not ${journal}`',
+      },
+    ],
+  },
+  {
+    id: 'W154',
+    what: 'what is left of a batch taken in part is given up when the daemon is to stop',
+    suite: 'test/unit/deliver/acknowledge.test.ts',
+    edits: [{ file: 'src/deliver/loop.ts', text: 'if (left.size < batch.messages.length) until = abandon;', replacement: '' }],
+  },
+  {
+    id: 'W155',
+    what: 'tries of single messages are not counted: one that is never taken is wanted for ever',
+    suite: 'test/unit/deliver/answers.test.ts',
+    edits: [
+      { file: 'src/deliver/loop.ts', text: 'if (count < tries) return [];', replacement: 'if (count < tries || tries > 0) return [];' },
+    ],
+  },
+  {
+    id: 'W156',
+    what: 'another type of sink under the same id goes on where the one before was',
+    suite: 'test/unit/commands/check-state.test.ts',
+    edits: [
+      {
+        file: 'src/journal/progress.ts',
+        text: 'known.type === type && known.destination === destination',
+        replacement: 'known.destination === destination',
+      },
+    ],
+  },
+  {
+    id: 'W157',
+    what: 'a key of another certificate is for OpenSSL to complain of',
+    suite: 'test/contract/sinks/certificates.test.ts',
+    edits: [{ file: 'src/connect/trust.ts', text: 'if (isPair) return;', replacement: 'if (isPair || chain) return;' }],
+  },
+  {
+    id: 'W158',
+    what: 'nobody is told which certificate the server of a sink shows',
+    suite: 'test/contract/sinks/certificates.test.ts',
+    edits: [{ file: 'src/connect/connection.ts', text: 'this.#settings.shown?.(this.#target.host, found);', replacement: '' }],
+  },
+  {
+    id: 'W159',
+    what: 'two sinks of kafka may name one progress topic',
+    suite: 'test/unit/config/sink-targets.test.ts',
+    edits: [{ file: 'src/config/sink-targets.ts', text: 'other.name === name &&', replacement: 'other.name !== name &&' }],
+  },
+  {
+    id: 'W160',
+    what: 'what is full among several requests at once counts as taken',
+    suite: splunkHec,
+    edits: [
+      {
+        file: 'src/sink/splunk-hec.ts',
+        text: 'return { rejections, again: { ...first, code, seqs: again.flatMap(({ seqs }) => seqs), retryAfterMs } };',
+        replacement: 'return code && retryAfterMs !== undefined ? { rejections, again: first } : { rejections };',
+      },
+    ],
+  },
+  {
+    id: 'W161',
+    what: 'several requests at once before a cookie says which server has the channel',
+    suite: splunkHec,
+    edits: [
+      {
+        file: 'src/sink/splunk-hec.ts',
+        text: 'this.#hasAnswered ? requestsMost(this.#settings) : 1',
+        replacement: 'requestsMost(this.#settings)',
+      },
     ],
   },
   {
@@ -1741,7 +1995,7 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: `${collect}pass.ts`,
-        text: "const isTooDeep = code === 'page_refused' && offset > 0;",
+        text: "const isTooDeep = code === 'page_refused' && offset > 0 && !larger;",
         replacement: 'const isTooDeep = offset < 0;',
       },
     ],
@@ -1775,6 +2029,95 @@ export const mutants: readonly Mutant[] = [
         text: 'if (newest === undefined || (pages < pagesMost && unreadable.length === 0)) return undefined;',
         replacement: 'if (newest === undefined || pages < pagesMost) return undefined;',
       },
+    ],
+  },
+  {
+    id: 'W120',
+    what: 'the items of a page are not counted: each of millions is made into an object',
+    suite: 'test/unit/source/scan.test.ts',
+    edits: [{ file: 'src/source/scan.ts', text: 'if (items.length === itemsMax) throw', replacement: 'if (items.length < 0) throw' }],
+  },
+  {
+    id: 'W121',
+    what: 'the values within items are not counted: one record of millions is parsed',
+    suite: 'test/unit/source/scan.test.ts',
+    edits: [{ file: 'src/source/scan.ts', text: '          this.#values = values;\n', replacement: '' }],
+  },
+  {
+    id: 'W122',
+    what: 'a field of a million characters is put together one by one',
+    suite: 'test/unit/record/glance.test.ts',
+    edits: [{ file: 'src/record/glance.ts', text: ' || this.#at - from > textMax', replacement: '' }],
+  },
+  {
+    id: 'W110',
+    what: 'a weekly calibration is waited for',
+    suite: 'test/unit/daemon/source.test.ts',
+    also: ['test/unit/daemon/profile.test.ts'],
+    edits: [
+      {
+        file: 'src/daemon/calibration.ts',
+        text: 'this.#use(await this.#parts.askOnce(signal))',
+        replacement: 'this.#use(await this.#parts.ask(signal))',
+      },
+    ],
+  },
+  {
+    id: 'W111',
+    what: 'a service that refuses the question without times is asked it for ever',
+    suite: 'test/unit/daemon/source.test.ts',
+    also: ['test/unit/source/everything.test.ts'],
+    edits: [
+      {
+        file: 'src/source/everything.ts',
+        text: "if (code === 'page_refused') return true;",
+        replacement: "if (code === 'page_refused') return false;",
+      },
+    ],
+  },
+  {
+    id: 'W112',
+    what: 'the first record of the last day is taken for the earliest of all',
+    suite: 'test/unit/daemon/source.test.ts',
+    edits: [{ file: 'src/daemon/start.ts', text: 'if (everything.isWhole) return;', replacement: 'if (againMs > 0) return;' }],
+  },
+  {
+    id: 'W113',
+    what: 'without a Date the bound is not kept over a restart',
+    suite: 'test/unit/daemon/source.test.ts',
+    also: ['test/unit/source/server-clock.test.ts'],
+    edits: [
+      {
+        file: 'src/source/server-clock.ts',
+        text: 'if (profile?.dated === false && profile.bound !== undefined)',
+        replacement: 'if (profile?.dated === true && profile.bound !== undefined)',
+      },
+    ],
+  },
+  {
+    id: 'W114',
+    what: 'a bound that was kept before a kill stands although windows were closed later',
+    suite: 'test/unit/daemon/source.test.ts',
+    edits: [{ file: 'src/daemon/source.ts', text: 'Math.max(latest, closed)', replacement: 'Math.min(latest, closed)' }],
+  },
+  {
+    id: 'W115',
+    what: 'start: now trusts one Date that is far behind',
+    suite: 'test/unit/daemon/source.test.ts',
+    edits: [
+      {
+        file: 'src/daemon/start.ts',
+        text: 'Math.abs(now() - clock.now() * 1000) > apartMost',
+        replacement: 'now() - clock.now() * 1000 > apartMost',
+      },
+    ],
+  },
+  {
+    id: 'W116',
+    what: 'closing a state that failed for good throws once more',
+    suite: 'test/unit/journal/state.test.ts',
+    edits: [
+      { file: `${journal}journal.ts`, text: 'if (!this.#store.isBroken) this.progress.flush();', replacement: 'this.progress.flush();' },
     ],
   },
 ];

@@ -94,6 +94,11 @@ export class HecModel implements AsyncDisposable {
   /** Sets a cookie, and knows a channel's acknowledgements only where it is shown. */
   isSticky = false;
   isStalled = false;
+  /** Real time that each request takes. */
+  answerMs = 0;
+  /** Requests that it had at once, at most. */
+  underWayMost = 0;
+  #underWay = 0;
   port = 0;
   readonly #channels = new Map<string, Map<number, Pending>>();
   #nextAck = 0;
@@ -133,6 +138,10 @@ export class HecModel implements AsyncDisposable {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     if (this.isStalled) return;
+    this.#underWay += 1;
+    this.underWayMost = Math.max(this.underWayMost, this.#underWay);
+    if (this.answerMs > 0) await new Promise((resolve) => setTimeout(resolve, this.answerMs));
+    this.#underWay -= 1;
     const sent = Buffer.concat(chunks);
     const url = new URL(request.url ?? '/', 'http://model');
     const reply = this.#reply(request, url, sent);

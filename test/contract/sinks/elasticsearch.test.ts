@@ -582,6 +582,17 @@ describe('elasticsearch', () => {
       ]);
     });
 
+    test('says that a name is an alias, which may be rolled over, and what that costs', async () => {
+      const ofAlias = async (index: string): Promise<string[]> => (await lines({ index })).filter((line) => line.includes('alias'));
+      model.aliases = { 'dpas-audit': ['dpas-audit-000001', 'dpas-audit-000002'] };
+      expect(await ofAlias('dpas-audit')).toEqual([
+        expect.stringMatching(
+          /^warning: "dpas-audit" is an alias, of dpas-audit-000001, dpas-audit-000002: when it is rolled over, .* is there twice; .* \[sinks\.siem\.index\]$/,
+        ),
+      ]);
+      expect(await ofAlias('dpas-audit-{yyyy.MM}')).toEqual([]);
+    });
+
     test('says that security is off, and what it could not reach', async () => {
       expect((await lines())[0]).toBe('warning: the server asks nobody who they are: its security is off [sinks.siem.apiKey]');
       await model[Symbol.asyncDispose]();

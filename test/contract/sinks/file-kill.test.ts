@@ -29,7 +29,6 @@ const sleep = (ms: number): Promise<unknown> => new Promise((resolve) => setTime
 async function start(directory: string, path: string, size: string, end?: number) {
   const child = spawn(process.execPath, [program, directory, path, size, ...(end === undefined ? [] : [String(end)])], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, NODE_COMPILE_CACHE: join(directory, '..', 'compiled') },
   });
   const text = { out: '', err: '' };
   child.stdout.setEncoding('utf8').on('data', (data: string) => (text.out += data));

@@ -4,6 +4,7 @@
  * which the file is put aside and compressed, or `-`. Several batches are under
  * acknowledgement at any moment, so that a kill meets each state of the file.
  */
+import { flushCompileCache } from 'node:module';
 import { systemClock, systemRandom } from '../../../src/clock.ts';
 import { Delivery } from '../../../src/deliver/loop.ts';
 import { raw } from '../../../src/encode/raw.ts';
@@ -65,6 +66,8 @@ running.catch((thrown: unknown) => {
 const wanted = end === undefined ? Infinity : Number(end);
 const pad = { pad: 'x'.repeat(300) };
 process.stdout.write('begun\n');
+// Node keeps what it compiled at the end of a process, and this one is killed.
+flushCompileCache();
 let hasTaken = false;
 while (journal.head().seq < wanted || state.acked < journal.head().seq) {
   if (journal.head().seq < wanted && loop.view().lagRecords < 100) await append(journal, 20, () => pad);

@@ -1,7 +1,7 @@
 /** The sink `kafka`, with its real client, against a model of a broker: the promises of every sink, and those of the protocol alone. */
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { codeOf, wordsOf } from '../../../src/errors.ts';
-import type { Kept, Sink } from '../../../src/model.ts';
+import type { Batch, Kept, Sink } from '../../../src/model.ts';
 import { kafka } from '../../../src/sink/kafka.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import type { Authority } from '../../support/certificates.ts';
@@ -364,6 +364,78 @@ describe('kafka', () => {
       expect(wordsOf(await errorOf(opened()))).toMatch(/is shared: another state wrote record \d+ behind one of ours/);
     });
 
+    test('is taken over by an order: from then on the topic is that of the present state, and the one before is refused', async () => {
+      await deliver(10);
+      const before = kept;
+      kept = new ModelKept('b'.repeat(32));
+      const adopting = Object.assign(new ModelKept('b'.repeat(32)), { position: positionOf(4), adopt: true });
+      {
+        await using sink = await kafka.open(settingsOf(broker), contextOf('siem'), adopting, never);
+        expect(await sink.position?.(never)).toMatchObject({ position: positionOf(4) });
+      }
+      // Without the order, and without having sent anything: the topic says it.
+      {
+        await using sink = await opened();
+        expect((await sink.position?.(never))?.position).toEqual(positionOf(4));
+      }
+      await deliver(20);
+      expect(seqs()).toEqual([...range(1, 10), ...range(5, 20)]);
+      kept = before;
+      expect(wordsOf(await errorOf(opened()))).toMatch(/is shared: another state wrote record \d+ behind one of ours/);
+      // And back, when the older state was the right one after all.
+      await using again = await kafka.open(settingsOf(broker), contextOf('siem'), Object.assign(before, { adopt: true }), never);
+      expect((await again.position?.(never))?.position).toEqual(positionOf(10));
+      before.adopt = false;
+      await using usual = await opened();
+      expect((await usual.position?.(never))?.position).toEqual(positionOf(10));
+    });
+
+    test('that was lost is taken as the state has it, by an order; a topic of several writers is not adopted', async () => {
+      await deliver(10);
+      const adopting = Object.assign(kept, { adopt: true });
+      {
+        await using sink = await kafka.open(settingsOf(broker, { progressTopic: 'elsewhere' }), contextOf('siem'), adopting, never);
+        expect((await sink.position?.(never))?.position.seq).toBe(10);
+      }
+      await using other = await opened({ progressTopic: 'progress' }, 'other');
+      await other.send(batchOf(messages(1, 1)), never);
+      const thrown = await errorOf(kafka.open(settingsOf(broker, { progressTopic: 'progress' }), contextOf('siem'), adopting, never));
+      expect(wordsOf(thrown)).toMatch(/"progress" is not its own/);
+    });
+
+    test('is kept in transactions alone: without them there is nothing to adopt', () => {
+      expect([true, false].map((exactlyOnce) => kafka.keepsPosition?.(settingsOf(broker, { exactlyOnce })))).toEqual([true, false]);
+    });
+
+    test('says which dead letter was taken last of all, although the answer was lost', async () => {
+      await deliver(10);
+      const retry = (seq: number): Batch => ({ ...batchOf(messages(seq, seq), true), through: kept.position, besides: 'retry' });
+      const abort = new AbortController();
+      {
+        await using sink = await opened();
+        broker.fault = (api): Fault | undefined => {
+          if (api !== 'EndTxn') return undefined;
+          broker.fault = () => undefined;
+          abort.abort(new Error('killed'));
+          return 'answer lost';
+        };
+        await errorOf(sink.send(retry(3), abort.signal));
+      }
+      {
+        await using sink = await opened();
+        expect(await sink.position?.(never)).toMatchObject({ position: positionOf(10), retried: 3 });
+        await sink.send(retry(5), never);
+      }
+      {
+        await using sink = await opened();
+        expect(await sink.position?.(never)).toMatchObject({ position: positionOf(10), retried: 5 });
+        await sink.send(batchOf(messages(11, 12)), never);
+      }
+      await using sink = await opened();
+      expect(await sink.position?.(never)).toMatchObject({ position: positionOf(12), retried: undefined });
+      expect(seqs()).toEqual([...range(1, 10), 3, 5, 11, 12]);
+    });
+
     test('in a topic that another sink writes blocks the sink', async () => {
       await using other = await opened({ progressTopic: 'progress' }, 'other');
       await other.send(batchOf(messages(1, 1)), never);
@@ -523,6 +595,20 @@ describe('kafka', () => {
         expect.stringMatching(/^ok: may read "waybill-progress-siem"/),
       ]);
       expect(broker.committed('audit').flat()).toHaveLength(before);
+    });
+
+    test('looks at the topic of each source where {source} stands in its name', async () => {
+      broker.create('audit.berlin', 2);
+      const sources = { sources: ['berlin', 'paris'] };
+      const found = await kafka.check(settingsOf(broker, { topic: 'audit.{source}' }), contextOf('siem', sources), never);
+      const said = found.map(({ level, words }) => `${level}: ${words}`).filter((line) => line.includes('audit.'));
+      expect(said).toEqual([
+        expect.stringMatching(/^ok: topic "audit\.berlin" is there, with 2 partitions/),
+        expect.stringMatching(/^warning: "audit\.berlin": 1 replica/),
+        expect.stringMatching(/^warning: "audit\.berlin": min\.insync\.replicas is 1/),
+        'ok: may write to "audit.berlin"',
+        'error: topic "audit.paris" is not there: "waybill setup kafka --sink siem" prints how to make it',
+      ]);
     });
 
     test('fences nobody', async () => {

@@ -371,6 +371,38 @@ describe('acknowledgement', () => {
     expect(rig.model.asked.length).toBeLessThan(5);
   });
 
+  test('eight requests at once, behind the first, whose cookie they show; what is full is wanted again alone', async () => {
+    await using rig = await rigOf(acknowledging);
+    rig.model.isSticky = true;
+    rig.model.answerMs = 50;
+    const sink = await rig.open();
+    // Two do not go into one request.
+    const long = Array.from({ length: 12 }, (_, i) => message(i + 1, JSON.stringify({ seq: i + 1, pad: 'x'.repeat(600_000) })));
+    rig.model.next.push(0, 0, 0, 26);
+    const first = await sink.send(batchOf(long), never);
+    expect(rig.model.underWayMost).toBe(8);
+    expect(rig.model.requests).toHaveLength(9);
+    expect(first).toMatchObject({ rejections: [], again: { code: 'sink_again' } });
+    const left = first.again?.seqs ?? [];
+    expect(left).toHaveLength(4);
+    expect(left).toEqual(expect.arrayContaining([10, 11, 12]) as number[]);
+    const rest = batchOf(long.filter(({ seq }) => left.includes(seq)));
+    expect(await sink.send(rest, never)).toEqual({ rejections: [] });
+    expect(rig.model.events.map(({ text }) => (JSON.parse(text) as { seq: number }).seq).sort((a, b) => a - b)).toEqual(
+      long.map(({ seq }) => seq),
+    );
+  });
+
+  test('without acknowledgement one request after another: what came before the first that is not taken is settled', async () => {
+    await using rig = await rigOf({});
+    rig.model.answerMs = 5;
+    const sink = await rig.open();
+    const long = Array.from({ length: 5 }, (_, i) => message(i + 1, JSON.stringify({ seq: i + 1, pad: 'x'.repeat(600_000) })));
+    rig.model.next.push(0, 0, 26);
+    expect((await sink.send(batchOf(long), never)).again?.seqs).toEqual([3, 4, 5]);
+    expect([rig.model.underWayMost, rig.model.requests.length]).toEqual([1, 3]);
+  });
+
   test('what is indexed before an event that is refused has no acknowledgement, and goes again', async () => {
     await using rig = await rigOf(acknowledging);
     const sink = await rig.open();

@@ -1,4 +1,5 @@
 /** A process that opens the sink `stdout` and sends what its parent says, so that its standard output can be read and the process be killed. */
+import { flushCompileCache } from 'node:module';
 import type { Batch, Sink } from '../../../src/model.ts';
 import { stdout } from '../../../src/sink/stdout.ts';
 import { contextOf, ModelKept } from '../sink-batches.ts';
@@ -33,3 +34,5 @@ process.on('message', (order: Order) => {
   );
 });
 process.send?.({ id: 0 });
+// Node keeps what it compiled at the end of a process, and this one is killed.
+flushCompileCache();

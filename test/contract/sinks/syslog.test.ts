@@ -380,9 +380,8 @@ describe('RELP', () => {
       rejections: [],
       again: { code: 'sink_again', seqs: [3, 17], words: expect.stringContaining('500 disk full') as string },
     });
-    const rest = batchOf(messages(1, 30).filter(({ seq }) => seq === 3 || seq === 17));
-    expect((await sink.send(rest, never)).again?.seqs).toEqual([3, 17]);
-    expect(await sink.send(rest, never)).toMatchObject({ rejections: [{ seq: 3, code: '500' }, { seq: 17 }] });
+    // How often that may go on is for the loop to count.
+    expect(first.again).toMatchObject({ tries: 3, said: [{ seq: 3, code: '500' }, { seq: 17 }] });
   });
 
   test('nothing is sent before the answer to open, and no receiver without syslog is spoken to', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ledgerReport } from '../../../src/journal/report.ts';
+import { ledgerReport, snapshotOf } from '../../../src/journal/report.ts';
 import type { Hold, LedgerWindow, Micros } from '../../../src/model.ts';
 import { base, day, hour, minute, recordText, second } from '../../support/records.ts';
 import { gap, proven, source as sourceId } from '../journal/opening.ts';
@@ -259,6 +259,66 @@ test('with every window shrunk the source is on hold after three fresh tokens; n
   go(it, it.source.now() + second);
   await again(it);
   expect(rows(it).every(({ state, reason, tries }) => state === 'closed' && reason === null && tries === 0)).toBe(true);
+});
+
+/** All three windows lack a record, the source is on hold for it, and everything that shrank is known. `give`: the rows are back. */
+async function threeHeld(): Promise<{ it: World; held: () => Hold; all: World['source']['records']; lack: () => void }> {
+  const { it, until } = await threeWindows();
+  const all = [...it.source.records];
+  const lack = (): void => void it.source.records.splice(0, Infinity, ...all.filter((_, i) => ![0, 3, 5].includes(i)));
+  lack();
+  go(it, until + hour);
+  await again(it);
+  go(it, first(it).next ?? 0);
+  await it.closer.again(it.source.now(), it.signal);
+  const held = (): Hold => it.holds.current ?? { reason: 'rows', words: 'none', since: 0 };
+  while (await it.closer.recounter.survey(held(), it.signal));
+  expect(held()).toMatchObject({ windows: [expect.any(Number), expect.any(Number)], shrunk: [rows(it)[1]?.from] });
+  return { it, held, all, lack };
+}
+
+/** What status and the report say is open: how many windows, and the reason of each. */
+function doubted(it: World): (number | (string | null)[] | undefined)[] {
+  const live = {
+    settleSeconds: () => 900,
+    paused: undefined,
+    quota: 1,
+    configured: [sourceId],
+    source: () => undefined,
+    sink: () => undefined,
+  };
+  const { sources } = snapshotOf(it.beside(), '0.1.0', 0, live);
+  return [sources[0]?.gaps, ledgerReport(it.beside()).sources[0]?.windows.map(({ reason }) => reason)];
+}
+
+test('when a hold ends by itself all that shrank is counted at once, and nobody says that it is proven before that', async () => {
+  const { it, held, all } = await threeHeld();
+  expect(doubted(it)).toEqual([3, ['reread', 'reread', 'reread']]);
+  it.source.records.splice(0, Infinity, ...all);
+  expect(await it.closer.recounter.test(held(), it.signal)).toBe(true);
+  await it.holds.end('rows');
+  // Also after a kill at this moment: it stands in the ledger.
+  expect(doubted(it)).toEqual([3, ['reread', 'reread', 'reread']]);
+  const now = it.source.now();
+  expect(rows(it).map(({ next }) => (next ?? Infinity) <= now)).toEqual([true, true, true]);
+  it.source.requests.length = 0;
+  expect(await again(it)).toBe(3);
+  // One question each: an equal count shows that the proof holds.
+  expect(it.source.requests.map(({ pageSize }) => pageSize)).toEqual([1, 1, 1]);
+  expect(doubted(it)).toEqual([0, [null, null, null]]);
+  expect(rows(it).every(({ tries, recounts, next }) => tries === 0 && recounts > 0 && next !== null)).toBe(true);
+});
+
+test('rows that go again while what a hold listed is counted are a hold again: what is in doubt is witness for each other', async () => {
+  const { it, all, lack } = await threeHeld();
+  it.source.records.splice(0, Infinity, ...all);
+  await it.holds.end('rows');
+  lack();
+  // Older than a day: nothing but another window tells that they have not vanished.
+  go(it, it.source.now() + 2 * day);
+  for (let turn = 0; turn < 3 && !it.holds.current; turn += 1) await it.closer.again(it.source.now(), it.signal);
+  expect(it.reported).toEqual({ holds: ['rows', 'rows'], vanished: 0 });
+  expect(doubted(it)).toEqual([3, ['reread', 'reread', 'reread']]);
 });
 
 test('what a fresh token shows again is no hold', async () => {

@@ -67,7 +67,7 @@ test('a poor page is not appended before its witness has been read; gone: hold, 
   await poll(it);
   expect(it.source.requests).toHaveLength(1);
   const window = { from: it.journal.marks(sourceId).live.reached, until: it.source.now() };
-  expect(await readWindow(it.reading, window, queryOf(window), true, it.signal)).toEqual({ held: true });
+  expect(await readWindow(it.reading, window, queryOf(window), 'any', it.signal)).toEqual({ held: true });
   expect(appended(it.beside())).toHaveLength(20);
   // Restored: the test passes, and what was refused comes in full.
   expect(await it.gate.test(it.holds.current?.fields ?? [], it.signal)).toBe(false);

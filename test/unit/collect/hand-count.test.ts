@@ -46,6 +46,11 @@ test('a service that ignores the times of a query is not taken for one that coun
   expect(await counted(it, 200)).toMatchObject({ read: 200, counted: 200, agrees: true });
 });
 
+test('a page that says another number than was asked for is told', async () => {
+  const it = await aRecordAMinute({ pageSize: 100, switches: { echo: 'first' } });
+  expect(await counted(it, 200)).toMatchObject({ read: 11, agrees: true, misnumbered: { asked: 6, said: 1 } });
+});
+
 test('a record that becomes visible between reading and counting is found by the second try', async () => {
   const it = await aRecordAMinute({ pageSize: 100 });
   it.source.before = ({ pageSize }, count) => {
@@ -60,6 +65,7 @@ test.each<[string, Options, number]>([
   ['no usable total', { switches: { total: 'missing' } }, 200],
   ['no page so far behind', { switches: { pastEnd: '404' } }, 10_000],
   ['a page that cannot be read', { switches: { unreadable: new Set([110]) } }, 200],
+  ['a period that the service refuses', { switches: { widest: 5 * minute } }, 200],
   ['more than a few pages', { pageSize: 2 }, 200],
 ])('nothing is said where there is %s', async (_, options, total) => {
   const it = total === 0 ? await world() : await aRecordAMinute(options);

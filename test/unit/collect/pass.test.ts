@@ -77,6 +77,32 @@ test('pages are halved around what cannot be read, aligned, and are whole again 
   );
 });
 
+test.each([
+  ['8 where 4 is refused', 8, 11, '1/8 2/8 2/8 2/8 3/4 3/8 4/8', 2, 9, 16],
+  ['4 where 2 is refused', 4, 11, '1/8 2/8 2/8 2/8 3/4 3/4 3/4 5/2 4/4 3/8 4/8', 3, 9, 12],
+  ['the first page', 8, 3, '1/8 1/8 1/8 1/4 2/8 3/8 4/8', 1, 1, 8],
+])(
+  'a page that cannot be read is stepped over in the least that the service grants: %s',
+  async (_what, refuseBelow, bad, asked, page, from, to) => {
+    const it = await filled(28, 8, { unreadable: new Set([bad]), refuseBelow });
+    askedAtMost(it, 50);
+    const found = await run(it);
+    expect(found.unreadable).toEqual([page]);
+    expect(found.pages.flat()).toEqual(Array.from({ length: 28 }, (_, i) => i + 1).filter((id) => id < from || id > to));
+    expect(found.asked).toBe(asked);
+    expect(it.paging.size).toBe(8);
+  },
+);
+
+test('behind several such places the rest is still read, and no smaller page is asked for again', async () => {
+  const it = await filled(60, 8, { unreadable: new Set([3, 11, 19, 43]), refuseBelow: 8 });
+  askedAtMost(it, 50);
+  const found = await run(it);
+  expect(found.unreadable).toEqual([1, 2, 3, 6]);
+  expect(found.pages.flat()).toEqual([...Array.from({ length: 16 }, (_, i) => i + 25), ...Array.from({ length: 12 }, (_, i) => i + 49)]);
+  expect(it.source.requests.filter(({ pageSize }) => pageSize < 8)).toHaveLength(1);
+});
+
 test('records of which a page of the granted size cannot hold so many are read in smaller pages, tried once more and then kept small', async () => {
   const it = await filled(24, 8);
   const [{ text } = { text: '' }] = it.source.records;
@@ -129,6 +155,58 @@ function askedAtMost(it: World, most: number): void {
     if (count > most) throw new Error('asked for ever');
   };
 }
+
+test.each<[string, number, number, Partial<Switches>, string]>([
+  ['always the first', 5, 2, { echo: 'first' }, '1/2 2/2 3/2'],
+  ['always the first, and the last page comes again behind the end', 4, 2, { echo: 'first', pastEnd: 'last' }, '1/2 2/2 3/2'],
+])('what an answer brings is handed over whatever number it says: %s', async (_what, count, size, switches, asked) => {
+  const it = await filled(count, size, switches);
+  const found = await run(it);
+  expect(found.asked).toBe(asked);
+  expect(found.pages.flat()).toEqual(Array.from({ length: count }, (_, i) => i + 1));
+});
+
+test.each(['page', 'nothing', 'asked'] as const)(
+  'a last page that comes again in another order each time ends the pass (the answers say: %s)',
+  async (echo) => {
+    const it = await world({ pageSize: 10, switches: { order: 'unstable ties', pastEnd: 'last', echo } });
+    for (let id = 1; id <= 10; id += 1) it.source.add(id, base);
+    askedAtMost(it, 4);
+    const found = await run(it);
+    expect(new Set(found.pages.flat()).size).toBe(10);
+  },
+);
+
+const tens = Array.from({ length: 49 }, (_, i) => i);
+test.each<[string, number | undefined, (page: number) => number[], number]>([
+  ['the same records for ever, under a total without end', 1e12, (page) => [page % 3, (page + 1) % 3], 22],
+  ['the same records for ever, and no total', undefined, (page) => [page % 3, (page + 1) % 3], 5],
+  ['one new record a page for ever, behind the end that is counted', 10, (page) => [0, 1, 2, 3, 4, 5, 6, 7, 8, 100 + page], 75],
+  ['one new record a page for ever, and no total', undefined, (page) => [0, 1, 2, 3, 4, 5, 6, 7, 8, 100 + page], 75],
+  ['one new record in every tenth page', 1e12, (page) => [...tens, page % 10 === 1 ? 1_000 + page : 0], 10_200],
+])('a pass ends whatever is served: %s', async (_what, total, served, most) => {
+  let asked = 0;
+  const ask = (page: number): Answer => {
+    asked += 1;
+    const records = served(page).map((uid) => ({ uid: String(uid) }) as CollectedRecord);
+    return { records, page, pageSize: records.length, total, received: 0, serverNow: 0 } as unknown as Answer;
+  };
+  const it = await world();
+  const read = pass({
+    asker: {
+      ask: (request) => Promise.resolve(ask(request.page ?? 0)),
+      wait: () => Promise.resolve(),
+      isOfTheQuery: () => Promise.resolve(false),
+    },
+    ...{ paging: { first: 1, size: served(1).length }, query: {}, pagesMax: Infinity, ahead: () => false, log: it.log, signal: it.signal },
+    unreadable: () => undefined,
+  });
+  for await (const { answer } of read) {
+    expect(answer.records.length).toBeGreaterThan(0);
+    if (asked > most) throw new Error('asked for ever');
+  }
+  expect(asked).toBeLessThanOrEqual(most);
+});
 
 test.each([
   ['the first', [1], '1/20 2/19 3/19 4/19 5/19 6/19'],

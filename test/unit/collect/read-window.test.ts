@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Asker } from '../../../src/collect/ask.ts';
 import { readWindow } from '../../../src/collect/read-window.ts';
-import type { Outcome, Reading } from '../../../src/collect/read-window.ts';
+import type { Outcome, Splitting, Reading } from '../../../src/collect/read-window.ts';
 import { queryOf } from '../../../src/collect/windows.ts';
 import type { CollectJournal, ServerClock, Source, Verdict, Window } from '../../../src/model.ts';
 import type { Switches } from '../../support/model-source.ts';
@@ -11,8 +11,8 @@ import type { World } from './world.ts';
 
 const window = span(0, 60);
 
-function read(it: World, of: Window = window, mayBeSplit = true): Promise<Outcome> {
-  return readWindow(it.reading, of, queryOf(of), mayBeSplit, it.signal);
+function read(it: World, of: Window = window, splitting: Splitting = 'any'): Promise<Outcome> {
+  return readWindow(it.reading, of, queryOf(of), splitting, it.signal);
 }
 
 function verdict(outcome: Outcome): Verdict {
@@ -154,7 +154,7 @@ test('a total that lags hides nothing: a pass ends at a short page, not where th
   fill(it, 3);
   const third = it.source.records[2];
   if (third) it.source.records[2] = { ...third, visible: it.source.now() - second };
-  const proof = expectProven(it, await read(it, window, false));
+  const proof = expectProven(it, await read(it, window, 'none'));
   expect(proof).toMatchObject({ total: 3 });
   expect(proof.passes).toBeGreaterThan(1);
 });
@@ -200,7 +200,7 @@ test.each<[string, Partial<Switches>, string, number]>([
 ])('a total that %s makes a gap, and every record is delivered', async (_what, switches, reason, passes) => {
   const it = await world({ pageSize: 4, switches });
   fill(it, 10);
-  const found = expectGap(await read(it, window, false));
+  const found = expectGap(await read(it, window, 'none'));
   expect(found).toMatchObject({ reason, own: 10, seen: 10, query: queryOf(window) });
   // The first pass found something and does not count.
   expect(found.passes).toBe(passes + 1);
@@ -232,6 +232,18 @@ test('two records that are the same to the last byte are named by their gap too'
   });
 });
 
+test('and so they are where a page ends between them', async () => {
+  const it = await world({ pageSize: 4 });
+  fill(it, 9);
+  const twin = it.source.records[3];
+  if (!twin) throw new Error('the service has nine records');
+  it.source.records.push({ ...twin });
+  expect(expectGap(await read(it)).words).toBe(
+    `received 9, the service counted 10; records share the identity ${uidOf(undefined, twin.text)}`,
+  );
+  expect(it.paging.size).toBe(4);
+});
+
 test('a record that moves to the next page between two answers is no twin', async () => {
   const it = await world({ pageSize: 2, switches: { total: 'one more' } });
   fill(it, 4);
@@ -250,6 +262,22 @@ test('answers that always say they are the first page end the pass, and prove no
   fill(it, 10);
   expect(expectGap(await read(it))).toMatchObject({ reason: 'count', total: 10, seen: 4 });
   expect(it.source.requests.length).toBeLessThan(30);
+});
+
+test('a window is proven though each answer says that it is the first page: the records count', async () => {
+  const it = await world({ pageSize: 4, switches: { echo: 'first' } });
+  fill(it, 10);
+  expect(await read(it)).toMatchObject({ proven: true, proof: { total: 10, passes: 1 } });
+  expect(it.source.requests).toHaveLength(4);
+});
+
+test('a window of one full page, served again behind its end in another order each time, is proven', async () => {
+  const it = await world({ pageSize: 10, switches: { echo: 'asked', pastEnd: 'last', order: 'unstable ties' } });
+  for (let id = 1; id <= 10; id += 1) it.source.add(id, base);
+  it.source.before = (_request, count) => {
+    if (count > 20) throw new Error('asked for ever');
+  };
+  expect(await read(it)).toMatchObject({ proven: true, proof: { total: 10, passes: 1 } });
 });
 
 test('passes that find something do not count, up to forty', async () => {
@@ -287,7 +315,7 @@ test('more than 5,000 by the first page: the window is split after that page; ex
   expectProven(it, await read(it));
   it.source.add(5_001, base);
   const before = it.source.requests.length;
-  expect(await read(it)).toEqual({ split: true, records: 5_001 });
+  expect(await read(it)).toMatchObject({ split: true, records: 5_001 });
   // The page that was asked ahead has been answered; nothing else.
   expect(it.source.requests.length - before).toBeLessThanOrEqual(2);
   expect(it.source.mostAtOnce).toBe(1);
@@ -297,22 +325,22 @@ test('a window of the ledger is never split: it is read whole', async () => {
   const it = await world({ pageSize: 1000 });
   for (let id = 1; id <= 5_001; id += 1) it.source.add(id, base + id * 10_000);
   it.source.add(6_001, base + 3_600 * second);
-  expect(expectProven(it, await read(it, window, false)).total).toBe(5_001);
+  expect(expectProven(it, await read(it, window, 'none')).total).toBe(5_001);
 });
 
 test('a total below what was received in two passes running is a capped total: the window is split', async () => {
   const it = await world({ pageSize: 100, switches: { total: 'cap', totalCap: 30 } });
   fill(it, 40, 0, 1);
-  expect(await read(it)).toEqual({ split: true, records: 40 });
+  expect(await read(it)).toMatchObject({ split: true, records: 40 });
 });
 
 test('a total that may be a cap proves nothing: split, and of one second a gap (C52)', async () => {
   const it = await world({ pageSize: 200, switches: { total: 'cap', totalCap: 120, servedMost: 120 } });
   fill(it, 130, 0, 0.001);
   it.caps.largest = 120;
-  expect(await read(it)).toEqual({ split: true, records: 120 });
+  expect(await read(it)).toMatchObject({ split: true, records: 120 });
   const one = span(0, 1);
-  expect(expectGap(await read(it, one, false))).toMatchObject({
+  expect(expectGap(await read(it, one, 'none'))).toMatchObject({
     reason: 'total',
     total: 120,
     words: expect.stringMatching(/may be a cap/) as string,
@@ -323,7 +351,7 @@ test('a cap that nobody has met yet is found out by the count of everything (C52
   const it = await world({ pageSize: 200, switches: { total: 'cap', totalCap: 120, servedMost: 120 } });
   fill(it, 130, 0, 0.001);
   expect(it.caps.largest).toBe(0);
-  expect(await read(it)).toEqual({ split: true, records: 120 });
+  expect(await read(it)).toMatchObject({ split: true, records: 120 });
   expect(it.caps.largest).toBe(120);
 });
 
@@ -346,7 +374,7 @@ test('a cap that is lifted between the count of a window and that of everything 
   it.source.before = ({ query }) => {
     if (query.startTime === undefined) Object.assign(it.source.switches, { total: 'true', servedMost: Infinity });
   };
-  expect(await read(it)).toEqual({ split: true, records: 107 });
+  expect(await read(it)).toMatchObject({ split: true, records: 107 });
   expectProven(it, await read(it));
 });
 
@@ -379,6 +407,19 @@ test.each([1, 16, 17, 40])('a record that cannot be read at place %i is a gap, o
   });
 });
 
+test('where small pages are refused the gap names the least page that cannot be read, and all behind it is delivered', async () => {
+  const it = await world({ pageSize: 16, switches: { unreadable: new Set([23]), refuseBelow: 8 } });
+  fill(it, 40, 0, 1);
+  const found = expectGap(await read(it));
+  expect(found).toMatchObject({
+    reason: 'unreadable',
+    seen: 32,
+    total: 40,
+    words: expect.stringMatching(/^page 3 with pageSize 8 cannot be read: .*item 23 is cut/) as string,
+  });
+  expect(appended(it.beside())).toEqual(owned([...it.source.records.slice(0, 16), ...it.source.records.slice(24)], window));
+});
+
 test.each([1, 7, 30, 60])(
   'ties in another order with each request, and the record %i unreadable: all others are delivered, whatever pages hid',
   async (bad) => {
@@ -402,7 +443,7 @@ test('records that are shown beside one that is only counted are delivered, and 
 test('more records in a second than a service pages through are a gap in its words, and those that it shows are delivered', async () => {
   const it = await world({ switches: { deepest: 30 } });
   for (let id = 1; id <= 40; id += 1) it.source.add(id, base);
-  const gap = expectGap(await read(it, span(0, 1), false));
+  const gap = expectGap(await read(it, span(0, 1), 'none'));
   expect(gap).toMatchObject({ reason: 'unreadable', own: 30, total: 40 });
   expect(gap.words).toBe('page 31 with pageSize 1 cannot be read: cannot read the page: 400 too deep');
   expect(appended(it.beside())).toHaveLength(30);
@@ -483,7 +524,7 @@ test('what tip appends between two pages is known, and is not in U', async () =>
       await it.journal.append({ source: 'production', records: answer.records, received: base, serverNow: base });
     },
   };
-  const outcome = await readWindow(reading, window, queryOf(window), true, it.signal);
+  const outcome = await readWindow(reading, window, queryOf(window), 'any', it.signal);
   expect(expectProven(it, outcome)).toMatchObject({ total: 6, passes: 1 });
   expect(turns).toBe(4);
   expect(it.source.mostAtOnce).toBe(1);
@@ -510,7 +551,7 @@ test('a reading that is broken off is begun again from its start, and nothing co
     it.source.before = (_request, count) => {
       if (count - begun === stop) abort.abort(new Error('killed'));
     };
-    await readWindow(it.reading, window, queryOf(window), true, abort.signal).catch((thrown: unknown) => {
+    await readWindow(it.reading, window, queryOf(window), 'any', abort.signal).catch((thrown: unknown) => {
       expect(thrown).toMatchObject({ message: 'killed' });
     });
   }
@@ -552,7 +593,7 @@ test('a second with more than 500,000 records is a gap (size), read no further',
     journal: Object.assign(Object.create(it.journal), { append }) as CollectJournal,
   };
   const one = span(0, 1);
-  const found = expectGap(await readWindow(reading, one, queryOf(one), false, it.signal));
+  const found = expectGap(await readWindow(reading, one, queryOf(one), 'none', it.signal));
   expect(found).toMatchObject({ reason: 'size', seen: 510_000 });
   expect(pages).toBeLessThanOrEqual(52);
 });

@@ -80,3 +80,59 @@ test('a source with a new id for the service of one that is gone is told, until 
   journal.history.retire('berlin', { who: 'j.doe', why: undefined });
   expect(await told(...renamed)).toEqual([]);
 });
+
+test('a start before the ledger is told, with the backfill that reads what lies between, until that was asked for', async () => {
+  const { journal, directory } = await opened();
+  journal.registerSource('berlin', '/v2/api of tenant t', base);
+  const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
+  const told = async (start: string): Promise<string[]> => {
+    const file = join(temporary(), 'waybill.yaml');
+    const sources = [{ id: 'berlin', baseUrl: 'https://service.example/v2/api/', auth, start }];
+    writeFileSync(file, JSON.stringify({ state: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
+    const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+    const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
+    expect(await run(['--config', file, '--offline', '--json'], io)).toBe(0);
+    const { findings } = JSON.parse(String(stdout.read())) as { findings: { level: string; words: string }[] };
+    return findings.filter(({ words }) => words.includes('start lies')).map(({ level, words }) => `${level} ${words}`);
+  };
+  expect(await told('2026-11-20T02:00:00Z')).toEqual([]);
+  expect(await told('2026-11-18T00:00:00Z')).toEqual([
+    'warning start lies before 2026-11-20T02:00:00Z, where its ledger begins: waybill backfill --source berlin --from 2026-11-18T00:00:00Z --to 2026-11-20T02:00:00Z reads what is dated before',
+  ]);
+  // What the daemon found when it asked.
+  await journal.setProfile('berlin', JSON.stringify({ earliest: base - 3_600_000_000 }));
+  expect(await told('earliest')).toEqual([expect.stringContaining('--from 2026-11-20T01:00:00Z --to 2026-11-20T02:00:00Z')]);
+  expect(await told('now')).toEqual([]);
+  journal.history.add('berlin', { from: base - 86_400_000_000 * 3, until: base }, {}, { who: 'j.doe', why: undefined });
+  expect([...(await told('2026-11-18T00:00:00Z')), ...(await told('earliest'))]).toEqual([]);
+});
+
+test('a sink that would deliver elsewhere under the same id is wrong, as it is at the start', async () => {
+  const { journal, directory } = await opened();
+  journal.progress.register('out', 'kafka', 'audit', journal.positionFor('journal'), undefined);
+  const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
+  const polled = { id: 'berlin', baseUrl: 'https://service.example/v2/api', auth, start: '2026-11-20T02:00:00Z' };
+  const told = async (sink: object): Promise<{ code: number; words: string[] }> => {
+    const file = join(temporary(), 'waybill.yaml');
+    writeFileSync(file, JSON.stringify({ state: directory, sources: [polled], sinks: [{ id: 'out', ...sink }] }));
+    const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+    const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
+    const code = await run(['--config', file, '--offline', '--json'], io);
+    const { findings } = JSON.parse(String(stdout.read())) as { findings: { subject: string; level: string; words: string }[] };
+    return { code, words: findings.filter(({ level }) => level === 'error').map(({ subject, words }) => `${subject}: ${words}`) };
+  };
+  const kafka = { type: 'kafka', brokers: ['broker.example:9092'] };
+  expect(await told({ ...kafka, topic: 'audit' })).toEqual({ code: 0, words: [] });
+  expect(await told({ ...kafka, topic: 'audit-2' })).toEqual({
+    code: 1,
+    words: ['sink out: it delivered to "audit" before and would now deliver to "audit-2"; give the new destination a new id'],
+  });
+  const stdout = await told({ type: 'stdout' });
+  expect(stdout.words).toEqual([
+    expect.stringMatching(/^sink out: it delivered to "audit" by kafka before and would now deliver to ".*" by stdout;/),
+  ]);
+  expect(() => journal.progress.register('out', 'kafka', 'audit-2', journal.positionFor('journal'), undefined)).toThrow(
+    'cannot use sinks.out: it delivered to "audit" before',
+  );
+  expect(() => journal.progress.register('out', 'syslog', 'audit', journal.positionFor('journal'), undefined)).toThrow('by syslog');
+});

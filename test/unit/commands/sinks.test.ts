@@ -2,7 +2,7 @@
  * What a person does to sinks from the command line, on a state that no daemon has open: the real commands, the real journal, the real file
  * sink. The same with a running daemon is an end-to-end test.
  */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
@@ -11,6 +11,7 @@ import { systemClock } from '../../../src/clock.ts';
 import { isCommand, loadCommand } from '../../../src/commands/list.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
 import type { Rejection } from '../../../src/model.ts';
+import { KafkaModel } from '../../support/kafka-model.ts';
 import { append, openJournal, source } from '../../support/model-journal.ts';
 
 let directory: string;
@@ -57,10 +58,14 @@ async function json<Value>(name: string, ...args: string[]): Promise<Value> {
   return JSON.parse(stdout) as Value;
 }
 
-/** A state as a daemon leaves it: 20 records, all taken by the file but some that were refused. */
-async function leave(refused: readonly number[], change?: (journal: Journal) => Promise<void>): Promise<void> {
+/** A state as a daemon leaves it: 20 records, all taken by the sink but some that were refused. */
+async function leave(
+  refused: readonly number[],
+  change?: (journal: Journal) => Promise<void>,
+  [type, destination] = ['file', join(directory, 'siem.ndjson')],
+): Promise<void> {
   const journal = await openJournal(join(directory, 'state'), systemClock);
-  journal.progress.register('siem', 'file', join(directory, 'siem.ndjson'), journal.positionFor('journal'), undefined);
+  journal.progress.register('siem', type, destination, journal.positionFor('journal'), undefined);
   await append(journal, 20, () => ({ payloadName: 'salaries.xlsx' }));
   const entries = await journal.read(0, { records: 20, bytes: 1e9 });
   const letters = entries
@@ -247,5 +252,34 @@ describe('sinks', () => {
     // From now on the file is this state's.
     expect(await waybill('replay', '--sink', 'siem', '--from', '1', '--to', '2', '--yes')).toMatchObject({ code: 0 });
     expect(lines()).toHaveLength(5);
+  });
+
+  test('adopt: kafka too; and a dead letter that was taken before a kill is not sent again', async () => {
+    await using broker = await new KafkaModel().create('audit').listen();
+    const sink = `  - { id: siem, type: kafka, brokers: ['127.0.0.1:${broker.port}'], topic: audit, format: raw }`;
+    writeFileSync(join(directory, 'waybill.yaml'), configuration().replace(/^ {2}- \{ id: siem.*$/m, sink));
+    const taken = (): number[] =>
+      broker.committed('audit').flatMap((one) => one.map(({ value }) => (JSON.parse(value) as { logId: number }).logId));
+    await leave([7, 8], undefined, ['kafka', 'audit']);
+    // The power goes between the broker's commit and ours.
+    const state = join(directory, 'state');
+    cpSync(state, join(directory, 'before'), { recursive: true });
+    expect(await waybill('dead-letters', 'retry', '8', '--yes')).toMatchObject({ code: 0 });
+    rmSync(state, { recursive: true });
+    renameSync(join(directory, 'before'), state);
+    expect(await waybill('dead-letters', 'retry', '--all', '--yes')).toMatchObject({ code: 0, stdout: '2 records taken\n' });
+    expect(taken()).toEqual([8, 7]);
+    expect(await operations()).toMatchObject([{ who: null, detail: { seq: 8, found: true } }, { detail: { seq: 7, taken: true } }]);
+
+    rmSync(state, { recursive: true });
+    await leave([3], undefined, ['kafka', 'audit']);
+    const blocked = await waybill('dead-letters', 'retry', '--all', '--yes');
+    expect([blocked.code, blocked.stderr]).toEqual([1, expect.stringMatching(/belongs to another state.*sinks adopt/s)]);
+    expect(await waybill('sinks', 'adopt', '--sink', 'siem', '--yes', '--why', 'volume lost')).toMatchObject({ code: 0 });
+    expect(await waybill('dead-letters', 'retry', '--all', '--yes')).toMatchObject({ code: 0 });
+    expect((await json<{ sinks: unknown[] }>('sinks', 'list')).sinks[0]).toMatchObject({ adopt: false });
+    expect(await waybill('replay', '--sink', 'siem', '--from', '1', '--to', '2', '--yes')).toMatchObject({ code: 0 });
+    expect(taken()).toEqual([8, 7, 3, 1, 2]);
+    expect((await waybill('sinks', 'verify', '--sink', 'siem', '--from', '2026-11-20', '--yes')).stderr).toContain('cannot be asked');
   });
 });

@@ -1,7 +1,9 @@
 import { linkSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { problemsOf, temporaryDirectory, valid } from './loading.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import type { WaybillError } from '../../../src/errors.ts';
+import { now, problemsOf, temporaryDirectory, valid } from './loading.ts';
 
 /** What is wrong with file sinks at these paths, without the place: `sinks.s0.path: …`. */
 async function problemsAt(state: string, ...paths: readonly string[]): Promise<readonly string[]> {
@@ -65,5 +67,51 @@ describe('a file sink is refused', () => {
       'sinks.s0.path: is where another sink, sinks[1], keeps its position',
     ]);
     expect(await problemsAt(state, path, `${path}.positions`)).toEqual([]);
+  });
+});
+
+describe('a file sink is refused at what the configuration is read from', () => {
+  const sinkAt = (path: string): string => `sinks:\n  - { id: f, type: file, path: ${JSON.stringify(path)} }\n`;
+  /** What is wrong with `sinks.f.path` of a configuration with such a source. */
+  const problemsWith = async (directory: string, path: string, parts: Parameters<typeof valid>[0] = {}): Promise<readonly string[]> => {
+    const file = join(directory, 'waybill.yaml');
+    writeFileSync(file, valid(parts).replace(/sinks:[^]*/, sinkAt(path)));
+    try {
+      await loadConfig(file, {}, { now });
+      return [];
+    } catch (thrown) {
+      return (thrown as WaybillError).problems.map((problem) => problem.replace(/ \(line \d+\)/, ''));
+    }
+  };
+  const wordsOf = (file: string): string => `sinks.f.path: is "${file}", from which the configuration is read`;
+
+  test('the file itself, by whatever name, and with its position there', async () => {
+    using directory = temporaryDirectory();
+    const at = (name: string): string => join(directory.path, name);
+    const file = at('waybill.yaml');
+    expect(await problemsWith(directory.path, at('audit.ndjson'))).toEqual([]);
+    linkSync(file, at('hard.yaml'));
+    symlinkSync(directory.path, at('again'));
+    for (const path of [file, at('./x/../waybill.yaml'), at('hard.yaml'), at('again/waybill.yaml')])
+      expect(await problemsWith(directory.path, path), path).toEqual([wordsOf(file)]);
+    linkSync(file, at('audit.ndjson.position'));
+    expect(await problemsWith(directory.path, at('audit.ndjson'))).toEqual([
+      `sinks.f.path: would have its position beside it in "${file}", from which the configuration is read`,
+    ]);
+  });
+
+  test('an included file, the file of a secret also behind a link, a certificate', async () => {
+    using directory = temporaryDirectory();
+    const at = (name: string): string => join(directory.path, name);
+    writeFileSync(at('more.yaml'), 'sources: []\n');
+    expect(await problemsWith(directory.path, at('more.yaml'), { top: 'include: [more.yaml]' })).toEqual([wordsOf(at('more.yaml'))]);
+    // As Kubernetes mounts a secret: a link to where it stands now.
+    writeFileSync(at('secret-1'), 'hush');
+    symlinkSync('secret-1', at('secret'));
+    const auth = { auth: `clientSecret: \${file:${at('secret')}}` };
+    for (const name of ['secret', 'secret-1']) expect(await problemsWith(directory.path, at(name), auth)).toEqual([wordsOf(at('secret'))]);
+    // Beside other problems.
+    expect(await problemsWith(directory.path, at('secret'), { ...auth, top: 'grace: soon' })).toHaveLength(2);
+    expect(await problemsWith(directory.path, at('ca.pem'), { top: `tls: { ca: ${at('ca.pem')} }` })).toEqual([wordsOf(at('ca.pem'))]);
   });
 });

@@ -6,7 +6,8 @@ import { Calibrator } from '../../../src/daemon/calibration.ts';
 import { ProfileKeeper } from '../../../src/daemon/profile.ts';
 import type { Calibration } from '../../../src/source/calibrate.ts';
 import { ServerClock } from '../../../src/source/server-clock.ts';
-import { base, day, hour } from '../../support/records.ts';
+import { base, day, hour, minute } from '../../support/records.ts';
+import type { WindowQuery } from '../../../src/model.ts';
 import { Lines } from '../collect/world.ts';
 import { opened, source } from '../journal/opening.ts';
 import { WaybillError } from '../../../src/errors.ts';
@@ -24,13 +25,15 @@ test('calibrated at first and then weekly; a change is a warning and counted, a 
   let asked = 0;
   let answer = found;
   let changes = 0;
+  const asking = (): Promise<Calibration> => {
+    asked += 1;
+    return Promise.resolve(answer);
+  };
   const calibrator = new Calibrator({
     ...{ id: source, keeper, paging, caps, log },
     now: () => at,
-    ask: () => {
-      asked += 1;
-      return Promise.resolve(answer);
-    },
+    ask: () => asking(),
+    askOnce: () => asking(),
     count: () => Promise.resolve(undefined),
     sizeOf: ({ pageSize }) => Math.min(pageSize, 500),
     meters: { calibrationChanged: () => void (changes += 1) },
@@ -55,6 +58,49 @@ test('calibrated at first and then weekly; a change is a warning and counted, a 
   expect(again.profile).toEqual({ calibration: { firstPage: 1, pageSize: 200, dated: true }, calibrated: at });
 });
 
+test('a weekly calibration that fails goes on with what is known, says so, and is tried again later', async () => {
+  const { journal } = await opened();
+  const keeper = new ProfileKeeper(source, journal);
+  await keeper.calibrated(found, base);
+  const log = new Lines();
+  let at = base + 8 * day;
+  let asked = 0;
+  let answer: Calibration | Error = new WaybillError('source_busy', '504 timeout');
+  const calibrator = new Calibrator({
+    ...{ id: source, keeper, log },
+    paging: { first: 1, size: 1000 },
+    caps: { largest: 40 },
+    now: () => at,
+    ask: () => Promise.reject(new Error('nobody may wait for this one')),
+    askOnce: () => {
+      asked += 1;
+      return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
+    },
+    count: () => Promise.resolve(undefined),
+    sizeOf: ({ pageSize }) => pageSize,
+    meters: { calibrationChanged: () => undefined },
+  });
+  const { signal } = new AbortController();
+  for (const minutes of [1, 5, 15, 60, 60]) {
+    expect(await calibrator.whenDue(signal)).toBe(true);
+    expect(calibrator.trouble).toBe('504 timeout');
+    expect(keeper.profile).toEqual({ calibration: found, calibrated: base });
+    at += minutes * minute - 1;
+    expect(await calibrator.whenDue(signal)).toBe(false);
+    at += 1;
+  }
+  expect(asked).toBe(5);
+  expect(log.lines).toHaveLength(5);
+  expect(log.lines[0]).toMatchObject({ level: 'warn', fields: { source, code: 'source_busy', next: '2026-11-28T02:01:00.000Z' } });
+  answer = found;
+  expect(await calibrator.whenDue(signal)).toBe(true);
+  expect({ trouble: calibrator.trouble, at: keeper.profile.calibrated }).toEqual({ trouble: undefined, at });
+  // What nothing can mend ends the process.
+  at += 8 * day;
+  answer = new WaybillError('state_corrupt', 'damaged');
+  await expect(calibrator.whenDue(signal)).rejects.toThrow('damaged');
+});
+
 test('a source without a place in the state is calibrated without keeping it; the same answer is kept later', async () => {
   const { journal } = await opened();
   const unknown = new ProfileKeeper('unknown', journal);
@@ -63,6 +109,7 @@ test('a source without a place in the state is calibrated without keeping it; th
     ...{ id: 'unknown', keeper: unknown, paging, caps: { largest: 0 }, log: new Lines() },
     now: () => base,
     ask: () => Promise.resolve(found),
+    askOnce: () => Promise.resolve(found),
     count: () => Promise.resolve(undefined),
     sizeOf: ({ pageSize }) => pageSize,
     meters: { calibrationChanged: () => undefined },
@@ -90,6 +137,7 @@ test('counted by hand when it is due: weekly, daily while there was nothing to c
     caps: { largest: 30 },
     now: () => at,
     ask: () => Promise.resolve(found),
+    askOnce: () => Promise.resolve(found),
     count: (total) => {
       asked.push(total);
       return Promise.resolve(answer);
@@ -131,8 +179,9 @@ test('clock, largest total and what was shown are kept once the clock stands; a 
   const caps = { largest: 70 };
   let sight = { fields: { recent: 'vv', witnesses: { userNetwork: { uid: 'u', time: base } } }, sound: base + hour };
   const delays = new Delays(undefined, 30_000);
+  const everything: { query: WindowQuery } = { query: {} };
   const abort = new AbortController();
-  const living = { serverClock, caps, sight: () => sight, delays: () => delays.measure() };
+  const living = { serverClock, caps, everything, sight: () => sight, delays: () => delays.measure() };
   const running = keeper.run(living, clock, abort.signal);
   const kept = (): unknown => JSON.parse(journal.marks(source).profile ?? '{}');
   await clock.sleep(5_000, abort.signal);
@@ -145,10 +194,14 @@ test('clock, largest total and what was shown are kept once the clock stands; a 
   expect(kept()).toMatchObject({ calibration: { total: 70 }, calibrated: base, clock: { dated: true }, sight });
   expect(journal.marks(source)).toMatchObject({ mode: 'hold', hold: { reason: 'clock' } });
   expect(new ProfileKeeper(source, journal).profile).toEqual(kept());
+  expect(kept()).not.toHaveProperty('everything');
   // Something that must not wait for the next minute.
   sight = { ...sight, sound: base + 2 * hour };
   await keeper.keep(living);
   expect(kept()).toMatchObject({ sight });
+  everything.query = { startTime: '1970-01-01T00:00:00.00' };
+  await keeper.keep(living);
+  expect(new ProfileKeeper(source, journal).profile.everything).toEqual(everything.query);
   const { commits } = journal.usage();
   await keeper.keep(living);
   expect(journal.usage().commits).toBe(commits);

@@ -1,7 +1,9 @@
 /** The report as the admin server gives it: the same as the one that is made in one go, and made while the daemon's thread goes on. */
+import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import type { Database } from 'better-sqlite3';
 import { expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
 import { Reports } from '../../../src/daemon/reports.ts';
 import { ledgerReport } from '../../../src/journal/ledger-report.ts';
 import { ledgerDocument } from '../../../src/observe/ledger-document.ts';
@@ -29,44 +31,57 @@ test.each(['json', 'csv', 'html'] as const)('%s is the same as when it is made i
   await journal.append(pageOf([collected(1, base), collected(2, base + day)]));
   await journal.close(source, span(0, 900), proven(1), lastAge);
   await journal.close(source, span(900, 1_800), gap({ words: 'naïve: 2 ≠ 3' }), lastAge);
-  const { type, text: stream } = await new Reports().make({ state: directory, query, format, options });
+  const { type, text: stream } = await new Reports(systemClock).make({ state: directory, query, format, options });
   const whole = ledgerDocument(ledgerReport(journal.db, query), format, options);
   expect(type).toBe(whole.type);
-  expect(await text(stream)).toBe(whole.text);
+  expect(await text(stream)).toBe([...whole.pieces].join(''));
 });
 
 test('the thread that asks goes on meanwhile, and a long report comes in pieces; two reports are made one after the other', async () => {
   const { journal, directory } = await opened();
   fill(journal.db, 3_000);
-  const reports = new Reports();
+  const reports = new Reports(systemClock);
   let turns = 0;
   const turning = setInterval(() => (turns += 1), 1);
   const order = { state: directory, query, format: 'json', options } as const;
-  const [first, second] = await Promise.all([reports.make(order), reports.make({ ...order, format: 'csv' })]);
-  clearInterval(turning);
-  expect(turns).toBeGreaterThan(5);
+  const first = await reports.make(order);
+  const second = reports.make({ ...order, format: 'csv' });
   const sizes: number[] = [];
   for await (const piece of first.text) sizes.push((piece as Uint8Array).length);
+  const rows = (await text((await second).text)).split('\r\n');
+  clearInterval(turning);
+  expect(turns).toBeGreaterThan(5);
   expect(Math.max(...sizes)).toBeLessThanOrEqual(65_536);
   expect(sizes.length).toBeGreaterThan(10);
   // 50 hours of windows begin on three days in Berlin.
-  expect((await text(second.text)).split('\r\n')).toHaveLength(1 + 3 + 1);
+  expect(rows).toHaveLength(1 + 3 + 1);
 });
 
-test('one that is too large for its memory is refused, and only its thread ends', async () => {
+test('a report is of one moment, however slowly it is read, and holds back no checkpoint meanwhile', async () => {
   const { journal, directory } = await opened();
-  fill(journal.db, 20_000);
-  const reports = new Reports(12);
+  fill(journal.db, 3_000);
+  const { text: stream } = await new Reports(systemClock).make({ state: directory, query, format: 'json', options });
+  journal.db.prepare('UPDATE windows SET own = 5').run();
+  // Busy: 1 where a reader would be in the way.
+  expect(journal.db.pragma('wal_checkpoint(TRUNCATE)')).toMatchObject([{ busy: 0 }]);
+  const report = JSON.parse(await text(stream)) as { sources: [{ collected: number; windows: { own: number }[] }] };
+  const [{ collected: sum, windows }] = report.sources;
+  expect([sum, windows.reduce((total, { own }) => total + own, 0)]).toEqual([3_000, 3_000]);
+});
+
+test('a reader that is gone, or takes nothing any more, does not keep the next one waiting', async () => {
+  const { journal, directory } = await opened();
+  fill(journal.db, 3_000);
+  const reports = new Reports(systemClock, 20);
   const order = { state: directory, query, format: 'json', options } as const;
-  await expect(reports.make(order)).rejects.toMatchObject({
-    code: 'usage',
-    message: expect.stringMatching(/too large.*shorter/) as string,
-  });
+  (await reports.make(order)).text.destroy();
+  const { text: stalled } = await reports.make(order);
+  await expect(once(stalled, 'close')).rejects.toThrow('nobody has read on for 0.02 s');
   const { text: stream } = await reports.make({ ...order, query: { ...query, to: base + 10 * minute } });
   expect(JSON.parse(await text(stream))).toMatchObject({ sources: [{ windows: { length: 10 } }] });
 });
 
 test('what is wrong with the state comes with its code', async () => {
   const order = { state: temporary(), query, format: 'json', options } as const;
-  await expect(new Reports().make(order)).rejects.toMatchObject({ code: 'state_missing' });
+  await expect(new Reports(systemClock).make(order)).rejects.toMatchObject({ code: 'state_missing' });
 });

@@ -29,7 +29,7 @@ async function delivered(rig: Rig, count = 8): Promise<Loop> {
 test('adopt: only one that keeps our position and cannot be opened for it; the order is kept until it was opened so', async () => {
   await using rig = await Rig.make();
   const loop = await delivered(rig);
-  const ask = asking(rig, loop, { keepsPosition: true, resolvable: () => true });
+  const ask = asking(rig, loop, { keepsPosition: () => true, resolvable: () => true });
   await expect(ask({ act: 'sinks adopt' })).rejects.toThrow('it is not blocked, its position fits this state');
   // Blocked for another reason while it is open: there is nothing to adopt.
   loop.receiver.answer = () => {

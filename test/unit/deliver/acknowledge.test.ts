@@ -115,6 +115,21 @@ describe('an acknowledgement', () => {
     expect(loop.receiver.opens).toBe(1);
   });
 
+  test('of what is not for the sink is in the file a second later, with no transaction of its own where the journal has one meanwhile', async () => {
+    await using rig = await Rig.make();
+    rig.loop({ records: 10, pipeline: () => undefined }).run();
+    await append(rig.journal, 3);
+    await rig.clock.advance(1_000);
+    expect(committed(rig.journal, 'sink').acked).toBe(3);
+    const before = rig.journal.usage().commits;
+    for (let i = 0; i < 20; i += 1) {
+      await append(rig.journal, 1);
+      await rig.clock.advance(100);
+    }
+    // Twenty of the journal, and one a second at most.
+    expect(rig.journal.usage().commits - before).toBeLessThanOrEqual(22);
+  });
+
   test('of a message that was not sent blocks the sink instead of being believed', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2 });
@@ -225,6 +240,27 @@ describe('stopping', () => {
     const next = rig.loop({ records: 2 }).run();
     await rig.clock.advance(10);
     expect(next.receiver.attempts.map(({ batch }) => [batch.messages.map(numberOf), batch.uncertain])).toEqual([[[1, 2], true]]);
+  });
+
+  test('sends what is left of a batch that was taken in part, within the grace period', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4 });
+    loop.receiver.answer = (batch, _signal, attempt) => {
+      if (attempt > 2) return loop.receiver.take(batch);
+      if (attempt === 2) throw new WaybillError('sink_again', 'busy', { retryAfterMs: 3_000 });
+      loop.receiver.has.push(...batch.messages.filter(({ seq }) => seq !== 2));
+      return { rejections: [], again: { code: 'sink_again', seqs: [2], words: 'queue full', retryAfterMs: 3_000 } };
+    };
+    await append(rig.journal, 8);
+    loop.run();
+    await rig.clock.advance(1_000);
+    loop.stop.abort(new Error('stop'));
+    await rig.clock.advance(4_999);
+    expect(loop.hasEnded).toBe(false);
+    await rig.clock.advance(1);
+    expect([loop.hasEnded, loop.failed]).toEqual([true, undefined]);
+    expect(loop.receiver.has.map(numberOf)).toEqual([1, 3, 4, 2]);
+    expect(committed(rig.journal, 'sink').acked).toBe(4);
   });
 
   test.each(['busy', 'idle', 'blocked at opening'])('is immediate while the loop only waits (%s)', async (why) => {

@@ -151,6 +151,25 @@ describe('again for some messages of a batch', () => {
     ]);
   });
 
+  test('so often as the sink says, then they are refused, by what was said of each last; the others are taken', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4 });
+    loop.receiver.answer = (batch, _signal, attempt) => {
+      const left = batch.messages.map(({ seq }) => seq).filter((seq) => (seq === 2 && attempt < 3) || seq === 3);
+      loop.receiver.has.push(...batch.messages.filter(({ seq }) => !left.includes(seq)));
+      const said = [{ seq: 3, code: '500', words: `disk full, ${attempt}` }];
+      return { rejections: [], again: { code: 'sink_again', seqs: left, words: 'busy', tries: 3, said } };
+    };
+    await append(rig.journal, 4);
+    loop.run();
+    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 4);
+    expect(loop.receiver.has.map(numberOf).sort()).toEqual([1, 2, 4]);
+    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, code: '500', words: 'disk full, 3', tries: 3 }]);
+    const waits = loop.lines.filter(({ phrase }) => phrase === 'sink does not take');
+    expect(waits.map(({ fields }) => fields['tries'])).toEqual([1, 2]);
+    expect(loop.delivery.view()).toMatchObject({ state: 'active', tries: 0 });
+  });
+
   test('is blocked when a person must act', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2 });

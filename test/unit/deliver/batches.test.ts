@@ -137,19 +137,16 @@ describe('entries that are not for this sink', () => {
     expect(turns.filter((at) => at > 0 && at < 40_000).length).toBeGreaterThan(0);
   });
 
-  test.each([true, false])(
-    'are acknowledged alone after ten seconds, without a send (outcome can be found out: %s)',
-    async (resolvable) => {
-      await using rig = await Rig.make();
-      const loop = rig.loop({ records: 4, resolvable, pipeline: () => undefined }).run();
-      await append(rig.journal, 3);
-      await rig.clock.advance(9_900);
-      expect(committed(rig.journal, 'sink').acked).toBe(0);
-      await rig.clock.advance(200);
-      expect(committed(rig.journal, 'sink')).toMatchObject({ acked: 3, taken: 0 });
-      expect(loop.receiver.attempts).toEqual([]);
-    },
-  );
+  test.each([true, false])('are acknowledged alone after a second, without a send (outcome can be found out: %s)', async (resolvable) => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4, resolvable, pipeline: () => undefined }).run();
+    await append(rig.journal, 3);
+    await rig.clock.advance(900);
+    expect(committed(rig.journal, 'sink').acked).toBe(0);
+    await rig.clock.advance(200);
+    expect(committed(rig.journal, 'sink')).toMatchObject({ acked: 3, taken: 0 });
+    expect(loop.receiver.attempts).toEqual([]);
+  });
 
   test('do not put off their acknowledgement when more of them come', async () => {
     await using rig = await Rig.make();

@@ -82,6 +82,35 @@ describe('a dead letter that is sent again', () => {
     expect(loop.receiver.opens).toBe(2);
   });
 
+  test('is sent once, however often it was asked for before its turn', async () => {
+    await using rig = await Rig.make();
+    const { loop, mended } = await refused(rig);
+    mended.is = true;
+    const asked = [1, 2, 3].map(() => loop.delivery.besides.retry(3, operation));
+    await rig.clock.advance(10);
+    expect(await Promise.all(asked)).toMatchObject([{ refused: [] }, { refused: [] }, { refused: [] }]);
+    expect(sentBesides(loop)).toHaveLength(1);
+  });
+
+  test('is not sent a second time where the sink, opened anew, says that it took it', async () => {
+    await using rig = await Rig.make();
+    const { loop } = await refused(rig, { keepsPosition: true });
+    loop.receiver.answer = (batch) => {
+      loop.receiver.take(batch);
+      throw new WaybillError('sink_unknown', 'reset');
+    };
+    const done = loop.delivery.besides.retry(3, operation).catch(codeOf);
+    await rig.clock.advance(0);
+    expect(await done).toBe('sink_unknown');
+    await rig.clock.advance(1_000);
+    expect(loop.receiver.opens).toBe(2);
+    expect(deadLetters(rig.journal)).toEqual([]);
+    expect(operations(rig)).toEqual([{ what: 'dead-letters retry', detail: { sink: 'sink', seq: 3, taken: true, found: true } }]);
+    // Whoever asks once more is told what became of it.
+    expect(await loop.delivery.besides.retry(3, operation)).toEqual({ refused: [], note: undefined });
+    expect(loop.receiver.has.map(numberOf).filter((n) => n === 3)).toHaveLength(1);
+  });
+
   test('waits for no sink that is away: the person is told', async () => {
     await using rig = await Rig.make();
     const { loop } = await refused(rig);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { uncovered } from '../../../src/journal/sources.ts';
-import { backfillsOf, operationsOf } from '../../../src/journal/history.ts';
+import { backfillsOf, operationsOf, sourcesOf } from '../../../src/journal/history.ts';
 import { base, collected, day, hour, minute, second } from '../../support/records.ts';
 import { gap, lastAge, opened, pageOf, proven, source } from './opening.ts';
 
@@ -63,6 +63,8 @@ describe('a range of history', () => {
       { from: base - 2 * hour, until: base },
     ]);
     expect(history.add(source, { from: base - 5 * hour, until: base + hour }, {}, act)).toEqual([]);
+    // Where the ledger begins, in lists as in the report.
+    expect(sourcesOf(journal.db)).toMatchObject([{ id: source, begins: base - 5 * hour }]);
     // Newest first: what is nearest to the present matters most.
     expect(journal.backfills(source).map(({ from, until }) => [from, until])).toEqual([
       [base - 2 * hour, base],

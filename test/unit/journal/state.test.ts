@@ -53,6 +53,21 @@ test('nobody else may read the state: directory 0700, files 0600, whatever the u
   for (const name of ['waybill.db', 'waybill.db-wal', 'waybill.db-shm', 'lock.db']) expect(`${name} ${mode(name)}`).toBe(`${name} 600`);
 });
 
+test('somebody else who locks the file is named, once: closing does not throw over it', async () => {
+  const { journal, beside, close } = await opened();
+  await journal.append(pageOf([collected(1, base)]));
+  journal.progress.register('siem', 'file', 'x', { seq: 0, chain: new Uint8Array(32) }, undefined);
+  journal.acknowledgeLater('siem', { acked: 1, taken: undefined });
+  const other = beside();
+  other.exec('BEGIN IMMEDIATE');
+  await expect(journal.append(pageOf([collected(2, base + second)]))).rejects.toMatchObject({
+    code: 'state_unusable',
+    message: expect.stringMatching(/another program has waybill\.db locked: end it/) as string,
+  });
+  other.exec('ROLLBACK');
+  await close();
+});
+
 test('a second owner is refused at once, and after the time it was told to wait; the first goes on', async () => {
   const { journal, directory, close } = await opened();
   await expect(opened({ directory })).rejects.toMatchObject({ code: 'state_owned' });

@@ -1,10 +1,13 @@
 /** The report as a page and as CSV: read back by parsers of the tests' own. */
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { ledgerCsv, reportDigest } from '../../../src/observe/ledger-csv.ts';
-import { ledgerHtml, ledgerHtmlPolicy } from '../../../src/observe/ledger-html.ts';
+import { ledgerCsv as csvPieces, reportDigest } from '../../../src/observe/ledger-csv.ts';
+import { ledgerHtml as htmlPieces, ledgerHtmlPolicy } from '../../../src/observe/ledger-html.ts';
 import { delayWords } from '../../../src/observe/ledger-words.ts';
 import { mixed, reportOf, reportSource, window } from './reports.ts';
+
+const ledgerCsv = (...given: Parameters<typeof csvPieces>): string => [...csvPieces(...given)].join('');
+const ledgerHtml = (...given: Parameters<typeof htmlPieces>): string => [...htmlPieces(...given)].join('');
 
 const options = { by: 'window', tz: 'UTC', version: '0.1.0' } as const;
 

@@ -1,9 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { ledgerText } from '../../../src/commands/ledger-text.ts';
-import { ledgerCsv } from '../../../src/observe/ledger-csv.ts';
-import { ledgerHtml } from '../../../src/observe/ledger-html.ts';
+import { ledgerText as textPieces } from '../../../src/commands/ledger-text.ts';
+import { ledgerCsv as csvPieces } from '../../../src/observe/ledger-csv.ts';
+import { ledgerHtml as htmlPieces } from '../../../src/observe/ledger-html.ts';
 import { byPeriod } from '../../../src/observe/ledger-periods.ts';
 import { mixed as report, reportOf, reportSource, window } from './reports.ts';
+
+const ledgerCsv = (...given: Parameters<typeof csvPieces>): string => [...csvPieces(...given)].join('');
+const ledgerHtml = (...given: Parameters<typeof htmlPieces>): string => [...htmlPieces(...given)].join('');
+const ledgerText = (...given: Parameters<typeof textPieces>): string => [...textPieces(...given)].join('');
 
 const windows = report.sources[0]?.windows ?? [];
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { statusText, type StatusTextOptions } from '../../../src/commands/status-text.ts';
-import type { Snapshot } from '../../../src/model.ts';
+import type { Snapshot, SourceSnapshot } from '../../../src/model.ts';
 import { delayCounts, micros, sink, snapshot, source } from './snapshots.ts';
 
 const plain: StatusTextOptions = { color: false, tz: 'UTC', width: 80 };
@@ -211,6 +211,19 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
     /^Nothing is lost: the journal/,
     'waybill check --sink siem',
   ],
+  [
+    'a start that the ledger does not reach back to',
+    {
+      sources: [
+        source({
+          unread: { from: micros('2026-11-18T00:00:00Z'), until: micros('2026-11-19T00:00:00Z'), begins: micros('2026-11-19T00:00:00Z') },
+        }),
+      ],
+    },
+    /^Source production: start lies before 2026-11-19T00:00:00Z, where its ledger begins\.$/,
+    /^What is dated before is not collected/,
+    'waybill backfill --source production --from 2026-11-18T00:00:00Z --to 2026-11-19T00:00:00Z',
+  ],
   ['a gap', { sources: [source({ gaps: 2 })] }, /^2 windows of production could not be proven/, /is not known/, 'waybill gaps list'],
   [
     'dead letters',
@@ -244,6 +257,22 @@ test('in another zone the head of the column names it', () => {
   expect(all[0]).toBe('TRAIL WHOLE up to 21:45 America/New_York (18 min ago)');
   expect(block(all, 'SOURCE')[0]).toContain('WHOLE UP TO (America/New_York)');
   expect(block(all, 'SOURCE')[1]).toContain('  21:45 (18 min ago)  ');
+});
+
+test('without a Date in the answers ages go by our own clock, and what its records do not say yet is told once the trail is late', () => {
+  const undated = (known: string): SourceSnapshot =>
+    source({ serverNow: undefined, clockOffsetSeconds: undefined, frontier: micros(known), undated: { known: micros(known) } });
+  const late = lines({ sources: [undated('2026-11-20T02:10:00Z')] }, { width: 200 });
+  expect(late[0]).toBe('TRAIL BEHIND, whole up to 02:10 UTC (53 min ago)');
+  expect(late.join('\n')).toContain(
+    'The answers of production carry no Date, and its records do not say yet that it is later there than 53 min ago.',
+  );
+  expect(lines({ sources: [undated('2026-11-20T02:20:00Z')] })).toContain('Nothing to do.');
+});
+
+test('a calibration that fails is told', () => {
+  const all = lines({ sources: [source({ uncalibrated: '504 timeout' })] }, { width: 200 }).join('\n');
+  expect(all).toContain('The calibration of production is due and fails: 504 timeout.');
 });
 
 test('a service whose clock is hours behind is told: nothing of the present can be proven', () => {

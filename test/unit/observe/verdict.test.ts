@@ -61,6 +61,11 @@ test.each<[string, Partial<Snapshot>, string]>([
     { sources: [source({ frontier: micros('2026-11-20T02:18:01Z') })] },
     'TRAIL WHOLE up to 02:18 UTC (45 min ago)',
   ],
+  [
+    'without a Date and a record nobody knows when the first proof is due',
+    { sources: [{ ...begins, serverNow: undefined, undated: { known: undefined } }] },
+    'TRAIL BEGINS, first proof due with its first record, as its answers carry no Date',
+  ],
   ['the beginning', { sources: [begins] }, 'TRAIL BEGINS, first proof due about 03:30 UTC'],
   [
     'the beginning of a new state',
@@ -72,7 +77,16 @@ test.each<[string, Partial<Snapshot>, string]>([
     { sources: [{ ...begins, frontier: micros('2026-11-13T00:00:00Z') }] },
     'TRAIL BEGINS, first proof due now',
   ],
-  ['before the first answer', { sources: [{ ...begins, frontier: 0, reached: 0, tip: 0 }] }, 'TRAIL BEGINS, first answer awaited'],
+  [
+    'before the first answer',
+    { sources: [{ ...begins, frontier: 0, reached: 0, tip: 0, lastSuccess: undefined }] },
+    'TRAIL BEGINS, first answer awaited',
+  ],
+  [
+    'while its answers do not tell where it begins',
+    { sources: [{ ...begins, frontier: 0, reached: 0, tip: 0 }] },
+    'TRAIL BEGINS, where it begins is not known yet',
+  ],
   [
     'a source that is added later',
     { sources: [source(), begins] },

@@ -45,6 +45,8 @@ test.for([
   ['a field beyond ASCII', '{"logId":1,"result":"ä"}'],
   ['a field that is an object', '{"logId":1,"result":{}}'],
   ['a field that is true', '{"logId":1,"result":true}'],
+  ['an id of a million digits', `{"logId":${'1'.repeat(1_000_000)}}`],
+  ['a text that is long', `{"logId":1,"result":"${'x'.repeat(256)}"}`],
   ['no object', '[1]'],
   ['an empty object', '{}'],
   ['something behind it', '{"logId":1} '],

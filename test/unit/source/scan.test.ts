@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { codeOf } from '../../../src/errors.ts';
-import { scanPage } from '../../../src/source/scan.ts';
+import { itemsMax, scanPage, valuesMax } from '../../../src/source/scan.ts';
 
 const encode = (text: string) => new TextEncoder().encode(text);
 const scan = (text: string | Uint8Array) => {
@@ -47,9 +47,9 @@ describe('items are cut out byte for byte', () => {
     expect(pagination).toEqual({ page: '2', totalRecords: 9 });
   });
 
-  test('an item nested a million levels deep is one item', () => {
-    const deep = '['.repeat(1_000_000) + ']'.repeat(1_000_000);
-    expect(scan(`{"data":[${deep},1]}`).items.map((item) => item.length)).toEqual([2_000_000, 1]);
+  test('an item nested two hundred thousand levels deep is one item', () => {
+    const deep = '['.repeat(200_000) + ']'.repeat(200_000);
+    expect(scan(`{"data":[${deep},1]}`).items.map((item) => item.length)).toEqual([400_000, 1]);
   });
 
   test('a string of ten million characters is one item', () => {
@@ -98,6 +98,33 @@ describe('what is no page is refused', () => {
       }
     });
     refusal(body);
+  });
+
+  // Each is a few kilobytes as gzip, and JSON.parse would take it.
+  const million = 1_000_000;
+  const crowds: readonly (readonly [name: string, body: string])[] = [
+    ['of items', `{"data":[${'0,'.repeat(million)}0]}`],
+    ['of empty items', `{"data":[${'{},'.repeat(million)}{}]}`],
+    ['of keys in an item', `{"data":[{${'"a":0,'.repeat(million)}"logId":1}]}`],
+    ['of values in an item', `{"data":[{"a":[${'1.5,'.repeat(million)}1.5]}]}`],
+    ['of levels in an item', `{"data":[${'{"a":'.repeat(million)}0${'}'.repeat(million)}]}`],
+    ['of values in the items together', `{"data":[${`[${'0,'.repeat(100)}0],`.repeat(million / 100)}1]}`],
+    ['of values beside the items', `{"pagination":[${'0,'.repeat(million)}0],"data":[]}`],
+    ['of levels beside the items', `{"pagination":${'['.repeat(million)}${']'.repeat(million)},"data":[]}`],
+    ['of members of the page', `{${'"":0,'.repeat(million)}"data":[]}`],
+    ['of arrays of items', `{${'"data":[],'.repeat(million)}"data":[]}`],
+  ];
+  test.each(crowds)('a million %s', (_name, body) => {
+    expect(refusal(body)).toMatch(/: expected at most (50000 items in "data"|250000 values), got /);
+  });
+
+  test('as many items, and as many values, as a page may hold are read', () => {
+    const zeros = (count: number): string => `0${',0'.repeat(count - 1)}`;
+    expect(scan(`{"data":[${zeros(itemsMax)}]}`).items).toHaveLength(itemsMax);
+    expect(refusal(`{"data":[${zeros(itemsMax + 1)}]}`)).toContain('at most 50000 items');
+    // `data`, the item and its bracket are values as well.
+    expect(scan(`{"data":[[${zeros(valuesMax - 2)}]]}`).items).toHaveLength(1);
+    expect(refusal(`{"data":[[${zeros(valuesMax - 1)}]]}`)).toContain('at most 250000 values');
   });
 
   test('every cut of a page', () => {

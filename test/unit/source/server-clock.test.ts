@@ -254,10 +254,42 @@ describe('without a Date header', () => {
       answer(undefined, { newest: us(clock.now() - 5_000) });
       clock.advance(10_000);
     }
-    expect([server.established(), server.profile()]).toEqual([true, { offsetMs: -5_000, dated: false }]);
+    expect([server.established(), server.profile()]).toEqual([true, { offsetMs: -5_000, dated: false, bound: server.now() }]);
     const before = server.now();
     clock.jump(-hour);
     expect(server.now()).toBe(before);
+  });
+});
+
+describe('without a Date header, over a restart', () => {
+  const us = (ms: number): Micros => ms * 1000;
+  const old = (): Micros => us(clock.now() - 10 * minute);
+
+  test('what was reached stands with the third answer, however old the records are that are read again', () => {
+    const bound = us(clock.now() - 100_000);
+    server = make({ profile: { offsetMs: 0, dated: false, bound } });
+    for (let n = 0; n < 3; n += 1) {
+      expect(server.established()).toBe(false);
+      answer(undefined, { newest: old() });
+      clock.advance(1_000);
+    }
+    expect([server.established(), server.now()]).toEqual([true, bound + us(3_000)]);
+    // How long nothing ran is not taken from our own clock; a newer record says it.
+    clock.jump(hour);
+    expect(server.now()).toBe(bound + us(3_000));
+    answer(undefined, { newest: bound + us(50_000) });
+    expect(server.now()).toBe(bound + us(50_000));
+  });
+
+  test('it is no more than our own clock, and a service that says its time now is believed alone', () => {
+    const bound = us(clock.now() + minute);
+    server = make({ profile: { offsetMs: 0, dated: false, bound } });
+    for (let n = 0; n < 3; n += 1) answer(undefined, { newest: old() });
+    expect(boundMs()).toBe(0);
+    server = make({ profile: { offsetMs: 0, dated: false, bound } });
+    expect(server.dated()).toBeUndefined();
+    for (let n = 0; n < 3; n += 1) answer(-20_000);
+    expect([server.established(), server.dated(), boundMs()]).toEqual([false, true, -21_000]);
   });
 });
 

@@ -1,0 +1,35 @@
+/** What the messages of a bare client are made with: the very code that the sinks use, with the settings of a source that has none of its own. */
+import { encoder } from '../src/encode/index.ts';
+import type { EncodedFormat } from '../src/encode/index.ts';
+import type { EcsEvent } from '../src/model.ts';
+import { normalizer } from '../src/normalize/normalizer.ts';
+import { parseRecord } from '../src/record/json.ts';
+import { recordText } from './record.ts';
+
+/** The same for each record: a floor looks nothing up. */
+export const uid = 'AAAAAAAAAAAAAAAAAAAAAA';
+
+const normalize = normalizer({
+  tenantId: 'bench',
+  baseUrl: 'http://127.0.0.1',
+  observer: { vendor: 'Waybill', product: 'Data Protection and Audit Service', version: '1.0' },
+  dataset: 'dpas.audit',
+  namespace: 'default',
+  mapping: { severity: {}, hostIdFromUuid: true },
+  privacy: { rules: [] },
+});
+
+export interface Encoded {
+  readonly event: EcsEvent;
+  readonly text: string;
+}
+
+/** Makes the message of a record by its number. */
+export function messagesIn(format: EncodedFormat, beginMs: number): (i: number) => Encoded {
+  const encode = encoder(format, { original: format === 'ecs', cef: { ipv6: 'c6a2', geo: 'cfp' } });
+  return (i) => {
+    const text = recordText(i, beginMs);
+    const event = normalize({ text, uid, received: beginMs * 1000, value: parseRecord(text) });
+    return { event, text: encode(event) };
+  };
+}

@@ -1,0 +1,149 @@
+/**
+ * The whole program before a real Kafka (exactly once), a real Elasticsearch (users and TLS) and a file at once, while one after the other is killed:
+ * the daemon, the broker, Elasticsearch. Every record of the service is in each of the three, once, counted by others. `WAYBILL_SERVER_KILLS` is the
+ * number of kills of Elasticsearch (5); the broker is killed twice as often, the daemon ten times.
+ */
+import { expect, test } from 'vitest';
+import { ago, Daemon } from '../support/e2e-daemon.ts';
+import { inPlace, pause, until } from '../support/e2e-place.ts';
+import type { Place } from '../support/e2e-place.ts';
+import { Service } from '../support/e2e-service.ts';
+import { CuttingProxy } from './cutting-proxy.ts';
+import { Elasticsearch, elasticsearchMissing } from './elasticsearch.ts';
+import { KafkaBroker, kafkaMissing } from './kafka-broker.ts';
+import { notAsked } from './programs.ts';
+import { allOnce, caughtUp, counted, differences, setUp, sinkIds, stream, topic } from './three-receivers.ts';
+import type { SinkId } from './three-receivers.ts';
+
+const missing = notAsked() ?? kafkaMissing('4.4.0') ?? elasticsearchMissing('elasticsearch-9.5.3');
+const kills = Number(process.env['WAYBILL_SERVER_KILLS'] ?? 5);
+const [daemonKills, brokerKills] = [kills * 10, kills * 2];
+/** So many are there at the beginning, for each kill of the daemon; the others are made while it goes on. */
+const history = daemonKills * 400;
+const perSecond = 20;
+const patient = 600_000;
+
+/** When the daemon is killed, by turns: at any moment of its start, or a moment after this sink has taken something in this life. */
+const moments: readonly (SinkId | undefined)[] = [undefined, ...sinkIds, undefined, ...sinkIds, ...sinkIds];
+
+test(
+  `${daemonKills} kills of the daemon, ${brokerKills} of the broker, ${kills} of Elasticsearch: every record once in each receiver`,
+  { timeout: 2_400_000 + kills * 600_000 },
+  async ({ skip }) => {
+    if (missing !== undefined) return skip(missing);
+    await using broker = await KafkaBroker.start('4.4.0', { acls: true });
+    await using server = await Elasticsearch.start('elasticsearch-9.5.3', true);
+    await using proxy = await CuttingProxy.start(server.port);
+    await inPlace('three', async (place) => {
+      const start = ago(1_800_000);
+      const service = await Service.start(place, '--seed', '11', '--records', String(history), '--span', '29m');
+      const servers = { broker, server };
+      await setUp(place, service, start, servers, server.url.replace(String(server.port), String(proxy.port)));
+
+      await service.set({ rate: perSecond });
+      const cutLives = await killDaemon(place);
+      const daemon = new Daemon(place);
+      const agree = async (): Promise<number> => {
+        await service.set({ rate: 0 });
+        await caughtUp(daemon, service, patient);
+        const truth = await service.truth();
+        expect(await differences(place, truth, servers)).toEqual(allOnce);
+        return truth.length;
+      };
+      const first = await agree();
+      const aborted = async (): Promise<number> => (await broker.count(topic, 'read_uncommitted')) - (await broker.count(topic));
+      say(`${daemonKills} kills of the daemon, ${cutLives} of them after a sink had taken something: ${first} records, each once in each`);
+      say(`of what the kills cut off, ${await aborted()} messages lie in transactions that were never committed`);
+
+      await service.set({ rate: perSecond });
+      for (let i = 0; i < brokerKills; i += 1) {
+        await flowing(daemon, 'lake');
+        await pause(place.chance() * 500);
+        await broker.end('SIGKILL');
+        await broker.run();
+      }
+      const second = await agree();
+      say(`${brokerKills} kills of the broker: ${second} records, each once in each; ${await aborted()} messages never committed`);
+
+      const sent = await counted(daemon, 'waybill_events_sent_total', 'siem');
+      await service.set({ rate: perSecond });
+      for (let i = 1; i < kills; i += 1) {
+        await flowing(daemon, 'siem');
+        await pause(place.chance() * 500);
+        await server.kill();
+        await server.run();
+      }
+      const stored = await takenWithoutAnswer(second, sent);
+      await server.kill();
+      await server.run();
+      await server.recovered();
+      await server.rollover(stream);
+      proxy.open();
+      const third = await agree();
+      say(
+        `${kills} kills of Elasticsearch, the last with ${stored} documents whose answer was lost, and a rollover: ${third} records, each once`,
+      );
+
+      expect(await counted(daemon, 'waybill_sink_duplicates_total', 'siem')).toBeGreaterThanOrEqual(stored);
+      expect(await daemon.stop()).toMatchObject({ code: 0, signal: null });
+      expect(daemon.log.filter(({ message }) => message === 'dead letter')).toEqual([]);
+
+      /**
+       * Resolves when Elasticsearch has stored documents whose answer did not come through; nobody comes through from then on.
+       * @param documents  how many it had when `sent` messages were known as taken
+       * @returns how many
+       */
+      async function takenWithoutAnswer(documents: number, sent: number): Promise<number> {
+        return until('an answer to a batch is cut off', patient, async () => {
+          await flowing(daemon, 'siem');
+          proxy.cutNext('shut');
+          await until('an answer is cut off', patient, () => proxy.isShut || undefined);
+          const answered = (await counted(daemon, 'waybill_events_sent_total', 'siem')) - sent;
+          const unanswered = (await server.count(stream)) - documents - answered;
+          if (unanswered > 0) return unanswered;
+          // What was cut was the answer to a question.
+          proxy.open();
+          return undefined;
+        });
+      }
+    });
+  },
+);
+
+/** Starts the daemon and kills it, again and again. @returns how many lives had delivered something */
+async function killDaemon(place: Place): Promise<number> {
+  let count = 0;
+  for (let life = 0; life < daemonKills; life += 1) {
+    const daemon = new Daemon(place);
+    const sink = moments[life % moments.length];
+    if (sink !== undefined)
+      await until(
+        () => `${sink} takes something\n${daemon.words()}`,
+        patient,
+        () => taken(daemon, sink),
+      );
+    await pause(place.chance() * (sink === undefined ? 3_000 : 500));
+    await daemon.kill();
+    if (sinkIds.some((id) => taken(daemon, id))) count += 1;
+  }
+  return count;
+}
+
+function taken(daemon: Daemon, sink: SinkId): true | undefined {
+  return daemon.log.some((line) => line.message === 'first event taken' && line['sink'] === sink) || undefined;
+}
+
+/** Waits until this sink takes again what it is given. */
+async function flowing(daemon: Daemon, sink: SinkId): Promise<void> {
+  const sent = (): Promise<number> => counted(daemon, 'waybill_events_sent_total', sink);
+  const before = await sent();
+  await until(
+    () => `${sink} takes more than ${before}\n${daemon.words()}`,
+    patient,
+    async () => ((await sent()) > before ? true : undefined),
+  );
+}
+
+function say(words: string): void {
+  process.stderr.write(`${words}\n`);
+}

@@ -1,0 +1,113 @@
+/**
+ * A daemon before three receivers at once, a real Kafka, a real Elasticsearch and a file, each with its own guarantee: what is there is read by
+ * kcat, by `_search`, and from the file, and compared with what the service says is true.
+ */
+import { writeFileSync } from 'node:fs';
+import { configure, sourceOf } from '../support/e2e-daemon.ts';
+import type { Daemon, Settings } from '../support/e2e-daemon.ts';
+import { compare, exactlyOnce, linesOf, originalOf } from '../support/e2e-oracle.ts';
+import type { Difference } from '../support/e2e-oracle.ts';
+import { until } from '../support/e2e-place.ts';
+import type { Place } from '../support/e2e-place.ts';
+import type { Service } from '../support/e2e-service.ts';
+import { password as administratorPassword } from './elasticsearch.ts';
+import type { Elasticsearch } from './elasticsearch.ts';
+import { allow, createTopic } from './kafka-admin.ts';
+import { password as kafkaPassword } from './kafka-broker.ts';
+import type { KafkaBroker } from './kafka-broker.ts';
+
+export const stream = 'logs-dpas.audit-default';
+export const topic = 'audit';
+const file = 'siem.ndjson';
+export const sinkIds = ['lake', 'siem', 'file'] as const;
+export type SinkId = (typeof sinkIds)[number];
+
+interface Servers {
+  readonly broker: KafkaBroker;
+  readonly server: Elasticsearch;
+}
+
+/** `waybill …` with the rights of an administrator of Elasticsearch; what it prints. */
+export async function waybill(place: Place, ...args: readonly string[]): Promise<string> {
+  const env = { WAYBILL_SETUP_USERNAME: 'elastic', WAYBILL_SETUP_PASSWORD: administratorPassword };
+  const { code, stdout, stderr } = await place.waybillWith(env, ...args, '--config', 'waybill.yaml');
+  if (code !== 0) throw new Error(`waybill ${args.join(' ')} ended with ${code ?? 'a signal'}: ${stdout}${stderr}`);
+  return stdout;
+}
+
+/**
+ * Topic, rights, templates and key as the documents tell an administrator to make them, and the configuration: Kafka by SCRAM over TLS, Elasticsearch by
+ * an API key over TLS. Batches are small, so that a kill meets one on its way.
+ * @param nodes  where Elasticsearch is asked, when that is not its own address
+ */
+export async function setUp(place: Place, service: Service, start: string, { broker, server }: Servers, nodes = server.url): Promise<void> {
+  writeFileSync(place.path('kafka.pem'), broker.authority.cert);
+  writeFileSync(place.path('elasticsearch.pem'), server.authority?.cert ?? '');
+  writeFileSync(place.path('key'), 'none');
+  await createTopic(broker, { topic, numPartitions: 3 });
+  await allow(broker, 'alice');
+  const batch = (records: number): Settings => ({ batch: { records, wait: '50ms' } });
+  const sinks: readonly Settings[] = [
+    {
+      ...{ id: 'lake', type: 'kafka', brokers: [broker.address('SASLTLS')], topic, ...batch(50) },
+      sasl: { mechanism: 'SCRAM-SHA-512', username: 'alice', password: kafkaPassword },
+      tls: { ca: place.path('kafka.pem') },
+    },
+    {
+      ...{ id: 'siem', type: 'elasticsearch', nodes, apiKey: `\${file:${place.path('key')}}`, ...batch(200) },
+      tls: { ca: place.path('elasticsearch.pem') },
+    },
+    { id: 'file', type: 'file', path: `./${file}`, ...batch(50) },
+  ];
+  configure(place, [sourceOf(service, start)], sinks);
+  await waybill(place, 'setup', 'kafka', '--sink', 'lake');
+  writeFileSync(place.path('key'), (await waybill(place, 'setup', 'elasticsearch', '--sink', 'siem', '--key', '--yes')).trim());
+}
+
+/** Waits until every record that the service shows is collected, and acknowledged by each sink but these; nothing is made meanwhile. */
+export async function caughtUp(daemon: Daemon, service: Service, ms: number, except: readonly string[] = []): Promise<void> {
+  let last = '';
+  await until(
+    () => `everything acknowledged: ${last}\n${daemon.words()}`,
+    ms,
+    async () => {
+      const { visible, total } = (await service.stats()).records;
+      const collected = (await daemon.ledger()).sources[0]?.collected;
+      const { sinks } = JSON.parse((await daemon.get('/status')).text) as {
+        readonly sinks: readonly { readonly id: string; readonly lagRecords: number }[];
+      };
+      last = JSON.stringify({ visible, total, collected, sinks });
+      const isDone = sinks.every(({ id, lagRecords }) => lagRecords === 0 || except.includes(id));
+      return (visible === total && collected === total && isDone) || undefined;
+    },
+  );
+}
+
+/** A counter of a sink since the daemon was started (docs/metrics.md). */
+export async function counted(daemon: Daemon, name: string, sink: string): Promise<number> {
+  const { text } = await daemon.get('/metrics');
+  return Number(new RegExp(`^${name}\\{[^}]*sink="${sink}"[^}]*\\} (\\d+)`, 'm').exec(text)?.[1] ?? 0);
+}
+
+/** How what each receiver holds differs from what the service says is true. */
+export async function differences(
+  place: Place,
+  truth: readonly string[],
+  { broker, server }: Servers,
+): Promise<Record<SinkId, Difference> & { readonly repeatedIds: unknown }> {
+  const whole = (record: string): string => record;
+  // A commit is answered before its markers are in the partitions: a reader that comes at once may end before the last of them.
+  await until(
+    () => `${truth.length} committed records`,
+    300_000,
+    async () => ((await broker.count(topic)) >= truth.length ? true : undefined),
+  ).catch(() => undefined);
+  return {
+    lake: compare(await broker.values(topic, (value) => originalOf(value) ?? value), truth, whole),
+    siem: compare(await server.originals(stream), truth, whole),
+    file: compare(linesOf(place.path(file)), truth, originalOf),
+    repeatedIds: await server.repeated(stream, 'dpas.uid'),
+  };
+}
+
+export const allOnce = { lake: exactlyOnce, siem: exactlyOnce, file: exactlyOnce, repeatedIds: [] };

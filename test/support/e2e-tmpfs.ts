@@ -1,0 +1,23 @@
+/** A small file system of a test's own, so that it can be full. */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import type { Place } from './e2e-place.ts';
+
+/** A file system of its own, or undefined where none can be had: then the reason is printed. */
+export function mounted(place: Place, name: string, options: string): (AsyncDisposable & { readonly path: string }) | undefined {
+  const path = place.path(name);
+  mkdirSync(path, { recursive: true });
+  const { status, stderr, error } = spawnSync('mount', ['-t', 'tmpfs', '-o', options, 'none', path], { encoding: 'utf8' });
+  if (status !== 0) {
+    process.stderr.write(`skipped, a tmpfs cannot be mounted here: ${stderr || (error?.message ?? '')}\n`);
+    return undefined;
+  }
+  return {
+    path,
+    [Symbol.asyncDispose]: async () => {
+      // Lazily: a daemon that a failed test left may still be in it.
+      spawnSync('umount', ['-l', path]);
+      await Promise.resolve();
+    },
+  };
+}

@@ -1,0 +1,32 @@
+/** Settings of sinks that only together are wrong: where the position of two sinks would lie. */
+import { expect, test } from 'vitest';
+import { problemsOf, valid } from './loading.ts';
+
+/** What is wrong with sinks of the type `kafka`, without the place. */
+async function problemsWith(...sinks: readonly string[]): Promise<readonly string[]> {
+  const text = valid({}).replace(/sinks:[^]*/, '');
+  const lines = sinks.map((own, i) => `  - { id: s${i}, type: kafka, topic: audit, ${own} }\n`).join('');
+  return (await problemsOf(`${text}sinks:\n${lines}`)).map((problem) => problem.replace(/ \(line \d+\)/, ''));
+}
+
+const brokers = 'brokers: [a.example:9092, b.example:9092]';
+const shared = (name: string, other: number): string =>
+  `sinks.${name}.progressTopic: is the same as that of another sink, sinks[${other}]: each needs one of its own`;
+
+test('two sinks of one cluster have a progress topic each', async () => {
+  const other = 'brokers: [b.example:9092, c.example:9092]';
+  expect(await problemsWith(brokers, brokers)).toEqual([]);
+  expect(await problemsWith(`${brokers}, progressTopic: p`, `${other}, progressTopic: p`)).toEqual([shared('s1', 0)]);
+  // What one is called by itself, whichever comes first.
+  expect(await problemsWith(`${brokers}, progressTopic: waybill-progress-s1`, brokers)).toEqual([shared('s0', 1)]);
+  expect(await problemsWith(brokers, `${brokers}, progressTopic: waybill-progress-s0`)).toEqual([shared('s1', 0)]);
+  // Another cluster, as far as one can tell; and one that keeps no position.
+  expect(await problemsWith(`${brokers}, progressTopic: p`, 'brokers: [d.example:9092], progressTopic: p')).toEqual([]);
+  expect(await problemsWith(`${brokers}, progressTopic: p`, `${brokers}, progressTopic: p, exactlyOnce: false`)).toEqual([]);
+});
+
+test('the position does not lie among the messages', async () => {
+  expect(await problemsWith(`${brokers}, progressTopic: audit`)).toEqual([
+    'sinks.s0.progressTopic: is the topic of the messages: the position needs one of its own',
+  ]);
+});

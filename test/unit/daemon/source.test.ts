@@ -1,0 +1,210 @@
+/** One source as the daemon runs it, on the model of a service and a clock of the test: what it waits for, and what it does not. */
+import { expect, onTestFinished, test } from 'vitest';
+import { runSource } from '../../../src/daemon/source.ts';
+import { Views } from '../../../src/daemon/views.ts';
+import type { SourceConfig } from '../../../src/config/load.ts';
+import { WaybillError } from '../../../src/errors.ts';
+import { sourcesOf } from '../../../src/journal/history.ts';
+import { snapshotOf } from '../../../src/journal/report.ts';
+import type { Meters, PageRequest, Snapshot } from '../../../src/model.ts';
+import type { RoomLog } from '../../../src/observe/log.ts';
+import { statusText } from '../../../src/commands/status-text.ts';
+import { Budgets } from '../../../src/source/limits.ts';
+import { ModelSource } from '../../support/model-source.ts';
+import { base, day, hour, minute, second } from '../../support/records.ts';
+import { Lines } from '../collect/world.ts';
+import { load, valid } from '../config/loading.ts';
+import { opened } from '../journal/opening.ts';
+
+class RoomLines extends Lines implements RoomLog {
+  child(): RoomLog {
+    return this;
+  }
+}
+
+const id = 'new';
+const nothing = (): void => undefined;
+const uncounted: Meters = {
+  recordsCollected: nothing,
+  recordsLate: nothing,
+  recordDelay: nothing,
+  sourceRequest: nothing,
+  sourceHold: nothing,
+  windowVanished: nothing,
+  calibrationChanged: nothing,
+  eventsIrregular: nothing,
+  eventsSent: nothing,
+  deliveryDelay: nothing,
+  sinkDuplicates: nothing,
+  messageShortened: nothing,
+};
+
+const no: (request: PageRequest) => boolean = () => false;
+
+/** A journal and a service, and the source between them, which is not in the state yet. */
+async function world() {
+  const { journal, clock } = await opened();
+  const service = new ModelSource(clock);
+  const log = new RoomLines();
+  const { config } = await load(valid());
+  const model = { isDated: true, fails: new WaybillError('source_busy', '504 timeout'), isFailing: no };
+  service.before = (request) => {
+    if (model.isFailing(request)) throw model.fails;
+  };
+  const [settings] = config.sources;
+  if (!settings) throw new Error('there is no source');
+  /** Runs it in a process of its own, so to say, until it is ended. */
+  const run = (more: Partial<SourceConfig> = {}) => {
+    const abort = new AbortController();
+    const source: SourceConfig = { ...settings, id, start: { kind: 'instant', at: base }, ...more };
+    const configured = { ...config, sources: [source] };
+    const views = new Views(configured);
+    const options = {
+      ...{ config: configured, version: '0.1.0', expectState: false, lockWait: 0, clock, random: () => 0.5, log },
+      openSource: () => ({
+        page: async (request: PageRequest, signal: AbortSignal) => {
+          const page = await service.page(request, signal);
+          return model.isDated ? page : { ...page, date: undefined };
+        },
+        renew: nothing,
+        authenticate: () => Promise.resolve(),
+        routes: () => [],
+        [Symbol.asyncDispose]: () => Promise.resolve(),
+      }),
+    };
+    const running = runSource(source, journal, options, uncounted, new Budgets(clock), views, abort.signal);
+    running.catch(nothing);
+    const end = async (): Promise<void> => {
+      abort.abort(new Error('enough'));
+      await expect(running).rejects.toThrow('enough');
+    };
+    onTestFinished(() => abort.abort(new Error('the test is over')));
+    // The journal of the tests has another source, which nobody runs.
+    const snapshot = (): Snapshot => {
+      const all = snapshotOf(journal.db, '0.1.0', clock.now() * 1000, views.live(journal));
+      return { ...all, sources: all.sources.filter((each) => each.id === id) };
+    };
+    const status = (): string => statusText(snapshot(), { color: false, tz: 'UTC', width: 240 });
+    return { end, snapshot, status };
+  };
+  const sleep = (micros: number): Promise<void> => clock.sleep(micros / 1000, new AbortController().signal);
+  const lag = (): number => clock.now() * 1000 - journal.marks(id).frontier;
+  const begins = (): number | undefined => sourcesOf(journal.db).find((known) => known.id === id)?.begins;
+  return { journal, clock, service, log, model, run, sleep, lag, begins };
+}
+
+const isUntimed = ({ query }: PageRequest): boolean => query.startTime === undefined && query.endTime === undefined;
+
+test('a weekly calibration that is not answered holds up neither tip nor the frontier, also over a restart, and status says so', async () => {
+  const it = await world();
+  const first = it.run();
+  await it.sleep(40 * minute);
+  expect(it.lag()).toBeLessThan(32 * minute);
+  await first.end();
+  const { calibrated } = JSON.parse(it.journal.marks(id).profile ?? '{}') as { calibrated: number };
+  await it.sleep(8 * day);
+  // Only calibration asks without the number of a page.
+  it.model.isFailing = ({ page }) => page === undefined;
+  it.service.add(1, base + 8 * day);
+  const second = it.run();
+  await it.sleep(40 * minute);
+  expect(it.journal.marks(id)).toMatchObject({ collected: 1 });
+  expect(it.lag()).toBeLessThan(32 * minute);
+  expect(second.snapshot().sources[0]).toMatchObject({ uncalibrated: '504 timeout', trouble: undefined });
+  expect(second.status()).toContain(`The calibration of ${id} is due and fails: 504 timeout.`);
+  it.model.isFailing = () => false;
+  await it.sleep(hour);
+  expect(second.snapshot().sources[0]?.uncalibrated).toBeUndefined();
+  await second.end();
+  expect(JSON.parse(it.journal.marks(id).profile ?? '{}')).not.toMatchObject({ calibrated });
+});
+
+test('a service that refuses the question without times is calibrated and proven with times, also where its total may be a cap', async () => {
+  const it = await world();
+  it.model.fails = new WaybillError('page_refused', '400 startTime is required');
+  it.model.isFailing = isUntimed;
+  for (let i = 0; i < 150; i += 1) it.service.add(i, base + i * second);
+  const first = it.run();
+  await it.sleep(40 * minute);
+  expect(it.journal.marks(id)).toMatchObject({ collected: 150 });
+  expect(it.lag()).toBeLessThan(32 * minute);
+  expect(first.snapshot().sources[0]).toMatchObject({ gaps: 0, trouble: undefined });
+  await first.end();
+  expect(JSON.parse(it.journal.marks(id).profile ?? '{}')).toMatchObject({
+    calibration: { total: 150 },
+    everything: { startTime: '1970-01-01T00:00:00.00' },
+  });
+});
+
+test('start: earliest waits where only the last day is answered for, says so, and begins at the first record of all', async () => {
+  const it = await world();
+  it.service.add(1, base - 9 * day);
+  it.service.add(2, base - hour);
+  const epoch = '1970-01-01T00:00:00.00';
+  it.model.isFailing = (request) => isUntimed(request) || request.query.startTime === epoch;
+  const running = it.run({ start: { kind: 'earliest' } });
+  await it.sleep(5 * minute);
+  expect(it.journal.hasSource(id)).toBe(false);
+  expect(running.status()).toMatch(/^TRAIL BEGINS, .*1 source needs you/);
+  expect(running.status()).toMatch(/^Source new: cannot begin at the earliest record: .*sources\[\]\.start/m);
+  it.model.isFailing = isUntimed;
+  await it.sleep(5 * minute);
+  const start = new Date((base - 9 * day - 2 * second) / 1000).toISOString();
+  expect(it.log.lines.filter(({ phrase }) => phrase === 'ledger begins at the earliest record')).toMatchObject([{ fields: { start } }]);
+  expect(running.snapshot().sources).toMatchObject([{ trouble: undefined, collected: 2 }]);
+  await running.end();
+});
+
+test.each([-56 * 365 * day, 2 * hour])(
+  'start: now does not trust one Date that is %d µs off: it begins at the time of the first answer',
+  async (skew) => {
+    const it = await world();
+    it.service.skew = skew;
+    const running = it.run({ start: { kind: 'now' } });
+    await it.sleep(45 * second);
+    expect(it.journal.hasSource(id)).toBe(false);
+    expect(running.status()).toMatch(/^TRAIL BEGINS, where it begins is not known yet, 1 source needs you/);
+    expect(running.status()).toMatch(/^Source new: cannot begin yet: the service says that it is .*, this machine 2026-11-20T02:00/m);
+    it.service.skew = 0;
+    await it.sleep(9 * minute);
+    expect(it.begins()).toBe(base - second);
+    expect(running.snapshot().sources).toMatchObject([{ trouble: undefined }]);
+    await running.end();
+  },
+);
+
+test('start: now believes a service that says so for ten minutes', async () => {
+  const it = await world();
+  it.service.skew = -2 * hour;
+  const running = it.run({ start: { kind: 'now' } });
+  await it.sleep(11 * minute);
+  expect(it.begins()).toBe(base - 2 * hour - second);
+  expect(running.status()).toContain('The clock of the service of new is 2 h behind the clock of this machine.');
+  await running.end();
+});
+
+test('without a Date a restart in a quiet time raises no alarm, also after a kill; ages go by our own clock', async () => {
+  const it = await world();
+  it.model.isDated = false;
+  it.service.add(1, base + second);
+  const first = it.run();
+  await it.sleep(30 * minute);
+  const early = it.journal.marks(id).profile;
+  await it.sleep(40 * minute);
+  await first.end();
+  expect(it.lag()).toBeLessThan(32 * minute);
+  // A killed process leaves a profile that is older than its last windows.
+  await it.journal.setProfile(id, early ?? '{}');
+  const { frontier } = it.journal.marks(id);
+  await it.sleep(100 * minute);
+  const again = it.run();
+  await it.sleep(40 * minute);
+  expect(it.log.lines.filter(({ level }) => level === 'error')).toEqual([]);
+  expect(again.snapshot().sources).toMatchObject([{ gaps: 0, recountsOverdue: 0, serverNow: undefined }]);
+  expect(it.journal.marks(id).frontier).toBeGreaterThan(frontier);
+  expect(again.status()).toContain('The answers of new carry no Date');
+  it.service.add(2, base + 210 * minute);
+  await it.sleep(10 * minute);
+  expect(it.lag()).toBeLessThan(32 * minute);
+  await again.end();
+});
