@@ -1,0 +1,47 @@
+/**
+ * A schema-driven fuzzer against the service's own description: `node test/unit/reference/fuzz.ts [EXAMPLES] [SEED]`. Starts the service with
+ * a Super Administrator's token and runs Schemathesis (Python: `pip install schemathesis`; SCHEMATHESIS names the program when it is not on
+ * the path) with every check but that whatever fits the schemas is accepted: a file must also be one that was protected. Ends with 1 when
+ * there is a 5xx, or an answer that the description does not have; prints what the service counted.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Service } from './service.ts';
+
+const [examples = '400', seed = '1'] = process.argv.slice(2);
+
+await using service = await Service.start('--records', '500', '--seed', 'fuzz');
+const { userId, token } = await service.as('Super Administrator');
+const headers = { Authorization: `Bearer ${token}`, 'Ocp-Apim-Subscription-Key': service.line.subscriptionKey, 'x-api-caller-id': userId };
+const options = [
+  'run',
+  `${service.line.authUrl}/openapi.json`,
+  '--tls-verify',
+  service.line.ca,
+  '--exclude-checks',
+  'positive_data_acceptance',
+];
+const more = ['--max-examples', examples, '--seed', seed, '--continue-on-failure', '--workers', '2'];
+const given = Object.entries(headers).flatMap(([name, value]) => ['--header', `${name}: ${value}`]);
+// It keeps what it found in the folder where it runs.
+const cwd = mkdtempSync(join(tmpdir(), 'reference-fuzz-'));
+const fuzzer = spawn(process.env['SCHEMATHESIS'] ?? 'schemathesis', [...options, ...more, ...given], {
+  cwd,
+  stdio: ['ignore', 'inherit', 'inherit'],
+});
+const [code] = (await once(fuzzer, 'close')) as [number | null];
+rmSync(cwd, { recursive: true });
+
+const { json } = await service.control('GET', '/stats');
+const requests = json['requests'] as Record<string, Record<string, number>>;
+const byStatus: Record<string, number> = {};
+for (const counts of Object.values(requests)) {
+  for (const [status, count] of Object.entries(counts)) byStatus[status] = (byStatus[status] ?? 0) + count;
+}
+const total = Object.values(byStatus).reduce((sum, count) => sum + count, 0);
+process.stdout.write(`${JSON.stringify({ total, byStatus })}\n`);
+const failed = Object.keys(byStatus).some((status) => status.startsWith('5'));
+process.exitCode = code === 0 && !failed ? 0 : 1;
