@@ -60,9 +60,15 @@ export class Caretaker {
   async #visit(): Promise<void> {
     const life = this.#life();
     if (!life?.journal || !life.isRunning || life.isDead) return;
+    // One sink that is away or gone holds up no other.
+    if (this.#isCalm) for (const receiver of this.#receivers) await this.#attempt(life, () => this.#retryMended(life, receiver));
+    else await this.#attempt(life, () => this.#act(life, this.#chance.pick(this.#receivers as [Receiver])));
+  }
+
+  async #attempt(life: Life, what: () => Promise<void>): Promise<void> {
+    if (life.isDead) return;
     try {
-      if (this.#isCalm) for (const receiver of this.#receivers) await this.#retryMended(life, receiver);
-      else await this.#act(life, this.#chance.pick(this.#receivers as [Receiver]));
+      await what();
     } catch (thrown) {
       if (this.#life()?.isDead === false && !usual.has(codeOf(thrown))) this.#oracle.fault(`caretaker: ${wordsOf(thrown)}`);
     }
