@@ -291,8 +291,8 @@ export function drawEnvironment(seed: number): Environment {
       widestMicros: isQuota || (isWhole && drawHistory(seed, safetyMs)) ? Infinity : drawWidest(seed),
       numbers: new Chance(seed, 'page numbers').pick(['right', 'right', 'right', 'right', 'right', 'right', 'asked', 'first'] as const),
       order: chance.pick(['ascending', 'ascending', 'ignored', 'unstable ties']),
-      // One cause at a time, and only where a count is one.
-      hidden: offIf(!isWhole || isCapped || isQuota, drawHidden(seed)),
+      // One cause at a time, and only where a count is one: a total that lags lacks as many as are hidden, and no count shows either.
+      hidden: offIf(!isWhole || isCapped || isQuota || total === 'lagging', drawHidden(seed)),
       pastEnd: chance.pick(['empty', 'last', '404']),
       lowerBound: chance.pick(['included', 'excluded']),
       upperBound: chance.pick(['included', 'excluded']),
