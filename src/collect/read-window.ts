@@ -4,6 +4,7 @@
  *   Fix a query. If the set of matching records only grows, totals are true, and a record keeps its identity, then: when an answer served after
  *   the last page reports a total T equal to the number of distinct records received for that query, every matching record was received.
  *   (The records received are a subset of those that match, and a finite set has no proper subset of its own size.)
+ *   An answer that holds one identity twice shows that identities are fewer than records: equality proves nothing then.
  *
  * Nothing is assumed about order, pages, retries or restarts: they make the loop longer, never end it wrongly. Nor about the number that an answer
  * gives its page, or where a pass ends: a record is in U because an answer to the query held it, whichever page that was, and what a pass has missed
@@ -90,6 +91,8 @@ export async function readWindow(
   let exceeded = 0;
   let total: number | undefined;
   let strangers = 0;
+  // Two records of one answer with one identity: the distinct ones are fewer than the records, and a total of as many proves nothing.
+  const shared = new Set<string>();
   // Passes in a row that met an unreadable place and found nothing new.
   let vain = 0;
   const unreadable: string[] = [];
@@ -127,7 +130,10 @@ export async function readWindow(
       serverNow: answer.serverNow,
       window,
     });
+    const inAnswer = new Set<string>();
     for (const { uid, time } of answer.records) {
+      if (inAnswer.has(uid)) shared.add(uid);
+      inAnswer.add(uid);
       if (time !== undefined && (time < window.from - filterSlack || time >= window.until + filterSlack)) strangers += 1;
       else seen.set(uid, time !== undefined && owns(window, time));
     }
@@ -185,6 +191,8 @@ export async function readWindow(
     rounds += 1;
     // In hold nothing is closed: what the service shows now may be less than there is.
     if (gate.isHeld) return { held: true };
+    if (total === seen.size && shared.size > 0)
+      return gap('count', `received ${seen.size}, the service counted ${total}${sharedBy(shared)} and count as one here`);
     if (total === seen.size) {
       if (!(await mayBeCap(reading, query, total, signal))) {
         const own = ownOf(seen);
@@ -254,6 +262,10 @@ async function twinsOf(reading: Reading, query: WindowQuery, signal: AbortSignal
   const isElsewhere = usual.twins.size === 0 && usual.isRepeated && size > 2;
   const { twins } = isElsewhere ? await sharedIn(reading, query, size - 1, signal) : usual;
   if (twins.size === 0) return '';
+  return sharedBy(twins);
+}
+
+function sharedBy(twins: ReadonlySet<string>): string {
   return `; records share the identity ${[...twins].slice(0, 5).join(', ')}${twins.size > 5 ? ', …' : ''}`;
 }
 

@@ -5,41 +5,66 @@
 import type { Micros } from '../model.ts';
 import { nextWidth, secondMicros, wholeSecond } from './windows.ts';
 
-/** After so many windows a width that was refused is tried again, and after twice as many each time it is refused once more. */
+/** A bound that was met is tried again after so many windows, and after twice as many each time it is met once more. */
 const windowsFirst = 8;
 const windowsMost = 1_024;
 
 export class Widths {
   #width: Micros = Number.MAX_SAFE_INTEGER;
-  /** With so many records a window was found too crowded to be proven: it is not widened to that again. */
-  #crowded = Number.MAX_SAFE_INTEGER;
-  /** The narrowest that the service has refused or not answered in time, how many windows are read before it is tried again, and after how many it was. */
-  #refused: Micros = Number.MAX_SAFE_INTEGER;
-  #left = 0;
-  #wait = 0;
+  /** The narrowest that the service has refused or not answered in time. */
+  readonly #refused = new Bound();
+  /** With so many records a window was found too crowded to be proven. That may have been the hour's fault and not the crowd's. */
+  readonly #crowded = new Bound();
 
   /** The width to ask for, at most `widest`. */
   wish(widest: Micros): Micros {
     const width = Math.min(this.#width, widest);
-    return width >= this.#refused && this.#left > 0 ? Math.max(secondMicros, wholeSecond(this.#refused / 2)) : width;
+    return this.#refused.forbids(width) ? Math.max(secondMicros, wholeSecond(this.#refused.least / 2)) : width;
   }
 
   /** A window of that width was refused, and narrower ones are answered. */
   refused(width: Micros): void {
-    this.#wait = width >= this.#refused ? Math.min(windowsMost, this.#wait * 2) : windowsFirst;
-    this.#left = this.#wait;
-    this.#refused = width;
+    this.#refused.met(width);
   }
 
   crowded(records: number): void {
-    this.#crowded = Math.min(this.#crowded, records);
+    this.#crowded.met(records);
   }
 
   /** A window of that width was read, and held so many records. */
   read(width: Micros, records: number): void {
-    if (width >= this.#refused) this.#refused = Number.MAX_SAFE_INTEGER;
-    this.#left = Math.max(0, this.#left - 1);
+    if (width >= this.#refused.least) this.#refused.lift();
+    this.#refused.passed();
+    this.#crowded.passed();
     const next = nextWidth(width, records);
-    this.#width = next > width && records * 2 >= this.#crowded ? width : next;
+    this.#width = next > width && this.#crowded.forbids(records * 2) ? width : next;
+  }
+}
+
+/** What is kept below, for a number of windows. */
+class Bound {
+  least = Number.MAX_SAFE_INTEGER;
+  #left = 0;
+  #wait = 0;
+
+  forbids(value: number): boolean {
+    return value >= this.least && this.#left > 0;
+  }
+
+  met(value: number): void {
+    const isAgain = this.#left === 0;
+    if (isAgain) this.#wait = this.#wait === 0 ? windowsFirst : Math.min(windowsMost, this.#wait * 2);
+    this.least = isAgain ? value : Math.min(this.least, value);
+    this.#left = this.#wait;
+  }
+
+  passed(): void {
+    this.#left = Math.max(0, this.#left - 1);
+  }
+
+  lift(): void {
+    this.least = Number.MAX_SAFE_INTEGER;
+    this.#left = 0;
+    this.#wait = 0;
   }
 }

@@ -283,7 +283,8 @@ export function drawEnvironment(seed: number): Environment {
     history: isWhole ? drawHistory(seed, safetyMs) : undefined,
     service: {
       firstPage: chance.pick([0, 1]),
-      pageCap,
+      // A page that is larger than the journal may be is never stored: the smallest quota of the configuration is 2,000 times what is drawn here.
+      pageCap: isQuota ? Math.min(pageCap, 50) : pageCap,
       capChanges: pageCap <= 50 ? level() : 'off',
       admitsCap: chance.is(0.7),
       refuseAbove: chance.pick([Infinity, Infinity, 500, 100]),

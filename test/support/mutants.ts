@@ -1060,8 +1060,26 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: `${collect}widths.ts`,
-        text: 'width >= this.#refused && this.#left > 0',
-        replacement: 'width >= this.#refused && this.#left < 0',
+        text: 'value >= this.least && this.#left > 0',
+        replacement: 'value >= this.least && this.#left < 0',
+      },
+    ],
+  },
+  {
+    id: 'W190',
+    what: 'a window that was once too crowded keeps all behind it narrow for ever',
+    suite: 'test/unit/collect/widths.test.ts',
+    edits: [{ file: `${collect}widths.ts`, text: 'value >= this.least && this.#left > 0', replacement: 'value >= this.least' }],
+  },
+  {
+    id: 'W191',
+    what: 'a total is believed although one answer holds an identity twice',
+    suite: 'test/unit/collect/read-window.test.ts',
+    edits: [
+      {
+        file: `${collect}read-window.ts`,
+        text: 'total === seen.size && shared.size > 0',
+        replacement: 'total === seen.size && shared.size < 0',
       },
     ],
   },

@@ -232,6 +232,20 @@ test('two records that are the same to the last byte are named by their gap too'
   });
 });
 
+test('a total of as many as there are identities proves nothing where one answer holds an identity twice', async () => {
+  const it = await world({ switches: { total: 'one less' } });
+  fill(it, 3);
+  const [, twin] = it.source.records;
+  if (!twin) throw new Error('the service has three records');
+  it.source.records.push({ ...twin });
+  expect(expectGap(await read(it))).toMatchObject({
+    reason: 'count',
+    total: 3,
+    seen: 3,
+    words: `received 3, the service counted 3; records share the identity ${uidOf(undefined, twin.text)} and count as one here`,
+  });
+});
+
 test('and so they are where a page ends between them', async () => {
   const it = await world({ pageSize: 4 });
   fill(it, 9);

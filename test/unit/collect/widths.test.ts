@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { Widths } from '../../../src/collect/widths.ts';
-import { day, hour, minute } from '../../support/records.ts';
+import { day, hour, minute, second } from '../../support/records.ts';
 
 test('a width that was refused is tried again after eight windows, then after sixteen', () => {
   const widths = new Widths();
@@ -23,4 +23,22 @@ test('a width that is answered after all is no bound any more', () => {
   expect(widths.wish(day)).toBe(hour);
   widths.read(hour, 10);
   expect(widths.wish(day)).toBe(2 * hour);
+});
+
+test('windows that were too crowded are kept narrow for eight, then for sixteen', () => {
+  const widths = new Widths();
+  widths.crowded(50);
+  widths.crowded(30);
+  const narrow = (): number => {
+    for (let windows = 1; ; windows += 1) {
+      widths.read(second, 20);
+      if (widths.wish(day) > second) return windows;
+    }
+  };
+  expect(narrow()).toBe(8);
+  widths.crowded(40);
+  expect(narrow()).toBe(16);
+  widths.crowded(50);
+  widths.read(second, 20);
+  expect(widths.wish(day), 'less than half of the crowd').toBe(2 * second);
 });
