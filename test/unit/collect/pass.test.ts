@@ -177,6 +177,27 @@ test.each(['page', 'nothing', 'asked'] as const)(
   },
 );
 
+test('ties in another order that bring nothing new are no end before the end that is counted, whatever number the answers say', async () => {
+  const served = [['a', 'b', 'c'], ['c', 'a', 'b'], ['d', 'e', 'f'], ['g']];
+  const it = await world();
+  const answerOf = (page: number): Answer => {
+    const records = (served[page - 1] ?? []).map((uid) => ({ uid }) as CollectedRecord);
+    return { records, page: 1, pageSize: 3, total: 10, received: 0, serverNow: 0 } as unknown as Answer;
+  };
+  const pages = pass({
+    ...{ paging: { first: 1, size: 3 }, query: {}, pagesMax: Infinity, ahead: () => false, log: it.log, signal: it.signal },
+    asker: {
+      ask: (request) => Promise.resolve(answerOf(request.page ?? 0)),
+      wait: () => Promise.resolve(),
+      isOfTheQuery: () => Promise.resolve(false),
+    },
+    unreadable: () => undefined,
+  });
+  const found: string[] = [];
+  for await (const { answer } of pages) found.push(...answer.records.map(({ uid }) => uid));
+  expect(found).toEqual(served.flat());
+});
+
 const tens = Array.from({ length: 49 }, (_, i) => i);
 test.each<[string, number | undefined, (page: number) => number[], number]>([
   ['the same records for ever, under a total without end', 1e12, (page) => [page % 3, (page + 1) % 3], 22],
