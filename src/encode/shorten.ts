@@ -2,13 +2,19 @@
  * Makes the message of an event fit into a frame of so many bytes: docs/formats.md, "Shortened messages". The event is shortened and encoded
  * again, so a message that was shortened is as well-formed as any other; nothing is cut inside a character or an escape.
  */
-import type { EcsDocument, EcsEvent, Encode } from '../model.ts';
-import { parseRecord } from '../record/json.ts';
+import type { EcsDocument, EcsEvent, Encode, JsonValue } from '../model.ts';
+import { isRawNumber, parseRecord } from '../record/json.ts';
 import { cut } from '../record/text.ts';
 
 type Path = readonly string[];
 /** What holds a string: an object or a list of the copy that is being shortened. */
 type Holder = Record<string, unknown>;
+/** A text that may be cut, and where it stands. */
+interface Text {
+  readonly holder: Holder;
+  readonly key: string;
+  readonly whole: string;
+}
 
 /** What a line can do without, first to last: the sentence, what describes the network, then the names. */
 const lineOrder: readonly Path[] = [
@@ -58,45 +64,58 @@ function shortenRecord(event: EcsEvent, encode: Encode, most: number): string | 
     const original = JSON.stringify(root['value']);
     return encode({ ...event, document: { ...event.document, event: { ...event.document.event, original } } });
   };
-  return shortenLongest(root, render, most);
+  // All of it is in the message, each text with one byte a unit at least: what is hopeless is known without writing it.
+  const leastBytes = textsOf(root).reduce((sum, { whole }) => sum + Math.min(whole.length, leastUnits - 1), 0);
+  return leastBytes > most ? undefined : shortenLongest(root, render, most);
 }
 
-/** Cuts the longest text, then the next, until everything fits. */
+/** Cuts the longest text, then the next, until everything fits. How many must be cut is found by halves: a record may have thousands. */
 function shortenLongest(root: Holder, render: () => string, most: number): string | undefined {
-  const leaves = textsOf(root).sort(([one, a], [other, b]) => lengthAt(other, b) - lengthAt(one, a));
-  for (const [holder, key] of leaves) {
-    if (lengthAt(holder, key) <= leastUnits) return undefined;
-    cutToFit(holder, key, leastUnits, render, most);
-    const text = render();
-    if (fits(text, most)) return text;
+  const longest = textsOf(root)
+    .filter(({ whole }) => whole.length > leastUnits)
+    .sort((one, other) => other.whole.length - one.whole.length);
+  const fitsWithFirstCut = (count: number): boolean => {
+    for (const [i, { holder, key, whole }] of longest.entries()) holder[key] = i < count ? cut(whole, leastUnits) : whole;
+    return fits(render(), most);
+  };
+  let [low, high] = [1, longest.length];
+  if (high === 0 || !fitsWithFirstCut(high)) return undefined;
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    if (fitsWithFirstCut(middle)) high = middle;
+    else low = middle + 1;
   }
-  return undefined;
+  fitsWithFirstCut(low - 1);
+  const last = longest[low - 1];
+  if (last) cutToFit(last.holder, last.key, leastUnits, render, most);
+  return render();
 }
 
 /** Leaves as much of one text as fits; `least` code units of it where nothing fits, and nothing at all for `least` 0. */
 function cutToFit(holder: Holder, key: string, least: number, render: () => string, most: number): void {
   const whole = String(holder[key]);
+  const cutTo = (units: number): void => {
+    holder[key] = units === 0 ? undefined : cut(whole, units);
+  };
+  cutTo(least);
+  if (!fits(render(), most)) return;
   let [low, high] = [least, whole.length];
   while (low < high) {
     const middle = Math.ceil((low + high) / 2);
-    holder[key] = cut(whole, middle);
+    cutTo(middle);
     if (fits(render(), most)) low = middle;
     else high = middle - 1;
   }
-  holder[key] = low === 0 ? undefined : cut(whole, low);
+  cutTo(low);
 }
 
-function textsOf(value: unknown, found: [Holder, string][] = []): [Holder, string][] {
-  if (typeof value !== 'object' || value === null) return found;
+function textsOf(value: unknown, found: Text[] = []): Text[] {
+  if (typeof value !== 'object' || value === null || isRawNumber(value as JsonValue)) return found;
   for (const [key, item] of Object.entries(value)) {
-    if (typeof item === 'string') found.push([value as Holder, key]);
+    if (typeof item === 'string') found.push({ holder: value as Holder, key, whole: item });
     else textsOf(item, found);
   }
   return found;
-}
-
-function lengthAt(holder: Holder, key: string): number {
-  return String(holder[key]).length;
 }
 
 function fits(text: string, most: number): boolean {

@@ -917,6 +917,25 @@ export const mutants: readonly Mutant[] = [
     edits: [{ file: `${journal}sources.ts`, text: "known.row.hold === undefined ? 'normal' : 'hold'", replacement: "'normal'" }],
   },
   {
+    id: 'W240',
+    what: 'a shortened record is written once more for each of its texts',
+    suite: 'test/unit/encode/shorten.test.ts',
+    edits: [{ file: 'src/encode/shorten.ts', text: 'const middle = Math.floor((low + high) / 2);', replacement: 'const middle = low;' }],
+  },
+  {
+    id: 'W241',
+    what: 'digits that a number kept are cut like a text',
+    suite: 'test/unit/encode/shorten.test.ts',
+    edits: [
+      { file: 'src/encode/shorten.ts', text: ' || isRawNumber(value as JsonValue)) return found;', replacement: ') return found;' },
+      {
+        file: 'src/encode/shorten.ts',
+        text: "import { isRawNumber, parseRecord } from '../record/json.ts';",
+        replacement: "import { parseRecord } from '../record/json.ts';",
+      },
+    ],
+  },
+  {
     id: 'W24',
     what: 'what is left in the journal of a source that is gone is stepped over',
     suite: simulation,

@@ -1,6 +1,7 @@
 /** Messages that must fit into a frame: what goes first, what stays whole, and that what is left still reads back. */
 import { describe, expect, test } from 'vitest';
 import { encoder, shortener } from '../../../src/encode/index.ts';
+import { shorten } from '../../../src/encode/shorten.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { fullest, network, recordOf, settings } from '../normalize/records.ts';
 import { readStrictly } from './cef-strict.ts';
@@ -85,6 +86,45 @@ describe('a record as received', () => {
     const text = shortener('raw', written, 2_000)(normalize(record)) ?? '';
     expect(bytes(text)).toBeLessThanOrEqual(2_000);
     expect(text).toMatch(/^\{"logId":9007199254740993,"share":1\.50,"payloadName":"fж+","list":\["x{500}"\]\}$/);
+  });
+
+  test('keeps every digit of a number that is longer than any text', () => {
+    const digits = '7'.repeat(1_500);
+    const record = recordOf(`{"logId":1,"count":${digits},"payloadName":"${'x'.repeat(900)}"}`);
+    const text = shortener('raw', written, 2_000)(normalize(record)) ?? '';
+    expect(text).toMatch(/^\{"logId":1,"count":7{1500},"payloadName":"x+"\}$/);
+    expect(bytes(text)).toBe(2_000);
+  });
+
+  test('of thousands of texts is written a few times, and not once for each', () => {
+    const texts = 1_000;
+    const lengths = Array.from({ length: texts }, (_, i) => 100 + i);
+    const record = recordOf(`{"logId":1,"more":[${lengths.map((length) => `"${'x'.repeat(length)}"`).join()}]}`);
+    const event = normalize(record);
+    const encode = encoder('raw', written);
+    let writings = 0;
+    const short = (most: number): string | undefined =>
+      shorten(
+        'record',
+        event,
+        (one) => {
+          writings += 1;
+          return encode(one);
+        },
+        most,
+      );
+
+    // The longest half must go down to 64 characters each; one more gives way in part.
+    const most = 21 + lengths.reduce((sum, length, i) => sum + 3 + (i < texts / 2 ? length : 64), -1) - 10;
+    const text = short(most) ?? '';
+    expect(bytes(text)).toBe(most);
+    const kept = (JSON.parse(text) as { more: string[] }).more.map(({ length }) => length);
+    expect(kept).toEqual(lengths.map((length, i) => (i < texts / 2 - 1 ? length : i === texts / 2 - 1 ? length - 10 : 64)));
+    expect(writings).toBeLessThan(40);
+
+    writings = 0;
+    expect(short(texts * 60)).toBeUndefined();
+    expect(writings).toBe(0);
   });
 
   test('of which nothing long is left to cut cannot be shortened', () => {
