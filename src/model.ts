@@ -734,6 +734,8 @@ export interface Again {
   readonly retryAfterMs?: number | undefined;
   /** One that is named so often counts as refused, by what was said of it last; undefined: never. */
   readonly tries?: number | undefined;
+  /** Those of `seqs` behind which others were taken: their tries count from here on. A server that takes nothing tells nothing of a message. Undefined: all. */
+  readonly amid?: readonly number[] | undefined;
   /** What is said of single messages, where it is not the same of all: their rejections, should it come to that. */
   readonly said?: readonly Rejection[] | undefined;
 }

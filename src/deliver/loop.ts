@@ -463,15 +463,21 @@ export class Delivery {
 
   #succeeded({ messages, besides }: Batch, { rejections }: Taken): void {
     const { settings, meters, clock, log } = this.#parts;
+    const taken = messages.length - rejections.length;
+    if (taken === 0) {
+      // It has answered, and refused all of it.
+      this.#patience.recovered();
+      return;
+    }
     const now = clock.now();
     const oldest = messages.reduce((least, message) => Math.min(least, message.time), Infinity);
     const delaySeconds = Math.max(0, now / 1000 - oldest / 1e6);
     if (this.#lastSuccess === undefined) {
-      log.info({ sink: settings.id, messages: messages.length, delaySeconds: Math.round(delaySeconds * 1000) / 1000 }, 'first event taken');
+      log.info({ sink: settings.id, messages: taken, delaySeconds: Math.round(delaySeconds * 1000) / 1000 }, 'first event taken');
     } else if (this.#patience.state !== 'active') log.info({ sink: settings.id }, 'sink takes again');
     this.#patience.recovered();
     this.#lastSuccess = now * 1000;
-    meters.eventsSent(settings.id, messages.length - rejections.length);
+    meters.eventsSent(settings.id, taken);
     // One delay a batch, that of its oldest message: what a person waits for. What comes again tells nothing of it.
     if (besides === undefined) meters.deliveryDelay(settings.id, delaySeconds);
   }
@@ -510,9 +516,11 @@ export class Delivery {
   }
 }
 
-/** Counts one more try of each message that is wanted again. @returns those that were wanted so often that they count as refused */
-function spentOf({ seqs, tries = Infinity, words, said = [] }: Again, tried: Map<number, number>): Rejection[] {
+/** Counts one more try of each message that is to blame. @returns those that were wanted so often that they count as refused */
+function spentOf({ seqs, tries = Infinity, amid = seqs, words, said = [] }: Again, tried: Map<number, number>): Rejection[] {
+  const blamed = new Set(amid);
   return seqs.flatMap((seq) => {
+    if (!blamed.has(seq) && !tried.has(seq)) return [];
     const count = (tried.get(seq) ?? 0) + 1;
     tried.set(seq, count);
     if (count < tries) return [];

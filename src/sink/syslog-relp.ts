@@ -12,8 +12,11 @@ import type { Line } from './syslog-socket.ts';
 
 /** How long a receiver of RELP may take to answer that a session is closed, ms: everything is acknowledged by then. */
 const closeSessionMs = 1_000;
-/** A message of which the receiver says three times that it cannot take it counts as refused. */
-const triesMost = 3;
+/**
+ * A message that the receiver cannot take while it takes others behind it counts as refused when it says so as often as this: for about a minute, as
+ * the loop waits. A receiver whose disk is full says the same of every message, and that is no fault of theirs.
+ */
+const triesMost = 10;
 
 export class RelpSink implements Sink {
   readonly #id: string;
@@ -62,7 +65,7 @@ export class RelpSink implements Sink {
     }
   }
 
-  /** Every message was answered: those that were not taken are wanted again, up to three times. */
+  /** Every message was answered: those that were not taken are wanted again. */
   #judge(messages: readonly Message[], answers: readonly { code: number; words: string }[]): Taken {
     const said = messages.flatMap(({ seq }, i): Rejection[] => {
       const { code, words } = answers[i] ?? { code: 0, words: '' };
@@ -71,7 +74,10 @@ export class RelpSink implements Sink {
     });
     const [first] = said;
     if (!first) return { rejections: [] };
-    return { rejections: [], again: { code: 'sink_again', seqs: said.map(({ seq }) => seq), words: first.words, tries: triesMost, said } };
+    const lastTaken = messages[answers.findLastIndex(({ code }) => code === 200)]?.seq ?? 0;
+    const seqs = said.map(({ seq }) => seq);
+    const amid = seqs.filter((seq) => seq < lastTaken);
+    return { rejections: [], again: { code: 'sink_again', seqs, words: first.words, tries: triesMost, amid, said } };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

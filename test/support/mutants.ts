@@ -936,6 +936,30 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    id: 'W242',
+    what: 'a receiver that takes nothing makes dead letters of what is sent to it',
+    suite: 'test/unit/deliver/answers.test.ts',
+    edits: [{ file: 'src/deliver/loop.ts', text: 'const blamed = new Set(amid);', replacement: 'const blamed = new Set(amid && seqs);' }],
+  },
+  {
+    id: 'W243',
+    what: 'syslog: every message that a receiver of RELP does not take is to blame',
+    suite: syslog,
+    edits: [
+      {
+        file: 'src/sink/syslog-relp.ts',
+        text: 'const amid = seqs.filter((seq) => seq < lastTaken);',
+        replacement: 'const amid = seqs.filter((seq) => seq < lastTaken || seq > 0);',
+      },
+    ],
+  },
+  {
+    id: 'W244',
+    what: 'a batch of which nothing was taken counts as taken',
+    suite: 'test/unit/deliver/answers.test.ts',
+    edits: [{ file: 'src/deliver/loop.ts', text: 'if (taken === 0) {', replacement: 'if (taken < 0) {' }],
+  },
+  {
     id: 'W24',
     what: 'what is left in the journal of a source that is gone is stepped over',
     suite: simulation,

@@ -381,7 +381,20 @@ describe('RELP', () => {
       again: { code: 'sink_again', seqs: [3, 17], words: expect.stringContaining('500 disk full') as string },
     });
     // How often that may go on is for the loop to count.
-    expect(first.again).toMatchObject({ tries: 3, said: [{ seq: 3, code: '500' }, { seq: 17 }] });
+    expect(first.again).toMatchObject({ tries: 10, amid: [3, 17], said: [{ seq: 3, code: '500' }, { seq: 17 }] });
+  });
+
+  test('what is refused behind the last that was taken is the trouble of the receiver, not of the messages', async () => {
+    await using receiver = await new RelpReceiver().listen();
+    receiver.answer = (_frame, { text }) => {
+      const { seq } = JSON.parse(text) as { seq: number };
+      return seq === 3 || seq > 20 ? '500 disk full' : '200 OK';
+    };
+    await using sink = await opened(`relp://127.0.0.1:${receiver.port}`);
+    const some = await sink.send(batchOf(messages(1, 30)), never);
+    expect(some.again).toMatchObject({ amid: [3], seqs: [3, ...messages(21, 30).map(({ seq }) => seq)] });
+    const none = await sink.send(batchOf(messages(21, 30)), never);
+    expect(none.again).toMatchObject({ amid: [] });
   });
 
   test('nothing is sent before the answer to open, and no receiver without syslog is spoken to', async () => {

@@ -170,6 +170,44 @@ describe('again for some messages of a batch', () => {
     expect(loop.delivery.view()).toMatchObject({ state: 'active', tries: 0 });
   });
 
+  test('without end while nothing is taken beside them: a server in trouble makes no dead letter, and has taken nothing', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4 });
+    let isFull = true;
+    loop.receiver.answer = (batch) => {
+      if (!isFull) return loop.receiver.take(batch);
+      const seqs = batch.messages.map(({ seq }) => seq);
+      return { rejections: [], again: { code: 'sink_again', seqs, words: 'disk full', tries: 3, amid: [] } };
+    };
+    await append(rig.journal, 4);
+    loop.run();
+    await rig.clock.advance(600_000);
+    expect(loop.receiver.attempts.length).toBeGreaterThan(10);
+    expect(loop.delivery.view()).toMatchObject({ state: 'waiting', lastError: 'disk full', lastSuccess: undefined });
+    isFull = false;
+    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 4);
+    expect(loop.receiver.has.map(numberOf)).toEqual(range(1, 4));
+    expect(deadLetters(rig.journal)).toEqual([]);
+  });
+
+  test('one that was wanted while others behind it were taken is to blame, alone too; those behind the last that was taken are not', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4 });
+    loop.receiver.answer = (batch, _signal, attempt) => {
+      const left = batch.messages.map(({ seq }) => seq).filter((seq) => seq === 2 || (seq === 4 && attempt < 7));
+      loop.receiver.has.push(...batch.messages.filter(({ seq }) => !left.includes(seq)));
+      return {
+        rejections: [],
+        again: { code: 'sink_again', seqs: left, words: `no, ${attempt}`, tries: 3, amid: attempt === 1 ? [2] : [] },
+      };
+    };
+    await append(rig.journal, 4);
+    loop.run();
+    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 4);
+    expect(loop.receiver.has.map(numberOf)).toEqual([1, 3, 4]);
+    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 2, words: 'no, 3', tries: 3 }]);
+  });
+
   test('is blocked when a person must act', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2 });
@@ -316,6 +354,22 @@ describe('some messages refused', () => {
     expect(loop.counted.sent).toBe(6);
     expect(loop.lines.filter(({ phrase }) => phrase === 'dead letter').map(({ fields }) => fields['seq'])).toEqual([2, 3]);
     expect(JSON.stringify(loop.lines)).not.toContain('Ann.docx');
+  });
+
+  test('all of them: the sink has answered, and has taken nothing', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 2 });
+    loop.receiver.answer = (batch) => loop.receiver.take(batch, { 1: 'bad', 2: 'bad' });
+    await append(rig.journal, 2);
+    loop.run();
+    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 2);
+    expect(deadLetters(rig.journal).map(({ seq }) => seq)).toEqual([1, 2]);
+    expect(loop.delivery.view()).toMatchObject({ state: 'active', lastSuccess: undefined });
+    expect(loop.lines.map(({ phrase }) => phrase)).not.toContain('first event taken');
+    await append(rig.journal, 2);
+    await rig.clock.until(() => loop.receiver.has.length === 2);
+    expect(loop.lines.find(({ phrase }) => phrase === 'first event taken')?.fields).toMatchObject({ messages: 2 });
+    expect(loop.counted).toMatchObject({ sent: 2 });
   });
 
   test('lose nothing when the journal is pruned', async () => {
