@@ -42,6 +42,8 @@ export interface WaybillErrorOptions {
   readonly cause?: unknown;
   /** How long the other side asks us to wait, in ms. */
   readonly retryAfterMs?: number | undefined;
+  /** What was sent was too much for the time that it may take. */
+  readonly isLate?: boolean | undefined;
   /** For `config_invalid`: every problem, one line each. */
   readonly problems?: readonly string[];
 }
@@ -50,12 +52,14 @@ export class WaybillError extends Error {
   override readonly name = 'WaybillError';
   readonly code: ErrorCode;
   readonly retryAfterMs: number | undefined;
+  readonly isLate: boolean;
   readonly problems: readonly string[];
 
   constructor(code: ErrorCode, message: string, options: WaybillErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.retryAfterMs = options.retryAfterMs;
+    this.isLate = options.isLate ?? false;
     this.problems = options.problems ?? [];
   }
 }

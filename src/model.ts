@@ -740,6 +740,9 @@ export interface Again {
   readonly said?: readonly Rejection[] | undefined;
 }
 
+/** `certain`: how many messages, from the first on without a break, the receiver has said to have. They are settled, whatever becomes of the others. */
+export type GoesOn = (certain: number) => void;
+
 export interface Taken {
   readonly rejections: readonly Rejection[];
   /** Messages that were not taken, and may be later; all others of the batch are settled. */
@@ -771,7 +774,8 @@ export interface Kept {
  * anything else: the outcome is unknown.
  */
 export interface Sink extends AsyncDisposable {
-  send(batch: Batch, signal: AbortSignal): Promise<Taken>;
+  /** @param goesOn  told when the receiver has taken some more of the batch, or answered: the deadline begins anew */
+  send(batch: Batch, signal: AbortSignal, goesOn?: GoesOn): Promise<Taken>;
   /** Only sinks that keep our progress on their side: the last position that they find to be true. */
   position?(signal: AbortSignal): Promise<KeptPosition | undefined>;
 }

@@ -67,7 +67,7 @@ export class Batches {
     let wanted = 0;
     while (!this.#isFull) {
       // No more than is missing; where nothing of it was for this sink, more.
-      wanted = Math.min(Math.max(2 * wanted, this.#limit.records - this.#messages.length), readMost, uncertainMost - this.#count);
+      wanted = Math.min(Math.max(1, 2 * wanted, this.#limit.records - this.#messages.length), readMost, uncertainMost - this.#count);
       const read = await this.#read(this.#cursor, { records: wanted, bytes: this.#limit.bytes });
       if (read.length === 0) return;
       for (const entry of read) {

@@ -20,6 +20,7 @@ import type {
   SinkSnapshot,
   Taken,
 } from '../model.ts';
+import { BatchLimit } from './batch-limit.ts';
 import { batchOf, Batches, halve, uncertainMost } from './batches.ts';
 import type { Prepared } from './batches.ts';
 import { Besides } from './besides.ts';
@@ -60,15 +61,18 @@ const idleMostMs = 60_000;
 const closeMs = 10_000;
 const closeAbandonedMs = 1_000;
 
-/** What became of a batch: taken but for the rejections, or, with `refused`, what is left of it refused whole. */
+/** What became of a batch: taken but for the rejections; or, with `refused` or `unknown`, what is left of it refused whole, or of unknown outcome. */
 interface Answer extends Taken {
-  readonly refused: string | undefined;
+  readonly refused?: string;
+  /** What the sink threw. */
+  readonly unknown?: { readonly thrown: unknown };
   readonly rest: readonly Message[];
 }
 
 export class Delivery {
   readonly #parts: DeliveryParts;
   readonly #batches: Batches;
+  readonly #limit: BatchLimit;
   /** What a person has it get besides. */
   readonly besides: Besides;
   /** The last entry that is acknowledged, in the file or waiting for its transaction. */
@@ -92,9 +96,10 @@ export class Delivery {
     this.#patience = new Patience(clock, random);
     this.#acked = journal.sinkMarks(settings.id).acked;
     this.#uncertain = this.#acked + uncertainMost;
-    this.#batches = new Batches((after, limit) => journal.read(after, limit), pipeline, settings.batch, this.#acked);
+    this.#limit = new BatchLimit(settings.batch, settings.deadline);
+    this.#batches = new Batches((after, limit) => journal.read(after, limit), pipeline, this.#limit, this.#acked);
     this.besides = new Besides({
-      ...{ id: settings.id, limit: settings.batch, journal, pipeline, clock, log: parts.log, meters: parts.meters },
+      ...{ id: settings.id, limit: this.#limit, journal, pipeline, clock, log: parts.log, meters: parts.meters },
       wake: () => this.#wake(),
       away: () => this.#away(),
       acked: () => this.#acked,
@@ -357,6 +362,10 @@ export class Delivery {
       const isLater = ({ seq }: Rejection): boolean => seq > through.seq && entries.has(seq);
       const due = refused.filter((rejection) => !isLater(rejection));
       const [only] = answer.rest;
+      if (answer.unknown) {
+        await this.#keepCertain(part, answer, refused, entries, stop);
+        throw answer.unknown.thrown;
+      }
       if (answer.refused === undefined) {
         this.#succeeded(part, answer);
         await this.#acknowledge(entries, acked, { position: through, note: answer.note }, due, stop);
@@ -375,7 +384,24 @@ export class Delivery {
     return count;
   }
 
-  /** One batch until the sink has taken it, or refuses whole what is left of it. Throws when the outcome is unknown. */
+  /** What was settled before an answer did not come stays so, up to the first message of which that is not known. What is sent besides moves nothing. */
+  async #keepCertain(
+    part: Batch,
+    { rest }: Answer,
+    refused: readonly Rejection[],
+    entries: ReadonlyMap<number, Entry>,
+    stop: AbortSignal,
+  ): Promise<void> {
+    const open = rest[0]?.seq ?? Infinity;
+    const certain = part.messages.filter(({ seq }) => seq < open);
+    const last = certain.at(-1);
+    if (!last || part.besides !== undefined) return;
+    const due = refused.filter(({ seq }) => seq <= last.seq);
+    this.#succeeded(batchOf(part, certain), { rejections: due });
+    await this.#acknowledge(entries, last.seq, undefined, due, stop);
+  }
+
+  /** One batch until the sink has taken it, refuses whole what is left of it, or does not say. */
   async #send(sink: Sink, given: Batch, stop: AbortSignal, abandon: AbortSignal): Promise<Answer> {
     let batch = given;
     const rejections: Rejection[] = [];
@@ -383,8 +409,17 @@ export class Delivery {
     // What is left of a batch that was taken in part is sent within the grace period: in the next life all of it would come again.
     let until = stop;
     for (;;) {
+      const began = this.#parts.clock.monotonic();
+      let certain = 0;
       try {
-        const taken = await this.#within((signal) => sink.send(batch, signal), abandon);
+        const taken = await this.#within((signal, goesOn) => {
+          const heard = (count: number): void => {
+            certain = count;
+            goesOn();
+          };
+          return sink.send(batch, signal, heard);
+        }, abandon);
+        this.#limit.took(batch, this.#parts.clock.monotonic() - began);
         rejections.push(...taken.rejections);
         if (taken.duplicates) this.#parts.meters.sinkDuplicates(this.#parts.settings.id, taken.duplicates);
         const { again } = taken;
@@ -392,7 +427,7 @@ export class Delivery {
         rejections.push(...spent);
         const left = new Set(again?.seqs);
         for (const { seq } of spent) left.delete(seq);
-        if (again === undefined || left.size === 0) return { rejections, note: taken.note, refused: undefined, rest: [] };
+        if (again === undefined || left.size === 0) return { rejections, note: taken.note, rest: [] };
         if (left.size < batch.messages.length) until = abandon;
         batch = batchOf(
           batch,
@@ -406,8 +441,9 @@ export class Delivery {
           continue;
         }
         this.#uncertain = Math.max(this.#uncertain, batch.through.seq);
-        if (code === 'sink_refused') return { rejections, note: undefined, refused: wordsOf(thrown), rest: batch.messages };
-        throw thrown;
+        if (code === 'sink_refused') return { rejections, refused: wordsOf(thrown), rest: batch.messages };
+        if (thrown instanceof WaybillError && thrown.isLate) this.#limit.late(batch);
+        return { rejections, unknown: { thrown }, rest: batch.messages.slice(certain) };
       }
     }
   }
@@ -495,10 +531,10 @@ export class Delivery {
   }
 
   /** Runs one call of the sink under its deadline: passing it means that the outcome is unknown. */
-  #within<Result>(call: (signal: AbortSignal) => Promise<Result>, abandon: AbortSignal): Promise<Result> {
+  #within<Result>(call: (signal: AbortSignal, goesOn: () => void) => Promise<Result>, abandon: AbortSignal): Promise<Result> {
     const { settings, clock } = this.#parts;
     const late = (): WaybillError =>
-      new WaybillError('sink_unknown', `sink "${settings.id}" did not answer within ${settings.deadline / 1000} s`);
+      new WaybillError('sink_unknown', `sink "${settings.id}" did not answer within ${settings.deadline / 1000} s`, { isLate: true });
     return within(call, settings.deadline, late, clock, abandon);
   }
 

@@ -1,7 +1,7 @@
 /** Syslog by RELP: each message is acknowledged by the receiver. */
 import { plain } from '../connect/quote.ts';
 import { codeOf, WaybillError, wordsOf } from '../errors.ts';
-import type { Batch, Clock, Message, Rejection, Sink, Taken } from '../model.ts';
+import type { Batch, Clock, GoesOn, Message, Rejection, Sink, Taken } from '../model.ts';
 import type { SinkContext } from './define.ts';
 import { frame, Header } from './syslog-message.ts';
 import { firstLine, RelpSession } from './syslog-session.ts';
@@ -54,11 +54,12 @@ export class RelpSink implements Sink {
     this.#session = session;
   }
 
-  async send({ messages }: Batch, signal: AbortSignal): Promise<Taken> {
+  async send({ messages }: Batch, signal: AbortSignal, goesOn: GoesOn = () => undefined): Promise<Taken> {
     const abort = (): void => hangUp(this.#line);
     signal.addEventListener('abort', abort, { once: true });
     try {
-      const answers = await this.#session.send(messages.map((message) => frame('datagram', this.#header.of(message), message.bytes)));
+      const frames = messages.map((message) => frame('datagram', this.#header.of(message), message.bytes));
+      const answers = await this.#session.send(frames, goesOn);
       return this.#judge(messages, answers);
     } finally {
       signal.removeEventListener('abort', abort);

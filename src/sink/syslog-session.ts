@@ -59,14 +59,24 @@ export class RelpSession {
     throw new WaybillError('sink_blocked', `cannot speak RELP with ${this.#name}: its answer to "open" was ${code} ${firstLine(words)}`);
   }
 
-  /** Sends all of them, 128 unanswered at most; resolves with the answers in the order of the messages. */
-  async send(messages: readonly Uint8Array[]): Promise<Answer[]> {
+  /**
+   * Sends all of them, 128 unanswered at most; resolves with the answers in the order of the messages.
+   * @param goesOn  told with each answer how many messages, from the first on without a break, are taken
+   */
+  async send(messages: readonly Uint8Array[], goesOn: (certain: number) => void = () => undefined): Promise<Answer[]> {
     const answers: Promise<Answer>[] = [];
-    for (const message of messages) {
+    const taken = new Set<number>();
+    let certain = 0;
+    const heard = (i: number, { code }: Answer): void => {
+      if (code === 200) taken.add(i);
+      while (taken.delete(certain)) certain += 1;
+      goesOn(certain);
+    };
+    for (const [i, message] of messages.entries()) {
       while (this.#waiting.size >= windowMost) await new Promise<void>((resolve) => (this.#room = resolve));
       const answer = this.#command('syslog', message);
       // Each is awaited below; until then nobody must miss a handler.
-      answer.catch(() => undefined);
+      answer.then((said) => heard(i, said)).catch(() => undefined);
       answers.push(answer);
       if (this.#failure) break;
     }

@@ -179,8 +179,24 @@ export function happened(socket: Socket, event: 'connect' | 'secureConnect' | 'e
   });
 }
 
-/** Writes all of it, as fast as the other side reads; resolves when the last byte is with the kernel. */
-export function written(socket: Socket, chunks: readonly Uint8Array[], signal: AbortSignal): Promise<void> {
+/** So much is given to the kernel at once, bytes: less than a slow receiver reads within a deadline. */
+const pieceBytes = 256 * 1024;
+
+/** Writes all of it, as fast as the other side reads; resolves when the last byte is with the kernel. `reads` is told of each piece that is. */
+export async function written(socket: Socket, chunks: readonly Uint8Array[], signal: AbortSignal, reads: () => void): Promise<void> {
+  let piece: Uint8Array[] = [];
+  let bytes = 0;
+  for (const chunk of chunks) {
+    piece.push(chunk);
+    if ((bytes += chunk.length) < pieceBytes) continue;
+    await writtenAtOnce(socket, piece, signal);
+    reads();
+    [piece, bytes] = [[], 0];
+  }
+  await writtenAtOnce(socket, piece, signal);
+}
+
+function writtenAtOnce(socket: Socket, chunks: readonly Uint8Array[], signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const done = (cause?: Error | null): void => {
       socket.off('close', closed);
@@ -204,17 +220,19 @@ const lookMs = 5;
 
 /**
  * Resolves when the kernel has nothing more to send on this connection: everything is acknowledged by the other machine. Linux alone can tell
- * (proc(5), /proc/net/tcp: `tx_queue`); elsewhere it resolves at once.
+ * (proc(5), /proc/net/tcp: `tx_queue`); elsewhere it resolves at once. `reads` is told when there is less to send than before.
  */
-export async function sendQueueEmpty(tcp: Socket, clock: Clock, signal: AbortSignal): Promise<void> {
+export async function sendQueueEmpty(tcp: Socket, clock: Clock, signal: AbortSignal, reads: () => void): Promise<void> {
   const { localAddress, localPort, remotePort } = tcp;
   if (process.platform !== 'linux' || localAddress === undefined || localPort === undefined || remotePort === undefined) return;
   const file = isIP(localAddress) === 6 ? '/proc/net/tcp6' : '/proc/net/tcp';
   const line = new RegExp(`^ *\\d+: [0-9A-F]+:${hex(localPort)} [0-9A-F]+:${hex(remotePort)} [0-9A-F]{2} ([0-9A-F]{8}):`, 'm');
-  for (;;) {
+  for (let before = Infinity; ;) {
     const table = await readFile(file, 'latin1').catch(() => '');
-    const queue = line.exec(table)?.[1];
-    if (queue === undefined || Number.parseInt(queue, 16) === 0) return;
+    const queue = Number.parseInt(line.exec(table)?.[1] ?? '0', 16);
+    if (queue === 0) return;
+    if (queue < before) reads();
+    before = queue;
     await clock.sleep(lookMs, signal);
   }
 }

@@ -1,6 +1,6 @@
 /** Syslog by TCP and TLS: a batch is a connection that the receiver has read to its end, or, with `confirm: none`, what the kernel took. */
 import { WaybillError } from '../errors.ts';
-import type { Batch, Sink, Taken } from '../model.ts';
+import type { Batch, GoesOn, Sink, Taken } from '../model.ts';
 import type { Finding, SinkContext } from './define.ts';
 import { frame, Header } from './syslog-message.ts';
 import { dialerOf, headerOf } from './syslog-settings.ts';
@@ -8,8 +8,10 @@ import type { SyslogSettings } from './syslog-settings.ts';
 import { hangUp, happened, sendQueueEmpty, written } from './syslog-socket.ts';
 import type { Dialer, Line } from './syslog-socket.ts';
 
-/** How long the receiver may take to end its side once ours is ended, ms. */
-const closeMs = 10_000;
+/** How long the receiver may take to end its side once ours is ended, ms: it may still have to read what its kernel has taken for it. */
+const closeMs = 60_000;
+/** The same of a connection on which nothing was sent, ms. */
+const closeEmptyMs = 10_000;
 
 export class StreamSink implements Sink {
   readonly #settings: SyslogSettings;
@@ -35,11 +37,13 @@ export class StreamSink implements Sink {
     this.#header = new Header(headerOf(settings));
   }
 
-  async send({ messages }: Batch, signal: AbortSignal): Promise<Taken> {
+  async send({ messages }: Batch, signal: AbortSignal, goesOn: GoesOn = () => undefined): Promise<Taken> {
     const { framing, confirm } = this.#settings;
     const frames = messages.map((message) => frame(framing, this.#header.of(message), message.bytes));
-    if (confirm === 'close') await this.#confirmed(frames, signal);
-    else await this.#written(frames, signal);
+    // Nothing is certain before the end, but the receiver reads.
+    const reads = (): void => goesOn(0);
+    if (confirm === 'close') await this.#confirmed(frames, signal, reads);
+    else await this.#written(frames, signal, reads);
     return { rejections: [] };
   }
 
@@ -52,7 +56,7 @@ export class StreamSink implements Sink {
    * A batch is a connection. Taken: the kernel has sent everything, our end came first, and the receiver then ended its own side, in TLS and in
    * TCP, without an error. A receiver that closes with bytes unread makes a reset; one whose end comes first may have read less.
    */
-  async #confirmed(frames: readonly Uint8Array[], signal: AbortSignal): Promise<void> {
+  async #confirmed(frames: readonly Uint8Array[], signal: AbortSignal, reads: () => void): Promise<void> {
     const { clock } = this.#context;
     const line = await this.#dialer.connect(signal);
     const { stream, tcp } = line;
@@ -76,12 +80,13 @@ export class StreamSink implements Sink {
     // What a receiver says is of no interest, but its end is only seen by who reads.
     stream.resume();
     try {
-      await Promise.race([written(stream, frames, signal), fate]);
-      await Promise.race([sendQueueEmpty(tcp, clock, either), fate]);
+      await Promise.race([written(stream, frames, signal, reads), fate]);
+      await Promise.race([sendQueueEmpty(tcp, clock, either, reads), fate]);
       isEnding = true;
       stream.end();
       const late = clock.sleep(closeMs, either).then(() => {
-        throw new Error(`the receiver did not end the connection within ${closeMs / 1_000} s`);
+        const words = `the receiver of "${this.#settings.address}" of sink "${this.#context.id}" did not end the connection within ${closeMs / 1_000} s`;
+        throw new WaybillError('sink_unknown', words, { isLate: true });
       });
       late.catch(() => undefined);
       await Promise.race([fate, late]);
@@ -94,10 +99,10 @@ export class StreamSink implements Sink {
     }
   }
 
-  async #written(frames: readonly Uint8Array[], signal: AbortSignal): Promise<void> {
+  async #written(frames: readonly Uint8Array[], signal: AbortSignal, reads: () => void): Promise<void> {
     const line = this.#line ?? this.#keep(await this.#dialer.connect(signal));
     try {
-      await written(line.stream, frames, signal);
+      await written(line.stream, frames, signal, reads);
     } catch (thrown) {
       this.#line = undefined;
       const cause = signal.aborted ? thrown : await this.#dialer.ended(thrown, line, this.#context.clock);
@@ -132,11 +137,11 @@ export async function checkStream(settings: SyslogSettings, context: SinkContext
     stream.resume();
     const ended = happened(tcp, 'end', signal);
     stream.end();
-    const late = context.clock.sleep(closeMs, AbortSignal.any([signal, over.signal])).then(() => 'late' as const);
+    const late = context.clock.sleep(closeEmptyMs, AbortSignal.any([signal, over.signal])).then(() => 'late' as const);
     late.catch(() => undefined);
     const seen = await Promise.race([ended.then(() => 'ended' as const), late]);
     if (seen === 'ended') return { level: 'ok', words: `"${address}" is reached, and ends a connection that we end${shown}` };
-    const words = `"${address}" is reached${shown}, but keeps a connection that we end open for more than ${closeMs / 1_000} s: with confirm: close every batch would be sent again`;
+    const words = `"${address}" is reached${shown}, but keeps a connection that we end open for more than ${closeEmptyMs / 1_000} s: with confirm: close every batch would be sent again`;
     return settings.confirm === 'none'
       ? { level: 'ok', words: `"${address}" is reached${shown}` }
       : { level: 'error', words, setting: `sinks.${context.id}.confirm` };

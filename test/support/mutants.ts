@@ -960,6 +960,54 @@ export const mutants: readonly Mutant[] = [
     edits: [{ file: 'src/deliver/loop.ts', text: 'if (taken === 0) {', replacement: 'if (taken < 0) {' }],
   },
   {
+    id: 'W245',
+    what: 'a receiver that was too slow for a batch gets as much again',
+    suite: 'test/unit/deliver/slow.test.ts',
+    edits: [
+      {
+        file: 'src/deliver/batch-limit.ts',
+        text: 'if (this.records > 1) this.#share *=',
+        replacement: 'if (this.records < 1) this.#share *=',
+      },
+    ],
+  },
+  {
+    id: 'W246',
+    what: 'a batch grows again though the receiver is slow',
+    suite: 'test/unit/deliver/slow.test.ts',
+    edits: [{ file: 'src/deliver/batch-limit.ts', text: '<= this.#deadline / 2)', replacement: '<= this.#deadline * 100)' }],
+  },
+  {
+    id: 'W247',
+    what: 'an answer gives a batch no more time',
+    suite: 'test/unit/deliver/slow.test.ts',
+    edits: [{ file: 'src/deliver/deadline.ts', text: '    since = clock.monotonic();\n  };', replacement: '    void clock;\n  };' }],
+  },
+  {
+    id: 'W248',
+    what: 'what the receiver said to have before a break is sent again',
+    suite: 'test/unit/deliver/slow.test.ts',
+    edits: [
+      {
+        file: 'src/deliver/loop.ts',
+        text: 'rest: batch.messages.slice(certain) };',
+        replacement: 'rest: batch.messages.slice(0 * certain) };',
+      },
+    ],
+  },
+  {
+    id: 'W249',
+    what: 'syslog: a message behind one that was not taken counts as certain',
+    suite: syslog,
+    edits: [
+      {
+        file: 'src/sink/syslog-session.ts',
+        text: 'while (taken.delete(certain)) certain += 1;',
+        replacement: 'certain = taken.size;',
+      },
+    ],
+  },
+  {
     id: 'W24',
     what: 'what is left in the journal of a source that is gone is stepped over',
     suite: simulation,
@@ -1319,10 +1367,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/deliver/loop.ts',
-        text: `rest: batch.messages };
-        throw thrown;`,
-        replacement: `rest: batch.messages };
-        return { rejections: [], note: undefined, refused: undefined, rest: [] };`,
+        text: 'return { rejections, unknown: { thrown }, rest: batch.messages.slice(certain) };',
+        replacement: 'void certain;\n        return { rejections: [], rest: [] };',
       },
     ],
   },
@@ -1333,10 +1379,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/deliver/loop.ts',
-        text: `rest: batch.messages };
-        throw thrown;`,
-        replacement: `rest: batch.messages };
-        await this.#pause(thrown, stop);`,
+        text: 'return { rejections, unknown: { thrown }, rest: batch.messages.slice(certain) };',
+        replacement: 'void certain;\n        await this.#pause(thrown, stop);',
       },
     ],
   },
@@ -1352,10 +1396,10 @@ export const mutants: readonly Mutant[] = [
       },
       {
         file: 'src/deliver/loop.ts',
-        text: 'const taken = await this.#within((signal) => sink.send(batch, signal), abandon);',
-        replacement: `const mine = turn.then(() => this.#within((signal) => sink.send(batch, signal), abandon));
-        turn = mine.catch(() => undefined);
-        const taken = await mine;`,
+        text: 'return sink.send(batch, signal, heard);',
+        replacement: `const mine = turn.then(() => sink.send(batch, signal, heard));
+          turn = mine.catch(() => undefined);
+          return mine;`,
       },
     ],
   },

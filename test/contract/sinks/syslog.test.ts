@@ -249,6 +249,28 @@ describe('a batch is a connection (confirm: close)', () => {
     expect(receiver.messages).toHaveLength(3);
   });
 
+  test('a receiver that reads slowly is seen to go on', async () => {
+    let read = 0;
+    const server = createServer({ allowHalfOpen: true }, (socket) => {
+      socket.on('error', () => undefined).on('end', () => socket.end());
+      socket.on('data', (bytes: Buffer) => {
+        read += bytes.length;
+        socket.pause();
+        setImmediate(() => socket.resume());
+      });
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    await using sink = await opened(`tcp://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const heard: number[] = [];
+    const large = Array.from({ length: 16 }, (_, i) => message(i + 1, 'x'.repeat(500_000)));
+    await sink.send(batchOf(large), never, (certain) => heard.push(certain));
+    expect(read).toBeGreaterThan(8_000_000);
+    expect(heard.length).toBeGreaterThan(8);
+    // Nothing is certain before its end.
+    expect(new Set(heard)).toEqual(new Set([0]));
+    server.close();
+  });
+
   test('a process that dies with bytes unread takes nothing: what the kernel took for it does not count', async () => {
     const sockets: Socket[] = [];
     const server = createServer((socket) => {
@@ -382,6 +404,15 @@ describe('RELP', () => {
     });
     // How often that may go on is for the loop to count.
     expect(first.again).toMatchObject({ tries: 10, amid: [3, 17], said: [{ seq: 3, code: '500' }, { seq: 17 }] });
+  });
+
+  test('each answer says that it goes on, and how many messages are certain from the first on without a break', async () => {
+    await using receiver = await new RelpReceiver().listen();
+    receiver.answer = (_frame, { text }) => ((JSON.parse(text) as { seq: number }).seq === 5 ? '500 disk full' : '200 OK');
+    await using sink = await opened(`relp://127.0.0.1:${receiver.port}`);
+    const heard: number[] = [];
+    await sink.send(batchOf(messages(1, 8)), never, (certain) => heard.push(certain));
+    expect(heard).toEqual([1, 2, 3, 4, 4, 4, 4, 4]);
   });
 
   test('what is refused behind the last that was taken is the trouble of the receiver, not of the messages', async () => {

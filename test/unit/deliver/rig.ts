@@ -4,7 +4,7 @@ import { Delivery } from '../../../src/deliver/loop.ts';
 import type { DeliverSettings } from '../../../src/deliver/loop.ts';
 import type { Pipeline } from '../../../src/deliver/pipeline.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
-import type { DeliverJournal, Entry, Log, Message, Meters, Random } from '../../../src/model.ts';
+import type { DeliverJournal, Entry, Log, Message, Meters, Random, Sink } from '../../../src/model.ts';
 import { DeliveryClock, quiet } from '../../support/delivery-clock.ts';
 import { openJournal, registerSink, temporary } from '../../support/model-journal.ts';
 import { ModelReceiver } from '../../support/model-sink.ts';
@@ -23,6 +23,8 @@ export interface Wish extends Partial<DeliverSettings> {
   readonly random?: Random;
   readonly pipeline?: Pipeline;
   readonly receiver?: ModelReceiver;
+  /** In place of the receiver's. */
+  readonly open?: (signal: AbortSignal) => Promise<Sink>;
   readonly journal?: (journal: Journal) => DeliverJournal;
 }
 
@@ -67,7 +69,7 @@ export class Loop {
       },
       journal: wish.journal?.(journal) ?? journal,
       pipeline: wish.pipeline ?? plain,
-      open: this.receiver.open,
+      open: wish.open ?? this.receiver.open,
       clock,
       random: wish.random ?? (() => 0.5),
       log,

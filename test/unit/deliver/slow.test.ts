@@ -1,0 +1,93 @@
+/** Receivers that are slow: what they have said to have is settled, what goes on has its time, and what was too much is less the next time. */
+import { describe, expect, test } from 'vitest';
+import { WaybillError } from '../../../src/errors.ts';
+import type { Batch, GoesOn, Sink, Taken } from '../../../src/model.ts';
+import { append, committed, numberOf, range } from '../../support/model-journal.ts';
+import { Rig } from './rig.ts';
+
+/** A receiver that takes one message after the other, each in so many ms, and tells of each if it can. */
+class Slow {
+  readonly taken: number[] = [];
+  readonly sizes: number[] = [];
+  readonly #rig: Rig;
+  readonly #answers: boolean;
+  eachMs: number;
+  /** So many messages, and it breaks the connection. */
+  breaksAfter = Infinity;
+
+  constructor(rig: Rig, eachMs: number, answers: boolean) {
+    this.#rig = rig;
+    this.eachMs = eachMs;
+    this.#answers = answers;
+  }
+
+  readonly open = async (): Promise<Sink> => ({
+    send: async (batch: Batch, signal: AbortSignal, goesOn: GoesOn = () => undefined): Promise<Taken> => {
+      this.sizes.push(batch.messages.length);
+      for (const [i, message] of batch.messages.entries()) {
+        if (i === this.breaksAfter) throw new WaybillError('sink_unknown', 'read ECONNRESET');
+        await this.#rig.clock.sleep(this.eachMs, signal);
+        this.taken.push(numberOf(message));
+        if (this.#answers) goesOn(i + 1);
+      }
+      return { rejections: [] };
+    },
+    [Symbol.asyncDispose]: async () => undefined,
+  });
+}
+
+test('a receiver that answers is given its time, however long a batch takes', async () => {
+  await using rig = await Rig.make();
+  const slow = new Slow(rig, 20_000, true);
+  const loop = rig.loop({ records: 8, deadline: 30_000, open: slow.open });
+  await append(rig.journal, 16);
+  loop.run();
+  await rig.clock.until(() => committed(rig.journal, 'sink').acked === 16);
+  expect(slow.taken).toEqual(range(1, 16));
+  expect(slow.sizes).toEqual([8, 8]);
+});
+
+describe('a receiver that never answers within the deadline', () => {
+  test('gets less, until it can, and each message is acknowledged', async () => {
+    await using rig = await Rig.make();
+    const slow = new Slow(rig, 7_000, false);
+    const loop = rig.loop({ records: 16, deadline: 30_000, open: slow.open });
+    await append(rig.journal, 200);
+    loop.run();
+    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 200);
+    // 16 need 112 s, 8 need 56 s; four, which need 28 s, are no reason to try eight again.
+    expect(slow.sizes).toEqual([16, 8, ...Array.from({ length: 50 }, () => 4)]);
+    expect(
+      Math.max(
+        ...Map.groupBy(slow.taken, (n) => n)
+          .values()
+          .map(({ length }) => length),
+      ),
+    ).toBe(3);
+  });
+
+  test('gets more again when it has become fast', async () => {
+    await using rig = await Rig.make();
+    const slow = new Slow(rig, 40_000, false);
+    const loop = rig.loop({ records: 16, deadline: 30_000, open: slow.open });
+    await append(rig.journal, 64);
+    loop.run();
+    await rig.clock.until(() => slow.sizes.at(-1) === 1);
+    slow.eachMs = 10;
+    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 64);
+    expect(slow.sizes.slice(-6)).toEqual([2, 4, 8, 16, 16, 16]);
+  });
+});
+
+test('what it has said to have is acknowledged when the connection breaks, and comes no second time', async () => {
+  await using rig = await Rig.make();
+  const slow = new Slow(rig, 10, true);
+  slow.breaksAfter = 3;
+  const loop = rig.loop({ records: 8, open: slow.open });
+  await append(rig.journal, 8);
+  loop.run();
+  await rig.clock.until(() => committed(rig.journal, 'sink').acked === 8);
+  expect(slow.taken).toEqual(range(1, 8));
+  expect(slow.sizes).toEqual([8, 5, 2]);
+  expect(loop.counted.sent).toBe(8);
+});
