@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import type { Client } from '@elastic/elasticsearch';
 import { Connection } from '../connect/connection.ts';
 import type { Route } from '../connect/connection.ts';
+import { plainPort } from '../connect/plain-port.ts';
 import { WaybillError, codeOf, wordsOf } from '../errors.ts';
 import type { SinkContext } from './define.ts';
 import type { ItemError } from './elasticsearch-items.ts';
@@ -205,11 +206,9 @@ interface Params {
 
 /** Nothing was sent: later, or, for trust, proxy and settings, when a person has acted. */
 function unsent(reason: WaybillError): WaybillError {
-  const words = wordsOf(reason);
-  const openSsl = words.search(/[0-9A-F]+:error:/);
-  if (openSsl >= 0 && /wrong version number|packet length too long/.test(words))
-    return new WaybillError('sink_blocked', `${words.slice(0, openSsl)}the port does not speak TLS`);
-  return new WaybillError(reason.code === 'source_unreachable' ? 'sink_again' : 'sink_blocked', words);
+  const plain = plainPort(reason);
+  if (plain !== undefined) return new WaybillError('sink_blocked', plain);
+  return new WaybillError(reason.code === 'source_unreachable' ? 'sink_again' : 'sink_blocked', wordsOf(reason));
 }
 
 /** Something was sent: unknown, unless TLS refused our certificate, for then nobody has read it. */

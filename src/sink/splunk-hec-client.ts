@@ -7,6 +7,7 @@ import { gzip } from 'node:zlib';
 import { request } from 'undici';
 import { Connection } from '../connect/connection.ts';
 import type { Route } from '../connect/connection.ts';
+import { plainPort } from '../connect/plain-port.ts';
 import { redact } from '../connect/quote.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
 import type { Clock } from '../model.ts';
@@ -142,7 +143,11 @@ export class HecClient implements AsyncDisposable {
   /** What the connection itself says came before the first byte; everything else may have come after the last. */
   #translated(thrown: unknown, where: string): WaybillError {
     const known = this.#connection.translate(thrown);
-    const words = `${where}: ${this.clean(wordsOf(known))}`;
+    const plain = plainPort(known);
+    if (plain !== undefined) return new WaybillError('sink_blocked', `${where}: ${plain}; see sinks.${this.#id}.url`);
+    const isPlain = this.#settings.url.startsWith('http:') && !(thrown instanceof WaybillError);
+    const hint = isPlain ? `; sinks.${this.#id}.url begins with http: perhaps the port speaks TLS` : '';
+    const words = `${where}: ${this.clean(wordsOf(known))}${hint}`;
     if (known.code !== 'source_unreachable') return new WaybillError('sink_blocked', words, { cause: known });
     return new WaybillError(thrown instanceof WaybillError ? 'sink_again' : 'sink_unknown', words, { cause: known });
   }

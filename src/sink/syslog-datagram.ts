@@ -27,7 +27,8 @@ export class DatagramSink implements Sink {
     try {
       await new Promise<void>((resolve, reject) => {
         socket.once('error', reject);
-        socket.connect(port, host, () => resolve());
+        // It is told of a name that does not resolve, and no event is.
+        socket.connect(port, host, (cause?: Error | null) => (cause ? reject(cause) : resolve()));
       });
     } catch (cause) {
       socket.close();

@@ -39,7 +39,9 @@ export class RelpSink implements Sink {
       if (codeOf(thrown) === 'sink_blocked') throw thrown;
       // Before the first message nothing can have been taken.
       const cause = dialer.translate(thrown instanceof WaybillError && thrown.cause !== undefined ? thrown.cause : thrown);
-      throw cause.code === 'sink_blocked' ? cause : new WaybillError('sink_again', wordsOf(thrown), { cause });
+      const hint =
+        dialer.target.isSecure || !session.isOver ? '' : `; sinks.${context.id}.address begins with relp: perhaps the port speaks TLS`;
+      throw cause.code === 'sink_blocked' ? cause : new WaybillError('sink_again', `${wordsOf(thrown)}${hint}`, { cause });
     } finally {
       signal.removeEventListener('abort', abort);
     }

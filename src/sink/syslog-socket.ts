@@ -6,6 +6,7 @@ import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
 import type { PeerCertificate, TLSSocket } from 'node:tls';
+import { plainPort } from '../connect/plain-port.ts';
 import { Trust, onPeer } from '../connect/trust.ts';
 import type { Peer, Pem, Shown, TlsSettings } from '../connect/trust.ts';
 import { WaybillError, codeOf, wordsOf } from '../errors.ts';
@@ -45,6 +46,8 @@ export class Dialer {
   readonly #trust: Trust;
   #session: Buffer | undefined;
   #peer: Peer | undefined;
+  /** Whether the receiver has taken anything: what ends a connection then is no wrong setting. */
+  hasTaken = false;
   /** What the last connection ended with after its handshake. */
   #failure: Error | undefined;
 
@@ -111,8 +114,17 @@ export class Dialer {
     const { id, address } = this.target;
     return (
       this.#refusal(thrown) ??
-      new WaybillError('sink_unknown', `connection to "${address}" of sink "${id}" ended: ${wordsOf(thrown)}`, { cause: thrown })
+      new WaybillError('sink_unknown', `connection to "${address}" of sink "${id}" ended: ${wordsOf(thrown)}${this.#hint()}`, {
+        cause: thrown,
+      })
     );
+  }
+
+  /** A receiver that speaks TLS ends a connection of plain text, and says nothing. */
+  #hint(): string {
+    const { id, isSecure, address } = this.target;
+    if (isSecure || this.hasTaken) return '';
+    return `; sinks.${id}.address begins with ${address.split(':')[0] ?? ''}: perhaps the port speaks TLS`;
   }
 
   #secure(tcp: Socket): TLSSocket {
@@ -146,6 +158,11 @@ export class Dialer {
 
   #refusal(thrown: unknown): WaybillError | undefined {
     if (codeOf(thrown) === 'sink_blocked') return thrown as WaybillError;
+    const plain = plainPort(thrown);
+    if (plain !== undefined) {
+      const { id, address } = this.target;
+      return new WaybillError('sink_blocked', `cannot connect sink "${id}" to "${address}": ${plain}; see sinks.${id}.address`);
+    }
     const reason = thrown instanceof WaybillError ? thrown : this.#trust.explain(thrown, this.target.host, this.#peer);
     if (reason === undefined) return undefined;
     return new WaybillError('sink_blocked', `cannot connect sink "${this.target.id}": ${wordsOf(reason)}`, { cause: thrown });

@@ -12,6 +12,8 @@ import type { Dialer, Line } from './syslog-socket.ts';
 const closeMs = 60_000;
 /** The same of a connection on which nothing was sent, ms. */
 const closeEmptyMs = 10_000;
+/** A receiver that has not ended a new connection by then waits for what comes, ms. */
+const quietMs = 250;
 
 export class StreamSink implements Sink {
   readonly #settings: SyslogSettings;
@@ -90,6 +92,7 @@ export class StreamSink implements Sink {
       });
       late.catch(() => undefined);
       await Promise.race([fate, late]);
+      this.#dialer.hasTaken = true;
     } catch (thrown) {
       signal.throwIfAborted();
       throw await this.#dialer.ended(thrown, line, clock);
@@ -136,6 +139,19 @@ export async function checkStream(settings: SyslogSettings, context: SinkContext
   try {
     stream.resume();
     const ended = happened(tcp, 'end', signal);
+    ended.catch(() => undefined);
+    const silent = context.clock.sleep(quietMs, AbortSignal.any([signal, over.signal])).then(() => 'silent' as const);
+    silent.catch(() => undefined);
+    if ((await Promise.race([ended, happened(stream, 'end', signal), silent])) !== 'silent') {
+      const words = `"${address}" is reached${shown}, but ends the connection by itself before anything is sent`;
+      return settings.confirm === 'none'
+        ? { level: 'error', words, setting: `sinks.${context.id}.address` }
+        : {
+            level: 'error',
+            words: `${words}: with confirm: close every batch would be sent again`,
+            setting: `sinks.${context.id}.confirm`,
+          };
+    }
     stream.end();
     const late = context.clock.sleep(closeEmptyMs, AbortSignal.any([signal, over.signal])).then(() => 'late' as const);
     late.catch(() => undefined);

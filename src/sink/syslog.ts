@@ -58,6 +58,9 @@ function roomOf(settings: SyslogSettings): number {
 /** Ports on which one framing is usual: a wrong one makes one endless message of everything, or many of one. */
 const newlinePorts: ReadonlySet<number> = new Set([514, 601]);
 
+/** RFC 5425 section 4.1. Whether a receiver wants TLS shows only when something is sent. */
+const securePort = 6_514;
+
 async function check(settings: SyslogSettings, context: SinkContext, signal: AbortSignal): Promise<Finding[]> {
   const { address, framing, confirm, fingerprint, tls } = settings;
   const { id } = context;
@@ -80,6 +83,8 @@ async function check(settings: SyslogSettings, context: SinkContext, signal: Abo
       words: `receivers on port ${port} often expect framing: newline (SC4S, Splunk TCP inputs)`,
       setting: `sinks.${id}.framing`,
     });
+  if (scheme === 'tcp' && port === securePort)
+    findings.push({ level: 'warning', words: `port ${port} is that of syslog over TLS: tls:// in place of tcp://?`, setting });
   try {
     if (scheme === 'udp') {
       const sink = await DatagramSink.open(settings, context, signal);

@@ -1008,6 +1008,43 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    id: 'W250',
+    what: 'plain text where TLS is expected is told in the words of OpenSSL',
+    suite: syslog,
+    also: [splunkHec, elasticsearch],
+    edits: [{ file: 'src/connect/plain-port.ts', text: 'if (openSsl < 0 ||', replacement: 'if (openSsl > -2 ||' }],
+  },
+  {
+    id: 'W251',
+    what: 'syslog: a name that does not resolve counts as connected by UDP',
+    suite: syslog,
+    edits: [
+      {
+        file: 'src/sink/syslog-datagram.ts',
+        text: '(cause ? reject(cause) : resolve())',
+        replacement: '(cause && cause.message === "" ? reject(cause) : resolve())',
+      },
+    ],
+  },
+  {
+    id: 'W252',
+    what: 'syslog: the longest header is that of a small number',
+    suite: syslog,
+    edits: [
+      {
+        file: 'src/sink/syslog-message.ts',
+        text: 'new Header(settings, sequenceMost - 1)',
+        replacement: 'new Header(settings, sequenceMost)',
+      },
+    ],
+  },
+  {
+    id: 'W253',
+    what: 'syslog: check ends a connection before the receiver can end it by itself',
+    suite: syslog,
+    edits: [{ file: 'src/sink/syslog-stream.ts', text: 'const quietMs = 250;', replacement: 'const quietMs = 0;' }],
+  },
+  {
     id: 'W24',
     what: 'what is left in the journal of a source that is gone is stepped over',
     suite: simulation,

@@ -520,6 +520,20 @@ describe('check, and the way there', () => {
     );
   });
 
+  test('TLS to a port of plain text, and the other way round, name the setting', async () => {
+    await using plainText = await started();
+    expect((await check(plainText, {}, { ca: pem(authority.cert) }))[0]).toEqual({
+      level: 'error',
+      words: expect.stringMatching(/: the port does not speak TLS; see sinks\.siem\.url$/) as string,
+      setting: 'sinks.siem',
+    });
+    await using secure = await started({}, served);
+    expect((await check(secure))[0]).toMatchObject({
+      level: 'error',
+      words: expect.stringMatching(/; sinks\.siem\.url begins with http: perhaps the port speaks TLS$/) as string,
+    });
+  });
+
   test('an address of Splunk Cloud that is not the one for events, and acknowledgements that it does not give', async () => {
     // No name is looked up: the proxy is asked for it, and knows none.
     await using proxy = await startProxy({ names: {} });

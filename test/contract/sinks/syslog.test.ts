@@ -7,6 +7,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { codeOf, wordsOf } from '../../../src/errors.ts';
 import type { Kept, Sink } from '../../../src/model.ts';
 import { syslog } from '../../../src/sink/syslog.ts';
+import { Header, headerBytes } from '../../../src/sink/syslog-message.ts';
 import { RelpSession } from '../../../src/sink/syslog-session.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import type { Authority, KeyPair } from '../../support/certificates.ts';
@@ -317,6 +318,15 @@ describe('the header', () => {
     expect(receiver.messages[1]?.data.get('meta')).toEqual(new Map([['sequenceId', '2']]));
   });
 
+  test('is never longer than the room that is left for it, whatever it has counted', () => {
+    const own = { facility: 'local7', hostname: 'h', appName: 'a', processId: 4_194_304, enterpriseId: 32473 } as const;
+    const longest = { ...message(1), number: Number.MAX_SAFE_INTEGER, source: 's'.repeat(32), action: 'a'.repeat(99), uid: 'u'.repeat(22) };
+    const header = new Header(own, 2_147_483_645);
+    const written = [header.of(longest), header.of(longest), header.of(longest)];
+    expect(written.map((text) => /sequenceId="(\d+)"/.exec(text)?.[1])).toEqual(['2147483646', '2147483647', '1']);
+    expect(Math.max(...written.map(({ length }) => length))).toBe(headerBytes(own));
+  });
+
   test('leaves room for the message: together they are never longer than the frame', async () => {
     await using receiver = await new UdpReceiver().listen();
     const settings = settingsOf(`udp://127.0.0.1:${receiver.port}`, { enterpriseId: 4_294_967_295, appName: 'a'.repeat(60) });
@@ -388,6 +398,50 @@ describe('TLS', () => {
     await using sink = await opened(address, { tls });
     await sink.send(batchOf(messages(1, 3)), never);
     expect(receiver.messages).toHaveLength(3);
+  });
+});
+
+describe('a port that is not what the address says', () => {
+  test('plain text where TLS is expected is blocked, and names the setting', async () => {
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.on('data', () => socket.end('1 rsp 92 500 this is no RELP\n'));
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    for (const scheme of ['tls', 'relp+tls']) {
+      const thrown = await errorOf(opened(`${scheme}://127.0.0.1:${port}`));
+      expect(codeOf(thrown)).toBe('sink_blocked');
+      expect(wordsOf(thrown)).toBe(
+        `cannot connect sink "siem" to "${scheme}://127.0.0.1:${port}": the port does not speak TLS; see sinks.siem.address`,
+      );
+    }
+    server.close();
+  });
+
+  test('TLS where plain text is expected is guessed, until something was taken', async () => {
+    await using secure = await new StreamReceiver('octet-counting', served).listen();
+    const hint = /; sinks\.siem\.address begins with (relp|tcp): perhaps the port speaks TLS$/;
+    expect(wordsOf(await errorOf(opened(`relp://127.0.0.1:${secure.port}`)))).toMatch(hint);
+    await using wrong = await opened(`tcp://127.0.0.1:${secure.port}`);
+    expect(wordsOf(await errorOf(wrong.send(batchOf(messages(1, 3)), never)))).toMatch(hint);
+    await using receiver = await new StreamReceiver().listen();
+    await using sink = await opened(`tcp://127.0.0.1:${receiver.port}`);
+    await sink.send(batchOf(messages(1, 3)), never);
+    receiver.ending = 'reset';
+    const thrown = await errorOf(sink.send(batchOf(messages(1, 3)), never));
+    expect(codeOf(thrown)).toBe('sink_unknown');
+    expect(wordsOf(thrown)).not.toMatch(hint);
+  });
+
+  test('a name that does not resolve is said to be that by UDP too', async () => {
+    const address = 'udp://receiver.invalid:514';
+    const thrown = await errorOf(opened(address));
+    expect(codeOf(thrown)).toBe('sink_again');
+    expect(wordsOf(thrown)).toMatch(/^cannot reach "udp:\/\/receiver\.invalid:514" for sink "siem": getaddrinfo E/);
+    expect(await syslog.check(settingsOf(address), contextOf('siem'), never)).toMatchObject([
+      { level: 'error', words: expect.stringContaining('getaddrinfo') as string, setting: 'sinks.siem.address' },
+    ]);
   });
 });
 
@@ -498,6 +552,16 @@ describe('check', () => {
         words: expect.stringMatching(/ends a connection that we end, certificate of 'receiver' issued by 'Example root'/) as string,
       },
     ]);
+  });
+
+  test.each(['tcp', 'tls'])('a receiver by %s that ends each connection by itself is an error', async (scheme) => {
+    await using receiver = await new StreamReceiver('octet-counting', scheme === 'tls' ? served : undefined).listen();
+    receiver.ending = 'end at once';
+    const address = `${scheme}://127.0.0.1:${receiver.port}`;
+    expect(await find(settingsOf(address))).toMatchObject([
+      { level: 'error', words: expect.stringContaining('ends the connection by itself') as string, setting: 'sinks.siem.confirm' },
+    ]);
+    expect((await find(settingsOf(address, { confirm: 'none' })))[0]).toMatchObject({ level: 'error', setting: 'sinks.siem.address' });
   });
 
   test('names the setting that weakens the guarantee, or stands in the way', async () => {
