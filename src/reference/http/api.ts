@@ -1,6 +1,7 @@
 /**
  * The API behind `{base_url}`: who calls, whether he may, and which endpoint answers. The checks come in this order: limits, subscription
- * key (401), token (401), endpoint (404, 405), permission (403), x-api-caller-id (400, 403), parameters (400), body (408, 413, 415, 400).
+ * key (401), token (401), endpoint (404, 405), permission (403), x-api-caller-id (400, 403), parameters (400), body (408, 413, 415, 400);
+ * when a body has come, token and permission once more. From then on an endpoint answers without waiting, so that nothing comes between.
  */
 import type { IncomingMessage } from 'node:http';
 import type { IdentityProvider } from '../people/identity-provider.ts';
@@ -62,13 +63,16 @@ export class Api {
     }
     const caller = await this.#callerOf(request.headers.authorization);
     const { endpoint, params } = this.#routeOf(request.method ?? '', path.slice(apiRoot.length));
-    if (!endpoint.permissions.some((permission) => allows(caller.roles, permission))) {
-      throw new Problem(403, `The permission ${endpoint.permissions.join(' or ')} is needed`);
-    }
+    checkPermission(endpoint, caller);
     if (endpoint.method !== 'GET') checkCallerId(request.headers['x-api-caller-id'], caller);
     const query = (endpoint.query ?? noQuery).read(queryText);
-    const body = endpoint.body ? bodyOf(endpoint.body, await jsonOf(request, this.#bodyLimitsOf(endpoint))) : undefined;
-    return endpoint.answer({ caller, params, query, body, peer: request.socket.remoteAddress ?? '' });
+    const call = { caller, params, query, body: undefined, peer: request.socket.remoteAddress ?? '' };
+    if (!endpoint.body) return endpoint.answer(call);
+    const body = await bodyOf(endpoint.body, await jsonOf(request, this.#bodyLimitsOf(endpoint)));
+    // A body takes its time to come, and meanwhile a token is revoked or a role taken: what counts is what the caller may do when it is there.
+    const still = await this.#callerOf(request.headers.authorization);
+    checkPermission(endpoint, still);
+    return endpoint.answer({ ...call, caller: still, body });
   }
 
   #routeOf(method: string, path: string): Route {
@@ -98,6 +102,11 @@ export class Api {
     }
     return caller;
   }
+}
+
+function checkPermission({ permissions }: Endpoint, caller: User): void {
+  if (permissions.some((permission) => allows(caller.roles, permission))) return;
+  throw new Problem(403, `The permission ${permissions.join(' or ')} is needed`);
 }
 
 /** Calls that create or update name who makes them (section 4.1); nobody can name another. */

@@ -41,7 +41,7 @@ export interface EndpointOptions<Query, Body> {
   readonly answers: Readonly<Record<number, z.ZodType>>;
   /** Statuses of refusals of its own, besides those that every endpoint has. */
   readonly refusals?: readonly number[];
-  answer(call: Call<Query, Body>): Answer | Promise<Answer>;
+  answer(call: Call<Query, Body>): Answer;
 }
 
 /** An endpoint of which it does not matter any more what its query and body are. */
@@ -82,8 +82,8 @@ export function queryOf<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>)
 }
 
 /** @throws Problem 400 that names the first field that does not fit */
-export function bodyOf<Body>(schema: z.ZodType<Body>, given: unknown): Body {
-  const read = schema.safeParse(given);
+export async function bodyOf<Body>(schema: z.ZodType<Body>, given: unknown): Promise<Body> {
+  const read = await schema.safeParseAsync(given);
   if (read.success) return read.data;
   const issue = read.error.issues[0];
   const path = [...(issue?.path ?? []), ...(issue?.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [])].join('.');

@@ -32,15 +32,16 @@ async function raw(): Promise<{ socket: TLSSocket; said: Promise<string> }> {
   return { socket, said };
 }
 
-function head(length: number): string {
+function head(length: number, caller = author, ...more: string[]): string {
   return [
     `POST ${new URL(service.line.baseUrl).pathname}${path} HTTP/1.1`,
     'host: 127.0.0.1',
-    `authorization: Bearer ${author.token}`,
+    `authorization: Bearer ${caller.token}`,
     `ocp-apim-subscription-key: ${service.line.subscriptionKey}`,
-    `x-api-caller-id: ${author.userId}`,
+    `x-api-caller-id: ${caller.userId}`,
     'content-type: application/json',
     `content-length: ${length}`,
+    ...more,
     '\r\n',
   ].join('\r\n');
 }
@@ -144,4 +145,37 @@ test('without the right to it nothing is read of a body', async () => {
   const [first] = (await once(socket, 'data')) as [Buffer];
   expect(first.toString()).toMatch(/^HTTP\/1\.1 401 /);
   socket.destroy();
+});
+
+describe('what is taken away while a body comes', () => {
+  /** Begins to protect a file, and goes on when the service has judged the header and something else has happened. */
+  const interrupted = async (caller: Caller, meanwhile: () => Promise<unknown>): Promise<string> => {
+    const { socket, said } = await raw();
+    const text = JSON.stringify(fileOf('x'));
+    socket.write(head(text.length, caller, 'expect: 100-continue', 'connection: close'));
+    expect(String(await once(socket, 'data'))).toMatch(/^HTTP\/1\.1 100 /);
+    socket.write(text.slice(0, 5));
+    await meanwhile();
+    socket.write(text.slice(5));
+    return said;
+  };
+
+  test('a role, or the token itself, is not there any more for the call, which changes nothing and is told by nothing', async () => {
+    const administrator = await service.as('User Administrator');
+    const give = { firstName: 'Ada', lastName: 'Sample', email: 'ada@example.com', roles: ['Author', 'Recipient'] };
+    const { json: user } = await service.call(administrator, 'POST', '/users', give);
+    const accounts = (await service.control('GET', '/accounts')).json as unknown as Parameters<Service['signIn']>[0][];
+    const ada = await service.signIn(accounts.find(({ userId }) => userId === user['id']) as Parameters<Service['signIn']>[0]);
+    // Once verified a token is remembered, so that the header is judged before anything else comes.
+    expect((await service.call(ada, 'GET', '/users')).status).toBe(200);
+    const before = await total();
+    const role = `/users/${ada.userId}/roles/Author`;
+    expect(await interrupted(ada, () => service.call(administrator, 'DELETE', role))).toMatch(/HTTP\/1\.1 403 /);
+    expect(await total()).toBe(before);
+
+    expect(await interrupted(author, () => service.set({ revokeTokens: 'now' }))).toMatch(/HTTP\/1\.1 401 /);
+    author = { ...author, token: await service.token('Author', true) };
+    await service.token('Security Administrator', true);
+    expect(await total()).toBe(before);
+  });
 });

@@ -1,4 +1,6 @@
+import { borders } from '@rapideditor/country-coder';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { countries } from '../../../src/reference/policies/countries.ts';
 import { logOf, networkAt, open, opens, places, policy, protect, fileOf, type Protected } from './files.ts';
 import { Service, type Caller, type Told } from './service.ts';
 
@@ -274,8 +276,26 @@ describe('excluded countries', () => {
       await exclude();
     }
     expect(await opens(service, author, file, places.wellington)).toBe(200);
-    const bad = await service.call(policyAdministrator, 'POST', '/organization/policies/excluded-countries', { excludedCountries: ['nz'] });
-    expect([bad.status, bad.json['parameter']]).toEqual([400, 'excludedCountries.0']);
+  });
+
+  // UK, EU and SU are reserved in ISO 3166-1, ZZ and XX are for users, AN is no more.
+  test.each(['nz', 'UK', 'EU', 'SU', 'ZZ', 'XX', 'AN', ''])('are not %j, which no position lies in', async (code) => {
+    const path = '/organization/policies/excluded-countries';
+    const bad = await service.call(policyAdministrator, 'POST', path, { excludedCountries: ['CH', code] });
+    expect([bad.status, bad.json['parameter']]).toEqual([400, 'excludedCountries.1']);
+    expect((await tried('access-windows', { allowedAreas: [{ country: code }] })).json['parameter']).toBe('allowedAreas.0.country');
+    expect((await service.call(policyAdministrator, 'GET', path)).json).toEqual({ excludedCountries: [] });
+  });
+
+  test('are those that the borders have: each code of ISO 3166-1, XK and EA', () => {
+    // The types of the package name a package of types that is not there.
+    const { features } = borders as { features: { properties: { isoStatus?: string; level?: string; iso1A2?: string } }[] };
+    const known = features.map(({ properties }) => properties);
+    const official = known.filter(({ isoStatus }) => isoStatus === 'official').map(({ iso1A2 }) => iso1A2);
+    const drawn = known.filter(({ level }) => level === 'country' || level === 'territory').flatMap(({ iso1A2 }) => iso1A2 ?? []);
+    expect(official).toHaveLength(249);
+    expect(new Set(countries)).toEqual(new Set([...official, ...drawn]));
+    expect(countries).toHaveLength(251);
   });
 });
 
