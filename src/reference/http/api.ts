@@ -59,7 +59,8 @@ export class Api {
     limits.take();
     const key = request.headers['ocp-apim-subscription-key'];
     if (key !== organisation.subscriptionKey) {
-      throw new Problem(401, `The subscription key is ${key === undefined ? 'missing' : 'not valid'}: header Ocp-Apim-Subscription-Key`);
+      const parameter = 'Ocp-Apim-Subscription-Key';
+      throw new Problem(401, `The subscription key is ${key === undefined ? 'missing' : 'not valid'}: header ${parameter}`, { parameter });
     }
     const caller = await this.#callerOf(request.headers.authorization);
     const { endpoint, params } = this.#routeOf(request.method ?? '', path.slice(apiRoot.length));
@@ -92,11 +93,13 @@ export class Api {
 
   async #callerOf(authorization: string | undefined): Promise<User> {
     const { provider } = this.#rooms;
+    const parameter = 'Authorization';
     const token = /^Bearer +([A-Za-z0-9._~+/=-]+)$/i.exec(authorization ?? '')?.[1];
-    if (token === undefined) throw new Problem(401, 'A bearer token is needed', { headers: { 'www-authenticate': 'Bearer' } });
+    if (token === undefined) throw new Problem(401, 'A bearer token is needed', { parameter, headers: { 'www-authenticate': 'Bearer' } });
     const caller = provider.rememberedHolderOf(token) ?? (await provider.holderOf(token));
     if (!caller) {
       throw new Problem(401, 'The token is not valid, or not any more', {
+        parameter,
         headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
       });
     }
@@ -112,7 +115,9 @@ function checkPermission({ permissions }: Endpoint, caller: User): void {
 /** Calls that create or update name who makes them (section 4.1); nobody can name another. */
 function checkCallerId(given: string | string[] | undefined, caller: User): void {
   const parameter = 'x-api-caller-id';
-  if (given === undefined)
+  if (given === undefined || given === '')
     throw new Problem(400, `The header ${parameter} is missing: the user id of who makes the request`, { parameter });
+  // What is given twice comes with a comma between; no user id has one.
+  if (given.includes(',')) throw new Problem(400, `The header ${parameter} is given more than once`, { parameter });
   if (given !== caller.userId) throw new Problem(403, `The header ${parameter} names another user than the token`, { parameter });
 }

@@ -43,13 +43,22 @@ export class ServiceServer {
   constructor(certificates: Certificates) {
     const listener: RequestListener = (request, response) => void this.#serve(request, response);
     this.#server = createServer(
-      { cert: certificates.cert, key: certificates.key, minVersion: 'TLSv1.2', ciphers, honorCipherOrder: true },
+      { cert: certificates.cert, key: certificates.key, minVersion: 'TLSv1.2', ciphers, honorCipherOrder: true, requireHostHeader: false },
       listener,
     );
     this.#server.keepAliveTimeout = keepAliveMs;
     this.#server.headersTimeout = headersMs;
     this.#server.requestTimeout = requestMs;
     this.#server.on('clientError', refuseUnread);
+    this.#server.on('checkExpectation', (_: IncomingMessage, response: ServerResponse) => {
+      send(
+        response,
+        answerOfProblem(new Problem(417, 'There is no such expectation: header Expect', { parameter: 'Expect' })),
+        undefined,
+        0,
+        () => undefined,
+      );
+    });
     this.#server.on('connection', (socket: Socket) => {
       const port = socket.remotePort ?? 0;
       this.#connections.set(port, socket);
@@ -85,6 +94,12 @@ export class ServiceServer {
       return;
     }
     try {
+      const refusal = refusalOf(request, path);
+      if (refusal) {
+        rooms.stats.request('other', refusal.status);
+        send(response, answerOfProblem(refusal), undefined, 0, () => this.#reset(request));
+        return;
+      }
       if (rooms.provider.owns(path)) {
         await this.#serveProvider(rooms, request, response, path);
         return;
@@ -93,7 +108,7 @@ export class ServiceServer {
         await this.#serveApi(rooms, request, response, path, query);
         return;
       }
-      if (path === descriptionPath && (request.method === 'GET' || request.method === 'HEAD')) {
+      if (path === descriptionPath) {
         rooms.stats.request(`GET ${descriptionPath}`, 200);
         const answer = { status: 200, headers: { 'content-type': 'application/json; charset=utf-8' }, body: rooms.description };
         send(response, answer, undefined, 0, () => this.#reset(request));
@@ -147,6 +162,14 @@ export class ServiceServer {
     const connection = this.#connections.get(request.socket.remotePort ?? 0);
     connection?.resetAndDestroy();
   }
+}
+
+/** What is wrong with a request before it is anybody's; RFC 9112 section 3.2 wants one Host. */
+function refusalOf({ rawHeaders, httpVersion, method = '' }: IncomingMessage, path: string): Problem | undefined {
+  const hosts = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
+  if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) return new Problem(400, 'A request has one header Host', { parameter: 'Host' });
+  if (path !== descriptionPath || ['GET', 'HEAD'].includes(method)) return undefined;
+  return new Problem(405, 'The description takes GET', { headers: { allow: 'GET, HEAD' } });
 }
 
 /** Answers what is no request of HTTP, or one that does not come to its end, and ends the connection. */

@@ -53,15 +53,37 @@ describe('a body', () => {
     [Buffer.from('{"a":"\xff"}', 'latin1'), undefined, 400, 'The body is not UTF-8'],
     ['[]', undefined, 400, 'The body does not fit'],
     ['null', undefined, 400, 'The body does not fit'],
-    ['['.repeat(50_000), undefined, 400, 'The body is not JSON'],
+    [`${'['.repeat(32)}"]["${']'.repeat(32)}`, undefined, 400, 'The body does not fit'],
+    [`{"a":${'['.repeat(32)}`, undefined, 400, 'nested deeper than 32 levels'],
+    [`{"\\"":${'{"":'.repeat(32)}`, undefined, 400, 'nested deeper than 32 levels'],
     ['{}', { 'content-type': 'text/plain' }, 415, 'Content-Type'],
     ['{}', { 'content-type': undefined }, 415, 'Content-Type'],
     ['{}', { 'content-type': 'application/json; charset=utf-16' }, 415, 'Content-Type'],
     ['{}', { 'content-encoding': 'gzip' }, 415, 'Content-Encoding'],
+    ['{}', { 'content-encoding': 'Identity' }, 400, 'fileType'],
   ])('%j with %j is refused with %i', async (body, headers, expected, words) => {
     const { status, headers: got, json } = await service.call(author, 'POST', path, body, headers);
     expect([status, got['content-type']]).toEqual([expected, 'application/problem+json']);
     expect(String(json['detail'])).toContain(words);
+  });
+
+  test('that would be much more in memory than on the way is refused before anything is made of it', async () => {
+    for (const body of [`[${'{},'.repeat(40_000)}{}]`, `${' '.repeat(70_000)}{}`, '['.repeat(130_000)]) {
+      const { status, json } = await service.call(author, 'POST', path, body);
+      expect([status, String(json['detail'])]).toEqual([400, expect.stringMatching(/nested deeper|65536 bytes besides its texts/)]);
+    }
+  });
+
+  test('that is refused for a header names the header', async () => {
+    const tried = async (headers: Record<string, string | undefined>): Promise<unknown[]> => {
+      const { status, json } = await service.call(author, 'POST', path, '{}', headers);
+      return [status, json['parameter']];
+    };
+    expect(await tried({ 'content-type': 'text/plain' })).toEqual([415, 'Content-Type']);
+    expect(await tried({ 'content-encoding': 'gzip' })).toEqual([415, 'Content-Encoding']);
+    expect(await tried({ 'ocp-apim-subscription-key': undefined })).toEqual([401, 'Ocp-Apim-Subscription-Key']);
+    expect(await tried({ authorization: undefined })).toEqual([401, 'Authorization']);
+    expect(await tried({ authorization: 'Bearer x' })).toEqual([401, 'Authorization']);
   });
 
   test('with a charset named is taken', async () => {
@@ -130,6 +152,9 @@ describe('a client', () => {
   test.each([
     ['no HTTP', 'hello\r\n\r\n', 400],
     ['a header without end', `GET / HTTP/1.1\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`, 431],
+    ['no Host', 'GET /openapi.json HTTP/1.1\r\nconnection: close\r\n\r\n', 400],
+    ['two Hosts', 'GET /openapi.json HTTP/1.1\r\nhost: a\r\nHost: a\r\nconnection: close\r\n\r\n', 400],
+    ['an expectation', 'POST /openapi.json HTTP/1.1\r\nhost: a\r\nexpect: miracles\r\nconnection: close\r\n\r\n', 417],
   ])('that sends %s gets problem details', async (_, text, status) => {
     const { socket, said } = await raw();
     socket.write(text);
