@@ -52,11 +52,25 @@ export function endpoint<Query = undefined, Body = undefined>(options: EndpointO
   return options;
 }
 
+/** Names and values of a query text. @throws Problem 400 where it is not percent-encoded UTF-8 */
+function parametersOf(text: string): [name: string, value: string][] {
+  const parts = text.split('&').filter((part) => part !== '');
+  return parts.map((part) => {
+    const [name = '', ...values] = part.split('=');
+    const decoded = (encoded: string): string => decodeURIComponent(encoded.replaceAll('+', ' '));
+    try {
+      return [decoded(name), decoded(values.join('='))];
+    } catch (error) {
+      throw badParameter(name, 'is not percent-encoded UTF-8', error);
+    }
+  });
+}
+
 /** For endpoints that take no query. */
 export const noQuery: QueryReader<undefined> = {
   schema: undefined,
   read(text) {
-    for (const name of new URLSearchParams(text).keys()) throw badParameter(name, 'is not known; there are none here');
+    for (const [name] of parametersOf(text)) throw badParameter(name, 'is not known; there are none here');
     return undefined;
   },
 };
@@ -68,7 +82,7 @@ export function queryOf<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>)
     schema,
     read(text) {
       const given: Record<string, string> = {};
-      for (const [name, value] of new URLSearchParams(text)) {
+      for (const [name, value] of parametersOf(text)) {
         if (!names.includes(name)) throw badParameter(name, `is not known; the parameters are ${names.join(', ')}`);
         if (name in given) throw badParameter(name, 'is given more than once');
         given[name] = value;

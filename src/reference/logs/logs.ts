@@ -101,8 +101,9 @@ export class Logs {
     const last = Math.max(0, Math.ceil(total / size) - 1);
     if (asked > last && pagePast === '404')
       throw new Problem(404, `There is no page ${asked + firstPage}; the last is ${last + firstPage}`);
-    const page = asked > last && pagePast === 'last' ? last : asked;
-    return { size, page, number: page + firstPage };
+    const shown = asked > last && pagePast === 'last' ? last : asked;
+    // Behind the last page all are alike, and a place is one that SQLite can count to.
+    return { size, page: Math.min(shown, last + 1), number: shown + firstPage };
   }
 
   #orderOf(query: LogsQuery): Order {

@@ -143,7 +143,7 @@ export class Store {
     const lagging = shownBefore === undefined ? '' : `${where === '' ? 'WHERE' : 'AND'} shown_at <= ?`;
     if (shownBefore !== undefined) values.push(shownBefore);
     const sql = `SELECT count(*) FROM records ${where} ${lagging}`;
-    const key = `${sql}\n${values.join('\n')}`;
+    const key = JSON.stringify([sql, ...values.map(String)]);
     const remembered = this.#counts.get(key);
     if (remembered !== undefined) return remembered;
     const counted = this.#one<number>(sql, values);

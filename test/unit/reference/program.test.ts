@@ -32,7 +32,9 @@ describe('the command line', () => {
     [['--records', 'many'], '--records'],
     [['--records'], '--records'],
     [['--span', '1 day'], '--span'],
+    [['--records', '10', '--span', '100000000d'], '--span'],
     [['--port', '70000'], '--port'],
+    [['--fault-500', '0.6', '--fault-502', '0.6'], 'fault-500'],
     [['--sort', 'maybe'], 'sort'],
     [['--fault-500', '2'], 'fault-500'],
     [['--json=yes'], '--json'],
@@ -175,6 +177,7 @@ describe('the control port', () => {
     expect(await service.truthLines()).toHaveLength(37);
     expect((await service.control('POST', '/records?visibleIn=soon', '1')).status).toBe(400);
     expect((await service.control('GET', '/nothing')).status).toBe(404);
+    expect((await service.control('GET', '//')).status).toBe(404);
   });
 
   test('counts requests by endpoint and status, and what is on its way', async () => {
