@@ -32,7 +32,10 @@ export const protectedRemote = z.strictObject({ payload, base64FileData: base64 
 
 export const protectLocal = z.strictObject({
   ...file,
-  originalFileCreatedDate: z.iso.datetime({ offset: true }).optional(),
+  originalFileCreatedDate: z.iso
+    .datetime({ offset: true })
+    .refine((date) => /^\d{4}-/.test(dateOf(date)), 'must be in the years 0000 to 9999 of UTC')
+    .optional(),
   allowedAreas: allowedAreas.default([]),
 });
 export const protectedLocal = z.strictObject({ payload, base64Header: base64, base64DataKey: base64 });

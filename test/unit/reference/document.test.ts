@@ -36,20 +36,39 @@ function run(
   return new Promise((resolve, reject) => child.once('error', reject).once('close', (code) => resolve({ code, out, err })));
 }
 
+/** Puts the program where `npx` finds waybill. */
+function installed(place: string, program: string): void {
+  mkdirSync(join(place, 'node_modules', '.bin'), { recursive: true });
+  symlinkSync(program, join(place, 'node_modules', '.bin', 'waybill'));
+}
+
+function runExample(place: string): ReturnType<typeof run> {
+  const PATH = `${join(process.execPath, '..')}:${process.env['PATH'] ?? ''}`;
+  const env = { ...process.env, PATH, npm_config_loglevel: 'error', npm_config_offline: 'true' };
+  return run('bash', ['-euo', 'pipefail', '-c', block('sh')], place, env);
+}
+
 describe('the client', () => {
   test('in curl protects, authorizes, opens as the colleague and is refused as a stranger', { timeout: 60_000 }, async ({ skip }) => {
     if (spawnSync('curl', ['--version']).status !== 0) return skip('there is no curl on the path');
     const place = folder();
-    mkdirSync(join(place, 'bin'));
-    symlinkSync(fileURLToPath(new URL('../../../bin/waybill.js', import.meta.url)), join(place, 'bin', 'waybill'));
-    const PATH = `${join(place, 'bin')}:${join(process.execPath, '..')}:${process.env['PATH'] ?? ''}`;
-    const { code, out, err } = await run('bash', ['-euo', 'pipefail', '-c', block('sh')], place, { ...process.env, PATH });
+    installed(place, fileURLToPath(new URL('../../../bin/waybill.js', import.meta.url)));
+    // What an earlier run left is not this one's.
+    writeFileSync(join(place, 'service.json'), '{}');
+    const { code, out, err } = await runExample(place);
     expect([code, err]).toEqual([0, '']);
     const [authorized = '', opened = '', refused = ''] = out.trim().split('\n');
     expect(JSON.parse(authorized)).toMatchObject({ accessLevel: 'View', isRevoked: false });
     expect(opened).toBe('the plan');
     expect(JSON.parse(refused)).toMatchObject({ status: 403, reason: 'UserPayloadNoAccess' });
     expect(readFileSync(join(place, 'plan.IKD')).toString('hex', 0, 4)).toBe('89494b44');
+  });
+
+  test('in curl ends when the service does not begin', { timeout: 60_000 }, async () => {
+    const place = folder();
+    writeFileSync(join(place, 'ended'), '#!/bin/sh\nexit 1\n', { mode: 0o755 });
+    installed(place, join(place, 'ended'));
+    expect((await runExample(place)).code).toBeGreaterThan(0);
   });
 
   test('in TypeScript does the same', async () => {

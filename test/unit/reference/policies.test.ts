@@ -180,6 +180,15 @@ describe('access-windows', () => {
     expect(await audited()).toEqual(['Audit AccessWindow Created', 'Audit AccessWindow Changed']);
   });
 
+  test('tell nothing where there is no rule before nor after, and are Changed after the areas of protect-local', async () => {
+    await set('access-windows', { accessWindows: [], allowedAreas: [] });
+    expect(await audited()).toEqual([]);
+    const local = { fileType: 'txt', fileName: 'Local', userNetwork: networkAt(), allowedAreas: [{ country: 'CH' }] };
+    const { payloadId } = (await service.call(author, 'POST', '/payloads/protect-local', local)).json['payload'] as Protected;
+    await policy(service, author, { ...file, payloadId }, 'access-windows', { allowedAreas: [] });
+    expect(await logOf(service, { payloadId })).toEqual(['Encrypt AccessGranted Success', 'Audit AccessWindow Changed']);
+  });
+
   test.each([
     ['the body', {}],
     ['accessWindows.0', { accessWindows: [{}] }],
@@ -232,6 +241,16 @@ describe('owner', () => {
     expect((await tried('revocation', { isRevoked: true })).status).toBe(403);
     await set('owner', { userId: author.userId }, policyAdministrator);
     expect(await opens(service, author, file)).toBe(200);
+  });
+
+  test('leaves the one before what a group gives, as to each of its members', async () => {
+    const { groupId, member } = await groupOf();
+    await set('owner', { userId: member.userId });
+    await set('group-authorizations', { groupId, accessLevel: 'View' }, policyAdministrator);
+    await set('owner', { userId: author.userId }, policyAdministrator);
+    expect(await opens(service, member, file)).toBe(200);
+    await set('revocation', { groupId, isRevoked: true });
+    expect(await opens(service, member, file)).toBe('UserPayloadNoAccess');
   });
 
   test('is for the owner: FullAccess changes every other policy', async () => {
