@@ -218,10 +218,13 @@ describe('POST payloads/protect-local and open-local', () => {
     ]);
   });
 
-  test.each(['0000-01-01T00:00:00+01:00', '9999-12-31T23:59:59-01:00'])('refuse a date of no year of four digits: %s', async (date) => {
-    const { status, json } = await service.call(author, 'POST', '/payloads/protect-local', { ...request, originalFileCreatedDate: date });
-    expect([status, json['parameter']]).toEqual([400, 'originalFileCreatedDate']);
-  });
+  test.each(['0000-01-01T00:00:00+01:00', '9999-12-31T23:59:59-01:00', '2026-01-01T00:00:00+24:00', '2026-01-01T00:00:60Z'])(
+    'refuse a date that cannot be written as section 2.1 has dates: %s',
+    async (date) => {
+      const { status, json } = await service.call(author, 'POST', '/payloads/protect-local', { ...request, originalFileCreatedDate: date });
+      expect([status, json['parameter']]).toEqual([400, 'originalFileCreatedDate']);
+    },
+  );
 
   test('the data key is for FullAccess: View opens by the service alone', async () => {
     const file = await protect(service, author);
