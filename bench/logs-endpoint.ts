@@ -5,15 +5,15 @@
  * one after another: how long the windows take of which a collector asks, and the wide ones. Machines are shared: quote ratios.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { Agent, request } from 'undici';
 import { randomOf } from '../src/reference/random.ts';
+import { Client, type StartLine } from './logs-client.ts';
 import { Truth, type Expected } from './logs-truth.ts';
-import { cpuSeconds, start } from './process.ts';
+import { cpuSeconds, start, type Program } from './process.ts';
 import { table } from './table.ts';
 
 const { values } = parseArgs({
@@ -34,17 +34,6 @@ const warmSeconds = 3;
 const plannedPerSecond = 2_000_000;
 const checkedPages = 100;
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
-
-interface StartLine {
-  readonly baseUrl: string;
-  readonly authUrl: string;
-  readonly tenantId: string;
-  readonly scopeAddress: string;
-  readonly subscriptionKey: string;
-  readonly ca: string;
-  readonly control: string;
-  readonly clients: readonly { readonly clientId: string; readonly clientSecret: string; readonly roles: readonly string[] }[];
-}
 
 /** What the script of wrk prints. `broken`: connections and answers that ended badly. */
 interface Load {
@@ -74,13 +63,15 @@ if (spawnSync('wrk', ['-v']).error) {
 }
 const path = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'waybill-bench-logs-'));
+/** The service and the floor show certificates of one authority. */
+const tlsFolder = join(folder, 'tls');
 const random = randomOf('bench');
 const main = path('../src/reference/main.ts');
-const service = start(process.execPath, [main, '--json', '--records', values.records, '--span', '1d']);
+const service = start(process.execPath, [main, '--json', '--records', values.records, '--span', '1d', '--tls-dir', tlsFolder]);
 try {
   const line = JSON.parse(await service.firstLine) as StartLine;
-  const agent = new Agent({ connect: { ca: readFileSync(line.ca, 'utf8') } });
-  const headers = { authorization: `Bearer ${await token(line, agent)}`, 'ocp-apim-subscription-key': line.subscriptionKey };
+  await using client = await Client.of(line);
+  const { headers } = client;
   const truth = await Truth.of(line.control);
   say(`${truth.records} records`);
 
@@ -91,9 +82,9 @@ try {
     const [first] = asked;
     if (!first) throw new Error(`there is no full page of ${pageSize}`);
     const before = await floor(headers, first);
-    const answersBefore = await answers(line);
+    const answersBefore = await client.answers();
     const served = await measured(service.pid, () => load(line.baseUrl, headers, asked, seconds));
-    const counted = (await answers(line)) - answersBefore;
+    const counted = (await client.answers()) - answersBefore;
     // Each connection may be cut off at the end with a request under way.
     if (counted < served.load.pages || counted > served.load.pages + connections) {
       throw new Error(`wrk has ${served.load.pages} answers, the service counts ${counted}`);
@@ -101,36 +92,18 @@ try {
     const after = await floor(headers, first);
     for (let i = 0; i < checkedPages; i += 1) {
       const one = asked[Math.floor((i * asked.length) / checkedPages)];
-      if (one) await check(line, agent, headers, truth, one);
+      if (one) await client.check(truth, one);
     }
     const mean = meanOf(before, after);
     rates.push({ pageSize, service: served.rate, floor: mean, ofFloor: served.rate.pagesPerSecond / mean.pagesPerSecond });
     say(`${served.load.pages} pages of ${pageSize}: every total, number of items and length right; ${checkedPages} compared id by id`);
   }
-  const times = windows === 0 ? [] : await timesOf(line, agent, headers, truth);
-  await agent.close();
+  const times = windows === 0 ? [] : await timesOf(client, truth);
   if (values.json) process.stdout.write(`${JSON.stringify({ records: truth.records, rates, times })}\n`);
   else print(rates, times);
 } finally {
   await service[Symbol.asyncDispose]();
   rmSync(folder, { recursive: true, force: true });
-}
-
-async function token({ authUrl, tenantId, scopeAddress, clients }: StartLine, dispatcher: Agent): Promise<string> {
-  const client = clients.find(({ roles }) => roles.includes('Security Administrator'));
-  const form = new URLSearchParams({
-    grant_type: 'client_credentials',
-    client_id: client?.clientId ?? '',
-    client_secret: client?.clientSecret ?? '',
-    scope: `api://${scopeAddress}/.default`,
-  });
-  const { body } = await request(`${authUrl}/${tenantId}/oauth2/v2.0/token`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/x-www-form-urlencoded' },
-    body: form.toString(),
-    dispatcher,
-  });
-  return ((await body.json()) as { access_token: string }).access_token;
 }
 
 /** Full pages of windows with one to five of them, each window another one. */
@@ -183,44 +156,28 @@ async function measured(pid: number, work: () => Promise<Load>): Promise<{ load:
   return { load, rate };
 }
 
-/** The floor: every answer is as long as that of this request. */
-async function floor(headers: Readonly<Record<string, string>>, one: Expected): Promise<Rate> {
+/** A floor whose answers are all as long as that of this request, and its address. */
+async function floorOf(one: Expected): Promise<{ server: Program; url: string }> {
   const pagination = { totalRecords: one.total, pageSize: one.items, itemsInPage: one.items, page: one.page };
   const head = `{"pagination":${JSON.stringify(pagination)},"data":[`;
-  await using server = start(process.execPath, [path('logs-endpoint-floor.ts'), head, String(one.bytes)]);
+  const server = start(process.execPath, [path('logs-endpoint-floor.ts'), tlsFolder, head, String(one.bytes)]);
   const { port } = JSON.parse(await server.firstLine) as { port: number };
-  const url = `https://127.0.0.1:${port}/v2/api`;
-  await load(url, headers, [one], 1);
-  return (await measured(server.pid, () => load(url, headers, [one], seconds))).rate;
+  return { server, url: `https://127.0.0.1:${port}/v2/api` };
+}
+
+async function floor(headers: Readonly<Record<string, string>>, one: Expected): Promise<Rate> {
+  const { server, url } = await floorOf(one);
+  try {
+    await load(url, headers, [one], 1);
+    return (await measured(server.pid, () => load(url, headers, [one], seconds))).rate;
+  } finally {
+    await server[Symbol.asyncDispose]();
+  }
 }
 
 function meanOf(one: Rate, other: Rate): Rate {
   const means = (Object.entries(one) as [keyof Rate, number][]).map(([name, value]) => [name, (value + other[name]) / 2]);
   return Object.fromEntries(means) as Rate;
-}
-
-async function answers({ control }: StartLine): Promise<number> {
-  const { requests } = (await (await fetch(`${control}/stats`)).json()) as { requests: Record<string, Record<string, number>> };
-  return requests['GET /logs/full-payload']?.['200'] ?? 0;
-}
-
-/** Asks for the page, compares it with the truth, and says how many ms the answer took. */
-async function check(
-  line: StartLine,
-  dispatcher: Agent,
-  headers: Readonly<Record<string, string>>,
-  truth: Truth,
-  one: Expected,
-): Promise<number> {
-  const begin = performance.now();
-  const { body } = await request(line.baseUrl + one.path, { headers, dispatcher });
-  const text = await body.text();
-  const took = performance.now() - begin;
-  const { pagination, data } = JSON.parse(text) as { pagination: { totalRecords: number }; data: { logId: number }[] };
-  const ids = truth.ids(one);
-  const isRight = pagination.totalRecords === one.total && data.length === ids.length && data.every(({ logId }, i) => logId === ids[i]);
-  if (!isRight) throw new Error(`the answer is wrong: ${one.path}`);
-  return took;
 }
 
 interface Times {
@@ -229,45 +186,56 @@ interface Times {
   readonly p95: number;
   readonly p99: number;
   readonly worst: number;
-  readonly worstPath: string;
+  /** Of the server's process for each request. */
+  readonly cpu: number;
   readonly worstTotal: number;
 }
 
-/** Single requests of each kind, ms. */
-async function timesOf(line: StartLine, agent: Agent, headers: Readonly<Record<string, string>>, truth: Truth): Promise<Times[]> {
+/** Single requests of each kind, ms. The floor is asked after each, so that it meets the same machine. */
+async function timesOf(client: Client, truth: Truth): Promise<Times[]> {
   const span = truth.spanMs;
   const recordMs = span / truth.records;
   /** Widths evenly on a scale of magnitudes, so that narrow ones are as frequent as wide ones. */
   const width = (least: number, most: number): number => least * (most / least) ** random();
+  const anyOf = (pages: number): number => 1 + Math.floor(random() * pages);
   const kinds: [what: string, lengthMs: () => number, page: (pages: number) => number][] = [
-    ['windows of 1 to 10,000 records, first page', () => recordMs * width(1, 10_000), () => 1],
-    ['windows of 1 to 10,000 records, any page', () => recordMs * width(1, 10_000), (pages) => 1 + Math.floor(random() * pages)],
-    ['windows of 10,000 records to all, first page', () => width(recordMs * 10_000, span), () => 1],
-    ['windows of 10,000 records to all, any page', () => width(recordMs * 10_000, span), (pages) => 1 + Math.floor(random() * pages)],
+    ['1 to 10,000 records, first page', () => recordMs * width(1, 10_000), () => 1],
+    ['1 to 10,000 records, any page', () => recordMs * width(1, 10_000), anyOf],
+    ['10,000 records to all, first page', () => width(recordMs * 10_000, span), () => 1],
+    ['10,000 records to all, any page', () => width(recordMs * 10_000, span), anyOf],
   ];
-  const all: Times[] = [];
-  for (const [what, lengthOf, pageOf] of kinds) {
-    const took: { ms: number; one: Expected }[] = [];
-    for (let i = 0; i < windows; i += 1) {
-      const lengthMs = lengthOf();
-      const window = truth.window(random() * (span - lengthMs), lengthMs);
-      const one = truth.page(window, pageOf(Math.max(1, Math.ceil(window.total / 100))), 100);
-      took.push({ ms: await check(line, agent, headers, truth, one), one });
+  const { server, url } = await floorOf(truth.page(truth.window(0, span), 1, 100));
+  try {
+    const ofFloor: Asked[] = [];
+    const all = [];
+    for (const [what, lengthOf, pageOf] of kinds) {
+      const asked: Asked[] = [];
+      const cpu = cpuSeconds(service.pid);
+      for (let i = 0; i < windows; i += 1) {
+        const lengthMs = lengthOf();
+        const window = truth.window(random() * (span - lengthMs), lengthMs);
+        const one = truth.page(window, pageOf(Math.max(1, Math.ceil(window.total / 100))), 100);
+        asked.push({ ms: await client.check(truth, one), total: one.total });
+        ofFloor.push({ ms: (await client.ask(url + one.path)).ms, total: 0 });
+      }
+      all.push(summed(what, asked, cpuSeconds(service.pid) - cpu));
     }
-    took.sort((a, b) => a.ms - b.ms);
-    const at = (share: number): number => took[Math.min(took.length - 1, Math.floor(share * took.length))]?.ms ?? 0;
-    const worst = took.at(-1)?.one;
-    all.push({
-      what,
-      median: at(0.5),
-      p95: at(0.95),
-      p99: at(0.99),
-      worst: at(1),
-      worstPath: worst?.path ?? '',
-      worstTotal: worst?.total ?? 0,
-    });
+    return [summed('floor: prepared bytes', ofFloor, cpuSeconds(server.pid)), ...all];
+  } finally {
+    await server[Symbol.asyncDispose]();
   }
-  return all;
+}
+
+interface Asked {
+  readonly ms: number;
+  readonly total: number;
+}
+
+function summed(what: string, asked: Asked[], cpu: number): Times {
+  asked.sort((a, b) => a.ms - b.ms);
+  const at = (share: number): number => asked[Math.min(asked.length - 1, Math.floor(share * asked.length))]?.ms ?? 0;
+  const times = { median: at(0.5), p95: at(0.95), p99: at(0.99), worst: at(1), cpu: (cpu * 1000) / asked.length };
+  return { what, ...times, worstTotal: asked.at(-1)?.total ?? 0 };
 }
 
 function print(rates: readonly { pageSize: number; service: Rate; floor: Rate; ofFloor: number }[], times: readonly Times[]): void {
@@ -283,10 +251,11 @@ function print(rates: readonly { pageSize: number; service: Rate; floor: Rate; o
   ]);
   if (rows.length > 0) process.stdout.write(`\n${table(columns, rows)}\n`);
   if (times.length === 0) return;
-  const timesRows = times.map(({ what, median, p95, p99, worst, worstTotal }) => [
+  const timesRows = times.map(({ what, median, p95, p99, worst, cpu, worstTotal }) => [
     what,
-    ...[median, p95, p99, worst].map((ms) => ms.toFixed(1)),
+    ...[median, p95, p99, worst, cpu].map((ms) => ms.toFixed(1)),
     String(worstTotal),
   ]);
-  process.stdout.write(`\n${table(['one at a time, ms', 'median', 'p95', 'p99', 'worst', 'records in the worst'], timesRows)}\n`);
+  const heads = ['windows one at a time, ms', 'median', 'p95', 'p99', 'worst', 'CPU', 'records in the worst'];
+  process.stdout.write(`\n${table(heads, timesRows)}\n`);
 }
