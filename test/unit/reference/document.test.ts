@@ -1,4 +1,4 @@
-/** docs/reference-service.md: its lines run as they stand, and it has a row for everything that the specification names. */
+/** docs/reference-service.md, and the part of README.md about it: their lines run as they stand, and it has a row for everything that the specification names. */
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -72,6 +72,34 @@ describe('the client', () => {
     ]);
   });
 });
+
+test(
+  'the lines of README.md protect, set a rule, are denied by it, and find all of it in the log',
+  {
+    timeout: 60_000,
+  },
+  async ({ skip }) => {
+    if (spawnSync('curl', ['--version']).status !== 0) return skip('there is no curl on the path');
+    const place = folder();
+    symlinkSync(fileURLToPath(new URL('../../../bin', import.meta.url)), join(place, 'bin'));
+    const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
+    const [, lines = ''] = /## A service to try it against[^]*?```sh\n([^]*?)```/.exec(readme) ?? [];
+    const PATH = `${join(process.execPath, '..')}:${process.env['PATH'] ?? ''}`;
+    const { code, out, err } = await run('bash', ['-euo', 'pipefail', '-c', lines], place, { ...process.env, PATH });
+    expect([code, err]).toEqual([0, '']);
+    const [opened, rule = '', denied = '', log = '', others = '', title] = out.trim().split('\n');
+    expect([opened, title]).toEqual(['the plan', 'Reference service']);
+    expect(JSON.parse(rule)).toEqual({ accessWindows: [], allowedAreas: [{ country: 'JP' }] });
+    expect(JSON.parse(denied)).toMatchObject({ status: 403, reason: 'GeoValidationFailed' });
+    const told = (json: string): unknown[] =>
+      (JSON.parse(json) as { data: Record<string, unknown>[] }).data.map(
+        (record) => `${String(record['actionAttempted'])} ${String(record['result'])}`,
+      );
+    expect(told(log)).toEqual(['Encrypt AccessGranted', 'Decrypt AccessGranted', 'Audit AccessWindow', 'Decrypt AccessDenied']);
+    expect(told(others).length).toBeGreaterThan(0);
+    expect(JSON.parse(readFileSync(join(place, 'switches.json'), 'utf8'))).toMatchObject({ fault503: 0.2, lateShare: 0.1 });
+  },
+);
 
 describe('the rows', () => {
   const names = {
