@@ -1015,6 +1015,12 @@ export const mutants: readonly Mutant[] = [
     edits: [{ file: `${collect}pass.ts`, text: 'if (isVain && answer.page !== undefined', replacement: 'if (answer.page !== undefined' }],
   },
   {
+    id: 'W192',
+    what: 'a page with the wrong number that brings nothing ends the pass before the end that is counted',
+    suite: 'test/unit/collect/pass.test.ts',
+    edits: [{ file: `${collect}pass.ts`, text: ' && (isPast || repeats > 0)) return;', replacement: ') return;' }],
+  },
+  {
     id: 'W133',
     what: 'a window of which the query is refused for its width is never split',
     suite: 'test/unit/collect/too-wide.test.ts',
