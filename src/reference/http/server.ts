@@ -2,7 +2,7 @@
  * The HTTPS server: takes each request to the identity provider or to the API, lets faults happen, and turns what was thrown into an
  * answer. Only loopback is listened on.
  */
-import { createServer, type Server } from 'node:https';
+import { createServer, type Server, type ServerOptions } from 'node:https';
 import { STATUS_CODES, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -34,6 +34,11 @@ const headersMs = 30_000;
 const requestMs = 120_000;
 const statusOfCode: Readonly<Record<string, number>> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
 
+/** How the service speaks TLS. */
+export function tlsOptions({ cert, key }: Certificates): ServerOptions {
+  return { cert, key, minVersion: 'TLSv1.2', ciphers, honorCipherOrder: true };
+}
+
 export class ServiceServer {
   readonly #server: Server;
   /** The TCP connection below each TLS connection, by the client's port: only it can be reset. */
@@ -42,10 +47,7 @@ export class ServiceServer {
 
   constructor(certificates: Certificates) {
     const listener: RequestListener = (request, response) => void this.#serve(request, response);
-    this.#server = createServer(
-      { cert: certificates.cert, key: certificates.key, minVersion: 'TLSv1.2', ciphers, honorCipherOrder: true, requireHostHeader: false },
-      listener,
-    );
+    this.#server = createServer({ ...tlsOptions(certificates), requireHostHeader: false }, listener);
     this.#server.keepAliveTimeout = keepAliveMs;
     this.#server.headersTimeout = headersMs;
     this.#server.requestTimeout = requestMs;

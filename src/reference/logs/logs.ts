@@ -37,10 +37,12 @@ export class Logs {
     const selection = this.#selectionOf(query, rights.ownOf);
     const total = this.#store.count(selection);
     const { size, page, number } = this.#pageOf(query, total);
-    const found = this.#store.page(selection, rights.shape, this.#orderOf(query), size, page * size);
+    const items = Math.min(size, Math.max(0, total - page * size));
+    const pagination = { totalRecords: this.#totalOf(selection, total), pageSize: size, itemsInPage: items, page: number };
+    const around = [`{"pagination":${JSON.stringify(pagination)},"data":[`, ']}'] as const;
+    const answer = this.#store.page(selection, rights.shape, this.#orderOf(query), size, page * size, around);
     this.answers += 1;
-    const pagination = { totalRecords: this.#totalOf(selection, total), pageSize: size, itemsInPage: found.items, page: number };
-    return Buffer.concat([Buffer.from(`{"pagination":${JSON.stringify(pagination)},"data":[`), found.json, Buffer.from(']}')]);
+    return answer;
   }
 
   /** Everything that is visible now, oldest first, as JSON texts in portions. */

@@ -59,6 +59,8 @@ describe('the records', () => {
       expect(Object.values(userNetwork).every((value) => typeof value === 'string')).toBe(true);
       expect(userNetwork['latLong']).toMatch(/^-?\d{1,2}\.\d+,-?\d{1,3}\.\d+$/);
     }
+    const uuid = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/;
+    expect(truth.every(({ userId, payloadId }) => uuid.test(userId) && uuid.test(String(payloadId)))).toBe(true);
     expect(truth.some(({ userNetwork }) => userNetwork['serviceProvider'] === '')).toBe(true);
     expect(truth.some(({ userNetwork }) => userNetwork['ipAddress']?.includes(':'))).toBe(true);
     expect(truth.every((record) => String(record['userEmailAddress']).endsWith('@example.com'))).toBe(true);
