@@ -1045,6 +1045,15 @@ export const mutants: readonly Mutant[] = [
     edits: [{ file: 'src/sink/syslog-stream.ts', text: 'const quietMs = 250;', replacement: 'const quietMs = 0;' }],
   },
   {
+    id: 'W254',
+    what: 'syslog: nobody is told that a slow receiver reads',
+    suite: syslog,
+    edits: [
+      { file: 'src/sink/syslog-socket.ts', text: '    reads();\n    [piece, bytes] = [[], 0];', replacement: '    [piece, bytes] = [[], 0];' },
+      { file: 'src/sink/syslog-socket.ts', text: 'if (queue < before) reads();', replacement: 'void [before, reads];' },
+    ],
+  },
+  {
     id: 'W24',
     what: 'what is left in the journal of a source that is gone is stepped over',
     suite: simulation,
