@@ -11,6 +11,8 @@ export class KafkaProxy {
   #server: Server | undefined;
   readonly #pairs = new Set<readonly [Socket, Socket]>();
   #losing: number | undefined;
+  #mustShut = false;
+  #isShut = false;
   #isStalled = false;
 
   get address(): string {
@@ -28,9 +30,18 @@ export class KafkaProxy {
     return this;
   }
 
-  /** The broker carries out the next request of this kind, and its answer never comes: the connection ends instead. */
-  loseAnswer(request: keyof typeof keys): void {
+  /**
+   * The broker carries out the next request of this kind, and its answer never comes: the connection ends instead.
+   * @param mustShut  nobody comes through after it
+   */
+  loseAnswer(request: keyof typeof keys, mustShut = false): void {
     this.#losing = keys[request];
+    this.#mustShut = mustShut;
+  }
+
+  /** Whether an answer was lost, and nobody has come through since. */
+  get isShut(): boolean {
+    return this.#isShut;
   }
 
   /** Every connection ends now. */
@@ -48,6 +59,7 @@ export class KafkaProxy {
 
   heal(): void {
     this.#losing = undefined;
+    this.#isShut = false;
     this.#isStalled = false;
   }
 
@@ -61,6 +73,10 @@ export class KafkaProxy {
   }
 
   #carry(client: Socket): void {
+    if (this.#isShut) {
+      client.on('error', () => undefined).resetAndDestroy();
+      return;
+    }
     const broker = connect(this.target, '127.0.0.1');
     const pair = [client, broker] as const;
     this.#pairs.add(pair);
@@ -84,8 +100,11 @@ export class KafkaProxy {
       }
     });
     broker.on('data', (chunk: Buffer) => {
-      if (isLost) client.resetAndDestroy();
-      else if (!this.#isStalled) client.write(chunk);
+      if (isLost) {
+        this.#isShut ||= this.#mustShut;
+        if (this.#isShut) this.cut();
+        else client.resetAndDestroy();
+      } else if (!this.#isStalled) client.write(chunk);
     });
     const end = (): void => {
       this.#pairs.delete(pair);
