@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { createAuthority } from '../support/certificates.ts';
 import type { Authority } from '../support/certificates.ts';
+import { until } from '../support/e2e-place.ts';
 import { cacheFolder } from './programs.ts';
 
 export const kafkaVersions = ['4.4.0', '3.9.2'] as const;
@@ -186,28 +187,45 @@ export class KafkaBroker implements AsyncDisposable {
     return found;
   }
 
+  /** A commit is answered before its markers are in the partitions: waits until those who read committed get as far as those who read everything. */
+  async #settled(topic: string): Promise<void> {
+    let ends: readonly string[] = [];
+    await until(
+      () => `no transaction is open in "${topic}": committed ${ends.join(', all ')}`,
+      60_000,
+      async () => {
+        ends = await Promise.all((['read_committed', 'read_uncommitted'] as const).map((isolation) => this.#end(topic, isolation)));
+        return ends[0] === ends[1] || undefined;
+      },
+    );
+  }
+
+  async #end(topic: string, isolation: Isolation): Promise<string> {
+    const said = await this.#kcat(topic, isolation, ['-o', 'end'], () => undefined);
+    return [...said.matchAll(/\[\d+\] at offset \d+/g)]
+      .map(([end]) => end)
+      .sort()
+      .join(' ');
+  }
+
   async #consume(topic: string, isolation: Isolation, format: string, take: (chunk: Buffer) => void): Promise<void> {
-    const parameters = [
-      '-C',
-      '-b',
-      this.address(),
-      '-t',
-      topic,
-      '-X',
-      `isolation.level=${isolation}`,
-      '-o',
-      'beginning',
-      '-e',
-      '-q',
-      '-f',
-      format,
-    ];
-    const child = spawn('kcat', parameters, { stdio: ['ignore', 'pipe', 'pipe'] });
-    let errors = '';
+    if (isolation === 'read_committed') await this.#settled(topic);
+    await this.#kcat(topic, isolation, ['-o', 'beginning', '-q', '-f', format], take);
+  }
+
+  /** Reads to the end. @returns what kcat says besides */
+  async #kcat(topic: string, isolation: Isolation, more: readonly string[], take: (chunk: Buffer) => void): Promise<string> {
+    // What has nothing more to give need not be waited for: half a second by default.
+    const options = ['-X', `isolation.level=${isolation}`, '-X', 'fetch.wait.max.ms=10'];
+    const child = spawn('kcat', ['-C', '-b', this.address(), '-t', topic, '-e', ...options, ...more], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let said = '';
     child.stdout.on('data', take);
-    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (errors += chunk));
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
     const [code] = (await once(child, 'close')) as [number];
-    if (code !== 0) throw new Error(`kcat ended with ${code}: ${errors}`);
+    if (code !== 0) throw new Error(`kcat ended with ${code}: ${said}`);
+    return said;
   }
 
   /** Records with these keys, by kcat, which chooses the partitions as the clients of Kafka in Java do. */
