@@ -7,14 +7,13 @@ import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { createAuthority } from '../support/certificates.ts';
 import type { Authority } from '../support/certificates.ts';
 import { until } from '../support/e2e-place.ts';
+import { freePort } from './ports.ts';
 import { cacheFolder } from './programs.ts';
 
 export const kafkaVersions = ['4.4.0', '3.9.2'] as const;
@@ -114,14 +113,15 @@ export class KafkaBroker implements AsyncDisposable {
     await new Promise<void>((resolve, reject) => {
       let tail = '';
       const hear = (chunk: Buffer): void => {
-        tail = (tail + chunk.toString()).slice(-20_000);
+        tail = (tail + chunk.toString()).slice(-200_000);
         this.#said = tail;
         if (tail.includes('Kafka Server started')) resolve();
       };
       child.stdout.on('data', hear);
       child.stderr.on('data', hear);
       child.once('exit', (code) => {
-        reject(new Error(`the broker ended with ${code ?? 'a signal'}:\n${tail.slice(-4_000)}`));
+        const why = tail.split('\n').filter((line) => /ERROR|FATAL|Exception/.test(line));
+        reject(new Error(`the broker ended with ${code ?? 'a signal'}:\n${why.join('\n')}\n…\n${tail.slice(-2_000)}`));
       });
       setTimeout(() => {
         reject(new Error(`the broker has not started after 5 minutes:\n${tail.slice(-4_000)}`));
@@ -350,13 +350,4 @@ export interface CountedRecord {
 /** The jars of a version, for whoever looks what is there. */
 export function jarsIn(version: KafkaVersion): readonly string[] {
   return readdirSync(jarsOf(version));
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

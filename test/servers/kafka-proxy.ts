@@ -1,7 +1,8 @@
 /** Between a client and a broker of Kafka: carries everything, and can lose the answer to one kind of request, cut, or carry nothing more. */
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
-import type { AddressInfo, Server, Socket } from 'node:net';
+import type { Server, Socket } from 'node:net';
+import { freePort } from './ports.ts';
 
 const keys = { Produce: 0, EndTxn: 26 } as const;
 
@@ -22,11 +23,11 @@ export class KafkaProxy {
   /** The same port each time: it is what the broker tells its clients. */
   async listen(): Promise<this> {
     if (this.#server) return this;
+    this.port ||= await freePort();
     this.#server = createServer((client) => {
       this.#carry(client);
     }).listen(this.port, '127.0.0.1');
     await once(this.#server, 'listening');
-    this.port = (this.#server.address() as AddressInfo).port;
     return this;
   }
 
