@@ -191,13 +191,14 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
       for (const { uid } of answer.records) received.add(uid);
       const isVain = received.size === before;
       receivedMost = Math.max(receivedMost, received.size);
-      // Another page than was asked for: the last one again, or a service whose numbers mean nothing. What it brings tells.
-      if (isVain && answer.page !== undefined && answer.page !== page) return;
       repeats = previous && sameRecords(previous, answer) ? repeats + 1 : 0;
       // The last page again: that is how some services answer past the end. But two pages may be equal by chance, where ties come in another order
       // each time: before the end that the service counts, one repeat is none.
       const isPast = answer.total === undefined ? size === granted : offset >= answer.total;
       if (repeats > 0 && (isPast || repeats >= repeatsMost)) return;
+      // Another page than was asked for: the last one again, or a service whose numbers mean nothing. What it brings tells; and before the end that the
+      // service counts, ties in another order may bring nothing by chance.
+      if (isVain && answer.page !== undefined && answer.page !== page && (isPast || repeats > 0)) return;
       // Or in another order.
       vain = isVain && length > 0 ? vain + 1 : 0;
       if (vain >= (isPast ? vainPastMost : vainMost)) return;

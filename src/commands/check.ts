@@ -9,7 +9,7 @@ import { handCount } from '../collect/hand-count.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config, SinkConfig, SourceConfig } from '../config/load.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
-import type { DelayMeasure, Log, Meters } from '../model.ts';
+import type { DelayMeasure, Log, Meters, Source } from '../model.ts';
 import { settleAdvice } from '../observe/delays.ts';
 import { table } from '../observe/table.ts';
 import { identify } from '../record/identity.ts';
@@ -17,12 +17,13 @@ import { microsToIso } from '../record/timestamp.ts';
 import { calibrate, emptyIsMissing } from '../source/calibrate.ts';
 import type { Calibration } from '../source/calibrate.ts';
 import { createSource } from '../source/client.ts';
-import type { ServiceSource } from '../source/client.ts';
+import { Everything } from '../source/everything.ts';
 import { wayOf } from '../connect/connection.ts';
 import { Budget } from '../source/limits.ts';
 import { ServerClock } from '../source/server-clock.ts';
 import type { SinkContext } from '../sink/define.ts';
 import { requestsADay } from './at-rest.ts';
+import { certificateLines } from './check-certificates.ts';
 import { knownState, writableLines } from './check-state.ts';
 import type { Line } from './check-state.ts';
 import type { Io } from './io.ts';
@@ -35,7 +36,7 @@ Checks the configuration and names every error at once. Then, unless --offline: 
 page of each source, looks at each sink, and says what works, what does not, and what weakens a guarantee. Sends no record. Either way it says
 how often each source is asked at rest, whether the delays that the state has measured suggest another settle, and whether a source was renamed.
 
-  --offline           only the configuration; a secret that is not there is listed
+  --offline           only the configuration, and each certificate with its key; a secret that is not there is listed
   --require-secrets   with --offline: a secret that is not there is an error
   --source ID         only this source
   --sink ID           only this sink
@@ -77,7 +78,8 @@ export async function run(args: string[], io: Io): Promise<number> {
   lines.push(...known.lines);
   for (const source of sources) lines.push(...restLines(source, known.delays));
   lines.push(...groupLines(config.sources));
-  if (!values.offline) {
+  if (values.offline) lines.push(...certificateLines({ ...config, sources, sinks }));
+  else {
     for (const source of sources) lines.push(...(await checkSource(source, config, io.signal)));
     const sinkFacts = { clock: systemClock, ca: config.tls.ca, proxy: config.proxy };
     for (const sink of sinks)
@@ -103,11 +105,18 @@ async function checkSource(settings: SourceConfig, config: Config, signal: Abort
   const ok = (words: string): number => lines.push({ subject, level: 'ok', words });
   const budget = new Budget(systemClock, settings.requests.perSecond);
   await using source = createSource(settings, { clock: systemClock, budget, meters: unmetered, ca: config.tls.ca });
+  // Whoever looks at the check is waiting: one failure is enough to try another question.
+  const everything = new Everything({ id: settings.id, source, clock: systemClock, log: silent, failuresMost: 1 });
   try {
     await source.authenticate(signal);
     ok(`a token is had from "${settings.auth.authUrl}" for client "${settings.auth.clientId}"`);
-    const found = await calibrate(source, settings.pageSize, signal);
+    const found = await calibrate(everything, settings.pageSize, signal);
     ok(`${settings.endpoint} is read: pages of ${found.pageSize}, ${found.total ?? 'no'} records counted`);
+    const { startTime } = everything.query;
+    if (startTime !== undefined) {
+      const words = `the question without times is not answered: records since ${startTime} are counted instead, and a total as large as that may be taken for a cap`;
+      lines.push({ subject, level: 'warning', words });
+    }
     if (found.total === undefined) {
       lines.push({
         subject,
@@ -117,13 +126,13 @@ async function checkSource(settings: SourceConfig, config: Config, signal: Abort
     }
     if (!found.dated)
       lines.push({ subject, level: 'warning', words: 'answers carry no Date: server time is taken from the newest record' });
-    const missing = await emptyIsMissing(source, found.pageSize, signal);
+    const missing = await emptyIsMissing(everything, found.pageSize, signal);
     if (missing !== undefined) {
       const words = `the service answers 404 where nothing matches, which is no count: each quiet window will be a gap (unreadable): ${missing}`;
       lines.push({ subject, level: 'warning', words });
     }
-    lines.push(...(await countLine(source, settings, found, signal)));
-    lines.push(...(await clockLine(source, subject, found.pageSize, signal)));
+    lines.push(...(await countLine(everything, settings, found, signal)));
+    lines.push(...(await clockLine(everything, subject, found.pageSize, signal)));
   } catch (thrown) {
     signal.throwIfAborted();
     if (!(thrown instanceof WaybillError)) throw thrown;
@@ -135,7 +144,7 @@ async function checkSource(settings: SourceConfig, config: Config, signal: Abort
 }
 
 /** Whether the total of one small window is what reading it brings. Nothing is said where that cannot be counted in the time of one request. */
-async function countLine(source: ServiceSource, settings: SourceConfig, found: Calibration, signal: AbortSignal): Promise<Line[]> {
+async function countLine(source: Source, settings: SourceConfig, found: Calibration, signal: AbortSignal): Promise<Line[]> {
   const { id, settle, requests } = settings;
   if (found.total === undefined) return [];
   const parts = { clock: systemClock, log: silent };
@@ -167,7 +176,7 @@ async function countLine(source: ServiceSource, settings: SourceConfig, found: C
 }
 
 /** How far the service's clock is from ours: windows follow the service's, so this is only to be known. */
-async function clockLine(source: ServiceSource, subject: string, pageSize: number, signal: AbortSignal): Promise<Line[]> {
+async function clockLine(source: Source, subject: string, pageSize: number, signal: AbortSignal): Promise<Line[]> {
   const { date, received } = await source.page({ query: {}, page: undefined, pageSize }, signal);
   if (date === undefined) return [];
   const seconds = Math.round((date * 1000 - received) / 1e6);

@@ -13,12 +13,14 @@ export interface EverythingParts {
   readonly log: Log;
   /** What was asked before a restart. */
   readonly query?: WindowQuery | undefined;
+  /** After so many failures in a row another question is tried; 3 unless given. A refusal is told at once from another question that is answered. */
+  readonly failuresMost?: number;
 }
 
 /** Nothing that a service keeps is dated before. */
 const epoch: WindowQuery = { startTime: '1970-01-01T00:00:00.00' };
 const dayMs = 86_400_000;
-/** A refusal is told at once from another question that is answered; so many failures in a row are no hiccup. */
+/** So many failures in a row are no hiccup. */
 const failuresMost = 3;
 
 export class Everything implements Source {
@@ -83,7 +85,7 @@ export class Everything implements Source {
     if (code !== 'source_unreachable' && code !== 'source_busy') return false;
     if (thrown instanceof WaybillError && thrown.retryAfterMs !== undefined) return false;
     this.#failures += 1;
-    return this.#failures % failuresMost === 0;
+    return this.#failures % (this.#parts.failuresMost ?? failuresMost) === 0;
   }
 
   /** The first of the other questions that is answered, unless it is again only now that anything is: then this one is too. */

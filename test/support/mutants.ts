@@ -1015,6 +1015,12 @@ export const mutants: readonly Mutant[] = [
     edits: [{ file: `${collect}pass.ts`, text: 'if (isVain && answer.page !== undefined', replacement: 'if (answer.page !== undefined' }],
   },
   {
+    id: 'W192',
+    what: 'a page with the wrong number that brings nothing ends the pass before the end that is counted',
+    suite: 'test/unit/collect/pass.test.ts',
+    edits: [{ file: `${collect}pass.ts`, text: ' && (isPast || repeats > 0)) return;', replacement: ') return;' }],
+  },
+  {
     id: 'W133',
     what: 'a window of which the query is refused for its width is never split',
     suite: 'test/unit/collect/too-wide.test.ts',
@@ -1690,6 +1696,12 @@ export const mutants: readonly Mutant[] = [
     edits: [
       { file: 'src/sink/kafka.ts', text: 'key === openKey(id) && value === mark;', replacement: 'key !== undefined || value === mark;' },
     ],
+  },
+  {
+    id: 'W193',
+    what: 'a sink that has everything stays in trouble until the next record',
+    suite: 'test/unit/deliver/views.test.ts',
+    edits: [{ file: 'src/deliver/loop.ts', text: "if (this.#patience.state !== 'active') this.#patience.recovered();", replacement: '' }],
   },
   {
     id: 'W150',

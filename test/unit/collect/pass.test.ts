@@ -158,6 +158,7 @@ function askedAtMost(it: World, most: number): void {
 
 test.each<[string, number, number, Partial<Switches>, string]>([
   ['always the first', 5, 2, { echo: 'first' }, '1/2 2/2 3/2'],
+  ['always the first, and more comes than is counted', 5, 2, { echo: 'first', total: 'one less' }, '1/2 2/2 3/2'],
   ['always the first, and the last page comes again behind the end', 4, 2, { echo: 'first', pastEnd: 'last' }, '1/2 2/2 3/2'],
 ])('what an answer brings is handed over whatever number it says: %s', async (_what, count, size, switches, asked) => {
   const it = await filled(count, size, switches);
@@ -176,6 +177,27 @@ test.each(['page', 'nothing', 'asked'] as const)(
     expect(new Set(found.pages.flat()).size).toBe(10);
   },
 );
+
+test('ties in another order that bring nothing new are no end before the end that is counted, whatever number the answers say', async () => {
+  const served = [['a', 'b', 'c'], ['c', 'a', 'b'], ['d', 'e', 'f'], ['g']];
+  const it = await world();
+  const answerOf = (page: number): Answer => {
+    const records = (served[page - 1] ?? []).map((uid) => ({ uid }) as CollectedRecord);
+    return { records, page: 1, pageSize: 3, total: 10, received: 0, serverNow: 0 } as unknown as Answer;
+  };
+  const pages = pass({
+    ...{ paging: { first: 1, size: 3 }, query: {}, pagesMax: Infinity, ahead: () => false, log: it.log, signal: it.signal },
+    asker: {
+      ask: (request) => Promise.resolve(answerOf(request.page ?? 0)),
+      wait: () => Promise.resolve(),
+      isOfTheQuery: () => Promise.resolve(false),
+    },
+    unreadable: () => undefined,
+  });
+  const found: string[] = [];
+  for await (const { answer } of pages) found.push(...answer.records.map(({ uid }) => uid));
+  expect(found).toEqual(served.flat());
+});
 
 const tens = Array.from({ length: 49 }, (_, i) => i);
 test.each<[string, number | undefined, (page: number) => number[], number]>([

@@ -1,0 +1,71 @@
+/** What `check` says of a service that answers questions with times alone (docs/operations.md), over a real connection. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { expect, test } from 'vitest';
+import { run } from '../../src/commands/check.ts';
+import { createAuthority } from '../support/certificates.ts';
+import { answering, startService } from '../support/model-service-server.ts';
+import { ModelService } from '../support/model-service.ts';
+import type { ModelAnswer } from '../support/model-service.ts';
+import { temporaryDirectory } from '../unit/config/loading.ts';
+
+interface Finding {
+  readonly subject: string;
+  readonly level: string;
+  readonly words: string;
+}
+
+/** Refuses the question without times, or answers it with 500. */
+class WithTimesAlone extends ModelService {
+  readonly #status: number;
+
+  constructor(status: number) {
+    super();
+    this.#status = status;
+  }
+
+  override answer(parameters: URLSearchParams, now: number): ModelAnswer {
+    if (parameters.has('startTime') || parameters.has('endTime')) return super.answer(parameters, now);
+    return { status: this.#status, body: '{"title":"startTime is needed"}' };
+  }
+}
+
+async function checked(model: ModelService, isUp = true): Promise<{ code: number; findings: Finding[] }> {
+  const authority = await createAuthority('Test Root');
+  await using service = await startService({ certificate: await authority.issue({ name: 'service', hosts: ['127.0.0.1'] }), model });
+  if (!isUp) service.nextPages.push(...Array.from({ length: 20 }, () => answering(503)));
+  using directory = temporaryDirectory();
+  const at = `https://127.0.0.1:${service.port}`;
+  const auth = { authUrl: at, tenantId: 't', clientId: 'c', clientSecret: service.secret, scopeAddress: 's' };
+  const source = { id: 'tenant', baseUrl: `${at}/v2/api`, auth, subscriptionKey: service.subscriptionKey, start: '2026-11-21T00:00:00Z' };
+  const file = join(directory.path, 'waybill.yaml');
+  writeFileSync(join(directory.path, 'ca.pem'), authority.cert);
+  const rest = {
+    state: join(directory.path, 'state'),
+    tls: { ca: join(directory.path, 'ca.pem') },
+    sinks: [{ id: 'out', type: 'stdout' }],
+  };
+  writeFileSync(file, JSON.stringify({ ...rest, sources: [source] }));
+  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
+  const code = await run(['--config', file, '--source', 'tenant', '--json'], io);
+  return { code, ...(JSON.parse(String(stdout.read())) as { findings: Finding[] }) };
+}
+
+test.each([400, 500] as const)(
+  'a service that answers the question without times with %s is asked with a time, and works',
+  async (status) => {
+    const { code, findings } = await checked(new WithTimesAlone(status));
+    expect(code).toBe(0);
+    expect(findings.filter(({ level, subject }) => level === 'warning' && subject === 'source tenant').map(({ words }) => words)).toEqual([
+      'the question without times is not answered: records since 1970-01-01T00:00:00.00 are counted instead, and a total as large as that may be taken for a cap',
+    ]);
+  },
+);
+
+test('a service that answers nothing is wrong, in the words of the question without times', async () => {
+  const { code, findings } = await checked(new ModelService(), false);
+  expect(code).toBe(1);
+  expect(findings.filter(({ level }) => level === 'error').map(({ words }) => words)).toEqual([expect.stringContaining('503')]);
+});
