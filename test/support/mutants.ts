@@ -1049,7 +1049,11 @@ export const mutants: readonly Mutant[] = [
     what: 'syslog: nobody is told that a slow receiver reads',
     suite: syslog,
     edits: [
-      { file: 'src/sink/syslog-socket.ts', text: '    reads();\n    [piece, bytes] = [[], 0];', replacement: '    [piece, bytes] = [[], 0];' },
+      {
+        file: 'src/sink/syslog-socket.ts',
+        text: '    reads();\n    [piece, bytes] = [[], 0];',
+        replacement: '    [piece, bytes] = [[], 0];',
+      },
       { file: 'src/sink/syslog-socket.ts', text: 'if (queue < before) reads();', replacement: 'void [before, reads];' },
     ],
   },
