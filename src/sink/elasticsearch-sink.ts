@@ -150,7 +150,9 @@ export class ElasticsearchSink implements Sink {
       const item = items[at] ?? {};
       const { seq, uid } = message;
       const verdict = judge(item);
-      if (verdict === 'strange' || (verdict === 'taken' && item._id !== uid))
+      // In the failure store a document has another id.
+      const isOther = item._id !== uid && item.failure_store !== 'used' && item.failure_store !== 'failed';
+      if (verdict === 'strange' || isOther)
         throw new WaybillError(
           'sink_unknown',
           `sink "${this.#id}": item ${at} is answered with ${item.status ?? 'nothing'} for another document`,

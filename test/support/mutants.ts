@@ -1553,6 +1553,18 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    id: 'W255',
+    what: 'only an item that was taken is held against its document',
+    suite: elasticsearch,
+    edits: [
+      {
+        file: 'src/sink/elasticsearch-sink.ts',
+        text: 'const isOther = item._id !== uid &&',
+        replacement: "const isOther = verdict === 'taken' && item._id !== uid &&",
+      },
+    ],
+  },
+  {
     id: 'D37',
     what: 'a file is not cut when it is opened',
     suite: 'test/contract/sinks/file-disk.test.ts',

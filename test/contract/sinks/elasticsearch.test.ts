@@ -293,6 +293,21 @@ describe('elasticsearch', () => {
     });
   });
 
+  test('answers in another order are no answer, whatever they say', async () => {
+    const sink = await open();
+    const [one, other] = [message(1).uid, message(2).uid];
+    const failed = (_id: string, status: number, type: string) => ({ create: { _id, status, error: { type } } });
+    for (const [first, second] of [
+      [failed(other, 409, 'version_conflict_engine_exception'), failed(one, 429, 'es_rejected_execution_exception')],
+      [failed(other, 400, 'document_parsing_exception'), { create: { _id: one, status: 201 } }],
+      [failed(other, 403, 'security_exception'), failed(one, 403, 'security_exception')],
+    ]) {
+      model.fault = (_method, path) => (path === '/_bulk' ? { status: 200, body: { items: [first, second] } } : undefined);
+      const { code, words } = await errorOf(send(sink, batchOf(messages(1, 2))));
+      expect([code, words]).toEqual(['sink_unknown', expect.stringContaining('for another document')]);
+    }
+  });
+
   test('one send is one request: a lost answer is for the loop to try again', async () => {
     const sink = await open();
     await send(sink, batchOf([message(1)]));
