@@ -12,6 +12,7 @@ import type { SinkContext } from './define.ts';
 import { blockedAt, endsWithinLine, isAbsent, kindAt, nameAndSize, nameOf, openFile, syncDirectory } from './file-disk.ts';
 import { Compressor } from './file-gzip.ts';
 import { LineBuffer } from './file-lines.ts';
+import { lockFor } from './file-lock.ts';
 import { believed, PositionFile, sameFile } from './file-position.ts';
 import type { FileMark, FileName } from './file-position.ts';
 import { isDone, putAside } from './file-rotation.ts';
@@ -36,6 +37,8 @@ export class FileSink implements Sink {
   readonly #kept: Kept;
   readonly #slots: PositionFile;
   readonly #slotsHandle: FileHandle;
+  /** Lets go of the lock that keeps other processes out. */
+  readonly #letGo: () => void;
   readonly #clock: Clock;
   readonly #rotate: RotateSettings | undefined;
   readonly #compressor: Compressor;
@@ -64,7 +67,9 @@ export class FileSink implements Sink {
     const kind = await kindAt(absolute).catch(() => undefined);
     if (kind !== undefined) throw blockedAt(absolute, id, kind);
     const slotsHandle = await openFile(`${absolute}.position`, id);
+    let letGo: (() => void) | undefined;
     try {
+      letGo = await lockFor(absolute, id);
       const slots = await PositionFile.read(slotsHandle);
       const at = await believed(slots, kept, id, path);
       const handle = await openFile(absolute, id);
@@ -78,6 +83,7 @@ export class FileSink implements Sink {
           kept,
           slots,
           slotsHandle,
+          letGo,
           handle,
           found.name,
           ours?.length ?? found.size,
@@ -106,6 +112,7 @@ export class FileSink implements Sink {
       }
     } catch (thrown) {
       await slotsHandle.close();
+      letGo?.();
       throw thrown;
     }
   }
@@ -117,6 +124,7 @@ export class FileSink implements Sink {
     kept: Kept,
     slots: PositionFile,
     slotsHandle: FileHandle,
+    letGo: () => void,
     handle: FileHandle,
     name: FileName,
     length: number,
@@ -130,6 +138,7 @@ export class FileSink implements Sink {
     this.#kept = kept;
     this.#slots = slots;
     this.#slotsHandle = slotsHandle;
+    this.#letGo = letGo;
     this.#handle = handle;
     this.#name = name;
     this.#length = length;
@@ -147,8 +156,12 @@ export class FileSink implements Sink {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#compressor[Symbol.asyncDispose]();
     await underWay.get(this.#path);
-    await this.#handle.close();
-    await this.#slotsHandle.close();
+    try {
+      await this.#handle.close();
+      await this.#slotsHandle.close();
+    } finally {
+      this.#letGo();
+    }
   }
 
   async #write(batch: Batch): Promise<Taken> {

@@ -54,7 +54,7 @@ export const file = defineSink('file', {
       return [{ level: 'error', words: words('write in the directory of', cause), setting }];
     }
     const found: Finding[] = [];
-    for (const each of [path, `${path}.position`]) {
+    for (const each of [path, `${path}.position`, `${path}.lock`]) {
       try {
         const kind = await kindAt(each);
         if (kind !== undefined) return [{ level: 'error', words: `cannot use "${each}" (${setting}): ${kind}`, setting }];

@@ -632,7 +632,7 @@ export const mutants: readonly Mutant[] = [
     id: 'C44',
     what: 'the lock is not taken',
     suite: simulation,
-    edits: [{ file: `${journal}state.ts`, text: "lock.exec('BEGIN EXCLUSIVE');", replacement: "lock.exec('BEGIN');" }],
+    edits: [{ file: 'src/lock.ts', text: "lock.exec('BEGIN EXCLUSIVE');", replacement: "lock.exec('BEGIN');" }],
   },
   {
     // An append fails only at the quota or on a full disk, and runs of the simulation are too short for either.
@@ -1563,6 +1563,24 @@ export const mutants: readonly Mutant[] = [
         replacement: "const isOther = verdict === 'taken' && item._id !== uid &&",
       },
     ],
+  },
+  {
+    id: 'W256',
+    what: 'a file sink writes beside another process',
+    suite: 'test/contract/sinks/file-disk.test.ts',
+    edits: [
+      {
+        file: 'src/sink/file-lock.ts',
+        text: 'if (!lock) throw blockedAt(',
+        replacement: 'if (!lock) return () => undefined;\n    if (lock.memory) throw blockedAt(',
+      },
+    ],
+  },
+  {
+    id: 'W257',
+    what: 'the lock of a file ends with the first life of its sink',
+    suite: 'test/contract/sinks/file-disk.test.ts',
+    edits: [{ file: 'src/sink/file-lock.ts', text: 'if (own.lives > 0) return;', replacement: '' }],
   },
   {
     id: 'D37',

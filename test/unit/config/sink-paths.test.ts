@@ -67,6 +67,7 @@ describe('a file sink is refused', () => {
       'sinks.s0.path: is where another sink, sinks[1], keeps its position',
     ]);
     expect(await problemsAt(state, path, `${path}.positions`)).toEqual([]);
+    expect(await problemsAt(state, path, `${path}.lock`)).toEqual(['sinks.s1.path: is where another sink, sinks[0], keeps its lock']);
   });
 });
 
