@@ -1390,8 +1390,8 @@ export const mutants: readonly Mutant[] = [
       { file: 'src/sink/elasticsearch-sink.ts', text: '`{"create":{"_index":', replacement: '`{"index":{"_index":' },
       {
         file: 'src/sink/elasticsearch-sink.ts',
-        text: 'items.map(({ create }) => create ?? {})',
-        replacement: 'items.map((item) => ({ ...(item as any).index, status: 201 }))',
+        text: 'body.items.map((item) => membersOf(item).create)',
+        replacement: 'body.items.map((item) => ({ ...(item as any).index, status: 201 }))',
       },
       {
         file: 'src/sink/elasticsearch-sink.ts',
@@ -1581,6 +1581,24 @@ export const mutants: readonly Mutant[] = [
     what: 'the lock of a file ends with the first life of its sink',
     suite: 'test/contract/sinks/file-disk.test.ts',
     edits: [{ file: 'src/sink/file-lock.ts', text: 'if (own.lives > 0) return;', replacement: '' }],
+  },
+  {
+    id: 'W258',
+    what: 'words of the server are shown with what we sent it',
+    suite: elasticsearch,
+    edits: [{ file: 'src/sink/elasticsearch-client.ts', text: 'redact(text, secrets);', replacement: 'redact(text, secrets.slice(9));' }],
+  },
+  {
+    id: 'W259',
+    what: 'an answer of Elasticsearch in an odd form is an error of the program',
+    suite: elasticsearch,
+    edits: [
+      {
+        file: 'src/sink/elasticsearch-client.ts',
+        text: 'if (cause instanceof WaybillError) throw cause;',
+        replacement: 'if (code !== undefined) throw cause;',
+      },
+    ],
   },
   {
     id: 'D37',
