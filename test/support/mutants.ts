@@ -1601,6 +1601,12 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    id: 'W261',
+    what: 'standard output is written to behind what its reader has not taken',
+    suite: 'test/contract/sinks/stdout.test.ts',
+    edits: [{ file: 'src/sink/stdout.ts', text: 'await untilTaken(id, signal);', replacement: 'void untilTaken;' }],
+  },
+  {
     id: 'D37',
     what: 'a file is not cut when it is opened',
     suite: 'test/contract/sinks/file-disk.test.ts',
