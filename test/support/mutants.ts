@@ -1607,6 +1607,14 @@ export const mutants: readonly Mutant[] = [
     edits: [{ file: 'src/sink/stdout.ts', text: 'await untilTaken(id, signal);', replacement: 'void untilTaken;' }],
   },
   {
+    id: 'W262',
+    what: 'an answer of a broker may be of any length',
+    suite: kafka,
+    edits: [
+      { file: 'src/sink/kafka-answers.ts', text: 'if (this.#left > answerMost) return', replacement: 'if (this.#left > 2 ** 32) return' },
+    ],
+  },
+  {
     id: 'D37',
     what: 'a file is not cut when it is opened',
     suite: 'test/contract/sinks/file-disk.test.ts',
