@@ -23,10 +23,11 @@ const keptBeside = ['position', 'lock'] as const;
  */
 export function sinkPathFaults({ value }: Document, read: readonly string[]): readonly Fault[] {
   const sinks = memberOf(value, 'sinks');
-  const paths = (Array.isArray(sinks) ? sinks : []).map((sink) => {
+  const names = (Array.isArray(sinks) ? sinks : []).map((sink) => {
     const path = memberOf(sink, 'type') === 'file' ? memberOf(sink, 'path') : undefined;
-    return typeof path === 'string' && path !== '' && path !== unresolved ? placeOf(path) : undefined;
+    return typeof path === 'string' && path !== '' && path !== unresolved ? path : undefined;
   });
+  const paths = names.map((name) => (name === undefined ? undefined : placeOf(name)));
   const given = memberOf(value, 'state') ?? './state';
   const state = typeof given === 'string' && given !== '' && given !== unresolved ? given : undefined;
   const files = state === undefined ? [] : ownFiles.map((name) => placeOf(join(state, name)));
@@ -43,6 +44,7 @@ export function sinkPathFaults({ value }: Document, read: readonly string[]): re
     const at = (of: (other: string, where: number) => boolean): number =>
       paths.findIndex((other, where) => other !== undefined && where !== index && of(other, where));
     if (isOwn(place)) return [{ path, words: 'is the state itself, or a file of it' }];
+    if (names[index]?.endsWith('/') === true) return [{ path, words: 'ends with a slash: it names a directory, not a file' }];
     for (const kept of keptBeside)
       if (isOwn(`${place}.${kept}`)) return [{ path, words: `would have its ${kept} beside it in a file of the state` }];
     for (const kept of [undefined, ...keptBeside]) {

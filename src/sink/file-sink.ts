@@ -15,7 +15,7 @@ import { LineBuffer } from './file-lines.ts';
 import { lockFor } from './file-lock.ts';
 import { believed, PositionFile, sameFile } from './file-position.ts';
 import type { FileMark, FileName } from './file-position.ts';
-import { isDone, putAside } from './file-rotation.ts';
+import { isDone, putAside, tooLongToPutAside } from './file-rotation.ts';
 import type { RotateSettings } from './file-rotation.ts';
 
 export interface FileSettings {
@@ -66,6 +66,8 @@ export class FileSink implements Sink {
     // Nothing is made beside what cannot be the file.
     const kind = await kindAt(absolute).catch(() => undefined);
     if (kind !== undefined) throw blockedAt(absolute, id, kind);
+    const tooLong = settings.rotate && tooLongToPutAside(absolute, settings.gzip);
+    if (tooLong !== undefined) throw blockedAt(absolute, id, tooLong);
     const slotsHandle = await openFile(`${absolute}.position`, id);
     let letGo: (() => void) | undefined;
     try {

@@ -324,6 +324,23 @@ describe('a path that cannot hold the promise', () => {
     },
   );
 
+  test('a name that is too long to be put aside is wrong at once, and not when the file is full', async () => {
+    path = join(folder, 'n'.repeat(235));
+    const rotate = { size: 4_096 };
+    const words = 'its name is 1 bytes too long for rotate, which puts it aside as <path>.20261121T230000.000Z';
+    const settings = { path, rotate, gzip: false };
+    expect(await file.check(settings, contextOf('siem'), never)).toEqual([
+      { level: 'error', words: `cannot use "${path}" (sinks.siem.path): ${words}`, setting: 'sinks.siem.path' },
+    ]);
+    await expect(file.open(settings, contextOf('siem'), kept, never)).rejects.toMatchObject({
+      code: 'sink_blocked',
+      message: `cannot open "${path}" for sink "siem" (sinks.siem.path): ${words}`,
+    });
+    path = join(folder, 'n'.repeat(234));
+    expect(await file.check({ path, rotate, gzip: false }, contextOf('siem'), never)).toMatchObject([{ level: 'ok' }]);
+    expect(await file.check({ path, rotate, gzip: true }, contextOf('siem'), never)).toMatchObject([{ level: 'error' }]);
+  });
+
   test('what stands in the place of the position is looked at as well', async () => {
     fs.mkdirSync(slots());
     expect(await check()).toMatchObject([{ level: 'error', setting: 'sinks.siem.path' }]);
