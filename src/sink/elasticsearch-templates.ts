@@ -186,7 +186,7 @@ export async function isOurs(client: ElasticClient, settings: ElasticsearchSetti
       { method: 'GET', path: `/${encodeURIComponent(pattern)}/_settings`, query: { filter_path: '*.settings.index.uuid' } },
       signal,
     );
-    if (all.status === 200 && Object.keys(all.body as object).length > 0) return false;
+    if (all.status === 200 && Object.keys(all.body).length > 0) return false;
   } else if (mapping.status !== 404) return undefined;
   const name = pattern.replaceAll('*', 'x');
   const simulated = await client.request({ method: 'POST', path: `/_index_template/_simulate_index/${encodeURIComponent(name)}` }, signal);

@@ -146,7 +146,7 @@ export class Sockets {
       if (signal.aborted) return;
       throw thrown;
     }
-    if (this.#hasHeard || this.#isOver) return;
+    if (signal.aborted || this.#isOver) return;
     const words = `takes the connection, and has not answered within ${silenceMs / 1000} s: does it speak Kafka, with or without TLS as the settings say?`;
     this.#refuse(`sinks.${this.#id}.brokers: "${address}" ${words}`, undefined, silenceAgainMs);
   }

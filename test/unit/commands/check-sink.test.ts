@@ -1,4 +1,5 @@
 /** What `check` says of a sink that does not answer, or falls over: one line that names sink and setting, and the others are looked at. */
+import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { checkSink } from '../../../src/commands/check-sink.ts';
@@ -19,7 +20,11 @@ const promise = { subject: 'sink siem', level: 'ok', words: 'model, ecs: exactly
 
 test('one that never answers is given up after a minute, and told so', async () => {
   let isTold = false;
-  const sink = sinkThat((signal) => new Promise((resolve) => signal.addEventListener('abort', () => ((isTold = true), resolve([])))));
+  const sink = sinkThat(async (signal) => {
+    await once(signal, 'abort');
+    isTold = true;
+    return [];
+  });
   let waited = 0;
   const clock = { ...systemClock, sleep: async (ms: number) => void (waited += ms) };
   expect(await checkSink(sink, { clock }, never)).toEqual([
