@@ -109,7 +109,7 @@ let server9: Elasticsearch | undefined;
 let streams = 0;
 
 async function startNode(): Promise<Elasticsearch> {
-  const node = await Elasticsearch.start('elasticsearch-9.5.3');
+  const node = await Elasticsearch.start('elasticsearch-9.5.3', false, []);
   const settings = elasticsearchSettings.parse({ nodes: node.url });
   const facts = { version: [9, 5], isServerless: false, builtIn: new Set<string>() } as const;
   for (const { path, body } of stepsFor(settings, 'receiver', facts)) {

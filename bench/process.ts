@@ -44,6 +44,12 @@ export function cpuSeconds(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
+/** CPU ms that the main thread of a process has used, to the nanosecond. */
+export function mainThreadMs(pid: number): number {
+  // The first number: ns spent on a CPU (Linux, Documentation/scheduler/sched-stats).
+  return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6;
+}
+
 /** Resident memory now, and at most so far, in MiB. */
 export function memoryMiB(pid: number): { now: number; peak: number } {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');

@@ -225,7 +225,7 @@ export class Delivery {
     this.#since = undefined;
     this.#oldest = (await journal.read(this.#acked, { records: 1, bytes: 1 }))[0]?.received;
     // What could not be opened is open now; what is still to be sent will show whether it takes.
-    if (this.#patience.state === 'blocked' || journal.head().seq === this.#acked) this.#patience.recovered();
+    if (this.#patience.state === 'blocked') this.#patience.recovered();
   }
 
   /** A position that this journal never had, or one before what it knows as taken: one of the two went back. */
@@ -250,7 +250,11 @@ export class Delivery {
       this.#oldest = this.#batches.received ?? this.#oldest;
       const isDue = this.#isDue();
       if (isDue) await this.#deliverBatch(sink, stop, abandon);
-      else if (!this.#batches.hasMessages) this.#passOver();
+      else if (!this.#batches.hasMessages) {
+        this.#passOver();
+        // It is open and has everything: nothing says that it does not take.
+        if (this.#patience.state !== 'active') this.#patience.recovered();
+      }
       if (this.besides.isWaiting) await this.#sendBesides(sink, stop, abandon);
       await this.#flushWhenDue(stop);
       if (isDue || this.besides.isWaiting) continue;

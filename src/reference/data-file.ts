@@ -2,8 +2,16 @@
  * The one SQLite file of the service: log records, people, payloads and policies lie in it together, so that what a call changes and the log
  * record that tells of it are one transaction. Each room makes its own tables here and touches no other room's.
  */
-import { rmSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, openSync, rmSync } from 'node:fs';
 import Database, { type Statement } from 'better-sqlite3';
+
+export class DataFileInUse extends Error {
+  override readonly name = 'DataFileInUse';
+
+  constructor(file: string, cause: Error) {
+    super(`--data: another process uses ${file}`, { cause });
+  }
+}
 
 export class DataFile {
   readonly #db: Database.Database;
@@ -12,10 +20,25 @@ export class DataFile {
   /**
    * @param file      where the database is
    * @param lasting   whether it is kept; else its name is taken away at once, and it is gone with the process however that ends
+   * @throws DataFileInUse
    */
   constructor(file: string, lasting: boolean) {
-    this.#db = new Database(file);
+    if (lasting) makePrivate(file);
+    this.#db = new Database(file, { timeout: 0 });
+    try {
+      this.#begin(lasting);
+    } catch (error) {
+      this.#db.close();
+      if (error instanceof Database.SqliteError && error.code.startsWith('SQLITE_BUSY')) throw new DataFileInUse(file, error);
+      throw error;
+    }
+    if (!lasting && process.platform !== 'win32') rmSync(file);
+  }
+
+  #begin(lasting: boolean): void {
     this.#db.pragma('page_size = 16384');
+    // Two services with one file would give the same ids: the first holds it until its process ends, however that ends.
+    this.#db.pragma('locking_mode = EXCLUSIVE');
     // With a write-ahead log that is synced at its checkpoints, a file that is kept stays whole when the machine stops.
     this.#db.pragma(lasting ? 'journal_mode = WAL' : 'journal_mode = MEMORY');
     this.#db.pragma(lasting ? 'synchronous = NORMAL' : 'synchronous = OFF');
@@ -24,7 +47,6 @@ export class DataFile {
     this.#db.pragma(`mmap_size = ${2 ** 36}`);
     this.#db.pragma('temp_store = MEMORY');
     this.#db.exec('CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT');
-    if (!lasting && process.platform !== 'win32') rmSync(file);
   }
 
   exec(sql: string): void {
@@ -55,4 +77,13 @@ export class DataFile {
   close(): void {
     this.#db.close();
   }
+}
+
+/**
+ * For this user alone, for it holds keys and passwords. It is made before SQLite does, which gives the mode of a database to the files beside
+ * it; one that is there is not opened, for closing it would release the locks that this process holds on it (POSIX, fcntl).
+ */
+function makePrivate(file: string): void {
+  if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));
+  for (const each of [file, `${file}-wal`, `${file}-shm`]) if (existsSync(each)) chmodSync(each, 0o600);
 }

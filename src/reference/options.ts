@@ -2,6 +2,7 @@
  * The command line of the reference service: its own options, then every switch by its name. `--name value` and `--name=value` are the
  * same; what does not fit is refused in one line that names the option.
  */
+import { resolve } from 'node:path';
 import { describeSwitches, optionOf, switchNames, Switches } from './switches.ts';
 import { BadValue, durationOf } from './values.ts';
 
@@ -58,8 +59,8 @@ export function optionsOf(args: readonly string[]): Options {
     seed: given.get('seed') ?? '1',
     json: given.has('json'),
     help: given.has('help'),
-    data: given.get('data'),
-    tlsDir: given.get('tls-dir'),
+    data: pathOf(given, 'data'),
+    tlsDir: pathOf(given, 'tls-dir'),
     switches,
   };
 }
@@ -97,6 +98,13 @@ function wholeOf(given: ReadonlyMap<string, string>, name: string, most: number)
   const text = given.get(name) ?? '0';
   if (!/^\d{1,9}$/.test(text) || Number(text) > most) throw new BadValue(`--${name}: "${text}" is not a whole number from 0 to ${most}`);
   return Number(text);
+}
+
+/** Absolute: what SQLite takes for more than a name, such as `:memory:`, is a name here. */
+function pathOf(given: ReadonlyMap<string, string>, name: string): string | undefined {
+  const text = given.get(name);
+  if (text === '') throw new BadValue(`--${name}: the name is empty`);
+  return text === undefined ? undefined : resolve(text);
 }
 
 function read<T>(name: string, how: () => T): T {

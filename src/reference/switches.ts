@@ -2,7 +2,7 @@
  * The switches: the service as others might have built it. One table holds name, kind of value, default and meaning; the command line, the
  * help, the control port and the table in docs/reference-service.md follow from it. All are off by default.
  */
-import { act, BadValue, budget, choice, duration, offOr, perNode, share, whole, type Kind } from './values.ts';
+import { act, BadValue, budget, choice, duration, offOr, perNode, share, wait, whole, type Kind } from './values.ts';
 
 interface Switch<T> {
   readonly kind: Kind<T>;
@@ -25,6 +25,9 @@ const faults = of('Faults, each the share of the requests to the API that get it
 const records = of('Odd records, each the share of the records made from now on');
 const rights = of('Rights and retention');
 
+const pageSize = whole(1, 1_000_000);
+const count = whole(0, Number.MAX_SAFE_INTEGER);
+
 const table = {
   startBound: times(choice('inclusive', 'exclusive'), 'inclusive', 'whether a record exactly at startTime is in the answer'),
   endBound: times(choice('inclusive', 'exclusive'), 'inclusive', 'whether a record exactly at endTime is in the answer'),
@@ -34,7 +37,7 @@ const table = {
     'what both bounds and the times of records are cut to before they are compared',
   ),
 
-  pageSizeMax: paging(whole(1, 1_000_000), 1000, 'the largest page'),
+  pageSizeMax: paging(pageSize, 1000, 'the largest page'),
   pageSizeAbove: paging(choice('clamped', 'refused'), 'clamped', 'what a larger pageSize gets: the largest page, or 400'),
   pageSizeMaxThen: paging(offOr(changeLater()), 'off', 'N@K: after K answers of the logs endpoints the largest page is N'),
   pagePast: paging(choice('empty', 'last', '404'), 'empty', 'what a page past the end gets: no items, the last page, or 404'),
@@ -45,7 +48,7 @@ const table = {
     'ignored: order of becoming visible; unstable-ties: equal values in another order with each request',
   ),
   total: paging(choice('right', 'missing', 'capped', 'lagging', 'text'), 'right', 'what totalRecords says; text: the number as a string'),
-  totalCap: paging(whole(0, Number.MAX_SAFE_INTEGER), 10_000, 'the largest total that "capped" says'),
+  totalCap: paging(count, 10_000, 'the largest total that "capped" says'),
   totalLag: paging(duration, 30_000, 'how far "lagging" is behind: records that became visible within it are not counted'),
 
   rate: arrival(share(100_000), 0, 'records a second that are made while the service runs, logTimestamp = now'),
@@ -64,7 +67,7 @@ const table = {
   retryAfter: limits(choice('seconds', 'date', 'none'), 'seconds', 'the form of Retry-After with 429 and with the 403 of the quota'),
 
   fileMax: limits(whole(1, 2 ** 28), 2 ** 24, 'the largest file in bytes; a larger one is 413'),
-  bodyPatience: limits(duration, 30_000, 'how long the body of a request may take to come; then 408'),
+  bodyPatience: limits(wait, 30_000, 'how long the body of a request may take to come; then 408'),
 
   tokenLifetime: tokens(duration, 3_600_000, 'lifetime of an access token'),
   revokeTokens: tokens(act, 0, 'every token issued so far is refused from now on'),
@@ -86,7 +89,7 @@ const table = {
   faultCut: faults(share(), 0, 'the body is cut in the middle, its length is said to be so'),
   faultSlow: faults(share(), 0, 'the body comes in small parts over slowFor'),
   faultStalled: faults(share(), 0, 'headers and half of the body come, then nothing more'),
-  slowFor: faults(duration, 3000, 'how long the body of faultSlow takes'),
+  slowFor: faults(wait, 3000, 'how long the body of faultSlow takes'),
 
   oddMissing: records(share(), 0, 'one field is missing'),
   oddNull: records(share(), 0, 'one field is null'),
@@ -132,8 +135,10 @@ export class Switches {
     });
     const next = { ...this.values, ...Object.fromEntries(read) };
     const faultsSum = faultNames.reduce((sum, name) => sum + next[name], 0);
-    if (faultsSum > 1 + 1e-9)
-      throw new BadValue(`${faultNames.find((name) => name in given) ?? ''}: the shares of all faults are more than 1`);
+    if (faultsSum > 1 + 1e-9) {
+      const named = Object.keys(given).find((key) => faultNames.some((name) => name === key || optionOf(name) === key));
+      throw new BadValue(`${named ?? ''}: the shares of all faults are more than 1`);
+    }
     Object.assign(this.values, next);
   }
 
@@ -186,9 +191,9 @@ function changeLater(): Kind<{ readonly max: number; readonly answers: number }>
   return {
     placeholder: 'N@K',
     read(given) {
-      const match = typeof given === 'string' ? /^([1-9]\d*)@(\d+)$/.exec(given) : null;
+      const match = typeof given === 'string' ? /^(\d+)@(\d+)$/.exec(given) : null;
       if (!match) throw new BadValue(`${JSON.stringify(given)} is not a page size after a number of answers such as 50@200`);
-      return { max: Number(match[1]), answers: Number(match[2]) };
+      return { max: pageSize.read(match[1], 0), answers: count.read(match[2], 0) };
     },
     show: (value) => `${value.max}@${value.answers}`,
   };

@@ -23,11 +23,17 @@ export interface Budget {
 
 const unitMs: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
+/** ms: a hundred years, so that a time so far before or after now can be reckoned with in nanoseconds and written as a date. */
+const longest = 36_500 * 86_400_000;
+/** ms: a timer of Node takes 31 bits, and fires at once when it is given more. */
+const longestWait = 24 * 86_400_000;
+
 /** Milliseconds of a text such as `250ms`, `10s`, `1.5h`, `30d`. */
-export function durationOf(given: unknown): number {
+export function durationOf(given: unknown, most = longest): number {
   const match = typeof given === 'string' ? /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(given) : null;
   const ms = Number(match?.[1]) * (unitMs[match?.[2] ?? ''] ?? Number.NaN);
   if (!Number.isFinite(ms)) throw new BadValue(`${quoted(given)} is not a duration such as 250ms, 10s, 5m, 2h, 30d`);
+  if (ms > most) throw new BadValue(`${quoted(given)} is longer than ${durationText(most)}`);
   return ms;
 }
 
@@ -76,7 +82,10 @@ export function share(most = 1): Kind<number> {
   };
 }
 
-export const duration: Kind<number> = { placeholder: 'DURATION', read: durationOf, show: durationText };
+export const duration: Kind<number> = { placeholder: 'DURATION', read: (given) => durationOf(given), show: durationText };
+
+/** One that a timer waits for. */
+export const wait: Kind<number> = { ...duration, read: (given) => durationOf(given, longestWait) };
 
 export function offOr<T>(kind: Kind<T>): Kind<T | 'off'> {
   return {
@@ -107,7 +116,7 @@ export const budget: Kind<Budget> = {
     if (!/^\d+$/.test(count ?? '') || interval === undefined || more !== undefined) {
       throw new BadValue(`${quoted(given)} is not a number for an interval such as 100/1s`);
     }
-    return { count: Number(count), intervalMs: durationOf(interval) };
+    return { count: whole(0, Number.MAX_SAFE_INTEGER).read(count, 0), intervalMs: durationOf(interval) };
   },
   show: (value) => `${value.count}/${durationText(value.intervalMs)}`,
 };

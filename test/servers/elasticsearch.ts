@@ -6,8 +6,6 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
@@ -15,6 +13,7 @@ import type { Dispatcher } from 'undici';
 import { createAuthority } from '../support/certificates.ts';
 import type { Authority, CertificateWish } from '../support/certificates.ts';
 import { until } from '../support/e2e-place.ts';
+import { freePort } from './ports.ts';
 import { cacheFolder } from './programs.ts';
 
 export type Line = 'elasticsearch-9.5.3' | 'elasticsearch-8.19.5' | 'opensearch-3.8.0';
@@ -42,6 +41,9 @@ function javaHome(): string | undefined {
 
 export const password = 'test-password';
 
+/** Half the work of a start: what is compiled quickly is not compiled once more, which pays after minutes. */
+const shortLived: readonly string[] = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-XX:-UsePerfData'];
+
 export interface Reply {
   readonly status: number;
   readonly body: unknown;
@@ -57,8 +59,8 @@ export class Elasticsearch implements AsyncDisposable {
   readonly #agent: Agent;
   #child: ChildProcess | undefined;
 
-  /** Of line 9 with users, keys, rights and TLS when `isSecure`. */
-  static async start(line: Line, isSecure = false): Promise<Elasticsearch> {
+  /** Of line 9 with users, keys, rights and TLS when `isSecure`; `jvm`: options of Java, by default those of a short life. */
+  static async start(line: Line, isSecure = false, jvm = shortLived): Promise<Elasticsearch> {
     const directory = mkdtempSync(join(tmpdir(), 'waybill-elasticsearch-'));
     mkdirSync(join(directory, 'config'));
     const [port, transport] = [await freePort(), await freePort()];
@@ -79,7 +81,7 @@ export class Elasticsearch implements AsyncDisposable {
     const place = join(cacheFolder(), line);
     const isOpenSearch = line.startsWith('opensearch');
     const main = isOpenSearch ? ['TestNode', directory, String(port)] : ['org.elasticsearch.node.TestNode', ...settings];
-    const options = ['-Xms512m', '-Xmx512m', `-Des.path.home=${directory}`, `-Dwaybill.plugins=${plugins.join(',')}`];
+    const options = ['-Xms512m', '-Xmx512m', ...jvm, `-Des.path.home=${directory}`, `-Dwaybill.plugins=${plugins.join(',')}`];
     options.push('--add-modules', 'jdk.incubator.vector', '--enable-native-access=ALL-UNNAMED');
     const classPath = ['-cp', `${join(place, 'classes')}:${join(place, 'lib')}/*`];
     const node = new Elasticsearch(directory, [...options, ...classPath, ...main], port, authority);
@@ -221,13 +223,4 @@ function started(child: ChildProcess): Promise<void> {
     child.stderr?.on('data', hear);
     child.once('exit', (code) => reject(new Error(`the server ended with ${code ?? 'a signal'}: ${said}`)));
   });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

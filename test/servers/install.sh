@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # install.sh NAME... : the real receivers that `npm run test:servers` speaks to, each only if it is missing. Debian's packages (as root), and what
-# no package can put beside another in $WAYBILL_TEST_CACHE, else ~/.cache/waybill-servers.
+# no package can put beside another in $WAYBILL_TEST_CACHE, else ~/.cache/waybill-servers. Ends with 3 where this system has no JDK for a receiver.
 set -euo pipefail
 cache=${WAYBILL_TEST_CACHE:-$HOME/.cache/waybill-servers}
 mkdir -p "$cache"
@@ -24,7 +24,7 @@ jdk() {
     if apt-cache show "openjdk-$line-jdk-headless" >/dev/null 2>&1; then packages "openjdk-$line-jdk-headless"; return 0; fi
   done
   echo 'no JDK of line 21 or later among the packages of this system: set JAVA_HOME to one' >&2
-  return 1
+  exit 3
 }
 
 # The jars of a broker: kafka VERSION

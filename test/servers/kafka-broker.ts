@@ -7,13 +7,13 @@ import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { createAuthority } from '../support/certificates.ts';
 import type { Authority } from '../support/certificates.ts';
+import { until } from '../support/e2e-place.ts';
+import { freePort } from './ports.ts';
 import { cacheFolder } from './programs.ts';
 
 export const kafkaVersions = ['4.4.0', '3.9.2'] as const;
@@ -113,14 +113,15 @@ export class KafkaBroker implements AsyncDisposable {
     await new Promise<void>((resolve, reject) => {
       let tail = '';
       const hear = (chunk: Buffer): void => {
-        tail = (tail + chunk.toString()).slice(-20_000);
+        tail = (tail + chunk.toString()).slice(-200_000);
         this.#said = tail;
         if (tail.includes('Kafka Server started')) resolve();
       };
       child.stdout.on('data', hear);
       child.stderr.on('data', hear);
       child.once('exit', (code) => {
-        reject(new Error(`the broker ended with ${code ?? 'a signal'}:\n${tail.slice(-4_000)}`));
+        const why = tail.split('\n').filter((line) => /ERROR|FATAL|Exception/.test(line));
+        reject(new Error(`the broker ended with ${code ?? 'a signal'}:\n${why.join('\n')}\n…\n${tail.slice(-2_000)}`));
       });
       setTimeout(() => {
         reject(new Error(`the broker has not started after 5 minutes:\n${tail.slice(-4_000)}`));
@@ -186,28 +187,45 @@ export class KafkaBroker implements AsyncDisposable {
     return found;
   }
 
+  /** A commit is answered before its markers are in the partitions: waits until those who read committed get as far as those who read everything. */
+  async #settled(topic: string): Promise<void> {
+    let ends: readonly string[] = [];
+    await until(
+      () => `no transaction is open in "${topic}": committed ${ends.join(', all ')}`,
+      60_000,
+      async () => {
+        ends = await Promise.all((['read_committed', 'read_uncommitted'] as const).map((isolation) => this.#end(topic, isolation)));
+        return ends[0] === ends[1] || undefined;
+      },
+    );
+  }
+
+  async #end(topic: string, isolation: Isolation): Promise<string> {
+    const said = await this.#kcat(topic, isolation, ['-o', 'end'], () => undefined);
+    return [...said.matchAll(/\[\d+\] at offset \d+/g)]
+      .map(([end]) => end)
+      .sort()
+      .join(' ');
+  }
+
   async #consume(topic: string, isolation: Isolation, format: string, take: (chunk: Buffer) => void): Promise<void> {
-    const parameters = [
-      '-C',
-      '-b',
-      this.address(),
-      '-t',
-      topic,
-      '-X',
-      `isolation.level=${isolation}`,
-      '-o',
-      'beginning',
-      '-e',
-      '-q',
-      '-f',
-      format,
-    ];
-    const child = spawn('kcat', parameters, { stdio: ['ignore', 'pipe', 'pipe'] });
-    let errors = '';
+    if (isolation === 'read_committed') await this.#settled(topic);
+    await this.#kcat(topic, isolation, ['-o', 'beginning', '-q', '-f', format], take);
+  }
+
+  /** Reads to the end. @returns what kcat says besides */
+  async #kcat(topic: string, isolation: Isolation, more: readonly string[], take: (chunk: Buffer) => void): Promise<string> {
+    // What has nothing more to give need not be waited for: half a second by default.
+    const options = ['-X', `isolation.level=${isolation}`, '-X', 'fetch.wait.max.ms=10'];
+    const child = spawn('kcat', ['-C', '-b', this.address(), '-t', topic, '-e', ...options, ...more], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let said = '';
     child.stdout.on('data', take);
-    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (errors += chunk));
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
     const [code] = (await once(child, 'close')) as [number];
-    if (code !== 0) throw new Error(`kcat ended with ${code}: ${errors}`);
+    if (code !== 0) throw new Error(`kcat ended with ${code}: ${said}`);
+    return said;
   }
 
   /** Records with these keys, by kcat, which chooses the partitions as the clients of Kafka in Java do. */
@@ -332,13 +350,4 @@ export interface CountedRecord {
 /** The jars of a version, for whoever looks what is there. */
 export function jarsIn(version: KafkaVersion): readonly string[] {
   return readdirSync(jarsOf(version));
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

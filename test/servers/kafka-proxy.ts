@@ -1,7 +1,8 @@
 /** Between a client and a broker of Kafka: carries everything, and can lose the answer to one kind of request, cut, or carry nothing more. */
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
-import type { AddressInfo, Server, Socket } from 'node:net';
+import type { Server, Socket } from 'node:net';
+import { freePort } from './ports.ts';
 
 const keys = { Produce: 0, EndTxn: 26 } as const;
 
@@ -11,6 +12,8 @@ export class KafkaProxy {
   #server: Server | undefined;
   readonly #pairs = new Set<readonly [Socket, Socket]>();
   #losing: number | undefined;
+  #mustShut = false;
+  #isShut = false;
   #isStalled = false;
 
   get address(): string {
@@ -20,17 +23,26 @@ export class KafkaProxy {
   /** The same port each time: it is what the broker tells its clients. */
   async listen(): Promise<this> {
     if (this.#server) return this;
+    this.port ||= await freePort();
     this.#server = createServer((client) => {
       this.#carry(client);
     }).listen(this.port, '127.0.0.1');
     await once(this.#server, 'listening');
-    this.port = (this.#server.address() as AddressInfo).port;
     return this;
   }
 
-  /** The broker carries out the next request of this kind, and its answer never comes: the connection ends instead. */
-  loseAnswer(request: keyof typeof keys): void {
+  /**
+   * The broker carries out the next request of this kind, and its answer never comes: the connection ends instead.
+   * @param mustShut  nobody comes through after it
+   */
+  loseAnswer(request: keyof typeof keys, mustShut = false): void {
     this.#losing = keys[request];
+    this.#mustShut = mustShut;
+  }
+
+  /** Whether an answer was lost, and nobody has come through since. */
+  get isShut(): boolean {
+    return this.#isShut;
   }
 
   /** Every connection ends now. */
@@ -48,6 +60,7 @@ export class KafkaProxy {
 
   heal(): void {
     this.#losing = undefined;
+    this.#isShut = false;
     this.#isStalled = false;
   }
 
@@ -61,6 +74,10 @@ export class KafkaProxy {
   }
 
   #carry(client: Socket): void {
+    if (this.#isShut) {
+      client.on('error', () => undefined).resetAndDestroy();
+      return;
+    }
     const broker = connect(this.target, '127.0.0.1');
     const pair = [client, broker] as const;
     this.#pairs.add(pair);
@@ -84,8 +101,11 @@ export class KafkaProxy {
       }
     });
     broker.on('data', (chunk: Buffer) => {
-      if (isLost) client.resetAndDestroy();
-      else if (!this.#isStalled) client.write(chunk);
+      if (isLost) {
+        this.#isShut ||= this.#mustShut;
+        if (this.#isShut) this.cut();
+        else client.resetAndDestroy();
+      } else if (!this.#isStalled) client.write(chunk);
     });
     const end = (): void => {
       this.#pairs.delete(pair);

@@ -6,13 +6,12 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createAuthority } from '../support/certificates.ts';
 import type { Authority, KeyPair } from '../support/certificates.ts';
 import { until } from '../support/e2e-place.ts';
+import { freePort } from './ports.ts';
 
 export type Way = 'tcp' | 'tls' | 'udp' | 'relp' | 'relp+tls';
 
@@ -56,7 +55,7 @@ export class SyslogReceiver implements AsyncDisposable {
       await authority.issue({ name: 'localhost', hosts: ['127.0.0.1', 'localhost'] }),
       await authority.issue({ name: 'collector.test', hosts: ['collector.test'] }),
     ];
-    const free = await Promise.all(program.ways.map(freePort));
+    const free = await Promise.all(program.ways.map(() => freePort()));
     const ports = Object.fromEntries(program.ways.map((way, i) => [way, free[i] ?? 0])) as Record<Way, number>;
     const receiver = new SyslogReceiver(authority, client, program, ports);
     const files = { 'ca.pem': authority.cert, 'server.pem': server.cert, 'server.key': server.key };
@@ -119,15 +118,6 @@ export class SyslogReceiver implements AsyncDisposable {
     await this.end('SIGTERM');
     rmSync(this.directory, { recursive: true, force: true });
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 /**

@@ -703,7 +703,8 @@ export class Oracle {
       else if (!this.#isWhole(truth, format, text)) this.fault(`P4: ${id} holds entry ${seq} as ${text.slice(0, 300)}`);
       const count = (counts.get(uid) ?? 0) + 1;
       counts.set(uid, count);
-      if (count > 1 || isBesides) continue;
+      // A request that travelled on from before may bring what was refused then and would be taken now.
+      if (count > 1 || isBesides || receiver.pardoned.has(uid)) continue;
       // What was wanted again comes after others of its batch, and before all that lies behind that.
       if (seq < last && last > behind) this.fault(`P4: ${id} got entry ${seq} after ${last}`);
       last = Math.max(last, seq);

@@ -2,7 +2,15 @@
 import { BaseSequencer } from 'vitest/node';
 import type { TestSpecification } from 'vitest/node';
 
-const longFirst = [/\/simulation\//, /\/e2e\/chaos/, /\/e2e\/(switches|history|state|trouble)/, /\/e2e\//, /\/contract\//];
+const longFirst = [
+  /\/simulation\//,
+  /\/servers\/(daemon|wrong-settings)/,
+  /\/servers\/(kafka|elasticsearch-daemon)/,
+  /\/e2e\/chaos/,
+  /\/e2e\/(switches|history|state|trouble)/,
+  /\/e2e\//,
+  /\/contract\//,
+];
 
 export default class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -1760,6 +1760,12 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    id: 'W193',
+    what: 'a sink that has everything stays in trouble until the next record',
+    suite: 'test/unit/deliver/views.test.ts',
+    edits: [{ file: 'src/deliver/loop.ts', text: "if (this.#patience.state !== 'active') this.#patience.recovered();", replacement: '' }],
+  },
+  {
     id: 'W150',
     what: 'what the sink says of a dead letter that it took is not believed: it is sent again',
     suite: simulation,

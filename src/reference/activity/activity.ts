@@ -147,13 +147,15 @@ export class Activity {
     await owner.caller.call('/payloads/protect-local', body, this.#end.signal);
   }
 
+  /** Mostly with somebody new; now and then one who has access already gets another. */
   async #share(): Promise<void> {
     const file = this.#file();
     if (!file) return;
-    const colleague = oneOf(this.#random, this.#people);
-    const accessLevel = this.#random() < 0.8 ? 'View' : 'FullAccess';
+    const isAgain = file.colleagues.length > 0 && this.#random() < 0.25;
+    const colleague = oneOf(this.#random, isAgain ? file.colleagues : this.#people);
+    const accessLevel = this.#random() < (isAgain ? 0.5 : 0.8) ? 'View' : 'FullAccess';
     const status = await this.#policy(file, 'user-authorizations', { userId: colleague.caller.userId, accessLevel });
-    if (status === 200) file.colleagues.push(colleague);
+    if (status === 200 && !isAgain) file.colleagues.push(colleague);
   }
 
   async #shareWithGroup(): Promise<void> {

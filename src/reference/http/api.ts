@@ -1,6 +1,7 @@
 /**
  * The API behind `{base_url}`: who calls, whether he may, and which endpoint answers. The checks come in this order: limits, subscription
- * key (401), token (401), endpoint (404, 405), permission (403), x-api-caller-id (400, 403), parameters (400), body (408, 413, 415, 400).
+ * key (401), token (401), endpoint (404, 405), permission (403), x-api-caller-id (400, 403), parameters (400), body (408, 413, 415, 400);
+ * when a body has come, token and permission once more. From then on an endpoint answers without waiting, so that nothing comes between.
  */
 import type { IncomingMessage } from 'node:http';
 import type { IdentityProvider } from '../people/identity-provider.ts';
@@ -58,17 +59,21 @@ export class Api {
     limits.take();
     const key = request.headers['ocp-apim-subscription-key'];
     if (key !== organisation.subscriptionKey) {
-      throw new Problem(401, `The subscription key is ${key === undefined ? 'missing' : 'not valid'}: header Ocp-Apim-Subscription-Key`);
+      const parameter = 'Ocp-Apim-Subscription-Key';
+      throw new Problem(401, `The subscription key is ${key === undefined ? 'missing' : 'not valid'}: header ${parameter}`, { parameter });
     }
     const caller = await this.#callerOf(request.headers.authorization);
     const { endpoint, params } = this.#routeOf(request.method ?? '', path.slice(apiRoot.length));
-    if (!endpoint.permissions.some((permission) => allows(caller.roles, permission))) {
-      throw new Problem(403, `The permission ${endpoint.permissions.join(' or ')} is needed`);
-    }
+    checkPermission(endpoint, caller);
     if (endpoint.method !== 'GET') checkCallerId(request.headers['x-api-caller-id'], caller);
     const query = (endpoint.query ?? noQuery).read(queryText);
-    const body = endpoint.body ? bodyOf(endpoint.body, await jsonOf(request, this.#bodyLimitsOf(endpoint))) : undefined;
-    return endpoint.answer({ caller, params, query, body, peer: request.socket.remoteAddress ?? '' });
+    const call = { caller, params, query, body: undefined, peer: request.socket.remoteAddress ?? '' };
+    if (!endpoint.body) return endpoint.answer(call);
+    const body = await bodyOf(endpoint.body, await jsonOf(request, this.#bodyLimitsOf(endpoint)));
+    // A body takes its time to come, and meanwhile a token is revoked or a role taken: what counts is what the caller may do when it is there.
+    const still = await this.#callerOf(request.headers.authorization);
+    checkPermission(endpoint, still);
+    return endpoint.answer({ ...call, caller: still, body });
   }
 
   #routeOf(method: string, path: string): Route {
@@ -88,11 +93,13 @@ export class Api {
 
   async #callerOf(authorization: string | undefined): Promise<User> {
     const { provider } = this.#rooms;
+    const parameter = 'Authorization';
     const token = /^Bearer +([A-Za-z0-9._~+/=-]+)$/i.exec(authorization ?? '')?.[1];
-    if (token === undefined) throw new Problem(401, 'A bearer token is needed', { headers: { 'www-authenticate': 'Bearer' } });
+    if (token === undefined) throw new Problem(401, 'A bearer token is needed', { parameter, headers: { 'www-authenticate': 'Bearer' } });
     const caller = provider.rememberedHolderOf(token) ?? (await provider.holderOf(token));
     if (!caller) {
       throw new Problem(401, 'The token is not valid, or not any more', {
+        parameter,
         headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
       });
     }
@@ -100,10 +107,17 @@ export class Api {
   }
 }
 
+function checkPermission({ permissions }: Endpoint, caller: User): void {
+  if (permissions.some((permission) => allows(caller.roles, permission))) return;
+  throw new Problem(403, `The permission ${permissions.join(' or ')} is needed`);
+}
+
 /** Calls that create or update name who makes them (section 4.1); nobody can name another. */
 function checkCallerId(given: string | string[] | undefined, caller: User): void {
   const parameter = 'x-api-caller-id';
-  if (given === undefined)
+  if (given === undefined || given === '')
     throw new Problem(400, `The header ${parameter} is missing: the user id of who makes the request`, { parameter });
+  // What is given twice comes with a comma between; no user id has one.
+  if (given.includes(',')) throw new Problem(400, `The header ${parameter} is given more than once`, { parameter });
   if (given !== caller.userId) throw new Problem(403, `The header ${parameter} names another user than the token`, { parameter });
 }

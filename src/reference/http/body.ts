@@ -11,17 +11,22 @@ export interface BodyLimits {
   readonly patienceMs: number;
 }
 
+/** What a body may have besides its texts: no shape needs more, and much of it costs the reader a hundred times its size. */
+const besideTextsMax = 64 * 1024;
+const levelsMax = 32;
+
 /** @throws Problem 400, 408, 413, 415 */
 export async function jsonOf(request: IncomingMessage, limits: BodyLimits): Promise<unknown> {
   const { headers } = request;
   if (!/^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.test(headers['content-type'] ?? '')) {
-    throw new Problem(415, 'The body must be application/json in UTF-8: header Content-Type');
+    throw new Problem(415, 'The body must be application/json in UTF-8: header Content-Type', { parameter: 'Content-Type' });
   }
-  if ((headers['content-encoding'] ?? 'identity') !== 'identity') {
-    throw new Problem(415, 'The body must not be encoded: header Content-Encoding', { headers: { 'accept-encoding': 'identity' } });
+  if ((headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity') {
+    const parameter = 'Content-Encoding';
+    throw new Problem(415, `The body must not be encoded: header ${parameter}`, { parameter, headers: { 'accept-encoding': 'identity' } });
   }
-  if (Number(headers['content-length'] ?? 0) > limits.bytesMax) throw tooLarge(limits);
-  const bytes = await bytesOf(request, limits);
+  const bytes = await wholeOf(request, limits);
+  checkStructure(bytes);
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)) as unknown;
   } catch (error) {
@@ -30,7 +35,9 @@ export async function jsonOf(request: IncomingMessage, limits: BodyLimits): Prom
   }
 }
 
-function bytesOf(request: IncomingMessage, { bytesMax, patienceMs }: BodyLimits): Promise<Buffer> {
+/** The bytes of the body. @throws Problem 408, 413 */
+export function wholeOf(request: IncomingMessage, { bytesMax, patienceMs }: BodyLimits): Promise<Buffer> {
+  if (Number(request.headers['content-length'] ?? 0) > bytesMax) return Promise.reject(tooLarge({ bytesMax, patienceMs }));
   return new Promise((resolve, reject) => {
     const parts: Buffer[] = [];
     let bytes = 0;
@@ -52,6 +59,26 @@ function bytesOf(request: IncomingMessage, { bytesMax, patienceMs }: BodyLimits)
     const timer = setTimeout(() => end(() => reject(tooSlow)), patienceMs);
     request.on('data', take).once('end', whole).once('error', gone).once('close', gone);
   });
+}
+
+/** Before anything is made of the bytes. @throws Problem 400 */
+function checkStructure(bytes: Buffer): void {
+  const [quote, backslash, opening, closing] = [0x22, 0x5c, [0x5b, 0x7b], [0x5d, 0x7d]] as const;
+  let [inText, levels, besideTexts] = [false, 0, 0];
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at];
+    if (inText) {
+      if (byte === backslash) at += 1;
+      else if (byte === quote) inText = false;
+      continue;
+    }
+    besideTexts += 1;
+    if (byte === quote) inText = true;
+    else if (byte === opening[0] || byte === opening[1]) levels += 1;
+    else if (byte === closing[0] || byte === closing[1]) levels -= 1;
+    if (levels > levelsMax) throw new Problem(400, `The body is nested deeper than ${levelsMax} levels`);
+    if (besideTexts > besideTextsMax) throw new Problem(400, `The body has more than ${besideTextsMax} bytes besides its texts`);
+  }
 }
 
 function tooLarge({ bytesMax }: BodyLimits): Problem {

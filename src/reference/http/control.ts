@@ -52,7 +52,8 @@ export class ControlServer {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
-      const url = new URL(request.url ?? '', 'http://control');
+      const url = URL.parse(`http://control${request.url ?? ''}`);
+      if (!url) throw new Problem(400, 'The address cannot be read');
       await this.#answer(`${request.method ?? ''} ${url.pathname}`, url.searchParams, request, response);
     } catch (error) {
       if (response.headersSent) {

@@ -41,7 +41,7 @@ export interface EndpointOptions<Query, Body> {
   readonly answers: Readonly<Record<number, z.ZodType>>;
   /** Statuses of refusals of its own, besides those that every endpoint has. */
   readonly refusals?: readonly number[];
-  answer(call: Call<Query, Body>): Answer | Promise<Answer>;
+  answer(call: Call<Query, Body>): Answer;
 }
 
 /** An endpoint of which it does not matter any more what its query and body are. */
@@ -52,11 +52,25 @@ export function endpoint<Query = undefined, Body = undefined>(options: EndpointO
   return options;
 }
 
+/** Names and values of a query text. @throws Problem 400 where it is not percent-encoded UTF-8 */
+function parametersOf(text: string): [name: string, value: string][] {
+  const parts = text.split('&').filter((part) => part !== '');
+  return parts.map((part) => {
+    const [name = '', ...values] = part.split('=');
+    const decoded = (encoded: string): string => decodeURIComponent(encoded.replaceAll('+', ' '));
+    try {
+      return [decoded(name), decoded(values.join('='))];
+    } catch (error) {
+      throw badParameter(name, 'is not percent-encoded UTF-8', error);
+    }
+  });
+}
+
 /** For endpoints that take no query. */
 export const noQuery: QueryReader<undefined> = {
   schema: undefined,
   read(text) {
-    for (const name of new URLSearchParams(text).keys()) throw badParameter(name, 'is not known; there are none here');
+    for (const [name] of parametersOf(text)) throw badParameter(name, 'is not known; there are none here');
     return undefined;
   },
 };
@@ -68,7 +82,7 @@ export function queryOf<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>)
     schema,
     read(text) {
       const given: Record<string, string> = {};
-      for (const [name, value] of new URLSearchParams(text)) {
+      for (const [name, value] of parametersOf(text)) {
         if (!names.includes(name)) throw badParameter(name, `is not known; the parameters are ${names.join(', ')}`);
         if (name in given) throw badParameter(name, 'is given more than once');
         given[name] = value;
@@ -82,8 +96,8 @@ export function queryOf<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>)
 }
 
 /** @throws Problem 400 that names the first field that does not fit */
-export function bodyOf<Body>(schema: z.ZodType<Body>, given: unknown): Body {
-  const read = schema.safeParse(given);
+export async function bodyOf<Body>(schema: z.ZodType<Body>, given: unknown): Promise<Body> {
+  const read = await schema.safeParseAsync(given);
   if (read.success) return read.data;
   const issue = read.error.issues[0];
   const path = [...(issue?.path ?? []), ...(issue?.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [])].join('.');

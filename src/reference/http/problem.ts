@@ -37,6 +37,6 @@ export class Problem extends Error {
 }
 
 /** A query parameter whose value does not fit: 400, and the text names it. */
-export function badParameter(parameter: string, reason: string): Problem {
-  return new Problem(400, `The parameter "${parameter}" ${reason}`, { parameter });
+export function badParameter(parameter: string, reason: string, cause?: unknown): Problem {
+  return new Problem(400, `The parameter "${parameter}" ${reason}`, { parameter, cause });
 }

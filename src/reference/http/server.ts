@@ -2,7 +2,7 @@
  * The HTTPS server: takes each request to the identity provider or to the API, lets faults happen, and turns what was thrown into an
  * answer. Only loopback is listened on.
  */
-import { createServer, type Server } from 'node:https';
+import { createServer, type Server, type ServerOptions } from 'node:https';
 import { STATUS_CODES, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -34,6 +34,11 @@ const headersMs = 30_000;
 const requestMs = 120_000;
 const statusOfCode: Readonly<Record<string, number>> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
 
+/** How the service speaks TLS. */
+export function tlsOptions({ cert, key }: Certificates): ServerOptions {
+  return { cert, key, minVersion: 'TLSv1.2', ciphers, honorCipherOrder: true };
+}
+
 export class ServiceServer {
   readonly #server: Server;
   /** The TCP connection below each TLS connection, by the client's port: only it can be reset. */
@@ -42,14 +47,20 @@ export class ServiceServer {
 
   constructor(certificates: Certificates) {
     const listener: RequestListener = (request, response) => void this.#serve(request, response);
-    this.#server = createServer(
-      { cert: certificates.cert, key: certificates.key, minVersion: 'TLSv1.2', ciphers, honorCipherOrder: true },
-      listener,
-    );
+    this.#server = createServer({ ...tlsOptions(certificates), requireHostHeader: false }, listener);
     this.#server.keepAliveTimeout = keepAliveMs;
     this.#server.headersTimeout = headersMs;
     this.#server.requestTimeout = requestMs;
     this.#server.on('clientError', refuseUnread);
+    this.#server.on('checkExpectation', (_: IncomingMessage, response: ServerResponse) => {
+      send(
+        response,
+        answerOfProblem(new Problem(417, 'There is no such expectation: header Expect', { parameter: 'Expect' })),
+        undefined,
+        0,
+        () => undefined,
+      );
+    });
     this.#server.on('connection', (socket: Socket) => {
       const port = socket.remotePort ?? 0;
       this.#connections.set(port, socket);
@@ -85,6 +96,12 @@ export class ServiceServer {
       return;
     }
     try {
+      const refusal = refusalOf(request, path);
+      if (refusal) {
+        rooms.stats.request('other', refusal.status);
+        send(response, answerOfProblem(refusal), undefined, 0, () => this.#reset(request));
+        return;
+      }
       if (rooms.provider.owns(path)) {
         await this.#serveProvider(rooms, request, response, path);
         return;
@@ -93,7 +110,7 @@ export class ServiceServer {
         await this.#serveApi(rooms, request, response, path, query);
         return;
       }
-      if (path === descriptionPath && (request.method === 'GET' || request.method === 'HEAD')) {
+      if (path === descriptionPath) {
         rooms.stats.request(`GET ${descriptionPath}`, 200);
         const answer = { status: 200, headers: { 'content-type': 'application/json; charset=utf-8' }, body: rooms.description };
         send(response, answer, undefined, 0, () => this.#reset(request));
@@ -147,6 +164,14 @@ export class ServiceServer {
     const connection = this.#connections.get(request.socket.remotePort ?? 0);
     connection?.resetAndDestroy();
   }
+}
+
+/** What is wrong with a request before it is anybody's; RFC 9112 section 3.2 wants one Host. */
+function refusalOf({ rawHeaders, httpVersion, method = '' }: IncomingMessage, path: string): Problem | undefined {
+  const hosts = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
+  if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) return new Problem(400, 'A request has one header Host', { parameter: 'Host' });
+  if (path !== descriptionPath || ['GET', 'HEAD'].includes(method)) return undefined;
+  return new Problem(405, 'The description takes GET', { headers: { allow: 'GET, HEAD' } });
 }
 
 /** Answers what is no request of HTTP, or one that does not come to its end, and ends the connection. */

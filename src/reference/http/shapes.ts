@@ -27,17 +27,20 @@ export const problem = z
   })
   .meta({ id: 'Problem' });
 
-/** A whole number as a query has it: text of this form. The description says what it means, an integer of at least so much. */
+/**
+ * A whole number as a query has it: text of this form. The description says what it means, an integer of at least so much. One that no number
+ * of JavaScript holds is the largest that one does.
+ */
 export function asInteger(form: RegExp, least: number): z.ZodType<number, string> {
   return z
     .string()
     .regex(form, `must be a whole number of at least ${least}`)
-    .transform(Number)
+    .transform((digits) => Math.min(Number(digits), Number.MAX_SAFE_INTEGER))
     .meta({ described: { type: 'integer', minimum: least } });
 }
 
 /** The number of a page of users or groups. */
-export const pageNumber = asInteger(/^[1-9]\d{0,8}$/, 1);
+export const pageNumber = asInteger(/^0*[1-9]\d*$/, 1);
 
 /** The pagination object of one page out of so many records. */
 export function paginationOf(totalRecords: number, pageSize: number, itemsInPage: number, page: number): z.infer<typeof pagination> {

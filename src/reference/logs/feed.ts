@@ -51,7 +51,6 @@ export class Feed {
   /** Adds so many records, spread evenly with some ties over the time before now; none when the signal is aborted meanwhile. */
   async fill(count: number, spanMs: number, progress: (done: number) => void, signal: AbortSignal): Promise<void> {
     await this.#store.addMany(this.#history(count, (spanMs * 1e6) / count, progress), Date.now(), signal);
-    this.#data.setFact('nextLogId', String(this.#maker.nextId));
   }
 
   /** Begins to make records at the rate of the switch, and to show those that are due. */
@@ -82,7 +81,7 @@ export class Feed {
     const { record, delayMs } = this.#collected(this.#maker.tell(happening, instant), this.#randomOfCalls);
     this.#data.transaction(() => {
       this.#store.add([{ record, shownAt: now + delayMs }], now);
-      this.#data.setFact('nextLogId', String(this.#maker.nextId));
+      this.#keepNextId();
     });
   }
 
@@ -99,8 +98,10 @@ export class Feed {
       return this.#arrival(instant);
     });
     if (arrivals.length > 0) {
-      this.#store.add(arrivals, Date.now());
-      this.#data.setFact('nextLogId', String(this.#maker.nextId));
+      this.#data.transaction(() => {
+        this.#store.add(arrivals, Date.now());
+        this.#keepNextId();
+      });
     }
     this.#store.reveal(Date.now());
   }
@@ -114,6 +115,12 @@ export class Feed {
       yield this.#arrival(instant);
       if (left % progressEach === 1) progress(count - left + 1);
     }
+    this.#keepNextId();
+  }
+
+  /** In the transaction of the records that have the ids before it: a service that is killed must not give one a second time. */
+  #keepNextId(): void {
+    this.#data.setFact('nextLogId', String(this.#maker.nextId));
   }
 
   #arrival(instant: bigint): Arrival {

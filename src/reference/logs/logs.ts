@@ -37,10 +37,12 @@ export class Logs {
     const selection = this.#selectionOf(query, rights.ownOf);
     const total = this.#store.count(selection);
     const { size, page, number } = this.#pageOf(query, total);
-    const found = this.#store.page(selection, rights.shape, this.#orderOf(query), size, page * size);
+    const items = Math.min(size, Math.max(0, total - page * size));
+    const pagination = { totalRecords: this.#totalOf(selection, total), pageSize: size, itemsInPage: items, page: number };
+    const around = [`{"pagination":${JSON.stringify(pagination)},"data":[`, ']}'] as const;
+    const answer = this.#store.page(selection, rights.shape, this.#orderOf(query), size, page * size, around);
     this.answers += 1;
-    const pagination = { totalRecords: this.#totalOf(selection, total), pageSize: size, itemsInPage: found.items, page: number };
-    return Buffer.concat([Buffer.from(`{"pagination":${JSON.stringify(pagination)},"data":[`), found.json, Buffer.from(']}')]);
+    return answer;
   }
 
   /** Everything that is visible now, oldest first, as JSON texts in portions. */
@@ -101,8 +103,9 @@ export class Logs {
     const last = Math.max(0, Math.ceil(total / size) - 1);
     if (asked > last && pagePast === '404')
       throw new Problem(404, `There is no page ${asked + firstPage}; the last is ${last + firstPage}`);
-    const page = asked > last && pagePast === 'last' ? last : asked;
-    return { size, page, number: page + firstPage };
+    const shown = asked > last && pagePast === 'last' ? last : asked;
+    // Behind the last page all are alike, and a place is one that SQLite can count to.
+    return { size, page: Math.min(shown, last + 1), number: shown + firstPage };
   }
 
   #orderOf(query: LogsQuery): Order {

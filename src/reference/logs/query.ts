@@ -64,8 +64,8 @@ export const logsQuery = queryOf(
     userId: filter.optional(),
     startTime: time.optional(),
     endTime: time.optional(),
-    page: asInteger(/^\d{1,12}$/, 1).optional(),
-    pageSize: asInteger(/^0*[1-9]\d{0,11}$/, 1).optional(),
+    page: asInteger(/^\d+$/, 1).optional(),
+    pageSize: asInteger(/^0*[1-9]\d*$/, 1).optional(),
     sort: sort.optional(),
   }),
 );

@@ -6,6 +6,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Statement } from 'better-sqlite3';
 import type { DataFile } from '../data-file.ts';
+import { Tally, type Span } from './tally.ts';
 
 /** The columns by which the logs endpoints filter; null where the record has no such text, which no filter matches. */
 export interface Keys {
@@ -36,10 +37,7 @@ export interface Arrival {
 }
 
 /** Which records; every condition holds together. */
-export interface Selection {
-  /** `from` is in, `until` is not, in nanoseconds. */
-  readonly from: bigint | undefined;
-  readonly until: bigint | undefined;
+export interface Selection extends Span {
   readonly equal: Partial<Record<keyof Keys, string>>;
   /** Only what this user did, and what was done to payloads that this user owns. */
   readonly ownOf: string | undefined;
@@ -78,12 +76,11 @@ const tableOf = (name: string): string =>
   `CREATE TABLE IF NOT EXISTS ${name} (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, shown_at REAL NOT NULL,
    ${keyFields.map((field) => `${columnOf[field]} TEXT`).join(', ')},
    head TEXT NOT NULL, network TEXT NOT NULL, personal TEXT NOT NULL, tail TEXT NOT NULL) STRICT`;
-const countsRememberedMax = 2000;
 const breathEach = 5000;
 
 export class Store {
   readonly #data: DataFile;
-  readonly #counts = new Map<string, number>();
+  readonly #tally: Tally;
   readonly #indexed = new Set<keyof Keys>();
   #nextShown = Infinity;
 
@@ -92,6 +89,7 @@ export class Store {
     data.exec(`${tableOf('records')}; ${tableOf('pending')};
       CREATE INDEX IF NOT EXISTS records_at ON records (at);
       CREATE INDEX IF NOT EXISTS pending_shown_at ON pending (shown_at)`);
+    this.#tally = new Tally(data);
     this.#nextShown = this.#soonest();
   }
 
@@ -101,7 +99,6 @@ export class Store {
       const insert = this.#insert(now);
       for (const arrival of records) insert(arrival);
     });
-    this.#counts.clear();
   }
 
   /** Adds very many, all or none, and lets signals be heard meanwhile. Throws the reason of one that is aborted. */
@@ -121,7 +118,6 @@ export class Store {
       this.#data.exec('ROLLBACK');
       throw error;
     }
-    this.#counts.clear();
   }
 
   /** Makes visible what is due. */
@@ -133,38 +129,40 @@ export class Store {
       this.#data.prepared('DELETE FROM pending WHERE shown_at <= ?').run(now);
     });
     this.#nextShown = this.#soonest();
-    this.#counts.clear();
   }
 
   /** How many are selected; with `shownBefore` (ms since 1970) only those that were visible then. */
   count(selection: Selection, shownBefore?: number): number {
+    if (shownBefore === undefined && isSpan(selection)) return this.#tally.count(selection);
     this.#indexFor(selection);
     const { where, values } = conditionOf(selection);
     const lagging = shownBefore === undefined ? '' : `${where === '' ? 'WHERE' : 'AND'} shown_at <= ?`;
     if (shownBefore !== undefined) values.push(shownBefore);
-    const sql = `SELECT count(*) FROM records ${where} ${lagging}`;
-    const key = `${sql}\n${values.join('\n')}`;
-    const remembered = this.#counts.get(key);
-    if (remembered !== undefined) return remembered;
-    const counted = this.#one<number>(sql, values);
-    if (this.#counts.size >= countsRememberedMax) this.#counts.clear();
-    this.#counts.set(key, counted);
-    return counted;
+    return this.#one<number>(`SELECT count(*) FROM records ${where} ${lagging}`, values);
   }
 
-  /** The JSON texts of one page with commas between, as UTF-8, and how many they are. */
-  page(selection: Selection, shape: Shape, order: Order, limit: number, offset: number): { items: number; json: Buffer } {
+  /** The JSON texts of one page, with commas between and the two texts around, as UTF-8: the bytes of an answer are made once. */
+  page(
+    selection: Selection,
+    shape: Shape,
+    order: Order,
+    limit: number,
+    offset: number,
+    [before, behind]: readonly [string, string],
+  ): Buffer {
     this.#indexFor(selection, order);
-    const { where, values } = conditionOf(selection);
+    const near =
+      order.by === 'logTimestamp' && isSpan(selection)
+        ? this.#tally.near(selection, offset, order.descending)
+        : { span: selection, offset };
+    const { where, values } = conditionOf({ ...selection, ...near.span });
     const text = `head${shape.network ? ' || network' : ''}${shape.personal ? ' || personal' : ''} || tail`;
     // The aggregate takes the rows in the order in which the inner query, limited as it is, gives them.
-    const row = this.#data
-      .prepared(
-        `SELECT count(*) AS items, CAST(group_concat(text, ',') AS BLOB) AS json
+    return this.#one<Buffer>(
+      `SELECT CAST(? || ifnull(group_concat(text, ','), '') || ? AS BLOB)
        FROM (SELECT ${text} AS text FROM records ${where} ORDER BY ${orderOf(order, selection)} LIMIT ? OFFSET ?)`,
-      )
-      .get([...values, limit, offset]) as { items: number; json: Buffer | null };
-    return { items: row.items, json: row.json ?? Buffer.alloc(0) };
+      [before, behind, ...values, limit, near.offset],
+    );
   }
 
   /** All selected records as JSON text, oldest first, as they are at the moment of the call, in portions. */
@@ -226,6 +224,11 @@ export class Store {
   #one<T>(sql: string, values: unknown[] = []): T {
     return this.#data.prepared(sql).pluck().get(values) as T;
   }
+}
+
+/** Whether time alone selects. */
+function isSpan({ equal, ownOf }: Selection): boolean {
+  return ownOf === undefined && Object.keys(equal).length === 0;
 }
 
 function conditionOf(selection: Selection): { where: string; values: unknown[] } {

@@ -9,7 +9,6 @@ import type { Answer } from '../http/faults.ts';
 import { refusalOfOpening } from '../policies/evaluate.ts';
 import { denied, tell, type PayloadRooms } from '../policies/judge.ts';
 import type { CallerNetwork } from '../policies/network.ts';
-import { placeOf, type Place } from '../policies/position.ts';
 import type { AccessLevel } from '../policies/shapes.ts';
 import type { SwitchValues } from '../switches.ts';
 import { dataKeyOf, headerOf, NotAuthentic, openedWith, overheadBytesMax, type Header } from './container.ts';
@@ -27,26 +26,24 @@ interface Found {
 }
 
 /** The service decrypts: 200 with the content. */
-export async function answerOpenRemote(rooms: PayloadRooms, values: SwitchValues, call: RemoteCall): Promise<Answer> {
+export function answerOpenRemote(rooms: PayloadRooms, values: SwitchValues, call: RemoteCall): Answer {
   const { body, caller } = call;
   const container = bytesOf('base64FileData', body.base64FileData);
   if (container.length > values.fileMax + overheadBytesMax) throw fileTooLarge(values);
-  const place = await placeOf(body.userNetwork.position);
   const { payload, header, dataKey } = authentic('base64FileData', () => found(rooms, container));
-  judge(rooms, call, payload, 'View', place);
+  judge(rooms, call, payload, 'View');
   const content = authentic('base64FileData', () => openedWith(dataKey, header, container));
   tell(rooms.feed, ['Decrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
   return json(200, { payload: payloadShown(payload), base64FileData: content.toString('base64') });
 }
 
 /** The caller decrypts: 200 with the data key. Of the container only the header is sent. */
-export async function answerOpenLocal(rooms: PayloadRooms, call: LocalCall): Promise<Answer> {
+export function answerOpenLocal(rooms: PayloadRooms, call: LocalCall): Answer {
   const { body, caller } = call;
   const given = bytesOf('base64Header', body.base64Header);
-  const place = await placeOf(body.userNetwork.position);
   const { payload, header, dataKey } = authentic('base64Header', () => found(rooms, given));
   if (header.bytes.length < given.length) throw badField('base64Header', 'is more than the header of a protected file');
-  judge(rooms, call, payload, 'FullAccess', place);
+  judge(rooms, call, payload, 'FullAccess');
   tell(rooms.feed, ['Decrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
   return json(200, { payload: payloadShown(payload), accessLevel: 'FullAccess', base64DataKey: dataKey.toString('base64') });
 }
@@ -60,7 +57,7 @@ function found({ payloads }: PayloadRooms, container: Buffer): Found {
 }
 
 /** @throws Problem 403 with the reason, told to the log */
-function judge(rooms: PayloadRooms, call: RemoteCall | LocalCall, payload: Payload, needed: AccessLevel, place: Place): void {
+function judge(rooms: PayloadRooms, call: RemoteCall | LocalCall, payload: Payload, needed: AccessLevel): void {
   const { policies, feed } = rooms;
   const { userNetwork }: { userNetwork: CallerNetwork } = call.body;
   const reason = refusalOfOpening({
@@ -69,7 +66,7 @@ function judge(rooms: PayloadRooms, call: RemoteCall | LocalCall, payload: Paylo
     level: policies.levelOf(payload, call.caller.userId),
     needed,
     rules: policies.rules(payload.payloadId),
-    place,
+    place: userNetwork.place,
     now: Date.now(),
   });
   if (!reason) return;

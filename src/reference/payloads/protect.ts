@@ -8,7 +8,6 @@ import { Problem } from '../http/problem.ts';
 import { dateText } from '../http/shapes.ts';
 import { refusalOfProtecting, refusalOfRequest } from '../policies/evaluate.ts';
 import { denied, tell, type PayloadRooms } from '../policies/judge.ts';
-import { placeOf } from '../policies/position.ts';
 import type { SwitchValues } from '../switches.ts';
 import { keyBytes, newHeader, sealed } from './container.ts';
 import type { Payload } from './payloads.ts';
@@ -18,14 +17,13 @@ type RemoteCall = Call<unknown, z.infer<typeof protectRemote>>;
 type LocalCall = Call<unknown, z.infer<typeof protectLocal>>;
 
 /** The service encrypts: 201 with the container. */
-export async function answerProtectRemote(rooms: PayloadRooms, values: SwitchValues, call: RemoteCall): Promise<Answer> {
+export function answerProtectRemote(rooms: PayloadRooms, values: SwitchValues, call: RemoteCall): Answer {
   const { body, caller } = call;
   const content = bytesOf('base64FileData', body.base64FileData);
   if (content.length > values.fileMax) throw fileTooLarge(values);
-  const place = await placeOf(body.userNetwork.position);
   const payload = newPayload(call);
   const { data, payloads, policies, feed } = rooms;
-  const reason = refusalOfProtecting(policies.excludedCountries(), place);
+  const reason = refusalOfProtecting(policies.excludedCountries(), body.userNetwork.place);
   if (reason) {
     tell(feed, ['Encrypt', 'AccessDenied', reason], caller, payload, body.userNetwork.shown);
     throw denied(reason);
@@ -40,13 +38,12 @@ export async function answerProtectRemote(rooms: PayloadRooms, values: SwitchVal
 }
 
 /** The caller encrypts: 201 with the header of the container, and the data key for one content. */
-export async function answerProtectLocal(rooms: PayloadRooms, call: LocalCall): Promise<Answer> {
+export function answerProtectLocal(rooms: PayloadRooms, call: LocalCall): Answer {
   const { body, caller } = call;
   const { allowedAreas } = body;
-  const place = await placeOf(body.userNetwork.position);
   const payload = newPayload(call, body.originalFileCreatedDate);
   const { data, payloads, policies, feed } = rooms;
-  const reason = refusalOfRequest(policies.excludedCountries(), allowedAreas, place);
+  const reason = refusalOfRequest(policies.excludedCountries(), allowedAreas, body.userNetwork.place);
   if (reason) {
     tell(feed, ['EncryptionRequest', 'AccessDenied', reason], caller, payload, body.userNetwork.shown);
     throw denied(reason);

@@ -30,9 +30,15 @@ const file = {
 export const protectRemote = z.strictObject({ ...file, base64FileData: base64 });
 export const protectedRemote = z.strictObject({ payload, base64FileData: base64 });
 
+/** What section 2.1 can write, with years of four digits. */
+const [earliest, latest] = [Date.parse('0000-01-01T00:00:00Z'), Date.parse('9999-12-31T23:59:59.999Z')];
+
 export const protectLocal = z.strictObject({
   ...file,
-  originalFileCreatedDate: z.iso.datetime({ offset: true }).optional(),
+  originalFileCreatedDate: z.iso
+    .datetime({ offset: true })
+    .refine((date) => Date.parse(date) >= earliest && Date.parse(date) <= latest, 'must be in the years 0000 to 9999 of UTC')
+    .optional(),
   allowedAreas: allowedAreas.default([]),
 });
 export const protectedLocal = z.strictObject({ payload, base64Header: base64, base64DataKey: base64 });

@@ -31,8 +31,11 @@ export function peopleEndpoints(users: Users): Endpoint[] {
       permissions: ['users.write'],
       body: newUser,
       answers: { 201: expandedUser },
-      refusals: [409],
-      answer: ({ body }) => json(201, expanded(obeying(() => users.create(body)))),
+      refusals: [404, 409],
+      answer({ body }) {
+        for (const groupId of body.groupIds) knownGroup(users, groupId);
+        return json(201, expanded(obeying(() => users.create(body))));
+      },
     }),
     endpoint({
       method: 'PATCH',
@@ -44,6 +47,7 @@ export function peopleEndpoints(users: Users): Endpoint[] {
       refusals: [404, 409],
       answer(call) {
         const { userId } = known(users, call.params['userId']);
+        for (const groupId of call.body.groupIds ?? []) knownGroup(users, groupId);
         return json(200, expanded(obeying(() => users.change(userId, given(call.body)))));
       },
     }),
@@ -91,6 +95,11 @@ export function known(users: Users, userId = ''): User {
   const user = users.find(userId);
   if (!user) throw new Problem(404, `There is no user ${JSON.stringify(userId)}`);
   return user;
+}
+
+/** @throws Problem 404 */
+export function knownGroup(users: Users, groupId: string): void {
+  if (!users.hasGroup(groupId)) throw new Problem(404, `There is no group ${JSON.stringify(groupId)}`);
 }
 
 function takeRole(users: Users, { params }: Call<undefined, undefined>): User {

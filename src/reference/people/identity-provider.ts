@@ -5,6 +5,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { timingSafeEqual, createHash } from 'node:crypto';
 import { exportJWK, generateKeyPair, jwtVerify, SignJWT, type CryptoKey, type JWK } from 'jose';
+import { wholeOf } from '../http/body.ts';
+import { Problem } from '../http/problem.ts';
 import type { Organisation } from './organisation.ts';
 import type { SwitchValues } from '../switches.ts';
 import type { User, Users } from './users.ts';
@@ -39,11 +41,13 @@ class OAuthError extends Error {
   override readonly name = 'OAuthError';
   readonly status: number;
   readonly code: string;
+  readonly headers: Readonly<Record<string, string>>;
 
-  constructor(code: string, description: string, status = 400) {
+  constructor(code: string, description: string, status = 400, headers: Readonly<Record<string, string>> = {}) {
     super(description);
     this.code = code;
     this.status = status;
+    this.headers = headers;
   }
 }
 
@@ -55,6 +59,11 @@ export class IdentityProvider {
   /** The key of each rotation; the last two are published and good. */
   readonly #keys: Promise<SigningKey>[] = [];
   readonly #verified = new Map<string, Issued>();
+  /** What anybody may read. */
+  readonly #documents = new Map<string, () => unknown>([
+    ['v2.0/.well-known/openid-configuration', () => this.#discovery()],
+    ['discovery/v2.0/keys', async () => ({ keys: (await this.#goodKeys()).map((key) => key.jwk) })],
+  ]);
 
   /** @param authUrl  the address below which the tenant's endpoints are, without a slash at the end */
   constructor(organisation: Organisation, users: Users, values: SwitchValues, authUrl: string) {
@@ -76,20 +85,10 @@ export class IdentityProvider {
   async serve(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
     const endpoint = path.slice(this.#organisation.tenantId.length + 2);
     if (endpoint === 'oauth2/v2.0/token') return this.#token(request, response);
-    if (request.method !== 'GET') {
-      answer(response, 405, { error: 'invalid_request' }, { allow: 'GET' });
-      return;
-    }
-    if (endpoint === 'v2.0/.well-known/openid-configuration') {
-      answer(response, 200, this.#discovery());
-      return;
-    }
-    if (endpoint === 'discovery/v2.0/keys') {
-      const keys = await this.#goodKeys();
-      answer(response, 200, { keys: keys.map((key) => key.jwk) });
-      return;
-    }
-    answer(response, 404, { error: 'not_found' });
+    const document = this.#documents.get(endpoint);
+    if (!document) answer(response, 404, { error: 'not_found' });
+    else if (request.method !== 'GET') answer(response, 405, { error: 'invalid_request' }, { allow: 'GET' });
+    else answer(response, 200, await document());
   }
 
   /** Whose access token this is; undefined when it is none of ours, expired, or revoked. A token once verified is remembered. */
@@ -135,8 +134,8 @@ export class IdentityProvider {
 
   async #token(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
-      if (request.method !== 'POST') throw new OAuthError('invalid_request', 'The token endpoint takes POST', 405);
-      const grant = this.#grant(await formOf(request), request.headers.authorization);
+      if (request.method !== 'POST') throw new OAuthError('invalid_request', 'The token endpoint takes POST', 405, { allow: 'POST' });
+      const grant = this.#grant(await formOf(request, this.#values.bodyPatience), request.headers.authorization);
       const lifetime = Math.max(1, Math.round(this.#values.tokenLifetime / 1000));
       const key = await this.#key(this.#values.rotateKeys);
       const now = Math.floor(Date.now() / 1000);
@@ -153,8 +152,8 @@ export class IdentityProvider {
       answer(response, 200, { token_type: 'Bearer', expires_in: lifetime, access_token: token });
     } catch (error) {
       if (!(error instanceof OAuthError)) throw error;
-      const headers: Record<string, string> = error.status === 401 ? { 'www-authenticate': 'Basic realm="token endpoint"' } : {};
-      answer(response, error.status, { error: error.code, error_description: error.message }, headers);
+      const basic: Record<string, string> = error.status === 401 ? { 'www-authenticate': 'Basic realm="token endpoint"' } : {};
+      answer(response, error.status, { error: error.code, error_description: error.message }, { ...basic, ...error.headers });
     }
   }
 
@@ -249,18 +248,16 @@ async function makeKey(kid: string): Promise<SigningKey> {
   return { kid, privateKey, publicKey, jwk: { ...(await exportJWK(publicKey)), kid, alg: algorithm, use: 'sig' } };
 }
 
-async function formOf(request: IncomingMessage): Promise<URLSearchParams> {
+async function formOf(request: IncomingMessage, patienceMs: number): Promise<URLSearchParams> {
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers['content-type'] ?? '')) {
     throw new OAuthError('invalid_request', 'The body must be application/x-www-form-urlencoded');
   }
-  const parts: Buffer[] = [];
-  let bytes = 0;
-  for await (const part of request as AsyncIterable<Buffer>) {
-    bytes += part.length;
-    if (bytes > bodyBytesMax) throw new OAuthError('invalid_request', 'The body is too large', 413);
-    parts.push(part);
+  try {
+    return new URLSearchParams((await wholeOf(request, { bytesMax: bodyBytesMax, patienceMs })).toString('utf8'));
+  } catch (error) {
+    if (error instanceof Problem) throw new OAuthError('invalid_request', error.message, error.status, error.headers);
+    throw error;
   }
-  return new URLSearchParams(Buffer.concat(parts).toString('utf8'));
 }
 
 /** The credentials of RFC 6749 section 2.3.1: both parts are form-urlencoded before they are joined. */

@@ -53,7 +53,7 @@ export class Conflict extends Error {
 const texts = (values: readonly string[]): string => values.map((value) => `'${value}'`).join();
 const tables = `
   CREATE TABLE IF NOT EXISTS users (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, first_name TEXT NOT NULL, last_name TEXT NOT NULL,
-    email TEXT NOT NULL UNIQUE COLLATE NOCASE, username TEXT NOT NULL UNIQUE, password TEXT NOT NULL, created_at INTEGER NOT NULL) STRICT;
+    email TEXT NOT NULL UNIQUE COLLATE NOCASE, username TEXT NOT NULL UNIQUE COLLATE NOCASE, password TEXT NOT NULL, created_at INTEGER NOT NULL) STRICT;
   CREATE TABLE IF NOT EXISTS user_roles (user_id TEXT NOT NULL REFERENCES users (id), role TEXT NOT NULL CHECK (role IN (${texts(everyRole)})),
     PRIMARY KEY (user_id, role)) STRICT, WITHOUT ROWID;
   CREATE UNIQUE INDEX IF NOT EXISTS one_super_administrator ON user_roles (role) WHERE role = 'Super Administrator';
@@ -176,7 +176,6 @@ export class Users {
   #setGroups(userId: string, groupIds: readonly string[]): void {
     this.#data.prepared('DELETE FROM group_members WHERE user_id = ?').run(userId);
     for (const groupId of new Set(groupIds)) {
-      if (!this.hasGroup(groupId)) throw new Conflict(`There is no group ${groupId}`);
       this.#data.prepared('INSERT INTO group_members VALUES (?, ?)').run(groupId, userId);
     }
   }

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { endpoint, json, type Call, type Endpoint } from '../http/endpoint.ts';
 import { Problem } from '../http/problem.ts';
 import type { Combination } from '../logs/combinations.ts';
-import { known } from '../people/endpoints.ts';
+import { known, knownGroup } from '../people/endpoints.ts';
 import type { Users } from '../people/users.ts';
 import type { Payload } from '../payloads/payloads.ts';
 import { payload as payloadShape, payloadShown } from '../payloads/shapes.ts';
@@ -78,7 +78,7 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
       answer(call) {
         const payload = changeable(rooms, call.caller, call.params['payloadId']);
         const { groupId, accessLevel } = call.body;
-        if (!users.hasGroup(groupId)) throw new Problem(404, `There is no group ${JSON.stringify(groupId)}`);
+        knownGroup(users, groupId);
         changing(call, payload, () => told('AuthorisedGroupAccess', policies.authorizeGroup(payload.payloadId, groupId, accessLevel)));
         return json(
           200,

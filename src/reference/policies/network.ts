@@ -1,12 +1,12 @@
 /** `userNetwork` as requests carry it (specification 2.2): where the caller is. The other fields of section 2.7 may be there for the log. */
 import { z } from 'zod';
 import type { UserNetwork } from '../logs/network.ts';
-import { positionForm, positionOf, type Position } from './position.ts';
+import { placeOf, positionForm, positionOf, type Place } from './position.ts';
 
-/** What the log shows, and the position by which policies judge. */
+/** What the log shows, and the place by which policies judge. */
 export interface CallerNetwork {
   readonly shown: UserNetwork;
-  readonly position: Position;
+  readonly place: Place;
 }
 
 const notPosition = 'must be latitude,longitude in decimal degrees';
@@ -35,9 +35,9 @@ export const userNetwork = z
     latLong,
     address: known,
   })
-  .transform((shown, context): CallerNetwork => {
+  .transform(async (shown, context): Promise<CallerNetwork> => {
     const position = positionOf(shown.latLong);
-    if (position) return { shown, position };
+    if (position) return { shown, place: await placeOf(position) };
     context.addIssue({ code: 'custom', path: ['latLong'], message: notPosition });
     return z.NEVER;
   })

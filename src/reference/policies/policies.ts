@@ -127,7 +127,7 @@ export class Policies {
   changeRules(payloadId: string, given: Partial<Rules>): Change {
     const before = this.#rules(payloadId);
     const after = { ...(before ?? noRules), ...given };
-    if (JSON.stringify(after) === JSON.stringify(before)) return undefined;
+    if (JSON.stringify(after) === JSON.stringify(before ?? noRules)) return undefined;
     this.#data.prepared('INSERT OR REPLACE INTO payload_rules VALUES (?, ?)').run(payloadId, JSON.stringify(after));
     return before ? 'Changed' : 'Created';
   }

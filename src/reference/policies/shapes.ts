@@ -1,12 +1,16 @@
 /** The shapes of policies on the wire (specification 2.4, 4.4, 4.5; the rest is chosen). */
 import { z } from 'zod';
 import { text } from '../http/shapes.ts';
+import { countries } from './countries.ts';
 import { latLong, userNetwork } from './network.ts';
 
 export const accessLevel = z.enum(['View', 'FullAccess']);
 export type AccessLevel = z.infer<typeof accessLevel>;
 
-export const country = z.string().regex(/^[A-Z]{2}$/, 'must be a country code of ISO 3166-1 such as NZ');
+export const country = z
+  .string()
+  .refine((code) => countries.includes(code), 'must be a country code of ISO 3166-1 such as NZ')
+  .meta({ id: 'Country', described: { type: 'string', enum: countries } });
 
 /** A country, or a circle on the earth. */
 export const area = z

@@ -158,6 +158,7 @@ function askedAtMost(it: World, most: number): void {
 
 test.each<[string, number, number, Partial<Switches>, string]>([
   ['always the first', 5, 2, { echo: 'first' }, '1/2 2/2 3/2'],
+  ['always the first, and more comes than is counted', 5, 2, { echo: 'first', total: 'one less' }, '1/2 2/2 3/2'],
   ['always the first, and the last page comes again behind the end', 4, 2, { echo: 'first', pastEnd: 'last' }, '1/2 2/2 3/2'],
 ])('what an answer brings is handed over whatever number it says: %s', async (_what, count, size, switches, asked) => {
   const it = await filled(count, size, switches);

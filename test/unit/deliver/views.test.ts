@@ -61,6 +61,26 @@ test('a sink that was in trouble is well again when it turns out to have everyth
   expect(loop.delivery.view()).toMatchObject({ state: 'active', trouble: undefined, lagRecords: 0, lastError: 'the answer was cut' });
 });
 
+test('a sink that is open again is well where all that is left is not for it, and takes what a person sends', async () => {
+  await using rig = await Rig.make();
+  const loop = rig.loop({ unreadyAfter: 60_000, pipeline: () => undefined });
+  loop.receiver.opening = (_signal, open) => {
+    if (open < 12) throw new WaybillError('sink_again', '429');
+  };
+  await append(rig.journal, 3);
+  loop.run();
+  await rig.clock.advance(70_000);
+  expect(loop.delivery.view()).toMatchObject({ state: 'waiting', trouble: '429' });
+  await rig.clock.advance(600_000);
+  expect(loop.receiver.opens).toBe(12);
+  expect(loop.delivery.view()).toMatchObject({ state: 'active', trouble: undefined, lagRecords: 0 });
+  const [entry] = await rig.journal.read(0, { records: 1, bytes: 1 });
+  if (!entry) throw new Error('the journal has three records');
+  const asked = loop.delivery.besides.test([plain(entry)]);
+  await rig.clock.advance(1_000);
+  expect(await asked).toMatchObject({ refused: [] });
+});
+
 test('a sink that opens but never answers gets into trouble all the same', async () => {
   await using rig = await Rig.make();
   const loop = rig.loop({ records: 2, unreadyAfter: 300_000 });

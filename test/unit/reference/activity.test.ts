@@ -34,7 +34,7 @@ test(
   { timeout: 60_000 },
   async () => {
     service = await Service.start('--activity', '200');
-    await expect.poll(combinationsOf, { timeout: 50_000, interval: 200 }).toEqual(all);
+    await expect.poll(combinationsOf, { timeout: 50_000, interval: 500 }).toEqual(all);
     await service.set({ activity: 0 });
     const { json } = await service.control('GET', '/stats');
     const requests = json['requests'] as Record<string, Record<string, number>>;

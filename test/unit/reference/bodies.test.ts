@@ -32,15 +32,16 @@ async function raw(): Promise<{ socket: TLSSocket; said: Promise<string> }> {
   return { socket, said };
 }
 
-function head(length: number): string {
+function head(length: number, caller = author, ...more: string[]): string {
   return [
     `POST ${new URL(service.line.baseUrl).pathname}${path} HTTP/1.1`,
     'host: 127.0.0.1',
-    `authorization: Bearer ${author.token}`,
+    `authorization: Bearer ${caller.token}`,
     `ocp-apim-subscription-key: ${service.line.subscriptionKey}`,
-    `x-api-caller-id: ${author.userId}`,
+    `x-api-caller-id: ${caller.userId}`,
     'content-type: application/json',
     `content-length: ${length}`,
+    ...more,
     '\r\n',
   ].join('\r\n');
 }
@@ -52,15 +53,37 @@ describe('a body', () => {
     [Buffer.from('{"a":"\xff"}', 'latin1'), undefined, 400, 'The body is not UTF-8'],
     ['[]', undefined, 400, 'The body does not fit'],
     ['null', undefined, 400, 'The body does not fit'],
-    ['['.repeat(50_000), undefined, 400, 'The body is not JSON'],
+    [`${'['.repeat(32)}"]["${']'.repeat(32)}`, undefined, 400, 'The body does not fit'],
+    [`{"a":${'['.repeat(32)}`, undefined, 400, 'nested deeper than 32 levels'],
+    [`{"\\"":${'{"":'.repeat(32)}`, undefined, 400, 'nested deeper than 32 levels'],
     ['{}', { 'content-type': 'text/plain' }, 415, 'Content-Type'],
     ['{}', { 'content-type': undefined }, 415, 'Content-Type'],
     ['{}', { 'content-type': 'application/json; charset=utf-16' }, 415, 'Content-Type'],
     ['{}', { 'content-encoding': 'gzip' }, 415, 'Content-Encoding'],
+    ['{}', { 'content-encoding': 'Identity' }, 400, 'fileType'],
   ])('%j with %j is refused with %i', async (body, headers, expected, words) => {
     const { status, headers: got, json } = await service.call(author, 'POST', path, body, headers);
     expect([status, got['content-type']]).toEqual([expected, 'application/problem+json']);
     expect(String(json['detail'])).toContain(words);
+  });
+
+  test('that would be much more in memory than on the way is refused before anything is made of it', async () => {
+    for (const body of [`[${'{},'.repeat(40_000)}{}]`, `${' '.repeat(70_000)}{}`, '['.repeat(130_000)]) {
+      const { status, json } = await service.call(author, 'POST', path, body);
+      expect([status, String(json['detail'])]).toEqual([400, expect.stringMatching(/nested deeper|65536 bytes besides its texts/)]);
+    }
+  });
+
+  test('that is refused for a header names the header', async () => {
+    const tried = async (headers: Record<string, string | undefined>): Promise<unknown[]> => {
+      const { status, json } = await service.call(author, 'POST', path, '{}', headers);
+      return [status, json['parameter']];
+    };
+    expect(await tried({ 'content-type': 'text/plain' })).toEqual([415, 'Content-Type']);
+    expect(await tried({ 'content-encoding': 'gzip' })).toEqual([415, 'Content-Encoding']);
+    expect(await tried({ 'ocp-apim-subscription-key': undefined })).toEqual([401, 'Ocp-Apim-Subscription-Key']);
+    expect(await tried({ authorization: undefined })).toEqual([401, 'Authorization']);
+    expect(await tried({ authorization: 'Bearer x' })).toEqual([401, 'Authorization']);
   });
 
   test('with a charset named is taken', async () => {
@@ -129,6 +152,9 @@ describe('a client', () => {
   test.each([
     ['no HTTP', 'hello\r\n\r\n', 400],
     ['a header without end', `GET / HTTP/1.1\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`, 431],
+    ['no Host', 'GET /openapi.json HTTP/1.1\r\nconnection: close\r\n\r\n', 400],
+    ['two Hosts', 'GET /openapi.json HTTP/1.1\r\nhost: a\r\nHost: a\r\nconnection: close\r\n\r\n', 400],
+    ['an expectation', 'POST /openapi.json HTTP/1.1\r\nhost: a\r\nexpect: miracles\r\nconnection: close\r\n\r\n', 417],
   ])('that sends %s gets problem details', async (_, text, status) => {
     const { socket, said } = await raw();
     socket.write(text);
@@ -144,4 +170,37 @@ test('without the right to it nothing is read of a body', async () => {
   const [first] = (await once(socket, 'data')) as [Buffer];
   expect(first.toString()).toMatch(/^HTTP\/1\.1 401 /);
   socket.destroy();
+});
+
+describe('what is taken away while a body comes', () => {
+  /** Begins to protect a file, and goes on when the service has judged the header and something else has happened. */
+  const interrupted = async (caller: Caller, meanwhile: () => Promise<unknown>): Promise<string> => {
+    const { socket, said } = await raw();
+    const text = JSON.stringify(fileOf('x'));
+    socket.write(head(text.length, caller, 'expect: 100-continue', 'connection: close'));
+    expect(String(await once(socket, 'data'))).toMatch(/^HTTP\/1\.1 100 /);
+    socket.write(text.slice(0, 5));
+    await meanwhile();
+    socket.write(text.slice(5));
+    return said;
+  };
+
+  test('a role, or the token itself, is not there any more for the call, which changes nothing and is told by nothing', async () => {
+    const administrator = await service.as('User Administrator');
+    const give = { firstName: 'Ada', lastName: 'Sample', email: 'ada@example.com', roles: ['Author', 'Recipient'] };
+    const { json: user } = await service.call(administrator, 'POST', '/users', give);
+    const accounts = (await service.control('GET', '/accounts')).json as unknown as Parameters<Service['signIn']>[0][];
+    const ada = await service.signIn(accounts.find(({ userId }) => userId === user['id']) as Parameters<Service['signIn']>[0]);
+    // Once verified a token is remembered, so that the header is judged before anything else comes.
+    expect((await service.call(ada, 'GET', '/users')).status).toBe(200);
+    const before = await total();
+    const role = `/users/${ada.userId}/roles/Author`;
+    expect(await interrupted(ada, () => service.call(administrator, 'DELETE', role))).toMatch(/HTTP\/1\.1 403 /);
+    expect(await total()).toBe(before);
+
+    expect(await interrupted(author, () => service.set({ revokeTokens: 'now' }))).toMatch(/HTTP\/1\.1 401 /);
+    author = { ...author, token: await service.token('Author', true) };
+    await service.token('Security Administrator', true);
+    expect(await total()).toBe(before);
+  });
 });

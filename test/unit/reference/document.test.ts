@@ -1,4 +1,4 @@
-/** docs/reference-service.md: its lines run as they stand, and it has a row for everything that the specification names. */
+/** docs/reference-service.md, and the part of README.md about it: their lines run as they stand, and it has a row for everything that the specification names. */
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -36,20 +36,39 @@ function run(
   return new Promise((resolve, reject) => child.once('error', reject).once('close', (code) => resolve({ code, out, err })));
 }
 
+/** Puts the program where `npx` finds waybill. */
+function installed(place: string, program: string): void {
+  mkdirSync(join(place, 'node_modules', '.bin'), { recursive: true });
+  symlinkSync(program, join(place, 'node_modules', '.bin', 'waybill'));
+}
+
+function runExample(place: string): ReturnType<typeof run> {
+  const PATH = `${join(process.execPath, '..')}:${process.env['PATH'] ?? ''}`;
+  const env = { ...process.env, PATH, npm_config_loglevel: 'error', npm_config_offline: 'true' };
+  return run('bash', ['-euo', 'pipefail', '-c', block('sh')], place, env);
+}
+
 describe('the client', () => {
   test('in curl protects, authorizes, opens as the colleague and is refused as a stranger', { timeout: 60_000 }, async ({ skip }) => {
     if (spawnSync('curl', ['--version']).status !== 0) return skip('there is no curl on the path');
     const place = folder();
-    mkdirSync(join(place, 'bin'));
-    symlinkSync(fileURLToPath(new URL('../../../bin/waybill.js', import.meta.url)), join(place, 'bin', 'waybill'));
-    const PATH = `${join(place, 'bin')}:${join(process.execPath, '..')}:${process.env['PATH'] ?? ''}`;
-    const { code, out, err } = await run('bash', ['-euo', 'pipefail', '-c', block('sh')], place, { ...process.env, PATH });
+    installed(place, fileURLToPath(new URL('../../../bin/waybill.js', import.meta.url)));
+    // What an earlier run left is not this one's.
+    writeFileSync(join(place, 'service.json'), '{}');
+    const { code, out, err } = await runExample(place);
     expect([code, err]).toEqual([0, '']);
     const [authorized = '', opened = '', refused = ''] = out.trim().split('\n');
     expect(JSON.parse(authorized)).toMatchObject({ accessLevel: 'View', isRevoked: false });
     expect(opened).toBe('the plan');
     expect(JSON.parse(refused)).toMatchObject({ status: 403, reason: 'UserPayloadNoAccess' });
     expect(readFileSync(join(place, 'plan.IKD')).toString('hex', 0, 4)).toBe('89494b44');
+  });
+
+  test('in curl ends when the service does not begin', { timeout: 60_000 }, async () => {
+    const place = folder();
+    writeFileSync(join(place, 'ended'), '#!/bin/sh\nexit 1\n', { mode: 0o755 });
+    installed(place, join(place, 'ended'));
+    expect((await runExample(place)).code).toBeGreaterThan(0);
   });
 
   test('in TypeScript does the same', async () => {
@@ -73,6 +92,34 @@ describe('the client', () => {
   });
 });
 
+test(
+  'the lines of README.md protect, set a rule, are denied by it, and find all of it in the log',
+  {
+    timeout: 60_000,
+  },
+  async ({ skip }) => {
+    if (spawnSync('curl', ['--version']).status !== 0) return skip('there is no curl on the path');
+    const place = folder();
+    symlinkSync(fileURLToPath(new URL('../../../bin', import.meta.url)), join(place, 'bin'));
+    const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
+    const [, lines = ''] = /## A service to try it against[^]*?```sh\n([^]*?)```/.exec(readme) ?? [];
+    const PATH = `${join(process.execPath, '..')}:${process.env['PATH'] ?? ''}`;
+    const { code, out, err } = await run('bash', ['-euo', 'pipefail', '-c', lines], place, { ...process.env, PATH });
+    expect([code, err]).toEqual([0, '']);
+    const [opened, rule = '', denied = '', log = '', others = '', title] = out.trim().split('\n');
+    expect([opened, title]).toEqual(['the plan', 'Reference service']);
+    expect(JSON.parse(rule)).toEqual({ accessWindows: [], allowedAreas: [{ country: 'JP' }] });
+    expect(JSON.parse(denied)).toMatchObject({ status: 403, reason: 'GeoValidationFailed' });
+    const told = (json: string): unknown[] =>
+      (JSON.parse(json) as { data: Record<string, unknown>[] }).data.map(
+        (record) => `${String(record['actionAttempted'])} ${String(record['result'])}`,
+      );
+    expect(told(log)).toEqual(['Encrypt AccessGranted', 'Decrypt AccessGranted', 'Audit AccessWindow', 'Decrypt AccessDenied']);
+    expect(told(others).length).toBeGreaterThan(0);
+    expect(JSON.parse(readFileSync(join(place, 'switches.json'), 'utf8'))).toMatchObject({ fault503: 0.2, lateShare: 0.1 });
+  },
+);
+
 describe('the rows', () => {
   const names = {
     'fields of a payload (2.1)': 'ownerId payloadId fileType originalFileName originalFileCreatedDate payloadCreateDate isRevoked',
@@ -86,7 +133,9 @@ describe('the rows', () => {
       'userLastNameFirstName userEmailAddress currentOwnerLastNameFirstName currentOwnerEmailAddress',
     'parameters (4.3, 4.6)':
       'expand actionAttempted currentPayloadOwnerId startTime endTime page pageSize payloadId payloadName result resultReason userId sort',
-    'headers (4.1)': 'x-api-caller-id',
+    'headers (4.1)': 'Authorization Ocp-Apim-Subscription-Key x-api-caller-id',
+    'fields of the token endpoint (5)':
+      'grant_type client_credentials password client_id client_secret scope username password access_token',
     'permissions (5)':
       'payload.create payload.open payload.read payload.update users.read groups.read logs.read users.read.all groups.read.all ' +
       'logs.read.all users.write payload.read.all payload.update.all',
@@ -134,11 +183,30 @@ describe('the rows', () => {
       ).toBe(true);
   });
 
-  test('every file of tests that a row names is there', () => {
+  test('combinations have theirs (2.8), and there is no other', () => {
+    const reasons: Record<string, string> = {
+      'Encrypt, AccessGranted': 'Success',
+      'Encrypt, AccessDenied': 'GeoValidationCountryExclusionFailed',
+      'Decrypt, AccessGranted': 'Success',
+      'Decrypt, AccessDenied': 'GeoValidationCountryExclusionFailed TimeEmbargoFailed UserPayloadNoAccess GeoValidationFailed',
+      'Audit, AccessWindow': 'Changed Created',
+      'Audit, RevokeAccess': 'Changed',
+      'Audit, AuthorisedGroupAccess': 'Changed Created',
+      'Audit, AuthorisedUserAccess': 'Changed Created',
+      'Audit, AuthorChanged': 'Changed',
+      'EncryptionRequest, AccessDenied': 'GeoValidationCountryExclusionFailed GeoValidationFailed',
+    };
+    const wanted = Object.entries(reasons).flatMap(([start, list]) => list.split(' ').map((reason) => `${start}, ${reason}`));
+    const section = document.slice(document.indexOf('### The log of it'), document.indexOf('### Users and groups'));
+    const found = Array.from(section.matchAll(/^\| (\w+, \w+, \w+) \|/gm), ([, row]) => row).filter((row) => !row?.startsWith('action'));
+    expect(found.sort()).toEqual(wanted.sort());
+  });
+
+  test('each names a file of tests that is there', () => {
     const section = document.slice(document.indexOf('## The specification'), document.indexOf('## The control port')).split('\n');
-    const named = section.filter((row) => /^(\|[^|]+){4}\|$/.test(row)).flatMap((row) => (row.split('|')[4] ?? '').split(','));
-    const files = new Set(named.map((name) => name.trim()).filter((name) => /^[a-z]+$/.test(name) && name !== 'test'));
-    expect(files.size).toBeGreaterThan(8);
-    for (const name of files) readFileSync(new URL(`./${name}.test.ts`, import.meta.url));
+    const cells = section.filter((row) => /^(\|[^|]+){4}\|$/.test(row)).map((row) => (row.split('|')[4] ?? '').trim());
+    const named = cells.filter((cell) => cell !== 'test' && !/^-+$/.test(cell)).flatMap((cell) => cell.split(', '));
+    expect(named.length).toBeGreaterThan(80);
+    for (const name of new Set(named)) readFileSync(new URL(`./${name}.test.ts`, import.meta.url));
   });
 });

@@ -2,7 +2,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { DataFile } from '../../../src/reference/data-file.ts';
+import { Feed } from '../../../src/reference/logs/feed.ts';
+import { Store } from '../../../src/reference/logs/store.ts';
+import { organisationOf } from '../../../src/reference/people/organisation.ts';
+import { Switches } from '../../../src/reference/switches.ts';
 import { logOf, opens, places, policy, protect, type Protected } from './files.ts';
 import { Service } from './service.ts';
 
@@ -46,4 +51,27 @@ test('a service that is killed in the middle of its work has lost nothing that i
   expect(await opens(after, again.author, shared[0] as Protected, places.wellington)).toBe('GeoValidationCountryExclusionFailed');
   const ids = (await after.truth()).map((record) => record.logId);
   expect(new Set(ids).size).toBe(ids.length);
+});
+
+test('records and the id of the next one are written together or not at all, at the start and at each tick', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'reference-test-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const data = new DataFile(join(folder, 'data.db'), false);
+  onTestFinished(() => data.close());
+  const store = new Store(data);
+  const switches = new Switches();
+  const feed = new Feed(data, store, switches.values, organisationOf('1'), '1');
+  data.setFact = () => {
+    throw new Error('the disk is full');
+  };
+  await expect(feed.fill(20, 60_000, () => undefined, new AbortController().signal)).rejects.toThrow('the disk is full');
+  expect(store.isEmpty()).toBe(true);
+
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  switches.set({ rate: 1000 });
+  feed.start();
+  onTestFinished(() => feed.stop());
+  expect(() => vi.advanceTimersByTime(50)).toThrow('the disk is full');
+  expect(store.isEmpty()).toBe(true);
 });

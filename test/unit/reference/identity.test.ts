@@ -1,3 +1,7 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
 import { createRemoteJWKSet, customFetch, jwtVerify } from 'jose';
 import * as oidc from 'openid-client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -88,7 +92,30 @@ describe('the token endpoint', () => {
     expect(errorOf((await service.form({ ...service.userForm(user), password: 'wrong' })).text)).toBe('invalid_grant');
     expect(errorOf((await service.form({ ...service.clientForm('Author'), client_id: user.clientId })).text)).toBe('unauthorized_client');
     expect(errorOf((await service.form(service.userForm(user), { 'content-type': 'application/json' })).text)).toBe('invalid_request');
-    expect((await service.get(`${service.line.authUrl}/${service.line.tenantId}/oauth2/v2.0/token`)).status).toBe(405);
+    const token = `${service.line.authUrl}/${service.line.tenantId}/oauth2/v2.0/token`;
+    const got = await service.get(token);
+    expect([got.status, got.headers['allow']]).toEqual([405, 'POST']);
+    for (const path of [
+      `${token}/`,
+      token.replace('token', 'constructor'),
+      `${service.line.authUrl}/${service.line.tenantId}/constructor`,
+    ]) {
+      expect((await service.get(path, {}, 'POST')).status).toBe(404);
+    }
+  });
+
+  test('refuses a body that is too large or too slow, and goes on with the connection where it can', async () => {
+    const large = await service.form({ ...service.clientForm('Author'), scope: 'x'.repeat(70_000) });
+    expect([large.status, errorOf(large.text), large.headers['connection']]).toEqual([413, 'invalid_request', 'keep-alive']);
+    const options = { port: new URL(service.line.authUrl).port, path: `/${service.line.tenantId}/oauth2/v2.0/token`, method: 'POST' };
+    const headers = { 'content-type': 'application/x-www-form-urlencoded', 'content-length': '100' };
+    await service.set({ bodyPatience: '100ms' });
+    const slow = request({ ...options, host: '127.0.0.1', headers, ca: readFileSync(service.line.ca) });
+    slow.write('grant_type');
+    const [reply] = (await once(slow, 'response')) as [IncomingMessage];
+    expect([reply.statusCode, reply.headers.connection]).toEqual([408, 'close']);
+    slow.destroy();
+    await service.set({ bodyPatience: '30s' });
   });
 });
 

@@ -159,6 +159,10 @@ describe('POST payloads/open-remote', () => {
     expect(refused).toHaveLength(tried.length);
     expect(await total()).toBe(before);
     expect(await opens(service, author, file)).toBe(200);
+    // Policies are asked before the content is looked at: who has no access learns nothing about it, and the log tells that he tried.
+    const cut = { ...file, base64FileData: bytes.subarray(0, -1).toString('base64') };
+    expect([await opens(service, author, cut), await opens(service, colleague, cut)]).toEqual([400, 'UserPayloadNoAccess']);
+    expect((await logOf(service, file)).at(-1)).toBe('Decrypt AccessDenied UserPayloadNoAccess');
   });
 
   test.each([
@@ -213,6 +217,14 @@ describe('POST payloads/protect-local and open-local', () => {
       'Decrypt AccessGranted Success',
     ]);
   });
+
+  test.each(['0000-01-01T00:00:00+01:00', '9999-12-31T23:59:59-01:00', '2026-01-01T00:00:00+24:00', '2026-01-01T00:00:60Z'])(
+    'refuse a date that cannot be written as section 2.1 has dates: %s',
+    async (date) => {
+      const { status, json } = await service.call(author, 'POST', '/payloads/protect-local', { ...request, originalFileCreatedDate: date });
+      expect([status, json['parameter']]).toEqual([400, 'originalFileCreatedDate']);
+    },
+  );
 
   test('the data key is for FullAccess: View opens by the service alone', async () => {
     const file = await protect(service, author);

@@ -39,7 +39,11 @@ describe('GET /users', () => {
     expect(new Set(data.map((user) => user['type']))).toEqual(new Set(['FULL']));
     const ids = data.map((user) => user['id']);
     for (const { userId } of [...service.line.clients, ...service.line.users]) expect(ids).toContain(userId);
-    expect((await listOf(author, '/users?page=2')).pagination).toMatchObject({ itemsInPage: 0, page: 2, totalRecords: data.length });
+    for (const page of [2, 1_000_000_000]) {
+      const { pagination: past } = await listOf(author, `/users?page=${page}`);
+      expect(past).toMatchObject({ itemsInPage: 0, page, totalRecords: data.length });
+    }
+    expect((await listOf(author, `/groups?page=${'9'.repeat(30)}`)).data).toEqual([]);
   });
 
   test('goes on with a second page, on which nobody is twice', async () => {
@@ -101,7 +105,7 @@ describe('POST /users', () => {
     [{ roles: [] }, 'roles', 400],
     [{ roles: ['Author', 'King'] }, 'roles.1', 400],
     [{ id: 'mine' }, 'id', 400],
-    [{ groupIds: ['no-such-group'] }, undefined, 409],
+    [{ groupIds: ['no-such-group'] }, undefined, 404],
     [{ email: 'ONE.tester-author@example.com' }, undefined, 409],
     [{ roles: ['Super Administrator'] }, undefined, 409],
   ])('%j is refused, and nobody is created', async (wrong, field, expected) => {
@@ -119,7 +123,11 @@ describe('PATCH /users/{user_id}', () => {
     const changed = await service.call(administrator, 'PATCH', path, { lastName: 'Changed-Sample', email: 'after@example.com' });
     expect(changed.status).toBe(200);
     expect(changed.json).toEqual({ ...user, lastName: 'Changed-Sample', email: 'after@example.com' });
-    expect((await accounts()).find(({ userId }) => userId === user['id'])?.username).toBe('before@example.com');
+    const account = (await accounts()).find(({ userId }) => userId === user['id']) as Account;
+    expect(account.username).toBe('before@example.com');
+    // A name to sign in with is one person's, however it is written.
+    expect((await create({ email: 'Before@example.com' })).status).toBe(409);
+    expect((await service.signIn({ ...account, username: 'BEFORE@example.com' })).userId).toBe(user['id']);
   });
 
   test('puts a user into other groups, all or none', async () => {
@@ -131,7 +139,7 @@ describe('PATCH /users/{user_id}', () => {
       (await listOf(auditor, '/groups')).data.find((group) => group['id'] === id)?.['memberIds'];
     await service.call(administrator, 'PATCH', path, { groupIds: [one] });
     expect(await membersOf(one)).toContain(user['id']);
-    expect((await service.call(administrator, 'PATCH', path, { groupIds: [other, 'none'] })).status).toBe(409);
+    expect((await service.call(administrator, 'PATCH', path, { groupIds: [other, 'none'] })).status).toBe(404);
     expect(await membersOf(one)).toContain(user['id']);
     await service.call(administrator, 'PATCH', path, { groupIds: [other] });
     expect([await membersOf(one), await membersOf(other)]).toEqual([
@@ -199,6 +207,8 @@ describe('x-api-caller-id', () => {
       return [status, json['parameter']];
     };
     expect(await tried(undefined)).toEqual([400, 'x-api-caller-id']);
+    expect(await tried('')).toEqual([400, 'x-api-caller-id']);
+    expect(await tried(`${administrator.userId}, ${administrator.userId}`)).toEqual([400, 'x-api-caller-id']);
     expect(await tried(author.userId)).toEqual([403, 'x-api-caller-id']);
     expect(await tried(administrator.userId)).toEqual([200, undefined]);
     const without = await service.call(administrator, 'GET', '/users', undefined, { 'x-api-caller-id': undefined });

@@ -1,4 +1,6 @@
+import { borders } from '@rapideditor/country-coder';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { countries } from '../../../src/reference/policies/countries.ts';
 import { logOf, networkAt, open, opens, places, policy, protect, fileOf, type Protected } from './files.ts';
 import { Service, type Caller, type Told } from './service.ts';
 
@@ -178,6 +180,15 @@ describe('access-windows', () => {
     expect(await audited()).toEqual(['Audit AccessWindow Created', 'Audit AccessWindow Changed']);
   });
 
+  test('tell nothing where there is no rule before nor after, and are Changed after the areas of protect-local', async () => {
+    await set('access-windows', { accessWindows: [], allowedAreas: [] });
+    expect(await audited()).toEqual([]);
+    const local = { fileType: 'txt', fileName: 'Local', userNetwork: networkAt(), allowedAreas: [{ country: 'CH' }] };
+    const { payloadId } = (await service.call(author, 'POST', '/payloads/protect-local', local)).json['payload'] as Protected;
+    await policy(service, author, { ...file, payloadId }, 'access-windows', { allowedAreas: [] });
+    expect(await logOf(service, { payloadId })).toEqual(['Encrypt AccessGranted Success', 'Audit AccessWindow Changed']);
+  });
+
   test.each([
     ['the body', {}],
     ['accessWindows.0', { accessWindows: [{}] }],
@@ -232,6 +243,16 @@ describe('owner', () => {
     expect(await opens(service, author, file)).toBe(200);
   });
 
+  test('leaves the one before what a group gives, as to each of its members', async () => {
+    const { groupId, member } = await groupOf();
+    await set('owner', { userId: member.userId });
+    await set('group-authorizations', { groupId, accessLevel: 'View' }, policyAdministrator);
+    await set('owner', { userId: author.userId }, policyAdministrator);
+    expect(await opens(service, member, file)).toBe(200);
+    await set('revocation', { groupId, isRevoked: true });
+    expect(await opens(service, member, file)).toBe('UserPayloadNoAccess');
+  });
+
   test('is for the owner: FullAccess changes every other policy', async () => {
     const other = await service.signIn(service.line.users[0] as Parameters<Service['signIn']>[0]);
     expect((await tried('access-windows', { accessWindows: [] }, other)).status).toBe(403);
@@ -274,8 +295,26 @@ describe('excluded countries', () => {
       await exclude();
     }
     expect(await opens(service, author, file, places.wellington)).toBe(200);
-    const bad = await service.call(policyAdministrator, 'POST', '/organization/policies/excluded-countries', { excludedCountries: ['nz'] });
-    expect([bad.status, bad.json['parameter']]).toEqual([400, 'excludedCountries.0']);
+  });
+
+  // UK, EU and SU are reserved in ISO 3166-1, ZZ and XX are for users, AN is no more.
+  test.each(['nz', 'UK', 'EU', 'SU', 'ZZ', 'XX', 'AN', ''])('are not %j, which no position lies in', async (code) => {
+    const path = '/organization/policies/excluded-countries';
+    const bad = await service.call(policyAdministrator, 'POST', path, { excludedCountries: ['CH', code] });
+    expect([bad.status, bad.json['parameter']]).toEqual([400, 'excludedCountries.1']);
+    expect((await tried('access-windows', { allowedAreas: [{ country: code }] })).json['parameter']).toBe('allowedAreas.0.country');
+    expect((await service.call(policyAdministrator, 'GET', path)).json).toEqual({ excludedCountries: [] });
+  });
+
+  test('are those that the borders have: each code of ISO 3166-1, XK and EA', () => {
+    // The types of the package name a package of types that is not there.
+    const { features } = borders as { features: { properties: { isoStatus?: string; level?: string; iso1A2?: string } }[] };
+    const known = features.map(({ properties }) => properties);
+    const official = known.filter(({ isoStatus }) => isoStatus === 'official').map(({ iso1A2 }) => iso1A2);
+    const drawn = known.filter(({ level }) => level === 'country' || level === 'territory').flatMap(({ iso1A2 }) => iso1A2 ?? []);
+    expect(official).toHaveLength(249);
+    expect(new Set(countries)).toEqual(new Set([...official, ...drawn]));
+    expect(countries).toHaveLength(251);
   });
 });
 

@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -32,10 +32,14 @@ describe('the command line', () => {
     [['--records', 'many'], '--records'],
     [['--records'], '--records'],
     [['--span', '1 day'], '--span'],
+    [['--records', '10', '--span', '100000000d'], '--span'],
     [['--port', '70000'], '--port'],
+    [['--fault-500', '0.6', '--fault-502', '0.6'], 'fault-500'],
     [['--sort', 'maybe'], 'sort'],
     [['--fault-500', '2'], 'fault-500'],
     [['--json=yes'], '--json'],
+    [['--data', ''], '--data'],
+    [['--tls-dir='], '--tls-dir'],
   ])('%j is refused in one line that names it, with exit code 2', (args, name) => {
     const { status, out, err } = runs(...args);
     expect([status, out, err.split('\n').length]).toEqual([2, '', 2]);
@@ -128,6 +132,10 @@ describe('the command line', () => {
     await expect.poll(async () => (await after.truth()).length, { timeout: 20_000 }).toBeGreaterThan(310);
     const ids = (await after.truth()).map((record) => record.logId);
     expect(new Set(ids).size).toBe(ids.length);
+    // One process has the file, which is for this user alone.
+    const second = runs(...options);
+    expect(second).toEqual({ status: 1, out: '', err: `--data: another process uses ${join(folder, 'data.db')}\n` });
+    for (const name of ['data.db', 'data.db-wal']) expect(statSync(join(folder, name)).mode & 0o777, name).toBe(0o600);
     await after.stop();
     const refused = runs(...options, '--seed', 'another');
     expect([refused.status, refused.err.includes('--seed kept')]).toEqual([2, true]);
@@ -169,6 +177,7 @@ describe('the control port', () => {
     expect(await service.truthLines()).toHaveLength(37);
     expect((await service.control('POST', '/records?visibleIn=soon', '1')).status).toBe(400);
     expect((await service.control('GET', '/nothing')).status).toBe(404);
+    expect((await service.control('GET', '//')).status).toBe(404);
   });
 
   test('counts requests by endpoint and status, and what is on its way', async () => {

@@ -59,6 +59,8 @@ describe('the records', () => {
       expect(Object.values(userNetwork).every((value) => typeof value === 'string')).toBe(true);
       expect(userNetwork['latLong']).toMatch(/^-?\d{1,2}\.\d+,-?\d{1,3}\.\d+$/);
     }
+    const uuid = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/;
+    expect(truth.every(({ userId, payloadId }) => uuid.test(userId) && uuid.test(String(payloadId)))).toBe(true);
     expect(truth.some(({ userNetwork }) => userNetwork['serviceProvider'] === '')).toBe(true);
     expect(truth.some(({ userNetwork }) => userNetwork['ipAddress']?.includes(':'))).toBe(true);
     expect(truth.every((record) => String(record['userEmailAddress']).endsWith('@example.com'))).toBe(true);
@@ -124,6 +126,13 @@ describe('the parameters of section 4.6', () => {
     expect(Object.keys(answer.pagination)).toEqual(['totalRecords', 'pageSize', 'itemsInPage', 'page']);
   });
 
+  test('page and pageSize may have any length: a page far past the end has no items, a size is the largest', async () => {
+    for (const page of ['1000000000000', '9'.repeat(30)]) {
+      expect((await service.page(`page=${page}`)).pagination).toMatchObject({ totalRecords: 4000, itemsInPage: 0 });
+    }
+    expect((await service.page(`pageSize=${'9'.repeat(30)}`)).pagination).toMatchObject({ pageSize: 1000, itemsInPage: 1000 });
+  });
+
   const bad: [parameter: string, query: string][] = [
     ['page', 'page=0'],
     ['page', 'page=-1'],
@@ -146,6 +155,8 @@ describe('the parameters of section 4.6', () => {
     ['result', 'result=Denied'],
     ['resultReason', 'resultReason=Because'],
     ['userId', 'userId='],
+    ['payloadName', 'payloadName=%FF'],
+    ['payloadName', 'payloadName=100%'],
     ['starttime', 'starttime=2026-02-03T10:00:00.00'],
   ];
   test.each(bad)('a bad %s is refused by name: %s', async (parameter, query) => {
@@ -156,4 +167,14 @@ describe('the parameters of section 4.6', () => {
     expect(problem).toMatchObject({ status: 400, title: 'Bad Request', type: 'about:blank', parameter });
     expect(problem.detail).toContain(`"${parameter}"`);
   });
+});
+
+test('values with line breaks are what they are: totals of other filters are not theirs', async () => {
+  const record = { ...at(0), logId: 1, payloadId: 'a\nb', payloadName: 'c' };
+  await service.control('POST', '/records', JSON.stringify(record));
+  const totals = [];
+  for (const query of ['payloadId=a%0Ab&payloadName=c', 'payloadId=a&payloadName=b%0Ac']) {
+    totals.push((await service.page(query)).pagination.totalRecords);
+  }
+  expect(totals).toEqual([1, 0]);
 });

@@ -4,6 +4,7 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
 import { Description } from './description.ts';
@@ -188,7 +189,12 @@ export class Service implements AsyncDisposable {
       ...headers,
     };
     const given = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as Record<string, string>;
-    const sent = body === undefined ? null : typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+    const sent =
+      body === undefined
+        ? null
+        : typeof body === 'string' || Buffer.isBuffer(body) || body instanceof Readable
+          ? body
+          : JSON.stringify(body);
     const reply = await request(this.line.baseUrl + path, { method, headers: given, body: sent, dispatcher: this.#agent });
     const told = { status: reply.statusCode, headers: reply.headers, json: (await reply.body.json()) as Record<string, unknown> };
     // What is asked of it or not, an answer is as the service describes itself.

@@ -164,6 +164,8 @@ describe('limits', () => {
     const [asDate] = await burst(1);
     expect(String(asDate?.after)).toMatch(/^\w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT$/);
     expect(Date.parse(String(asDate?.after))).toBeGreaterThan(Date.now());
+    await service.set({ rateLimit: '0/36500d' });
+    expect(Date.parse(String((await burst(1))[0]?.after))).toBeGreaterThan(Date.now() + 36_499 * 86_400_000);
     await service.set({ retryAfter: 'none' });
     expect((await burst(1))[0]).toEqual({ status: 429, after: undefined });
   });
@@ -242,6 +244,8 @@ describe('retention', () => {
     expect(Math.abs((await service.truth()).length - Number(kept))).toBeLessThan(5);
     const limit = new Date(Date.now() - 30 * 60_000 - 2000).toISOString().slice(0, 22);
     expect((await ask({ endTime: limit })).data).toEqual([]);
+    await service.set({ retention: '36500d' });
+    expect((await service.page('pageSize=1')).pagination.totalRecords).toBe(truth.length);
     await service.set({ retention: 'off' });
     expect((await service.page('pageSize=1')).pagination.totalRecords).toBe(truth.length);
   });
@@ -255,6 +259,14 @@ test('a switch that is unknown or does not fit is refused by name, and nothing i
     [{ fault500: 0.6, fault502: 0.6 }, 'fault500'],
     [{ rateLimit: '5' }, 'rateLimit'],
     [{ lateDelay: 'soon' }, 'lateDelay'],
+    [{ 'fault-500': 0.6, 'fault-502': 0.6 }, 'fault-500'],
+    [{ retention: '200000d' }, 'retention'],
+    [{ pageSizeMaxThen: '99999999999999999999@0' }, 'pageSizeMaxThen'],
+    [{ pageSizeMaxThen: '0@0' }, 'pageSizeMaxThen'],
+    [{ quota: '0/1000000000d' }, 'quota'],
+    [{ quota: `${'9'.repeat(400)}/1s` }, 'quota'],
+    [{ bodyPatience: '30d' }, 'bodyPatience'],
+    [{ slowFor: '600d' }, 'slowFor'],
     [[1], 'object'],
   ];
   for (const [patch, name] of refused) {

@@ -1,0 +1,134 @@
+/**
+ * The whole daemon before a real Kafka, where a person helps: a dead letter that was taken although nobody heard of it, and a state that is lost. What
+ * consumers see that read committed is counted by kcat.
+ */
+import { rmSync } from 'node:fs';
+import kafkajs from 'kafkajs';
+import { expect, test } from 'vitest';
+import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
+import { originalOf } from '../support/e2e-oracle.ts';
+import { inPlace, until } from '../support/e2e-place.ts';
+import { Service } from '../support/e2e-service.ts';
+import { administer, createTopic } from './kafka-admin.ts';
+import { KafkaBroker, kafkaMissing } from './kafka-broker.ts';
+import { KafkaProxy } from './kafka-proxy.ts';
+import { notAsked } from './programs.ts';
+import { caughtUp } from './three-receivers.ts';
+
+const missing = notAsked() ?? kafkaMissing('4.4.0');
+const patient = 300_000;
+const topic = 'audit';
+const records = 100;
+
+test(
+  'a dead letter that was taken before a kill is not sent twice; a lost state is adopted by an order alone',
+  { timeout: 900_000 },
+  async ({ skip }) => {
+    if (missing !== undefined) return skip(missing);
+    const proxy = await new KafkaProxy().listen();
+    await using broker = await KafkaBroker.start('4.4.0', { advertised: proxy.address });
+    proxy.target = broker.port('PROXIED');
+    try {
+      await inPlace('kafka', async (place) => {
+        const start = ago(600_000);
+        const service = await Service.start(place, '--seed', '13', '--records', String(records), '--span', '9m');
+        await createTopic(broker, { topic, configEntries: [{ name: 'max.message.bytes', value: '20000' }] });
+        const lake = { id: 'lake', type: 'kafka', brokers: [proxy.address], topic, batch: { wait: '50ms' } };
+        configure(place, [sourceOf(service, start)], [lake]);
+        const waybill = (...args: readonly string[]) => place.waybill(...args, '--sink', 'lake', '--config', 'waybill.yaml');
+        const letters = async (): Promise<unknown[]> => {
+          const { code, stdout, stderr } = await waybill('dead-letters', 'list', '--json');
+          expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+          return (JSON.parse(stdout) as { deadLetters: unknown[] }).deadLetters;
+        };
+
+        // Longer than its topic allows: a dead letter, until the topic is mended.
+        const first = new Daemon(place);
+        await caughtUp(first, service, patient);
+        const [sample = ''] = await service.truth();
+        const long = longOne(sample, Date.now() - 1_000);
+        await service.add([long]);
+        await caughtUp(first, service, patient);
+        const truth = await service.truth();
+        expect(await letters()).toMatchObject([{ sink: 'lake', state: 'kept' }]);
+        expect(await copies(broker)).toEqual(times(truth, (record) => (record === long ? 0 : 1)));
+        const { TOPIC: type } = kafkajs.ConfigResourceTypes;
+        const configEntries = [{ name: 'max.message.bytes', value: '1000000' }];
+        await administer(broker, (admin) => admin.alterConfigs({ validateOnly: false, resources: [{ type, name: topic, configEntries }] }));
+
+        // The retry is committed, its answer is lost, and the daemon is gone before it can ask what became of it.
+        proxy.loseAnswer('EndTxn', true);
+        const [asked] = await Promise.all([
+          waybill('dead-letters', 'retry', '--all', '--yes'),
+          until('the answer of the commit is lost', patient, () => proxy.isShut || undefined).then(() => first.kill()),
+        ]);
+        expect(asked.code).not.toBe(0);
+        expect(await letters()).toHaveLength(1);
+        expect(await copies(broker)).toEqual(times(truth, () => 1));
+        proxy.heal();
+        const second = new Daemon(place);
+        await until(
+          () => `no dead letter\n${second.words()}`,
+          patient,
+          async () => ((await letters()).length === 0 ? true : undefined),
+        );
+        // Whoever was told that the outcome is not known asks once more.
+        const again = await waybill('dead-letters', 'retry', '--all', '--yes');
+        expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('no dead letter is kept') as string });
+        await service.add([like(sample, 900_000_002, Date.now() - 1_000)]);
+        await caughtUp(second, service, patient);
+        const more = await service.truth();
+        expect(await copies(broker)).toEqual(times(more, () => 1));
+        expect(await second.stop()).toMatchObject({ code: 0 });
+
+        // Another state than the one whose position Kafka has: nothing is sent until a person says so, then everything that this state holds.
+        rmSync(place.path('state'), { recursive: true });
+        const third = new Daemon(place);
+        const line = await third.logged('sink is blocked', patient);
+        expect(JSON.stringify(line)).toMatch(/sinks\.lake\.progressTopic\): .*belongs to another state/);
+        await caughtUp(third, service, patient, ['lake']);
+        expect(await copies(broker)).toEqual(times(more, () => 1));
+        expect(await waybill('sinks', 'adopt', '--yes')).toMatchObject({ code: 0 });
+        await caughtUp(third, service, patient);
+        expect(third.find('sink is adopted')).toMatchObject({ sink: 'lake' });
+        expect(await copies(broker)).toEqual(times(more, () => 2));
+        await third.kill();
+
+        // From then on it is this state's.
+        const fourth = new Daemon(place);
+        await service.add([like(sample, 900_000_003, Date.now() - 1_000)]);
+        await caughtUp(fourth, service, patient);
+        const all = await service.truth();
+        expect(await copies(broker)).toEqual(times(all, (record) => (more.includes(record) ? 2 : 1)));
+        expect(await fourth.stop()).toMatchObject({ code: 0 });
+      });
+    } finally {
+      await proxy.close();
+    }
+  },
+);
+
+/** How often consumers see each record. */
+async function copies(broker: KafkaBroker): Promise<Map<string, number>> {
+  const found = new Map<string, number>();
+  for (const record of await broker.values(topic, (value) => originalOf(value) ?? value)) found.set(record, (found.get(record) ?? 0) + 1);
+  return sorted(found);
+}
+
+/** What is wanted of each; none is there that is wanted no time. */
+function times(records: readonly string[], wanted: (record: string) => number): Map<string, number> {
+  return sorted(new Map(records.map((record) => [record, wanted(record)] as const).filter(([, count]) => count > 0)));
+}
+
+function sorted(counts: ReadonlyMap<string, number>): Map<string, number> {
+  return new Map([...counts].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function like(sample: string, logId: number, at: number): string {
+  const stamp = new Date(at).toISOString().slice(0, 23);
+  return sample.replace(/"logId":\d+/, `"logId":${logId}`).replace(/"logTimestamp":"[^"]*"/, `"logTimestamp":"${stamp}"`);
+}
+
+function longOne(sample: string, at: number): string {
+  return like(sample, 900_000_001, at).replace(/"payloadName":"[^"]*"/, `"payloadName":"${'long '.repeat(8_000)}"`);
+}
