@@ -139,14 +139,13 @@ export class Sockets {
 
   /** Whoever takes connections and says nothing would be waited for until nobody can tell any more what it was. */
   async #listen(address: string, signal: AbortSignal): Promise<void> {
-    if (this.#hasHeard) return;
     try {
       await this.#clock.sleep(silenceMs, signal);
     } catch (thrown) {
       if (signal.aborted) return;
       throw thrown;
     }
-    if (signal.aborted || this.#isOver) return;
+    if (this.#hasHeard || this.#isOver) return;
     const words = `takes the connection, and has not answered within ${silenceMs / 1000} s: does it speak Kafka, with or without TLS as the settings say?`;
     this.#refuse(`sinks.${this.#id}.brokers: "${address}" ${words}`, undefined, silenceAgainMs);
   }
