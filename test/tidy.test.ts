@@ -22,6 +22,7 @@ const rooms: readonly (readonly [room: string, allowed: readonly string[]])[] = 
   ['src/errors.ts', []],
   ['src/version.ts', ['node:']],
   ['src/clock.ts', ['src/model.ts', 'node:']],
+  ['src/lock.ts', ['better-sqlite3', 'node:']],
   // What collect and normalize both read of a record: pure.
   ['src/record/', ['src/record/', 'src/model.ts', 'node:crypto']],
   ['src/normalize/settings.ts', ['src/normalize/', 'src/record/', 'zod']],
@@ -33,7 +34,7 @@ const rooms: readonly (readonly [room: string, allowed: readonly string[]])[] = 
   ['src/deliver/settings.ts', ['src/config/values.ts', 'src/model.ts', 'src/sink/define.ts', 'zod']],
   ['src/deliver/', ['src/deliver/', 'src/record/', 'src/model.ts', 'src/errors.ts']],
   ['src/journal/settings.ts', ['src/config/values.ts', 'zod']],
-  ['src/journal/', ['src/journal/', 'src/record/', 'src/model.ts', 'src/errors.ts', 'better-sqlite3', 'node:']],
+  ['src/journal/', ['src/journal/', 'src/record/', 'src/lock.ts', 'src/model.ts', 'src/errors.ts', 'better-sqlite3', 'node:']],
   // The way to a server, whoever goes it: trust, proxy, what is quoted of the other side's words.
   ['src/connect/settings.ts', ['src/config/values.ts', 'zod']],
   ['src/connect/', ['src/connect/', 'src/errors.ts', 'undici', 'node:']],
@@ -41,7 +42,7 @@ const rooms: readonly (readonly [room: string, allowed: readonly string[]])[] = 
   ['src/source/', ['src/source/', 'src/connect/', 'src/model.ts', 'src/errors.ts', 'undici', 'openid-client', 'jose', 'node:']],
   ['src/sink/index.ts', ['src/sink/']],
   ['src/sink/define.ts', ['src/connect/', 'src/model.ts', 'zod']],
-  ['src/sink/file-', ['src/sink/file-', 'src/sink/define.ts', 'src/model.ts', 'src/errors.ts', 'node:']],
+  ['src/sink/file-', ['src/sink/file-', 'src/sink/define.ts', 'src/lock.ts', 'src/model.ts', 'src/errors.ts', 'node:']],
   ['src/sink/file.ts', ['src/sink/define.ts', 'src/sink/file-', 'src/config/values.ts', 'src/errors.ts', 'zod', 'node:']],
   ['src/sink/', ['src/sink/define.ts', 'src/model.ts', 'src/errors.ts', 'zod', 'node:']],
   [

@@ -7,7 +7,7 @@ import { systemClock, systemRandom } from '../clock.ts';
 import { Asker } from '../collect/ask.ts';
 import { handCount } from '../collect/hand-count.ts';
 import { loadConfig } from '../config/load.ts';
-import type { Config, SinkConfig, SourceConfig } from '../config/load.ts';
+import type { Config, SourceConfig } from '../config/load.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
 import type { DelayMeasure, Log, Meters, Source } from '../model.ts';
 import { settleAdvice } from '../observe/delays.ts';
@@ -21,9 +21,9 @@ import { Everything } from '../source/everything.ts';
 import { wayOf } from '../connect/connection.ts';
 import { Budget } from '../source/limits.ts';
 import { ServerClock } from '../source/server-clock.ts';
-import type { SinkContext } from '../sink/define.ts';
 import { requestsADay } from './at-rest.ts';
 import { certificateLines } from './check-certificates.ts';
+import { checkSink } from './check-sink.ts';
 import { knownState, writableLines } from './check-state.ts';
 import type { Line } from './check-state.ts';
 import type { Io } from './io.ts';
@@ -210,18 +210,6 @@ function groupLines(sources: readonly SourceConfig[]): Line[] {
     const words = `${members.length} sources share ${perSecond} requests a second and ask ${rate.toFixed(1)} at rest: polls will come later than poll says`;
     return [{ subject: `group ${group}`, level: 'warning', words }];
   });
-}
-
-async function checkSink(sink: SinkConfig, context: Omit<SinkContext, 'id' | 'format' | 'log'>, signal: AbortSignal): Promise<Line[]> {
-  const subject = `sink ${sink.id}`;
-  const { delivery, duplicates, losses } = sink.definition.guarantee(sink.settings);
-  const findings = await sink.definition.check(sink.settings, { ...context, id: sink.id, format: sink.format, log: silent }, signal);
-  const promise = {
-    subject,
-    level: 'ok',
-    words: `${sink.type}, ${sink.format}: ${delivery}; twice at most ${duplicates}; lost at most ${losses}`,
-  } as const;
-  return [promise, ...findings.map((finding) => ({ subject, ...finding }))];
 }
 
 /** With --source or --sink given, only those are looked at. */

@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util';
 import { systemClock } from '../clock.ts';
 import { nearest } from '../config/nearest.ts';
 import { laterSinks } from '../config/schema.ts';
+import { sinks } from '../sink/index.ts';
 import { WaybillError } from '../errors.ts';
 import type { Clock } from '../model.ts';
 import type { Io } from './io.ts';
@@ -76,6 +77,9 @@ export async function run(args: string[], io: Pick<Io, 'stdout'>, clock: Clock =
 function reason(type: string): string {
   const types = Object.keys(sinkParts);
   if (laterSinks.includes(type)) return `it is not in this release yet; there is ${types.join(', ')}`;
+  // `splunk-hec` begins with `splunk`.
+  if (sinks.some((sink) => sink.type === type) && !types.some((each) => type.startsWith(each)))
+    return `there is none for it: begin with "waybill init file", and write { id: out, type: ${type} } in the place of its sink`;
   return `the nearest is "${nearest(type, types) ?? ''}"`;
 }
 

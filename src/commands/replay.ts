@@ -47,6 +47,9 @@ export async function run(args: string[], io: Io): Promise<number> {
   const now = systemClock.now() * 1000;
   const first = boundOf(values.from, '--from', now, false);
   const last = values.to === undefined ? undefined : boundOf(values.to, '--to', now, true);
+  const isEmpty =
+    last && (('seq' in first && 'seq' in last && first.seq > last.seq) || ('at' in first && 'at' in last && first.at >= last.at));
+  if (isEmpty === true) throw new WaybillError('usage', `cannot replay: --from ${values.from} lies behind --to ${values.to ?? ''}`);
   const range = {
     ...('seq' in first ? { first: first.seq } : { from: first.at }),
     ...(last && ('seq' in last ? { last: last.seq } : { until: last.at })),

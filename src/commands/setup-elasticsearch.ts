@@ -3,14 +3,16 @@ import { parseArgs } from 'node:util';
 import { systemClock } from '../clock.ts';
 import { loadConfig } from '../config/load.ts';
 import { Secret } from '../config/secret.ts';
+import { within } from '../deliver/deadline.ts';
 import { WaybillError } from '../errors.ts';
-import { ElasticClient } from '../sink/elasticsearch-client.ts';
+import { ElasticClient, understood } from '../sink/elasticsearch-client.ts';
 import { greet } from '../sink/elasticsearch-greet.ts';
 import { patternOf } from '../sink/elasticsearch-settings.ts';
 import type { ElasticsearchSettings } from '../sink/elasticsearch-settings.ts';
 import { factsOf, install, isOurs, makeKey, stepsFor } from '../sink/elasticsearch-templates.ts';
 import type { Retention } from '../sink/elasticsearch-templates.ts';
 import { agreed } from './acts.ts';
+import { lateAt, lookMs } from './check-sink.ts';
 import type { Io } from './io.ts';
 import { silent, sinkOf } from './setup-sink.ts';
 
@@ -48,8 +50,19 @@ export async function setup(args: string[], io: Io): Promise<number> {
     ca: config.tls.ca,
     proxy: config.proxy,
   });
-  await greet(client, settings, sink.id, io.signal);
-  const steps = stepsFor(settings, sink.id, await factsOf(client, io.signal), retention);
+  // Between two of these a person may take all the time in the world.
+  const ask = <Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> =>
+    within(
+      (signal) => understood(sink.id, 'sink_again', signal, () => work(signal)),
+      lookMs,
+      () => lateAt(sink.id, settings),
+      systemClock,
+      io.signal,
+    );
+  const steps = await ask(async (signal) => {
+    await greet(client, settings, { id: sink.id, clock: systemClock }, signal);
+    return stepsFor(settings, sink.id, await factsOf(client, signal), retention);
+  });
   const plan = [
     `At ${client
       .routes()
@@ -59,10 +72,10 @@ export async function setup(args: string[], io: Io): Promise<number> {
     ...(values.key ? [`  an API key "waybill-${sink.id}" with the rights of the sink on "${patternOf(settings)}"`] : []),
   ];
   if (!(await agreed(plan, values, io))) return 1;
-  for (const { path } of await install(client, settings, sink.id, io.signal, retention)) io.stderr.write(`put ${path}\n`);
-  if ((await isOurs(client, settings, io.signal)) === false)
+  for (const { path } of await ask((signal) => install(client, settings, sink.id, signal, retention))) io.stderr.write(`put ${path}\n`);
+  if ((await ask((signal) => isOurs(client, settings, signal))) === false)
     io.stderr.write(`what is there already keeps its mapping until it is rolled over: POST /${patternOf(settings)}/_rollover\n`);
-  if (values.key) io.stdout.write(`${await makeKey(client, settings, sink.id, io.signal)}\n`);
+  if (values.key) io.stdout.write(`${await ask((signal) => makeKey(client, settings, sink.id, signal))}\n`);
   return 0;
 }
 

@@ -2,12 +2,15 @@
 import { parseArgs } from 'node:util';
 import { systemClock } from '../clock.ts';
 import { loadConfig } from '../config/load.ts';
+import { within } from '../deliver/deadline.ts';
+import type { WaybillError } from '../errors.ts';
 import type { SinkContext } from '../sink/define.ts';
 import { KafkaJsClient } from '../sink/kafka-kafkajs.ts';
 import { progressConfig, progressTopicOf } from '../sink/kafka-settings.ts';
 import type { KafkaSettings } from '../sink/kafka-settings.ts';
 import { setupText } from '../sink/kafka-setup.ts';
 import { TokenSource } from '../sink/kafka-token.ts';
+import { lateAt, lookMs } from './check-sink.ts';
 import type { Io } from './io.ts';
 import { silent, sinkOf } from './setup-sink.ts';
 
@@ -24,7 +27,9 @@ export async function setup(args: string[], io: Io): Promise<number> {
   io.stdout.write(setupText(sink.id, settings, sources));
   if (values.print || !settings.exactlyOnce) return 0;
   const context = { id: sink.id, format: sink.format, log: silent, clock: systemClock, ca: config.tls.ca, proxy: config.proxy };
-  io.stderr.write(`${await makeProgressTopic(settings, context, io.signal)}\n`);
+  const late = (): WaybillError => lateAt(sink.id, sink.settings);
+  const done = await within((signal) => makeProgressTopic(settings, context, signal), lookMs, late, systemClock, io.signal);
+  io.stderr.write(`${done}\n`);
   return 0;
 }
 

@@ -4,6 +4,7 @@ import { systemClock } from '../clock.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/load.ts';
 import { joinSpans, parseTime } from '../config/period.ts';
+import { adoptable, fits, verifiable } from '../daemon/sink-acts.ts';
 import { outcomeCodes } from '../daemon/test-events.ts';
 import { WaybillError } from '../errors.ts';
 import { sinksOf } from '../journal/progress.ts';
@@ -118,6 +119,15 @@ async function order(what: 'retire' | 'adopt' | 'verify', config: Config, sink: 
     throw new WaybillError('usage', `cannot retire the sink "${id}": it is configured; take it out of the configuration first`);
   if (what === 'verify' && values.from === undefined) throw new WaybillError('usage', 'cannot verify without --from');
   const from = values.from === undefined ? 0 : parseTime(values.from, '--from', now, false);
+  const configured = config.sinks.find((each) => each.id === id);
+  const made = configured && { ...configured, loop: undefined, testMessages: () => [] };
+  // What would be refused anyway is refused before anybody is asked.
+  if (what === 'verify') verifiable(sink, made);
+  if (what === 'adopt') {
+    adoptable(sink, made);
+    const live = await liveSink(config, id);
+    if (live && live.state !== 'blocked') throw fits(id);
+  }
   const plan = {
     retire: [
       `Retires the sink ${id}, which has everything up to entry ${sink.acked}: nothing is kept for it any more`,

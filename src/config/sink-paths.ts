@@ -1,6 +1,6 @@
 /**
- * Where file sinks write, and what must not lie there: the state, what the configuration is read from, another sink's file, or the position that a
- * sink keeps beside its file. Paths are compared by what they lead to, for a directory may have several names.
+ * Where file sinks write, and what must not lie there: the state, what the configuration is read from, another sink's file, or what a sink
+ * keeps beside its file. Paths are compared by what they lead to, for a directory may have several names.
  */
 import { lstatSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -14,16 +14,20 @@ const ownFiles = [
   'waybill.sock',
 ];
 
+/** What a file sink keeps beside its file, each under the file's name and its own. */
+const keptBeside = ['position', 'lock'] as const;
+
 /**
  * Files that cannot hold what a file sink promises, as far as the configuration tells. Looks at the disk, and changes nothing.
  * @param read  the files that the configuration is read from: its own, included ones, those of secrets and certificates
  */
 export function sinkPathFaults({ value }: Document, read: readonly string[]): readonly Fault[] {
   const sinks = memberOf(value, 'sinks');
-  const paths = (Array.isArray(sinks) ? sinks : []).map((sink) => {
+  const names = (Array.isArray(sinks) ? sinks : []).map((sink) => {
     const path = memberOf(sink, 'type') === 'file' ? memberOf(sink, 'path') : undefined;
-    return typeof path === 'string' && path !== '' && path !== unresolved ? placeOf(path) : undefined;
+    return typeof path === 'string' && path !== '' && path !== unresolved ? path : undefined;
   });
+  const paths = names.map((name) => (name === undefined ? undefined : placeOf(name)));
   const given = memberOf(value, 'state') ?? './state';
   const state = typeof given === 'string' && given !== '' && given !== unresolved ? given : undefined;
   const files = state === undefined ? [] : ownFiles.map((name) => placeOf(join(state, name)));
@@ -40,23 +44,23 @@ export function sinkPathFaults({ value }: Document, read: readonly string[]): re
     const at = (of: (other: string, where: number) => boolean): number =>
       paths.findIndex((other, where) => other !== undefined && where !== index && of(other, where));
     if (isOwn(place)) return [{ path, words: 'is the state itself, or a file of it' }];
-    if (isOwn(positionOf(place))) return [{ path, words: 'would have its position beside it in a file of the state' }];
-    for (const written of [place, positionOf(place)]) {
-      const file = readAt(written);
+    if (names[index]?.endsWith('/') === true) return [{ path, words: 'ends with a slash: it names a directory, not a file' }];
+    for (const kept of keptBeside)
+      if (isOwn(`${place}.${kept}`)) return [{ path, words: `would have its ${kept} beside it in a file of the state` }];
+    for (const kept of [undefined, ...keptBeside]) {
+      const file = readAt(kept === undefined ? place : `${place}.${kept}`);
       if (file === undefined) continue;
       const what = `${JSON.stringify(file)}, from which the configuration is read`;
-      return [{ path, words: written === place ? `is ${what}` : `would have its position beside it in ${what}` }];
+      return [{ path, words: kept === undefined ? `is ${what}` : `would have its ${kept} beside it in ${what}` }];
     }
     const same = at((other, where) => where < index && isSame(other, place));
     if (same >= 0) return [{ path, words: `is the same as that of another sink, sinks[${same}]` }];
-    const position = at((other) => isSame(positionOf(other), place));
-    if (position >= 0) return [{ path, words: `is where another sink, sinks[${position}], keeps its position` }];
+    for (const kept of keptBeside) {
+      const other = at((each) => isSame(`${each}.${kept}`, place));
+      if (other >= 0) return [{ path, words: `is where another sink, sinks[${other}], keeps its ${kept}` }];
+    }
     return [];
   });
-}
-
-function positionOf(place: string): string {
-  return `${place}.position`;
 }
 
 /** What a path leads to, through all links; the path itself where nothing is. */

@@ -39,12 +39,7 @@ export async function performOnSink(asked: SinkActRequest, journal: Journal, now
       made?.loop?.wake();
       return {};
     case 'sinks verify': {
-      const { definition, settings } = configuredOr(made, sink.id);
-      if (!definition.resolvable(settings) || keepsPosition({ definition, settings }))
-        throw new WaybillError(
-          'usage',
-          `cannot verify the sink "${sink.id}": a sink of type ${sink.type} cannot be asked which records it has`,
-        );
+      verifiable(sink, made);
       const verify = { from: asked.from, until: now + clockAheadUs };
       await journal.operate({ ...act, detail: { sink: sink.id, from: asked.from, ...why } }, () =>
         journal.progress.writeOrders(sink, { ...sink.orders, verify }),
@@ -94,13 +89,26 @@ async function replay(
   return { replay: loop.view().replay };
 }
 
+type Asked = Pick<SinkState, 'id' | 'type'> & { readonly state: string };
+
+/** One that can be asked which records it has. @throws WaybillError `usage` for another */
+export function verifiable({ id, type }: Asked, made: Configured | undefined): void {
+  const { definition, settings } = configuredOr(made, id);
+  if (!definition.resolvable(settings) || keepsPosition({ definition, settings }))
+    throw new WaybillError('usage', `cannot verify the sink "${id}": a sink of type ${type} cannot be asked which records it has`);
+}
+
 /** One that keeps our position, and does not deliver: what it writes after the order would else be taken for another's. */
-function adoptable({ id, type, state }: SinkState, made: Configured | undefined): void {
+export function adoptable({ id, type, state }: Asked, made: Configured | undefined): void {
   if (!keepsPosition(configuredOr(made, id)) || state === 'retired')
     throw new WaybillError('usage', `cannot adopt the sink "${id}": a sink of type ${type} keeps no position that could be another's`);
   const loop = made?.loop;
-  if (loop && (loop.isOpen || loop.view().state !== 'blocked'))
-    throw new WaybillError('usage', `cannot adopt the sink "${id}": it is not blocked, its position fits this state`);
+  if (loop && (loop.isOpen || loop.view().state !== 'blocked')) throw fits(id);
+}
+
+/** Why one that takes cannot be adopted. */
+export function fits(id: string): WaybillError {
+  return new WaybillError('usage', `cannot adopt the sink "${id}": it is not blocked, its position fits this state`);
 }
 
 function keepsPosition({ definition, settings }: Pick<Configured, 'definition' | 'settings'>): boolean {

@@ -3,10 +3,11 @@
  * rest. Everything durable of a daemon lies in `waybill.db`; `lock.db` is held for the life of the process, so that there is one owner.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { WaybillError, wordsOf } from '../errors.ts';
+import { makePrivate, tryLock } from '../lock.ts';
 import type { Clock } from '../model.ts';
 import { connect } from './connection.ts';
 import { damaged } from './damage.ts';
@@ -149,34 +150,19 @@ function makeBelow(directory: string): void {
   for (const at of missing) mkdirSync(at, { mode: 0o700 });
 }
 
-/**
- * Makes the file before SQLite does, which gives the mode of a database to its -wal and -shm as well. One that is there is not opened: closing
- * it would release the locks that this process holds on it (POSIX, fcntl).
- */
-function makePrivate(file: string): void {
-  if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));
-  chmodSync(file, 0o600);
-}
-
-/** An exclusive transaction on a file of its own: the operating system releases it with the process, however that ends. */
 async function takeLock(directory: string, waitMs: number, clock: Clock, signal: AbortSignal): Promise<Database.Database> {
   const file = join(directory, 'lock.db');
   const deadline = clock.monotonic() + waitMs;
   for (;;) {
-    let lock: Database.Database | undefined;
+    let lock;
     try {
-      makePrivate(file);
-      lock = new Database(file, { timeout: 0 });
-      lock.exec('BEGIN EXCLUSIVE');
-      return lock;
+      lock = tryLock(file);
     } catch (thrown) {
-      lock?.close();
-      const code = (thrown as { code?: unknown }).code;
-      if (typeof code !== 'string' || !code.startsWith('SQLITE_BUSY')) throw asStateError(thrown, directory);
-      if (clock.monotonic() >= deadline) {
-        throw new WaybillError('state_owned', `cannot own the state in "${directory}": another running process owns it`, { cause: thrown });
-      }
+      throw asStateError(thrown, directory);
     }
+    if (lock) return lock;
+    if (clock.monotonic() >= deadline)
+      throw new WaybillError('state_owned', `cannot own the state in "${directory}": another running process owns it`);
     await clock.sleep(Math.min(250, Math.max(1, deadline - clock.monotonic())), signal);
   }
 }

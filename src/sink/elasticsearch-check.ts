@@ -1,9 +1,11 @@
 /** What `waybill check` asks of Elasticsearch, one line each: who we are, which server it is, which rights we have, and what weakens the guarantee. */
+import { plain } from '../connect/quote.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
 import type { Finding, SinkContext } from './define.ts';
-import { ElasticClient, errorOf } from './elasticsearch-client.ts';
+import { ElasticClient, understood } from './elasticsearch-client.ts';
+import type { Answer } from './elasticsearch-client.ts';
 import { greet } from './elasticsearch-greet.ts';
-import { plainWords } from './elasticsearch-items.ts';
+import { membersOf, plainWords } from './elasticsearch-items.ts';
 import { credentialsOf, patternOf } from './elasticsearch-settings.ts';
 import type { ElasticsearchSettings } from './elasticsearch-settings.ts';
 import { isOurs, versionOf } from './elasticsearch-templates.ts';
@@ -21,15 +23,18 @@ export async function check(settings: ElasticsearchSettings, context: SinkContex
   const { id } = context;
   await using client = await ElasticClient.make(settings, context);
   const findings: Finding[] = [];
-  try {
-    const greeting = await greet(client, settings, id, signal);
-    findings.push(...ways(client), ...who(greeting.status, greeting.body, settings, id));
+  const ask = async (): Promise<void> => {
+    const greeting = await greet(client, settings, context, signal);
+    findings.push(...ways(client), ...who(greeting, settings, id));
     findings.push(await server(client, id, signal));
     if (greeting.status === 200) findings.push(...(await privileges(client, settings, id, signal)));
     findings.push(...(await mapping(client, settings, id, signal)), ...(await indexSettings(client, settings, id, signal)));
     findings.push(
       ...(settings.index === undefined ? await failureStore(client, settings, id, signal) : await aliases(client, settings, id, signal)),
     );
+  };
+  try {
+    await understood(id, 'sink_again', signal, ask);
   } catch (thrown) {
     signal.throwIfAborted();
     if (!(thrown instanceof WaybillError)) throw thrown;
@@ -47,16 +52,18 @@ function ways(client: ElasticClient): Finding[] {
   });
 }
 
-function who(status: number, body: unknown, settings: ElasticsearchSettings, id: string): Finding[] {
+function who({ status, body, clean }: Answer, settings: ElasticsearchSettings, id: string): Finding[] {
   if (status === 200) {
-    const { username, api_key } = body as { readonly username?: string; readonly api_key?: { readonly name?: string } };
+    const { username = '' } = body;
+    const { name } = membersOf(body.api_key);
+    const named = (given: unknown): string => (typeof given === 'string' ? plain(clean(given), 100) : '');
     return [
       {
         level: 'ok',
         words:
-          api_key?.name === undefined
-            ? `the server knows us as the user "${username ?? ''}"`
-            : `the server knows us by the API key "${api_key.name}"`,
+          name === undefined
+            ? `the server knows us as the user "${named(username)}"`
+            : `the server knows us by the API key "${named(name)}"`,
       },
     ];
   }
@@ -81,7 +88,7 @@ async function privileges(client: ElasticClient, settings: ElasticsearchSettings
   const has = (answer.body as { readonly index?: Readonly<Record<string, Readonly<Record<string, boolean>>>> }).index?.[pattern];
   const setting = `sinks.${id}.${credentialsOf(settings)}`;
   if (has === undefined)
-    return [{ level: 'warning', words: `its rights cannot be asked for: ${answer.status} ${plainWords(errorOf(answer))}`, setting }];
+    return [{ level: 'warning', words: `its rights cannot be asked for: ${answer.status} ${plainWords(answer.error)}`, setting }];
   const missing = rights.filter(([privilege]) => has[privilege] !== true);
   const granted = rights.filter(([privilege]) => has[privilege] === true).map(([privilege]) => privilege);
   return [

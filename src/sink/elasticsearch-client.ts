@@ -10,8 +10,10 @@ import type { Route } from '../connect/connection.ts';
 import { plainPort } from '../connect/plain-port.ts';
 import { WaybillError, codeOf, wordsOf } from '../errors.ts';
 import type { SinkContext } from './define.ts';
+import { redact } from '../connect/quote.ts';
+import { errorFrom, membersOf } from './elasticsearch-items.ts';
 import type { ItemError } from './elasticsearch-items.ts';
-import { authorizationOf, nodesOf } from './elasticsearch-settings.ts';
+import { authorizationOf, nodesOf, secretsIn } from './elasticsearch-settings.ts';
 import type { ElasticsearchSettings } from './elasticsearch-settings.ts';
 
 export interface Request {
@@ -26,8 +28,12 @@ export interface Request {
 
 export interface Answer {
   readonly status: number;
-  /** Parsed where it is JSON. */
-  readonly body: unknown;
+  /** Where it is a JSON object; else one without members. */
+  readonly body: Readonly<Record<string, unknown>>;
+  /** The error that it tells, without the secrets that we sent. */
+  readonly error: ItemError | undefined;
+  /** Takes our secrets out of words of the server. */
+  readonly clean: (text: string) => string;
   readonly retryAfterMs: number | undefined;
   /** Whether it says that it is Elasticsearch, as every answer of one does. */
   readonly isElasticsearch: boolean;
@@ -168,19 +174,19 @@ export class ElasticClient implements AsyncDisposable {
         { method, path, querystring: { ...query }, ...(content === null ? {} : { body: content }) },
         { meta: true, headers, signal },
       );
-      return answerOf(statusCode, body, said);
+      return answerOf(statusCode, body, said, authorization);
     } catch (thrown) {
       signal.throwIfAborted();
-      return this.#answered(thrown, method);
+      return this.#answered(thrown, method, authorization);
     }
   }
 
   /** The answer of a status that the client throws; throws for what is none. Never with the client's error as cause: it holds the request. */
-  #answered(thrown: unknown, method: string): Answer {
+  #answered(thrown: unknown, method: string, authorization: string | undefined): Answer {
     const name = thrown instanceof Error ? thrown.name : '';
     if (name === 'ResponseError') {
       const { statusCode, body, headers } = thrown as { statusCode: number; body: unknown; headers: Record<string, string> };
-      return answerOf(statusCode, body, headers);
+      return answerOf(statusCode, body, headers, authorization);
     }
     const who = `sink "${this.#id}"`;
     if (name === 'ProductNotSupportedError') {
@@ -227,20 +233,36 @@ async function read(body: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function answerOf(status: number, body: unknown, headers: Readonly<Record<string, unknown>>): Answer {
+/** A server may say back what it was sent: its words are for the log only without that. */
+function answerOf(status: number, given: unknown, headers: Readonly<Record<string, unknown>>, authorization: string | undefined): Answer {
   const isElasticsearch = headers['x-elastic-product'] === 'Elasticsearch';
-  return { status, body, retryAfterMs: retryAfter(headers['retry-after']), isElasticsearch };
+  const body = membersOf(given);
+  const secrets = secretsIn(authorization);
+  const clean = (text: string): string => redact(text, secrets);
+  return { status, body, error: errorFrom(body.error, clean), clean, retryAfterMs: retryAfter(headers['retry-after']), isElasticsearch };
+}
+
+/**
+ * Does what reads answers of the server. What they lack or have in the place of something else is an error of this sink, and not of the program.
+ * @param code  what it means: `sink_again` where nothing was sent to be stored
+ */
+export async function understood<Result>(
+  id: string,
+  code: 'sink_again' | 'sink_unknown',
+  signal: AbortSignal,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (cause) {
+    signal.throwIfAborted();
+    if (cause instanceof WaybillError) throw cause;
+    throw new WaybillError(code, `sink "${id}": what answers at sinks.${id}.nodes cannot be understood`, { cause });
+  }
 }
 
 /** Seconds, as servers and load balancers write it; ms. */
 function retryAfter(header: unknown): number | undefined {
   const text = typeof header === 'string' ? header.trim() : '';
   return /^\d{1,6}$/.test(text) ? Number(text) * 1_000 : undefined;
-}
-
-/** The error of an answer, in any of the forms that Elasticsearch gives it. */
-export function errorOf({ body }: Answer): ItemError | undefined {
-  const error = typeof body === 'object' && body !== null && 'error' in body ? body.error : undefined;
-  if (typeof error === 'string') return { type: error };
-  return typeof error === 'object' && error !== null ? error : undefined;
 }

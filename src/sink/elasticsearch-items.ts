@@ -13,10 +13,43 @@ export interface Item {
   readonly error?: ItemError;
 }
 
+/** What is no text is left out. */
 export interface ItemError {
   readonly type?: string;
   readonly reason?: string;
   readonly caused_by?: ItemError;
+}
+
+/** An object, or nothing that is in one. */
+export function membersOf(given: unknown): Readonly<Record<string, unknown>> {
+  return typeof given === 'object' && given !== null && !Array.isArray(given) ? (given as Readonly<Record<string, unknown>>) : {};
+}
+
+/** One item of the answer to `_bulk`. @param clean  takes out of the server's words what must not be shown */
+export function itemFrom(given: unknown, clean: (text: string) => string): Item {
+  const { _id, status, failure_store, error } = membersOf(given);
+  // A mere text may quote the document, as a reason does.
+  const said = error === undefined ? undefined : errorFrom(typeof error === 'string' ? { reason: error } : error, clean);
+  return {
+    ...(typeof _id === 'string' && { _id }),
+    ...(typeof status === 'number' && { status }),
+    ...(typeof failure_store === 'string' && { failure_store }),
+    ...(said !== undefined && { error: said }),
+  };
+}
+
+/** An error in any of the forms that Elasticsearch gives it; undefined for what is none. */
+export function errorFrom(given: unknown, clean: (text: string) => string): ItemError | undefined {
+  if (typeof given === 'string') return errorFrom({ type: given }, clean);
+  if (typeof given !== 'object' || given === null) return undefined;
+  const { type, reason, caused_by } = membersOf(given);
+  const cause = errorFrom(caused_by, clean);
+  return {
+    // What is decided by must stay what it is, whatever the secret.
+    ...(typeof type === 'string' && { type: badDocument.has(type) || aboutServer.has(type) || deciding.has(type) ? type : clean(type) }),
+    ...(typeof reason === 'string' && { reason: clean(reason) }),
+    ...(cause !== undefined && { caused_by: cause }),
+  };
 }
 
 /**
@@ -34,6 +67,9 @@ const badDocument: ReadonlySet<string> = new Set([
   // A value that Lucene cannot hold, in a field that a template of somebody else has mapped; said as the cause of an illegal argument.
   'max_bytes_length_exceeded_exception',
 ]);
+
+/** Types that are neither and yet decide. */
+const deciding: ReadonlySet<string> = new Set(['version_conflict_engine_exception', 'illegal_argument_exception']);
 
 export function judge({ status, failure_store, error }: Item): Verdict {
   if (status === undefined) return 'strange';

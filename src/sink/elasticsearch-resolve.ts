@@ -4,7 +4,6 @@
  */
 import { WaybillError } from '../errors.ts';
 import type { ElasticClient } from './elasticsearch-client.ts';
-import { errorOf } from './elasticsearch-client.ts';
 import { plainWords } from './elasticsearch-items.ts';
 
 /** Hits of one search at most: `index.max_result_window`, 10,000 unless set otherwise. */
@@ -111,7 +110,7 @@ export class Reader {
       throw thrown;
     }
     const { status } = answer;
-    const error = errorOf(answer);
+    const { error } = answer;
     if (status === 200 || status === 404 || (status === 403 && error?.type === 'security_exception')) return answer;
     const words = `${status} ${plainWords(error)}`;
     if (status === 401) throw new WaybillError('sink_blocked', `sink "${this.#id}" is not known to the server: ${words}`);

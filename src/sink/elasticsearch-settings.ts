@@ -98,6 +98,13 @@ export function authorizationOf({ apiKey, username, password }: ElasticsearchSet
   return `Basic ${Buffer.from(`${username}:${password?.read() ?? ''}`).toString('base64')}`;
 }
 
+/** What of a header that says who we are must be shown nowhere: as it is, decoded, and the password or key alone; the longest first. */
+export function secretsIn(authorization: string | undefined): readonly string[] {
+  const encoded = authorization?.slice(authorization.indexOf(' ') + 1) ?? '';
+  const decoded = Buffer.from(encoded, 'base64').toString();
+  return [encoded, decoded, decoded.slice(decoded.indexOf(':') + 1)];
+}
+
 /** The setting that says who we are. */
 export function credentialsOf({ apiKey, username }: ElasticsearchSettings): 'apiKey' | 'password' {
   return apiKey === undefined && username !== undefined ? 'password' : 'apiKey';

@@ -2,10 +2,10 @@
 import { WaybillError, codeOf } from '../errors.ts';
 import type { Again, Batch, Kept, Message, Rejection, Sink, Taken } from '../model.ts';
 import type { SinkContext } from './define.ts';
-import { ElasticClient, errorOf } from './elasticsearch-client.ts';
+import { ElasticClient, understood } from './elasticsearch-client.ts';
 import type { Answer } from './elasticsearch-client.ts';
 import { greet } from './elasticsearch-greet.ts';
-import { judge, judgeRequest, plainWords, wordsOfItem } from './elasticsearch-items.ts';
+import { errorFrom, itemFrom, judge, judgeRequest, membersOf, plainWords, wordsOfItem } from './elasticsearch-items.ts';
 import type { Item, ItemError } from './elasticsearch-items.ts';
 import { Reader } from './elasticsearch-resolve.ts';
 import { credentialsOf, patternOf, targeting } from './elasticsearch-settings.ts';
@@ -38,11 +38,13 @@ export class ElasticsearchSink implements Sink {
   static async open(settings: ElasticsearchSettings, context: SinkContext, kept: Kept, signal: AbortSignal): Promise<ElasticsearchSink> {
     const client = await ElasticClient.make(settings, context);
     try {
-      await greet(client, settings, context.id, signal);
-      if (settings.templates === 'install') await install(client, settings, context.id, signal);
-      if (settings.templates === 'check' && (await isOurs(client, settings, signal)) === false) {
-        context.log.warn({ sink: context.id, target: patternOf(settings) }, 'index without the mapping of waybill setup elasticsearch');
-      }
+      await understood(context.id, 'sink_again', signal, async () => {
+        await greet(client, settings, context, signal);
+        if (settings.templates === 'install') await install(client, settings, context.id, signal);
+        if (settings.templates === 'check' && (await isOurs(client, settings, signal)) === false) {
+          context.log.warn({ sink: context.id, target: patternOf(settings) }, 'index without the mapping of waybill setup elasticsearch');
+        }
+      });
       return new ElasticsearchSink(settings, context.id, client, kept);
     } catch (thrown) {
       await client[Symbol.asyncDispose]();
@@ -62,6 +64,10 @@ export class ElasticsearchSink implements Sink {
   }
 
   async send(batch: Batch, signal: AbortSignal): Promise<Taken> {
+    return understood(this.#id, 'sink_unknown', signal, () => this.#send(batch, signal));
+  }
+
+  async #send(batch: Batch, signal: AbortSignal): Promise<Taken> {
     const messages = this.#settings.index === undefined ? await this.#missing(batch, signal) : batch.messages;
     const duplicates = batch.messages.length - messages.length;
     if (messages.length === 0) return { rejections: [], duplicates };
@@ -126,16 +132,15 @@ export class ElasticsearchSink implements Sink {
 
   /** The answers to each message; throws for a request that was not answered with them. */
   #items(answer: Answer, messages: readonly Message[]): readonly Item[] {
-    const { status, body, retryAfterMs } = answer;
+    const { status, body, error, clean, retryAfterMs } = answer;
     const who = `sink "${this.#id}"`;
     const alone = messages.length === 1 ? this.#refusedAlone : undefined;
     if (status === 200) {
       this.#refusedAlone = 0;
-      const items = (body as { readonly items?: readonly { readonly create?: Item }[] } | undefined)?.items;
-      if (items?.length === messages.length) return items.map(({ create }) => create ?? {});
+      const items = Array.isArray(body.items) ? body.items.map((item) => membersOf(item).create) : undefined;
+      if (items?.length === messages.length) return items.map((item) => itemFrom(item, clean));
       throw new WaybillError('sink_unknown', `${who}: ${items?.length ?? 'no'} items were answered of ${messages.length}`);
     }
-    const error = errorOf(answer);
     const words = `${who}: the request is answered with ${status} ${plainWords(error)}${this.#hint(status, error)}`;
     const verdict = judgeRequest(status, error, alone);
     if (status === 400 && alone !== undefined) this.#refusedAlone += 1;
@@ -150,7 +155,9 @@ export class ElasticsearchSink implements Sink {
       const item = items[at] ?? {};
       const { seq, uid } = message;
       const verdict = judge(item);
-      if (verdict === 'strange' || (verdict === 'taken' && item._id !== uid))
+      // In the failure store a document has another id.
+      const isOther = item._id !== uid && item.failure_store !== 'used' && item.failure_store !== 'failed';
+      if (verdict === 'strange' || isOther)
         throw new WaybillError(
           'sink_unknown',
           `sink "${this.#id}": item ${at} is answered with ${item.status ?? 'nothing'} for another document`,
@@ -188,6 +195,7 @@ export class ElasticsearchSink implements Sink {
     if (status === 404 || (status === 400 && reason.startsWith('pipeline ')))
       return ` ("waybill setup elasticsearch --sink ${this.#id}" installs the templates)`;
     if (status === 413) return ` (${setting('batch.bytes')})`;
+    if (status >= 300 && status < 400) return ` (${setting('nodes')})`;
     if (status === 403 || status === 406 || status === 400) return ` (${setting(this.#settings.index === undefined ? 'nodes' : 'index')})`;
     return '';
   }
@@ -199,10 +207,11 @@ export class ElasticsearchSink implements Sink {
       const query = { size: 1, _source: ['error.type', 'error.message'], query: { ids: { values: [id] } } };
       const path = `/${encodeURIComponent(`${target}::failures`)}`;
       await this.#client.request({ method: 'POST', path: `${path}/_refresh` }, signal);
-      const { body } = await this.#client.request({ method: 'POST', path: `${path}/_search`, json: query }, signal);
-      const { hits } = body as { hits?: { hits?: readonly { _source?: { error?: { type?: string; message?: string } } }[] } };
-      const error = hits?.hits?.[0]?._source?.error;
-      return error === undefined ? known : `${known}: ${error.type ?? ''}: ${error.message ?? ''}`;
+      const { body, clean } = await this.#client.request({ method: 'POST', path: `${path}/_search`, json: query }, signal);
+      const { hits } = body as { hits?: { hits?: readonly { _source?: { error?: { type?: unknown; message?: unknown } } }[] } };
+      const said = hits?.hits?.[0]?._source?.error;
+      const error = said && errorFrom({ type: said.type, reason: said.message }, clean);
+      return error === undefined ? known : `${known}: ${wordsOfItem({ error })}`;
     } catch (thrown) {
       // The document is stored aside, whether or not we may know why.
       signal.throwIfAborted();

@@ -4,9 +4,8 @@
  */
 import { readFileSync } from 'node:fs';
 import { WaybillError } from '../errors.ts';
-import { errorOf } from './elasticsearch-client.ts';
 import type { ElasticClient } from './elasticsearch-client.ts';
-import { plainWords } from './elasticsearch-items.ts';
+import { membersOf, plainWords } from './elasticsearch-items.ts';
 import { credentialsOf, patternOf } from './elasticsearch-settings.ts';
 import type { ElasticsearchSettings } from './elasticsearch-settings.ts';
 
@@ -107,11 +106,9 @@ export async function versionOf(
   client: ElasticClient,
   signal: AbortSignal,
 ): Promise<{ readonly number: string; readonly isServerless: boolean } | undefined> {
-  const { status, body } = await client.request({ method: 'GET', path: '/' }, signal);
-  const { version } = body as { readonly version?: { readonly number?: string; readonly build_flavor?: string } };
-  return status === 200 && version?.number !== undefined
-    ? { number: version.number, isServerless: version.build_flavor === 'serverless' }
-    : undefined;
+  const { status, body, clean } = await client.request({ method: 'GET', path: '/' }, signal);
+  const { number, build_flavor } = membersOf(body.version);
+  return status === 200 && typeof number === 'string' ? { number: clean(number), isServerless: build_flavor === 'serverless' } : undefined;
 }
 
 export async function factsOf(client: ElasticClient, signal: AbortSignal): Promise<ServerFacts> {
@@ -144,9 +141,8 @@ export async function install(
   const steps = stepsFor(settings, id, await factsOf(client, signal), retention);
   for (const { path, body } of steps) {
     const answer = await client.request({ method: 'PUT', path, json: body }, signal);
-    const { status } = answer;
+    const { status, error } = answer;
     if (status === 200) continue;
-    const error = errorOf(answer);
     const words = `cannot install "${path}" for sink "${id}": ${status} ${plainWords(error)}${error?.reason === undefined ? '' : `: ${error.reason}`}`;
     const hint =
       status === 401 || status === 403
@@ -165,9 +161,9 @@ export async function makeKey(client: ElasticClient, settings: ElasticsearchSett
   const writer = { cluster: [], index: [{ names: [patternOf(settings)], privileges: neededRights }] };
   const json = { name: `waybill-${id}`, role_descriptors: { writer }, metadata: { managed_by: 'waybill' } };
   const answer = await client.request({ method: 'POST', path: '/_security/api_key', json }, signal);
-  const { encoded } = answer.body as { readonly encoded?: string };
-  if (answer.status === 200 && encoded !== undefined) return encoded;
-  const error = errorOf(answer);
+  const { encoded } = answer.body;
+  const { error } = answer;
+  if (answer.status === 200 && typeof encoded === 'string') return encoded;
   throw new WaybillError(
     'sink_blocked',
     `cannot make an API key for sink "${id}": ${answer.status} ${plainWords(error)}${error?.reason === undefined ? '' : `: ${error.reason}`}`,
@@ -190,7 +186,7 @@ export async function isOurs(client: ElasticClient, settings: ElasticsearchSetti
       { method: 'GET', path: `/${encodeURIComponent(pattern)}/_settings`, query: { filter_path: '*.settings.index.uuid' } },
       signal,
     );
-    if (all.status === 200 && Object.keys(all.body as object).length > 0) return false;
+    if (all.status === 200 && Object.keys(all.body).length > 0) return false;
   } else if (mapping.status !== 404) return undefined;
   const name = pattern.replaceAll('*', 'x');
   const simulated = await client.request({ method: 'POST', path: `/_index_template/_simulate_index/${encodeURIComponent(name)}` }, signal);

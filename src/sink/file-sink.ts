@@ -12,9 +12,10 @@ import type { SinkContext } from './define.ts';
 import { blockedAt, endsWithinLine, isAbsent, kindAt, nameAndSize, nameOf, openFile, syncDirectory } from './file-disk.ts';
 import { Compressor } from './file-gzip.ts';
 import { LineBuffer } from './file-lines.ts';
+import { lockFor } from './file-lock.ts';
 import { believed, PositionFile, sameFile } from './file-position.ts';
 import type { FileMark, FileName } from './file-position.ts';
-import { isDone, putAside } from './file-rotation.ts';
+import { isDone, putAside, tooLongToPutAside } from './file-rotation.ts';
 import type { RotateSettings } from './file-rotation.ts';
 
 export interface FileSettings {
@@ -36,6 +37,8 @@ export class FileSink implements Sink {
   readonly #kept: Kept;
   readonly #slots: PositionFile;
   readonly #slotsHandle: FileHandle;
+  /** Lets go of the lock that keeps other processes out. */
+  readonly #letGo: () => void;
   readonly #clock: Clock;
   readonly #rotate: RotateSettings | undefined;
   readonly #compressor: Compressor;
@@ -63,8 +66,12 @@ export class FileSink implements Sink {
     // Nothing is made beside what cannot be the file.
     const kind = await kindAt(absolute).catch(() => undefined);
     if (kind !== undefined) throw blockedAt(absolute, id, kind);
+    const tooLong = settings.rotate && tooLongToPutAside(absolute, settings.gzip);
+    if (tooLong !== undefined) throw blockedAt(absolute, id, tooLong);
     const slotsHandle = await openFile(`${absolute}.position`, id);
+    let letGo: (() => void) | undefined;
     try {
+      letGo = await lockFor(absolute, id);
       const slots = await PositionFile.read(slotsHandle);
       const at = await believed(slots, kept, id, path);
       const handle = await openFile(absolute, id);
@@ -78,6 +85,7 @@ export class FileSink implements Sink {
           kept,
           slots,
           slotsHandle,
+          letGo,
           handle,
           found.name,
           ours?.length ?? found.size,
@@ -106,6 +114,7 @@ export class FileSink implements Sink {
       }
     } catch (thrown) {
       await slotsHandle.close();
+      letGo?.();
       throw thrown;
     }
   }
@@ -117,6 +126,7 @@ export class FileSink implements Sink {
     kept: Kept,
     slots: PositionFile,
     slotsHandle: FileHandle,
+    letGo: () => void,
     handle: FileHandle,
     name: FileName,
     length: number,
@@ -130,6 +140,7 @@ export class FileSink implements Sink {
     this.#kept = kept;
     this.#slots = slots;
     this.#slotsHandle = slotsHandle;
+    this.#letGo = letGo;
     this.#handle = handle;
     this.#name = name;
     this.#length = length;
@@ -147,8 +158,12 @@ export class FileSink implements Sink {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#compressor[Symbol.asyncDispose]();
     await underWay.get(this.#path);
-    await this.#handle.close();
-    await this.#slotsHandle.close();
+    try {
+      await this.#handle.close();
+      await this.#slotsHandle.close();
+    } finally {
+      this.#letGo();
+    }
   }
 
   async #write(batch: Batch): Promise<Taken> {

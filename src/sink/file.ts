@@ -8,6 +8,7 @@ import { wordsOf } from '../errors.ts';
 import { defineSink } from './define.ts';
 import type { Finding } from './define.ts';
 import { isAbsent, kindAt } from './file-disk.ts';
+import { tooLongToPutAside } from './file-rotation.ts';
 import { FileSink } from './file-sink.ts';
 
 const config = z.strictObject({
@@ -53,8 +54,10 @@ export const file = defineSink('file', {
     } catch (cause) {
       return [{ level: 'error', words: words('write in the directory of', cause), setting }];
     }
+    const tooLong = rotate && tooLongToPutAside(path, gzip);
+    if (tooLong !== undefined) return [{ level: 'error', words: `cannot use "${path}" (${setting}): ${tooLong}`, setting }];
     const found: Finding[] = [];
-    for (const each of [path, `${path}.position`]) {
+    for (const each of [path, `${path}.position`, `${path}.lock`]) {
       try {
         const kind = await kindAt(each);
         if (kind !== undefined) return [{ level: 'error', words: `cannot use "${each}" (${setting}): ${kind}`, setting }];

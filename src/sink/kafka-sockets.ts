@@ -9,9 +9,16 @@ import type { SecureContext } from 'node:tls';
 import { Trust, onPeer } from '../connect/trust.ts';
 import type { Peer, Shown, TlsSettings } from '../connect/trust.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
+import type { Clock } from '../model.ts';
 import type { SinkContext } from './define.ts';
+import { AnswerLengths, answerMost } from './kafka-answers.ts';
 
 const keepAliveMs = 60_000;
+/** How long the first answer of all may take, TLS included; the client gives a connection up after 10 s, and tries the next. */
+const silenceMs = 8_000;
+/** One that is being started may look the same. */
+const silenceAgainMs = 5_000;
+const heard = new WaybillError('aborted', 'it has answered, or ended');
 /** The first byte of an alert of TLS (RFC 8446 section 5.1), which no answer of Kafka begins with: it would be 352 MB long. */
 const tlsAlert = 21;
 
@@ -24,6 +31,7 @@ export interface Target {
 export class Sockets {
   readonly #id: string;
   readonly #shown: Shown | undefined;
+  readonly #clock: Clock;
   readonly #trust: Trust | undefined;
   readonly #refused: (reason: WaybillError) => void;
   readonly #open = new Set<Socket>();
@@ -34,9 +42,10 @@ export class Sockets {
   peer: Peer | undefined;
 
   /** @param refused  told once a broker's certificate is refused, or it refuses ours */
-  constructor({ id, ca, shown }: SinkContext, tls: TlsSettings | undefined, refused: (reason: WaybillError) => void) {
+  constructor({ id, ca, shown, clock }: SinkContext, tls: TlsSettings | undefined, refused: (reason: WaybillError) => void) {
     this.#id = id;
     this.#shown = shown;
+    this.#clock = clock;
     this.#trust = tls === undefined ? undefined : new Trust(`sinks.${id}`, tls, ca);
     this.#refused = refused;
   }
@@ -48,14 +57,28 @@ export class Sockets {
     socket.setKeepAlive(true, keepAliveMs).setNoDelay(true);
     this.#open.add(socket);
     let isMade = false;
-    socket.once('connect', () => (isMade = true));
+    const waiting = new AbortController();
+    socket.once('connect', () => {
+      isMade = true;
+      void this.#listen(`${host}:${port}`, waiting.signal);
+    });
     socket.once('data', (bytes: Buffer) => {
       this.#hasHeard = true;
       this.silent = undefined;
+      waiting.abort(heard);
       if (this.#trust === undefined && bytes[0] === tlsAlert && bytes[1] === 3)
         this.#refuse(`sinks.${this.#id}.tls: "${host}:${port}" speaks TLS: set tls`);
     });
+    const lengths = new AnswerLengths();
+    socket.on('data', (bytes: Buffer) => {
+      const length = lengths.read(bytes);
+      if (length === undefined || this.#isOver) return;
+      this.#refuse(
+        `sinks.${this.#id}.brokers: "${host}:${port}" announces an answer of ${length} bytes, and none has more than ${answerMost}: does it speak Kafka?`,
+      );
+    });
     socket.on('close', () => {
+      waiting.abort(heard);
       this.#open.delete(socket);
       if (isMade && !this.#hasHeard && !this.#isOver) this.silent = `${host}:${port}`;
     });
@@ -114,7 +137,20 @@ export class Sockets {
     }
   }
 
-  #refuse(words: string, cause?: Error): void {
-    this.#refused(new WaybillError('sink_blocked', `cannot connect sink "${this.#id}": ${words}`, { cause }));
+  /** Whoever takes connections and says nothing would be waited for until nobody can tell any more what it was. */
+  async #listen(address: string, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#clock.sleep(silenceMs, signal);
+    } catch (thrown) {
+      if (signal.aborted) return;
+      throw thrown;
+    }
+    if (this.#hasHeard || this.#isOver) return;
+    const words = `takes the connection, and has not answered within ${silenceMs / 1000} s: does it speak Kafka, with or without TLS as the settings say?`;
+    this.#refuse(`sinks.${this.#id}.brokers: "${address}" ${words}`, undefined, silenceAgainMs);
+  }
+
+  #refuse(words: string, cause?: Error, retryAfterMs?: number): void {
+    this.#refused(new WaybillError('sink_blocked', `cannot connect sink "${this.#id}": ${words}`, { cause, retryAfterMs }));
   }
 }

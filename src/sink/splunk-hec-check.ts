@@ -4,7 +4,7 @@ import { codeOf, WaybillError, wordsOf } from '../errors.ts';
 import { wayOf } from '../connect/connection.ts';
 import type { Finding, SinkContext } from './define.ts';
 import { HecClient } from './splunk-hec-client.ts';
-import { readReply } from './splunk-hec-reply.ts';
+import { readReply, settingOf } from './splunk-hec-reply.ts';
 import { baseOf } from './splunk-hec-settings.ts';
 import type { SplunkHecSettings } from './splunk-hec-settings.ts';
 
@@ -39,7 +39,10 @@ export async function probe(
       10: `; its token wants acknowledgements: sinks.${id}.acknowledge: true, or another token`,
       14: `; its token has no acknowledgements: switch them on there, or sinks.${id}.acknowledge: false`,
     };
-    const where = `cannot use "${baseOf(settings)}" for sink "${id}" (${token.describe()})`;
+    const about = settingOf({ status, code });
+    // Its token is what decides on acknowledgements.
+    const named = about === 'url' ? `sinks.${id}.url` : token.describe();
+    const where = `cannot use "${baseOf(settings)}" for sink "${id}" (${named})`;
     throw new WaybillError('sink_blocked', `${where}: ${client.clean(words)}${hints[code ?? -1] ?? ''}`);
   }
 }

@@ -52,6 +52,15 @@ const meanings: ReadonlyMap<number, Meaning> = new Map([
   [27, 'again'], // acknowledgements full
 ]);
 
+/** The setting that an answer is about which blocks the sink. */
+export function settingOf({ status, code }: Pick<Reply, 'status' | 'code'>): 'token' | 'index' | 'acknowledge' | 'channel' | 'url' {
+  if (code === 7) return 'index';
+  if (code === 10 || code === 14) return 'acknowledge';
+  if (code === 11) return 'channel';
+  const isKnown = code !== undefined && meanings.has(code);
+  return isKnown || status === 401 || status === 403 ? 'token' : 'url';
+}
+
 /** Reads the answer to data. @param body  the answer's text, JSON where Splunk itself speaks */
 export function readReply(status: number, body: string): Reply {
   const { code, text, ackId, stoppedAt } = partsOf(body);

@@ -9,7 +9,7 @@ import { defineSink } from './define.ts';
 import type { Format, SinkContext } from './define.ts';
 import { acknowledged } from './splunk-hec-acknowledge.ts';
 import type { HecClient } from './splunk-hec-client.ts';
-import { readReply } from './splunk-hec-reply.ts';
+import { readReply, settingOf } from './splunk-hec-reply.ts';
 import type { Reply } from './splunk-hec-reply.ts';
 import { requestsOf } from './splunk-hec-request.ts';
 import type { HecRequest } from './splunk-hec-request.ts';
@@ -176,10 +176,12 @@ class SplunkHecSink implements Sink {
     return new WaybillError(code, this.#words(code, messages, reply), { retryAfterMs });
   }
 
-  #words(code: string, messages: readonly Message[], { words, status }: Reply): string {
+  #words(code: string, messages: readonly Message[], reply: Reply): string {
     const count = messages.length === 1 ? 'one message' : `${messages.length} messages`;
-    const setting = code === 'sink_blocked' && (status === 401 || status === 403) ? ` (${this.#settings.token.describe()})` : '';
-    return `cannot send ${count} to "${baseOf(this.#settings)}" for sink "${this.#id}"${setting}: ${this.#client.clean(words)}`;
+    const about = settingOf(reply);
+    const named = about === 'token' ? this.#settings.token.describe() : `sinks.${this.#id}.${about}`;
+    const setting = code === 'sink_blocked' ? ` (${named})` : '';
+    return `cannot send ${count} to "${baseOf(this.#settings)}" for sink "${this.#id}"${setting}: ${this.#client.clean(reply.words)}`;
   }
 }
 

@@ -5,6 +5,9 @@ import { defineSink } from './define.ts';
 
 const lineBreak = Buffer.from('\n');
 
+/** What was given to standard output and is not in the reader's pipe yet. A deadline takes nothing back, and there is one standard output: it stays over lives. */
+let pending: Promise<unknown> | undefined;
+
 export const stdout = defineSink('stdout', {
   summary: 'one message a line on standard output',
   config: z.strictObject({}),
@@ -13,7 +16,11 @@ export const stdout = defineSink('stdout', {
   resolvable: () => false,
   deadline: 30_000,
   destination: () => 'stdout',
-  guarantee: () => ({ delivery: 'at least once', duplicates: 'one batch after a crash', losses: 'what the reader of the pipe loses' }),
+  guarantee: () => ({
+    delivery: 'at least once',
+    duplicates: 'one batch after a crash, or for a reader that stops for 30 s',
+    losses: 'what the reader of the pipe loses',
+  }),
   check: async () => [{ level: 'ok', words: 'standard output is there; whether anybody reads it cannot be told' }],
   open: async (_config, { id }) => {
     const stream = process.stdout;
@@ -24,6 +31,7 @@ export const stdout = defineSink('stdout', {
       async send(batch, signal) {
         if (stream.destroyed || !stream.writable)
           throw new WaybillError('sink_blocked', `cannot write to standard output for sink "${id}": it is closed`);
+        await untilTaken(id, signal);
         try {
           await written(stream, Buffer.concat(batch.messages.flatMap(({ bytes }) => [bytes, lineBreak])), signal);
         } catch (cause) {
@@ -38,16 +46,39 @@ export const stdout = defineSink('stdout', {
   },
 });
 
+/** What is written behind bytes that nobody reads would stay in memory, and come again with each attempt. */
+async function untilTaken(id: string, signal: AbortSignal): Promise<void> {
+  const before = pending;
+  if (before === undefined) return;
+  const words = `cannot write to standard output for sink "${id}": its reader has not taken what was written before`;
+  await orAborted(before, signal).catch(() => {
+    if (signal.aborted) throw new WaybillError('sink_again', words);
+  });
+}
+
 /** Resolves when the reader's pipe has all of it: what only lies in this process would be lost with it. */
 function written(stream: NodeJS.WriteStream, bytes: Buffer, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const writing = new Promise<void>((resolve, reject) => {
+    stream.write(bytes, (error) => {
+      if (error) reject(error);
+      else resolve();
+    });
+  });
+  const settled = writing
+    .catch(() => undefined)
+    .then(() => {
+      if (pending === settled) pending = undefined;
+    });
+  pending = settled;
+  return orAborted(writing, signal);
+}
+
+function orAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const abort = (): void => reject(signal.reason as Error);
     signal.addEventListener('abort', abort, { once: true });
-    stream.write(bytes, (error) => {
-      signal.removeEventListener('abort', abort);
-      if (error) reject(error);
-      else resolve();
-    });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
   });
 }

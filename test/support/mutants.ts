@@ -632,7 +632,7 @@ export const mutants: readonly Mutant[] = [
     id: 'C44',
     what: 'the lock is not taken',
     suite: simulation,
-    edits: [{ file: `${journal}state.ts`, text: "lock.exec('BEGIN EXCLUSIVE');", replacement: "lock.exec('BEGIN');" }],
+    edits: [{ file: 'src/lock.ts', text: "lock.exec('BEGIN EXCLUSIVE');", replacement: "lock.exec('BEGIN');" }],
   },
   {
     // An append fails only at the quota or on a full disk, and runs of the simulation are too short for either.
@@ -1527,8 +1527,8 @@ export const mutants: readonly Mutant[] = [
       { file: 'src/sink/elasticsearch-sink.ts', text: '`{"create":{"_index":', replacement: '`{"index":{"_index":' },
       {
         file: 'src/sink/elasticsearch-sink.ts',
-        text: 'items.map(({ create }) => create ?? {})',
-        replacement: 'items.map((item) => ({ ...(item as any).index, status: 201 }))',
+        text: 'body.items.map((item) => membersOf(item).create)',
+        replacement: 'body.items.map((item) => ({ ...(item as any).index, status: 201 }))',
       },
       {
         file: 'src/sink/elasticsearch-sink.ts',
@@ -1687,6 +1687,68 @@ export const mutants: readonly Mutant[] = [
         text: 'for (const ackId of answer) waiting.delete(ackId);',
         replacement: 'if (answer.size === waiting.size) waiting.clear();',
       },
+    ],
+  },
+  {
+    id: 'W255',
+    what: 'only an item that was taken is held against its document',
+    suite: elasticsearch,
+    edits: [
+      {
+        file: 'src/sink/elasticsearch-sink.ts',
+        text: 'const isOther = item._id !== uid &&',
+        replacement: "const isOther = verdict === 'taken' && item._id !== uid &&",
+      },
+    ],
+  },
+  {
+    id: 'W256',
+    what: 'a file sink writes beside another process',
+    suite: 'test/contract/sinks/file-disk.test.ts',
+    edits: [
+      {
+        file: 'src/sink/file-lock.ts',
+        text: 'if (!lock) throw blockedAt(',
+        replacement: 'if (!lock) return () => undefined;\n    if (lock.memory) throw blockedAt(',
+      },
+    ],
+  },
+  {
+    id: 'W257',
+    what: 'the lock of a file ends with the first life of its sink',
+    suite: 'test/contract/sinks/file-disk.test.ts',
+    edits: [{ file: 'src/sink/file-lock.ts', text: 'if (own.lives > 0) return;', replacement: '' }],
+  },
+  {
+    id: 'W258',
+    what: 'words of the server are shown with what we sent it',
+    suite: elasticsearch,
+    edits: [{ file: 'src/sink/elasticsearch-client.ts', text: 'redact(text, secrets);', replacement: 'redact(text, secrets.slice(9));' }],
+  },
+  {
+    id: 'W259',
+    what: 'an answer of Elasticsearch in an odd form is an error of the program',
+    suite: elasticsearch,
+    edits: [
+      {
+        file: 'src/sink/elasticsearch-client.ts',
+        text: 'if (cause instanceof WaybillError) throw cause;',
+        replacement: 'if (code !== undefined) throw cause;',
+      },
+    ],
+  },
+  {
+    id: 'W261',
+    what: 'standard output is written to behind what its reader has not taken',
+    suite: 'test/contract/sinks/stdout.test.ts',
+    edits: [{ file: 'src/sink/stdout.ts', text: 'await untilTaken(id, signal);', replacement: 'void untilTaken;' }],
+  },
+  {
+    id: 'W262',
+    what: 'an answer of a broker may be of any length',
+    suite: kafka,
+    edits: [
+      { file: 'src/sink/kafka-answers.ts', text: 'if (this.#left > answerMost) return', replacement: 'if (this.#left > 2 ** 32) return' },
     ],
   },
   {

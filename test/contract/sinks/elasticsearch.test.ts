@@ -1,10 +1,11 @@
 /** The sink `elasticsearch` against the promises of every sink, and against a model of the server that answers as real ones were seen to do. */
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
 import { codeOf, wordsOf } from '../../../src/errors.ts';
 import type { Batch, Kept, Message, Sink, Taken } from '../../../src/model.ts';
 import { elasticsearch } from '../../../src/sink/elasticsearch.ts';
 import type { SinkContext } from '../../../src/sink/define.ts';
-import { judge, judgeRequest } from '../../../src/sink/elasticsearch-items.ts';
+import { itemFrom, judge, judgeRequest, wordsOfItem } from '../../../src/sink/elasticsearch-items.ts';
 import { present } from '../../../src/sink/elasticsearch-resolve.ts';
 import { dataStreamOf, elasticsearchSettings, nodesOf } from '../../../src/sink/elasticsearch-settings.ts';
 import { createAuthority } from '../../support/certificates.ts';
@@ -293,6 +294,97 @@ describe('elasticsearch', () => {
     });
   });
 
+  test('answers in another order are no answer, whatever they say', async () => {
+    const sink = await open();
+    const [one, other] = [message(1).uid, message(2).uid];
+    const failed = (_id: string, status: number, type: string) => ({ create: { _id, status, error: { type } } });
+    for (const [first, second] of [
+      [failed(other, 409, 'version_conflict_engine_exception'), failed(one, 429, 'es_rejected_execution_exception')],
+      [failed(other, 400, 'document_parsing_exception'), { create: { _id: one, status: 201 } }],
+      [failed(other, 403, 'security_exception'), failed(one, 403, 'security_exception')],
+    ]) {
+      model.fault = (_method, path) => (path === '/_bulk' ? { status: 200, body: { items: [first, second] } } : undefined);
+      const { code, words } = await errorOf(send(sink, batchOf(messages(1, 2))));
+      expect([code, words]).toEqual(['sink_unknown', expect.stringContaining('for another document')]);
+    }
+  });
+
+  test.each([
+    ['a cause that is none', { type: 'document_parsing_exception', reason: 'bad', caused_by: null }, 'document_parsing_exception: bad'],
+    ['a reason that is no text', { type: 'document_parsing_exception', reason: { a: 1 } }, 'document_parsing_exception'],
+  ])('an error of an odd form refuses the document: %s', async (_what, error, words) => {
+    const sink = await open();
+    const items = [{ create: { _id: message(1).uid, status: 400, error } }];
+    model.fault = (_method, path) => (path === '/_bulk' ? { status: 200, body: { items } } : undefined);
+    expect((await send(sink, batchOf([message(1)]))).rejections).toEqual([{ seq: 1, code: 'document_parsing_exception', words }]);
+  });
+
+  test('an error that is a mere text is not lost, and is not quoted in the log', async () => {
+    const sink = await open();
+    const said = 'MapperParsingException[of a secret name]';
+    const items = [{ create: { _id: message(1).uid, status: 400, error: said } }];
+    model.fault = (_method, path) => (path === '/_bulk' ? { status: 200, body: { items } } : undefined);
+    const { again, rejections } = await send(sink, batchOf([message(1)]));
+    expect([rejections, again?.code]).toEqual([[], 'sink_blocked']);
+    expect(again?.words).toMatch(/400 no reason \(sinks\.siem\.nodes\)$/);
+    expect(wordsOfItem(itemFrom(items[0]?.create, (text) => text))).toBe(said);
+  });
+
+  test.each([
+    ['type is a number', { items: [{ create: { _id: message(1).uid, status: 429, error: { type: 7, reason: 8 } } }] }, undefined],
+    ['items are no list', { items: { length: 1 } }, 'no items were answered of 1'],
+    ['an item is null', { items: [null] }, 'item 0 is answered with nothing for another document'],
+    ['the answer is null', null, 'no items were answered of 1'],
+  ])('an answer of an odd form has our words, with sink: %s', async (_what, body, words) => {
+    const sink = await open();
+    model.fault = (_method, path) => (path === '/_bulk' ? { status: 200, body } : undefined);
+    const sent = send(sink, batchOf([message(1)]));
+    if (words === undefined)
+      expect((await sent).again).toMatchObject({ code: 'sink_again', words: expect.stringMatching(/^sink "siem" .*429 no reason$/) as string }); // prettier-ignore
+    else expect(await errorOf(sent)).toEqual({ code: 'sink_unknown', words: `sink "siem": ${words}` });
+  });
+
+  test('a redirection names the setting', async () => {
+    const sink = await open();
+    model.fault = (_method, path) => (path === '/_bulk' ? { status: 302, headers: { location: 'http://other.example/' } } : undefined);
+    const { code, words } = await errorOf(send(sink, batchOf([message(1)])));
+    expect([code, words]).toEqual(['sink_blocked', expect.stringMatching(/302 no reason \(sinks\.siem\.nodes\)$/)]);
+  });
+
+  test.each([
+    ['a password', { username: 'elastic', password: canary }, `elastic:${canary}`],
+    ['an API key, id and key', { apiKey: `id:${canary}` }, `id:${canary}`],
+    ['an API key in its encoded form', { apiKey: Buffer.from(`id:${canary}`).toString('base64') }, `id:${canary}`],
+  ])('a server that says back who we are is quoted without it: %s', async (_what, credentials, plainly) => {
+    const encoded = Buffer.from(plainly).toString('base64');
+    const reason = `denied for [ApiKey ${encoded}] [${encoded}] [${plainly}] [${canary}] [${Buffer.from(canary).toString('base64')}]`;
+    const sink = await open(credentials);
+    const shown: (string | undefined)[] = [];
+    model.refuse = (text) => ({
+      ...(text === textOf(1) ? { status: 400, type: 'document_parsing_exception' } : { status: 403, type: 'security_exception' }),
+      reason,
+    });
+    const taken = await send(sink, batchOf(messages(1, 2)));
+    shown.push(taken.rejections[0]?.words, taken.again?.words);
+    model.fault = () => ({ status: 403, body: { error: { type: 'security_exception', reason } } });
+    shown.push((await errorOf(send(sink, batchOf([message(1)])))).words);
+    const denied = model.fault('', '');
+    model.fault = (_method, path) => (path === '/_security/_authenticate' ? { status: 200, body: { username: canary } } : denied);
+    shown.push(JSON.stringify(await elasticsearch.check(given(credentials), contextOf('siem'), never)));
+    for (const words of shown) {
+      expect(words).toContain('denied for [ApiKey [secret]]');
+      for (const secret of [canary, encoded, Buffer.from(canary).toString('base64')]) expect(words).not.toContain(secret);
+    }
+  });
+
+  test('a secret that is a word of the protocol changes no verdict', async () => {
+    const sink = await open({ username: 'elastic', password: 'exception' });
+    model.refuse = () => ({ status: 400, type: 'document_parsing_exception', reason: 'an exception' });
+    expect((await send(sink, batchOf([message(1)]))).rejections).toEqual([
+      { seq: 1, code: 'document_parsing_exception', words: 'document_parsing_exception: an [secret]' },
+    ]);
+  });
+
   test('one send is one request: a lost answer is for the loop to try again', async () => {
     const sink = await open();
     await send(sink, batchOf([message(1)]));
@@ -544,6 +636,17 @@ describe('elasticsearch', () => {
     });
   });
 
+  test('a server that takes the connection and says nothing is told within ten seconds, by the name of the setting', async () => {
+    model.isStalled = true;
+    const asked: number[] = [];
+    const clock = { ...systemClock, sleep: async (ms: number) => void asked.push(ms) };
+    expect(await errorOf(open({}, { clock }))).toEqual({
+      code: 'sink_again',
+      words: 'sink "siem": what listens at sinks.siem.nodes takes the connection, and has not answered within 10 s',
+    });
+    expect(asked).toEqual([10_000]);
+  });
+
   describe('check', () => {
     const lines = async (besides: Given = {}) =>
       (await elasticsearch.check(given({ templates: 'check', ...besides }), contextOf('siem'), never)).map(
@@ -591,6 +694,17 @@ describe('elasticsearch', () => {
         ),
       ]);
       expect(await ofAlias('dpas-audit-{yyyy.MM}')).toEqual([]);
+    });
+
+    test('of a server that answers everything with null is one line', async () => {
+      model.fault = (_method, path) => (path.startsWith('/_security/_auth') ? { status: 200, body: {} } : { status: 200, body: null });
+      const found = await lines();
+      expect(found).toContain('ok: the version of the server is not shown to this key (it needs monitor), and not needed');
+      model.fault = (_method, path) =>
+        path.startsWith('/_security/_auth') ? { status: 200, body: {} } : { status: 200, body: { x: null } };
+      expect((await lines()).at(-1)).toMatch(
+        /^error: sink "siem": what answers at sinks\.siem\.nodes cannot be understood: .* \[sinks\.siem\.nodes\]$/,
+      );
     });
 
     test('says that security is off, and what it could not reach', async () => {

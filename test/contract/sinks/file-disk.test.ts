@@ -2,7 +2,8 @@
  * The sink `file` and its disk: which file is ours and how long, what is cut, who may read it, what happens when somebody rotates, deletes or
  * replaces it, and in which order things reach the disk.
  */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import * as fs from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
@@ -323,6 +324,23 @@ describe('a path that cannot hold the promise', () => {
     },
   );
 
+  test('a name that is too long to be put aside is wrong at once, and not when the file is full', async () => {
+    path = join(folder, 'n'.repeat(235));
+    const rotate = { size: 4_096 };
+    const words = 'its name is 1 bytes too long for rotate, which puts it aside as <path>.20261121T230000.000Z';
+    const settings = { path, rotate, gzip: false };
+    expect(await file.check(settings, contextOf('siem'), never)).toEqual([
+      { level: 'error', words: `cannot use "${path}" (sinks.siem.path): ${words}`, setting: 'sinks.siem.path' },
+    ]);
+    await expect(file.open(settings, contextOf('siem'), kept, never)).rejects.toMatchObject({
+      code: 'sink_blocked',
+      message: `cannot open "${path}" for sink "siem" (sinks.siem.path): ${words}`,
+    });
+    path = join(folder, 'n'.repeat(234));
+    expect(await file.check({ path, rotate, gzip: false }, contextOf('siem'), never)).toMatchObject([{ level: 'ok' }]);
+    expect(await file.check({ path, rotate, gzip: true }, contextOf('siem'), never)).toMatchObject([{ level: 'error' }]);
+  });
+
   test('what stands in the place of the position is looked at as well', async () => {
     fs.mkdirSync(slots());
     expect(await check()).toMatchObject([{ level: 'error', setting: 'sinks.siem.path' }]);
@@ -353,6 +371,72 @@ describe('a path that cannot hold the promise', () => {
     const other = await file.open({ path: join(folder, 'second.log'), gzip: false }, contextOf('other'), new ModelKept(), never);
     opened.push(other);
     expect(read('second.log')).toBe(text(1, 5));
+  });
+});
+
+describe('another process', () => {
+  /** A process with the sink open, of a state of its own. */
+  async function openElsewhere(journal: string) {
+    const child = spawn(
+      process.execPath,
+      ['--input-type=module', '-e', `const { file } = await import(${JSON.stringify(new URL('../../../src/sink/file.ts', import.meta.url).href)});
+       const kept = { journal: ${JSON.stringify(journal)}, position: { seq: 0, chain: new Uint8Array(32) }, note: undefined, chainAt: async () => undefined, commitNote: async () => {} };
+       const opened = await file.open({ path: ${JSON.stringify(path)}, gzip: false }, { id: 'elsewhere' }, kept, AbortSignal.timeout(9e3)).then(() => 'open', (error) => error.message);
+       process.stdout.write(opened);
+       setInterval(() => opened, 1e6);`],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    ); // prettier-ignore
+    const [said] = (await once(child.stdout, 'data')) as [Buffer];
+    const kill = async (): Promise<void> => {
+      child.kill('SIGKILL');
+      await once(child, 'close');
+    };
+    return { said: said.toString(), kill };
+  }
+  const words = (id: string): string =>
+    `cannot open "${path}" for sink "${id}" (sinks.${id}.path): another running process writes it, and holds "${fs.realpathSync(folder)}/audit.log.lock"`;
+
+  test('that writes the file blocks the sink, before a line is in it, until that process has ended, however it ends', async () => {
+    const other = await openElsewhere('b'.repeat(32));
+    try {
+      expect(other.said).toBe('open');
+      await expect(openSink()).rejects.toMatchObject({ code: 'sink_blocked', message: words('siem') });
+    } finally {
+      await other.kill();
+    }
+    await send(await openSink(), 1, 3);
+    expect(read()).toBe(text(1, 3));
+    expect((fs.statSync(`${path}.lock`).mode & 0o777).toString(8)).toBe('600');
+  });
+
+  test('is kept out over rotation and a new life of the sink, and is not by one that could not be opened', async () => {
+    const first = await openSink();
+    await send(first, 1, 3);
+    fs.renameSync(path, `${path}.1`);
+    await send(first, 4, 6);
+    await openSink();
+    await first[Symbol.asyncDispose]();
+    opened.shift();
+    const other = await openElsewhere(kept.journal);
+    await other.kill();
+    expect(other.said).toBe(words('elsewhere'));
+    for (const sink of opened.splice(0)) await sink[Symbol.asyncDispose]();
+    const own = kept;
+    kept = new ModelKept('b'.repeat(32));
+    await expect(openSink()).rejects.toThrow('belongs to another state');
+    const next = await openElsewhere('c'.repeat(32));
+    await next.kill();
+    expect(next.said).toContain('belongs to another state');
+    kept = own;
+  });
+
+  test('is kept out by a new lock where somebody deleted the first', async () => {
+    await openSink();
+    fs.unlinkSync(`${path}.lock`);
+    await openSink();
+    const other = await openElsewhere('b'.repeat(32));
+    await other.kill();
+    expect(other.said).toBe(words('elsewhere'));
   });
 });
 

@@ -1,8 +1,13 @@
 /** The sink `kafka`, with its real client, against a model of a broker: the promises of every sink, and those of the protocol alone. */
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
 import { codeOf, wordsOf } from '../../../src/errors.ts';
 import type { Batch, Kept, Sink } from '../../../src/model.ts';
 import { kafka } from '../../../src/sink/kafka.ts';
+import { AnswerLengths } from '../../../src/sink/kafka-answers.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import type { Authority } from '../../support/certificates.ts';
 import { KafkaModel } from '../../support/kafka-model.ts';
@@ -520,6 +525,67 @@ describe('kafka', () => {
       expect(broker.requests('InitProducerId')).toBeGreaterThan(before);
       expect(seqs()).toEqual([1, 2]);
       expect((await sink.position?.(never))?.position.seq).toBe(2);
+    });
+
+    /** A port that does this with each connection. */
+    async function portThat(act: (socket: Socket) => void) {
+      const sockets = new Set<Socket>();
+      const server = createServer((socket) => {
+        sockets.add(socket.on('error', () => undefined));
+        act(socket);
+      });
+      server.listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      return {
+        port: (server.address() as AddressInfo).port,
+        [Symbol.asyncDispose]: async () => {
+          for (const socket of sockets) socket.destroy();
+          server.close();
+          await once(server, 'close');
+        },
+      };
+    }
+
+    test('a broker that announces an answer of 2 GB is cut before it is read', async () => {
+      let sent = 0;
+      await using broken = await portThat((socket) => {
+        const part = Buffer.alloc(1024 * 1024);
+        const more = (): void => {
+          for (let isTaken = true; isTaken && sent < 256 && !socket.destroyed; sent += 1) isTaken = socket.write(part);
+        };
+        socket.once('data', () => {
+          socket.write(Buffer.from('7ffffff000000000', 'hex'));
+          more();
+        });
+        socket.on('drain', more);
+      });
+      const thrown = await errorOf(opened({ brokers: [`127.0.0.1:${broken.port}`] }));
+      expect(codeOf(thrown)).toBe('sink_blocked');
+      expect(wordsOf(thrown)).toMatch(
+        /^cannot connect sink "siem": sinks\.siem\.brokers: "127\.0\.0\.1:\d+" announces an answer of 2147483632 bytes, and none has more than 67108864: does it speak Kafka\?$/,
+      );
+      expect(sent).toBeLessThan(64);
+    });
+
+    test('the length of an answer is read from pieces of any size', () => {
+      const answers = Buffer.concat([1, 0, 300, 5].map((length) => Buffer.concat([Buffer.from([0, 0, length >> 8, length & 255]), Buffer.alloc(length, 255)]))); // prettier-ignore
+      const large = Buffer.concat([answers, Buffer.from([4, 0, 0, 1])]);
+      for (const size of [1, 3, 7, large.length]) {
+        const lengths = new AnswerLengths();
+        const found: (number | undefined)[] = [];
+        for (let at = 0; at < large.length; at += size) found.push(lengths.read(large.subarray(at, at + size)));
+        expect(found.filter((each) => each !== undefined)).toEqual([0x04000001]);
+        expect(found.at(-1)).toBe(0x04000001);
+      }
+    });
+
+    test('a broker that takes the connection and says nothing is named, with the setting', async () => {
+      await using deaf = await portThat((socket) => socket.resume());
+      const sleep = (ms: number, signal: AbortSignal) => (ms === 8_000 ? Promise.resolve() : systemClock.sleep(ms, signal));
+      const open = kafka.open(settingsOf(broker, { brokers: [`127.0.0.1:${deaf.port}`] }), contextOf('siem', { clock: { ...systemClock, sleep } }), kept, never); // prettier-ignore
+      const thrown = await errorOf(open);
+      expect(thrown).toMatchObject({ code: 'sink_blocked', retryAfterMs: 5_000 });
+      expect(wordsOf(thrown)).toMatch(/sinks\.siem\.brokers: "127\.0\.0\.1:\d+" takes the connection, and has not answered within 8 s/);
     });
 
     test('SASL without a user, or with a wrong password: blocked, and no password in the words', async () => {

@@ -216,7 +216,11 @@ describe('answers', () => {
       await using rig = await rigOf();
       const sink = await rig.open();
       rig.model.next.push(answer);
-      await expect(sink.send(batchOf(messages(1, 3)), never)).rejects.toMatchObject({ code: 'sink_blocked' });
+      const named = {
+        code: 'sink_blocked',
+        message: expect.stringMatching(/for sink "[\w-]+" \((a setting|sinks\.[\w-]+\.(index|acknowledge|channel|url)\))/) as string,
+      };
+      await expect(sink.send(batchOf(messages(1, 3)), never)).rejects.toMatchObject(named);
       expect(rig.model.events).toEqual([]);
     },
   );

@@ -48,6 +48,10 @@ class Sender {
     this.#child.stdout?.pause();
   }
 
+  resume(): void {
+    this.#child.stdout?.resume();
+  }
+
   leave(): void {
     this.#child.stdout?.destroy();
   }
@@ -131,6 +135,30 @@ test('nothing is taken that the pipe does not hold: with a reader that stops, a 
   const lines = sender.text.split('\n').slice(0, -1);
   expect(lines.length).toBeGreaterThanOrEqual(taken);
   expect(lines.map((line) => Number(line.split(' ')[0]))).toEqual(lines.map((_, i) => i + 1));
+});
+
+test('a reader that stops gets each attempt once: nothing is written behind what it has not taken, also in a new life of the sink', async () => {
+  const sender = new Sender();
+  await sender.ready;
+  await sender.ask({ what: 'open' });
+  sender.pause();
+  const large = batchOf([message(1, `1 ${'x'.repeat(2_000_000)}`)]);
+  const codes: unknown[] = [];
+  for (let i = 0; i < 3; i += 1) {
+    const sent = sender.ask({ what: 'send', batch: large });
+    sent.catch(() => undefined);
+    // It is written when these are answered.
+    await sender.ask({ what: 'close' });
+    await sender.ask({ what: 'open' });
+    await sender.ask({ what: 'abort' });
+    codes.push(await sent.catch((thrown: unknown) => (thrown as Error).message));
+  }
+  const before = 'its reader has not taken what was written before';
+  expect(codes).toEqual(['the grace period is over', before, before].map((words) => `cannot write to standard output for sink "under-test": ${words}`)); // prettier-ignore
+  sender.resume();
+  await sender.ask({ what: 'send', batch: batchOf([message(2, '2')]) });
+  await sender.kill();
+  expect(sender.text.split('\n').map((line) => line.slice(0, 2).trim())).toEqual(['1', '2', '']);
 });
 
 test('a reader that has gone fails every send, and does not end the process', async () => {

@@ -101,6 +101,10 @@ test.each([
     ['archive'],
     'cannot begin a configuration for "archive": it is not in this release yet; there is elasticsearch, file, kafka, syslog, splunk',
   ],
+  [
+    ['stdout'],
+    'cannot begin a configuration for "stdout": there is none for it: begin with "waybill init file", and write { id: out, type: stdout } in the place of its sink',
+  ],
   [['flie'], 'cannot begin a configuration for "flie": the nearest is "file"'],
   [['__proto__'], 'cannot begin a configuration for "__proto__": the nearest is "syslog"'],
 ])('init %j is refused', async (args, message) => {

@@ -167,6 +167,13 @@ describe('replay', () => {
     ]);
     const nothing = await waybill('replay', '--sink', 'siem', '--from', '2020', '--to', '2021-01-01', '--yes');
     expect(nothing.code).toBe(2);
+    for (const [from, to] of [
+      ['10', '5'],
+      ['2026-11-20T00:00:12Z', '2026-11-20T00:00:10Z'],
+    ] as const)
+      expect(await waybill('replay', '--sink', 'siem', '--from', from, '--to', to, '--yes')).toEqual({
+        ...{ code: 2, stdout: '', stderr: `cannot replay: --from ${from} lies behind --to ${to}` },
+      });
   });
 });
 
@@ -195,6 +202,17 @@ describe('sinks', () => {
     expect((await json<{ sinks: unknown[] }>('sinks', 'list')).sinks[0]).toMatchObject({ id: 'old', state: 'retired' });
     expect(await operations()).toMatchObject([{ what: 'sinks retire', sink: 'old', why: 'replaced', detail: { acked: 20 } }]);
     expect((await waybill('sinks', 'retire', '--sink', 'old', '--yes')).stderr).toContain('retired already');
+  });
+
+  test('what cannot be done is refused before anybody is asked', async () => {
+    await leave([]);
+    expect(await waybill('sinks', 'verify', '--sink', 'siem', '--from', '2026-11-20', '--yes')).toEqual({
+      ...{ code: 2, stdout: '', stderr: 'cannot verify the sink "siem": a sink of type file cannot be asked which records it has' },
+    });
+    writeFileSync(join(directory, 'waybill.yaml'), configuration().replace(/- \{ id: siem.*/, '- { id: siem, type: stdout }'));
+    expect(await waybill('sinks', 'adopt', '--sink', 'siem', '--yes')).toEqual({
+      ...{ code: 2, stdout: '', stderr: 'cannot adopt the sink "siem": a sink of type file keeps no position that could be another\'s' },
+    });
   });
 
   test('test sends events that nothing can mistake, in the format of the sink', async () => {

@@ -56,6 +56,13 @@ describe('a file sink is refused', () => {
     expect(await problemsAt(state, at('logs', 'a'), at('again', 'b'))).toEqual(same);
   });
 
+  test('with a slash at its end, which names a directory', async () => {
+    using directory = temporaryDirectory();
+    expect(await problemsAt(join(directory.path, 'state'), `${join(directory.path, 'siem.log')}/`)).toEqual([
+      'sinks.s0.path: ends with a slash: it names a directory, not a file',
+    ]);
+  });
+
   test('where another one keeps its position, whichever comes first', async () => {
     using directory = temporaryDirectory();
     const path = join(directory.path, 'siem.log');
@@ -67,6 +74,7 @@ describe('a file sink is refused', () => {
       'sinks.s0.path: is where another sink, sinks[1], keeps its position',
     ]);
     expect(await problemsAt(state, path, `${path}.positions`)).toEqual([]);
+    expect(await problemsAt(state, path, `${path}.lock`)).toEqual(['sinks.s1.path: is where another sink, sinks[0], keeps its lock']);
   });
 });
 

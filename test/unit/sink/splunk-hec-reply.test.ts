@@ -1,7 +1,7 @@
 /** Every reply code of the HTTP Event Collector, against the list of codes and against what each asks for. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { readAcknowledgements, readReply } from '../../../src/sink/splunk-hec-reply.ts';
+import { readAcknowledgements, readReply, settingOf } from '../../../src/sink/splunk-hec-reply.ts';
 
 interface Row {
   readonly code: number;
@@ -40,6 +40,20 @@ describe('the answer to data', () => {
   test('the list has every code once', () => {
     expect([...published, ...newer].map(({ code }) => code)).toEqual(Array.from({ length: 28 }, (_, i) => i));
     expect(Object.values(expected).flat().sort((a, b) => a - b)).toEqual(Array.from({ length: 28 }, (_, i) => i)); // prettier-ignore
+  });
+
+  test.each<[status: number, code: number | undefined, setting: string]>([
+    ...[1, 2, 3, 4, 16, 21, 22].map((code) => [401, code, 'token'] as [number, number, string]),
+    [400, 7, 'index'],
+    [400, 10, 'acknowledge'],
+    [400, 14, 'acknowledge'],
+    [400, 11, 'channel'],
+    [400, 99, 'url'],
+    [307, undefined, 'url'],
+    [404, undefined, 'url'],
+    [403, undefined, 'token'],
+  ])('which blocks is about a setting: %i code %s: %s', (status, code, setting) => {
+    expect(settingOf({ status, code })).toBe(setting);
   });
 
   test.each([...published, ...newer])('code $code, $status $text', ({ code, status, text }) => {
