@@ -28,6 +28,8 @@ export interface Target {
 
 /** How long behind its end a receiver may say why, ms. */
 const refusalMs = 250;
+/** A server of TLS answers the first flight at once; over the slowest of links within this. */
+const handshakeMs = 10_000;
 
 /** One connection: where one writes, and the TCP below it, which is the same without TLS. */
 export interface Line {
@@ -79,7 +81,7 @@ export class Dialer {
           this.#peer = peer;
           this.target.shown?.(`${host}:${port}`, peer);
         });
-        await happened(secure, 'secureConnect', signal);
+        await this.#handshake(secure, signal);
         this.#pinned(secure);
       }
       this.#failure = undefined;
@@ -88,11 +90,29 @@ export class Dialer {
     } catch (thrown) {
       hangUp({ stream, tcp });
       signal.throwIfAborted();
+      if (thrown instanceof WaybillError) throw thrown;
       throw (
         this.#refusal(thrown) ??
         new WaybillError('sink_again', `cannot reach "${address}" for sink "${id}": ${wordsOf(thrown)}`, { cause: thrown })
       );
     }
+  }
+
+  /** A receiver of plain text reads what looks like a long message to it, and waits for more. */
+  async #handshake(secure: TLSSocket, signal: AbortSignal): Promise<void> {
+    const patience = AbortSignal.timeout(handshakeMs);
+    const shaken = happened(secure, 'secureConnect', AbortSignal.any([signal, patience]));
+    const isLate = await shaken.then(
+      () => false,
+      (thrown: unknown) => {
+        if (!patience.aborted || signal.aborted) throw thrown;
+        return true;
+      },
+    );
+    if (!isLate) return;
+    const { id, address } = this.target;
+    const words = `nothing of TLS came within ${handshakeMs / 1000} s: perhaps the port does not speak TLS (sinks.${id}.address)`;
+    throw new WaybillError('sink_again', `cannot reach "${address}" for sink "${id}": ${words}`);
   }
 
   /**

@@ -3,7 +3,7 @@ import { createHash, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { codeOf, wordsOf } from '../../../src/errors.ts';
 import type { Kept, Sink } from '../../../src/model.ts';
 import { syslog } from '../../../src/sink/syslog.ts';
@@ -417,6 +417,27 @@ describe('a port that is not what the address says', () => {
       );
     }
     server.close();
+  });
+
+  test('a receiver that reads the handshake and waits for more is left in the end, and names the setting', async () => {
+    const sockets: Socket[] = [];
+    const server = createServer((socket) => void sockets.push(socket.on('error', () => undefined).resume())).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const timeout = AbortSignal.timeout.bind(AbortSignal);
+    const asked = vi.spyOn(AbortSignal, 'timeout').mockImplementation((ms) => timeout(ms / 100));
+    try {
+      const thrown = await errorOf(opened(`relp+tls://127.0.0.1:${port}`));
+      expect(asked).toHaveBeenCalledExactlyOnceWith(10_000);
+      expect(codeOf(thrown)).toBe('sink_again');
+      expect(wordsOf(thrown)).toBe(
+        `cannot reach "relp+tls://127.0.0.1:${port}" for sink "siem": nothing of TLS came within 10 s: perhaps the port does not speak TLS (sinks.siem.address)`,
+      );
+    } finally {
+      asked.mockRestore();
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    }
   });
 
   test('TLS where plain text is expected is guessed, until something was taken', async () => {
