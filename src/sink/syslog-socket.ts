@@ -90,7 +90,6 @@ export class Dialer {
     } catch (thrown) {
       hangUp({ stream, tcp });
       signal.throwIfAborted();
-      if (thrown instanceof WaybillError) throw thrown;
       throw (
         this.#refusal(thrown) ??
         new WaybillError('sink_again', `cannot reach "${address}" for sink "${id}": ${wordsOf(thrown)}`, { cause: thrown })
@@ -177,7 +176,7 @@ export class Dialer {
   }
 
   #refusal(thrown: unknown): WaybillError | undefined {
-    if (codeOf(thrown) === 'sink_blocked') return thrown as WaybillError;
+    if (codeOf(thrown) === 'sink_blocked' || codeOf(thrown) === 'sink_again') return thrown as WaybillError;
     const plain = plainPort(thrown);
     if (plain !== undefined) {
       const { id, address } = this.target;

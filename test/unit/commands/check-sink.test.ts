@@ -26,7 +26,7 @@ test('one that never answers is given up after a minute, and told so', async () 
     return [];
   });
   let waited = 0;
-  const clock = { ...systemClock, sleep: async (ms: number) => void (waited += ms) };
+  const clock = { ...systemClock, monotonic: () => waited, sleep: async (ms: number) => void (waited += ms) };
   expect(await checkSink(sink, { clock }, never)).toEqual([
     promise,
     {
