@@ -108,8 +108,20 @@ export interface ServerClock {
    * How many answers are missing before it is established and will not come by themselves, one every `everyMs`; they are asked for by counts.
    */
   missing(everyMs: number): number;
+  /** The time that it still takes at least to establish it, ms; 0 once it is established. */
+  remainingMs(): number;
+  /** What it still needs; undefined once it is established. */
+  measuring(): ClockMeasurement | undefined;
   /** Whether it is more than an hour ahead of the wall clock: a gateway that sticks to one wrong node cannot be told by `Date` alone. */
   ahead(): boolean;
+}
+
+/** What is still needed before the clock of a service is known: until then no window is proven. */
+export interface ClockMeasurement {
+  /** At least so much time from now, ms. */
+  readonly remainingMs: number;
+  /** At least so many answers. */
+  readonly answersMissing: number;
 }
 
 // ------------------------------------------------------------------------------------------------------------- records and events
@@ -867,6 +879,13 @@ export interface SourceSnapshot {
   readonly lastError: string | undefined;
   readonly serverNow: Micros | undefined;
   readonly clockOffsetSeconds: number | undefined;
+  /** While the clock of the service is being measured; undefined once it is known. Of the running daemon alone. */
+  readonly clock?: ClockMeasurement | undefined;
+  /**
+   * When the next window of the live range can be proven at the earliest, server time: its end has the age `settle` then, and the clock of the
+   * service is known. Of the running daemon alone.
+   */
+  readonly nextProof?: Micros | undefined;
   /** Ranges of history that are not read to their end. */
   readonly backfills?: readonly BackfillProgress[] | undefined;
   readonly delays?: DelayMeasure | undefined;

@@ -10,8 +10,10 @@ import type { Holds, Waits } from './hold.ts';
 import { readWindow } from './read-window.ts';
 import type { Outcome, Reading, Splitting } from './read-window.ts';
 import { isCountable, mostOf, Recounter } from './recount.ts';
+import { EarlyWindows } from './early.ts';
+import type { EarlyWindow } from './early.ts';
 import { Widths } from './widths.ts';
-import { lowerHalf, nextRecount, nextTry, nextWindow, queryOf, upperHalf, widestMicros } from './windows.ts';
+import { lowerHalf, nextRecount, nextTry, nextWindow, queryOf, upperHalf, widestMicros, widthWithin } from './windows.ts';
 
 export interface CloserParts {
   readonly reading: Reading;
@@ -38,6 +40,7 @@ export class Closer {
   readonly #source: string;
   /** By the begin of a range: history may be denser than the present. */
   readonly #widths = new Map<Micros, Widths>();
+  readonly #early = new EarlyWindows();
   #proven = false;
   /** Whether the last windows of the live range all held records from elsewhere: the ledger knows, also after a restart. */
   #isStrange = false;
@@ -82,30 +85,88 @@ export class Closer {
   async closeNext(serverNow: Micros, signal: AbortSignal, range: Range = this.#parts.journal.marks(this.#source).live): Promise<boolean> {
     const { settle } = this.#parts;
     const { from, until, reached } = range;
-    const widths = this.#widthsOf(from);
-    const width = widths.wish(widestMicros(reached, serverNow - settle, settle));
-    let window = nextWindow(reached, width, serverNow, settle, until);
+    if (until === null) {
+      const early = this.#early.at(reached);
+      if (early && early.window.until + settle <= serverNow) return this.#closeEarly(early, signal);
+    }
+    const width = this.#widthsOf(from).wish(widestMicros(reached, serverNow - settle, settle));
+    // What was read early keeps its edges.
+    const window = nextWindow(reached, width, serverNow, settle, until ?? this.#early.after(reached) ?? null);
     if (!window) return false;
-    for (;;) {
+    const read = await this.#readNext(window, width, range, signal);
+    // Nor when a clock was set right meanwhile: its end has not settled by the time that holds now.
+    if (!read || !this.#isSettled(read.window)) return true;
+    await this.#record(read.window, read.verdict, 1, false);
+    this.reading = undefined;
+    return true;
+  }
+
+  /**
+   * Reads history of the live range before the clock of the service is known: it is collected at once, and each window is closed once the clock is
+   * known and a count confirms what was read.
+   * @param before  µs: only windows are read whose end is settled by then
+   * @returns false when there is none
+   */
+  async readEarly(before: Micros, signal: AbortSignal): Promise<boolean> {
+    const { journal, settle } = this.#parts;
+    const { live } = journal.marks(this.#source);
+    const begin = Math.max(live.reached, this.#early.until);
+    const width = this.#widthsOf(live.from).wish(widestMicros(begin, before - settle, settle));
+    const window = nextWindow(begin, width, before, settle);
+    if (!window) return false;
+    const read = await this.#readNext(window, width, live, signal);
+    if (read) this.#early.add(read.window, read.verdict);
+    return true;
+  }
+
+  /**
+   * The theorem of read-window.ts holds for any answer served after the last page: one that counts now what was received then proves the window
+   * at this moment. Where it counts otherwise the window is read again.
+   */
+  async #closeEarly({ window, proof }: EarlyWindow, signal: AbortSignal): Promise<boolean> {
+    const { asker, reading, holds, log } = this.#parts;
+    const { total, serverNow } = await asker.count(proof.query, reading.paging.first, signal);
+    if (holds.current || !this.#isSettled(window)) return true;
+    this.#early.drop(window);
+    if (total !== proof.total) {
+      log.debug(
+        { source: this.#source, ...this.#edges(window), total, received: proof.total },
+        'window changed since it was read: reading again',
+      );
+      return true;
+    }
+    const last = serverNow ?? this.#serverNow();
+    // While the clock was being measured its bound could go back.
+    const confirmed = { ...proof, requests: proof.requests + 1, first: Math.min(proof.first, last), last };
+    await this.#record(window, { proven: true, proof: confirmed }, 1, false);
+    return true;
+  }
+
+  /** Reads a window of a range, or as much of its lower end as can be proven in one piece. Undefined in hold. */
+  async #readNext(
+    whole: Window,
+    wish: Micros,
+    { from, until }: Range,
+    signal: AbortSignal,
+  ): Promise<{ readonly window: Window; readonly verdict: Verdict } | undefined> {
+    const widths = this.#widthsOf(from);
+    let asked = wish;
+    for (let window = whole; ;) {
       this.reading = until === null ? undefined : window;
       const half = lowerHalf(window);
       const outcome = await this.#read(window, queryOf(window), half === undefined ? 'none' : 'any', signal);
-      if ('split' in outcome) {
-        if (!half) throw new WaybillError('invariant', `window of one second of "${this.#source}" at ${window.from} was to be split`);
-        if (outcome.records === undefined) {
-          widths.refused(window.until - window.from);
-          const { from, until } = this.#edges(window);
-          this.#parts.log.info({ source: this.#source, from, until, words: outcome.words }, 'window is too wide for the service');
-        } else widths.crowded(outcome.records);
-        window = half;
-        continue;
+      if ('held' in outcome) return undefined;
+      if (!('split' in outcome)) {
+        widths.read(asked, window.until - window.from, outcome.proven ? outcome.proof.total : outcome.seen);
+        return { window, verdict: outcome };
       }
-      // Nor when a clock was set right meanwhile: its end has not settled by the time that holds now.
-      if ('held' in outcome || !this.#isSettled(window)) return true;
-      await this.#record(window, outcome, 1, false);
-      this.reading = undefined;
-      widths.read(window.until - window.from, outcome.proven ? outcome.proof.total : outcome.seen);
-      return true;
+      if (!half) throw new WaybillError('invariant', `window of one second of "${this.#source}" at ${window.from} was to be split`);
+      if (outcome.records === undefined) {
+        widths.refused(window.until - window.from);
+        this.#parts.log.info({ source: this.#source, ...this.#edges(window), words: outcome.words }, 'window is too wide for the service');
+      } else widths.crowded(outcome.records);
+      asked = widthWithin((window.until - window.from) / 2);
+      window = half;
     }
   }
 

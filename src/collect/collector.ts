@@ -17,6 +17,7 @@ import type {
   Source,
   SourceSnapshot,
 } from '../model.ts';
+import { microsToIso } from '../record/timestamp.ts';
 import { Asker } from './ask.ts';
 import { Backfiller } from './backfill.ts';
 import { Closer } from './close.ts';
@@ -28,7 +29,7 @@ import type { Caps } from './read-window.ts';
 import { steppedMicros } from './recount.ts';
 import { pollTip } from './tip.ts';
 import type { Resume } from './tip.ts';
-import { widestMicros } from './windows.ts';
+import { endOf, widestMicros } from './windows.ts';
 
 export interface CollectSettings {
   readonly id: string;
@@ -69,7 +70,10 @@ export interface SightProfile {
 }
 
 /** What the collector knows of a source's snapshot. */
-export interface SourceView extends Pick<SourceSnapshot, 'trouble' | 'lastSuccess' | 'lastError' | 'serverNow' | 'clockOffsetSeconds'> {
+export interface SourceView extends Pick<
+  SourceSnapshot,
+  'trouble' | 'lastSuccess' | 'lastError' | 'serverNow' | 'clockOffsetSeconds' | 'clock' | 'nextProof'
+> {
   readonly hold: boolean;
 }
 
@@ -84,6 +88,8 @@ const idleMostMs = 1_000;
 const growMs = 600_000;
 const giveWayMs = 4;
 const giveWayTurns = 5;
+/** By so much two clocks may differ before one of them counts as wrong. */
+const clocksApart: Micros = 3_600_000_000;
 /** For waits so short that nobody needs to end them. */
 const unstoppable = new AbortController().signal;
 
@@ -111,6 +117,8 @@ export class Collector {
   /** What both clocks had reached when it was last looked at. */
   #latest: Micros = Number.MAX_SAFE_INTEGER;
   #records = false;
+  /** Whether the log says that the clock of the service is being measured. */
+  #isMeasuring = false;
   /** Where the slowest sink stood when it was last waited for in vain. */
   #stoodAt: number | undefined;
 
@@ -198,7 +206,17 @@ export class Collector {
       lastError: health.lastError,
       serverNow,
       clockOffsetSeconds: serverNow === undefined ? undefined : (serverNow - now) / 1e6,
+      clock: serverClock.measuring(),
+      nextProof: this.#nextProof(serverClock.agreed() ?? now),
     };
+  }
+
+  #nextProof(now: Micros): Micros | undefined {
+    const { settings, journal, serverClock } = this.#parts;
+    if (!this.#isRunning || this.#holds.current) return undefined;
+    const { reached } = journal.marks(settings.id).live;
+    const end = endOf(reached, widestMicros(reached, now - this.#settle, this.#settle));
+    return Math.max(end + this.#settle, now + (serverClock.measuring()?.remainingMs ?? 0) * 1000);
   }
 
   /** One piece of work; false when none is due. */
@@ -209,13 +227,8 @@ export class Collector {
       // After a poll that was cut at its 20th page, or took longer than polls are apart, close gets one turn before the next.
       if (this.#resume === undefined && !this.#tipIsDue()) return true;
     }
-    const { serverClock, paging } = this.#parts;
-    if (!serverClock.established()) {
-      // Until the clock of the service is known, records flow by tip alone; the answers that tip will not bring in time are asked for by counts.
-      if (serverClock.missing(this.#parts.settings.poll) === 0) return false;
-      await this.#asker.count({}, paging.first, signal);
-      return true;
-    }
+    const { serverClock } = this.#parts;
+    if (!serverClock.established()) return this.#measure(signal);
     const serverNow = serverClock.agreed();
     if (serverNow === undefined) return false;
     await this.#lookAtTime(serverNow);
@@ -232,6 +245,30 @@ export class Collector {
     }
     this.#closes = 0;
     return this.#again(serverNow, signal);
+  }
+
+  /**
+   * Until the clock of the service is known nothing is closed. The answers that confirm a clock that was kept come first; then history is read that
+   * is settled by any clock; then the answers are asked for by counts that polls will not bring in time.
+   */
+  async #measure(signal: AbortSignal): Promise<boolean> {
+    const { serverClock, paging, settings, clock, log } = this.#parts;
+    if (serverClock.missing(0) === 0) {
+      if (!this.#isMeasuring) {
+        const remainingMs = Math.round(serverClock.remainingMs());
+        const until = microsToIso(Math.round(clock.now() + remainingMs) * 1000);
+        log.info(
+          { event: 'source.clock_measuring', source: settings.id, until, remainingMs },
+          'measuring the clock of the service: records are collected, the first window is proven afterwards',
+        );
+      }
+      this.#isMeasuring = true;
+      const agreed = serverClock.agreed();
+      if (agreed !== undefined && !this.#holds.current && (await this.#closer.readEarly(agreed - clocksApart, signal))) return true;
+      if (serverClock.missing(settings.poll) === 0) return false;
+    }
+    await this.#asker.count({}, paging.first, signal);
+    return true;
   }
 
   /** What stands below close: recounts and further tries that are due, the guard of quiet times, then history that was asked for. */
@@ -381,10 +418,14 @@ export class Collector {
     return true;
   }
 
-  /** Sleeps until the next poll, at most a second: windows and recounts that become due in between need nobody to wake this loop. */
+  /**
+   * Sleeps until the next poll or until the clock of the service is known, at most a second: windows and recounts that become due in between need
+   * nobody to wake this loop.
+   */
   async #idle(signal: AbortSignal): Promise<void> {
-    const { clock } = this.#parts;
-    await clock.sleep(Math.min(idleMostMs, Math.max(10, this.#pollAt - clock.monotonic())), signal);
+    const { clock, serverClock } = this.#parts;
+    const measuredMs = serverClock.remainingMs() || Infinity;
+    await clock.sleep(Math.min(idleMostMs, Math.max(10, Math.min(this.#pollAt - clock.monotonic(), measuredMs))), signal);
   }
 }
 

@@ -31,13 +31,16 @@ export class Widths {
     this.#crowded.met(records);
   }
 
-  /** A window of that width was read, and held so many records. */
-  read(width: Micros, records: number): void {
+  /**
+   * A window was read that was to have a width, and held so many records.
+   * @param width  what it had: it may have ended earlier, at an edge of the clock
+   */
+  read(asked: Micros, width: Micros, records: number): void {
     if (width >= this.#refused.least) this.#refused.lift();
     this.#refused.passed();
     this.#crowded.passed();
-    const next = nextWidth(width, records);
-    this.#width = next > width && this.#crowded.forbids(records * 2) ? width : next;
+    const next = nextWidth(asked, records);
+    this.#width = next > asked && this.#crowded.forbids(records * 2) ? asked : next;
   }
 }
 

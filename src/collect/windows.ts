@@ -1,6 +1,7 @@
 /**
  * The arithmetic of windows, pure: which stretch of time comes next, what is asked for it, when it is looked at again. Edges are whole
- * seconds, so that a service that cuts times moves no record over one.
+ * seconds, so that a service that cuts times moves no record over one. They lie on the clock in UTC, so that days and hours of the ledger
+ * can be compared with those of the service and of a SIEM.
  */
 import type { Micros, Window, WindowQuery } from '../model.ts';
 
@@ -8,6 +9,12 @@ export const secondMicros = 1_000_000;
 const minuteMicros = 60 * secondMicros;
 const hourMicros = 60 * minuteMicros;
 export const dayMicros = 24 * hourMicros;
+const quarterMicros = 15 * minuteMicros;
+
+/** The widths of windows, ascending: each divides the day, and divides the quarter of an hour or is a multiple of it. */
+const widths: readonly Micros[] = Array.from({ length: dayMicros / secondMicros }, (_, i) => (i + 1) * secondMicros).filter(
+  (width) => dayMicros % width === 0 && (quarterMicros % width === 0 || width % quarterMicros === 0),
+);
 
 /** More records than this in a window are split where they can be: under the usual caps of 10,000 on deep paging and on counting. */
 export const recordsMax = 5_000;
@@ -59,6 +66,20 @@ export function widestMicros(reached: Micros, settled: Micros, settle: Micros): 
   return Math.min(Math.max(steady, wholeSecond((settled - reached) / 10)), dayMicros);
 }
 
+/** The widest allowed width that is no wider than `most`; at least one second. */
+export function widthWithin(most: Micros): Micros {
+  return widths.findLast((width) => width <= most) ?? secondMicros;
+}
+
+/**
+ * Where a window that begins at `from` ends: at the next multiple of its width, counted from midnight UTC. So no window crosses midnight, and
+ * one that begins between two edges ends at the next.
+ */
+export function endOf(from: Micros, most: Micros): Micros {
+  const width = widthWithin(most);
+  return (Math.floor(from / width) + 1) * width;
+}
+
 /** The next window to close, once its end is settled; undefined before. `width` is a wish, in µs; `end` that of a range of history. */
 export function nextWindow(
   reached: Micros,
@@ -68,8 +89,7 @@ export function nextWindow(
   end: Micros | null = null,
 ): Window | undefined {
   const settled = serverNow - settle;
-  const most = Math.min(width, widestMicros(reached, settled, settle), (end ?? Infinity) - reached);
-  const until = reached + Math.max(secondMicros, wholeSecond(most));
+  const until = Math.min(endOf(reached, Math.min(width, widestMicros(reached, settled, settle))), end ?? Infinity);
   return until <= settled ? { from: reached, until } : undefined;
 }
 
@@ -80,11 +100,13 @@ export function nextWidth(width: Micros, total: number): Micros {
   return width;
 }
 
-/** The lower half of a window, cut at a whole second; undefined for a window of one second. The upper half is simply the next window. */
-export function lowerHalf(window: Window): Window | undefined {
-  const seconds = Math.floor((window.until - window.from) / secondMicros);
-  if (seconds <= 1) return undefined;
-  return { from: window.from, until: window.from + Math.floor(seconds / 2) * secondMicros };
+/**
+ * The lower half of a window, or less: cut at the first edge of windows of at most half its width. Undefined for a window of one second. The
+ * upper half is simply the next window.
+ */
+export function lowerHalf({ from, until }: Window): Window | undefined {
+  if (until - from <= secondMicros) return undefined;
+  return { from, until: endOf(from, (until - from) / 2) };
 }
 
 /** The upper half, where `lowerHalf` gives the lower. */

@@ -2,7 +2,7 @@
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config/load.ts';
 import { WaybillError } from '../errors.ts';
-import { secondMicros, widestMicros } from '../collect/windows.ts';
+import { endOf, secondMicros, widestMicros } from '../collect/windows.ts';
 import { backfillsOf } from '../journal/history.ts';
 import { openReadOnly } from '../journal/state.ts';
 import type { BackfillProgress, Micros, Window } from '../model.ts';
@@ -43,7 +43,7 @@ export function estimate(
   const crowded = records === 0 ? Infinity : Math.max(secondMicros, (span * recordsAWindow) / records);
   let windows = 0;
   for (const { from, until } of parts)
-    for (let at = from; at < until; windows += 1) at += Math.min(crowded, widestMicros(at, Math.max(at, settled), settle));
+    for (let at = from; at < until; windows += 1) at = endOf(at, Math.min(crowded, widestMicros(at, Math.max(at, settled), settle)));
   // A window takes its pages, the last of them not full, and one count.
   const requests = windows * 2 + Math.floor(records / pageSize);
   return {

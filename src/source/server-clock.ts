@@ -3,7 +3,7 @@
  * it nor, once the bound stands, hold it back. Windows are planned on it, and on our own clock where that is behind it: never on that alone. Pure on the `Clock`:
  * collect shows every answer and reads the bound (docs/guarantees.md, "Server time").
  */
-import type { ServerClock as Boundary, Clock, Log, Micros, Page } from '../model.ts';
+import type { ServerClock as Boundary, Clock, ClockMeasurement, Log, Micros, Page } from '../model.ts';
 
 /** What is kept of an established bound in the source's profile. */
 export interface ClockProfile {
@@ -146,6 +146,13 @@ export class ServerClock implements Boundary {
   remainingMs(): number {
     if (this.#floor !== undefined) return 0;
     return this.#first === undefined ? this.#windowMs : Math.max(this.#first + this.#windowMs - this.#clock.monotonic(), 0);
+  }
+
+  measuring(): ClockMeasurement | undefined {
+    if (this.established()) return undefined;
+    const needed = this.#restored === undefined ? answersMin : agreeing;
+    const remainingMs = this.#restored === undefined ? this.remainingMs() : 0;
+    return { remainingMs, answersMissing: Math.max(needed - this.#count, 0) };
   }
 
   /** Whether the service claims to be more than an hour ahead of the wall clock: a gateway that sticks to one wrong node, or our own fault. */

@@ -81,8 +81,8 @@ export const mutants: readonly Mutant[] = [
       },
       {
         file: `${collect}close.ts`,
-        text: 'await this.#record(window, outcome, 1, false);',
-        replacement: `await this.#record(window, outcome, 1, false);
+        text: 'await this.#record(read.window, read.verdict, 1, false);',
+        replacement: `await this.#record(read.window, read.verdict, 1, false);
       for (const page of ((this.#parts.reading as any).unstored ?? []).splice(0)) await this.#parts.journal.append(page);`,
       },
     ],
@@ -531,9 +531,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: `${collect}close.ts`,
-        text: 'await this.#record(window, outcome, 1, false);',
-        replacement:
-          'await this.#record({ ...window, until: (half?.until ?? 0) > 0 && window.until < reached + width ? window.until + (window.until - window.from) : window.until }, outcome, 1, false);',
+        text: 'await this.#record(read.window, read.verdict, 1, false);',
+        replacement: 'await this.#record(window, read.verdict, 1, false);',
       },
     ],
   },

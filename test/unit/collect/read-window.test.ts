@@ -595,6 +595,8 @@ test('a second with more than 500,000 records is a gap (size), read no further',
     agreed: () => base,
     established: () => true,
     missing: () => 0,
+    remainingMs: () => 0,
+    measuring: () => undefined,
     ahead: () => false,
   };
   const asker = new Asker({ source, sourceId: 'production', uidOf, serverClock, clock: it.clock, random: () => 0.5, log: it.log });

@@ -8,7 +8,7 @@ test('a width that was refused is tried again after eight windows, then after si
     Array.from({ length: 20 }, () => {
       const width = widths.wish(day);
       if (width > hour) widths.refused(width);
-      else widths.read(width, 10);
+      else widths.read(width, width, 10);
       return width / minute;
     });
   // A day is refused, and 12 hours, … 90 minutes; 45 are answered.
@@ -19,9 +19,9 @@ test('a width that was refused is tried again after eight windows, then after si
 test('a width that is answered after all is no bound any more', () => {
   const widths = new Widths();
   widths.refused(hour);
-  for (let i = 0; i < 8; i += 1) widths.read(widths.wish(hour), 10);
+  for (let i = 0; i < 8; i += 1) widths.read(widths.wish(hour), widths.wish(hour), 10);
   expect(widths.wish(day)).toBe(hour);
-  widths.read(hour, 10);
+  widths.read(hour, hour, 10);
   expect(widths.wish(day)).toBe(2 * hour);
 });
 
@@ -31,7 +31,7 @@ test('windows that were too crowded are kept narrow for eight, then for sixteen'
   widths.crowded(30);
   const narrow = (): number => {
     for (let windows = 1; ; windows += 1) {
-      widths.read(second, 20);
+      widths.read(second, second, 20);
       if (widths.wish(day) > second) return windows;
     }
   };
@@ -39,6 +39,16 @@ test('windows that were too crowded are kept narrow for eight, then for sixteen'
   widths.crowded(40);
   expect(narrow()).toBe(16);
   widths.crowded(50);
-  widths.read(second, 20);
+  widths.read(second, second, 20);
   expect(widths.wish(day), 'less than half of the crowd').toBe(2 * second);
+});
+
+test('a window that ended early, at an edge of the clock, makes the next one no narrower', () => {
+  const widths = new Widths();
+  widths.read(hour, 51 * second, 10);
+  expect(widths.wish(day)).toBe(2 * hour);
+  // What was refused stays refused until a window of that width was answered.
+  widths.refused(hour);
+  widths.read(hour, 51 * second, 10);
+  expect(widths.wish(hour)).toBe(hour / 2);
 });

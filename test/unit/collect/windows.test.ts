@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import {
+  endOf,
   lowerHalf,
   nextRecount,
   nextTry,
@@ -64,6 +65,56 @@ test('halving loses nothing and gains nothing: both halves tile the window, down
   expect(lowerHalf(span(0, 2))).toEqual(span(0, 1));
   expect(lowerHalf(span(0, 3))).toEqual(span(0, 1));
   expect(lowerHalf(span(5, 15))).toEqual(span(5, 10));
+  // Half of a quarter of an hour is 450 s; half of that, 225 s, is as well, and then 112 s is not: 100 s divide the quarter.
+  expect(lowerHalf(span(0, 900))).toEqual(span(0, 450));
+  expect(lowerHalf(span(0, 225))).toEqual(span(0, 100));
+  // A crooked begin: the first cut is at the next edge.
+  expect(lowerHalf(span(51, 900))).toEqual(span(51, 300));
+});
+
+test.each([
+  // base is 02:00:00. A quarter of an hour once caught up, whatever the begin.
+  ['02:00:00', 15 * minute, '02:15:00'],
+  ['02:00:51', 15 * minute, '02:15:00'],
+  ['02:14:59', 15 * minute, '02:15:00'],
+  ['02:07:00', 29 * minute, '02:15:00'],
+  ['02:07:00', 30 * minute, '02:30:00'],
+  ['02:07:00', hour, '03:00:00'],
+  // Narrower than that they divide it.
+  ['02:00:00', 14 * minute, '02:07:30'],
+  ['02:00:00', 10 * minute, '02:07:30'],
+  ['02:00:00', 10 * second, '02:00:10'],
+  ['02:00:07', 10 * second, '02:00:10'],
+  ['02:00:00', 7 * second, '02:00:06'],
+  ['02:00:00', 8 * second, '02:00:06'],
+  ['02:00:03', second, '02:00:04'],
+  ['02:00:03', 1, '02:00:04'],
+  // Midnight is an edge of every width.
+  ['23:59:59', hour, '00:00:00'],
+  ['17:23:45', day, '00:00:00'],
+  ['23:00:00', 10 * hour, '00:00:00'],
+  ['02:00:00', 13 * hour, '12:00:00'],
+  ['00:00:00', day, '00:00:00'],
+])('a window that begins at %s and may span %i µs ends at %s', (from, most, end) => {
+  const begin = at(`2026-11-20T${from}`);
+  expect(new Date(endOf(begin, most) / 1000).toISOString().slice(11, 19)).toBe(end);
+  expect(endOf(begin, most)).toBeGreaterThan(begin);
+  expect(endOf(begin, most) - begin).toBeLessThanOrEqual(Math.max(most, second));
+});
+
+test('whatever the begin, the width and the density, a window crosses no midnight, and from its second edge on no quarter of an hour unless both of its edges lie on one', () => {
+  const random = seeded(12);
+  for (let run = 0; run < 300; run += 1) {
+    const most = between(random, 1, 86_400) * second;
+    let from = base + between(random, 0, 86_400) * second;
+    for (let n = 0; n < 40; n += 1) {
+      const until = endOf(from, random() < 0.2 ? most / 2 : most);
+      expect(Math.floor(from / day)).toBe(Math.floor((until - 1) / day));
+      const isWithin = Math.floor(from / (15 * minute)) === Math.floor((until - 1) / (15 * minute));
+      if (n > 0) expect(isWithin || (from % (15 * minute) === 0 && until % (15 * minute) === 0)).toBe(true);
+      from = until;
+    }
+  }
 });
 
 test('windows tile whole seconds, end before what is settled, and are never wider than the widest', () => {
@@ -83,6 +134,7 @@ test('windows tile whole seconds, end before what is settled, and are never wide
       expect(window.from).toBe(reached);
       expect(window.until - window.from).toBeGreaterThanOrEqual(second);
       expect((window.until - base) % second).toBe(0);
+      expect(Math.floor(window.from / day)).toBe(Math.floor((window.until - 1) / day));
       expect(window.until).toBeLessThanOrEqual(serverNow - settles);
       expect(window.until - window.from).toBeLessThanOrEqual(Math.max(second, Math.min(wish, day)));
       reached = window.until;

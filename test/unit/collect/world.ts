@@ -79,6 +79,8 @@ export async function world(options: Options = {}): Promise<World> {
     agreed: () => source.now(),
     established: () => true,
     missing: () => 0,
+    remainingMs: () => 0,
+    measuring: () => undefined,
     ahead: () => false,
   };
   const log = new Lines();

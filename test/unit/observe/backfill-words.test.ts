@@ -70,11 +70,12 @@ describe('what a backfill will take', () => {
 
   test('windows by records or by days, whichever are more; requests by windows and pages; the rate rules', () => {
     expect(estimate(0, days(30), pace(10), long)).toEqual({ records: 0, windows: 30, requests: 60, seconds: 6, bytes: 0 });
+    // A window of 3,500 records spans 151.2 s: the widest that divides a quarter of an hour is 150 s, 576 of them a day.
     expect(estimate(2_000_000, days(1), pace(2, 90), long)).toEqual({
       records: 2_000_000,
-      windows: 572,
-      requests: 3_144,
-      seconds: 1_572,
+      windows: 576,
+      requests: 3_152,
+      seconds: 1_576,
       bytes: 180_000_000,
     });
     // Where requests are many a second it takes as long as records take.
@@ -83,21 +84,21 @@ describe('what a backfill will take', () => {
 
   test('near the present windows are narrower: a tenth of what lies before the settled time, and at last as wide as settle', () => {
     const until = at('2026-01-01T10:00:00Z');
-    // 1 h, 54 min, … 15.3 min: fourteen, until no more than 2.3 h are left; then ten of 15 min, the last one shorter.
+    // 1 h; 45 min from a tenth of 9 h on, the first of them ending at half past one; five of 30 min from 3:00 on; then eighteen of 15 min.
     const range = { from: until - 36_000_000_000, until };
-    expect(estimate(0, [range], pace(10), { settled: until, settle }).windows).toBe(24);
+    expect(estimate(0, [range], pace(10), { settled: until, settle }).windows).toBe(27);
     // As the collector plans them.
     let planned = 0;
     for (let reached = range.from; reached < until; planned += 1)
       reached = nextWindow(reached, Number.MAX_SAFE_INTEGER, until + settle, settle, until)?.until ?? until;
-    expect(planned).toBe(24);
+    expect(planned).toBe(27);
     // With eleven days more in between they are a day wide.
     expect(estimate(0, [range], pace(10), { settled: until + 11 * 86_400_000_000, settle }).windows).toBe(1);
   });
 
   test('in one line', () => {
     expect(estimateWords(estimate(2_000_000, days(1), pace(2, 90), long))).toBe(
-      'about 2,000,000 records, 572 windows, 3,144 requests, 26 min (0.44 hours) at least, 172 MiB in the journal',
+      'about 2,000,000 records, 576 windows, 3,152 requests, 26 min (0.44 hours) at least, 172 MiB in the journal',
     );
   });
 });

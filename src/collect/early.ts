@@ -1,0 +1,40 @@
+/**
+ * Windows of the live range that were read before the clock of the service was known, and what would prove each of them. Kept in memory only: after
+ * a restart they are read again.
+ */
+import type { Micros, Proof, Verdict, Window } from '../model.ts';
+
+export interface EarlyWindow {
+  readonly window: Window;
+  readonly proof: Proof;
+}
+
+export class EarlyWindows {
+  readonly #windows = new Map<Micros, EarlyWindow>();
+  #until: Micros = 0;
+
+  /** Up to where history was read early, µs. */
+  get until(): Micros {
+    return this.#until;
+  }
+
+  /** A window that could not be proven is read again in its turn: its records are stored by now. */
+  add(window: Window, verdict: Verdict): void {
+    this.#until = window.until;
+    if (verdict.proven) this.#windows.set(window.from, { window, proof: verdict.proof });
+  }
+
+  at(from: Micros): EarlyWindow | undefined {
+    return this.#windows.get(from);
+  }
+
+  /** Where the first of them begins after a time. */
+  after(time: Micros): Micros | undefined {
+    for (const from of this.#windows.keys()) if (from > time) return from;
+    return undefined;
+  }
+
+  drop({ from }: Window): void {
+    this.#windows.delete(from);
+  }
+}

@@ -1,0 +1,159 @@
+/** History that is read before the clock of the service is known: collected at once, proven afterwards, and never by what was read alone. */
+import { expect, test } from 'vitest';
+import type { PageRequest } from '../../../src/model.ts';
+import { base, hour, minute, second } from '../../support/records.ts';
+import { source as sourceId } from '../journal/opening.ts';
+import { seenFaults, tilingFaults } from '../journal/recompute.ts';
+import { begun, isTip, running } from './running.ts';
+import type { Running } from './running.ts';
+import { appended, digest, owned, world } from './world.ts';
+
+const settle = 15 * minute;
+const everything = { from: base, until: Number.MAX_SAFE_INTEGER };
+
+interface Row {
+  readonly from: number;
+  readonly until: number;
+  readonly closed: number;
+  readonly total: number;
+  readonly own: number;
+  readonly digest: string;
+}
+
+function windows(it: Running): Row[] {
+  const rows = it
+    .beside()
+    .prepare<[], { from_us: number; until_us: number; closed_us: number; total: number; own: number; digest: Buffer; state: string }>(
+      'SELECT from_us, until_us, closed_us, total, own, digest, state FROM windows ORDER BY from_us',
+    )
+    .all();
+  expect(rows.every(({ state }) => state === 'closed')).toBe(true);
+  return rows.map((row) => ({
+    ...{ from: row.from_us, until: row.until_us, closed: row.closed_us, total: row.total, own: row.own },
+    digest: row.digest.toString('hex'),
+  }));
+}
+
+/** Every window holds exactly what the service has for it now. */
+function expectTrue(it: Running): void {
+  for (const window of windows(it)) {
+    const uids = owned(it.source.records, window);
+    expect([window.from, window.own, window.digest]).toEqual([window.from, uids.length, digest(uids)]);
+  }
+  const db = it.beside();
+  expect(appended(db)).toEqual(owned(it.source.records, everything));
+  expect([...seenFaults(db), ...tilingFaults(db)]).toEqual([]);
+}
+
+const isPage = ({ query, pageSize }: PageRequest): boolean => query.endTime !== undefined && pageSize > 1;
+const beginOf = ({ query }: PageRequest): number => Date.parse(`${query.startTime ?? ''}Z`) * 1000 + second;
+const endOf = ({ query }: PageRequest): number => Date.parse(`${query.endTime ?? ''}Z`) * 1000 - second;
+
+/** A source whose ledger begins three hours back, with a record every minute. */
+async function threeHours(): Promise<Running> {
+  const it = await begun({ after: 3 * hour, poll: 10_000 });
+  for (let id = 1; id < 180; id += 1) it.source.add(id, base + id * minute, 0);
+  return it;
+}
+
+test('it is collected at once, closed when the clock is known, and asked for only once', async () => {
+  const it = await threeHours();
+  const begin = it.source.now();
+  await it.runUntil(begin + 5 * second);
+  const early = owned(it.source.records, { from: base, until: begin - hour - settle - 15 * minute });
+  expect(appended(it.beside())).toEqual(expect.arrayContaining(early));
+  expect(early.length).toBeGreaterThan(80);
+  expect(it.lines.lines.filter(({ fields }) => 'event' in fields && fields.event === 'source.clock_measuring')).toMatchObject([
+    // The first answer took 20 ms.
+    { level: 'info', fields: { source: sourceId, until: new Date((begin + 5 * minute) / 1000 + 20).toISOString() } },
+  ]);
+
+  await it.runUntil(begin + 5 * minute - second);
+  expect(it.serverClock.established()).toBe(false);
+  expect(windows(it)).toEqual([]);
+  const pages = it.source.requests.filter(isPage);
+  expect(pages.length).toBeGreaterThan(6);
+
+  await it.runUntil(begin + 5 * minute + 20 * second);
+  const closed = windows(it);
+  expect(it.journal.marks(sourceId).live.reached).toBe(base + 2.75 * hour);
+  for (const window of closed) expect(window.closed).toBeGreaterThanOrEqual(begin + 5 * minute - 2 * second);
+  const again = it.source.requests.filter(isPage).slice(pages.length);
+  const readUpTo = Math.max(...pages.map(endOf));
+  expect(again.filter((request) => beginOf(request) < readUpTo)).toEqual([]);
+  await it.runUntil(base + 4 * hour);
+  expectTrue(it);
+});
+
+test('the first window is closed as soon as the clock is known, not with the next poll', async () => {
+  const it = await begun({ after: 3 * hour, poll: 60_000 });
+  let closedAt = 0;
+  const close = it.journal.close.bind(it.journal);
+  it.journal.close = (...args) => {
+    closedAt ||= it.clock.monotonic();
+    return close(...args);
+  };
+  const begin = it.clock.monotonic();
+  await it.runUntil(it.source.now() + 6 * minute);
+  // Five minutes after the first answer, which takes 20 ms, and the count that confirms the window.
+  expect(closedAt - begin).toBeGreaterThanOrEqual(300_000);
+  expect(closedAt - begin).toBeLessThan(300_200);
+});
+
+test('what became visible between reading and closing has the window read again: what was read alone proves nothing', async () => {
+  const it = await threeHours();
+  const begin = it.source.now();
+  it.source.add(1_000, base + 20 * minute + 1, begin + 2 * minute);
+  await it.runUntil(begin + minute);
+  expect(appended(it.beside()).length).toBeGreaterThan(80);
+  await it.runUntil(base + 4 * hour);
+  expectTrue(it);
+});
+
+test('a record that vanished in between is in no proof', async () => {
+  const it = await threeHours();
+  const begin = it.source.now();
+  const [record] = it.source.records.filter(({ time }) => time === base + 20 * minute);
+  if (!record) throw new Error('there is no such record');
+  it.source.records.splice(it.source.records.indexOf(record), 1, { ...record, gone: begin + minute });
+  await it.runUntil(begin + 30 * minute);
+  const window = windows(it).find(({ from, until }) => from <= record.time && record.time < until);
+  if (!window) throw new Error('there is no such window');
+  const left = owned(
+    it.source.records.filter(({ gone }) => gone === undefined),
+    window,
+  );
+  expect([window.own, window.digest]).toEqual([left.length, digest(left)]);
+  // It was delivered, and stays.
+  expect(appended(it.beside())).toEqual(expect.arrayContaining(owned([record], window)));
+});
+
+test('after a restart in between it is read again, and nothing is appended twice', async () => {
+  const it = await threeHours();
+  await it.runUntil(it.source.now() + minute);
+  const before = appended(it.beside());
+  expect(before.length).toBeGreaterThan(80);
+  const next = running(it, { poll: 10_000 });
+  await next.runUntil(it.source.now() + 4 * minute);
+  expect(windows(next)).toEqual([]);
+  await next.runUntil(base + 4 * hour);
+  expectTrue(next);
+});
+
+test.each([
+  ['the service is 40 min behind', -40 * minute, 0],
+  ['this machine is 40 min behind', 0, -40 * minute],
+])('where %s, nothing is read early that is not settled an hour before both clocks', async (_what, skew, wall) => {
+  const place = await world({ after: 4 * hour });
+  place.source.delay = 20;
+  place.clock.wall += wall / 1000;
+  // The model counts its time from the wall clock.
+  place.source.skew += skew - wall;
+  const it = running(place, { poll: 10_000 });
+  const least = base + 4 * hour - 40 * minute;
+  await it.runUntil(it.source.now() + 4 * minute);
+  const ends = it.source.requests.filter((request) => !isTip(request) && request.query.endTime !== undefined).map(endOf);
+  expect(ends.length).toBeGreaterThan(0);
+  expect(Math.max(...ends)).toBeLessThanOrEqual(least + 4 * minute - hour - settle);
+  expect(Math.max(...ends)).toBeGreaterThan(least - hour - 2 * settle - 15 * minute);
+});
