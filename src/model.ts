@@ -112,7 +112,10 @@ export interface ServerClock {
   remainingMs(): number;
   /** What it still needs; undefined once it is established. */
   measuring(): ClockMeasurement | undefined;
-  /** Whether it is more than an hour ahead of the wall clock: a gateway that sticks to one wrong node cannot be told by `Date` alone. */
+  /**
+   * Whether it is more than an hour ahead of our own clock, as far as that ever was: a gateway that sticks to one wrong node cannot be told by `Date`
+   * alone.
+   */
   ahead(): boolean;
 }
 
@@ -877,7 +880,9 @@ export interface SourceSnapshot {
   readonly lastSuccess: Micros | undefined;
   readonly lastRecord: Micros | undefined;
   readonly lastError: string | undefined;
+  /** What both clocks have reached, that of the service and ours: windows are closed by it. */
   readonly serverNow: Micros | undefined;
+  /** The clock of the service less that of this machine. */
   readonly clockOffsetSeconds: number | undefined;
   /** While the clock of the service is being measured; undefined once it is known. Of the running daemon alone. */
   readonly clock?: ClockMeasurement | undefined;

@@ -19,6 +19,7 @@ import type {
 } from '../model.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import { Asker } from './ask.ts';
+import type { Answer } from './ask.ts';
 import { Backfiller } from './backfill.ts';
 import { Closer } from './close.ts';
 import { Gate } from './gate.ts';
@@ -27,7 +28,7 @@ import { Holds, waitsFor } from './hold.ts';
 import type { Paging } from './pass.ts';
 import type { Caps } from './read-window.ts';
 import { steppedMicros } from './recount.ts';
-import { pollTip } from './tip.ts';
+import { beginOf, pollTip } from './tip.ts';
 import type { Resume } from './tip.ts';
 import { endOf, widestMicros } from './windows.ts';
 
@@ -67,6 +68,8 @@ export interface SightProfile {
   readonly fields: FieldsProfile;
   /** See Holds.sound. */
   readonly sound?: Micros | undefined;
+  /** How far back the first poll reached: what is dated before is history, and was not awaited. */
+  readonly polledFrom?: Micros | undefined;
 }
 
 /** What the collector knows of a source's snapshot. */
@@ -117,6 +120,8 @@ export class Collector {
   /** What both clocks had reached when it was last looked at. */
   #latest: Micros = Number.MAX_SAFE_INTEGER;
   #records = false;
+  /** See SightProfile. */
+  #polledFrom: Micros | undefined;
   /** Whether the log says that the clock of the service is being measured. */
   #isMeasuring = false;
   /** Where the slowest sink stood when it was last waited for in vain. */
@@ -128,6 +133,7 @@ export class Collector {
     const sourceId = settings.id;
     const waits = waitsFor(settings.settle);
     this.#settle = settings.settle * 1000;
+    this.#polledFrom = parts.sight?.polledFrom;
     this.#holds = new Holds({
       sourceId,
       source,
@@ -170,7 +176,7 @@ export class Collector {
 
   /** What is to be known again after a restart. */
   sight(): SightProfile {
-    return { fields: this.#gate.profile(), sound: this.#holds.sound };
+    return { fields: this.#gate.profile(), sound: this.#holds.sound, polledFrom: this.#polledFrom };
   }
 
   /** Runs until the signal is aborted. What it throws besides the signal's reason is final: the process must end. */
@@ -192,22 +198,33 @@ export class Collector {
     }
   }
 
+  /** Appends what was read for another purpose than to collect it. A record of it that is new belongs to the journal like any other. */
+  async store(answer: Answer, signal: AbortSignal): Promise<void> {
+    const { settings, log } = this.#parts;
+    if (!(await this.#gate.admits(answer, signal))) return;
+    const { records, received, serverNow } = answer;
+    const { late } = await this.#journal.append({ source: settings.id, records, received, serverNow });
+    if (late > 0)
+      log.warn({ event: 'source.late_records_found', source: settings.id, records: late }, 'stored late records that the hand count found');
+  }
+
   view(): SourceView {
     const { serverClock, settings, clock } = this.#parts;
     const { health } = this.#asker;
     const now = clock.now() * 1000;
     const isRecent = health.lastSuccess !== undefined && now - health.lastSuccess < Math.max(3 * settings.poll, 5_000) * 1000;
-    const serverNow = serverClock.now();
+    const bound = serverClock.now();
+    const agreed = serverClock.agreed();
     const trouble = isRecent ? undefined : (health.trouble?.words ?? 'no answer yet');
     return {
       trouble: this.#holds.words ?? trouble ?? this.#closer.trouble,
       hold: this.#holds.current !== undefined,
       lastSuccess: health.lastSuccess,
       lastError: health.lastError,
-      serverNow,
-      clockOffsetSeconds: serverNow === undefined ? undefined : (serverNow - now) / 1e6,
+      serverNow: agreed,
+      clockOffsetSeconds: bound === undefined ? undefined : (bound - now) / 1e6,
       clock: serverClock.measuring(),
-      nextProof: this.#nextProof(serverClock.agreed() ?? now),
+      nextProof: this.#nextProof(agreed ?? now),
     };
   }
 
@@ -362,6 +379,7 @@ export class Collector {
       begin: Math.min(serverNow, wall),
       log,
     };
+    this.#polledFrom ??= beginOf(tip, serverNow);
     this.#inTip = true;
     try {
       this.#resume = await pollTip(tip, serverNow, this.#resume, signal);
@@ -384,8 +402,10 @@ export class Collector {
     const isHistory =
       page.window !== undefined &&
       (this.backfiller.isReading || page.serverNow - reached > this.#settle + 2 * widestMicros(reached, reached, this.#settle));
+    const polledFrom = this.#polledFrom ?? Infinity;
     if (!isHistory)
-      for (const { time } of fresh) if (time !== undefined) meters.recordDelay(settings.id, Math.max(0, page.received - time) / 1e6);
+      for (const { time } of fresh)
+        if (time !== undefined && time >= polledFrom) meters.recordDelay(settings.id, Math.max(0, page.received - time) / 1e6);
     if (this.#records) return;
     this.#records = true;
     log.info({ source: settings.id, records: appended }, 'first record');

@@ -5,7 +5,7 @@
  */
 import { codeOf } from '../errors.ts';
 import type { Log, Window } from '../model.ts';
-import type { Asker } from './ask.ts';
+import type { Answer, Asker } from './ask.ts';
 import { pass } from './pass.ts';
 import type { Paging } from './pass.ts';
 import { queryOf, secondMicros, wholeSecond } from './windows.ts';
@@ -37,6 +37,8 @@ export interface Counting {
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
   /** Called before each question but the first: what is new goes first. */
   readonly between: (signal: AbortSignal) => Promise<void>;
+  /** Stores what is read: a record may be among it that nobody has collected. */
+  readonly store: (answer: Answer, signal: AbortSignal) => Promise<void>;
   readonly log: Log;
 }
 
@@ -68,12 +70,13 @@ export async function handCount(counting: Counting, total: number, signal: Abort
 
 /** Neither at the old end, where a service may be deleting, nor at the new one, where records still come. */
 async function smallWindow(
-  { asker, paging }: Counting,
+  counting: Counting,
   total: number,
   signal: AbortSignal,
 ): Promise<{ window: Window; misnumbered: HandCount['misnumbered'] } | undefined> {
-  const page = paging.first + Math.floor(Math.min(total / 2, deepest) / sampleSize);
-  const { records, page: said } = await asker.ask({ query: {}, page, pageSize: sampleSize }, signal);
+  const { page, answer } = await sample(counting, total, signal);
+  await counting.store(answer, signal);
+  const { records, page: said } = answer;
   const times = records
     .map(({ time }) => time)
     .filter((time) => time !== undefined)
@@ -87,8 +90,26 @@ async function smallWindow(
   };
 }
 
+/** A page of the size that suits, or of the size that the service grants where it refuses that. */
+async function sample({ asker, paging }: Counting, total: number, signal: AbortSignal): Promise<{ page: number; answer: Answer }> {
+  const ask = async (pageSize: number): Promise<{ page: number; answer: Answer }> => {
+    const page = paging.first + Math.floor(Math.min(total / 2, deepest) / pageSize);
+    return { page, answer: await asker.ask({ query: {}, page, pageSize }, signal) };
+  };
+  try {
+    return await ask(sampleSize);
+  } catch (thrown) {
+    if (codeOf(thrown) !== 'page_refused' || paging.size >= sampleSize) throw thrown;
+    return ask(paging.size);
+  }
+}
+
 /** The padding counts on both sides: what is compared is the query, not what the window owns. */
-async function count({ asker, paging, log, between }: Counting, window: Window, signal: AbortSignal): Promise<HandCount | undefined> {
+async function count(
+  { asker, paging, log, between, store }: Counting,
+  window: Window,
+  signal: AbortSignal,
+): Promise<HandCount | undefined> {
   const query = queryOf(window);
   const uids = new Set<string>();
   let pagesRead = 0;
@@ -107,6 +128,7 @@ async function count({ asker, paging, log, between }: Counting, window: Window, 
   for await (const { answer, isLast } of pages) {
     pagesRead += 1;
     for (const { uid } of answer.records) uids.add(uid);
+    await store(answer, signal);
     if (pagesRead === pagesMost && !isLast) return undefined;
     await between(signal);
   }

@@ -29,6 +29,13 @@ export interface Resume {
   readonly skip: number;
 }
 
+/** Where a poll begins that does not resume another, µs. */
+export function beginOf({ journal, sourceId, settle, begin }: Tip, serverNow: Micros): Micros {
+  const { tip, live } = journal.marks(sourceId);
+  const mark = tip === 0 ? begin : tip;
+  return wholeSecond(Math.max(Math.min(live.reached, serverNow - settle), Math.min(mark, serverNow) - tipOverlap));
+}
+
 /**
  * One poll. After one that was cut at its 20th page the next begins 2 s before the newest time read, without the overlap; or behind the pages
  * read, where that is no later than the last began: more records than fit into 20 pages can share two seconds. After one that met pages that the
@@ -36,10 +43,8 @@ export interface Resume {
  * @returns where the next poll resumes, undefined when this one ended at a short page
  */
 export async function pollTip(tip: Tip, serverNow: Micros, resume: Resume | undefined, signal: AbortSignal): Promise<Resume | undefined> {
-  const marks = tip.journal.marks(tip.sourceId);
-  const mark = marks.tip === 0 ? tip.begin : marks.tip;
-  const overlapped = Math.max(Math.min(marks.live.reached, serverNow - tip.settle), Math.min(mark, serverNow) - tipOverlap);
-  const from = wholeSecond(resume?.from ?? overlapped);
+  const mark = tip.journal.marks(tip.sourceId).tip || tip.begin;
+  const from = resume?.from ?? beginOf(tip, serverNow);
   const query = queryFrom(from);
   let newest: Micros | undefined;
   let ended = false;

@@ -1,4 +1,5 @@
 /** How often a quiet source is asked, from its settings alone: what `check` prints and a test of the collector measures. Pure. */
+import { widestMicros, widthWithin } from '../collect/windows.ts';
 
 export interface RestSettings {
   /** ms */
@@ -14,7 +15,6 @@ const guardADay = 288;
 
 /** Requests a day at most: tip once a poll, close and its count once a window, every recount once a window, and the guard. */
 export function requestsADay({ poll, settle, recount }: RestSettings): number {
-  // A window in steady state is as wide as `settle`, between 10 s and 1 h.
-  const windows = dayMs / Math.min(Math.max(settle, 10_000), 3_600_000);
+  const windows = dayMs / (widthWithin(widestMicros(0, 0, settle * 1000)) / 1000);
   return Math.round(dayMs / poll + windows * (2 + recount.length) + guardADay);
 }

@@ -10,6 +10,7 @@ import { loadConfig } from '../config/load.ts';
 import type { Config, SourceConfig } from '../config/load.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
 import type { DelayMeasure, Log, Meters, Source } from '../model.ts';
+import { clockFinding } from '../observe/clock-words.ts';
 import { settleAdvice } from '../observe/delays.ts';
 import { table } from '../observe/table.ts';
 import { identify } from '../record/identity.ts';
@@ -152,7 +153,7 @@ async function countLine(source: Source, settings: SourceConfig, found: Calibrat
   const asker = new Asker({ source, sourceId: id, uidOf: identify(id), serverClock, random: systemRandom, ...parts });
   const paging = { first: found.firstPage, size: found.pageSize };
   const sleep = (ms: number, stop: AbortSignal): Promise<void> => systemClock.sleep(ms, stop);
-  const counting = { asker, paging, log: silent, sleep, between: () => Promise.resolve() };
+  const counting = { asker, paging, log: silent, sleep, between: () => Promise.resolve(), store: () => Promise.resolve() };
   const enough = AbortSignal.timeout(requests.timeout);
   try {
     const count = await handCount(counting, found.total, AbortSignal.any([signal, enough]));
@@ -175,13 +176,11 @@ async function countLine(source: Source, settings: SourceConfig, found: Calibrat
   }
 }
 
-/** How far the service's clock is from ours: windows follow the service's, so this is only to be known. */
+/** How far the clock of the service is from ours: windows are closed by the one that is behind. */
 async function clockLine(source: Source, subject: string, pageSize: number, signal: AbortSignal): Promise<Line[]> {
   const { date, received } = await source.page({ query: {}, page: undefined, pageSize }, signal);
   if (date === undefined) return [];
-  const seconds = Math.round((date * 1000 - received) / 1e6);
-  const words = `the service's clock is ${Math.abs(seconds)} s ${seconds < 0 ? 'behind' : 'ahead of'} this machine's`;
-  return [{ subject, level: Math.abs(seconds) > 3_600 ? 'warning' : 'ok', words }];
+  return [{ subject, ...clockFinding((date * 1000 - received) / 1e6) }];
 }
 
 /** What follows from the settings of a source, and from what the state has measured, without asking anybody. */

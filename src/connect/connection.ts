@@ -88,8 +88,8 @@ export class Connection implements AsyncDisposable {
   translate(thrown: unknown): WaybillError {
     if (thrown instanceof WaybillError) return thrown;
     return (
-      this.#trust.explain(thrown, this.#target.hostname, this.#peer) ??
-      this.#trust.explain(this.#ended, this.#target.hostname, this.#peer) ??
+      this.#trust.explain(thrown, this.#target.hostname, this.#peer, Date.now()) ??
+      this.#trust.explain(this.#ended, this.#target.hostname, this.#peer, Date.now()) ??
       new WaybillError('source_unreachable', `cannot reach "${this.#target.origin}": ${wordsOf(thrown)}`, { cause: thrown })
     );
   }
@@ -143,7 +143,7 @@ export class Connection implements AsyncDisposable {
       });
       const fail = (cause: unknown) => {
         done();
-        const reason = this.#trust.explain(cause, this.#target.hostname, peer);
+        const reason = this.#trust.explain(cause, this.#target.hostname, peer, Date.now());
         reject(reason ?? new WaybillError('source_unreachable', `cannot reach "${this.#target.origin}": ${wordsOf(cause)}`, { cause }));
       };
       const closed = () => fail(new Error('connection closed'));

@@ -86,7 +86,7 @@ export function openTunnel(proxy: Proxy, trust: Trust, host: string, port: numbe
     asked.on('response', refuse);
     asked.on('timeout', () => asked.destroy(new Error(`no answer within ${timeoutMs} ms`)));
     asked.on('error', (cause) => {
-      const reason = trust.explain(cause, url.hostname, peer);
+      const reason = trust.explain(cause, url.hostname, peer, Date.now());
       reject(
         reason ??
           new WaybillError('source_unreachable', `cannot reach the proxy "${url.host}" of ${proxy.describe()}: ${wordsOf(cause)}`, {

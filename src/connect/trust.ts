@@ -126,14 +126,17 @@ export class Trust {
     throw new WaybillError('config_invalid', `cannot use "${this.#setting}.tls.cert" with its key: ${words}`);
   }
 
-  /** Why a handshake failed; undefined when that was not for a certificate or a version of TLS. */
-  explain(thrown: unknown, host: string, peer: Peer | undefined): WaybillError | undefined {
+  /**
+   * Why a handshake failed; undefined when that was not for a certificate or a version of TLS.
+   * @param now  what the clock of this machine says, ms since 1970: a wrong one refuses sound certificates
+   */
+  explain(thrown: unknown, host: string, peer: Peer | undefined, now?: number): WaybillError | undefined {
     const code = thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : '';
-    const words = this.#refusal(code, host, peer);
+    const words = this.#refusal(code, host, peer, now);
     return words === undefined ? undefined : new WaybillError('tls_untrusted', words, { cause: thrown });
   }
 
-  #refusal(code: string, host: string, peer: Peer | undefined): string | undefined {
+  #refusal(code: string, host: string, peer: Peer | undefined, now: number | undefined): string | undefined {
     const tls = `${this.#setting}.tls`;
     const about = peer === undefined ? '' : `; subject '${peer.subject}', valid from ${day(peer.validFrom)} to ${day(peer.validTo)}`;
     const whose = `certificate of ${host} issued by '${peer?.issuer ?? 'unknown'}'`;
@@ -142,7 +145,8 @@ export class Trust {
     }
     if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID') {
       const state = code === 'CERT_HAS_EXPIRED' ? 'has expired' : 'is not valid yet';
-      return `${tls}.ca: ${whose} ${state}, or one that it rests on${about}`;
+      const clock = now === undefined ? 'is the clock of this machine right?' : `the clock of this machine says ${minute(now)}`;
+      return `${tls}.ca: ${whose} ${state}, or one that it rests on${about}; ${clock}`;
     }
     if (untrusted.test(code)) return `${tls}.ca: ${whose} is not trusted; trusted here: ${this.#trusted}${about}`;
     if (/UNSUPPORTED_PROTOCOL|PROTOCOL_VERSION|VERSION_TOO_LOW/.test(code)) {
@@ -208,6 +212,11 @@ function commonName(name: string): string {
   const lines = name.split('\n');
   const common = lines.find((line) => line.startsWith('CN='));
   return plain(common?.slice(3) ?? lines.join(', '), 100);
+}
+
+/** `2026-11-22 13:25 UTC`. */
+function minute(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 }
 
 function day(ms: number): string {

@@ -1,4 +1,5 @@
 /** One source of the daemon: its client, its clock, what is known about its service, and the collector that asks. */
+import type { Answer } from '../collect/ask.ts';
 import { Collector } from '../collect/collector.ts';
 import { earliest } from '../collect/earliest.ts';
 import { handCount } from '../collect/hand-count.ts';
@@ -64,7 +65,8 @@ export async function runSource(
     count: (total, stop) => {
       const { asker } = collector;
       const between = (until: AbortSignal): Promise<void> => collector.between(until);
-      return handCount({ asker, paging, between, sleep: (ms, until) => clock.sleep(ms, until), log }, total, stop);
+      const store = (answer: Answer, until: AbortSignal): Promise<void> => collector.store(answer, until);
+      return handCount({ asker, paging, between, store, sleep: (ms, until) => clock.sleep(ms, until), log }, total, stop);
     },
     sizeOf: (calibration) => sizeOf(settings, calibration),
   });

@@ -71,8 +71,8 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
   const sources = sourceRows(db).map((row): SourceSnapshot => {
     const groups = open.all(row.n);
     const view = live.source(row.id);
-    // Without a Date recounts are due by what the records say that it is.
-    const due = view?.undated ? (view.undated.known ?? 0) : now;
+    // Recounts are due by the clocks that windows are closed by. Without a Date the records say what time it is.
+    const due = view?.undated ? (view.undated.known ?? 0) : (view?.serverNow ?? now);
     const profile =
       row.profile === null
         ? {}

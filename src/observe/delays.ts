@@ -123,7 +123,7 @@ export function settleAdvice(measure: DelayMeasure, settle: number): SettleAdvic
   if (shorter === undefined) return { level: 'ok', words: `${seen}; settle (${bound(settle)}) suits that` };
   return {
     level: 'ok',
-    words: `${seen}; settle: ${setting(shorter)} would do, and prove ${bound((settle - shorter) * 2)} earlier than ${bound(settle)}`,
+    words: `${seen}; settle: ${setting(shorter)} would be enough: each record would be proven about ${bound((settle - shorter) * 2)} sooner`,
   };
 }
 

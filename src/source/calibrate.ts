@@ -27,7 +27,7 @@ export function changesOf(before: Calibration, now: Calibration): string[] {
 }
 
 /** Page sizes that are tried when the service is to grant the largest. */
-const sizes = [1000, 500, 200, 100];
+const sizes = [1000, 500, 200, 100, 50, 20, 10, 5, 2, 1];
 
 /**
  * Asks without times, so that in a sound service the total is the largest there is.

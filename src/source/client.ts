@@ -1,8 +1,8 @@
 /**
  * The client of a logs endpoint: one call is one page (specification 4.6, 4.7), or a WaybillError that says what kind of trouble it is. It
- * renews a rejected token once within a call and repeats nothing else; when to ask, and how often, is the affair of collect.
+ * replaces a rejected token once within a call and repeats nothing else; when to ask, and how often, is the affair of collect.
  */
-import { WaybillError, codeOf } from '../errors.ts';
+import { WaybillError, codeOf, wordsOf } from '../errors.ts';
 import type { Clock, Meters, Page, PageRequest, Source } from '../model.ts';
 import { Connection } from '../connect/connection.ts';
 import type { Route } from '../connect/connection.ts';
@@ -109,7 +109,7 @@ class HttpSource implements ServiceSource {
     await Promise.all([this.#tokens[Symbol.asyncDispose](), this.#service[Symbol.asyncDispose]()]);
   }
 
-  /** One request, counted and timed; a 401 is for the caller. */
+  /** One request, counted and timed; a refusal that may be due to the token is for the caller. */
   async #attempt(request: PageRequest, what: string, signal: AbortSignal): Promise<Page | Unauthorized> {
     const { clock, budget, meters } = this.#context;
     const token = await this.#tokens.get(signal);
@@ -118,10 +118,12 @@ class HttpSource implements ServiceSource {
     let outcome = 'ok';
     try {
       const page = await this.#ask(request, what, token, signal);
-      if (!('items' in page)) outcome = 'source_unauthorized';
+      if ('items' in page) this.#tokens.accepted(token);
+      else outcome = 'source_unauthorized';
       return page;
     } catch (thrown) {
       outcome = codeOf(thrown) ?? (signal.aborted ? 'aborted' : 'invariant');
+      if (outcome === 'page_refused' && this.#tokens.mayBeAtFault(token)) return { token, words: wordsOf(thrown) };
       throw thrown;
     } finally {
       meters.sourceRequest(this.#settings.id, outcome, (clock.monotonic() - begun) / 1000);

@@ -155,10 +155,13 @@ export class ServerClock implements Boundary {
     return { remainingMs, answersMissing: Math.max(needed - this.#count, 0) };
   }
 
-  /** Whether the service claims to be more than an hour ahead of the wall clock: a gateway that sticks to one wrong node, or our own fault. */
+  /**
+   * Whether the service claims to be more than an hour ahead of our own clock: a gateway that sticks to one wrong node, or our clock was wrong from
+   * the start. One that is set back while the process lives makes no difference.
+   */
   ahead(): boolean {
     const bound = this.now();
-    return bound !== undefined && bound / 1000 - this.#clock.now() > aheadMs;
+    return bound !== undefined && bound / 1000 - this.#local() > aheadMs;
   }
 
   /** Whether answers carry a `Date`; undefined before there was one. */
@@ -189,7 +192,7 @@ export class ServerClock implements Boundary {
     const monotonic = this.#clock.monotonic();
     if (!this.#dated) {
       if (this.#newest === undefined) return undefined;
-      return Math.floor(Math.min(this.#clock.now(), this.#newest + monotonic) * 1000);
+      return Math.floor(Math.min(this.#local(), this.#newest + monotonic) * 1000);
     }
     this.#forget(monotonic);
     const least = this.#answers.reduce((least, { offset }) => Math.min(least, offset), Infinity);

@@ -44,7 +44,9 @@ export class TokenKeeper implements AsyncDisposable {
   readonly #clock: Clock;
   readonly #timeoutMs: number;
   readonly #stop = new AbortController();
-  #current: { readonly token: string; readonly renewAt: number } | undefined;
+  #current: { readonly token: string; readonly renewAt: number; isAccepted: boolean } | undefined;
+  /** When another token may be asked for in place of one that was never accepted, ms of the monotonic clock. */
+  #replaceAt = -Infinity;
   #renewal: Promise<string> | undefined;
 
   /**
@@ -72,6 +74,22 @@ export class TokenKeeper implements AsyncDisposable {
   /** The service does not accept this token. A newer one, which somebody else has got meanwhile, stays. */
   reject(token: string): void {
     if (this.#current?.token === token) this.#current = undefined;
+  }
+
+  /** The service has answered with this token: what it refuses from now on, it refuses for another reason. */
+  accepted(token: string): void {
+    if (this.#current?.token === token) this.#current.isAccepted = true;
+  }
+
+  /**
+   * Whether a refusal other than 401 may be due to the token: the service has not answered with this one yet. A token can be too long for the headers
+   * that a gateway takes (431, or 400). True at most once a minute.
+   */
+  mayBeAtFault(token: string): boolean {
+    const now = this.#clock.monotonic();
+    if (this.#current?.token !== token || this.#current.isAccepted || now < this.#replaceAt) return false;
+    this.#replaceAt = now + replaceMs;
+    return true;
   }
 
   /** The next one who asks gets a fresh token: rights may stand in it. */
@@ -116,7 +134,7 @@ export class TokenKeeper implements AsyncDisposable {
       // A token that cannot stand in a header would otherwise fail at each request, with the token in the message.
       if (!/^[\x21-\x7e]+$/.test(token)) throw this.#unreachable('the answer holds no usable access_token');
       const life = lifeMs(granted.expires_in, token, this.#clock.now());
-      this.#current = { token, renewAt: this.#clock.monotonic() + life * 0.8 };
+      this.#current = { token, renewAt: this.#clock.monotonic() + life * 0.8, isAccepted: false };
       return token;
     } catch (thrown) {
       if (failure !== undefined) throw failure;
@@ -187,6 +205,9 @@ export class TokenKeeper implements AsyncDisposable {
     return this.#auth.grant === 'password' ? (error === 'invalid_client' ? 'clientId' : 'password') : 'clientSecret';
   }
 }
+
+/** The time between two tokens that are asked for because the one before was never accepted, ms. */
+const replaceMs = 60_000;
 
 /** No token answer is as long as that. */
 const tokenBytesMax = 1024 * 1024;

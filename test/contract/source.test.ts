@@ -228,13 +228,15 @@ describe('a status', () => {
     ['307', answering(307, { location: '/v2/api/logs/payload' }), 'source_unreachable', undefined, /redirects are not followed/],
   ];
   test.each(cases)('%s', async (_name, handler, code, retryAfterMs, words) => {
-    service.nextPages.push(handler);
     const made = make();
+    // The token is accepted: a refusal afterwards is not due to it.
+    await made.page();
+    service.nextPages.push(handler);
     const error = await errorOf(made.page());
     expect(error).toMatchObject({ code, retryAfterMs, message: expect.stringMatching(words) as string });
-    expect(made.outcomes).toEqual([code]);
+    expect(made.outcomes).toEqual(['ok', code]);
     // Nothing was asked for a second time, and no other place.
-    expect(service.pages).toHaveLength(1);
+    expect(service.pages).toHaveLength(2);
   });
 
   test('403 on payload names the smaller right', async () => {
@@ -243,10 +245,12 @@ describe('a status', () => {
   });
 
   test('words of the service are short, on one line, and hold no secret that it repeats', async () => {
+    const made = make();
+    await made.page();
     service.nextPages.push(
       answering(400, {}, `bad key-1\n\u001b[31m token-1-canary ${Buffer.from('key-1').toString('base64')} ${'x'.repeat(1000)}`),
     );
-    const error = await errorOf(make().page());
+    const error = await errorOf(made.page());
     expect(error.message).toContain(String.raw`400 bad [secret]\n\u001b[31m [secret] [secret] xxx`);
     expect(error.message.length).toBeLessThan(400);
     expectNoSecret(error);
@@ -335,6 +339,25 @@ describe('a token', () => {
     await made.page();
     expect(service.tokens).toHaveLength(2);
     expect(made.outcomes).toEqual(['ok', 'source_unauthorized', 'ok']);
+  });
+
+  test.each([400, 413, 431])('that was never accepted is replaced once in a minute when a request is refused with %i', async (status) => {
+    const made = make();
+    service.nextPages.push(answering(status));
+    await made.page();
+    expect(service.tokens).toHaveLength(2);
+    expect(made.outcomes).toEqual(['page_refused', 'ok']);
+    // It was accepted since: what is refused now is refused for another reason.
+    service.nextPages.push(answering(status));
+    expect(await errorOf(made.page())).toMatchObject({ code: 'page_refused' });
+    expect(service.tokens).toHaveLength(2);
+  });
+
+  test('that is refused time after time is not fetched time after time', async () => {
+    const made = make();
+    service.nextPages.push(...Array.from({ length: 10 }, () => answering(431)));
+    for (let n = 0; n < 5; n += 1) expect(await errorOf(made.page())).toMatchObject({ code: 'page_refused' });
+    expect(service.tokens).toHaveLength(2);
   });
 
   test('is renewed once for many that wait', async () => {

@@ -50,8 +50,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: `${collect}tip.ts`,
-        text: 'Math.max(Math.min(marks.live.reached, serverNow - tip.settle), Math.min(mark, serverNow) - tipOverlap)',
-        replacement: 'marks.tip === 0 ? marks.live.reached : marks.tip',
+        text: 'Math.max(Math.min(live.reached, serverNow - settle), Math.min(mark, serverNow) - tipOverlap)',
+        replacement: 'tip === 0 ? live.reached : tip',
       },
       {
         file: `${collect}read-window.ts`,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
 import { ledgerReport } from '../../../src/journal/report.ts';
-import type { CollectJournal } from '../../../src/model.ts';
+import type { CollectJournal, Meters } from '../../../src/model.ts';
 import { base, between, day, hour, minute, second, seeded } from '../../support/records.ts';
 import { gap, opened, source as sourceId } from '../journal/opening.ts';
 import { faultsOf, seenFaults, tilingFaults } from '../journal/recompute.ts';
@@ -9,6 +9,12 @@ import { begun, isTip, running } from './running.ts';
 import { appended, owned, span, world } from './world.ts';
 import type { World } from './world.ts';
 
+const uncounted = {
+  recordsCollected: () => undefined,
+  recordsLate: () => undefined,
+  sourceHold: () => undefined,
+  windowVanished: () => undefined,
+} as unknown as Meters;
 const everything = { from: base, until: Number.MAX_SAFE_INTEGER };
 
 test('records of three hours, some of them late, are each delivered once; windows tile, and the counters add up', async () => {
@@ -479,4 +485,73 @@ test('a source says how long its clock is still measured, and when the next wind
   expect(it.collector.view().clock).toBeUndefined();
   // It is 03:06: windows are closed up to 02:45, and the next ends at 03:00.
   expect(it.collector.view().nextProof).toBe(base + hour + 15 * minute);
+});
+
+test.each([-7, -25, 9])('our own clock jumps by %i h while it runs: no hold, windows are closed, nothing is lost', async (hours) => {
+  const it = await begun({ after: 2 * hour, poll: 60_000 });
+  await it.runUntil(base + 2 * hour + 20 * minute);
+  const { reached } = it.journal.marks(sourceId).live;
+  it.clock.wall += (hours * hour) / 1000;
+  // The service is not set: the model counts its time from our clock.
+  it.source.skew -= hours * hour;
+  const now = it.source.now();
+  for (let id = 1; id <= 60; id += 1) it.source.add(id, now + id * minute);
+  await it.runUntil(now + 2 * hour);
+  expect(it.counted.holds).toEqual([]);
+  expect(it.journal.marks(sourceId).live.reached).toBeGreaterThan(reached + 90 * minute);
+  const db = it.beside();
+  expect(appended(db)).toEqual(owned(it.source.records, everything));
+  expect([...faultsOf(db), ...seenFaults(db), ...tilingFaults(db)]).toEqual([]);
+  expect(it.collector.view()).toMatchObject({ hold: false, trouble: undefined });
+  expect(db.prepare('SELECT count(*) AS n FROM windows WHERE closed_us < until_us + ?').get(15 * minute)).toEqual({ n: 0 });
+});
+
+test('a service that says the year 9999 is on hold, and times are shown by our own clock', async () => {
+  const it = await begun({ after: 2 * hour });
+  const skew = Date.UTC(9999, 0, 1) * 1000 - it.source.now();
+  it.source.skew = skew;
+  for (let id = 1; id <= 5; id += 1) it.source.add(id, base + id * minute, base);
+  await it.runUntil(it.source.now() + 15 * minute);
+  const { hold, serverNow } = it.collector.view();
+  expect(hold).toBe(true);
+  expect(serverNow).toBe(it.clock.now() * 1000);
+  expect(it.journal.marks(sourceId).live.reached).toBe(base);
+});
+
+test('records that lie between start and the reach of the first poll are history: their delay is not measured', async () => {
+  const place = await world({ after: 40 * minute });
+  const delays: number[] = [];
+  const meters = { ...uncounted, recordDelay: (_source: string, seconds: number) => delays.push(seconds) };
+  const it = running(place, { poll: 10_000 }, place.journal, { meters });
+  const begin = it.source.now();
+  // Visible when they happened, long before the daemon was started; and then one every minute.
+  for (let id = 1; id <= 39; id += 1) it.source.add(id, base + id * minute, 0);
+  for (let id = 41; id <= 70; id += 1) it.source.add(id, base + id * minute);
+  await it.runUntil(begin + 50 * minute);
+  expect(appended(it.beside())).toHaveLength(69);
+  // The first poll reaches two minutes back, and finds two of them.
+  expect(delays.length).toBeGreaterThanOrEqual(31);
+  expect(delays.length).toBeLessThanOrEqual(32);
+  expect(Math.max(...delays)).toBeLessThanOrEqual(120);
+  // The next process knows it too.
+  const sight = it.collector.sight();
+  const again = running(place, { poll: 10_000 }, place.journal, { meters, sight });
+  expect(again.collector.sight().polledFrom).toBe(begin - 2 * minute);
+});
+
+test('what is read for another purpose is stored like any other record, and late ones are told', async () => {
+  const it = await begun({ after: 4 * hour, poll: 60_000 });
+  it.source.add(1, base + 10 * minute, 0);
+  await it.runUntil(base + 4 * hour + 20 * minute);
+  // It came to be seen after its window was closed, and before the window is counted again.
+  it.source.add(2, base + 10 * minute + second, 0);
+  const { asker } = it.collector;
+  const answer = await asker.ask({ query: {}, page: 1, pageSize: 10 }, it.signal);
+  await it.collector.store(answer, it.signal);
+  await it.collector.store(answer, it.signal);
+  expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
+  expect(it.journal.marks(sourceId).late).toBe(1);
+  expect(it.lines.lines.filter(({ fields }) => 'event' in fields && fields.event === 'source.late_records_found')).toMatchObject([
+    { level: 'warn', fields: { source: sourceId, records: 1 } },
+  ]);
 });

@@ -1,13 +1,19 @@
 import { expect, test } from 'vitest';
+import type { Answer } from '../../../src/collect/ask.ts';
 import { handCount } from '../../../src/collect/hand-count.ts';
 import type { HandCount } from '../../../src/collect/hand-count.ts';
-import { base, day, minute, second } from '../../support/records.ts';
+import { base, day, minute, second, uidOf } from '../../support/records.ts';
 import { world } from './world.ts';
 import type { Options, World } from './world.ts';
 
-function counted(it: World, total: number): Promise<HandCount | undefined> {
+function counted(it: World, total: number, stored: string[] = []): Promise<HandCount | undefined> {
   const { asker, paging, log, clock, signal } = it;
-  return handCount({ asker, paging, log, between: () => Promise.resolve(), sleep: (ms, stop) => clock.sleep(ms, stop) }, total, signal);
+  const store = ({ records }: Answer): Promise<void> => {
+    stored.push(...records.map(({ uid }) => uid));
+    return Promise.resolve();
+  };
+  const sleep = (ms: number, stop: AbortSignal): Promise<void> => clock.sleep(ms, stop);
+  return handCount({ asker, paging, log, between: () => Promise.resolve(), store, sleep }, total, signal);
 }
 
 /** 200 records, one a minute. */
@@ -76,4 +82,24 @@ test('what cannot be helped by asking for less is thrown', async () => {
   const it = await aRecordAMinute();
   it.source.before = () => it.abort.abort(new Error('enough'));
   await expect(counted(it, 200)).rejects.toThrow('enough');
+});
+
+test('what is read is given to be stored: the page that the window was chosen by, and each page of its query', async () => {
+  const it = await aRecordAMinute({ pageSize: 4 });
+  const stored: string[] = [];
+  await counted(it, 200, stored);
+  const at = (minutes: number): string => {
+    const found = it.source.records.find(({ time }) => time === base + minutes * minute + 250_000);
+    if (!found) throw new Error(`there is no record at ${minutes} min`);
+    return uidOf(undefined, found.text);
+  };
+  // The page of 20 holds the records of minutes 100 to 119; the window those of minutes 105 to 115.
+  const expected = [...Array.from({ length: 20 }, (_, i) => at(100 + i)), ...Array.from({ length: 11 }, (_, i) => at(105 + i))];
+  expect(stored).toEqual(expected);
+});
+
+test('a service that refuses pages of 20 records is asked for pages of the size that it grants', async () => {
+  const it = await aRecordAMinute({ pageSize: 10, switches: { refuseAbove: 10 } });
+  // The page of 10 holds records 100 to 109; the middle half of them are 102 to 107.
+  expect(await counted(it, 200)).toMatchObject({ read: 6, counted: 6, agrees: true });
 });

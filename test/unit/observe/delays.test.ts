@@ -112,7 +112,7 @@ describe('settle', () => {
     });
     expect(settleAdvice(some(10_000, 0, 0), 900)).toMatchObject({
       level: 'ok',
-      words: expect.stringContaining('settle: 5m would do, and prove 20 min earlier than 15 min') as string,
+      words: expect.stringContaining('settle: 5m would be enough: each record would be proven about 20 min sooner') as string,
     });
     expect(settleAdvice(some(10_000, 0, 0), 300)?.words).toContain('suits that');
   });

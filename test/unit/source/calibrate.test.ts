@@ -57,7 +57,9 @@ test('a size of the configuration is asked for, and smaller ones when it is refu
 });
 
 test('gives up when the last size is refused', async () => {
-  await expect(calibrate(sourceOf({ pageSizeMax: 50, refuseGreater: true }, 3), 'auto', never)).rejects.toThrow('too large');
+  const source = sourceOf({ pageSizeMax: 0, refuseGreater: true }, 3);
+  await expect(calibrate(source, 'auto', never)).rejects.toThrow('too large');
+  expect(source.asked.map(({ pageSize }) => pageSize)).toEqual([1000, 500, 200, 100, 50, 20, 10, 5, 2, 1]);
 });
 
 test.each([
@@ -126,4 +128,17 @@ test.each<[string, ErrorCode | undefined, string | undefined]>([
     return answer;
   };
   expect(await emptyIsMissing(source, 100, never)).toBe(expected);
+});
+
+test.each([
+  ['auto', 99, 50],
+  ['auto', 17, 10],
+  ['auto', 4, 2],
+  ['auto', 1, 1],
+  [50, 17, 10],
+  [18, 17, 10],
+  [17, 17, 17],
+  [2, 1, 1],
+] as const)('with pageSize %s a service that refuses more than %i records a page is read with %i', async (wanted, most, size) => {
+  expect(await calibrate(sourceOf({ pageSizeMax: most, refuseGreater: true }, 200), wanted, never)).toMatchObject({ pageSize: size });
 });

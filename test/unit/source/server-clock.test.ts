@@ -321,3 +321,38 @@ describe('what both clocks have reached', () => {
     expect(agreedMs()).toBe(0);
   });
 });
+
+describe('our own clock jumps by hours while the process lives', () => {
+  test.each([-7, -25, 9])('by %i h: the service is not taken to be ahead, and the time that both have reached goes on', (hours) => {
+    answers(31, 0, 10_000);
+    const before = server.agreed() ?? 0;
+    clock.jump(hours * hour);
+    expect(server.ahead()).toBe(false);
+    // The service has not jumped.
+    for (let n = 0; n < 60; n += 1) {
+      answer(-hours * hour);
+      clock.advance(10_000);
+    }
+    expect(server.ahead()).toBe(false);
+    expect(server.agreed()).toBe(before + 600_000_000);
+  });
+
+  test('back, where answers carry no Date: the time goes on with the records', () => {
+    const newest = (): Micros => clock.now() * 1000;
+    for (let n = 0; n < 31; n += 1) {
+      answer(undefined, { newest: newest() });
+      clock.advance(10_000);
+    }
+    const before = server.now() ?? 0;
+    clock.jump(-7 * hour);
+    clock.advance(60_000);
+    expect(server.now()).toBe(before + 60_000_000);
+  });
+
+  test('a clock that was wrong from the start is told, and no more once it is set right', () => {
+    answers(31, 7 * hour, 10_000);
+    expect(server.ahead()).toBe(true);
+    clock.jump(7 * hour);
+    expect(server.ahead()).toBe(false);
+  });
+});
