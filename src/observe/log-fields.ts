@@ -8,7 +8,7 @@ export const hidden = '[hidden]';
 
 /** Field names whose text may appear: glossary words and the facts of running a program. Never a credential, never a part of a record. */
 export const shownFields: ReadonlySet<string> = new Set(
-  `id after source sink sources sinks code words reason outcome status method phase mode state type format action verdict hint setting problems detail
+  `id event after source sink sources sinks code words reason outcome status method phase mode state type format action verdict hint setting problems detail
   window windows from until start end startTime endTime query total own seen passes requests page pages pageSize records count late known outside appended
   gap gaps frontier reached tip settle recount recounts age lag seq number through acked taken position chain digest uid journal segment
   number path file dir directory url baseUrl authUrl endpoint address addresses listen host port proxy target destination socket

@@ -2,19 +2,16 @@
  * What an auditor does, with the programs: the report in each format, a day counted at the service alone with the commands of docs/audit.md, and
  * the comparison of what a SIEM holds with what the service has.
  */
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:tls';
-import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { auditor, bash, commandsOf, installWaybill } from '../support/e2e-commands.ts';
 import { ago, configure, Daemon, ledgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
 import { delivered, linesOf, originalOf } from '../support/e2e-oracle.ts';
-import { endOf, inPlace } from '../support/e2e-place.ts';
-import type { Place } from '../support/e2e-place.ts';
+import { inPlace } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
-
-const root = fileURLToPath(new URL('../../', import.meta.url));
 
 /** The exact digits of a record's logId. */
 function logId(record: string): string {
@@ -27,15 +24,6 @@ function timeOf(record: string): number {
   return Date.parse(`${/"logTimestamp"\s*:\s*"([^"]+)/.exec(record)?.[1] ?? ''}Z`);
 }
 
-/** The block of commands below a heading of a document. */
-function commandsOf(document: string, heading: string): string {
-  const text = readFileSync(`${root}${document}`, 'utf8');
-  const below = text.slice(text.indexOf(`\n## ${heading}\n`));
-  const block = /\n```sh\n([^]*?)\n```\n/.exec(below)?.[1];
-  if (block === undefined || !text.includes(`\n## ${heading}\n`)) throw new Error(`no commands under "${heading}" of ${document}`);
-  return block;
-}
-
 /** When the certificate of a server ends, seconds since 1970, as a client of the test's own is told. */
 function certificateEnd(url: string, ca: string): Promise<number> {
   const { hostname, port } = new URL(url);
@@ -46,24 +34,6 @@ function certificateEnd(url: string, ca: string): Promise<number> {
     });
     socket.once('error', reject);
   });
-}
-
-async function bash(
-  place: Place,
-  script: string,
-  env: Readonly<Record<string, string>>,
-): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const child = spawn('bash', ['-c', script], {
-    cwd: place.directory,
-    env: { PATH: `${place.directory}:${process.env['PATH'] ?? ''}`, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let stdout = '';
-  let stderr = '';
-  child.stdout.setEncoding('utf8').on('data', (part: string) => (stdout += part));
-  child.stderr.setEncoding('utf8').on('data', (part: string) => (stderr += part));
-  const { code } = await endOf(child);
-  return { code, stdout, stderr };
 }
 
 test('the report, a day counted by hand, and a SIEM compared', { timeout: 180_000 }, async () => {
@@ -131,15 +101,9 @@ test('the report, a day counted by hand, and a SIEM compared', { timeout: 180_00
     expect(report).toContain(`Collected: ${inWindows.length.toLocaleString('en')} records, each once.`);
 
     // docs/audit.md, as it stands there.
-    const { line } = service;
-    const { clientId, clientSecret } = service.client('Security Administrator');
-    writeFileSync(place.path('waybill'), `#!/bin/sh\nexec "${process.execPath}" "${root}bin/waybill.js" "$@"\n`);
-    chmodSync(place.path('waybill'), 0o755);
+    installWaybill(place);
     const day = start.slice(0, 10);
-    const env = {
-      ...{ SOURCE: 'production', DAY: day, CLIENT: clientId, SECRET: clientSecret, SCOPE: line.scopeAddress, TENANT: line.tenantId },
-      ...{ AUTH_URL: line.authUrl, BASE_URL: line.baseUrl, KEY: line.subscriptionKey, CURL_CA_BUNDLE: line.ca },
-    };
+    const env = auditor(service, day);
     const commands = commandsOf('docs/audit.md', 'Counting a day at the service');
     const counted = await bash(place, commands, env);
     const windows = source.windows.filter(({ from }) => from.startsWith(day));

@@ -1,0 +1,44 @@
+/** A day of the ledger is a day of the service, from midnight to midnight UTC: ten days, each counted by hand as docs/audit.md says. */
+import { expect, test } from 'vitest';
+import { auditor, bash, commandsOf, installWaybill } from '../support/e2e-commands.ts';
+import { configure, Daemon, settled, sourceOf } from '../support/e2e-daemon.ts';
+import { countByDay, dayMs, ledgerDays, wholeDays } from '../support/e2e-days.ts';
+import { inPlace } from '../support/e2e-place.ts';
+import { Service } from '../support/e2e-service.ts';
+
+test('ten days agree to the record with what the service has, and with a count by hand', { timeout: 180_000 }, async () => {
+  await inPlace('days', async (place) => {
+    const days = wholeDays(10, Date.now());
+    const [first = ''] = days;
+    const service = await Service.start(place, '--records', '4000', '--span', '12d');
+    // A begin that no clock shows: 51 s past 13 min past an hour of the day before.
+    const start = new Date(Date.parse(first) - 9 * 3_600_000 - 46 * 60_000 - 9_000).toISOString();
+    configure(place, [sourceOf(service, start, { recount: [] })], [{ id: 'siem', type: 'file', path: './siem.ndjson' }]);
+    const daemon = new Daemon(place);
+    await settled(daemon, Date.parse(days.at(-1) ?? '') + dayMs, 90_000);
+
+    const truth = countByDay(await service.truth(), days);
+    const found = await ledgerDays(place, days);
+    const midnight = (day: string): number => Date.parse(`${day}T00:00:00Z`);
+    expect(found.map(({ day, from, until, own }) => [day, Date.parse(from), Date.parse(until), own])).toEqual(
+      days.map((day) => [day, midnight(day), midnight(day) + dayMs, truth[day]]),
+    );
+    expect(Math.min(...Object.values(truth))).toBeGreaterThan(100);
+
+    installWaybill(place);
+    const commands = commandsOf('docs/audit.md', 'Counting a day at the service');
+    for (const day of days) {
+      const counted = await bash(place, commands, auditor(service, day));
+      const own = truth[day] ?? Number.NaN;
+      expect(counted).toEqual({ code: 0, stdout: `${own} at the service, ${own} in the ledger of ${day}\n`, stderr: '' });
+    }
+    // Narrower windows divide the quarter of an hour, wider ones are whole quarters; only the first begins where the ledger does.
+    const [source] = (await daemon.ledger()).sources;
+    const windows = (source?.windows ?? []).slice(1).map((one) => ({ from: Date.parse(one.from), until: Date.parse(one.until) }));
+    expect(windows.length).toBeGreaterThan(20);
+    const quarterOf = (at: number): number => Math.floor(at / 900_000);
+    const isWhole = ({ from, until }: (typeof windows)[number]): boolean => from % 900_000 === 0 && until % 900_000 === 0;
+    expect(windows.filter((one) => !isWhole(one) && quarterOf(one.from) !== quarterOf(one.until - 1))).toEqual([]);
+    expect(await daemon.stop()).toMatchObject({ code: 0 });
+  });
+});

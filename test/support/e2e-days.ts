@@ -1,0 +1,44 @@
+/** Ten whole days of a service, and what a ledger says of each. */
+import { readFileSync } from 'node:fs';
+import { inspect } from 'node:util';
+import type { Place } from './e2e-place.ts';
+
+export const dayMs = 86_400_000;
+
+/** The last `count` whole days in UTC, as `2026-11-20`. */
+export function wholeDays(count: number, now: number): readonly string[] {
+  const today = Math.floor(now / dayMs) * dayMs;
+  return Array.from({ length: count }, (_, i) => new Date(today - (count - i) * dayMs).toISOString().slice(0, 10));
+}
+
+/** How many of these records have their `logTimestamp` (UTC, the date first: specification 2.7) in each day. */
+export function countByDay(records: readonly string[], days: readonly string[]): Record<string, number> {
+  const counts = Object.fromEntries(days.map((day) => [day, 0]));
+  for (const record of records) {
+    const day = /"logTimestamp"\s*:\s*"(\d{4}-\d\d-\d\d)T/.exec(record)?.[1] ?? '';
+    if (day in counts) counts[day] = (counts[day] ?? 0) + 1;
+  }
+  return counts;
+}
+
+export interface LedgerDay {
+  readonly day: string;
+  readonly from: string;
+  readonly until: string;
+  readonly own: number;
+}
+
+/** The days of the ledger of `production`, as `--by day --format csv` prints them; columns as docs/audit.md reads them. */
+export async function ledgerDays(place: Place, days: readonly string[]): Promise<readonly LedgerDay[]> {
+  const period = ['--from', days[0] ?? '', '--to', days.at(-1) ?? ''];
+  const done = await place.waybill(
+    ...['ledger', '--config', 'waybill.yaml', '--source', 'production', ...period, '--by', 'day', '--format', 'csv', '--out', 'days.csv'],
+  );
+  if (done.stderr !== '') throw new Error(inspect(done));
+  return readFileSync(place.path('days.csv'), 'utf8')
+    .trimEnd()
+    .split('\r\n')
+    .slice(1)
+    .map((line) => line.split(','))
+    .map((cells) => ({ day: cells[1] ?? '', from: cells[2] ?? '', until: cells[3] ?? '', own: Number(cells[11]) }));
+}
