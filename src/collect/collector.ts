@@ -91,8 +91,12 @@ const idleMostMs = 1_000;
 const growMs = 600_000;
 const giveWayMs = 4;
 const giveWayTurns = 5;
-/** By so much two clocks may differ before one of them counts as wrong. */
-const clocksApart: Micros = 3_600_000_000;
+/**
+ * What is settled so long before both clocks is read before the clock of the service is known; less where `settle` is short. It only saves reading
+ * twice what still changes: proofs do not rest on it.
+ */
+const earlyMost: Micros = 3_600_000_000;
+const earlySettles = 4;
 /** For waits so short that nobody needs to end them. */
 const unstoppable = new AbortController().signal;
 
@@ -281,7 +285,12 @@ export class Collector {
       }
       this.#isMeasuring = true;
       const agreed = serverClock.agreed();
-      if (agreed !== undefined && !this.#holds.current && (await this.#closer.readEarly(agreed - clocksApart, signal))) return true;
+      if (
+        agreed !== undefined &&
+        !this.#holds.current &&
+        (await this.#closer.readEarly(agreed - Math.min(earlyMost, earlySettles * this.#settle), signal))
+      )
+        return true;
       if (serverClock.missing(settings.poll) === 0) return false;
     }
     await this.#asker.count({}, paging.first, signal);

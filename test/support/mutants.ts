@@ -2358,7 +2358,7 @@ export const mutants: readonly Mutant[] = [
     id: 'W302',
     what: 'windows are read before the clock of the service is known although one of the clocks may not have reached them',
     suite: 'test/unit/collect/early.test.ts',
-    edits: [{ file: `${collect}collector.ts`, text: 'agreed - clocksApart', replacement: 'agreed + clocksApart' }],
+    edits: [{ file: `${collect}collector.ts`, text: 'agreed - Math.min(earlyMost', replacement: 'agreed + Math.min(earlyMost' }],
   },
   {
     id: 'W303',
