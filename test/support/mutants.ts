@@ -1723,7 +1723,7 @@ export const mutants: readonly Mutant[] = [
     id: 'W258',
     what: 'words of the server are shown with what we sent it',
     suite: elasticsearch,
-    edits: [{ file: 'src/sink/elasticsearch-client.ts', text: 'redact(text, secrets);', replacement: 'redact(text, secrets.slice(9));' }],
+    edits: [{ file: 'src/sink/elasticsearch-items.ts', text: '{ reason: quote(reason, 1_000) }', replacement: '{ reason }' }],
   },
   {
     id: 'W259',
