@@ -109,7 +109,7 @@ function shownValue(root: Root, document: Document, path: Path, value: unknown):
   if (typeof value === 'object' && value !== null) return 'a group of settings';
   if (typeof value !== 'string') return String(value);
   if (value.includes('-----BEGIN')) return 'PEM text';
-  const isAddress = typesAt(root, path, document.value).some(({ facts }) => facts.expects?.startsWith('an address') === true);
+  const isAddress = typesAt(root, path, document.value).some(({ facts }) => /^(an address|host:port)/.test(facts.expects ?? ''));
   // It may be a secret in the wrong line.
   if (isAddress && !addressLike.test(value))
     return `${JSON.stringify(`${value.slice(0, Math.min(4, value.length / 2))}…`)} (${value.length} characters)`;

@@ -191,12 +191,19 @@ function isPart({ folded, readable, partMin }: Needle, from: number, to: number,
 
 const ellipsis = '\u00e2\u0080\u00a6';
 
+/** At the begin of the text, perhaps within an escape, or behind what stands for the part that is not shown. */
 function isCutBefore(bytes: string, at: number): boolean {
-  return at === 0 || ['...', '***', 'xxx', ellipsis].includes(bytes.slice(Math.max(0, at - 3), at).toLowerCase());
+  return (at < 8 && /^[0-9a-fux#;]*$/i.test(bytes.slice(0, at))) || isOmission(bytes.slice(Math.max(0, at - 3), at));
 }
 
 function isCutAfter(bytes: string, at: number): boolean {
-  return at === bytes.length || ['...', '***', 'xxx', ellipsis].includes(bytes.slice(at, at + 3).toLowerCase());
+  return (
+    (bytes.length - at < 12 && /^(?:(?:%|&#?x?|\\+[ux]?)[0-9a-z]{0,6})?$/i.test(bytes.slice(at))) || isOmission(bytes.slice(at, at + 3))
+  );
+}
+
+function isOmission(text: string): boolean {
+  return ['...', '***', 'xxx', ellipsis].includes(text.toLowerCase());
 }
 
 /** Behind the characters that the secret alone decides: one that it decides in part, and the padding. */
@@ -236,8 +243,9 @@ function viewsOf(text: string): readonly View[] {
     const until = views.length;
     for (; done < until; done += 1) {
       const view = views[done];
-      if (view === undefined || !/[%\\&\r\n]/.test(view.bytes)) continue;
+      if (view === undefined) continue;
       for (const decoder of decoders) {
+        if (view.bytes.search(decoder.pattern) < 0) continue;
         const next = decoded(view, decoder);
         if (known.has(next.bytes) || views.length >= viewsMax) continue;
         known.add(next.bytes);
@@ -305,7 +313,7 @@ const decoders: readonly Decoder[] = [
   { pattern: /%([0-9a-f]{2})/gi, read: ([, hex = '']) => String.fromCharCode(parseInt(hex, 16)) },
   {
     // JSON (RFC 8259 section 7), a pair of surrogates as one character; and `\xNN`, as logs of servers write bytes.
-    pattern: /\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|u([0-9a-f]{4})|x([0-9a-f]{2})|(.))/gi,
+    pattern: /\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|u([0-9a-f]{4})|x([0-9a-f]{2})|([^ux]))/gi,
     read: ([, high, low, unit, byte, character = '']) => {
       if (high !== undefined && low !== undefined) return utf8(String.fromCharCode(parseInt(high, 16), parseInt(low, 16)));
       if (unit !== undefined) return utf8(String.fromCharCode(parseInt(unit, 16)));
@@ -313,14 +321,15 @@ const decoders: readonly Decoder[] = [
     },
   },
   {
-    pattern: /&(?:#(\d{1,9})|#x([0-9a-f]{1,8})|([a-z]{2,20}[0-9]{0,2}));?/gi,
+    // Without a semicolon at the end of the text it may have been cut.
+    pattern: /&(?:#(\d{1,9})|#x([0-9a-f]{1,8})|([a-z]{2,20}[0-9]{0,2}))(?:;|(?![0-9a-z]|$))/gi,
     read: ([, decimal, hex, name]) => {
       const code = name === undefined ? parseInt(decimal ?? hex ?? '', decimal === undefined ? 16 : 10) : entities.get(name);
       return code === undefined || code > 0x10ffff ? undefined : utf8(String.fromCodePoint(code));
     },
   },
   // Lines of a folded header, or of base64 in lines of 76 characters.
-  { pattern: /\r?\n[ \t]*/g, read: () => '' },
+  { pattern: /\r?\n[ \t]*|(?<=[A-Za-z0-9+/_=-]{16})[ \t]+(?=[A-Za-z0-9+/_=-]{4})/g, read: () => '' },
 ];
 
 /** Named references of HTML for printable ASCII and Latin-1: runs of names, each from a code point on. */

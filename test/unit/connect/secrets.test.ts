@@ -1,6 +1,6 @@
 /** Secrets in text of the other side: removed in every encoding, and nothing else removed. */
 import { spawnSync } from 'node:child_process';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { quote } from '../../../src/connect/quote.ts';
 import { remember, removed, withoutSecrets } from '../../../src/connect/secrets.ts';
 import { decodedByPython, encodings } from '../../support/encodings.ts';
@@ -14,8 +14,17 @@ const secrets = {
   'six characters': 'Zq7#b9',
   'what looks like escapes': '%7B&amp;\\u0041+%2B',
 };
-const owner = {};
-for (const secret of Object.values(secrets)) remember(owner, secret);
+/** What these tests make known; other tests of the process do not know it. */
+const keepers: object[] = [];
+function known(...values: readonly string[]): void {
+  const keeper = {};
+  keepers.push(keeper);
+  for (const value of values) remember(keeper, value);
+}
+beforeAll(() => known(...Object.values(secrets)));
+afterAll(() => {
+  for (const keeper of keepers) for (let i = 0; i < 8; i += 1) remember(keeper, `nothing-of-interest-${i}`);
+});
 
 /** The parts of an encoded secret that are left in the text, twelve characters each, or all of a shorter one. */
 function leftOf(text: string, encoded: string): string[] {
@@ -76,7 +85,7 @@ describe('parts of a secret', () => {
 
 describe('ordinary text', () => {
   it('stays as it is: short secrets and words are removed only as whole words, and never from text of ours', () => {
-    for (const word of ['elastic', 'abc', 'prod', '12345', 'my-client-secret-123', 'tiny1']) remember({}, word);
+    known('elastic', 'abc', 'prod', '12345', 'my-client-secret-123', 'tiny1');
     const untouched = 'elasticsearch refuses invalid client secret 4712345 of production abc abcd';
     expect(withoutSecrets(untouched, true)).toBe(untouched);
     expect(withoutSecrets('user elastic on prod: tiny1, 12345', true)).toBe(`user ${removed} on ${removed}: ${removed}, ${removed}`);
@@ -96,8 +105,7 @@ describe('ordinary text', () => {
 describe('what is known', () => {
   it('keeps the last eight values of an owner, and forgets the ninth', () => {
     const tokens = Array.from({ length: 9 }, (_, i) => `token-number-${i}-7f3a9c${i}${i}Q`);
-    const keeper = {};
-    for (const token of tokens) remember(keeper, token);
+    known(...tokens);
     expect(withoutSecrets(tokens.slice(1).join(' '), false)).toBe(Array(8).fill(removed).join(' '));
     // Its common part is a part of the others, its end is not.
     expect(withoutSecrets(`${tokens[0]} `, false)).toContain('00Q');
@@ -106,6 +114,7 @@ describe('what is known', () => {
   it('keeps a value as long as one owner has it', () => {
     const [one, other] = [{}, {}];
     const shared = 'Sh4red~between_two';
+    keepers.push(one, other);
     remember(one, shared);
     remember(other, shared);
     for (let i = 0; i < 8; i += 1) remember(one, `${i}${i}Another~value_${i}`);
@@ -121,8 +130,7 @@ describe('a quotation', () => {
   });
 
   it('takes a bounded time, whatever the text and the secrets repeat', () => {
-    const keeper = {};
-    for (const each of ['a'.repeat(3_000), 'ab'.repeat(1_500), '\\'.repeat(2_000), '%25'.repeat(700)]) remember(keeper, each);
+    known('a'.repeat(3_000), 'ab'.repeat(1_500), '\\'.repeat(2_000), '%25'.repeat(700));
     for (const each of ['aaaaaaaaaaab', '%25', '\\\\u005c', '&amp;', '\\', 'ab', '%2525252525']) {
       const before = process.cpuUsage();
       quote(each.repeat(100_000), 200);
