@@ -126,6 +126,8 @@ describe('trust', () => {
     const service = await serve({ certificate: await issue() });
     const error = await errorOf(direct(service, { sharedCa: pemOf(authority.cert) }).page());
     expect(error).toMatchObject({ code: 'tls_untrusted', message: expect.stringMatching(words) as string });
+    // Node recommends an option that Waybill does not have.
+    expect(wordsOf(error)).not.toContain('--use-system-ca');
     expect(service.tokens).toHaveLength(0);
   });
 
