@@ -94,10 +94,10 @@ beforeAll(async () => {
   );
   ({ config } = await loadConfig(configFile, {}));
   for (const name of ['stdout', 'stderr'] as const) {
-    process[name].write = ((chunk: string | Uint8Array, ...rest: never[]): boolean => {
+    process[name].write = (chunk: string | Uint8Array, ...rest: never[]): boolean => {
       written.push(String(chunk));
       return writes[name](chunk, ...rest);
-    }) as typeof process.stdout.write;
+    };
   }
 });
 
@@ -318,7 +318,7 @@ test(
             async (result) => {
               if (typeof result === 'object' && result !== null && Symbol.asyncDispose in result)
                 await (result as Sink)[Symbol.asyncDispose]();
-              return JSON.stringify(result, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value)) ?? '';
+              return JSON.stringify(result, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value));
             },
             (thrown: unknown) => {
               for (const log of logs) log.warn({ error: thrown, code: codeOf(thrown), words: wordsOf(thrown) }, 'failed');
@@ -347,7 +347,13 @@ test(
 /** One command of the program, and everything that it writes. */
 async function command(...args: readonly string[]): Promise<string> {
   let output = '';
-  const stream = (): Writable => new Writable({ write: (chunk: Buffer, _encoding, done) => ((output += chunk.toString()), done()) });
+  const stream = (): Writable =>
+    new Writable({
+      write(chunk: Buffer, _encoding, done) {
+        output += chunk.toString();
+        done();
+      },
+    });
   const io = { stdin: new PassThrough(), stdout: stream(), stderr: stream(), env: { WAYBILL_CONFIG: configFile }, signal: never };
   await dispatch(args, io);
   return output;
