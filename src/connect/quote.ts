@@ -28,6 +28,10 @@ export function quote(text: string, max: number): string {
 /** What is shown of an answer's body where its words are not: `512 bytes of text/html`. */
 export function sizeAndType(body: Uint8Array | string, mediaType: string | readonly string[] | undefined): string {
   const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
-  const type = (typeof mediaType === 'string' ? mediaType : (mediaType?.[0] ?? '')).split(';')[0]?.trim() ?? '';
-  return `${bytes} ${bytes === 1 ? 'byte' : 'bytes'} of ${type === '' ? 'no media type' : quote(type, 60)}`;
+  // Parameters are cut off last: a secret may hold a semicolon.
+  const type =
+    quote(typeof mediaType === 'string' ? mediaType : (mediaType?.[0] ?? ''), 60)
+      .split(';')[0]
+      ?.trim() ?? '';
+  return `${bytes} ${bytes === 1 ? 'byte' : 'bytes'} of ${type === '' ? 'no media type' : type}`;
 }

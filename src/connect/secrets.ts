@@ -18,6 +18,8 @@ const shortest = 4;
 const wordMax = 11;
 /** Characters that are looked up at once; also the shortest part of a secret that is removed where the text was cut. */
 const gram = 6;
+/** Up to this length each part is in the table. */
+const everyGramMax = 64;
 /** Parts of repetitive secrets that are compared from one place of the text. */
 const candidatesMax = 4;
 const viewsMax = 16;
@@ -112,7 +114,8 @@ function built(): Index {
 function add({ grams, words }: Index, secret: string): void {
   const put = (needle: Needle): void => {
     const last = needle.folded.length - gram;
-    const step = needle.partMin - gram + 1;
+    // Every part of `partMin` characters holds one of these; of a short secret every part of `gram` characters.
+    const step = needle.folded.length <= everyGramMax ? 1 : needle.partMin - gram + 1;
     for (let at = 0; ; at = Math.min(at + step, last)) {
       const key = needle.folded.slice(at, at + gram);
       const places = grams.get(key) ?? [];
@@ -186,7 +189,7 @@ function isPart({ folded, readable, partMin }: Needle, from: number, to: number,
   // A part that reads as words may be an ordinary phrase.
   if (length < 2 * partMin && readable !== undefined && isWords(readable.slice(from, to))) return false;
   if (length >= partMin) return true;
-  return folded.length > partMin && ((to === folded.length && isCutBefore) || (from === 0 && isCutAfter));
+  return folded.length > partMin && (isCutBefore || isCutAfter);
 }
 
 const ellipsis = '\u00e2\u0080\u00a6';

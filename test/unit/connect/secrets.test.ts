@@ -80,6 +80,8 @@ describe('parts of a secret', () => {
     expect(withoutSecrets(`key ${secret.slice(0, 8)}... is wrong`, true)).toBe(`key ${removed}... is wrong`);
     expect(withoutSecrets(`key ****${secret.slice(-7)} is wrong`, true)).toBe(`key ****${removed} is wrong`);
     expect(withoutSecrets(`${secret.slice(-9)} is wrong`, true)).toBe(`${removed} is wrong`);
+    expect(withoutSecrets(`key ***${secret.slice(11, 18)}*** is wrong`, true)).toBe(`key ***${removed}*** is wrong`);
+    expect(withoutSecrets(`key ***${secret.slice(8, 15)} is wrong`, true)).toBe(`key ***${removed} is wrong`);
   });
 });
 

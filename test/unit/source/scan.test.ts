@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { remember } from '../../../src/connect/secrets.ts';
 import { codeOf } from '../../../src/errors.ts';
 import { itemsMax, scanPage, valuesMax } from '../../../src/source/scan.ts';
 
@@ -138,6 +139,9 @@ describe('what is no page is refused', () => {
       'cannot read page 1 of "test": expected a JSON object, got 17 bytes of text/html',
     );
     expect(refusal('<', 'text/\u001bx')).toBe(String.raw`cannot read page 1 of "test": expected a JSON object, got 1 byte of text/\u001bx`);
+    const secret = 'S4sl+Jd83/hG=fQ%7Bw2;Lm6';
+    remember({}, secret);
+    for (let at = 0; at < 12; at += 1) expect(refusal('<', `text/***${secret.slice(at)}`)).toMatch(/ of text\/\*\*\*\[secret\]$/);
     expect(refusal('{"data":[{"a":1')).toBe(
       'cannot read page 1 of "test": expected JSON, which is cut off after 15 bytes, got 15 bytes of no media type',
     );
