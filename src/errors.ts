@@ -1,7 +1,10 @@
 /**
  * The one error type of the forwarder. Programs match on `code`, which is stable; the words may improve (docs/operations.md has a heading
- * for each code). The other side's own words come last in the message; a secret never stands in one.
+ * for each code). The other side's own words come last in the message; a secret never stands in one: text of the other side passes `quote`, and
+ * the finished message is searched once more.
  */
+import { quote } from './connect/quote.ts';
+import { withoutSecrets } from './connect/secrets.ts';
 
 /** Every stable error code. A new one gets a heading in docs/operations.md. */
 export type ErrorCode =
@@ -56,24 +59,34 @@ export class WaybillError extends Error {
   readonly problems: readonly string[];
 
   constructor(code: ErrorCode, message: string, options: WaybillErrorOptions = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(withoutSecrets(message, false), options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.retryAfterMs = options.retryAfterMs;
     this.isLate = options.isLate ?? false;
-    this.problems = options.problems ?? [];
+    this.problems = (options.problems ?? []).map((line) => withoutSecrets(line, false));
   }
 }
 
-/** The words of anything that was thrown, with the words of its causes behind it, each once. */
+/** Characters of a message of somebody else's error. */
+const foreignMax = 1_000;
+
+/** The words of anything that was thrown, with the words of its causes behind it, each once. What is no error of ours is quoted: it may repeat what a server said. */
 export function wordsOf(thrown: unknown): string {
   const words: string[] = [];
   let at: unknown = thrown;
   for (let depth = 0; at !== undefined && at !== null && depth < 8; depth += 1) {
-    const word = at instanceof Error ? at.message || at.name : typeof at === 'string' ? at : JSON.stringify(at);
+    const word = wordOf(at);
     if (word && !words.some((w) => w.includes(word))) words.push(word);
     at = at instanceof Error ? at.cause : undefined;
   }
   return words.join(': ');
+}
+
+/** @returns the message of one error, without those of its causes */
+export function wordOf(thrown: unknown): string {
+  if (thrown instanceof WaybillError) return thrown.message;
+  if (thrown instanceof Error) return quote(thrown.message || thrown.name, foreignMax);
+  return quote(typeof thrown === 'string' ? thrown : JSON.stringify(thrown), foreignMax);
 }
 
 /** Whether nothing more may be collected, sent or acknowledged: the process must end. */

@@ -19,7 +19,10 @@ interface SourceFile {
 /** A room by the longest prefix that names it, and what it may import: rooms or packages. `node:` alone stands for every built-in module. */
 const rooms: readonly (readonly [room: string, allowed: readonly string[]])[] = [
   ['src/model.ts', []],
-  ['src/errors.ts', []],
+  ['src/errors.ts', ['src/connect/quote.ts', 'src/connect/secrets.ts']],
+  // Errors and the log are the last defence of secrets.
+  ['src/connect/secrets.ts', ['node:']],
+  ['src/connect/quote.ts', ['src/connect/secrets.ts']],
   ['src/version.ts', ['node:']],
   ['src/clock.ts', ['src/model.ts', 'node:']],
   ['src/lock.ts', ['better-sqlite3', 'node:']],
@@ -99,12 +102,25 @@ const rooms: readonly (readonly [room: string, allowed: readonly string[]])[] = 
   [
     'src/config/',
     [
-      'src/config/', 'src/connect/settings.ts', 'src/source/settings.ts', 'src/journal/settings.ts', 'src/deliver/settings.ts', 'src/observe/settings.ts', 'src/normalize/',
+      'src/config/', 'src/connect/settings.ts', 'src/connect/secrets.ts', 'src/source/settings.ts', 'src/journal/settings.ts', 'src/deliver/settings.ts', 'src/observe/settings.ts', 'src/normalize/',
       'src/encode/settings.ts', 'src/sink/define.ts', 'src/sink/index.ts', 'src/record/', 'src/model.ts', 'src/errors.ts', 'zod', 'yaml', 'node:',
     ],
   ], // prettier-ignore
   ['src/observe/settings.ts', ['src/config/values.ts', 'zod']],
-  ['src/observe/', ['src/observe/', 'src/model.ts', 'src/errors.ts', 'pino', 'pino-pretty', '@opentelemetry/', 'fastify', 'node:']],
+  [
+    'src/observe/',
+    [
+      'src/observe/',
+      'src/connect/secrets.ts',
+      'src/model.ts',
+      'src/errors.ts',
+      'pino',
+      'pino-pretty',
+      '@opentelemetry/',
+      'fastify',
+      'node:',
+    ],
+  ],
   [
     'src/reference/',
     ['src/reference/', 'better-sqlite3', 'jose', '@peculiar/x509', '@rapideditor/country-coder', 'reflect-metadata', 'zod', 'node:'],

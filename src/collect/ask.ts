@@ -332,9 +332,9 @@ export class Asker {
         if (time !== undefined && (newest === undefined || time > newest)) newest = time;
         return new ReceivedRecord(bytes, this.#uidOf(value, text), time, objectOf(value) !== undefined);
       } catch (cause) {
-        throw new WaybillError('page_malformed', `cannot read record ${i + 1} of a page of "${this.#sourceId}": ${wordsOf(cause)}`, {
-          cause,
-        });
+        // The message of JSON.parse quotes the record.
+        const words = cause instanceof SyntaxError ? 'expected JSON' : wordsOf(cause);
+        throw new WaybillError('page_malformed', `cannot read record ${i + 1} of a page of "${this.#sourceId}": ${words}`);
       }
     });
     this.#observe(page, newest);

@@ -14,7 +14,7 @@ import { mappingSettings, observerSettings, privacySettings } from '../normalize
 import { exampleRecord } from '../record/example.ts';
 import { identify } from '../record/identity.ts';
 import { parseRecord } from '../record/json.ts';
-import { plain } from '../connect/quote.ts';
+import { quote } from '../connect/quote.ts';
 import type { Io } from './io.ts';
 import { linesOf } from './lines.ts';
 
@@ -54,7 +54,7 @@ export async function run(args: string[], io: Io, clock: Clock = systemClock): P
     } catch (thrown) {
       if (!(thrown instanceof SyntaxError)) throw thrown;
       failed = true;
-      io.stderr.write(`cannot encode line ${number}: it is not JSON: ${plain(wordsOf(thrown), 200)}\n`);
+      io.stderr.write(`cannot encode line ${number}: it is not JSON: ${quote(wordsOf(thrown), 200)}\n`);
       continue;
     }
     await write(io, `${message}\n`);

@@ -8,6 +8,7 @@ import type { deliverSettings } from '../deliver/settings.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
 import type { PrivacySettings } from '../normalize/settings.ts';
 import type { SinkDefinition } from '../sink/define.ts';
+import { remember } from '../connect/secrets.ts';
 import type { ProxySettings } from '../connect/settings.ts';
 import { crossFaults } from './cross.ts';
 import { type Document, type Fault, keyOf, type Path, readDocument } from './document.ts';
@@ -96,7 +97,7 @@ function readConfig(
   const schema = configSchema(sinks);
   const tolerated = (fault: Fault) => !requireSecrets && fault.missing === true && isSecretAt(schema, fault.path, document.value);
   const result = schema.safeParse(document.value);
-  const files = [...referredBy(document), ...(result.success ? bind(result.data, document) : []), ...included];
+  const files = [...referredBy(document), ...(result.success ? bind(result.data, document, schema) : []), ...included];
   const faults = [
     ...document.faults.filter((fault) => !tolerated(fault)),
     ...schemaFaults(schema, document, result.error?.issues ?? []),
@@ -144,8 +145,8 @@ function referredBy({ places }: Document): readonly string[] {
   return [...places.values()].flatMap(({ template }) => template?.files ?? []);
 }
 
-/** Tells every secret and PEM file which setting it is and where it comes from. @returns the files that they are read from */
-function bind(settings: Settings, document: Document): readonly string[] {
+/** Makes every secret known, and tells secrets and PEM files which setting they are and where they come from. @returns the files that they are read from */
+function bind(settings: Settings, document: Document, schema: z.ZodType): readonly string[] {
   const files = new Set<string>();
   const visit = (value: unknown, path: Path): void => {
     if (value instanceof Secret) {
@@ -154,6 +155,9 @@ function bind(settings: Settings, document: Document): readonly string[] {
     } else if (value instanceof PemFiles) {
       value.bind(settingName(document, path));
       value.paths.forEach((file) => files.add(file));
+    } else if (typeof value === 'string') {
+      // A secret that stays text: the key of `privacy`.
+      if (isSecretAt(schema, path, document.value)) remember({}, value);
     } else if (Array.isArray(value)) {
       value.forEach((item, index) => visit(item, [...path, index]));
     } else if (typeof value === 'object' && value !== null) {

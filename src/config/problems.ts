@@ -109,9 +109,16 @@ function shownValue(root: Root, document: Document, path: Path, value: unknown):
   if (typeof value === 'object' && value !== null) return 'a group of settings';
   if (typeof value !== 'string') return String(value);
   if (value.includes('-----BEGIN')) return 'PEM text';
-  const harmless = value.replace(/\/\/[^/@]*@/g, '//…@');
+  const isAddress = typesAt(root, path, document.value).some(({ facts }) => /^(an address|host:port)/.test(facts.expects ?? ''));
+  // It may be a secret in the wrong line.
+  if (isAddress && !addressLike.test(value))
+    return `${JSON.stringify(`${value.slice(0, Math.min(4, value.length / 2))}…`)} (${value.length} characters)`;
+  const harmless = value.replace(/\/\/[^/@]*@/g, '//…@').replace(/[?#].*$/s, isAddress ? '…' : '$&');
   return JSON.stringify(harmless.length > 80 ? `${harmless.slice(0, 80)}…` : harmless);
 }
+
+/** Begins with a scheme, or ends with a port. */
+const addressLike = /^[a-z][a-z0-9+.-]{1,15}:\/\/|^[A-Za-z0-9.[\]:-]+:\d{1,5}$|^[a-z]*\/\//;
 
 function plainKey(key: string): string {
   return /^[\w:/-]{1,80}$/.test(key) ? key : JSON.stringify(key.slice(0, 80));

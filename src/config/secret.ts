@@ -1,8 +1,10 @@
 /**
  * A secret of the configuration. It holds where the secret comes from rather than the secret, so that one that was replaced is found again,
- * and it never shows itself: printed, logged or written as JSON it reads `[secret]`.
+ * and it never shows itself: printed, logged or written as JSON it reads `[secret]`. Whoever reads it makes it known, so that it is removed from
+ * what servers say.
  */
 import { inspect } from 'node:util';
+import { remember } from '../connect/secrets.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
 import type { Template } from './reference.ts';
 
@@ -19,6 +21,11 @@ export class Secret {
   bind(setting: string, template: Template | undefined): void {
     this.#setting = setting;
     this.#template = template;
+    try {
+      this.read();
+    } catch {
+      // What is missing is reported by what needs it.
+    }
   }
 
   /**
@@ -27,7 +34,9 @@ export class Secret {
    */
   read(): string {
     try {
-      return this.#template?.read() ?? this.#literal;
+      const value = this.#template?.read() ?? this.#literal;
+      for (const part of partsOf(value)) remember(this, part);
+      return value;
     } catch (thrown) {
       throw new WaybillError('secret_missing', `cannot read "${this.#setting}": ${wordsOf(thrown)}`, { cause: thrown });
     }
@@ -58,5 +67,21 @@ export class Secret {
 
   [inspect.custom](): string {
     return '[secret]';
+  }
+}
+
+/** What of a value is secret: of the address of a proxy its password, alone and behind the user as it is sent; else all of it. */
+function partsOf(value: string): readonly string[] {
+  const url = /^https?:/i.test(value) ? URL.parse(value) : null;
+  if (url === null) return [value];
+  const [user, password] = [url.username, url.password].map(decoded);
+  return url.password === '' ? [] : [url.password, password ?? '', `${user ?? ''}:${password ?? ''}`];
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
   }
 }

@@ -5,6 +5,15 @@ import { wordsOf } from '../errors.ts';
 export function plainPort(thrown: unknown): string | undefined {
   const words = wordsOf(thrown);
   const openSsl = words.search(/[0-9A-F]+:error:/);
-  if (openSsl < 0 || !/wrong version number|packet length too long/.test(words)) return undefined;
+  if (openSsl < 0 || !codesOf(thrown).some((code) => plainCodes.has(code))) return undefined;
   return `${words.slice(0, openSsl)}the port does not speak TLS`;
+}
+
+const plainCodes: ReadonlySet<unknown> = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG']);
+
+/** Codes of an error and its causes. What is decided by is never the message: a part of it may have been removed as a secret. */
+function codesOf(thrown: unknown): readonly unknown[] {
+  const codes: unknown[] = [];
+  for (let at = thrown; at instanceof Error && codes.length < 8; at = at.cause) codes.push((at as NodeJS.ErrnoException).code);
+  return codes;
 }

@@ -10,7 +10,7 @@ import { BlockList, isIP } from 'node:net';
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import { WaybillError, wordsOf } from '../errors.ts';
-import { plain, redact } from './quote.ts';
+import { quote } from './quote.ts';
 import { onPeer } from './trust.ts';
 import type { Peer, Secret, Trust } from './trust.ts';
 
@@ -51,7 +51,6 @@ export interface Tunnel {
  */
 export function openTunnel(proxy: Proxy, trust: Trust, host: string, port: number, timeoutMs: number): Promise<Tunnel> {
   const url = readUrl(proxy);
-  const secrets = [decodeURIComponent(url.password), url.password];
   const authority = `${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
   const secure = url.protocol === 'https:';
   const options: RequestOptions = {
@@ -68,7 +67,7 @@ export function openTunnel(proxy: Proxy, trust: Trust, host: string, port: numbe
     const asked = secure ? requestHttps(secured(options, trust.context())) : requestHttp(options);
     const refuse = (answer: IncomingMessage) => {
       answer.destroy();
-      reject(refusal(answer.statusCode ?? 0, plain(redact(answer.statusMessage ?? '', secrets), 100), proxy, url, authority));
+      reject(refusal(answer.statusCode ?? 0, quote(answer.statusMessage ?? '', 100), proxy, url, authority));
     };
     asked.on('socket', (socket) => {
       onPeer(socket, (found) => (peer = found));

@@ -8,11 +8,11 @@ import type { Socket } from 'node:net';
 import { TLSSocket, createSecureContext, getCACertificates } from 'node:tls';
 import type { SecureContext } from 'node:tls';
 import { WaybillError, wordsOf } from '../errors.ts';
-import { plain } from './quote.ts';
+import { quote } from './quote.ts';
 
 /** A secret as the configuration gives it: where it comes from is its own affair. */
 export interface Secret {
-  /** The value as it now stands. */
+  /** The value as it now stands; whoever implements this passes it to `remember`. */
   read(): string;
   /** Has the next `read` look for a new value, whether or not there seems to be one. */
   refresh(): void;
@@ -148,7 +148,9 @@ export class Trust {
       const clock = now === undefined ? 'is the clock of this machine right?' : `the clock of this machine says ${minute(now)}`;
       return `${tls}.ca: ${whose} ${state}, or one that it rests on${about}; ${clock}`;
     }
-    if (untrusted.test(code)) return `${tls}.ca: ${whose} is not trusted; trusted here: ${this.#trusted}${about}`;
+    if (untrusted.test(code)) {
+      return `${tls}.ca: ${whose} is not trusted; trusted here: ${this.#trusted}${about}; to trust its issuer, set ${tls}.ca: /path/to/ca.pem`;
+    }
     if (/UNSUPPORTED_PROTOCOL|PROTOCOL_VERSION|VERSION_TOO_LOW/.test(code)) {
       return `${tls}: ${host} does not speak TLS 1.2 or later`;
     }
@@ -179,7 +181,7 @@ function peerOf(certificate: X509Certificate): Peer {
     issuer: commonName(certificate.issuer),
     validFrom: Date.parse(certificate.validFrom),
     validTo: Date.parse(certificate.validTo),
-    names: plain(certificate.subjectAltName ?? 'none', 200),
+    names: quote(certificate.subjectAltName ?? 'none', 200),
   };
 }
 
@@ -211,7 +213,7 @@ function named(certificate: string): string {
 function commonName(name: string): string {
   const lines = name.split('\n');
   const common = lines.find((line) => line.startsWith('CN='));
-  return plain(common?.slice(3) ?? lines.join(', '), 100);
+  return quote(common?.slice(3) ?? lines.join(', '), 100);
 }
 
 /** `2026-11-22 13:25 UTC`. */

@@ -2,7 +2,8 @@
  * What a log line may show. Fields pass by a list of names that may appear, not by a list of names that may not: text under any other
  * name is printed as `[hidden]`, so that a new field has to be thought about once. Stands between what a room says and what is written.
  */
-import { codeOf, wordsOf } from '../errors.ts';
+import { withoutSecrets } from '../connect/secrets.ts';
+import { codeOf, wordOf } from '../errors.ts';
 
 export const hidden = '[hidden]';
 
@@ -38,12 +39,12 @@ export function presentable(fields: object): Record<string, unknown> {
 }
 
 /**
- * Text without what is known to be dangerous in a line: credentials that the other side's words may repeat, and characters that steer a
+ * Text without what is known to be dangerous in a line: secrets and credentials that the other side's words may repeat, and characters that steer a
  * terminal (C1 controls, marks that turn the direction of writing). C0 controls but escape are left to JSON, which escapes them.
  */
 export function scrubbed(text: string): string {
   const cut = text.length > longest ? `${text.slice(0, longest)}… (${text.length} characters)` : text;
-  return cut
+  return withoutSecrets(cut, false)
     .replace(/\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@"'<>]+@/gi, `$1${hidden}@`)
     .replace(/\b(bearer|basic|splunk|apikey)(\s+)[A-Za-z0-9+/=._~-]{8,}/gi, `$1$2${hidden}`)
     .replace(/\beyJ[\w-]{5,}\.[\w-]+(\.[\w-]*)?/g, hidden)
@@ -78,14 +79,14 @@ function errorFields(error: Error): Record<string, unknown> {
   const causes: string[] = [];
   let at: unknown = error.cause;
   while (at !== undefined && at !== null && causes.length < 8) {
-    causes.push(scrubbed(at instanceof Error ? at.message || at.name : wordsOf(at)));
+    causes.push(scrubbed(wordOf(at)));
     at = at instanceof Error ? at.cause : undefined;
   }
   const system = (error as NodeJS.ErrnoException).code;
   const code = codeOf(error) ?? (typeof system === 'string' ? system : undefined);
   return {
     ...(code === undefined ? { type: error.name } : { code }),
-    message: scrubbed(error.message || error.name),
+    message: scrubbed(wordOf(error)),
     ...(causes.length > 0 && { causes }),
   };
 }

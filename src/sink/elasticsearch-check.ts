@@ -1,5 +1,5 @@
 /** What `waybill check` asks of Elasticsearch, one line each: who we are, which server it is, which rights we have, and what weakens the guarantee. */
-import { plain } from '../connect/quote.ts';
+import { quote } from '../connect/quote.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
 import type { Finding, SinkContext } from './define.ts';
 import { ElasticClient, understood } from './elasticsearch-client.ts';
@@ -52,11 +52,11 @@ function ways(client: ElasticClient): Finding[] {
   });
 }
 
-function who({ status, body, clean }: Answer, settings: ElasticsearchSettings, id: string): Finding[] {
+function who({ status, body }: Answer, settings: ElasticsearchSettings, id: string): Finding[] {
   if (status === 200) {
     const { username = '' } = body;
     const { name } = membersOf(body.api_key);
-    const named = (given: unknown): string => (typeof given === 'string' ? plain(clean(given), 100) : '');
+    const named = (given: unknown): string => (typeof given === 'string' ? quote(given, 100) : '');
     return [
       {
         level: 'ok',

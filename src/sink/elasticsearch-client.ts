@@ -10,10 +10,9 @@ import type { Route } from '../connect/connection.ts';
 import { plainPort } from '../connect/plain-port.ts';
 import { WaybillError, codeOf, wordsOf } from '../errors.ts';
 import type { SinkContext } from './define.ts';
-import { redact } from '../connect/quote.ts';
 import { errorFrom, membersOf } from './elasticsearch-items.ts';
 import type { ItemError } from './elasticsearch-items.ts';
-import { authorizationOf, nodesOf, secretsIn } from './elasticsearch-settings.ts';
+import { authorizationOf, nodesOf } from './elasticsearch-settings.ts';
 import type { ElasticsearchSettings } from './elasticsearch-settings.ts';
 
 export interface Request {
@@ -30,10 +29,8 @@ export interface Answer {
   readonly status: number;
   /** Where it is a JSON object; else one without members. */
   readonly body: Readonly<Record<string, unknown>>;
-  /** The error that it tells, without the secrets that we sent. */
+  /** The error of an answer other than 2xx. */
   readonly error: ItemError | undefined;
-  /** Takes our secrets out of words of the server. */
-  readonly clean: (text: string) => string;
   readonly retryAfterMs: number | undefined;
   /** Whether it says that it is Elasticsearch, as every answer of one does. */
   readonly isElasticsearch: boolean;
@@ -174,19 +171,19 @@ export class ElasticClient implements AsyncDisposable {
         { method, path, querystring: { ...query }, ...(content === null ? {} : { body: content }) },
         { meta: true, headers, signal },
       );
-      return answerOf(statusCode, body, said, authorization);
+      return answerOf(statusCode, body, said);
     } catch (thrown) {
       signal.throwIfAborted();
-      return this.#answered(thrown, method, authorization);
+      return this.#answered(thrown, method);
     }
   }
 
   /** The answer of a status that the client throws; throws for what is none. Never with the client's error as cause: it holds the request. */
-  #answered(thrown: unknown, method: string, authorization: string | undefined): Answer {
+  #answered(thrown: unknown, method: string): Answer {
     const name = thrown instanceof Error ? thrown.name : '';
     if (name === 'ResponseError') {
       const { statusCode, body, headers } = thrown as { statusCode: number; body: unknown; headers: Record<string, string> };
-      return answerOf(statusCode, body, headers, authorization);
+      return answerOf(statusCode, body, headers);
     }
     const who = `sink "${this.#id}"`;
     if (name === 'ProductNotSupportedError') {
@@ -233,13 +230,11 @@ async function read(body: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** A server may say back what it was sent: its words are for the log only without that. */
-function answerOf(status: number, given: unknown, headers: Readonly<Record<string, unknown>>, authorization: string | undefined): Answer {
+function answerOf(status: number, given: unknown, headers: Readonly<Record<string, unknown>>): Answer {
   const isElasticsearch = headers['x-elastic-product'] === 'Elasticsearch';
   const body = membersOf(given);
-  const secrets = secretsIn(authorization);
-  const clean = (text: string): string => redact(text, secrets);
-  return { status, body, error: errorFrom(body.error, clean), clean, retryAfterMs: retryAfter(headers['retry-after']), isElasticsearch };
+  const error = status >= 200 && status <= 299 ? undefined : errorFrom(body.error);
+  return { status, body, error, retryAfterMs: retryAfter(headers['retry-after']), isElasticsearch };
 }
 
 /**

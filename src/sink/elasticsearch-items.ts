@@ -2,7 +2,7 @@
  * What the answers of `_bulk` mean (docs/guarantees.md, "Elasticsearch"). HTTP 200 says nothing about items: each has its own status. Nothing
  * becomes a rejection for a reason that lies outside the document. Pure.
  */
-import { plain } from '../connect/quote.ts';
+import { quote } from '../connect/quote.ts';
 
 /** One item of the answer; what is missing was not said. */
 export interface Item {
@@ -25,11 +25,11 @@ export function membersOf(given: unknown): Readonly<Record<string, unknown>> {
   return typeof given === 'object' && given !== null && !Array.isArray(given) ? (given as Readonly<Record<string, unknown>>) : {};
 }
 
-/** One item of the answer to `_bulk`. @param clean  takes out of the server's words what must not be shown */
-export function itemFrom(given: unknown, clean: (text: string) => string): Item {
+/** One item of the answer to `_bulk`. */
+export function itemFrom(given: unknown): Item {
   const { _id, status, failure_store, error } = membersOf(given);
   // A mere text may quote the document, as a reason does.
-  const said = error === undefined ? undefined : errorFrom(typeof error === 'string' ? { reason: error } : error, clean);
+  const said = error === undefined ? undefined : errorFrom(typeof error === 'string' ? { reason: error } : error);
   return {
     ...(typeof _id === 'string' && { _id }),
     ...(typeof status === 'number' && { status }),
@@ -39,15 +39,17 @@ export function itemFrom(given: unknown, clean: (text: string) => string): Item 
 }
 
 /** An error in any of the forms that Elasticsearch gives it; undefined for what is none. */
-export function errorFrom(given: unknown, clean: (text: string) => string): ItemError | undefined {
-  if (typeof given === 'string') return errorFrom({ type: given }, clean);
+export function errorFrom(given: unknown): ItemError | undefined {
+  if (typeof given === 'string') return errorFrom({ type: given });
   if (typeof given !== 'object' || given === null) return undefined;
   const { type, reason, caused_by } = membersOf(given);
-  const cause = errorFrom(caused_by, clean);
+  const cause = errorFrom(caused_by);
   return {
     // What is decided by must stay what it is, whatever the secret.
-    ...(typeof type === 'string' && { type: badDocument.has(type) || aboutServer.has(type) || deciding.has(type) ? type : clean(type) }),
-    ...(typeof reason === 'string' && { reason: clean(reason) }),
+    ...(typeof type === 'string' && {
+      type: badDocument.has(type) || aboutServer.has(type) || deciding.has(type) ? type : quote(type, 100),
+    }),
+    ...(typeof reason === 'string' && { reason: quote(reason, 1_000) }),
     ...(cause !== undefined && { caused_by: cause }),
   };
 }
@@ -111,7 +113,7 @@ export function plainWords(error: ItemError | undefined): string {
   const { type = 'no reason', reason = '', caused_by } = error ?? {};
   const isPlain =
     aboutServer.has(type) || (type === 'illegal_argument_exception' && caused_by === undefined && reason.startsWith('pipeline '));
-  return isPlain && reason !== '' ? `${plain(type, 100)}: ${plain(reason, 300)}` : plain(type, 100);
+  return isPlain && reason !== '' ? `${type}: ${reason}` : type;
 }
 
 /**

@@ -1,6 +1,7 @@
 /** The settings of the sink `elasticsearch`, and what follows from them alone: addresses, where a record goes, who we are. */
 import { z } from 'zod';
 import { httpsUrl, line, oneOrMany, secret, text } from '../config/values.ts';
+import { remember } from '../connect/secrets.ts';
 import { proxySettings, tlsSettings } from '../connect/settings.ts';
 import type { Micros } from '../model.ts';
 
@@ -92,17 +93,14 @@ export function patternOf({ index, dataset, namespace }: ElasticsearchSettings):
 export function authorizationOf({ apiKey, username, password }: ElasticsearchSettings): string | undefined {
   if (apiKey !== undefined) {
     const key = apiKey.read();
+    // A server shows it decoded.
+    if (!key.includes(':')) remember(apiKey, Buffer.from(key, 'base64').toString());
     return `ApiKey ${key.includes(':') ? Buffer.from(key).toString('base64') : key}`;
   }
   if (username === undefined) return undefined;
-  return `Basic ${Buffer.from(`${username}:${password?.read() ?? ''}`).toString('base64')}`;
-}
-
-/** What of a header that says who we are must be shown nowhere: as it is, decoded, and the password or key alone; the longest first. */
-export function secretsIn(authorization: string | undefined): readonly string[] {
-  const encoded = authorization?.slice(authorization.indexOf(' ') + 1) ?? '';
-  const decoded = Buffer.from(encoded, 'base64').toString();
-  return [encoded, decoded, decoded.slice(decoded.indexOf(':') + 1)];
+  const pair = `${username}:${password?.read() ?? ''}`;
+  if (password !== undefined) remember(password, pair);
+  return `Basic ${Buffer.from(pair).toString('base64')}`;
 }
 
 /** The setting that says who we are. */

@@ -132,13 +132,13 @@ export class ElasticsearchSink implements Sink {
 
   /** The answers to each message; throws for a request that was not answered with them. */
   #items(answer: Answer, messages: readonly Message[]): readonly Item[] {
-    const { status, body, error, clean, retryAfterMs } = answer;
+    const { status, body, error, retryAfterMs } = answer;
     const who = `sink "${this.#id}"`;
     const alone = messages.length === 1 ? this.#refusedAlone : undefined;
     if (status === 200) {
       this.#refusedAlone = 0;
       const items = Array.isArray(body.items) ? body.items.map((item) => membersOf(item).create) : undefined;
-      if (items?.length === messages.length) return items.map((item) => itemFrom(item, clean));
+      if (items?.length === messages.length) return items.map(itemFrom);
       throw new WaybillError('sink_unknown', `${who}: ${items?.length ?? 'no'} items were answered of ${messages.length}`);
     }
     const words = `${who}: the request is answered with ${status} ${plainWords(error)}${this.#hint(status, error)}`;
@@ -207,10 +207,10 @@ export class ElasticsearchSink implements Sink {
       const query = { size: 1, _source: ['error.type', 'error.message'], query: { ids: { values: [id] } } };
       const path = `/${encodeURIComponent(`${target}::failures`)}`;
       await this.#client.request({ method: 'POST', path: `${path}/_refresh` }, signal);
-      const { body, clean } = await this.#client.request({ method: 'POST', path: `${path}/_search`, json: query }, signal);
+      const { body } = await this.#client.request({ method: 'POST', path: `${path}/_search`, json: query }, signal);
       const { hits } = body as { hits?: { hits?: readonly { _source?: { error?: { type?: unknown; message?: unknown } } }[] } };
       const said = hits?.hits?.[0]?._source?.error;
-      const error = said && errorFrom({ type: said.type, reason: said.message }, clean);
+      const error = said && errorFrom({ type: said.type, reason: said.message });
       return error === undefined ? known : `${known}: ${wordsOfItem({ error })}`;
     } catch (thrown) {
       // The document is stored aside, whether or not we may know why.

@@ -3,6 +3,7 @@
  * know is left out; what remains stands by itself.
  */
 import { readFileSync } from 'node:fs';
+import { quote } from '../connect/quote.ts';
 import { WaybillError } from '../errors.ts';
 import type { ElasticClient } from './elasticsearch-client.ts';
 import { membersOf, plainWords } from './elasticsearch-items.ts';
@@ -106,9 +107,11 @@ export async function versionOf(
   client: ElasticClient,
   signal: AbortSignal,
 ): Promise<{ readonly number: string; readonly isServerless: boolean } | undefined> {
-  const { status, body, clean } = await client.request({ method: 'GET', path: '/' }, signal);
+  const { status, body } = await client.request({ method: 'GET', path: '/' }, signal);
   const { number, build_flavor } = membersOf(body.version);
-  return status === 200 && typeof number === 'string' ? { number: clean(number), isServerless: build_flavor === 'serverless' } : undefined;
+  return status === 200 && typeof number === 'string'
+    ? { number: quote(number, 60), isServerless: build_flavor === 'serverless' }
+    : undefined;
 }
 
 export async function factsOf(client: ElasticClient, signal: AbortSignal): Promise<ServerFacts> {

@@ -4,7 +4,7 @@
  */
 import { WaybillError } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
-import { plain } from '../connect/quote.ts';
+import { quote } from '../connect/quote.ts';
 
 /** What was being done, and the setting that it depends on. */
 export interface Attempt {
@@ -109,7 +109,7 @@ function causesOf(thrown: unknown): readonly Cause[] {
 
 /** The words of the innermost causes, which say it best. */
 function wordsOfCauses(thrown: unknown): string {
-  const words = causesOf(thrown).flatMap(({ message }) => (typeof message === 'string' && message !== '' ? [plain(message, 300)] : []));
+  const words = causesOf(thrown).flatMap(({ message }) => (typeof message === 'string' && message !== '' ? [quote(message, 300)] : []));
   return words.at(-1) ?? 'the client gave no reason';
 }
 

@@ -1,7 +1,8 @@
 /** Tokens for SASL OAUTHBEARER, by the grant client_credentials (RFC 6749 section 4.4). One serves all connections until 80 % of its life are over. */
 import { request } from 'undici';
 import { Connection } from '../connect/connection.ts';
-import { plain, redact } from '../connect/quote.ts';
+import { quote } from '../connect/quote.ts';
+import { remember } from '../connect/secrets.ts';
 import { codeOf, WaybillError, wordsOf } from '../errors.ts';
 import type { SinkContext } from './define.ts';
 import type { KafkaSettings } from './kafka-settings.ts';
@@ -48,7 +49,9 @@ export class TokenSource implements AsyncDisposable {
     clientSecret.refresh();
     const secret = clientSecret.read();
     // RFC 6749 section 2.3.1: id and secret are form-encoded before they become a user and a password.
-    const basic = Buffer.from(`${encodeURIComponent(clientId)}:${encodeURIComponent(secret)}`).toString('base64');
+    const pair = `${encodeURIComponent(clientId)}:${encodeURIComponent(secret)}`;
+    remember(this, pair);
+    const basic = Buffer.from(pair).toString('base64');
     const say = (code: 'sink_again' | 'sink_blocked', words: string, at = 'tokenUrl'): WaybillError => {
       const { id } = this.#context;
       return new WaybillError(code, `cannot get a token from "${tokenUrl}" for sink "${id}" (sinks.${id}.sasl.oauth.${at}): ${words}`);
@@ -72,13 +75,12 @@ export class TokenSource implements AsyncDisposable {
     const said = json(body);
     if (status === 200 && typeof said['access_token'] === 'string' && /^[\x21-\x7e]+$/.test(said['access_token'])) {
       const seconds = Number(said['expires_in']);
+      remember(this.#oauth, said['access_token']);
       return { token: said['access_token'], lifeMs: seconds > 0 ? seconds * 1_000 : lifeUnknownMs };
     }
     const words = [said['error'], said['error_description']].filter((word) => typeof word === 'string').join(': ');
-    const shown = plain(
-      redact(status === 200 ? 'the answer holds no usable access_token' : words || `status ${status}`, [secret, basic]),
-      300,
-    );
+    const isSuccess = status >= 200 && status <= 299;
+    const shown = isSuccess ? 'the answer holds no usable access_token' : quote(words, 300) || `status ${status}`;
     if (status === 429 || status >= 500) throw say('sink_again', shown);
     throw say(
       'sink_blocked',

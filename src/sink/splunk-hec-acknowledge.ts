@@ -60,7 +60,7 @@ async function ask(
     return wordsOf(thrown);
   }
   if (answer.status === 200) return readAcknowledgements(answer.body);
-  const { meaning, words } = readReply(answer.status, answer.body);
-  if (meaning !== 'blocked') return client.clean(words);
-  throw new WaybillError('sink_unknown', `cannot ask for acknowledgements for sink "${id}": ${client.clean(words)}`);
+  const { meaning, words } = readReply(answer);
+  if (meaning !== 'blocked') return words;
+  throw new WaybillError('sink_unknown', `cannot ask for acknowledgements for sink "${id}": ${words}`);
 }

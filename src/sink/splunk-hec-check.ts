@@ -32,7 +32,7 @@ export async function probe(
       // Nothing was sent that could have been taken.
       throw codeOf(thrown) === 'sink_unknown' ? new WaybillError('sink_again', wordsOf(thrown), { cause: thrown }) : thrown;
     });
-    const { meaning, status, code, words } = readReply(answer.status, answer.body);
+    const { meaning, status, code, words } = readReply(answer);
     // Other products that speak this protocol have words of their own for a request without data.
     if (meaning !== 'blocked' || (status === 400 && code === undefined)) continue;
     const hints: Readonly<Record<number, string>> = {
@@ -43,7 +43,7 @@ export async function probe(
     // Its token is what decides on acknowledgements.
     const named = about === 'url' ? `sinks.${id}.url` : token.describe();
     const where = `cannot use "${baseOf(settings)}" for sink "${id}" (${named})`;
-    throw new WaybillError('sink_blocked', `${where}: ${client.clean(words)}${hints[code ?? -1] ?? ''}`);
+    throw new WaybillError('sink_blocked', `${where}: ${words}${hints[code ?? -1] ?? ''}`);
   }
 }
 
@@ -52,9 +52,9 @@ export async function checkCollector(settings: SplunkHecSettings, context: SinkC
   const findings = cloudFindings(settings, id);
   await using client = new HecClient(settings, context);
   try {
-    const { status, body } = await client.health(signal);
+    const health = await client.health(signal);
     // Of other products that speak this protocol some have no health.
-    if (status === 503) findings.push({ level: 'warning', words: `not healthy: ${client.clean(readReply(status, body).words)}` });
+    if (health.status === 503) findings.push({ level: 'warning', words: `not healthy: ${readReply(health).words}` });
     await probe(client, settings, id, settings.channel ?? randomUUID(), signal);
     findings.push({ level: 'ok', words: 'takes the token; whether it may write to the index is known with the first event' });
     findings.push({ level: 'ok', words: wayOf(client.route()) });

@@ -8,7 +8,6 @@ import { request } from 'undici';
 import { Connection } from '../connect/connection.ts';
 import type { Route } from '../connect/connection.ts';
 import { plainPort } from '../connect/plain-port.ts';
-import { redact } from '../connect/quote.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
 import type { Clock } from '../model.ts';
 import { version } from '../version.ts';
@@ -27,6 +26,7 @@ const ended = new WaybillError('aborted', 'the answer is here');
 export interface HecAnswer {
   readonly status: number;
   readonly body: string;
+  readonly mediaType: string | string[] | undefined;
   /** `Retry-After` in ms. */
   readonly retryAfterMs: number | undefined;
 }
@@ -37,7 +37,6 @@ export class HecClient implements AsyncDisposable {
   readonly #clock: Clock;
   readonly #connection: Connection;
   readonly #cookies = new Map<string, string>();
-  #token = '';
   #isClosed = false;
 
   constructor(settings: SplunkHecSettings, { id, clock, ca, proxy, shown }: SinkContext) {
@@ -73,11 +72,6 @@ export class HecClient implements AsyncDisposable {
 
   async health(signal: AbortSignal): Promise<HecAnswer> {
     return this.#exchange('GET', 'health', undefined, undefined, signal);
-  }
-
-  /** What an error says of the other side's words, without the token. */
-  clean(words: string): string {
-    return redact(words, [this.#token]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -120,7 +114,12 @@ export class HecClient implements AsyncDisposable {
       const text = await readBegin(head.body);
       // A token that was replaced is found at the next request.
       if (head.statusCode === 401 || head.statusCode === 403) token.refresh();
-      return { status: head.statusCode, body: text, retryAfterMs: this.#waitOf(head.headers['retry-after']) };
+      return {
+        status: head.statusCode,
+        body: text,
+        mediaType: head.headers['content-type'],
+        retryAfterMs: this.#waitOf(head.headers['retry-after']),
+      };
     } catch (thrown) {
       signal.throwIfAborted();
       const where = `cannot send to "${baseOf(this.#settings)}" for sink "${this.#id}"`;
@@ -134,7 +133,7 @@ export class HecClient implements AsyncDisposable {
 
   #readToken(): string {
     try {
-      return (this.#token = this.#settings.token.read());
+      return this.#settings.token.read();
     } catch (cause) {
       throw new WaybillError('sink_blocked', `cannot send for sink "${this.#id}": ${wordsOf(cause)}`, { cause });
     }
@@ -147,7 +146,7 @@ export class HecClient implements AsyncDisposable {
     if (plain !== undefined) return new WaybillError('sink_blocked', `${where}: ${plain}; see sinks.${this.#id}.url`);
     const isPlain = this.#settings.url.startsWith('http:') && !(thrown instanceof WaybillError);
     const hint = isPlain ? `; sinks.${this.#id}.url begins with http: perhaps the port speaks TLS` : '';
-    const words = `${where}: ${this.clean(wordsOf(known))}${hint}`;
+    const words = `${where}: ${wordsOf(known)}${hint}`;
     if (known.code !== 'source_unreachable') return new WaybillError('sink_blocked', words, { cause: known });
     return new WaybillError(thrown instanceof WaybillError ? 'sink_again' : 'sink_unknown', words, { cause: known });
   }

@@ -2,7 +2,7 @@
  * What an answer of the HTTP Event Collector means for what was sent: its code where it gives one (codes 0 to 22 as in gjanders/SplunkAdmins
  * `splunkadmins_hec_reply_code_lookup.csv`, 23 to 27 of newer servers), else the status of HTTP. Pure.
  */
-import { plain } from '../connect/quote.ts';
+import { quote, sizeAndType } from '../connect/quote.ts';
 
 /**
  * - `taken`: in Splunk's input queue
@@ -61,11 +61,20 @@ export function settingOf({ status, code }: Pick<Reply, 'status' | 'code'>): 'to
   return isKnown || status === 401 || status === 403 ? 'token' : 'url';
 }
 
-/** Reads the answer to data. @param body  the answer's text, JSON where Splunk itself speaks */
-export function readReply(status: number, body: string): Reply {
+/** An answer of HTTP. */
+interface Answer {
+  readonly status: number;
+  /** JSON where Splunk itself speaks. */
+  readonly body: string;
+  readonly mediaType?: string | readonly string[] | undefined;
+}
+
+/** Reads the answer to data. The text of a success is not quoted: only a server that returns the request has anything to say there. */
+export function readReply({ status, body, mediaType }: Answer): Reply {
   const { code, text, ackId, stoppedAt } = partsOf(body);
-  const said = text ?? body.trim();
-  const words = [String(status), ...(code === undefined ? [] : [`code ${code}`]), ...(said === '' ? [] : [plain(said, 200)])].join(' ');
+  const isSuccess = status >= 200 && status <= 299;
+  const said = isSuccess ? `(${sizeAndType(body, mediaType)})` : quote(text ?? body.trim(), 200);
+  const words = [String(status), ...(code === undefined ? [] : [`code ${code}`]), ...(said === '' ? [] : [said])].join(' ');
   return { meaning: meaningOf(status, code), status, code, words, ackId, stoppedAt };
 }
 

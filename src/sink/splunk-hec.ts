@@ -134,7 +134,7 @@ class SplunkHecSink implements Sink {
     if (this.#isCrowded) await this.#clock.sleep(crowdedMs, signal);
     const needsChannel = this.#settings.acknowledge || this.#kind === 'raw';
     const answer = await this.#client.post(`${this.#kind}${request.query}`, request.body, needsChannel ? this.#channel : undefined, signal);
-    const reply = readReply(answer.status, answer.body);
+    const reply = readReply(answer);
     this.#isCrowded = reply.meaning === 'crowded';
     return { asked: request.messages, reply, retryAfterMs: answer.retryAfterMs };
   }
@@ -181,7 +181,7 @@ class SplunkHecSink implements Sink {
     const about = settingOf(reply);
     const named = about === 'token' ? this.#settings.token.describe() : `sinks.${this.#id}.${about}`;
     const setting = code === 'sink_blocked' ? ` (${named})` : '';
-    return `cannot send ${count} to "${baseOf(this.#settings)}" for sink "${this.#id}"${setting}: ${this.#client.clean(reply.words)}`;
+    return `cannot send ${count} to "${baseOf(this.#settings)}" for sink "${this.#id}"${setting}: ${reply.words}`;
   }
 }
 

@@ -1,5 +1,5 @@
 /** Syslog by RELP: each message is acknowledged by the receiver. */
-import { plain } from '../connect/quote.ts';
+import { quote } from '../connect/quote.ts';
 import { codeOf, WaybillError, wordsOf } from '../errors.ts';
 import type { Batch, Clock, GoesOn, Message, Rejection, Sink, Taken } from '../model.ts';
 import type { SinkContext } from './define.ts';
@@ -73,7 +73,7 @@ export class RelpSink implements Sink {
     const said = messages.flatMap(({ seq }, i): Rejection[] => {
       const { code, words } = answers[i] ?? { code: 0, words: '' };
       if (code === 200) return [];
-      return [{ seq, code: String(code), words: `the receiver of sink "${this.#id}" answers ${code} ${plain(firstLine(words), 200)}` }];
+      return [{ seq, code: String(code), words: `the receiver of sink "${this.#id}" answers ${code} ${quote(firstLine(words), 200)}` }];
     });
     const [first] = said;
     if (!first) return { rejections: [] };

@@ -3,6 +3,7 @@
  * each number when it has the message. A frame is `TXNR SP COMMAND SP DATALEN [SP DATA] LF`; DATALEN counts bytes.
  */
 import type { Socket } from 'node:net';
+import { quote } from '../connect/quote.ts';
 import { WaybillError } from '../errors.ts';
 import { version } from '../version.ts';
 
@@ -56,7 +57,10 @@ export class RelpSession {
     const offers = `relp_version=0\nrelp_software=waybill,${version},https://github.com/waybill/waybill\ncommands=syslog`;
     const { code, words } = await this.#command('open', Buffer.from(offers));
     if (code === 200 && /^relp_version=0\r?$/m.test(words) && /^commands=(?:[^\n]*,)?syslog(?:,|\r?$)/m.test(words)) return;
-    throw new WaybillError('sink_blocked', `cannot speak RELP with ${this.#name}: its answer to "open" was ${code} ${firstLine(words)}`);
+    throw new WaybillError(
+      'sink_blocked',
+      `cannot speak RELP with ${this.#name}: its answer to "open" was ${code} ${quote(firstLine(words), 200)}`,
+    );
   }
 
   /**

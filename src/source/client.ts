@@ -10,7 +10,7 @@ import { BrokenAnswer, exchange } from './exchange.ts';
 import type { Answer } from './exchange.ts';
 import { parseAge, parseHttpDate, parseRetryAfter } from './headers.ts';
 import type { Budget } from './limits.ts';
-import { plain, redact } from '../connect/quote.ts';
+import { quote } from '../connect/quote.ts';
 import type { ProxySettings } from '../connect/proxy.ts';
 import { scanPage } from './scan.ts';
 import { TokenKeeper } from './token.ts';
@@ -164,7 +164,7 @@ class HttpSource implements ServiceSource {
     const now = clock.now();
     const date = parseHttpDate(answer.headers['date'], now);
     if (answer.status === 200) {
-      const { items, pagination } = scanPage(answer.body, what, contentType(answer));
+      const { items, pagination } = scanPage(answer.body, what, answer.headers['content-type']);
       return {
         items,
         page: integer(member(pagination, 'page')),
@@ -176,7 +176,7 @@ class HttpSource implements ServiceSource {
         receivedMonotonic,
       };
     }
-    const words = saidBy(answer, key === undefined ? [token] : [token, key]);
+    const words = saidBy(answer);
     if (answer.status === 401) return { token, words };
     throw this.#refusal(answer, words, what, date ?? now);
   }
@@ -233,7 +233,7 @@ interface Unauthorized {
 }
 
 /** The status with the words of the body: a problem (RFC 9457), what API gateways write, or the begin of a text. Other JSON may hold records: not shown. */
-function saidBy(answer: Answer, secrets: readonly string[]): string {
+function saidBy(answer: Answer): string {
   const text = new TextDecoder().decode(answer.body);
   let said: unknown;
   try {
@@ -245,13 +245,8 @@ function saidBy(answer: Answer, secrets: readonly string[]): string {
   } catch {
     said = text;
   }
-  const words = plain(redact(String(said), secrets), 200);
+  const words = quote(String(said), 200);
   return words === '' ? String(answer.status) : `${answer.status} ${words}`;
-}
-
-function contentType(answer: Answer): string {
-  const header = answer.headers['content-type'];
-  return plain((typeof header === 'string' ? header : (header?.[0] ?? '')).split(';')[0]?.trim() ?? '', 60);
 }
 
 function member(value: unknown, key: string): unknown {

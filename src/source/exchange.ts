@@ -8,6 +8,7 @@ import { request } from 'undici';
 import { WaybillError, wordsOf } from '../errors.ts';
 import type { Clock } from '../model.ts';
 import type { Connection } from '../connect/connection.ts';
+import { quote } from '../connect/quote.ts';
 import type { Header } from './headers.ts';
 
 export interface Question {
@@ -102,7 +103,7 @@ async function readBegin(body: AsyncIterable<Buffer>, encoding: Header): Promise
 async function decoded(body: AsyncIterable<Buffer>, encoding: Header, max: number, read: Chunks): Promise<void> {
   const name = typeof encoding === 'string' ? encoding.trim().toLowerCase() : encoding;
   if (name === undefined || name === '' || name === 'identity') return pipeline(body, (chunks) => read.take(chunks));
-  if (name !== 'gzip' && name !== 'x-gzip') throw new BrokenAnswer(`the answer is encoded as "${String(name).slice(0, 60)}", not gzip`);
+  if (name !== 'gzip' && name !== 'x-gzip') throw new BrokenAnswer(`the answer is encoded as "${quote(String(name), 60)}", not gzip`);
   const received = new Chunks(max, false);
   return pipeline(
     body,

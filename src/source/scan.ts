@@ -11,7 +11,7 @@
  * looked at inside such an item is left to that parse: numbers and words, commas and colons, escapes, UTF-8.
  */
 import { WaybillError } from '../errors.ts';
-import { quote } from '../connect/quote.ts';
+import { sizeAndType } from '../connect/quote.ts';
 
 /** Items of `data` at most: five times the largest page that can be asked for, since some services ignore what is asked. */
 export const itemsMax = 50_000;
@@ -28,17 +28,15 @@ export interface ScannedPage {
 /**
  * @param body  UTF-8
  * @param what  what was asked for, as it stands in a message: `page 3 of source "production"`
- * @param type  the media type of the answer, named in the message when it is not JSON
- * @throws WaybillError `page_malformed`, with the body's first characters
+ * @param type  the header `content-type` of the answer
+ * @throws WaybillError `page_malformed`, with size and media type of the body: its text may hold records, or the request with its secrets
  */
-export function scanPage(body: Uint8Array, what: string, type = ''): ScannedPage {
+export function scanPage(body: Uint8Array, what: string, type?: string | readonly string[]): ScannedPage {
   try {
     return new Scanner(body).page();
   } catch (thrown) {
     if (!(thrown instanceof Flaw)) throw thrown;
-    const begin = quote(decode(body.subarray(0, 240)));
-    const got = type === '' || /json/i.test(type) ? begin : `${type} (${begin})`;
-    throw new WaybillError('page_malformed', `cannot read ${what}: ${thrown.message}, got ${got}`);
+    throw new WaybillError('page_malformed', `cannot read ${what}: ${thrown.message}, got ${sizeAndType(body, type)}`);
   }
 }
 
@@ -271,7 +269,7 @@ function parse(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(decode(bytes)) as unknown;
   } catch {
-    // The words of JSON.parse quote the body at length; ours quote its begin.
+    // The message of JSON.parse quotes the body.
     throw new Flaw('expected JSON');
   }
 }

@@ -20,7 +20,8 @@ import { BrokenAnswer, exchange } from './exchange.ts';
 import type { Answer } from './exchange.ts';
 import { parseHttpDate, parseRetryAfter } from './headers.ts';
 import { orAborted } from './limits.ts';
-import { plain, redact } from '../connect/quote.ts';
+import { quote } from '../connect/quote.ts';
+import { remember } from '../connect/secrets.ts';
 import type { Secret, TlsSettings } from '../connect/trust.ts';
 
 /** `auth` of a source. */
@@ -117,7 +118,7 @@ export class TokenKeeper implements AsyncDisposable {
     let failure: Error | undefined;
     configuration[customFetch] = async (_url, { headers, body }) => {
       try {
-        const answer = await this.#ask(endpoint, headers, String(body as URLSearchParams), secrets);
+        const answer = await this.#ask(endpoint, headers, String(body as URLSearchParams));
         return new Response(whole(answer), { status: 200, headers: { 'content-type': 'application/json' } });
       } catch (thrown) {
         failure = thrown instanceof Error ? thrown : new Error(String(thrown));
@@ -131,6 +132,7 @@ export class TokenKeeper implements AsyncDisposable {
           ? await genericGrantRequest(configuration, grant, { scope, username: username ?? '', password: secrets.password })
           : await clientCredentialsGrant(configuration, { scope });
       const token = granted.access_token;
+      remember(this, token);
       // A token that cannot stand in a header would otherwise fail at each request, with the token in the message.
       if (!/^[\x21-\x7e]+$/.test(token)) throw this.#unreachable('the answer holds no usable access_token');
       const life = lifeMs(granted.expires_in, token, this.#clock.now());
@@ -154,12 +156,7 @@ export class TokenKeeper implements AsyncDisposable {
     return { clientSecret: read(this.#auth.clientSecret), password: read(this.#auth.password) };
   }
 
-  async #ask(
-    url: string,
-    headers: Record<string, string>,
-    body: string,
-    secrets: { readonly clientSecret: string; readonly password: string },
-  ): Promise<Answer> {
+  async #ask(url: string, headers: Record<string, string>, body: string): Promise<Answer> {
     let answer: Answer;
     try {
       const question = { method: 'POST', url, headers, body, bytesMax: tokenBytesMax, timeoutMs: this.#timeoutMs } as const;
@@ -173,7 +170,7 @@ export class TokenKeeper implements AsyncDisposable {
     }
     if (answer.status === 200) return answer;
 
-    const said = readRefusal(answer, [secrets.clientSecret, secrets.password]);
+    const said = readRefusal(answer);
     const words = [said.error, said.description].filter(Boolean).join(': ') || `status ${answer.status}`;
     if (said.error === '' || answer.status === 429 || answer.status >= 500 || transient.has(said.error)) {
       const now = this.#clock.now();
@@ -245,7 +242,7 @@ function whole(answer: Answer): string {
 }
 
 /** `error` and `error_description` of a refusal (RFC 6749 section 5.2), safe to show; empty when the answer has none. */
-function readRefusal(answer: Answer, secrets: readonly string[]): { readonly error: string; readonly description: string } {
+function readRefusal(answer: Answer): { readonly error: string; readonly description: string } {
   let value: unknown;
   try {
     value = JSON.parse(new TextDecoder().decode(answer.body));
@@ -254,7 +251,7 @@ function readRefusal(answer: Answer, secrets: readonly string[]): { readonly err
   }
   const read = (key: string, max: number): string => {
     const text: unknown = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined;
-    return typeof text === 'string' ? plain(redact(text.split(/\r?\n/, 1)[0] ?? '', secrets), max) : '';
+    return typeof text === 'string' ? quote(text.split(/\r?\n/, 1)[0] ?? '', max) : '';
   };
   return { error: read('error', 60), description: read('error_description', 300) };
 }

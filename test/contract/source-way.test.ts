@@ -93,7 +93,7 @@ describe('trust', () => {
     [
       'an unknown issuer',
       () => other.issue({ name: 'service', hosts: ['127.0.0.1'] }),
-      /^sources\.production\.tls\.ca: certificate of 127\.0\.0\.1 issued by 'Other Root' is not trusted; trusted here: built-in roots, 'Test Root' \(until \d{4}\); subject 'service', valid from \d{4}-\d\d-\d\d to \d{4}-\d\d-\d\d$/,
+      /^sources\.production\.tls\.ca: certificate of 127\.0\.0\.1 issued by 'Other Root' is not trusted; trusted here: built-in roots, 'Test Root' \(until \d{4}\); subject 'service', valid from \d{4}-\d\d-\d\d to \d{4}-\d\d-\d\d; to trust its issuer, set sources\.production\.tls\.ca: \/path\/to\/ca\.pem$/,
     ],
     [
       'a certificate of its own',
@@ -126,6 +126,8 @@ describe('trust', () => {
     const service = await serve({ certificate: await issue() });
     const error = await errorOf(direct(service, { sharedCa: pemOf(authority.cert) }).page());
     expect(error).toMatchObject({ code: 'tls_untrusted', message: expect.stringMatching(words) as string });
+    // Node recommends an option that Waybill does not have.
+    expect(wordsOf(error)).not.toContain('--use-system-ca');
     expect(service.tokens).toHaveLength(0);
   });
 

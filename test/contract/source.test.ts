@@ -157,7 +157,7 @@ describe('an answer that is no page', () => {
     [
       'HTML',
       answering(200, { 'content-type': 'text/html; charset=utf-8' }, '<html><head>'),
-      /expected a JSON object, got text\/html \("<html><head>"\)/,
+      /expected a JSON object, got \d+ bytes of text\/html$/,
     ],
     ['an empty body', answering(200, {}), /cut off after 0 bytes|expected a JSON object/],
     ['a body cut by the connection', cut, /cut off after 16 bytes/],
@@ -172,7 +172,7 @@ describe('an answer that is no page', () => {
     [
       'a page of more items than any has',
       (_q, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(`{"data":[${'0,'.repeat(8_000_000)}0]}`)),
-      /expected at most 50000 items in "data", got "\{"data":\[0,0,/,
+      /expected at most 50000 items in "data", got \d+ bytes of no media type$/,
     ],
     [
       'a gzip stream that is cut',

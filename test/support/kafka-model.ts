@@ -59,6 +59,8 @@ export class KafkaModel implements AsyncDisposable {
   readonly denied = new Set<string>();
   /** Every request that was carried out, in order, with what it was about. */
   readonly seen: { readonly api: Api; readonly about: string }[] = [];
+  /** What it says of a user that it does not know. */
+  refusal = 'Authentication failed: Invalid username or password';
   fault: (api: Api, about: string) => Fault | undefined = () => undefined;
   /** Bytes of a batch at most. */
   batchBytes = 1_048_588;
@@ -175,9 +177,7 @@ export class KafkaModel implements AsyncDisposable {
         const { name, password } = this.#options.user ?? { name: '', password: '' };
         session.isKnown = request.data().toString() === `\0${name}\0${password}` || request.bytes.includes(`\0${name}\0${password}`);
         answer.int16(session.isKnown ? 0 : errors.saslFailed);
-        return void answer
-          .string(session.isKnown ? undefined : 'Authentication failed: Invalid username or password')
-          .data(Buffer.alloc(0));
+        return void answer.string(session.isKnown ? undefined : this.refusal).data(Buffer.alloc(0));
       }
       case 'Metadata': {
         this.#metadata(request, answer);

@@ -1722,7 +1722,7 @@ export const mutants: readonly Mutant[] = [
     id: 'W258',
     what: 'words of the server are shown with what we sent it',
     suite: elasticsearch,
-    edits: [{ file: 'src/sink/elasticsearch-client.ts', text: 'redact(text, secrets);', replacement: 'redact(text, secrets.slice(9));' }],
+    edits: [{ file: 'src/sink/elasticsearch-items.ts', text: '{ reason: quote(reason, 1_000) }', replacement: '{ reason }' }],
   },
   {
     id: 'W259',
@@ -2400,6 +2400,62 @@ export const mutants: readonly Mutant[] = [
         file: `${collect}collector.ts`,
         text: 'time !== undefined && time >= polledFrom',
         replacement: 'time !== undefined && polledFrom > 0',
+      },
+    ],
+  },
+  {
+    id: 'W601',
+    what: 'text of the other side is read in no encoding but its own',
+    suite: 'test/unit/connect/secrets.test.ts',
+    edits: [{ file: 'src/connect/secrets.ts', text: 'layer < layersMax &&', replacement: 'layer < 0 &&' }],
+  },
+  {
+    id: 'W602',
+    what: 'a secret in base64 is found only where nothing precedes it',
+    suite: 'test/unit/connect/secrets.test.ts',
+    edits: [{ file: 'src/connect/secrets.ts', text: 'return [0, 1, 2].map((before)', replacement: 'return [0].map((before)' }],
+  },
+  {
+    id: 'W603',
+    what: 'a part of a secret is shown',
+    suite: 'test/unit/connect/secrets.test.ts',
+    edits: [
+      { file: 'src/connect/secrets.ts', text: 'if (length >= partMin) return true;', replacement: 'if (length >= partMin) return false;' },
+    ],
+  },
+  {
+    id: 'W604',
+    what: 'ordinary words that are a secret are removed from the middle of others',
+    suite: 'test/unit/connect/secrets.test.ts',
+    edits: [{ file: 'src/connect/secrets.ts', text: "if (!/[a-z0-9]/.test(folded[at - 1] ?? ' ') && ", replacement: 'if (' }],
+  },
+  {
+    id: 'W605',
+    what: 'a token that was renewed is forgotten at once',
+    suite: 'test/unit/connect/secrets.test.ts',
+    edits: [{ file: 'src/connect/secrets.ts', text: 'const valuesPerOwner = 8;', replacement: 'const valuesPerOwner = 1;' }],
+  },
+  {
+    id: 'W606',
+    what: 'text of the other side is quoted with the secrets in it',
+    suite: 'test/contract/canary.test.ts',
+    edits: [{ file: 'src/connect/quote.ts', text: 'withoutSecrets(text.slice(0, readMax), true)', replacement: 'text.slice(0, readMax)' }],
+  },
+  {
+    id: 'W607',
+    what: 'the access token is not known as a secret',
+    suite: 'test/contract/canary.test.ts',
+    edits: [{ file: 'src/source/token.ts', text: '      remember(this, token);\n', replacement: '' }],
+  },
+  {
+    id: 'W608',
+    what: 'a secret that stays text is not known',
+    suite: 'test/contract/canary.test.ts',
+    edits: [
+      {
+        file: 'src/config/load.ts',
+        text: 'if (isSecretAt(schema, path, document.value)) remember({}, value);',
+        replacement: 'void schema;',
       },
     ],
   },

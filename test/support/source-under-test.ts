@@ -4,6 +4,7 @@ import type { Page, PageRequest } from '../../src/model.ts';
 import { createSource } from '../../src/source/client.ts';
 import type { ClientSettings, ServiceSource } from '../../src/source/client.ts';
 import { Budget } from '../../src/source/limits.ts';
+import { remember } from '../../src/connect/secrets.ts';
 import type { Pem, Secret } from '../../src/connect/trust.ts';
 
 export interface SecretInHand extends Secret {
@@ -15,7 +16,10 @@ export function secretOf(value: string): SecretInHand {
   let held = value;
   return {
     stored: value,
-    read: () => held,
+    read() {
+      remember(this, held);
+      return held;
+    },
     refresh() {
       held = this.stored;
     },

@@ -170,7 +170,7 @@ sinks:
     'grace (line 1): "long" is not a duration such as 10s, 5m, 2h',
     'sources[0].id (line 3): "Production" is not a short name: 1 to 32 of a-z, 0-9 and hyphen, no hyphen first',
     'sources[0].baseUrl (line 4): "http://service.example" must begin with https: (http: is for 127.0.0.0/8, ::1 and localhost alone)',
-    'sources[0].auth.authUrl (line 5): "login" is not an address such as https://service.example/v2/api',
+    'sources[0].auth.authUrl (line 5): "lo…" (5 characters) is not an address such as https://service.example/v2/api',
     'sources[0].auth.tenantId (line 5): "a/b" is not a tenant id: letters, digits, dot, hyphen and underscore',
     'sources[0].auth.clientId (line 5): is missing: it takes text in one line',
     'sources[0].auth.scopeAddress (line 5): "/x" is not the address of a scope, without api:// before it and without a blank',
@@ -254,6 +254,23 @@ test('what a variable or a wrong place holds of a secret is not repeated', async
     `${at}.canary (line 16): is not a setting; the nearest is "start"`,
   ]);
   expect(problems.join('\n')).not.toMatch(/canary\d/);
+});
+
+test('a secret in the line of an address is not shown: of what is no address only the begin and the length are', async () => {
+  const token = 'B5A79AAD-D822-46CC-80D1-819F80D7BFB0';
+  const problems = await problemsOf(
+    valid({ top: `admin: { listen: [${token}] }` })
+      .replace('https://service.example', token)
+      .replace(
+        /^sinks:[^]*/m,
+        `sinks: [{ id: hec, type: splunk-hec, url: ${token}, token: x }, { id: relp, type: syslog, address: ${token} }]`,
+      ),
+  );
+  expect(problems.filter((line) => /"B5A7…" \(\d+ characters\) is not an address/.test(line))).toHaveLength(4);
+  expect(problems.join('\n')).not.toContain(token.slice(0, 5));
+  const query = await problemsOf(valid({}).replace('https://service.example', `https://service.example/?key=${token}`));
+  expect(query.join('\n')).toContain('must not hold a query or fragment');
+  expect(query.join('\n')).not.toContain('B5A7');
 });
 
 test('offline, a secret that is not there is a warning, any other reference a problem', async () => {

@@ -57,9 +57,11 @@ describe('the answer to data', () => {
   });
 
   test.each([...published, ...newer])('code $code, $status $text', ({ code, status, text }) => {
-    const reply = readReply(status, JSON.stringify({ text, code }));
+    const reply = readReply({ status, body: JSON.stringify({ text, code }) });
     expect(expected[reply.meaning]).toContain(code);
-    expect(reply.words).toBe(`${status} code ${code} ${text}`);
+    const isSuccess = status < 300;
+    expect(reply.words).toMatch(isSuccess ? /^200 code \d+ \(\d+ bytes of no media type\)$/ : /./);
+    if (!isSuccess) expect(reply.words).toBe(`${status} code ${code} ${text}`);
   });
 
   test.each([
@@ -73,7 +75,7 @@ describe('the answer to data', () => {
     [503, { text: 'something new', code: 99 }, 'unknown'],
     [413, { text: 'Request entity too large', code: 27 }, 'refused'],
   ])('a status and a code that do not fit: %i %j is %s', (status, body, meaning) => {
-    expect(readReply(status, JSON.stringify(body)).meaning).toBe(meaning);
+    expect(readReply({ status, body: JSON.stringify(body) }).meaning).toBe(meaning);
   });
 
   test.each([
@@ -90,19 +92,19 @@ describe('the answer to data', () => {
     [502, 'unknown'],
     [504, 'unknown'],
   ])('another server between: %i without a code is %s', (status, meaning) => {
-    expect(readReply(status, '<html><body>no Splunk</body></html>').meaning).toBe(meaning);
+    expect(readReply({ status, body: '<html><body>no Splunk</body></html>' }).meaning).toBe(meaning);
   });
 
   test('names the event at which it stopped, and the acknowledgement to wait for', () => {
-    expect(readReply(400, '{"text":"Invalid data format","code":6,"invalid-event-number":3}').stoppedAt).toBe(3);
-    expect(readReply(200, '{"text":"Success","code":0,"ackId":0}').ackId).toBe(0);
+    expect(readReply({ status: 400, body: '{"text":"Invalid data format","code":6,"invalid-event-number":3}' }).stoppedAt).toBe(3);
+    expect(readReply({ status: 200, body: '{"text":"Success","code":0,"ackId":0}' }).ackId).toBe(0);
     for (const odd of ['"3"', '-1', '1.5', 'null', '{}']) {
-      expect(readReply(400, `{"code":6,"invalid-event-number":${odd}}`).stoppedAt).toBeUndefined();
+      expect(readReply({ status: 400, body: `{"code":6,"invalid-event-number":${odd}}` }).stoppedAt).toBeUndefined();
     }
   });
 
   test('words of another server are put in one short line', () => {
-    const { words } = readReply(502, `<html>\n${'x'.repeat(5_000)}`);
+    const { words } = readReply({ status: 502, body: `<html>\n${'x'.repeat(5_000)}` });
     expect(words).toMatch(/^502 <html>\\nx+…$/);
     expect(words.length).toBeLessThan(300);
   });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { remember } from '../../../src/connect/secrets.ts';
 import { codeOf } from '../../../src/errors.ts';
 import { itemsMax, scanPage, valuesMax } from '../../../src/source/scan.ts';
 
@@ -133,15 +134,16 @@ describe('what is no page is refused', () => {
     expect(scan(whole).items).toHaveLength(2);
   });
 
-  test('the message quotes the begin, with the media type when it is not JSON, and shows no control character', () => {
-    expect(refusal('<html><head>\n\u001b[2J', 'text/html')).toBe(
-      String.raw`cannot read page 1 of "test": expected a JSON object, got text/html ("<html><head>\n\u001b[2J")`,
+  test('the message has the size and the media type of the body, and nothing of its text', () => {
+    expect(refusal('<html><head>\n\u001b[2J', 'text/html; charset=utf-8')).toBe(
+      'cannot read page 1 of "test": expected a JSON object, got 17 bytes of text/html',
     );
-    expect(refusal(`<${'x'.repeat(100)}`, 'application/json')).toBe(
-      `cannot read page 1 of "test": expected a JSON object, got "<${'x'.repeat(59)}…"`,
-    );
+    expect(refusal('<', 'text/\u001bx')).toBe(String.raw`cannot read page 1 of "test": expected a JSON object, got 1 byte of text/\u001bx`);
+    const secret = 'S4sl+Jd83/hG=fQ%7Bw2;Lm6';
+    remember({}, secret);
+    for (let at = 0; at < 12; at += 1) expect(refusal('<', `text/***${secret.slice(at)}`)).toMatch(/ of text\/\*\*\*\[secret\]$/);
     expect(refusal('{"data":[{"a":1')).toBe(
-      'cannot read page 1 of "test": expected JSON, which is cut off after 15 bytes, got "{\\"data\\":[{\\"a\\":1"'.replaceAll('\\"', '"'),
+      'cannot read page 1 of "test": expected JSON, which is cut off after 15 bytes, got 15 bytes of no media type',
     );
   });
 });

@@ -1,0 +1,158 @@
+/**
+ * Servers that return what a test wants them to say: over HTTP in the body, as JSON in the members that the protocols know, in headers; as a
+ * proxy in the answer to CONNECT; over TLS in the certificate. Whatever the test does not want said is answered as a sound server would.
+ */
+import { createServer } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+import type { Server as TlsServer } from 'node:tls';
+import type { KeyPair } from './certificates.ts';
+
+export interface Saying {
+  readonly status: number;
+  readonly form: 'text' | 'json' | 'headers';
+  readonly words: string;
+}
+
+export interface Question {
+  readonly method: string;
+  readonly path: string;
+  readonly bytes: number;
+}
+
+/** Words as a header can carry them: what HTTP forbids there is left out. */
+const headerOf = (words: string): string => words.replace(/[^\x20-\x7e]/g, ' ').trim();
+
+/** The answer in words: headers and body. Members of JSON are those of RFC 9457, RFC 6749, API gateways, Elasticsearch and Splunk. */
+export function answerOf({ form, words }: Saying): { readonly headers: Record<string, string>; readonly body: string } {
+  if (form === 'text') return { headers: { 'content-type': 'text/html' }, body: `<p>${words}</p>` };
+  if (form === 'json') {
+    const reason = { type: words, reason: words, caused_by: { type: 'security_exception', reason: words } };
+    const body = {
+      title: words,
+      detail: words,
+      message: words,
+      error: words,
+      error_description: words,
+      text: words,
+      code: 4,
+      status: words,
+    };
+    return {
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(words.length % 2 === 0 ? body : { ...body, error: reason }),
+    };
+  }
+  const header = headerOf(words);
+  return {
+    headers: {
+      ...{
+        'content-type': `text/${header}`,
+        'www-authenticate': `Basic realm="${header}"`,
+        'retry-after': header,
+        location: header,
+        date: header,
+      },
+      ...{ 'x-powered-by': header, 'set-cookie': `session=${header}`, 'content-encoding': header.length % 2 === 0 ? 'identity' : header },
+    },
+    body: '{}',
+  };
+}
+
+export class EchoServer implements AsyncDisposable {
+  /** What to say to a question; undefined: the answer of a sound server. */
+  say: (question: Question) => Saying | undefined = () => undefined;
+  /** Answers that said it. */
+  said = 0;
+  readonly #token: string;
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+
+  /** @param token  what its token endpoint gives */
+  constructor(token: string) {
+    this.#token = token;
+    this.#server = createServer((request, response) => {
+      let bytes = 0;
+      request.on('data', (chunk: Buffer) => (bytes += chunk.length));
+      request.on('end', () => {
+        const [path = ''] = (request.url ?? '').split('?');
+        const saying = this.say({ method: request.method ?? '', path, bytes });
+        if (saying === undefined) {
+          response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(this.#sound(path)));
+          return;
+        }
+        this.said += 1;
+        const { headers, body } = answerOf(saying);
+        response.writeHead(saying.status, headers).end(body);
+      });
+    });
+    // The tunnel is refused in words, or opened to nothing.
+    this.#server.on('connect', (request: IncomingMessage, socket: Socket) => {
+      const saying = this.say({ method: 'CONNECT', path: request.url ?? '', bytes: 0 });
+      const { status = 502, words = '' } = saying ?? {};
+      this.said += 1;
+      socket.on('error', () => undefined);
+      socket.end(
+        `HTTP/1.1 ${status} ${headerOf(words)}\r\nProxy-Authenticate: Basic realm="${headerOf(words)}"\r\nConnection: close\r\n\r\n${words}`,
+      );
+    });
+    this.#server.on('connection', (socket) => {
+      this.#sockets.add(socket);
+      socket.on('error', () => undefined).on('close', () => this.#sockets.delete(socket));
+    });
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  async listen(): Promise<this> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
+    return this;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  #sound(path: string): object {
+    if (path.endsWith('/token')) return { token_type: 'Bearer', access_token: this.#token, expires_in: 3600 };
+    if (path.startsWith('/services/')) return { text: 'Success', code: 0, ackId: 0 };
+    return { pagination: { page: 1, pageSize: 100, totalRecords: 0 }, data: [] };
+  }
+}
+
+/** Shows a certificate that the test changes. */
+export class CertificateServer implements AsyncDisposable {
+  readonly #server: TlsServer;
+  readonly #sockets = new Set<Socket>();
+
+  constructor(pair: KeyPair) {
+    this.#server = createTlsServer({ cert: pair.cert, key: pair.key }, (socket) => socket.destroy());
+    this.#server.on('tlsClientError', () => undefined);
+    this.#server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.on('error', () => undefined).on('close', () => this.#sockets.delete(socket));
+    });
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  show(pair: KeyPair): void {
+    this.#server.setSecureContext({ cert: pair.cert, key: pair.key });
+  }
+
+  async listen(): Promise<this> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
+    return this;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}

@@ -1,0 +1,143 @@
+/** Secrets in text of the other side: removed in every encoding, and nothing else removed. */
+import { spawnSync } from 'node:child_process';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { quote } from '../../../src/connect/quote.ts';
+import { remember, removed, withoutSecrets } from '../../../src/connect/secrets.ts';
+import { decodedByPython, encodings } from '../../support/encodings.ts';
+import { seeded } from '../../support/records.ts';
+
+const secrets = {
+  'a client secret of Entra ID': 'Abc8Q~CNRYform7.~x+y_2rUqzKd~PpWm4bTf',
+  'blanks and signs': `p w+"1\\/2'3<&>%41;{ä}=?`,
+  'an HEC token': 'B5A79AAD-D822-46CC-80D1-819F80D7BFB0',
+  'a token': `eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9.${'QmFzZTY0-c29tZXRoaW5n_'.repeat(30)}.c2lnbmF0dXJl-4711_x`,
+  'six characters': 'Zq7#b9',
+  'what looks like escapes': '%7B&amp;\\u0041+%2B',
+};
+/** What these tests make known; other tests of the process do not know it. */
+const keepers: object[] = [];
+function known(...values: readonly string[]): void {
+  const keeper = {};
+  keepers.push(keeper);
+  for (const value of values) remember(keeper, value);
+}
+beforeAll(() => known(...Object.values(secrets)));
+afterAll(() => {
+  for (const keeper of keepers) for (let i = 0; i < 8; i += 1) remember(keeper, `nothing-of-interest-${i}`);
+});
+
+/** The parts of an encoded secret that are left in the text, twelve characters each, or all of a shorter one. */
+function leftOf(text: string, encoded: string): string[] {
+  const left: string[] = [];
+  const length = Math.min(12, encoded.length);
+  for (let at = 0; at + length <= encoded.length; at += 1) {
+    const part = encoded.slice(at, at + length);
+    if (text.includes(part)) left.push(part);
+  }
+  return left;
+}
+
+describe('the encodings of the test side', () => {
+  const hasPython = spawnSync('python3', ['--version']).status === 0;
+  it.skipIf(!hasPython)('are read back by the decoders of Python (skipped where python3 is not installed)', () => {
+    for (const secret of Object.values(secrets)) {
+      const pairs = encodings.map(({ name, encode }) => ({ name, text: encode(secret) }));
+      for (const [i, decoded] of decodedByPython(pairs).entries()) {
+        if (decoded !== null) expect(decoded, pairs[i]?.name).toContain(secret);
+      }
+    }
+  });
+});
+
+describe.each(Object.entries(secrets))('%s', (_, secret) => {
+  const fitting = encodings.filter(({ name }) => !name.startsWith('cut') || secret.length >= 16);
+  it.each(fitting)('is removed in the encoding $name', ({ encode }) => {
+    const encoded = encode(secret);
+    const text = `the key (${encoded}), which was sent, is wrong`;
+    const clean = withoutSecrets(text, true);
+    expect(clean).toContain(removed);
+    expect(leftOf(clean, encoded)).toEqual([]);
+    expect(clean.startsWith('the key (')).toBe(true);
+    expect(clean.endsWith('which was sent, is wrong')).toBe(true);
+  });
+
+  it('is removed where our own quotation ends within it', () => {
+    const before = 'x '.repeat(20);
+    for (const { encode } of encodings) {
+      const encoded = encode(secret);
+      for (let max = 41; max < 40 + Math.min(encoded.length, 100); max += 1)
+        expect(leftOf(quote(before + encoded, max), encoded)).toEqual([]);
+    }
+  });
+});
+
+describe('parts of a secret', () => {
+  const secret = secrets['a client secret of Entra ID'];
+
+  it('are removed from twelve characters on, and from six on where the text was cut', () => {
+    expect(withoutSecrets(`got "${secret.slice(5, 17)}"`, true)).toBe(`got "${removed}"`);
+    expect(withoutSecrets(`key ${secret.slice(0, 6)}`, true)).toBe(`key ${removed}`);
+    expect(withoutSecrets(`key ${secret.slice(0, 8)}... is wrong`, true)).toBe(`key ${removed}... is wrong`);
+    expect(withoutSecrets(`key ****${secret.slice(-7)} is wrong`, true)).toBe(`key ****${removed} is wrong`);
+    expect(withoutSecrets(`${secret.slice(-9)} is wrong`, true)).toBe(`${removed} is wrong`);
+    expect(withoutSecrets(`key ***${secret.slice(11, 18)}*** is wrong`, true)).toBe(`key ***${removed}*** is wrong`);
+    expect(withoutSecrets(`key ***${secret.slice(8, 15)} is wrong`, true)).toBe(`key ***${removed} is wrong`);
+  });
+});
+
+describe('ordinary text', () => {
+  it('stays as it is: short secrets and words are removed only as whole words, and never from text of ours', () => {
+    known('elastic', 'abc', 'prod', '12345', 'my-client-secret-123', 'tiny1');
+    const untouched = 'elasticsearch refuses invalid client secret 4712345 of production abc abcd';
+    expect(withoutSecrets(untouched, true)).toBe(untouched);
+    expect(withoutSecrets('user elastic on prod: tiny1, 12345', true)).toBe(`user ${removed} on ${removed}: ${removed}, ${removed}`);
+    expect(withoutSecrets('sinks.elastic.url on prod', false)).toBe('sinks.elastic.url on prod');
+  });
+
+  it('of random words, numbers and identifiers stays as it is', () => {
+    const random = seeded(17);
+    const pick = (from: string, length: number): string => Array.from({ length }, () => from[Math.floor(random() * from.length)]).join('');
+    for (let i = 0; i < 2_000; i += 1) {
+      const text = `cannot ${pick('aeioudrstln', 7)} "${pick('0123456789abcdef', 32)}" of ${pick('ABCDEFabcdef/+%&;\\', 40)}: ${pick('0123456789', 9)}`;
+      expect(withoutSecrets(text, true)).toBe(text);
+    }
+  });
+});
+
+describe('what is known', () => {
+  it('keeps the last eight values of an owner, and forgets the ninth', () => {
+    const tokens = Array.from({ length: 9 }, (_, i) => `token-number-${i}-7f3a9c${i}${i}Q`);
+    known(...tokens);
+    expect(withoutSecrets(tokens.slice(1).join(' '), false)).toBe(Array(8).fill(removed).join(' '));
+    // Its common part is a part of the others, its end is not.
+    expect(withoutSecrets(`${tokens[0]} `, false)).toContain('00Q');
+  });
+
+  it('keeps a value as long as one owner has it', () => {
+    const [one, other] = [{}, {}];
+    const shared = 'Sh4red~between_two';
+    keepers.push(one, other);
+    remember(one, shared);
+    remember(other, shared);
+    for (let i = 0; i < 8; i += 1) remember(one, `${i}${i}Another~value_${i}`);
+    expect(withoutSecrets(`(${shared})`, false)).toBe(`(${removed})`);
+  });
+});
+
+describe('a quotation', () => {
+  it('shows no control character, no mark that turns the direction of text, and no hint of Node', () => {
+    expect(quote('a\u001b[2Jb\u009bc\u202ed\u2028e\n', 60)).toBe('a\\u001b[2Jb\\u009bc\\u202ed\\u2028e\\n');
+    const words = 'unable to verify the first certificate; if the root CA is installed locally, try running Node.js with --use-system-ca';
+    expect(quote(words, 200)).toBe('unable to verify the first certificate');
+  });
+
+  it('takes a bounded time, whatever the text and the secrets repeat', () => {
+    known('a'.repeat(3_000), 'ab'.repeat(1_500), '\\'.repeat(2_000), '%25'.repeat(700));
+    for (const each of ['aaaaaaaaaaab', '%25', '\\\\u005c', '&amp;', '\\', 'ab', '%2525252525']) {
+      const before = process.cpuUsage();
+      quote(each.repeat(100_000), 200);
+      const { user, system } = process.cpuUsage(before);
+      expect((user + system) / 1000, `ms of CPU for ${each}`).toBeLessThan(1_000);
+    }
+  });
+});
