@@ -5,12 +5,11 @@
 import { join } from 'node:path';
 import type { Config } from './config/load.ts';
 import { operationOf, perform } from './daemon/acts.ts';
-import { parseTime, parseZone } from './config/period.ts';
+import { adminReports } from './daemon/admin-reports.ts';
 import { Certificates } from './daemon/certificates.ts';
 import { createDelivery } from './daemon/sink.ts';
 import type { ConfiguredSink } from './daemon/sink.ts';
 import { Reports } from './daemon/reports.ts';
-import type { ReportStream } from './daemon/reports.ts';
 import { runSource } from './daemon/source.ts';
 import { reportSettings, Views } from './daemon/views.ts';
 import { codeOf, WaybillError, wordsOf } from './errors.ts';
@@ -18,7 +17,6 @@ import { Journal } from './journal/journal.ts';
 import { snapshotOf } from './journal/report.ts';
 import type { Clock, Log, Random, Snapshot } from './model.ts';
 import { startAdmin } from './observe/admin.ts';
-import type { LedgerParams } from './observe/admin.ts';
 import type { RoomLog } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { microsToIso } from './record/timestamp.ts';
@@ -60,20 +58,9 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
     daemon.journal && daemon.views
       ? snapshotOf(daemon.journal.db, options.version, clock.now() * 1000, daemon.views.live(daemon.journal))
       : undefined;
-  const reports = new Reports(clock);
-  const ledger = async (params: LedgerParams): Promise<ReportStream> => {
-    if (!daemon.journal) throw new WaybillError('usage', 'cannot give the report: the state is not open yet');
-    const now = clock.now() * 1000;
-    const { source, from, to, by = 'window', format = 'json', tz = 'UTC' } = params;
-    const query = {
-      source,
-      from: from === undefined ? undefined : parseTime(from, 'from', now, false),
-      to: to === undefined ? undefined : parseTime(to, 'to', now, true),
-      now,
-      ...reportSettings(config),
-    };
-    return reports.make({ state: config.state, query, format, options: { by, tz: parseZone(tz), version: options.version } });
-  };
+  const reports = adminReports(new Reports(clock), {
+    ...{ state: config.state, settings: reportSettings(config), version: options.version, clock },
+  });
   const operate = async (request: unknown): Promise<unknown> => {
     if (!daemon.journal) throw new WaybillError('state_unusable', 'cannot change anything: the state is not open yet');
     const done = await perform(
@@ -86,7 +73,7 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
     log.info({ ...operationOf(request) }, 'operation');
     return done;
   };
-  const shown = { snapshot, ledger, operate, metricsText: () => metrics.text(), log: log.child('admin'), clock };
+  const shown = { snapshot, ...reports, operate, metricsText: () => metrics.text(), log: log.child('admin'), clock };
   const { listen, token, readToken, tls } = config.admin;
   // Before the state is had, so that probes are answered while its owner ends. Where that owner has the port too, it is the owner that counts.
   const health = (): string => (daemon.journal ? 'ok' : 'waiting for the owner of the state');

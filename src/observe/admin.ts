@@ -34,11 +34,20 @@ export interface LedgerParams {
   readonly format?: LedgerFormat | undefined;
 }
 
+export interface AdminReport {
+  readonly type: string;
+  readonly text: string | Readable;
+}
+
 export interface AdminSources {
   /** Undefined while the state is not open yet (another process may still own it). */
   readonly snapshot: () => Snapshot | undefined;
-  /** The report. A WaybillError `usage` becomes 400 with its words. */
-  readonly ledger: (params: LedgerParams) => Promise<{ readonly type: string; readonly text: string | Readable }>;
+  /** The completeness report. A WaybillError `usage` becomes 400 with its words; so for the two below. */
+  readonly ledger: (params: LedgerParams) => Promise<AdminReport>;
+  /** What `gaps list --json` prints. */
+  readonly gaps: (params: { readonly source?: string | undefined }) => Promise<AdminReport>;
+  /** What `operations list --json` prints. */
+  readonly operations: (params: { readonly from?: string | undefined; readonly to?: string | undefined }) => Promise<AdminReport>;
   readonly metricsText: () => Promise<string>;
   /** Does what a person asks, in one transaction. A WaybillError becomes an answer with its words and its code. */
   readonly operate?: (request: unknown) => Promise<unknown>;
@@ -143,9 +152,12 @@ function build(place: Place, gate: Gate, sources: AdminSources, at: string, tls?
     const snapshot = sources.snapshot();
     return snapshot ? statusJson(snapshot) : reply.code(503).send({ error: stateless(sources) });
   });
-  // The whole snapshot, for `waybill status` on the same machine.
-  if (place === 'socket')
-    app.get('/snapshot', async (_, reply) => sources.snapshot() ?? reply.code(503).send({ error: stateless(sources) }));
+  // The whole snapshot, from which `waybill status` makes its text.
+  app.get(
+    '/snapshot',
+    { onRequest: admit('read') },
+    async (_, reply) => sources.snapshot() ?? reply.code(503).send({ error: stateless(sources) }),
+  );
   app.get('/ledger', { onRequest: admit('read') }, async (request, reply) => {
     const { by, format, ...others } = params(request.query, ledgerParams);
     const asked = {
@@ -156,6 +168,18 @@ function build(place: Place, gate: Gate, sources: AdminSources, at: string, tls?
     if (!sources.snapshot()) return reply.code(503).send({ error: stateless(sources) });
     const { type, text } = await sources.ledger(asked);
     if (asked.format === 'html') reply.header('content-security-policy', `${ledgerHtmlPolicy}; frame-ancestors 'none'`);
+    return reply.type(type).send(text);
+  });
+  app.get('/gaps', { onRequest: admit('read') }, async (request, reply) => {
+    const asked = params(request.query, ['source']);
+    if (!sources.snapshot()) return reply.code(503).send({ error: stateless(sources) });
+    const { type, text } = await sources.gaps(asked);
+    return reply.type(type).send(text);
+  });
+  app.get('/operations', { onRequest: admit('read') }, async (request, reply) => {
+    const asked = params(request.query, ['from', 'to']);
+    if (!sources.snapshot()) return reply.code(503).send({ error: stateless(sources) });
+    const { type, text } = await sources.operations(asked);
     return reply.type(type).send(text);
   });
   const { operate } = sources;

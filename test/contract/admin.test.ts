@@ -44,6 +44,8 @@ async function start(
     {
       snapshot: () => snapshot(),
       ledger: async (params) => ({ type: 'text/csv; charset=utf-8', text: JSON.stringify(params) }),
+      gaps: async (params) => ({ type: 'application/json', text: JSON.stringify({ gaps: [params] }) }),
+      operations: async (params) => ({ type: 'application/json', text: JSON.stringify({ operations: [params] }) }),
       metricsText: async () => 'waybill_gaps{source="production"} 0\n',
       log,
       clock,
@@ -97,6 +99,9 @@ describe('what it answers', () => {
     expect(page.headers['content-security-policy']).toMatch(
       /^default-src 'none'; style-src 'sha256-[\w+/]{43}='; .*frame-ancestors 'none'$/,
     );
+    expect((await get(`${url}/gaps?source=production`)).body).toBe('{"gaps":[{"source":"production"}]}');
+    expect((await get(`${url}/operations?from=-7d&to=2026-Q3`)).body).toBe('{"operations":[{"from":"-7d","to":"2026-Q3"}]}');
+    expect(JSON.parse((await get(`${url}/snapshot`)).body)).toEqual(JSON.parse(JSON.stringify(snapshot())));
     for (const path of ['/', '/nothing', '/status/', '//status', '/healthz%00']) {
       expect((await get(`${url}${path}`)).status, path).toBe(404);
     }
@@ -185,7 +190,7 @@ describe('readiness', () => {
   test('without a state yet the process is healthy and says what it waits for, and is not ready', async () => {
     const { url } = await start({}, { snapshot: () => undefined, health: () => 'waiting for the owner of the state' });
     expect(await get(`${url}/healthz`)).toMatchObject({ status: 200, body: 'waiting for the owner of the state\n' });
-    for (const path of ['/readyz', '/status', '/ledger']) {
+    for (const path of ['/readyz', '/status', '/snapshot', '/ledger', '/gaps', '/operations']) {
       expect(await get(`${url}${path}`)).toMatchObject({ status: 503, body: expect.stringContaining('waiting for the owner') as string });
     }
   });
@@ -196,7 +201,7 @@ describe('credentials', () => {
 
   test('with tokens: bearer, or Basic with any name; probes need none', async () => {
     const { url } = await start({ token: secret('full:with:colons'), readToken: secret('read') });
-    for (const path of ['/status', '/ledger', '/metrics']) {
+    for (const path of ['/status', '/snapshot', '/ledger', '/gaps', '/operations', '/metrics']) {
       expect((await get(`${url}${path}`)).status, path).toBe(401);
       expect((await get(`${url}${path}`, bearer('wrong'))).status, path).toBe(401);
       expect((await get(`${url}${path}`, bearer('read'))).status, path).toBe(200);
@@ -214,7 +219,7 @@ describe('credentials', () => {
     const { addresses } = await start({ listen: '0.0.0.0:0' });
     const url = `http://127.0.0.1:${new URL(addresses[0] ?? '').port}`;
     for (const path of ['/healthz', '/readyz', '/metrics']) expect((await get(`${url}${path}`)).status, path).toBe(200);
-    for (const path of ['/status', '/ledger']) {
+    for (const path of ['/status', '/snapshot', '/ledger', '/gaps', '/operations']) {
       const got = await get(`${url}${path}`);
       expect([got.status, got.body]).toEqual([401, expect.stringContaining('set admin.token')]);
     }
