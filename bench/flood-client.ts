@@ -15,7 +15,7 @@ export interface Flood {
   /** Method and target: `GET /metrics`. */
   readonly request: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Requests in all; the flood ends before when `seconds` are over. */
+  /** Requests at least: the flood goes on as long as `seconds`, and up to three times as long until there were so many. */
   readonly total: number;
   readonly connections: number;
   readonly seconds: number;
@@ -29,20 +29,26 @@ export interface Flooded {
   readonly seconds: number;
 }
 
-const batch = 1_000;
 const bodyBytes = 10_000_000;
 const flood = JSON.parse(process.argv[2] ?? '') as Flood;
 const head = `${flood.request} HTTP/1.1\r\nhost: 127.0.0.1\r\n${Object.entries(flood.headers ?? {})
   .map(([name, value]) => `${name}: ${value}\r\n`)
   .join('')}`;
 const request = `${head}\r\n`;
+/** Written at once where requests do not wait for answers. */
+const batch = 1_000;
+const many = request.repeat(batch);
 const body = Buffer.alloc(1_000_000, 'x');
 
 const answers: Record<string, number> = {};
 let sent = 0;
 let connects = 0;
 const began = performance.now();
-const isOver = (): boolean => sent >= flood.total || performance.now() - began > flood.seconds * 1000;
+const lastMs = 3 * flood.seconds * 1000;
+const isOver = (): boolean => {
+  const ms = performance.now() - began;
+  return ms > lastMs || (ms > flood.seconds * 1000 && sent >= flood.total);
+};
 
 await Promise.all(Array.from({ length: flood.connections }, () => one()));
 const seconds = (performance.now() - began) / 1000;
@@ -60,11 +66,10 @@ async function one(): Promise<void> {
 function connection(socket: Socket): Promise<void> {
   let tail = '';
   return new Promise((resolve) => {
-    const timer = setTimeout(() => socket.destroy(), Math.max(0, flood.seconds * 1000 - (performance.now() - began)));
+    const timer = setInterval(() => isOver() && socket.destroy(), 200);
     socket.once('close', () => {
-      clearTimeout(timer);
-      // A refusal without this would turn into a loop that never waits.
-      setImmediate(resolve);
+      clearInterval(timer);
+      resolve();
     });
     socket.on('error', () => undefined);
     socket.setNoDelay(true);
@@ -77,7 +82,7 @@ function connection(socket: Socket): Promise<void> {
       for (const match of text.matchAll(/HTTP\/1\.1 (\d{3}) /g)) {
         answers[match[1] ?? ''] = (answers[match[1] ?? ''] ?? 0) + 1;
         last = match.index + match[0].length;
-        if (flood.kind === 'sequential' && !isOver()) ask(socket);
+        if (flood.kind === 'sequential' && !isOver() && !/\r\nconnection: close\r\n/i.test(text)) ask(socket);
         if (flood.kind === 'connections') socket.destroy();
       }
       tail = text.slice(Math.max(last, text.length - 12));
@@ -113,9 +118,8 @@ function ask(socket: Socket): void {
 /** As fast as the connection takes it. */
 function pipeline(socket: Socket): void {
   while (!isOver() && !socket.destroyed) {
-    const count = Math.min(batch, flood.total - sent);
-    sent += count;
-    if (!socket.write(request.repeat(count))) {
+    sent += batch;
+    if (!socket.write(many)) {
       socket.once('drain', () => pipeline(socket));
       return;
     }

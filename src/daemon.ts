@@ -5,18 +5,16 @@
 import { join } from 'node:path';
 import type { Config } from './config/load.ts';
 import { operationOf, perform } from './daemon/acts.ts';
-import { adminReports } from './daemon/admin-reports.ts';
+import { AdminServer } from './daemon/admin.ts';
 import { Certificates } from './daemon/certificates.ts';
 import { createDelivery } from './daemon/sink.ts';
 import type { ConfiguredSink } from './daemon/sink.ts';
-import { Reports } from './daemon/reports.ts';
 import { runSource } from './daemon/source.ts';
 import { reportSettings, Views } from './daemon/views.ts';
 import { codeOf, WaybillError, wordsOf } from './errors.ts';
 import { Journal } from './journal/journal.ts';
 import { snapshotOf } from './journal/report.ts';
 import type { Clock, Log, Random, Snapshot } from './model.ts';
-import { startAdmin } from './observe/admin.ts';
 import type { RoomLog } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { microsToIso } from './record/timestamp.ts';
@@ -58,9 +56,6 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
     daemon.journal && daemon.views
       ? snapshotOf(daemon.journal.db, options.version, clock.now() * 1000, daemon.views.live(daemon.journal))
       : undefined;
-  const reports = adminReports(new Reports(clock), {
-    ...{ state: config.state, settings: reportSettings(config), version: options.version, clock },
-  });
   const operate = async (request: unknown): Promise<unknown> => {
     if (!daemon.journal) throw new WaybillError('state_unusable', 'cannot change anything: the state is not open yet');
     const done = await perform(
@@ -73,15 +68,21 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
     log.info({ ...operationOf(request) }, 'operation');
     return done;
   };
-  const shown = { snapshot, ...reports, operate, metricsText: () => metrics.text(), log: log.child('admin'), clock };
-  const { listen, token, readToken, tls } = config.admin;
-  // Before the state is had, so that probes are answered while its owner ends. Where that owner has the port too, it is the owner that counts.
-  const health = (): string => (daemon.journal ? 'ok' : 'waiting for the owner of the state');
-  const admin = await startAdmin({ listen, token, readToken, tls }, { ...shown, health }).catch((thrown: unknown) => ({ thrown }));
-  if ('addresses' in admin) {
-    open.use(admin);
-    options.listening?.(admin.addresses);
-    log.info({ addresses: admin.addresses }, 'admin server listens');
+  const { listen, tls, ...tokens } = config.admin;
+  const admin = open.use(
+    new AdminServer({
+      ...{ state: config.state, version: options.version, settings: reportSettings(config) },
+      facts: { snapshot, operate, metricsText: () => metrics.text(), token: (name) => tokens[name]?.read() ?? '' },
+      log: log.child('admin'),
+      clock,
+    }),
+  );
+  // Before the state is opened, so that probes are answered while its owner ends. Where that owner has the port too, it is the owner that counts.
+  const names = (['token', 'readToken'] as const).filter((name) => tokens[name] !== undefined);
+  const listening = await admin.listen({ place: 'network', listen, tls, tokens: names }).catch((thrown: unknown) => ({ thrown }));
+  if (!('thrown' in listening)) {
+    options.listening?.(listening);
+    log.info({ addresses: listening }, 'admin server listens');
   }
 
   const journal = open.use(
@@ -98,7 +99,7 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
       signal,
     ),
   );
-  if ('thrown' in admin) throw admin.thrown;
+  if ('thrown' in listening) throw listening.thrown;
   if (journal.fresh) log.warn({ state: config.state, journal: journal.id }, 'state.created');
   else log.info({ state: config.state, journal: journal.id, head: journal.head().seq }, 'state opened');
   for (const id of journal.orphanSources(new Set(config.sources.map((source) => source.id))))
@@ -114,7 +115,8 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
     ...snapshotOf(journal.db, options.version, clock.now() * 1000, views.live(journal)),
     certificates: certificates.ends(),
   }));
-  open.use(await startAdmin({ listen: [] }, { ...shown, socketPath: join(config.state, 'waybill.sock') }));
+  admin.opened();
+  await admin.listen({ place: 'socket', path: join(config.state, 'waybill.sock') });
 
   // Sinks are registered before the first record can arrive, so that `from: now` means this moment.
   const deliveries = config.sinks.map((sink) => createDelivery(sink, journal, options, metrics.meters, certificates));

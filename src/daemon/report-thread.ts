@@ -2,6 +2,7 @@
  * The thread that makes one report for the admin server, with a connection of its own that only reads, piece by piece as it is asked
  * for them: a long report takes seconds, in which the daemon's own thread collects and delivers. Started by reports.ts.
  */
+import { constants, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { codeOf, wordsOf } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
@@ -70,6 +71,9 @@ function next(): ReportAnswer {
     return { code: codeOf(thrown), words: wordsOf(thrown) };
   }
 }
+
+// Behind everything else that wants the CPU. Only Linux has a priority for each thread.
+if (process.platform === 'linux') setPriority(constants.priority.PRIORITY_LOW);
 
 const made = answers(workerData as ReportOrder);
 parentPort?.on('message', () => {
