@@ -32,6 +32,8 @@ export interface DaemonOptions {
   readonly log: RoomLog;
   /** How a source is reached; default over HTTPS. A simulation gives its own, as it does with clock and chance. */
   readonly openSource?: typeof createSource;
+  /** Lines of the log that could not be written, since the start. */
+  readonly lostLines?: () => number;
   /** Told once, with the addresses of the admin server. */
   readonly listening?: (addresses: readonly string[]) => void;
 }
@@ -43,15 +45,19 @@ const hourMs = 3_600_000;
 /** Between the starts of two sources, at most. */
 const spreadMost = 100;
 
-/** Runs until the signal is aborted, and resolves once everything is released. Rejects when nothing can mend what happened. */
-export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Promise<void> {
+/**
+ * Runs until the signal is aborted, or until an error that no retry can fix, and resolves once everything is released.
+ * @returns that error, which is in the log; undefined when the signal ended it
+ * @throws what prevents the start
+ */
+export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Promise<unknown> {
   const { config, clock, log } = options;
   await using open = new AsyncDisposableStack();
   const daemon: { journal: Journal | undefined; views: Views | undefined; sinks: readonly ConfiguredSink[] } = {
     ...{ journal: undefined, views: undefined, sinks: [] },
   };
 
-  const metrics = open.use(createMetrics(options.version, process.env['WAYBILL_REVISION'] ?? ''));
+  const metrics = open.use(createMetrics(options.version, process.env['WAYBILL_REVISION'] ?? '', options.lostLines));
   const snapshot = (): Snapshot | undefined =>
     daemon.journal && daemon.views
       ? snapshotOf(daemon.journal.db, options.version, clock.now() * 1000, daemon.views.live(daemon.journal))
@@ -94,6 +100,7 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
         version: options.version,
         expectState: options.expectState,
         lockWait: options.lockWait,
+        waits: () => log.info({ state: config.state, lockWaitMs: options.lockWait }, 'waiting for the owner of the state to end'),
       },
       clock,
       signal,
@@ -183,8 +190,8 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   await ended;
   grace.abort();
   await timer;
-  if (failure.signal.aborted) throw failure.signal.reason;
   log.info({}, 'stopped');
+  return failure.signal.aborted ? failure.signal.reason : undefined;
 }
 
 /** What the journal needs now and then: a look whether its file is still there, pruning; and, once an hour, each frontier in the log, where it outlives a state that is lost. */

@@ -9,6 +9,7 @@ import { WaybillError, wordsOf } from '../errors.ts';
 import { gapsOf } from '../journal/gaps.ts';
 import type { Gap } from '../journal/gaps.ts';
 import { openReadOnly } from '../journal/state.ts';
+import { jsonText } from '../observe/pieces.ts';
 import { table } from '../observe/table.ts';
 import { counted } from '../observe/time-words.ts';
 import { act, actor, actOptions, actUsage, agreed } from './acts.ts';
@@ -85,7 +86,7 @@ async function change(
     );
   }
   const done = gaps.map(({ source, from, until }) => ({ source, from, until }));
-  if (values.json) io.stdout.write(`${JSON.stringify({ [what === 'retry' ? 'retried' : 'accepted']: done }, null, 2)}\n`);
+  if (values.json) io.stdout.write(jsonText({ [what === 'retry' ? 'retried' : 'accepted']: done }));
   else io.stdout.write('done\n');
   return 0;
 }
@@ -131,7 +132,7 @@ function readGaps(config: Config, source: string | undefined): Gap[] {
 }
 
 function list(gaps: readonly Gap[], json: boolean, io: Io): void {
-  if (json) io.stdout.write(`${JSON.stringify({ gaps }, null, 2)}\n`);
+  if (json) io.stdout.write(jsonText({ gaps }));
   else if (gaps.length === 0) io.stdout.write('no gap\n');
   else {
     const columns = ['source', 'from', 'until', 'state', 'reason', 'counted', 'received', 'next try'].map((head, i) => ({

@@ -7,6 +7,7 @@ import { openReadOnly } from '../journal/state.ts';
 import { flat } from '../journal/operation-detail.ts';
 import { operationList } from '../journal/operation-list.ts';
 import { detailWords } from '../observe/ledger-words.ts';
+import { jsonText } from '../observe/pieces.ts';
 import { table } from '../observe/table.ts';
 import type { Io } from './io.ts';
 import { joinSpans, parseTime } from '../config/period.ts';
@@ -40,7 +41,7 @@ export async function run(args: string[], io: Io): Promise<number> {
   const db = openReadOnly(config.state);
   try {
     const found = operationList(db, from, to);
-    if (values.json) io.stdout.write(`${JSON.stringify({ operations: found }, null, 2)}\n`);
+    if (values.json) io.stdout.write(jsonText({ operations: found }));
     else if (found.length === 0) io.stdout.write('no operation\n');
     else {
       const columns = ['n', 'at', 'who (claimed)', 'what', 'source or sink', 'why', 'detail'].map((head) => ({ head }));

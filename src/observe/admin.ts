@@ -138,7 +138,8 @@ function build(
           ? createTlsServer({ ...limits, handshakeTimeout: handshakeMs, ...tls }, listener)
           : createServer(limits, listener);
         connections.watch(server);
-        return server.setTimeout(idleMs);
+        server.timeout = idleMs;
+        return server;
       } catch (thrown) {
         throw new WaybillError('admin_unusable', `cannot use admin.tls for "${at}": ${wordsOf(thrown)}`, { cause: thrown });
       }

@@ -388,7 +388,7 @@ test('the defaults are those of the contract', async () => {
     journal: { quota: 10 * 2 ** 30, keep: 30 * 24 * hour },
     grace: 20_000,
     admin: { listen: ['127.0.0.1:9464'] },
-    log: { level: 'info', format: 'json', levels: {} },
+    log: { level: 'info', levels: {} },
     sources: [
       {
         endpoint: 'full-payload',
