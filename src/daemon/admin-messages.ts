@@ -1,4 +1,5 @@
 /** What the daemon's own thread and the thread of the admin server send each other. Everything can be cloned. */
+import { codeOf, WaybillError, wordsOf } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { ReportQuery } from '../journal/ledger-report.ts';
 
@@ -33,6 +34,18 @@ export type Question = { readonly what: 'snapshot' | 'metrics' | TokenName } | {
 export interface Thrown {
   readonly code: ErrorCode | undefined;
   readonly words: string;
+  /** The words of its causes. */
+  readonly cause: string | undefined;
+}
+
+export function carried(thrown: unknown): Thrown {
+  if (!(thrown instanceof Error)) return { code: undefined, words: wordsOf(thrown), cause: undefined };
+  return { code: codeOf(thrown), words: thrown.message, cause: thrown.cause === undefined ? undefined : wordsOf(thrown.cause) };
+}
+
+export function revived({ code, words, cause }: Thrown): Error {
+  const options = cause === undefined ? {} : { cause: new Error(cause) };
+  return code === undefined ? new Error(words, options) : new WaybillError(code, words, options);
 }
 
 export type ToThread =

@@ -5,12 +5,12 @@
 import { constants, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../clock.ts';
-import { codeOf, WaybillError, wordsOf } from '../errors.ts';
+import { WaybillError } from '../errors.ts';
 import type { Log, Snapshot } from '../model.ts';
 import { startAdmin } from '../observe/admin.ts';
 import type { Admin, AdminSources } from '../observe/admin.ts';
-import { pulse } from './admin-messages.ts';
-import type { AdminThreadData, FromThread, Listen, Question, Thrown, TokenName, ToThread } from './admin-messages.ts';
+import { carried, pulse, revived } from './admin-messages.ts';
+import type { AdminThreadData, FromThread, Listen, Question, TokenName, ToThread } from './admin-messages.ts';
 import { adminReports } from './admin-reports.ts';
 import { Reports } from './reports.ts';
 
@@ -93,7 +93,7 @@ function log(): Log {
     if (clock.monotonic() - last < logMs) return;
     last = clock.monotonic();
     const { error, ...others } = fields as { error?: unknown };
-    send({ kind: 'log', level, fields: others, error: error === undefined ? undefined : thrownOf(error), phrase });
+    send({ kind: 'log', level, fields: others, error: error === undefined ? undefined : carried(error), phrase });
   };
   return { debug: () => undefined, info: () => undefined, warn: say('warn'), error: say('error') };
 }
@@ -134,7 +134,7 @@ async function listen(wanted: Listen): Promise<void> {
     open.push(admin);
     send({ kind: 'listens', addresses: admin.addresses });
   } catch (thrown) {
-    send({ kind: 'refused', thrown: thrownOf(thrown) });
+    send({ kind: 'refused', thrown: carried(thrown) });
   }
 }
 
@@ -142,10 +142,6 @@ async function close(): Promise<void> {
   ended.abort();
   for (const admin of open) await admin[Symbol.asyncDispose]();
   parentPort?.close();
-}
-
-function thrownOf(thrown: unknown): Thrown {
-  return { code: codeOf(thrown), words: wordsOf(thrown) };
 }
 
 parentPort?.on('message', (message: ToThread) => {
@@ -156,11 +152,9 @@ parentPort?.on('message', (message: ToThread) => {
     case 'answer':
       waiting.get(message.id)?.resolve(message.value);
       break;
-    case 'failed': {
-      const { code, words } = message.thrown;
-      waiting.get(message.id)?.reject(code === undefined ? new Error(words) : new WaybillError(code, words));
+    case 'failed':
+      waiting.get(message.id)?.reject(revived(message.thrown));
       break;
-    }
     case 'close':
       void close();
   }

@@ -4,10 +4,9 @@
  */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { codeOf, WaybillError, wordsOf } from '../errors.ts';
 import type { Clock, Log, Snapshot } from '../model.ts';
-import { pulse } from './admin-messages.ts';
-import type { AdminThreadData, FromThread, Listen, Question, Thrown, ToThread, TokenName } from './admin-messages.ts';
+import { carried, pulse, revived } from './admin-messages.ts';
+import type { AdminThreadData, FromThread, Listen, Question, ToThread, TokenName } from './admin-messages.ts';
 
 /** What the thread asks for. */
 export interface AdminFacts {
@@ -167,7 +166,7 @@ class AdminThread {
     try {
       this.#send({ kind: 'answer', id, value: await this.#fact(question) });
     } catch (thrown) {
-      this.#send({ kind: 'failed', id, thrown: { code: codeOf(thrown), words: wordsOf(thrown) } });
+      this.#send({ kind: 'failed', id, thrown: carried(thrown) });
     }
   }
 
@@ -187,8 +186,4 @@ class AdminThread {
   #send(message: ToThread): void {
     this.#worker.postMessage(message);
   }
-}
-
-function revived({ code, words }: Thrown): Error {
-  return code === undefined ? new Error(words) : new WaybillError(code, words);
 }
