@@ -5,20 +5,16 @@
 import { join } from 'node:path';
 import type { Config } from './config/load.ts';
 import { operationOf, perform } from './daemon/acts.ts';
-import { parseTime, parseZone } from './config/period.ts';
+import { AdminServer } from './daemon/admin.ts';
 import { Certificates } from './daemon/certificates.ts';
 import { createDelivery } from './daemon/sink.ts';
 import type { ConfiguredSink } from './daemon/sink.ts';
-import { Reports } from './daemon/reports.ts';
-import type { ReportStream } from './daemon/reports.ts';
 import { runSource } from './daemon/source.ts';
 import { reportSettings, Views } from './daemon/views.ts';
 import { codeOf, WaybillError, wordsOf } from './errors.ts';
 import { Journal } from './journal/journal.ts';
 import { snapshotOf } from './journal/report.ts';
 import type { Clock, Log, Random, Snapshot } from './model.ts';
-import { startAdmin } from './observe/admin.ts';
-import type { LedgerParams } from './observe/admin.ts';
 import type { RoomLog } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { microsToIso } from './record/timestamp.ts';
@@ -36,6 +32,8 @@ export interface DaemonOptions {
   readonly log: RoomLog;
   /** How a source is reached; default over HTTPS. A simulation gives its own, as it does with clock and chance. */
   readonly openSource?: typeof createSource;
+  /** Lines of the log that could not be written, since the start. */
+  readonly lostLines?: () => number;
   /** Told once, with the addresses of the admin server. */
   readonly listening?: (addresses: readonly string[]) => void;
 }
@@ -47,33 +45,23 @@ const hourMs = 3_600_000;
 /** Between the starts of two sources, at most. */
 const spreadMost = 100;
 
-/** Runs until the signal is aborted, and resolves once everything is released. Rejects when nothing can mend what happened. */
-export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Promise<void> {
+/**
+ * Runs until the signal is aborted, or until an error that no retry can fix, and resolves once everything is released.
+ * @returns that error, which is in the log; undefined when the signal ended it
+ * @throws what prevents the start
+ */
+export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Promise<unknown> {
   const { config, clock, log } = options;
   await using open = new AsyncDisposableStack();
   const daemon: { journal: Journal | undefined; views: Views | undefined; sinks: readonly ConfiguredSink[] } = {
     ...{ journal: undefined, views: undefined, sinks: [] },
   };
 
-  const metrics = open.use(createMetrics(options.version, process.env['WAYBILL_REVISION'] ?? ''));
+  const metrics = open.use(createMetrics(options.version, process.env['WAYBILL_REVISION'] ?? '', options.lostLines));
   const snapshot = (): Snapshot | undefined =>
     daemon.journal && daemon.views
       ? snapshotOf(daemon.journal.db, options.version, clock.now() * 1000, daemon.views.live(daemon.journal))
       : undefined;
-  const reports = new Reports(clock);
-  const ledger = async (params: LedgerParams): Promise<ReportStream> => {
-    if (!daemon.journal) throw new WaybillError('usage', 'cannot give the report: the state is not open yet');
-    const now = clock.now() * 1000;
-    const { source, from, to, by = 'window', format = 'json', tz = 'UTC' } = params;
-    const query = {
-      source,
-      from: from === undefined ? undefined : parseTime(from, 'from', now, false),
-      to: to === undefined ? undefined : parseTime(to, 'to', now, true),
-      now,
-      ...reportSettings(config),
-    };
-    return reports.make({ state: config.state, query, format, options: { by, tz: parseZone(tz), version: options.version } });
-  };
   const operate = async (request: unknown): Promise<unknown> => {
     if (!daemon.journal) throw new WaybillError('state_unusable', 'cannot change anything: the state is not open yet');
     const done = await perform(
@@ -86,15 +74,21 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
     log.info({ ...operationOf(request) }, 'operation');
     return done;
   };
-  const shown = { snapshot, ledger, operate, metricsText: () => metrics.text(), log: log.child('admin'), clock };
-  const { listen, token, readToken, tls } = config.admin;
-  // Before the state is had, so that probes are answered while its owner ends. Where that owner has the port too, it is the owner that counts.
-  const health = (): string => (daemon.journal ? 'ok' : 'waiting for the owner of the state');
-  const admin = await startAdmin({ listen, token, readToken, tls }, { ...shown, health }).catch((thrown: unknown) => ({ thrown }));
-  if ('addresses' in admin) {
-    open.use(admin);
-    options.listening?.(admin.addresses);
-    log.info({ addresses: admin.addresses }, 'admin server listens');
+  const { listen, tls, ...tokens } = config.admin;
+  const admin = open.use(
+    new AdminServer({
+      ...{ state: config.state, version: options.version, settings: reportSettings(config) },
+      facts: { snapshot, operate, metricsText: () => metrics.text(), token: (name) => tokens[name]?.read() ?? '' },
+      log: log.child('admin'),
+      clock,
+    }),
+  );
+  // Before the state is opened, so that probes are answered while its owner ends. Where that owner has the port too, it is the owner that counts.
+  const names = (['token', 'readToken'] as const).filter((name) => tokens[name] !== undefined);
+  const listening = await admin.listen({ place: 'network', listen, tls, tokens: names }).catch((thrown: unknown) => ({ thrown }));
+  if (!('thrown' in listening)) {
+    options.listening?.(listening);
+    log.info({ addresses: listening }, 'admin server listens');
   }
 
   const journal = open.use(
@@ -106,12 +100,13 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
         version: options.version,
         expectState: options.expectState,
         lockWait: options.lockWait,
+        waits: () => log.info({ state: config.state, lockWaitMs: options.lockWait }, 'waiting for the owner of the state to end'),
       },
       clock,
       signal,
     ),
   );
-  if ('thrown' in admin) throw admin.thrown;
+  if ('thrown' in listening) throw listening.thrown;
   if (journal.fresh) log.warn({ state: config.state, journal: journal.id }, 'state.created');
   else log.info({ state: config.state, journal: journal.id, head: journal.head().seq }, 'state opened');
   for (const id of journal.orphanSources(new Set(config.sources.map((source) => source.id))))
@@ -127,7 +122,8 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
     ...snapshotOf(journal.db, options.version, clock.now() * 1000, views.live(journal)),
     certificates: certificates.ends(),
   }));
-  open.use(await startAdmin({ listen: [] }, { ...shown, socketPath: join(config.state, 'waybill.sock') }));
+  admin.opened();
+  await admin.listen({ place: 'socket', path: join(config.state, 'waybill.sock') });
 
   // Sinks are registered before the first record can arrive, so that `from: now` means this moment.
   const deliveries = config.sinks.map((sink) => createDelivery(sink, journal, options, metrics.meters, certificates));
@@ -194,8 +190,8 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   await ended;
   grace.abort();
   await timer;
-  if (failure.signal.aborted) throw failure.signal.reason;
   log.info({}, 'stopped');
+  return failure.signal.aborted ? failure.signal.reason : undefined;
 }
 
 /** What the journal needs now and then: a look whether its file is still there, pruning; and, once an hour, each frontier in the log, where it outlives a state that is lost. */

@@ -39,6 +39,7 @@ export type ErrorCode =
   | 'sink_blocked' // cannot go on before a person acts
   | 'file_lost_data' // a file of ours is shorter than what it had taken
   | 'admin_unusable' // the admin server cannot listen
+  | 'admin_busy' // the admin server has too much to answer at once
   | 'aborted';
 
 export interface WaybillErrorOptions {

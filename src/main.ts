@@ -2,11 +2,16 @@
  * The command line: finds the command, runs it, and turns what comes of it into an exit code. Whatever is thrown becomes a message on
  * standard error; a command itself never ends the process.
  */
+import { once } from 'node:events';
 import { known } from './commands/help.ts';
+import { exitCodeOf } from './commands/exit-code.ts';
 import type { Io } from './commands/io.ts';
 import { loadCommand } from './commands/list.ts';
-import { type ErrorCode, WaybillError, wordsOf } from './errors.ts';
+import { WaybillError, wordsOf } from './errors.ts';
 import { version } from './version.ts';
+
+/** How long the last lines of a daemon may take to be read. */
+const lastLinesMs = 1_000;
 
 /** Runs the program for the arguments behind its name, and sets the exit code. */
 export async function main(argv: readonly string[], run = dispatch): Promise<void> {
@@ -14,7 +19,7 @@ export async function main(argv: readonly string[], run = dispatch): Promise<voi
   const onSignal = (signal: NodeJS.Signals): void => {
     // The second one is from somebody who does not want to wait.
     if (stop.signal.aborted) process.exit(signal === 'SIGINT' ? 130 : 143);
-    stop.abort(new WaybillError('aborted', `cannot go on: stopped by ${signal}`));
+    stop.abort(new WaybillError('aborted', `received ${signal}`));
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -25,9 +30,20 @@ export async function main(argv: readonly string[], run = dispatch): Promise<voi
     process.stderr.write(`cannot write to standard output: ${wordsOf(error)}\n`);
     process.exit(1);
   });
+  // Whoever read our diagnostics is gone, or their file is full: the exit code says the rest.
+  process.stderr.on('error', () => undefined);
   const { stdin, stdout, stderr, env } = process;
   process.exitCode = await run(argv, { stdin, stdout, stderr, env, signal: stop.signal });
   process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
+  if (argv[0] === 'run') await endWithoutReaders();
+}
+
+/** Ends the process of a daemon whose output nobody takes: what is not written yet would keep it running. */
+async function endWithoutReaders(): Promise<void> {
+  const signal = AbortSignal.timeout(lastLinesMs);
+  const pending = [process.stdout, process.stderr].filter(({ writableLength }) => writableLength > 0);
+  const taken = await Promise.all(pending.map((stream) => once(stream, 'drain', { signal }))).catch((thrown: unknown) => thrown);
+  if (taken instanceof Error) process.exit();
 }
 
 /** Runs one command line. @returns the exit code; nothing is thrown */
@@ -50,8 +66,6 @@ export async function dispatch(argv: readonly string[], io: Io): Promise<number>
   }
 }
 
-const exitCodes: Partial<Record<ErrorCode, number>> = { usage: 2, config_invalid: 2, secret_missing: 2, state_owned: 75 };
-
 function wantsHelp(args: readonly string[]): boolean {
   const end = args.indexOf('--');
   return args.slice(0, end < 0 ? args.length : end).some((arg) => arg === '--help' || arg === '-h');
@@ -60,7 +74,7 @@ function wantsHelp(args: readonly string[]): boolean {
 function report(thrown: unknown, name: string, io: Io): number {
   if (thrown instanceof WaybillError) {
     io.stderr.write(`${[thrown.message, ...thrown.problems.map((problem) => `  ${problem}`)].join('\n')}\n`);
-    return exitCodes[thrown.code] ?? 1;
+    return exitCodeOf(thrown);
   }
   if (isParseArgsError(thrown)) {
     io.stderr.write(`cannot read the options of "${name}": ${thrown.message}; waybill help ${name} names them\n`);

@@ -224,7 +224,11 @@ export class Asker {
     const most = Math.min(backoffMostMs, backoffFirstMs * 2 ** Math.min(failures, 10));
     const waitMs = asked ?? Math.max(50, this.#random() * most);
     const fields = { source: this.#sourceId, code: codeOf(thrown), waitMs: Math.round(waitMs), error: thrown };
-    if (failures < 3) this.#log.info(fields, 'request repeated');
+    // A person must replace what is refused; a server that rotates its secrets may take a moment to accept the new one.
+    if (codeOf(thrown) === 'token_refused') {
+      if (failures < 3) this.#log.debug(fields, 'request repeated');
+      else this.#log.error(fields, `the token endpoint refuses the credentials of ${this.#sourceId}: ${wordsOf(thrown)}`);
+    } else if (failures < 3) this.#log.info(fields, 'request repeated');
     else this.#log.warn(fields, 'request repeated');
     await this.#clock.sleep(waitMs, signal);
   }

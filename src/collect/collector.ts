@@ -120,7 +120,8 @@ export class Collector {
   #sizeMost = 0;
   #growAt = 0;
   #closes = 0;
-  #paused = false;
+  /** When collecting paused, ms of the monotonic clock. */
+  #pausedAt: number | undefined;
   /** What both clocks had reached when it was last looked at. */
   #latest: Micros = Number.MAX_SAFE_INTEGER;
   #records = false;
@@ -192,11 +193,13 @@ export class Collector {
       signal.throwIfAborted();
       try {
         if (await this.#pause(signal)) continue;
-        if (!(await this.#turn(signal))) await this.#idle(signal);
+        const isBusy = await this.#turn(signal);
+        this.#resumed();
+        if (!isBusy) await this.#idle(signal);
       } catch (thrown) {
         signal.throwIfAborted();
         if (codeOf(thrown) !== 'journal_full') throw thrown;
-        this.#parts.log.error({ source: this.#parts.settings.id, code: 'journal_full', error: thrown }, 'collecting pauses');
+        this.#pauses({ code: 'journal_full', error: thrown });
         await this.#parts.clock.sleep(pausedMs, signal);
       }
     }
@@ -436,15 +439,25 @@ export class Collector {
 
   async #pause(signal: AbortSignal): Promise<boolean> {
     const reason = this.#parts.journal.paused();
-    if ((reason !== undefined) !== this.#paused) {
-      this.#paused = reason !== undefined;
-      const fields = { source: this.#parts.settings.id, reason };
-      if (this.#paused) this.#parts.log.error(fields, 'collecting pauses');
-      else this.#parts.log.info(fields, 'collecting goes on');
-    }
     if (reason === undefined) return false;
+    this.#pauses({ reason });
     await this.#parts.clock.sleep(pausedMs, signal);
     return true;
+  }
+
+  #pauses(fields: object): void {
+    const { log, settings, clock } = this.#parts;
+    if (this.#pausedAt === undefined) log.error({ source: settings.id, ...fields }, 'collecting pauses');
+    this.#pausedAt ??= clock.monotonic();
+  }
+
+  /** What was due could be stored. */
+  #resumed(): void {
+    const { log, settings, clock } = this.#parts;
+    if (this.#pausedAt === undefined) return;
+    const seconds = Math.round((clock.monotonic() - this.#pausedAt) / 1000);
+    this.#pausedAt = undefined;
+    log.info({ source: settings.id, seconds }, `collection resumed after ${seconds} s`);
   }
 
   /**

@@ -6,6 +6,7 @@ import { WaybillError } from '../errors.ts';
 import { isLetter, lettersOf, recordOfLetter } from '../journal/letters.ts';
 import type { LetterRow } from '../journal/letters.ts';
 import { openReadOnly } from '../journal/state.ts';
+import { jsonText } from '../observe/pieces.ts';
 import { printable, table } from '../observe/table.ts';
 import { counted, rfc3339 } from '../observe/time-words.ts';
 import { act, actor, actOptions, actUsage, agreed } from './acts.ts';
@@ -66,7 +67,7 @@ export async function run(args: string[], io: Io): Promise<number> {
 
 function list(letters: readonly LetterRow[], json: boolean, io: Io): void {
   if (json) {
-    io.stdout.write(`${JSON.stringify({ deadLetters: letters.map((letter) => facts(letter)) }, null, 2)}\n`);
+    io.stdout.write(jsonText({ deadLetters: letters.map((letter) => facts(letter)) }));
     return;
   }
   if (letters.length === 0) {
@@ -94,7 +95,7 @@ function show(config: Config, letters: readonly LetterRow[], json: boolean, io: 
     const shown = letters.map((letter) => ({ letter, record: recordOfLetter(db, letter.sink, letter.seq)?.toString('utf8') }));
     if (json) {
       const deadLetters = shown.map(({ letter, record }) => ({ ...facts(letter), words: letter.words, record: record ?? null }));
-      io.stdout.write(`${JSON.stringify({ deadLetters }, null, 2)}\n`);
+      io.stdout.write(jsonText({ deadLetters }));
       return 0;
     }
     for (const { letter, record } of shown) {
@@ -126,7 +127,7 @@ async function retry(config: Config, letters: readonly LetterRow[], values: Valu
     if (!values.json && refusal) io.stderr.write(`entry ${seq} is refused again, ${refusal.code}: ${printable(refusal.words)}\n`);
   }
   const refused = results.filter(({ taken }) => !taken).length;
-  if (values.json) io.stdout.write(`${JSON.stringify({ sink: first.sink, retried: results }, null, 2)}\n`);
+  if (values.json) io.stdout.write(jsonText({ sink: first.sink, retried: results }));
   else io.stdout.write(`${counted(letters.length - refused, 'record')} taken${refused === 0 ? '' : `, ${refused} refused again`}\n`);
   return refused === 0 ? 0 : 1;
 }
@@ -146,7 +147,7 @@ async function discard(config: Config, letters: readonly LetterRow[], values: Va
     const part = seqs.slice(from, from + discardMost);
     await act(config, { act: 'dead-letters discard', sink: first.sink, seqs: part, ...actor(values, io) }, io.signal);
   }
-  io.stdout.write(values.json ? `${JSON.stringify({ sink: first.sink, discarded: seqs }, null, 2)}\n` : 'done\n');
+  io.stdout.write(values.json ? jsonText({ sink: first.sink, discarded: seqs }) : 'done\n');
   return 0;
 }
 

@@ -82,7 +82,8 @@ export async function run(args: string[], io: Io): Promise<number> {
     const showing = screen.show(config, stop);
     const options = { config, version, expectState: false, lockWait: 5_000, clock: systemClock, random: systemRandom, log: logs.root };
     try {
-      await runDaemon({ ...options, listening: (addresses) => screen.listens(addresses) }, stop);
+      const failure = await runDaemon({ ...options, listening: (addresses) => screen.listens(addresses) }, stop);
+      if (failure !== undefined) over.abort(failure);
     } catch (thrown) {
       over.abort(thrown);
       throw thrown;

@@ -6,9 +6,10 @@ import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/load.ts';
 import { parseInstant } from '../config/values.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
-import { heldTogether } from '../journal/history.ts';
-import { openLedgerReport } from '../journal/ledger-report.ts';
+import { gapsOf } from '../journal/gaps.ts';
+import type { Gap } from '../journal/gaps.ts';
 import { openReadOnly } from '../journal/state.ts';
+import { jsonText } from '../observe/pieces.ts';
 import { table } from '../observe/table.ts';
 import { counted } from '../observe/time-words.ts';
 import { act, actor, actOptions, actUsage, agreed } from './acts.ts';
@@ -36,21 +37,6 @@ Examples:
   waybill gaps list
   waybill gaps accept 2026-08-14T02:00:00Z --source production --why 'service outage, ticket 4711' --evidence outage.pdf --yes
 `;
-
-interface Gap {
-  readonly source: string;
-  readonly from: string;
-  readonly until: string;
-  readonly state: string;
-  readonly reason: string | null;
-  readonly total: number | null;
-  readonly own: number;
-  /** Distinct records received for the query, to be held against `total`. */
-  readonly received: number;
-  readonly nextTry: string | null;
-  /** A hold lists it: it shrank by the same event as the others of its source that have this. */
-  readonly together: boolean;
-}
 
 export async function run(args: string[], io: Io): Promise<number> {
   const { values, positionals } = parseArgs({
@@ -100,7 +86,7 @@ async function change(
     );
   }
   const done = gaps.map(({ source, from, until }) => ({ source, from, until }));
-  if (values.json) io.stdout.write(`${JSON.stringify({ [what === 'retry' ? 'retried' : 'accepted']: done }, null, 2)}\n`);
+  if (values.json) io.stdout.write(jsonText({ [what === 'retry' ? 'retried' : 'accepted']: done }));
   else io.stdout.write('done\n');
   return 0;
 }
@@ -139,28 +125,14 @@ function chosen(what: string, gaps: readonly Gap[], windows: readonly string[], 
 function readGaps(config: Config, source: string | undefined): Gap[] {
   const db = openReadOnly(config.state);
   try {
-    const held = heldTogether(db);
-    const isHeld = (id: string, from: string): boolean => held.get(id)?.has(parseInstant(from) ?? NaN) ?? false;
-    using report = openLedgerReport(db, { source });
-    const gaps: Gap[] = [];
-    for (const { id, windows } of report.sources) {
-      for (const { from, until, state, reason, total, received, own, nextRecount } of windows) {
-        const together = isHeld(id, from) && state !== 'accepted' && reason !== 'vanished';
-        if (state !== 'gap' && state !== 'accepted' && reason !== 'reread' && !together) continue;
-        gaps.push({
-          ...{ source: id, from, until, state, reason: together ? 'reread' : reason, total, received, own },
-          ...{ nextTry: together ? null : nextRecount, together },
-        });
-      }
-    }
-    return gaps;
+    return gapsOf(db, source);
   } finally {
     db.close();
   }
 }
 
 function list(gaps: readonly Gap[], json: boolean, io: Io): void {
-  if (json) io.stdout.write(`${JSON.stringify({ gaps }, null, 2)}\n`);
+  if (json) io.stdout.write(jsonText({ gaps }));
   else if (gaps.length === 0) io.stdout.write('no gap\n');
   else {
     const columns = ['source', 'from', 'until', 'state', 'reason', 'counted', 'received', 'next try'].map((head, i) => ({

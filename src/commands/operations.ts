@@ -3,12 +3,12 @@ import { parseArgs } from 'node:util';
 import { systemClock } from '../clock.ts';
 import { loadConfig } from '../config/load.ts';
 import { WaybillError } from '../errors.ts';
-import { operationsOf } from '../journal/history.ts';
 import { openReadOnly } from '../journal/state.ts';
-import { detailOf, flat, withTimes } from '../journal/operation-detail.ts';
+import { flat } from '../journal/operation-detail.ts';
+import { operationList } from '../journal/operation-list.ts';
 import { detailWords } from '../observe/ledger-words.ts';
+import { jsonText } from '../observe/pieces.ts';
 import { table } from '../observe/table.ts';
-import { rfc3339 } from '../observe/time-words.ts';
 import type { Io } from './io.ts';
 import { joinSpans, parseTime } from '../config/period.ts';
 
@@ -40,11 +40,8 @@ export async function run(args: string[], io: Io): Promise<number> {
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
   const db = openReadOnly(config.state);
   try {
-    const found = operationsOf(db, from, to).map(({ n, at, who, what: done, detail }) => {
-      const { source = null, sink = null, why = null, ...rest } = detailOf(detail);
-      return { n, at: rfc3339(at), who: who ?? null, what: done, source, sink, why, detail: withTimes(rest) };
-    });
-    if (values.json) io.stdout.write(`${JSON.stringify({ operations: found }, null, 2)}\n`);
+    const found = operationList(db, from, to);
+    if (values.json) io.stdout.write(jsonText({ operations: found }));
     else if (found.length === 0) io.stdout.write('no operation\n');
     else {
       const columns = ['n', 'at', 'who (claimed)', 'what', 'source or sink', 'why', 'detail'].map((head) => ({ head }));

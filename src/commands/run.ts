@@ -4,9 +4,10 @@ import { systemClock, systemRandom } from '../clock.ts';
 import { loadConfig } from '../config/load.ts';
 import { parseDuration } from '../config/values.ts';
 import { runDaemon } from '../daemon.ts';
-import { WaybillError } from '../errors.ts';
+import { codeOf, WaybillError } from '../errors.ts';
 import { createLog } from '../observe/log.ts';
 import { version } from '../version.ts';
+import { exitCodeOf } from './exit-code.ts';
 import type { Io } from './io.ts';
 
 export const summary = 'collects, proves and delivers until it is stopped';
@@ -47,10 +48,19 @@ export async function run(args: string[], io: Io): Promise<number> {
       'waybill starts',
     );
     for (const words of warnings) logs.root.warn({ words }, 'configuration');
-    const clock = systemClock;
-    const options = { config, version, expectState: values['expect-state'], lockWait, clock, random: systemRandom, log: logs.root };
-    await runDaemon(options, io.signal);
-    return 0;
+    const failure = await runDaemon(
+      {
+        ...{ config, version, lockWait, clock: systemClock, random: systemRandom, log: logs.root, lostLines: logs.lost },
+        expectState: values['expect-state'],
+      },
+      io.signal,
+    );
+    return failure === undefined ? 0 : exitCodeOf(failure);
+  } catch (thrown) {
+    // In the format of the log, which is what reads it.
+    const defect = codeOf(thrown) === undefined && thrown instanceof Error ? { stack: thrown.stack } : {};
+    logs.root.error({ code: codeOf(thrown), error: thrown, ...defect }, 'cannot run');
+    return exitCodeOf(thrown);
   } finally {
     process.off('SIGHUP', onHangUp);
     logs.flush();

@@ -6,7 +6,7 @@ import { environmentProxyProblem } from './proxy.ts';
 import type { Environment } from './reference.ts';
 import type { Settings } from './schema.ts';
 import { memberOf, typesAt } from './schema-walk.ts';
-import { durationText } from './values.ts';
+import { durationText, isLoopback } from './values.ts';
 
 /** ms that a start may be ahead: clocks differ. */
 const aheadMost = 3_600_000;
@@ -14,7 +14,13 @@ const aheadMost = 3_600_000;
 /** One line each. `now` in ms. */
 export function settingWarnings(schema: z.ZodType, settings: Settings, document: Document, now: number): readonly string[] {
   const none = settings.sinks.length === 0 ? ['sinks: there is none: what is collected stays in the journal'] : [];
-  return [...literalSecrets(schema, document), ...startWarnings(settings, document), ...timeWarnings(settings, document, now), ...none];
+  return [
+    ...literalSecrets(schema, document),
+    ...startWarnings(settings, document),
+    ...timeWarnings(settings, document, now),
+    ...adminWarnings(settings, document),
+    ...none,
+  ];
 }
 
 /** What the environment asks for and this release does not do. */
@@ -44,6 +50,21 @@ function literalSecrets(schema: z.ZodType, document: Document): readonly string[
     const words = 'the secret stands in the file itself; ${file:/path} or ${env:NAME} keeps it out of it';
     return telling ? [problem(document, { path, words })] : [];
   });
+}
+
+/** Whoever reaches the address can read what it shows, or the token on its way there. */
+function adminWarnings({ admin }: Settings, document: Document): readonly string[] {
+  const { token, readToken, tls } = admin;
+  const listens = typeof admin.listen === 'string' ? [admin.listen] : admin.listen;
+  const open = listens.filter((listen) => !isLoopback(listen.replace(/:\d+$/, '')));
+  if (open.length === 0) return [];
+  const hasToken = token !== undefined || readToken !== undefined;
+  const unguarded =
+    'without admin.token or admin.readToken, everybody who reaches it reads the metrics, and nobody reads status and ledger';
+  const plain = 'without admin.tls, tokens and answers can be read on the network';
+  return [...(hasToken ? [] : [unguarded]), ...(tls ? [] : [plain])].map((words) =>
+    problem(document, { path: ['admin', 'listen'], words: `${open.join(', ')} is not a loopback address: ${words}` }),
+  );
 }
 
 /** Times that are possible, and seldom meant. */

@@ -1,25 +1,31 @@
 /**
- * The thread that makes one completeness report for the admin server, with a connection of its own that only reads, piece by piece as it is asked
+ * The thread that makes one report for the admin server, with a connection of its own that only reads, piece by piece as it is asked
  * for them: a long report takes seconds, in which the daemon's own thread collects and delivers. Started by reports.ts.
  */
+import { constants, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { codeOf, wordsOf } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
+import { gapsOf } from '../journal/gaps.ts';
 import { openLedgerReport } from '../journal/ledger-report.ts';
 import type { ReportQuery } from '../journal/ledger-report.ts';
+import { operationList } from '../journal/operation-list.ts';
 import { openReadOnly } from '../journal/state.ts';
+import type { Micros } from '../model.ts';
 import { ledgerDocument } from '../observe/ledger-document.ts';
-import type { LedgerDocumentOptions, LedgerFormat } from '../observe/ledger-document.ts';
-import { gathered } from '../observe/pieces.ts';
+import type { LedgerDocument, LedgerDocumentOptions, LedgerFormat } from '../observe/ledger-document.ts';
+import { gathered, jsonPieces, joined } from '../observe/pieces.ts';
 
-/** What is asked of the thread. */
-export interface ReportOrder {
+/** The report that is wanted. */
+export type ReportOrder = {
   /** The state directory. */
   readonly state: string;
-  readonly query: ReportQuery;
-  readonly format: LedgerFormat;
-  readonly options: LedgerDocumentOptions;
-}
+} & (
+  | { readonly kind: 'ledger'; readonly query: ReportQuery; readonly format: LedgerFormat; readonly options: LedgerDocumentOptions }
+  | { readonly kind: 'gaps'; readonly source: string | undefined }
+  /** `[from, to)` */
+  | { readonly kind: 'operations'; readonly from: Micros; readonly to: Micros }
+);
 
 /** Its answer each time it is asked: the next piece, with the media type in the first; or the end. The bytes change hands, they are not copied. */
 export type ReportAnswer =
@@ -27,18 +33,35 @@ export type ReportAnswer =
   | { readonly isEnd: true }
   | { readonly code: ErrorCode | undefined; readonly words: string };
 
+type Connection = ReturnType<typeof openReadOnly>;
+
 const pieceLength = 32_768;
 
-function* answers({ state, query, format, options }: ReportOrder): Generator<ReportAnswer, ReportAnswer, void> {
-  const db = openReadOnly(state);
+function* answers(order: ReportOrder): Generator<ReportAnswer, ReportAnswer, void> {
+  const db = openReadOnly(order.state);
   try {
-    using report = openLedgerReport(db, query);
-    const { type, pieces } = ledgerDocument(report, format, options);
-    for (const piece of gathered(pieces, pieceLength)) yield { type, bytes: new TextEncoder().encode(piece) };
+    yield* order.kind === 'ledger' ? ledger(db, order) : pieces(list(db, order));
   } finally {
     db.close();
   }
   return { isEnd: true };
+}
+
+function* ledger(
+  db: Connection,
+  { query, format, options }: Extract<ReportOrder, { kind: 'ledger' }>,
+): Generator<ReportAnswer, void, void> {
+  using report = openLedgerReport(db, query);
+  yield* pieces(ledgerDocument(report, format, options));
+}
+
+function list(db: Connection, order: Exclude<ReportOrder, { kind: 'ledger' }>): LedgerDocument {
+  const value = order.kind === 'gaps' ? { gaps: gapsOf(db, order.source) } : { operations: operationList(db, order.from, order.to) };
+  return { type: 'application/json; charset=utf-8', pieces: joined([jsonPieces(value), '\n'], '') };
+}
+
+function* pieces({ type, pieces }: LedgerDocument): Generator<ReportAnswer, void, void> {
+  for (const piece of gathered(pieces, pieceLength)) yield { type, bytes: new TextEncoder().encode(piece) };
 }
 
 function next(): ReportAnswer {
@@ -48,6 +71,9 @@ function next(): ReportAnswer {
     return { code: codeOf(thrown), words: wordsOf(thrown) };
   }
 }
+
+// Behind everything else that wants the CPU. Only Linux has a priority for each thread.
+if (process.platform === 'linux') setPriority(constants.priority.PRIORITY_LOW);
 
 const made = answers(workerData as ReportOrder);
 parentPort?.on('message', () => {

@@ -18,12 +18,14 @@ export interface ReportStream {
 const program = new URL(`./report-thread${extname(import.meta.url)}`, import.meta.url);
 /** What the thread needs does not grow with the ledger, but for gaps that a person accepted and dead letters. */
 const heapMiB = 128;
+const waitingMax = 8;
 
 export class Reports {
   readonly #clock: Clock;
   readonly #stallMs: number;
   /** Resolves when the report before is read, or given up. */
   #turn: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
 
   /** @param stallMs  how long a reader may take nothing before the next one gets its turn */
   constructor(clock: Clock, stallMs = 60_000) {
@@ -31,12 +33,18 @@ export class Reports {
     this.#stallMs = stallMs;
   }
 
-  /** Throws what the report throws before its first piece; what it throws later ends the stream. */
+  /**
+   * Throws what the report throws before its first piece; what it throws later ends the stream.
+   * @throws WaybillError `admin_busy` when too many wait for their turn
+   */
   async make(order: ReportOrder): Promise<ReportStream> {
+    if (this.#waiting >= waitingMax) throw new WaybillError('admin_busy', `${waitingMax} reports are waiting already`);
     const before = this.#turn;
     const { promise: over, resolve: end } = Promise.withResolvers<undefined>();
     this.#turn = over;
+    this.#waiting += 1;
     await before;
+    this.#waiting -= 1;
     const thread = new Thread(order);
     try {
       const first = await thread.next();

@@ -46,7 +46,7 @@ export async function runSource(
   const delays = new Delays(profile.delays, settings.poll);
   const meters = measuring(delays, counting, clock);
   views.delays.set(id, delays);
-  await using source = (options.openSource ?? createSource)(settings, { clock, budget, meters, ca: config.tls.ca });
+  await using source = (options.openSource ?? createSource)(settings, { clock, budget, meters, ca: config.tls.ca, log });
   views.sources.set(id, source);
   const everything = new Everything({ id, source, clock, log, query: profile.everything });
   const kept = await sinceKept(profile.clock, id, journal);

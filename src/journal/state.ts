@@ -25,6 +25,8 @@ export interface StateOptions {
   readonly quota: number;
   /** ms to wait for another owner to end. */
   readonly lockWait: number;
+  /** Called once, before the first wait for another owner. */
+  readonly waits?: () => void;
   readonly version: string;
   /** Refuse to begin with an empty directory. */
   readonly expectState: boolean;
@@ -49,7 +51,7 @@ export async function openState(directory: string, options: StateOptions, clock:
     new WaybillError('state_missing', `cannot find a state in "${directory}": --expect-state was given; is the volume mounted?`);
   if (options.expectState && !existsSync(file)) throw missing();
   makeDirectory(directory);
-  const lock = await takeLock(directory, options.lockWait, clock, signal);
+  const lock = await takeLock(directory, options, clock, signal);
   try {
     const created = !holdsState(file, directory, options.version);
     if (options.expectState && created) throw missing();
@@ -150,10 +152,15 @@ function makeBelow(directory: string): void {
   for (const at of missing) mkdirSync(at, { mode: 0o700 });
 }
 
-async function takeLock(directory: string, waitMs: number, clock: Clock, signal: AbortSignal): Promise<Database.Database> {
+async function takeLock(
+  directory: string,
+  { lockWait, waits = () => undefined }: Pick<StateOptions, 'lockWait' | 'waits'>,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<Database.Database> {
   const file = join(directory, 'lock.db');
-  const deadline = clock.monotonic() + waitMs;
-  for (;;) {
+  const deadline = clock.monotonic() + lockWait;
+  for (let isFirst = true; ; isFirst = false) {
     let lock;
     try {
       lock = tryLock(file);
@@ -163,6 +170,7 @@ async function takeLock(directory: string, waitMs: number, clock: Clock, signal:
     if (lock) return lock;
     if (clock.monotonic() >= deadline)
       throw new WaybillError('state_owned', `cannot own the state in "${directory}": another running process owns it`);
+    if (isFirst) waits();
     await clock.sleep(Math.min(250, Math.max(1, deadline - clock.monotonic())), signal);
   }
 }

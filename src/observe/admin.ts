@@ -6,6 +6,7 @@
 import { chmod, readFile } from 'node:fs/promises';
 import { createServer, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
+import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { codeOf, WaybillError, wordsOf } from '../errors.ts';
@@ -14,6 +15,7 @@ import { createGate, isLoopback, type Gate, type Place, type Tokens } from './ga
 import type { LedgerFormat } from './ledger-document.ts';
 import { ledgerHtmlPolicy } from './ledger-html.ts';
 import { troubles } from './readiness.ts';
+import { connectionBudget, Connections } from './admin-connections.ts';
 import { clearSocketPath } from './state-socket.ts';
 import { statusJson } from './verdict.ts';
 
@@ -34,16 +36,27 @@ export interface LedgerParams {
   readonly format?: LedgerFormat | undefined;
 }
 
+export interface AdminReport {
+  readonly type: string;
+  readonly text: string | Readable;
+}
+
 export interface AdminSources {
   /** Undefined while the state is not open yet (another process may still own it). */
-  readonly snapshot: () => Snapshot | undefined;
-  /** The report. A WaybillError `usage` becomes 400 with its words. */
-  readonly ledger: (params: LedgerParams) => Promise<{ readonly type: string; readonly text: string | Readable }>;
+  readonly snapshot: () => Snapshot | undefined | Promise<Snapshot | undefined>;
+  /** The completeness report. A WaybillError `usage` becomes 400 with its words; so for the two below. */
+  readonly ledger: (params: LedgerParams) => Promise<AdminReport>;
+  /** What `gaps list --json` prints. */
+  readonly gaps: (params: { readonly source?: string | undefined }) => Promise<AdminReport>;
+  /** What `operations list --json` prints. */
+  readonly operations: (params: { readonly from?: string | undefined; readonly to?: string | undefined }) => Promise<AdminReport>;
   readonly metricsText: () => Promise<string>;
   /** Does what a person asks, in one transaction. A WaybillError becomes an answer with its words and its code. */
   readonly operate?: (request: unknown) => Promise<unknown>;
   /** One line for `/healthz` while the process works; default `ok`. */
   readonly health?: () => string;
+  /** Why the process does not work any more; undefined while it does. */
+  readonly stalled?: () => string | undefined;
   readonly log: Log;
   readonly clock: Clock;
   /** `waybill.sock` in the state directory. */
@@ -57,17 +70,27 @@ export interface Admin extends AsyncDisposable {
 
 const ledgerParams = ['source', 'from', 'to', 'by', 'tz', 'format'] as const;
 const operationBytes = 16_384;
-const limits: ServerOptions = { maxHeaderSize: 16_384, headersTimeout: 5_000, requestTimeout: 10_000, keepAliveTimeout: 5_000 };
+const limits: ServerOptions = {
+  maxHeaderSize: 16_384,
+  headersTimeout: 5_000,
+  requestTimeout: 10_000,
+  // How often the two above are looked at.
+  connectionsCheckingInterval: 1_000,
+};
+/** A connection on which nothing moves for so long is closed; longer than a report waits for its reader. */
+const idleMs = 65_000;
+const handshakeMs = 5_000;
 
 /** @throws WaybillError `admin_unusable`, naming the setting: nothing listens then */
 export async function startAdmin(settings: AdminSettings, sources: AdminSources): Promise<Admin> {
   await using started = new AsyncDisposableStack();
   const tls = settings.tls && { cert: await readPem('cert', settings.tls.cert), key: await readPem('key', settings.tls.key) };
-  const gate = createGate(settings, sources.clock);
+  const gate = createGate(settings, sources.clock, sources.log);
+  const connections = new Connections(connectionBudget());
   const addresses: string[] = [];
   for (const listen of typeof settings.listen === 'string' ? [settings.listen] : settings.listen) {
     const { host, port } = parseListen(listen);
-    const app = build(isLoopback(host) ? 'loopback' : 'elsewhere', gate, sources, listen, tls);
+    const app = build(isLoopback(host) ? 'loopback' : 'elsewhere', gate, connections, sources, listen, tls);
     started.defer(() => app.close());
     await app.listen({ host, port }).catch((thrown: unknown) => {
       throw new WaybillError('admin_unusable', `cannot listen on admin.listen "${listen}": ${listenWords(thrown)}`, { cause: thrown });
@@ -80,7 +103,8 @@ export async function startAdmin(settings: AdminSettings, sources: AdminSources)
   if (sources.socketPath !== undefined) {
     const path = sources.socketPath;
     await clearSocketPath(path);
-    const app = build('socket', gate, sources, path);
+    // Its owner has a budget of his own: what comes by the network takes nothing from him.
+    const app = build('socket', gate, new Connections(connectionBudget()), sources, path);
     started.defer(() => app.close());
     await app
       .listen({ path })
@@ -94,7 +118,14 @@ export async function startAdmin(settings: AdminSettings, sources: AdminSources)
   return { addresses, [Symbol.asyncDispose]: () => running.disposeAsync() };
 }
 
-function build(place: Place, gate: Gate, sources: AdminSources, at: string, tls?: { cert: Buffer; key: Buffer }): FastifyInstance {
+function build(
+  place: Place,
+  gate: Gate,
+  connections: Connections,
+  sources: AdminSources,
+  at: string,
+  tls?: { cert: Buffer; key: Buffer },
+): FastifyInstance {
   const app = fastify({
     logger: false,
     bodyLimit: 1_024,
@@ -102,35 +133,61 @@ function build(place: Place, gate: Gate, sources: AdminSources, at: string, tls?
     return503OnClosing: true,
     serverFactory: (handler) => {
       try {
-        return tls ? createTlsServer({ ...limits, ...tls }, handler) : createServer(limits, handler);
+        const listener = connections.oneEach(handler);
+        const server = tls
+          ? createTlsServer({ ...limits, handshakeTimeout: handshakeMs, ...tls }, listener)
+          : createServer(limits, listener);
+        connections.watch(server);
+        server.timeout = idleMs;
+        return server;
       } catch (thrown) {
         throw new WaybillError('admin_unusable', `cannot use admin.tls for "${at}": ${wordsOf(thrown)}`, { cause: thrown });
       }
     },
+    // What does not come as far as a route: an address that cannot be decoded, and what is no HTTP at all.
+    frameworkErrors: (_, __, reply: FastifyReply) => void reply.code(400).headers(protective).send({ error: unreadable }),
+    clientErrorHandler: (error, socket) => refuseRaw(error, socket),
   });
   const admit = (what: 'metrics' | 'read' | 'write') => async (request: FastifyRequest, reply: FastifyReply) => {
     const { host, authorization } = request.headers;
-    const answer = gate({ place, address: request.ip, host, authorization }, what);
+    const answer = await gate({ place, address: request.ip, host, authorization }, what);
     if (answer.admitted) return;
     if (answer.status === 401) reply.header('www-authenticate', 'Basic realm="waybill", charset="UTF-8"');
     else reply.header('retry-after', '60');
     return reply.code(answer.status).send({ error: answer.words });
   };
 
+  /** The state of everything; when there is none, says so with 503. */
+  const current = async (reply: FastifyReply): Promise<Snapshot | undefined> => {
+    const missing = sources.stalled?.();
+    const snapshot = missing === undefined ? await sources.snapshot() : undefined;
+    if (!snapshot) await reply.code(503).send({ error: missing ?? stateless(sources) });
+    return snapshot;
+  };
+  const report =
+    <Params>(names: readonly (keyof Params & string)[], make: (asked: Params) => Promise<AdminReport>) =>
+    async (request: FastifyRequest, reply: FastifyReply) => {
+      const asked = params(request.query, names) as Params;
+      if (!(await current(reply))) return reply;
+      const { type, text } = await make(asked);
+      return reply.type(type).send(text);
+    };
+
   app.addHook('onRequest', async (_, reply) => {
-    reply.headers({
-      'cache-control': 'no-store',
-      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
-      'cross-origin-resource-policy': 'same-origin',
-      'referrer-policy': 'no-referrer',
-      'x-content-type-options': 'nosniff',
-    });
+    reply.headers(protective);
   });
-  app.get('/healthz', async (_, reply) => reply.type('text/plain; charset=utf-8').send(`${sources.health?.() ?? 'ok'}\n`));
+  app.get('/healthz', async (_, reply) => {
+    const stalled = sources.stalled?.();
+    return reply
+      .code(stalled === undefined ? 200 : 503)
+      .type('text/plain; charset=utf-8')
+      .send(`${stalled ?? sources.health?.() ?? 'ok'}\n`);
+  });
   app.get('/readyz', async (request, reply) => {
-    const snapshot = sources.snapshot();
     const only = params(request.query, ['source', 'sink']);
-    if (!snapshot) return reply.code(503).send({ ready: false, reasons: [stateless(sources)] });
+    const stalled = sources.stalled?.();
+    const snapshot = stalled === undefined ? await sources.snapshot() : undefined;
+    if (!snapshot) return reply.code(503).send({ ready: false, reasons: [stalled ?? stateless(sources)] });
     const missing = unknownIds(snapshot, only);
     if (missing !== undefined) return reply.code(404).send({ error: missing });
     const reasons = troubles(snapshot, only);
@@ -140,12 +197,11 @@ function build(place: Place, gate: Gate, sources: AdminSources, at: string, tls?
     reply.type('text/plain; version=0.0.4; charset=utf-8').send(await sources.metricsText()),
   );
   app.get('/status', { onRequest: admit('read') }, async (_, reply) => {
-    const snapshot = sources.snapshot();
-    return snapshot ? statusJson(snapshot) : reply.code(503).send({ error: stateless(sources) });
+    const snapshot = await current(reply);
+    return snapshot ? statusJson(snapshot) : reply;
   });
-  // The whole snapshot, for `waybill status` on the same machine.
-  if (place === 'socket')
-    app.get('/snapshot', async (_, reply) => sources.snapshot() ?? reply.code(503).send({ error: stateless(sources) }));
+  // The whole snapshot, from which `waybill status` makes its text.
+  app.get('/snapshot', { onRequest: admit('read') }, async (_, reply) => (await current(reply)) ?? reply);
   app.get('/ledger', { onRequest: admit('read') }, async (request, reply) => {
     const { by, format, ...others } = params(request.query, ledgerParams);
     const asked = {
@@ -153,18 +209,20 @@ function build(place: Place, gate: Gate, sources: AdminSources, at: string, tls?
       by: oneOf('by', by, ['window', 'day', 'month']),
       format: oneOf('format', format, ['json', 'csv', 'html']),
     };
-    if (!sources.snapshot()) return reply.code(503).send({ error: stateless(sources) });
+    if (!(await current(reply))) return reply;
     const { type, text } = await sources.ledger(asked);
     if (asked.format === 'html') reply.header('content-security-policy', `${ledgerHtmlPolicy}; frame-ancestors 'none'`);
     return reply.type(type).send(text);
   });
+  app.get('/gaps', { onRequest: admit('read') }, report(['source'], sources.gaps));
+  app.get('/operations', { onRequest: admit('read') }, report(['from', 'to'], sources.operations));
   const { operate } = sources;
   if (operate)
     app.post('/operations', { onRequest: admit('write'), bodyLimit: operationBytes }, async (request, reply) => {
       // JSON alone: a form of a foreign page cannot send it without asking first.
       if (!/^application\/json\b/.test(request.headers['content-type'] ?? ''))
         return reply.code(415).send({ error: 'send application/json' });
-      if (!sources.snapshot()) return reply.code(503).send({ error: stateless(sources), code: 'state_unusable' });
+      if (!(await sources.snapshot())) return reply.code(503).send({ error: stateless(sources), code: 'state_unusable' });
       return operate(request.body).catch((thrown: unknown) => {
         const code = codeOf(thrown);
         if (code === undefined || code === 'invariant') throw thrown;
@@ -174,12 +232,43 @@ function build(place: Place, gate: Gate, sources: AdminSources, at: string, tls?
   app.setNotFoundHandler((_, reply) => reply.code(404).send({ error: 'nothing is here' }));
   app.setErrorHandler((thrown, request, reply) => {
     if (codeOf(thrown) === 'usage') return reply.code(400).send({ error: wordsOf(thrown) });
+    if (codeOf(thrown) === 'admin_busy')
+      return reply
+        .code(503)
+        .header('retry-after', '1')
+        .send({ error: wordsOf(thrown) });
     const status = statusOf(thrown);
-    if (status < 500) return reply.code(status).send({ error: 'this request cannot be understood' });
+    if (status < 500) return reply.code(status).send({ error: unreadable });
     sources.log.error({ error: thrown, path: request.routeOptions.url }, 'admin request failed');
     return reply.code(500).send({ error: 'this cannot be answered now; the log says why' });
   });
   return app;
+}
+
+const protective = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+};
+const unreadable = 'cannot read this request';
+
+/** Answers what the HTTP parser refused, and closes the connection. */
+function refuseRaw(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const status =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? '431 Request Header Fields Too Large'
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? '408 Request Timeout'
+        : '400 Bad Request';
+  const body = JSON.stringify({ error: unreadable });
+  const head = [`HTTP/1.1 ${status}`, 'connection: close', 'content-type: application/json', `content-length: ${body.length}`];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
 }
 
 function stateless(sources: AdminSources): string {

@@ -1,17 +1,18 @@
 /**
  * Who may ask the admin server what. A token comes as bearer, or as the password of HTTP Basic under any name, and is compared in constant
- * time; without a token only a loopback address answers everything. Guessing is slowed down by address.
+ * time; without a token only a loopback address answers everything. The right token is admitted whatever was tried before it: who guesses must
+ * not be able to keep its owner out.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
-import type { Clock } from '../model.ts';
+import type { Clock, Log } from '../model.ts';
 
 /** Where a request came in: the state's own socket (its mode is the credential), a loopback address, or anywhere else. */
 export type Place = 'socket' | 'loopback' | 'elsewhere';
 
-/** A secret as it now stands: read for every request, so that a replaced one counts at once. Throws when it is not there any more. */
+/** A secret as it now stands: read for every request, so that a replaced one counts. Throws when it is not there any more. */
 export interface Secret {
-  read(): string;
+  read(): string | Promise<string>;
 }
 
 export interface Tokens {
@@ -30,17 +31,28 @@ export interface Caller {
 export type Answer = { readonly admitted: true } | { readonly admitted: false; readonly status: 401 | 429; readonly words: string };
 
 /** @throws what `Secret.read` throws: a token that is set and cannot be read opens nothing */
-export type Gate = (caller: Caller, what: 'metrics' | 'read' | 'write') => Answer;
+export type Gate = (caller: Caller, what: 'metrics' | 'read' | 'write') => Promise<Answer>;
 
 const failuresMax = 10;
 const failuresMs = 60_000;
 const addressesMax = 10_000;
 
-export function createGate({ token, readToken }: Tokens, clock: Clock): Gate {
+export function createGate({ token, readToken }: Tokens, clock: Clock, log: Pick<Log, 'warn'>): Gate {
   const secrets = [token, readToken].filter((secret) => secret !== undefined);
   const failures = new Map<string, { since: number; count: number }>();
 
-  return ({ place, address, host, authorization }, what) => {
+  /** Counts a wrong token. @returns whether there were too many */
+  const failed = (from: string): boolean => {
+    const now = clock.monotonic();
+    const known = failures.get(from);
+    const { since, count } = known && now - known.since < failuresMs ? known : { since: now, count: 0 };
+    if (!known && failures.size >= addressesMax) failures.delete(failures.keys().next().value ?? '');
+    failures.set(from, { since, count: count + 1 });
+    if (count === failuresMax) log.warn({ address: from }, 'too many wrong tokens at the admin server');
+    return count >= failuresMax;
+  };
+
+  return async ({ place, address, host, authorization }, what) => {
     if (place === 'socket') return admitted;
     if (what === 'write' && token === undefined) return refused(401, 'set admin.token: without it nothing can be changed here');
     if (secrets.length === 0) {
@@ -53,10 +65,6 @@ export function createGate({ token, readToken }: Tokens, clock: Clock): Gate {
         ? admitted
         : refused(401, 'set admin.token: without one this address answers only to the name localhost or a loopback address');
     }
-    const from = network(address);
-    const known = failures.get(from);
-    if (known && clock.monotonic() - known.since >= failuresMs) failures.delete(from);
-    else if (known && known.count >= failuresMax) return refused(429, 'too many wrong credentials from this address; again in a minute');
     // A browser sends Basic by itself, also where a foreign page makes it ask; a bearer token it never does.
     const given = what === 'write' && !/^bearer /i.test(authorization ?? '') ? undefined : credential(authorization);
     if (given === undefined && what === 'write') return refused(401, 'send the token of admin.token as a bearer token');
@@ -66,13 +74,13 @@ export function createGate({ token, readToken }: Tokens, clock: Clock): Gate {
         'send the token of admin.token or admin.readToken as a bearer token, or as the password of HTTP Basic with any name',
       );
     const hash = digest(given);
-    const wanted = (what === 'write' ? [token] : secrets).flatMap((secret) => secret?.read() ?? []).filter((text) => text !== '');
+    const wanted = await Promise.all((what === 'write' ? [token] : secrets).map(async (secret) => (await secret?.read()) ?? ''));
     // Every one is compared, whichever fits.
-    if (wanted.map((text) => timingSafeEqual(digest(text), hash)).includes(true)) return admitted;
-    const failed = failures.get(from);
-    if (failures.size >= addressesMax) failures.delete(failures.keys().next().value ?? '');
-    failures.set(from, { since: failed?.since ?? clock.monotonic(), count: (failed?.count ?? 0) + 1 });
-    return refused(401, 'this token is neither that of admin.token nor that of admin.readToken');
+    const fits = wanted.filter((text) => text !== '').map((text) => timingSafeEqual(digest(text), hash));
+    if (fits.includes(true)) return admitted;
+    return failed(network(address))
+      ? refused(429, 'too many wrong tokens from this address within a minute')
+      : refused(401, 'this token is neither that of admin.token nor that of admin.readToken');
   };
 }
 

@@ -4,6 +4,7 @@
  */
 import { withoutSecrets } from '../connect/secrets.ts';
 import { codeOf, wordOf } from '../errors.ts';
+import { harmless } from './table.ts';
 
 export const hidden = '[hidden]';
 
@@ -16,13 +17,15 @@ export const shownFields: ReadonlySet<string> = new Set(
   topic index stream cluster issuer subject trusted notBefore notAfter expires fingerprint protocol cipher
   version revision node schema minReader instance owner epoch signal command exitCode operator level levels
   at since due next last first created date now offset duration delay wait deadline every grace
-  message name causes cause field fields missing tag tags guarantee delivery duplicates losses compression serverVersion`.split(/\s+/),
+  message name causes cause stack field fields missing tag tags guarantee delivery duplicates losses compression serverVersion`.split(
+    /\s+/,
+  ),
 );
 
 const secretName =
   /secret|passw|passphrase|token(?!Url)|authorization|cookie|credential|private|(api|access|subscription|signing|privacy)[-_]?key|^key$|^pin$|jwt|session|bearer/i;
 /** Plain facts that would otherwise be caught by `secretName`. */
-const harmless = new Set(['tokenSeconds', 'tokenExpires', 'tokenAgeSeconds']);
+const plainFacts = new Set(['tokenSeconds', 'tokenExpires', 'tokenAgeSeconds']);
 const deepest = 5;
 const longest = 4_000;
 
@@ -44,22 +47,18 @@ export function presentable(fields: object): Record<string, unknown> {
  */
 export function scrubbed(text: string): string {
   const cut = text.length > longest ? `${text.slice(0, longest)}… (${text.length} characters)` : text;
-  return withoutSecrets(cut, false)
+  return withoutSecrets(harmless(cut), false)
     .replace(/\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@"'<>]+@/gi, `$1${hidden}@`)
     .replace(/\b(bearer|basic|splunk|apikey)(\s+)[A-Za-z0-9+/=._~-]{8,}/gi, `$1$2${hidden}`)
     .replace(/\beyJ[\w-]{5,}\.[\w-]+(\.[\w-]*)?/g, hidden)
     .replace(
       /((?:client_secret|client_assertion|password|passphrase|access_token|refresh_token|id_token|subscription-key|api[-_]?key|authorization)["']?\s*[=:]\s*["']?)[^\s"'&,;}]+/gi,
       `$1${hidden}`,
-    )
-    .replace(
-      /[\u007f-\u009f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
-      (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
     );
 }
 
 function judge(name: string, value: unknown, depth: number): unknown {
-  if (!harmless.has(name) && secretName.test(name)) return hidden;
+  if (!plainFacts.has(name) && secretName.test(name)) return hidden;
   if (value === null || typeof value === 'boolean' || typeof value === 'number') return value;
   if (typeof value === 'bigint') return value.toString();
   if (value instanceof Error) return errorFields(value);

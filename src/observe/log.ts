@@ -7,19 +7,18 @@ import { prettyFactory } from 'pino-pretty';
 import { WaybillError } from '../errors.ts';
 import type { Clock, Log } from '../model.ts';
 import { presentable } from './log-fields.ts';
+import { LogOutput } from './log-output.ts';
+import type { LineStream } from './log-output.ts';
+import { printable } from './table.ts';
 
 export type Level = 'debug' | 'info' | 'warn' | 'error';
 
 export interface LogSettings {
   readonly level: Level;
-  readonly format: 'json' | 'pretty' | 'ecs';
+  /** Without one: `pretty` on a terminal, else `json`. */
+  readonly format?: 'json' | 'pretty' | 'ecs' | undefined;
   /** By room (`sink/kafka`); a room without a level of its own has that of the nearest room above it (`sink`). */
   readonly levels: Readonly<Record<string, Level>>;
-}
-
-export interface LineStream {
-  write(line: string): unknown;
-  readonly isTTY?: boolean;
 }
 
 export interface RoomLog extends Log {
@@ -32,6 +31,8 @@ export interface Logs {
   readonly setLevel: (level: Level, forMs?: number) => void;
   /** Writes what repeated failures still owe: their counts. For the end of the process. */
   readonly flush: () => void;
+  /** Lines that could not be written, since the start. */
+  readonly lost: () => number;
 }
 
 /** How long a repeated failure stays silent, in ms. */
@@ -48,7 +49,13 @@ export function createLog(
   stream: LineStream = process.stderr,
   environment: Readonly<Record<string, string | undefined>> = process.env,
 ): Logs {
-  const write = writer(settings.format, clock, stream, environment);
+  const line = formatter(settings.format ?? (stream.isTTY === true ? 'pretty' : 'json'), clock, stream.isTTY === true, environment);
+  const confess = (): void => output.confess((lines) => line('warn', '', { lines }, 'log lines were lost: their reader was stuck or gone'));
+  const output = new LogOutput(stream, confess);
+  const write: Write = (...parts) => {
+    confess();
+    output.write(line(...parts));
+  };
   const usual = levelOf(environment['LOG_LEVEL']) ?? settings.level;
   let chosen: { level: Level; until: number } | undefined;
   const quiet = new Map<string, Repeated>();
@@ -92,6 +99,7 @@ export function createLog(
     flush: () => {
       for (const [key, repeated] of [...quiet]) settle(key, repeated);
     },
+    lost: () => output.lost,
   };
 }
 
@@ -105,14 +113,16 @@ interface Repeated {
 }
 
 type Write = (level: Level, room: string, fields: Record<string, unknown>, phrase: string) => void;
+type Format = (...parts: Parameters<Write>) => string;
 
-function writer(
-  format: LogSettings['format'],
+function formatter(
+  format: NonNullable<LogSettings['format']>,
   clock: Clock,
-  stream: LineStream,
+  isTTY: boolean,
   environment: Readonly<Record<string, string | undefined>>,
-): Write {
+): Format {
   const ecs = format === 'ecs';
+  let made = '';
   const logger = pino(
     {
       level: 'debug',
@@ -121,23 +131,39 @@ function writer(
       timestamp: () => `,"${ecs ? '@timestamp' : 'time'}":"${new Date(clock.now()).toISOString()}"`,
       formatters: { level: (label) => (ecs ? { 'log.level': label } : { level: label }) },
     },
-    format === 'pretty' ? prettyLines(stream, environment) : stream,
+    { write: (line: string) => void (made = line) },
   );
-  return (level, room, fields, phrase) => logger[level](ecs ? ecsFields(room, fields) : plainFields(room, fields), phrase);
+  const pretty = format === 'pretty' ? prettyLine(isTTY && !environment['NO_COLOR']) : undefined;
+  return (level, room, fields, phrase) => {
+    if (ecs) logger[level](ecsFields(room, fields), phrase);
+    else if (pretty) logger[level](...prettyFields(room, fields, phrase));
+    else logger[level](plainFields(room, fields), phrase);
+    return pretty?.(made) ?? made;
+  };
 }
 
 /** Made in place, not in a worker: the last line before an exit must not be lost. */
-function prettyLines(stream: LineStream, environment: Readonly<Record<string, string | undefined>>): { write(line: string): void } {
-  const pretty = prettyFactory({
-    colorize: stream.isTTY === true && !environment['NO_COLOR'],
+function prettyLine(colorize: boolean): (line: string) => string {
+  return prettyFactory({
+    colorize,
     messageKey: 'message',
     timestampKey: 'time',
-    translateTime: 'UTC:HH:MM:ss.l',
+    translateTime: "UTC:yyyy-mm-dd'T'HH:MM:ss.l'Z'",
     singleLine: true,
     // Nothing is an "error-like" object here: those would be spread over several lines.
     errorLikeObjectKeys: [],
   });
-  return { write: (line) => void stream.write(pretty(line)) };
+}
+
+/** For people: what went wrong stands in the sentence, not in the JSON behind it. */
+function prettyFields(room: string, fields: Record<string, unknown>, phrase: string): [object, string] {
+  const { error, words, ...others } = plainFields(room, fields);
+  const said = isErrorFields(error) ? [error.message, ...(error.causes ?? [])] : [];
+  const sentence = [phrase, ...(typeof words === 'string' ? [words] : []), ...said];
+  const code = failureCode(fields);
+  const rest = { ...others, ...(code !== undefined && { code }), ...(error !== undefined && !isErrorFields(error) && { error }) };
+  const once = sentence.filter((part, i) => !sentence.slice(0, i).some((before) => before.includes(part)));
+  return [rest, printable(once.join(': '))];
 }
 
 function plainFields(room: string, fields: Record<string, unknown>): Record<string, unknown> {

@@ -30,7 +30,7 @@ const sourceModes = ['normal', 'hold', 'orphaned', 'retired'] as const;
 const holdReasons: readonly HoldReason[] = ['fields', 'rows', 'forbidden', 'timestamp', 'clock'];
 const sinkStates = ['active', 'waiting', 'blocked', 'orphaned', 'retired'] as const;
 
-export function createMetrics(version: string, revision: string): Metrics {
+export function createMetrics(version: string, revision: string, lostLines: () => number = () => 0): Metrics {
   const reader = new PullReader();
   const provider = new MeterProvider({ readers: [reader] });
   const meter = provider.getMeter('waybill');
@@ -58,6 +58,8 @@ export function createMetrics(version: string, revision: string): Metrics {
 
   const build = meter.createObservableGauge('waybill_build_info', { description: 'Always 1; the release that runs' });
   build.addCallback((result) => result.observe(1, { version, revision }));
+  const lost = meter.createObservableCounter('waybill_log_lines_lost_total', { description: 'Log lines that could not be written' });
+  lost.addCallback((result) => result.observe(lostLines()));
   const read = gauges().map(([name, description, observe]) => ({ gauge: meter.createObservableGauge(name, { description }), observe }));
   // One snapshot for all gauges: it asks the journal.
   meter.addBatchObservableCallback(

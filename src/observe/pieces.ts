@@ -1,5 +1,7 @@
 /** Long text in pieces, made as it is asked for: what is written out this way is never whole in memory. Pure. */
 
+import { harmless } from './table.ts';
+
 /** A text, or the pieces of one. */
 export type Pieces = string | Iterable<string>;
 
@@ -35,7 +37,10 @@ export function mapped<Item, Result>(items: Iterable<Item>, make: (item: Item) =
   };
 }
 
-/** What `JSON.stringify(value, null, 2)` gives of a value of JSON, with whatever can be gone through for an array. */
+/**
+ * What `JSON.stringify(value, null, 2)` gives of a value of JSON, with whatever can be gone through for an array; characters that a terminal would obey
+ * are escaped.
+ */
 export function* jsonPieces(value: unknown, indent = ''): Generator<string, void, void> {
   if (typeof value !== 'object' || value === null) return yield whole(value, indent);
   const isList = Symbol.iterator in value;
@@ -53,8 +58,13 @@ export function* jsonPieces(value: unknown, indent = ''): Generator<string, void
   yield isList ? ']' : '}';
 }
 
+/** The same in one piece, with a line break: the result of a command with `--json`. */
+export function jsonText(value: unknown): string {
+  return `${[...jsonPieces(value)].join('')}\n`;
+}
+
 function whole(value: unknown, indent: string): string {
-  return JSON.stringify(value, null, 2).replaceAll('\n', `\n${indent}`);
+  return harmless(JSON.stringify(value, null, 2)).replaceAll('\n', `\n${indent}`);
 }
 
 function unnamed(items: Iterable<unknown>): Iterable<readonly [name: string, item: unknown]> {
@@ -63,5 +73,5 @@ function unnamed(items: Iterable<unknown>): Iterable<readonly [name: string, ite
 
 function named(value: object): (readonly [name: string, item: unknown])[] {
   const entries = Object.entries(value).filter(([, item]) => item !== undefined);
-  return entries.map(([name, item]) => [`${JSON.stringify(name)}: `, item]);
+  return entries.map(([name, item]) => [`${harmless(JSON.stringify(name))}: `, item]);
 }

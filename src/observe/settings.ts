@@ -32,8 +32,8 @@ export const logSettings = z
     level: level.default('info').describe('The least that is written; LOG_LEVEL of the environment wins'),
     format: z
       .enum(['json', 'pretty', 'ecs'])
-      .default('json')
-      .describe('`json`, `ecs` (JSON with the names of ECS), or `pretty` for people'),
+      .optional()
+      .describe('`json`, `ecs` (JSON with the names of ECS), or `pretty` for people; default `pretty` on a terminal, else `json`'),
     levels: z.record(z.string().min(1), level).default({}).describe('Levels of single rooms, e.g. `sink/kafka: debug`'),
   })
   .prefault({})

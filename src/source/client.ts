@@ -3,7 +3,7 @@
  * replaces a rejected token once within a call and repeats nothing else; when to ask, and how often, is the affair of collect.
  */
 import { WaybillError, codeOf, wordsOf } from '../errors.ts';
-import type { Clock, Meters, Page, PageRequest, Source } from '../model.ts';
+import type { Clock, Log, Meters, Page, PageRequest, Source } from '../model.ts';
 import { Connection } from '../connect/connection.ts';
 import type { Route } from '../connect/connection.ts';
 import { BrokenAnswer, exchange } from './exchange.ts';
@@ -38,6 +38,8 @@ export interface ClientContext {
   readonly meters: Pick<Meters, 'sourceRequest'>;
   /** The top-level `tls.ca`. */
   readonly ca?: Pem | undefined;
+  /** Where a secret that was replaced is reported. */
+  readonly log?: Pick<Log, 'info'> | undefined;
 }
 
 /** A source, and what `check` wants to know about it. */
@@ -74,7 +76,7 @@ class HttpSource implements ServiceSource {
     this.#service = new Connection({ setting: this.#setting, url: settings.baseUrl, tls, ...shared });
     const trusting = auth.tls === undefined ? this.#setting : `${this.#setting}.auth`;
     this.#login = new Connection({ setting: trusting, url: auth.authUrl, tls: auth.tls ?? tls, ...shared });
-    this.#tokens = new TokenKeeper(`${this.#setting}.auth`, auth, this.#login, context.clock, requests.timeout);
+    this.#tokens = new TokenKeeper(`${this.#setting}.auth`, auth, this.#login, context.clock, requests.timeout, context.log);
   }
 
   async page(request: PageRequest, signal: AbortSignal): Promise<Page> {

@@ -14,7 +14,7 @@ import {
   genericGrantRequest,
 } from 'openid-client';
 import { WaybillError, codeOf } from '../errors.ts';
-import type { Clock } from '../model.ts';
+import type { Clock, Log } from '../model.ts';
 import type { Connection } from '../connect/connection.ts';
 import { BrokenAnswer, exchange } from './exchange.ts';
 import type { Answer } from './exchange.ts';
@@ -44,6 +44,9 @@ export class TokenKeeper implements AsyncDisposable {
   readonly #connection: Connection;
   readonly #clock: Clock;
   readonly #timeoutMs: number;
+  readonly #log: Pick<Log, 'info'> | undefined;
+  /** As they were sent last, by setting. */
+  readonly #sent = new Map<string, string>();
   readonly #stop = new AbortController();
   #current: { readonly token: string; readonly renewAt: number; isAccepted: boolean } | undefined;
   /** When another token may be asked for in place of one that was never accepted, ms of the monotonic clock. */
@@ -54,12 +57,13 @@ export class TokenKeeper implements AsyncDisposable {
    * @param setting    where `auth` stands: `sources.production.auth`
    * @param timeoutMs  the longest time of one request for a token
    */
-  constructor(setting: string, auth: AuthSettings, connection: Connection, clock: Clock, timeoutMs: number) {
+  constructor(setting: string, auth: AuthSettings, connection: Connection, clock: Clock, timeoutMs: number, log?: Pick<Log, 'info'>) {
     this.#setting = setting;
     this.#auth = auth;
     this.#connection = connection;
     this.#clock = clock;
     this.#timeoutMs = timeoutMs;
+    this.#log = log;
   }
 
   /**
@@ -149,11 +153,16 @@ export class TokenKeeper implements AsyncDisposable {
   }
 
   #secrets(): { readonly clientSecret: string; readonly password: string } {
-    const read = (secret: Secret | undefined): string => {
+    const read = (name: 'clientSecret' | 'password'): string => {
+      const secret = this.#auth[name];
       secret?.refresh();
-      return secret?.read() ?? '';
+      const value = secret?.read() ?? '';
+      const setting = `${this.#setting}.${name}`;
+      if ((this.#sent.get(setting) ?? value) !== value) this.#log?.info({ setting }, `${setting} was read again`);
+      this.#sent.set(setting, value);
+      return value;
     };
-    return { clientSecret: read(this.#auth.clientSecret), password: read(this.#auth.password) };
+    return { clientSecret: read('clientSecret'), password: read('password') };
   }
 
   async #ask(url: string, headers: Record<string, string>, body: string): Promise<Answer> {

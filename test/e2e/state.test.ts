@@ -72,11 +72,14 @@ describe.concurrent('the state', () => {
       const second = await place.waybill('run', '--config', 'waybill.yaml', '--lock-wait', '1s');
       expect(second.code).toBe(75);
       expect(performance.now() - began).toBeGreaterThan(1_000);
-      expect(second.stderr).toMatch(/cannot own the state in .*another running process/);
+      const last = second.stderr.trim().split('\n').at(-1) ?? '';
+      expect(JSON.parse(last)).toMatchObject({ level: 'error', code: 'state_owned', message: 'cannot run' });
+      expect(last).toMatch(/cannot own the state in .*another running process/);
       await first.ready(200);
       // With the first gone, one that waits takes over.
       const third = new Daemon(place, '--lock-wait', '20s');
       await third.logged('admin server listens');
+      await third.logged('waiting for the owner of the state to end');
       expect((await third.get('/healthz')).status, 'while it waits').toBe(200);
       await first.kill();
       await third.logged('state opened');

@@ -163,6 +163,23 @@ test('faults of the way are waited out: no gap, no loss, no end', async () => {
   expect(it.journal.marks(sourceId).frontier).toBeGreaterThan(base + 2.3 * hour);
 });
 
+test('credentials that stay refused are an error that names source and reason; the first tries are for debugging', async () => {
+  const it = await begun();
+  it.source.add(1, base + hour);
+  it.source.before = () => {
+    throw new WaybillError('token_refused', 'cannot get a token: invalid_client: the secret has expired');
+  };
+  await it.runUntil(it.source.now() + 5 * minute);
+  const lines = it.lines.lines.filter(({ phrase }) => phrase === 'request repeated' || phrase.startsWith('the token endpoint'));
+  expect(lines.slice(0, 5).map(({ level, phrase }) => [level, phrase])).toEqual([
+    ...Array<string[]>(3).fill(['debug', 'request repeated']),
+    ...Array<string[]>(2).fill([
+      'error',
+      `the token endpoint refuses the credentials of ${sourceId}: cannot get a token: invalid_client: the secret has expired`,
+    ]),
+  ]);
+});
+
 test('a service that answers HTML for a while ends nothing; afterwards every gap is closed', async () => {
   const it = await begun({ pageSize: 50, after: 2 * hour });
   for (let id = 1; id <= 100; id += 1) it.source.add(id, base + id * 100 * second);
@@ -231,7 +248,8 @@ test('at the quota collecting pauses and asks nothing, and goes on by itself', a
   await own.runUntil(own.source.now() + 2 * minute);
   expect(refused).toBe(1);
   expect(appended(it.beside())).toHaveLength(1);
-  expect(own.lines.lines.filter(({ phrase }) => phrase === 'collecting goes on')).toHaveLength(1);
+  const phrases = own.lines.lines.map(({ phrase }) => phrase).filter((phrase) => /^collect/.test(phrase));
+  expect(phrases).toEqual(['collecting pauses', expect.stringMatching(/^collection resumed after 6[0-3] s$/)]);
 });
 
 test('killed at any request and started again, nothing is lost, nothing comes twice, and the ledger stays whole', async () => {

@@ -3,7 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { run } from '../../../src/commands/operations.ts';
+import { run as runLedger } from '../../../src/commands/ledger.ts';
+import { run as runOperations } from '../../../src/commands/operations.ts';
 import { base, day } from '../../support/records.ts';
 import { opened, source, temporary } from '../journal/opening.ts';
 
@@ -22,7 +23,7 @@ test('times of backfills and retirements are RFC 3339, in the text and as JSON',
   const shown = async (...options: string[]): Promise<string> => {
     const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
     const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
-    expect(await run(['list', '--config', file, ...options], io)).toBe(0);
+    expect(await runOperations(['list', '--config', file, ...options], io)).toBe(0);
     return String(stdout.read());
   };
   const { operations } = JSON.parse(await shown('--json')) as { operations: object[] };
@@ -41,4 +42,26 @@ test('times of backfills and retirements are RFC 3339, in the text and as JSON',
   expect(text).toContain('parts 2026-11-19T02:00:00Z to 2026-11-20T02:00:00Z, rate 3');
   expect(text).toContain('ends 2026-11-19T14:00:00Z');
   expect(text).not.toMatch(/\d{13}/);
+});
+
+test('characters that a terminal would obey are escaped, in the text and as JSON', async () => {
+  const { journal, directory } = await opened();
+  // CSI as one C1 character, DEL, a line separator, marks of direction.
+  const why = 'a\u009b2Jb\u007fc\u2028d\u202ee\u200ff\u061cg';
+  journal.history.add(source, { from: base - day, until: base }, {}, { who: 'j\u009bdoe', why });
+  const file = join(temporary(), 'waybill.yaml');
+  const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
+  const sources = [{ id: source, baseUrl: 'https://service.example/v2/api', auth }];
+  writeFileSync(file, JSON.stringify({ state: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
+  for (const run of [runOperations, runLedger])
+    for (const json of [true, false]) {
+      const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+      const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
+      await run([...(run === runOperations ? ['list'] : []), '--config', file, ...(json ? ['--json'] : [])], io);
+      const text = String(stdout.read());
+      expect(text).toContain('2Jb');
+      expect(text).not.toMatch(/[\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/);
+      // The value is the same for a program.
+      if (json) expect(JSON.stringify(JSON.parse(text))).toContain(JSON.stringify(why));
+    }
 });

@@ -301,6 +301,25 @@ test('a start is a time, now, earliest, or a duration before now', async () => {
   expect((await load(startOf('1d12h'))).config.sources[0]?.start).toEqual({ kind: 'ago', ms: 129_600_000 });
 });
 
+test('an admin server that others reach without token or TLS is warned of', async () => {
+  const listens = async (admin: string) => {
+    const { warnings } = await load(valid({ top: `admin: ${admin}` }));
+    return warnings.filter((line) => line.startsWith('admin.listen'));
+  };
+  const unguarded =
+    'without admin.token or admin.readToken, everybody who reaches it reads the metrics, and nobody reads status and ledger';
+  const plain = 'without admin.tls, tokens and answers can be read on the network';
+  const tls = 'tls: { cert: cert.pem, key: key.pem }';
+  const begin = 'admin.listen (line 1): 0.0.0.0:9464 is not a loopback address';
+  expect(await listens('{ listen: "0.0.0.0:9464" }')).toEqual([`${begin}: ${unguarded}`, `${begin}: ${plain}`]);
+  expect(await listens(`{ listen: ["127.0.0.1:1", "[::]:9464", "host.example:1"], ${tls} }`)).toEqual([
+    `admin.listen (line 1): [::]:9464, host.example:1 is not a loopback address: ${unguarded}`,
+  ]);
+  expect(await listens(`{ listen: "0.0.0.0:9464", readToken: "x" }`)).toEqual([`${begin}: ${plain}`]);
+  expect(await listens(`{ listen: "0.0.0.0:9464", token: "x", ${tls} }`)).toEqual([]);
+  for (const loopback of ['127.0.0.1:9464', '[::1]:9464', 'localhost:0']) expect(await listens(`{ listen: "${loopback}" }`)).toEqual([]);
+});
+
 test('a literal secret and a start that is no time are warned of', async () => {
   const text = valid({
     top: 'proxy: { url: "http://proxy.example" }',
@@ -405,7 +424,7 @@ test('the defaults are those of the contract', async () => {
     journal: { quota: 10 * 2 ** 30, keep: 30 * 24 * hour },
     grace: 20_000,
     admin: { listen: ['127.0.0.1:9464'] },
-    log: { level: 'info', format: 'json', levels: {} },
+    log: { level: 'info', levels: {} },
     sources: [
       {
         endpoint: 'full-payload',

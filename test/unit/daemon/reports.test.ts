@@ -1,9 +1,15 @@
 /** The report as the admin server gives it: the same as the one that is made in one go, and made while the daemon's thread goes on. */
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Database } from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
+import { run as runGaps } from '../../../src/commands/gaps.ts';
+import type { Command } from '../../../src/commands/io.ts';
+import { run as runOperations } from '../../../src/commands/operations.ts';
 import { Reports } from '../../../src/daemon/reports.ts';
 import { ledgerReport } from '../../../src/journal/ledger-report.ts';
 import { ledgerDocument } from '../../../src/observe/ledger-document.ts';
@@ -31,7 +37,7 @@ test.each(['json', 'csv', 'html'] as const)('%s is the same as when it is made i
   await journal.append(pageOf([collected(1, base), collected(2, base + day)]));
   await journal.close(source, span(0, 900), proven(1), lastAge);
   await journal.close(source, span(900, 1_800), gap({ words: 'naïve: 2 ≠ 3' }), lastAge);
-  const { type, text: stream } = await new Reports(systemClock).make({ state: directory, query, format, options });
+  const { type, text: stream } = await new Reports(systemClock).make({ kind: 'ledger', state: directory, query, format, options });
   const whole = ledgerDocument(ledgerReport(journal.db, query), format, options);
   expect(type).toBe(whole.type);
   expect(await text(stream)).toBe([...whole.pieces].join(''));
@@ -43,7 +49,7 @@ test('the thread that asks goes on meanwhile, and a long report comes in pieces;
   const reports = new Reports(systemClock);
   let turns = 0;
   const turning = setInterval(() => (turns += 1), 1);
-  const order = { state: directory, query, format: 'json', options } as const;
+  const order = { kind: 'ledger', state: directory, query, format: 'json', options } as const;
   const first = await reports.make(order);
   const second = reports.make({ ...order, format: 'csv' });
   const sizes: number[] = [];
@@ -60,7 +66,7 @@ test('the thread that asks goes on meanwhile, and a long report comes in pieces;
 test('a report is of one moment, however slowly it is read, and holds back no checkpoint meanwhile', async () => {
   const { journal, directory } = await opened();
   fill(journal.db, 3_000);
-  const { text: stream } = await new Reports(systemClock).make({ state: directory, query, format: 'json', options });
+  const { text: stream } = await new Reports(systemClock).make({ kind: 'ledger', state: directory, query, format: 'json', options });
   journal.db.prepare('UPDATE windows SET own = 5').run();
   // Busy: 1 where a reader would be in the way.
   expect(journal.db.pragma('wal_checkpoint(TRUNCATE)')).toMatchObject([{ busy: 0 }]);
@@ -73,7 +79,7 @@ test('a reader that is gone, or takes nothing any more, does not keep the next o
   const { journal, directory } = await opened();
   fill(journal.db, 3_000);
   const reports = new Reports(systemClock, 20);
-  const order = { state: directory, query, format: 'json', options } as const;
+  const order = { kind: 'ledger', state: directory, query, format: 'json', options } as const;
   (await reports.make(order)).text.destroy();
   const { text: stalled } = await reports.make(order);
   await expect(once(stalled, 'close')).rejects.toThrow('nobody has read on for 0.02 s');
@@ -82,6 +88,31 @@ test('a reader that is gone, or takes nothing any more, does not keep the next o
 });
 
 test('what is wrong with the state comes with its code', async () => {
-  const order = { state: temporary(), query, format: 'json', options } as const;
+  const order = { kind: 'ledger', state: temporary(), query, format: 'json', options } as const;
   await expect(new Reports(systemClock).make(order)).rejects.toMatchObject({ code: 'state_missing' });
+});
+
+test('gaps and operations are what the commands print', async () => {
+  const { journal, directory } = await opened();
+  await journal.close(source, span(0, 900), gap({ words: 'naïve: 2 ≠ 3' }), lastAge);
+  journal.history.add(source, { from: base - day, until: base }, { rate: 3 }, { who: 'j.doe', why: 'ticket 4711' });
+  const file = join(temporary(), 'waybill.yaml');
+  const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
+  const sources = [{ id: source, baseUrl: 'https://service.example/v2/api', auth }];
+  writeFileSync(file, JSON.stringify({ state: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
+  const printed = async (run: Command['run']): Promise<string> => {
+    const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+    await run(['list', '--json', '--config', file], { stdin, stdout, stderr, env: {}, signal: new AbortController().signal });
+    return String(stdout.read());
+  };
+  const reports = new Reports(systemClock);
+  const gaps = await reports.make({ kind: 'gaps', state: directory, source: undefined });
+  expect(gaps.type).toBe('application/json; charset=utf-8');
+  const gapsText = await text(gaps.text);
+  expect(JSON.parse(gapsText)).toMatchObject({ gaps: [{ source, state: 'gap' }] });
+  expect(gapsText).toBe(await printed(runGaps));
+  const operations = await reports.make({ kind: 'operations', state: directory, from: 0, to: Number.MAX_SAFE_INTEGER });
+  const operationsText = await text(operations.text);
+  expect(JSON.parse(operationsText)).toMatchObject({ operations: [{ who: 'j.doe', what: 'backfill', why: 'ticket 4711' }] });
+  expect(operationsText).toBe(await printed(runOperations));
 });

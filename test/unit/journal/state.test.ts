@@ -77,8 +77,10 @@ test('a second owner is refused at once, and after the time it was told to wait;
   expect(await journal.append(pageOf([collected(1, base)]))).toMatchObject({ appended: 1 });
   // And one that waits gets it when the first has ended.
   const manual = new VirtualClock(base / 1000, 'manual');
-  const waiting = opened({ directory, lockWait: 60_000, clock: manual });
+  let waits = 0;
+  const waiting = opened({ directory, lockWait: 60_000, clock: manual, waits: () => (waits += 1) });
   await manual.advance(1_000);
+  expect(waits, 'said once').toBe(1);
   await close();
   await manual.advance(1_000);
   expect((await waiting).journal.head().seq).toBe(1);

@@ -220,7 +220,83 @@ test('pretty: readable, coloured on a terminal only, and never with NO_COLOR', (
     root.info({ source: 'production' }, 'first token');
     return text();
   };
-  expect(line({}, false)).toBe('[03:00:00.000] INFO: first token {"source":"production"}\n');
+  expect(line({}, false)).toBe('[2026-11-20T03:00:00.000Z] INFO: first token {"source":"production"}\n');
   expect(line({}, true)).toContain('\u001b[');
   expect(line({ NO_COLOR: '1' }, true)).toBe(line({}, false));
+});
+
+test('without a format: pretty on a terminal, else JSON', () => {
+  const line = (isTTY: boolean): string => {
+    const { root, text } = start({ format: undefined }, { NO_COLOR: '1' }, isTTY);
+    root.info({}, 'first token');
+    return text();
+  };
+  expect(line(true)).toBe('[2026-11-20T03:00:00.000Z] INFO: first token\n');
+  expect(JSON.parse(line(false))).toMatchObject({ message: 'first token' });
+});
+
+test('pretty: what went wrong stands in the sentence, each reason once', () => {
+  const { root, text } = start({ format: 'pretty' });
+  const error = new WaybillError('sink_again', 'cannot reach siem', { cause: new Error('connect ECONNREFUSED 127.0.0.1:9200') });
+  root.child('deliver').warn({ sink: 'siem', waitMs: 1_115, error }, 'sink does not take');
+  root.warn({ words: 'admin.listen: 0.0.0.0:9464 is not a loopback address' }, 'configuration');
+  expect(text().split('\n')).toEqual([
+    '[2026-11-20T03:00:00.000Z] WARN: sink does not take: cannot reach siem: connect ECONNREFUSED 127.0.0.1:9200 {"room":"deliver","sink":"siem","waitMs":1115,"code":"sink_again"}',
+    '[2026-11-20T03:00:00.000Z] WARN: configuration: admin.listen: 0.0.0.0:9464 is not a loopback address',
+    '',
+  ]);
+});
+
+describe('a reader that is stuck or gone', () => {
+  test('costs lines and no memory; they are counted, and the log says how many once there is room', () => {
+    let [text, kept] = ['', 0];
+    let drain: () => void = () => undefined;
+    const stream = {
+      write: (line: string) => void (text += line),
+      once: (_: 'drain', listener: () => void) => void (drain = listener),
+      get writableLength() {
+        return kept;
+      },
+    };
+    const { root, lost } = createLog({ level: 'info', format: 'json', levels: {} }, new TestClock(), stream, {});
+    root.info({}, 'one');
+    kept = 2 ** 20;
+    for (let i = 0; i < 1_000; i += 1) root.info({}, 'nobody reads this');
+    expect([text.split('\n').length, lost()]).toEqual([2, 1_000]);
+    kept = 0;
+    drain();
+    root.info({}, 'two');
+    drain();
+    expect(
+      text
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as object),
+    ).toMatchObject([
+      { message: 'one' },
+      { level: 'warn', message: 'log lines were lost: their reader was stuck or gone', lines: 1_000 },
+      { message: 'two' },
+    ]);
+    expect(lost()).toBe(1_000);
+  });
+
+  test('lines that cannot be written are counted, and said when writing works again', () => {
+    let text = '';
+    let failure: Error | undefined = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' });
+    const write = (line: string, done?: (error?: Error | null) => void): void => {
+      if (failure === undefined) text += line;
+      done?.(failure);
+    };
+    const { root, lost } = createLog({ level: 'info', format: 'json', levels: {} }, new TestClock(), { write }, {});
+    for (let i = 0; i < 5; i += 1) root.info({}, 'nobody reads this');
+    expect([text, lost()]).toEqual(['', 5]);
+    failure = undefined;
+    root.info({}, 'again');
+    expect(
+      text
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as object),
+    ).toMatchObject([{ lines: 5 }, { message: 'again' }]);
+  });
 });

@@ -26,6 +26,7 @@ function sorted(labels: Readonly<Record<string, string>>): [string, string][] {
 // The contract's list (docs/metrics.md): name, type, labels besides those of a histogram. All that meters and a snapshot can feed.
 const contract: readonly (readonly [string, string, readonly string[]])[] = [
   ['waybill_build_info', 'gauge', ['revision', 'version']],
+  ['waybill_log_lines_lost_total', 'counter', []],
   ['waybill_state_created_timestamp_seconds', 'gauge', []],
   ['waybill_records_collected_total', 'counter', ['source']],
   ['waybill_records_late_total', 'counter', ['source']],

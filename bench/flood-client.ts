@@ -1,0 +1,133 @@
+/**
+ * The client of the flood benchmark, a process of its own: sends one kind of flood to the admin server on loopback, and prints what became of
+ * it as one line of JSON. A connection that the server closes is opened again, as a hostile client would.
+ */
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+
+export interface Flood {
+  readonly port: number;
+  /**
+   * `pipelined`: requests without waiting for answers; `sequential`: each after the answer before; `connections`: one request each, then a new
+   * connection; `idle`: connections that send half a request; `slow`: requests whose answers are not read; `bodies`: 10 MB each.
+   */
+  readonly kind: 'pipelined' | 'sequential' | 'connections' | 'idle' | 'slow' | 'bodies';
+  /** Method and target: `GET /metrics`. */
+  readonly request: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Requests at least: the flood goes on as long as `seconds`, and up to three times as long until there were so many. */
+  readonly total: number;
+  readonly connections: number;
+  readonly seconds: number;
+}
+
+export interface Flooded {
+  readonly sent: number;
+  /** Answers by status. */
+  readonly answers: Readonly<Record<string, number>>;
+  readonly connects: number;
+  readonly seconds: number;
+}
+
+const bodyBytes = 10_000_000;
+const flood = JSON.parse(process.argv[2] ?? '') as Flood;
+const head = `${flood.request} HTTP/1.1\r\nhost: 127.0.0.1\r\n${Object.entries(flood.headers ?? {})
+  .map(([name, value]) => `${name}: ${value}\r\n`)
+  .join('')}`;
+const request = `${head}\r\n`;
+/** Written at once where requests do not wait for answers. */
+const batch = 1_000;
+const many = request.repeat(batch);
+const body = Buffer.alloc(1_000_000, 'x');
+
+const answers: Record<string, number> = {};
+let sent = 0;
+let connects = 0;
+const began = performance.now();
+const lastMs = 3 * flood.seconds * 1000;
+const isOver = (): boolean => {
+  const ms = performance.now() - began;
+  return ms > lastMs || (ms > flood.seconds * 1000 && sent >= flood.total);
+};
+
+await Promise.all(Array.from({ length: flood.connections }, () => one()));
+const seconds = (performance.now() - began) / 1000;
+process.stdout.write(`${JSON.stringify({ sent, answers, connects, seconds } satisfies Flooded)}\n`);
+process.exit(0);
+
+/** One connection at a time, until the flood is over. */
+async function one(): Promise<void> {
+  while (!isOver()) {
+    connects += 1;
+    await connection(connect(flood.port, '127.0.0.1'));
+  }
+}
+
+function connection(socket: Socket): Promise<void> {
+  let tail = '';
+  return new Promise((resolve) => {
+    const timer = setInterval(() => isOver() && socket.destroy(), 200);
+    socket.once('close', () => {
+      clearInterval(timer);
+      resolve();
+    });
+    socket.on('error', () => undefined);
+    socket.setNoDelay(true);
+    socket.once('connect', () => begin(socket));
+    if (flood.kind === 'slow') return;
+    socket.on('data', (part: Buffer) => {
+      // Statuses only: the end of one part may hold the begin of a status line.
+      const text = tail + part.toString('latin1');
+      let last = 0;
+      for (const match of text.matchAll(/HTTP\/1\.1 (\d{3}) /g)) {
+        answers[match[1] ?? ''] = (answers[match[1] ?? ''] ?? 0) + 1;
+        last = match.index + match[0].length;
+        if (flood.kind === 'sequential' && !isOver() && !/\r\nconnection: close\r\n/i.test(text)) ask(socket);
+        if (flood.kind === 'connections') socket.destroy();
+      }
+      tail = text.slice(Math.max(last, text.length - 12));
+      if (isOver() && flood.kind !== 'pipelined') socket.end();
+    });
+  });
+}
+
+function begin(socket: Socket): void {
+  switch (flood.kind) {
+    case 'pipelined':
+      pipeline(socket);
+      return;
+    case 'bodies':
+      sent += 1;
+      socket.write(`${head}content-type: application/json\r\ncontent-length: ${bodyBytes}\r\n\r\n`);
+      pour(socket, bodyBytes);
+      return;
+    case 'idle':
+      sent += 1;
+      socket.write(head);
+      return;
+    default:
+      ask(socket);
+  }
+}
+
+function ask(socket: Socket): void {
+  sent += 1;
+  socket.write(request);
+}
+
+/** As fast as the connection takes it. */
+function pipeline(socket: Socket): void {
+  while (!isOver() && !socket.destroyed) {
+    sent += batch;
+    if (!socket.write(many)) {
+      socket.once('drain', () => pipeline(socket));
+      return;
+    }
+  }
+  socket.end();
+}
+
+function pour(socket: Socket, left: number): void {
+  if (left <= 0 || socket.destroyed) return;
+  socket.write(body.subarray(0, left), () => pour(socket, left - body.length));
+}

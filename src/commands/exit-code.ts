@@ -1,0 +1,9 @@
+/** The exit code of a command that failed, by what was thrown. */
+import { codeOf } from '../errors.ts';
+import type { ErrorCode } from '../errors.ts';
+
+const exitCodes: Partial<Record<ErrorCode, number>> = { usage: 2, config_invalid: 2, secret_missing: 2, state_owned: 75 };
+
+export function exitCodeOf(thrown: unknown): number {
+  return exitCodes[codeOf(thrown) ?? 'invariant'] ?? 1;
+}

@@ -1,0 +1,42 @@
+/** The reports of the admin server: its parameters, as text, become an order for a report thread. */
+import { parseTime, parseZone } from '../config/period.ts';
+import type { ReportQuery } from '../journal/ledger-report.ts';
+import type { Clock } from '../model.ts';
+import type { AdminSources } from '../observe/admin.ts';
+import type { Reports } from './reports.ts';
+
+export interface AdminReportsOptions {
+  /** The state directory. */
+  readonly state: string;
+  readonly settings: Pick<ReportQuery, 'sinkSources' | 'filteredSinks' | 'configured' | 'recountAges'>;
+  readonly version: string;
+  readonly clock: Clock;
+}
+
+export function adminReports(
+  reports: Reports,
+  { state, settings, version, clock }: AdminReportsOptions,
+): Pick<AdminSources, 'ledger' | 'gaps' | 'operations'> {
+  return {
+    ledger: async ({ source, from, to, by = 'window', format = 'json', tz = 'UTC' }) => {
+      const now = clock.now() * 1000;
+      const query = {
+        source,
+        from: from === undefined ? undefined : parseTime(from, 'from', now, false),
+        to: to === undefined ? undefined : parseTime(to, 'to', now, true),
+        now,
+        ...settings,
+      };
+      return reports.make({ kind: 'ledger', state, query, format, options: { by, tz: parseZone(tz), version } });
+    },
+    gaps: async ({ source }) => reports.make({ kind: 'gaps', state, source }),
+    operations: async ({ from, to }) => {
+      const now = clock.now() * 1000;
+      return reports.make({
+        ...{ kind: 'operations', state },
+        from: from === undefined ? 0 : parseTime(from, 'from', now, false),
+        to: to === undefined ? Number.MAX_SAFE_INTEGER : parseTime(to, 'to', now, true),
+      });
+    },
+  };
+}

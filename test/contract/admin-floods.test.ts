@@ -1,0 +1,142 @@
+/** Clients that mean no good at the admin server: what they may hold is bounded, and nobody else waits for them. */
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { WaybillError } from '../../src/errors.ts';
+import { startAdmin } from '../../src/observe/admin.ts';
+import type { AdminSources } from '../../src/observe/admin.ts';
+import { Connections } from '../../src/observe/admin-connections.ts';
+import { snapshot } from '../unit/observe/snapshots.ts';
+import { createServer } from 'node:http';
+
+let running: AsyncDisposableStack;
+beforeEach(() => (running = new AsyncDisposableStack()));
+afterEach(() => running.disposeAsync());
+
+const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const empty = () => Promise.resolve({ type: 'application/json', text: '{}' });
+
+async function start(sources: Partial<AdminSources> = {}): Promise<number> {
+  const admin = await startAdmin(
+    { listen: '127.0.0.1:0' },
+    {
+      ...{ snapshot: () => snapshot(), ledger: empty, gaps: empty, operations: empty, operate: () => Promise.resolve({}) },
+      metricsText: () => Promise.resolve('waybill_gaps 0\n'),
+      ...{ log: silent, clock: { now: () => 0, monotonic: () => 0, sleep: () => Promise.resolve() } },
+      ...sources,
+    },
+  );
+  running.use(admin);
+  return Number(new URL(admin.addresses[0] ?? '').port);
+}
+
+async function raw(port: number, sent: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  socket.write(sent);
+  return text(socket).catch(() => '');
+}
+
+async function status(port: number, path: string): Promise<number | undefined> {
+  const asking = request({ port, host: '127.0.0.1', path, agent: false });
+  asking.end();
+  const [answer] = (await once(asking, 'response')) as [import('node:http').IncomingMessage];
+  answer.resume();
+  return answer.statusCode;
+}
+
+const head = (target: string, more = '') => `${target} HTTP/1.1\r\nhost: localhost\r\n${more}\r\n`;
+
+test('of requests that do not wait for answers one is answered at most, and the connection is closed', async () => {
+  let made = 0;
+  const port = await start({
+    metricsText: async () => {
+      made += 1;
+      await new Promise((resolve) => setImmediate(resolve));
+      return 'waybill_gaps 0\n';
+    },
+  });
+  const answers = await raw(port, head('GET /metrics').repeat(3_000));
+  expect(answers.split('HTTP/1.1 200').length - 1).toBeLessThanOrEqual(1);
+  expect(made).toBe(1);
+  expect(await status(port, '/healthz')).toBe(200);
+});
+
+test('each answer closes its connection', async () => {
+  const port = await start();
+  for (const target of ['GET /healthz', 'GET /nothing', 'POST /operations']) {
+    // Resolves when the server has closed it.
+    expect(await raw(port, head(target)), target).toMatch(/\r\nconnection: close\r\n/i);
+  }
+});
+
+test('the body of a request that needs none is not waited for', async () => {
+  const port = await start();
+  expect(await raw(port, head('GET /readyz', 'content-length: 10000000\r\n'))).toMatch(/^HTTP\/1.1 200 /);
+  expect(await raw(port, head('POST /operations', 'content-type: application/json\r\ncontent-length: 10000000\r\n'))).toMatch(
+    /^HTTP\/1.1 401 /,
+  );
+});
+
+test('an address that cannot be decoded, and what is no HTTP, are answered in words of Waybill', async () => {
+  const port = await start();
+  const body = '{"error":"cannot read this request"}';
+  for (const sent of [head('GET /%ff'), 'GET\r\n\r\n', head('GET /', `x: ${'x'.repeat(17_000)}\r\n`)]) {
+    expect(await raw(port, sent)).toMatch(/^HTTP\/1.1 (400 Bad Request|431 Request Header Fields Too Large)\r\n/);
+    expect(await raw(port, sent)).toContain(body);
+  }
+});
+
+test('with too much to do the answer is 503 and says when to come back', async () => {
+  const port = await start({ ledger: () => Promise.reject(new WaybillError('admin_busy', '8 reports are waiting already')) });
+  const answer = await raw(port, head('GET /ledger'));
+  expect(answer).toMatch(/^HTTP\/1.1 503 /);
+  expect(answer).toMatch(/\r\nretry-after: 1\r\n/);
+  expect(answer).toContain('{"error":"8 reports are waiting already"}');
+});
+
+test('a daemon that does not respond is not healthy, and nothing waits for it', async () => {
+  const port = await start({
+    stalled: () => 'the daemon has not responded for 12 s',
+    snapshot: () => new Promise(() => undefined),
+  });
+  const healthz = await raw(port, head('GET /healthz'));
+  expect(healthz).toMatch(/^HTTP\/1.1 503 [^]*the daemon has not responded for 12 s\n$/);
+  for (const path of ['/readyz', '/status', '/ledger'])
+    expect(await raw(port, head(`GET ${path}`)), path).toMatch(/^HTTP\/1.1 503 [^]*12 s/);
+});
+
+test('a new connection takes the place of the oldest that waits for its request, and of none that is being answered', async () => {
+  let go: () => void = () => undefined;
+  const answered = new Promise<void>((resolve) => (go = resolve));
+  const connections = new Connections(3);
+  const server = createServer(
+    connections.oneEach((_, response) => {
+      void answered.then(() => response.end('done'));
+    }),
+  );
+  connections.watch(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  running.defer(() => void server.close());
+  const port = (server.address() as import('node:net').AddressInfo).port;
+  const open = async (): Promise<Socket> => {
+    const socket = connect(port, '127.0.0.1');
+    running.defer(() => void socket.destroy());
+    await once(server, 'connection');
+    return socket;
+  };
+  const busy = await open();
+  busy.write(head('GET /'));
+  await once(server, 'request');
+  const [first, second] = [await open(), await open()];
+  const gone = once(first, 'close');
+  const third = await open();
+  await gone;
+  expect([busy, second, third].map(({ readableEnded }) => readableEnded)).toEqual([false, false, false]);
+  go();
+  expect(await text(busy)).toMatch(/^HTTP\/1.1 200 [^]*done/);
+});

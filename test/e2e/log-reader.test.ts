@@ -1,0 +1,74 @@
+/** The daemon as a program whose log nobody reads: it goes on collecting and delivering, and ends when it is asked to. */
+import { existsSync, readFileSync } from 'node:fs';
+import type { ChildProcess } from 'node:child_process';
+import { expect, test } from 'vitest';
+import { ago, configure, sourceOf } from '../support/e2e-daemon.ts';
+import { endOf, inPlace, pause, until } from '../support/e2e-place.ts';
+import type { Place } from '../support/e2e-place.ts';
+import { Service } from '../support/e2e-service.ts';
+
+const graceMs = 5_000;
+
+/** A daemon that collects ten records a second into a file; nothing reads its standard error yet. */
+async function started(place: Place): Promise<{ daemon: ChildProcess; delivered: () => number; grows: () => Promise<void> }> {
+  const service = await Service.start(place, '--rate', '10');
+  configure(place, [sourceOf(service, ago(5_000))], [{ id: 'out', type: 'file', path: './out.ndjson' }]);
+  const daemon = place.spawnWaybill(['run', '--config', 'waybill.yaml']);
+  const delivered = (): number => {
+    const path = place.path('out.ndjson');
+    return existsSync(path) ? readFileSync(path, 'utf8').split('\n').length - 1 : 0;
+  };
+  const grows = async (): Promise<void> => {
+    const before = delivered();
+    await until(
+      () => `more than ${before} records; exit code ${daemon.exitCode ?? 'none'}`,
+      20_000,
+      () => (delivered() > before ? true : undefined),
+    );
+  };
+  await grows();
+  return { daemon, delivered, grows };
+}
+
+/** Each SIGHUP is a line of the log; a pipe holds 64 KiB (pipe(7)). */
+async function chatter(daemon: ChildProcess, lines: number): Promise<void> {
+  for (let i = 0; i < lines; i += 1) {
+    daemon.kill('SIGHUP');
+    await pause(1);
+  }
+}
+
+async function stopped(daemon: ChildProcess): Promise<{ code: number | null; signal: NodeJS.Signals | null; ms: number }> {
+  const began = performance.now();
+  daemon.kill('SIGTERM');
+  // 'close' would wait for pipes that this test does not read.
+  const code = await new Promise<number | null>((resolve) => daemon.once('exit', resolve));
+  return { code, signal: daemon.signalCode, ms: performance.now() - began };
+}
+
+test('the reader of the log is gone: the daemon goes on', async () => {
+  await inPlace('log-reader-gone', async (place) => {
+    const { daemon, grows } = await started(place);
+    daemon.stderr?.destroy();
+    await chatter(daemon, 20);
+    await grows();
+    await grows();
+    expect(daemon.exitCode).toBeNull();
+    const ended = endOf(daemon);
+    daemon.kill('SIGTERM');
+    expect(await ended).toEqual({ code: 0, signal: null });
+  });
+});
+
+test('the reader of the log is stuck: the daemon goes on, and ends within its grace period', async () => {
+  await inPlace('log-reader-stuck', async (place) => {
+    const { daemon, grows } = await started(place);
+    await chatter(daemon, 1_500);
+    await grows();
+    const { code, signal, ms } = await stopped(daemon);
+    expect([code, signal]).toEqual([0, null]);
+    expect(ms).toBeLessThan(graceMs + 2_000);
+    daemon.stderr?.destroy();
+    daemon.stdout?.destroy();
+  });
+});

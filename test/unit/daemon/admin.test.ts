@@ -1,0 +1,156 @@
+/** The admin server as the daemon runs it: in a thread that answers whatever the daemon's own thread does, and takes little of its time. */
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { request } from 'node:http';
+import { onTestFinished, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { AdminServer } from '../../../src/daemon/admin.ts';
+import type { AdminFacts } from '../../../src/daemon/admin.ts';
+import { WaybillError } from '../../../src/errors.ts';
+import { temporary } from '../journal/opening.ts';
+import { snapshot } from '../observe/snapshots.ts';
+
+const token = 'admin-token-1';
+
+async function started(
+  facts: Partial<AdminFacts> = {},
+): Promise<{ url: string; socketPath: string; logged: object[]; admin: AdminServer }> {
+  const logged: object[] = [];
+  const say = (level: string) => (fields: object, phrase: string) => void logged.push({ level, phrase, ...fields });
+  const state = temporary();
+  const admin = new AdminServer({
+    ...{ state, version: '0.1.0', settings: {}, clock: systemClock },
+    log: { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') },
+    facts: {
+      snapshot: () => snapshot(),
+      metricsText: () => Promise.resolve('waybill_gaps 0\n'),
+      operate: (asked) => Promise.resolve({ asked }),
+      token: () => token,
+      ...facts,
+    },
+  });
+  onTestFinished(() => admin[Symbol.asyncDispose]());
+  const [url = ''] = await admin.listen({ place: 'network', listen: '127.0.0.1:0', tls: undefined, tokens: ['token'] });
+  const socketPath = join(state, 'waybill.sock');
+  await admin.listen({ place: 'socket', path: socketPath });
+  return { url, socketPath, logged, admin };
+}
+
+function ask(url: string, path: string, more: RequestInit = {}): Promise<Response> {
+  return fetch(`${url}${path}`, { headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' }, ...more });
+}
+
+test('asks the daemon once a second at most, however many ask the server', async () => {
+  const asked = { snapshot: 0, metrics: 0, token: 0 };
+  const { url } = await started({
+    snapshot: () => {
+      asked.snapshot += 1;
+      return snapshot();
+    },
+    metricsText: () => Promise.resolve(`asked ${(asked.metrics += 1)}\n`),
+    token: () => {
+      asked.token += 1;
+      return token;
+    },
+  });
+  const began = performance.now();
+  for (let i = 0; i < 20; i += 1) {
+    const answers = await Promise.all(['/metrics', '/status', '/readyz', '/snapshot'].map((path) => ask(url, path)));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  }
+  const seconds = Math.ceil((performance.now() - began) / 1000) + 1;
+  expect(Math.max(...Object.values(asked))).toBeLessThanOrEqual(seconds);
+});
+
+test('operations reach the daemon, with their errors; of a flood of them it performs fifty a second', async () => {
+  let performed = 0;
+  const { url } = await started({
+    operate: (given) => {
+      performed += 1;
+      if ((given as { act: string }).act === 'no') throw new WaybillError('usage', 'cannot do "no"');
+      return Promise.resolve({ given });
+    },
+  });
+  const post = (act: string) => ask(url, '/operations', { method: 'POST', body: JSON.stringify({ act }) });
+  expect(await (await post('yes')).json()).toEqual({ given: { act: 'yes' } });
+  const refused = await post('no');
+  expect([refused.status, await refused.json()]).toEqual([400, { error: 'cannot do "no"', code: 'usage' }]);
+  const began = performance.now();
+  const statuses = await Promise.all(Array.from({ length: 300 }, async () => (await post('yes')).status));
+  const seconds = Math.ceil((performance.now() - began) / 1000) + 1;
+  expect(performed).toBeLessThanOrEqual(2 + 50 * seconds);
+  expect(new Set(statuses)).toEqual(new Set([200, 503]));
+});
+
+test('the state is not open yet: health says so, readiness waits', async () => {
+  const { url, admin } = await started({ snapshot: () => undefined });
+  expect(await (await ask(url, '/healthz')).text()).toBe('waiting for the owner of the state\n');
+  expect((await ask(url, '/readyz')).status).toBe(503);
+  admin.opened();
+  expect(await (await ask(url, '/healthz')).text()).toBe('ok\n');
+});
+
+// A program asks while this thread stands still: it waits for the program to end.
+const asking = `
+  const [url, status] = process.argv.slice(1);
+  const began = performance.now();
+  for (;;) {
+    const before = performance.now();
+    const answer = await fetch(url + '/healthz');
+    const text = await answer.text();
+    if (answer.status === Number(status) || performance.now() - began > 20000) {
+      console.log(JSON.stringify({ status: answer.status, text, ms: performance.now() - before }));
+      break;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }`;
+
+function askedMeanwhile(url: string, status: number): { status: number; text: string; ms: number } {
+  const printed = execFileSync(process.execPath, ['--input-type=module', '-e', asking, url, String(status)], { encoding: 'utf8' });
+  return JSON.parse(printed) as { status: number; text: string; ms: number };
+}
+
+test('answers while the daemon is busy, and says so when it has been for ten seconds', { timeout: 60_000 }, async () => {
+  const { url, admin } = await started();
+  admin.opened();
+  expect(askedMeanwhile(url, 200)).toMatchObject({ status: 200, text: 'ok\n' });
+  const stuck = askedMeanwhile(url, 503);
+  expect(stuck.status).toBe(503);
+  expect(stuck.text).toMatch(/^the daemon has not responded for 1\d s\n$/);
+  await expect.poll(async () => (await ask(url, '/healthz')).status, { timeout: 5_000 }).toBe(200);
+});
+
+test('an address that cannot be listened on is refused with the setting', async () => {
+  const { url, admin } = await started();
+  const listen = new URL(url).host;
+  await expect(admin.listen({ place: 'network', listen, tls: undefined, tokens: [] })).rejects.toMatchObject({
+    code: 'admin_unusable',
+    message: `cannot listen on admin.listen "${listen}": another process listens there already`,
+  });
+});
+
+test('a token that cannot be read opens nothing, and the log says why', async () => {
+  const { url, logged } = await started({
+    token: () => {
+      throw new WaybillError('secret_missing', 'cannot read "admin.token": no such file');
+    },
+  });
+  expect((await ask(url, '/status')).status).toBe(500);
+  await expect.poll(() => logged).toMatchObject([{ level: 'error', phrase: 'admin request failed', error: { code: 'secret_missing' } }]);
+});
+
+test('the socket in the state directory shows what is, at once', async () => {
+  let version = 1;
+  const { socketPath } = await started({ snapshot: () => snapshot({ version: `0.${(version += 1)}.0` }) });
+  const versionNow = (): Promise<unknown> =>
+    new Promise((resolve, reject) => {
+      request({ socketPath, path: '/snapshot' }, (answer) => {
+        let text = '';
+        answer.setEncoding('utf8').on('data', (part: string) => (text += part));
+        answer.on('end', () => resolve((JSON.parse(text) as { version: string }).version));
+      })
+        .on('error', reject)
+        .end();
+    });
+  expect([await versionNow(), await versionNow()]).toEqual(['0.2.0', '0.3.0']);
+});
