@@ -208,3 +208,19 @@ test('without a Date a restart in a quiet time raises no alarm, also after a kil
   expect(it.lag()).toBeLessThan(32 * minute);
   await again.end();
 });
+
+test.each([9, -7])(
+  'our own clock jumps by %i h: no recount seems overdue, the source is not on hold, and the frontier goes on',
+  async (hours) => {
+    const it = await world();
+    const one = it.run();
+    await it.sleep(2 * hour);
+    const before = it.journal.marks(id).frontier;
+    it.clock.wall += (hours * hour) / 1000;
+    it.service.skew -= hours * hour;
+    await it.sleep(hour);
+    expect(one.snapshot().sources).toMatchObject([{ recountsOverdue: 0, mode: 'normal', trouble: undefined, gaps: 0 }]);
+    expect(it.journal.marks(id).frontier).toBe(before + hour);
+    await one.end();
+  },
+);
