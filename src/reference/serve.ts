@@ -61,7 +61,7 @@ export async function serve(options: Options, signal: AbortSignal): Promise<void
   const port = await server.listen(options.port);
   release.defer(() => server.close());
   const authUrl = `https://127.0.0.1:${port}`;
-  const provider = new IdentityProvider(organisation, users, values, authUrl);
+  const provider = new IdentityProvider(organisation, data, users, values, authUrl);
   const logs = new Logs(store, values, options.seed);
   const stats = new Stats();
   const rooms = { data, payloads: new Payloads(data, users), policies: new Policies(data), feed };
@@ -75,7 +75,7 @@ export async function serve(options: Options, signal: AbortSignal): Promise<void
   const description = Buffer.from(JSON.stringify(openApiOf(endpoints, apiRoot)));
   server.open({ provider, api, faults: new Faults(values, options.seed), stats, values, description });
 
-  const control = new ControlServer({ switches: options.switches, organisation, users, logs, feed, stats });
+  const control = new ControlServer({ switches: options.switches, organisation, users, provider, logs, feed, stats });
   const controlPort = await control.listen(options.controlPort);
   release.defer(() => control.close());
   feed.start();

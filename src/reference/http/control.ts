@@ -9,6 +9,7 @@ import { pipeline } from 'node:stream/promises';
 import { BadLine, type Feed } from '../logs/feed.ts';
 import type { Logs } from '../logs/logs.ts';
 import { Problem } from './problem.ts';
+import type { IdentityProvider } from '../people/identity-provider.ts';
 import type { Organisation } from '../people/organisation.ts';
 import type { Users } from '../people/users.ts';
 import type { Stats } from './stats.ts';
@@ -18,6 +19,7 @@ import { BadValue } from '../values.ts';
 export interface ControlRooms {
   readonly organisation: Organisation;
   readonly users: Users;
+  readonly provider: IdentityProvider;
   readonly switches: Switches;
   readonly logs: Logs;
   readonly feed: Feed;
@@ -69,7 +71,7 @@ export class ControlServer {
   }
 
   async #answer(endpoint: string, query: URLSearchParams, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { switches, logs, feed, stats, users, organisation } = this.#rooms;
+    const { switches, provider, logs, feed, stats, users, organisation } = this.#rooms;
     switch (endpoint) {
       case 'GET /truth':
         response.writeHead(200, { 'content-type': 'application/x-ndjson' });
@@ -92,10 +94,9 @@ export class ControlServer {
       }
       case 'PATCH /switches':
         switches.set(objectOf(await textOf(request)));
-        {
-          sendJson(response, switches.show());
-          return;
-        }
+        provider.keepCounts();
+        sendJson(response, switches.show());
+        return;
       case 'POST /records': {
         const visibleIn = query.get('visibleIn') ?? '0';
         if (!/^\d{1,12}$/.test(visibleIn)) throw new BadValue(`visibleIn: "${visibleIn}" is not a number of milliseconds`);
