@@ -56,6 +56,8 @@ export async function serve(options: Options, signal: AbortSignal): Promise<void
   const feed = new Feed(data, store, values, organisation, options.seed);
   if (store.isEmpty() && options.records > 0) await feed.fill(options.records, options.spanMs, progressOf(options.records), signal);
 
+  await store.load(signal);
+
   const certificates = await certificatesIn(options.tlsDir ?? folder);
   const server = new ServiceServer(certificates);
   const port = await server.listen(options.port);
