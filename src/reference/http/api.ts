@@ -89,18 +89,23 @@ export class Api {
     const gone = new AbortController();
     const leave = (): void => gone.abort(new Error('the client is gone'));
     request.once('close', leave);
-    using _room = await this.#gate.enter(bytes, gone.signal);
+    const room = await this.#gate.enter(bytes, gone.signal);
     request.off('close', leave);
-    gone.signal.throwIfAborted();
-    return await jsonOf(request, limits);
+    try {
+      gone.signal.throwIfAborted();
+      return await jsonOf(request, limits);
+    } finally {
+      room[Symbol.dispose]();
+    }
   }
 
   #routeOf(method: string, path: string): Route {
     const routes = this.#routes.at(path);
     if (routes.length === 0) throw new Problem(404, 'There is no such endpoint');
-    const route = routes.find(({ endpoint }) => endpoint.method === method);
+    // Node sends the headers of the answer to HEAD, and no body (RFC 9110 section 9.3.2).
+    const route = routes.find(({ endpoint }) => endpoint.method === (method === 'HEAD' ? 'GET' : method));
     if (route) return route;
-    const allow = routes.map(({ endpoint }) => endpoint.method).join(', ');
+    const allow = routes.flatMap(({ endpoint }) => (endpoint.method === 'GET' ? ['GET', 'HEAD'] : [endpoint.method])).join(', ');
     throw new Problem(405, `This endpoint takes ${allow}`, { headers: { allow } });
   }
 

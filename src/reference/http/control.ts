@@ -31,6 +31,7 @@ const bodyBytesMax = 256 * 1024 * 1024;
 export class ControlServer {
   readonly #rooms: ControlRooms;
   readonly #server: Server;
+  #port = 0;
 
   constructor(rooms: ControlRooms) {
     this.#rooms = rooms;
@@ -41,7 +42,10 @@ export class ControlServer {
   listen(port: number): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#server.once('error', reject);
-      this.#server.listen(port, '127.0.0.1', () => resolve((this.#server.address() as AddressInfo).port));
+      this.#server.listen(port, '127.0.0.1', () => {
+        this.#port = (this.#server.address() as AddressInfo).port;
+        resolve(this.#port);
+      });
     });
   }
 
@@ -54,6 +58,7 @@ export class ControlServer {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
+      checkBrowser(request, this.#port);
       const url = URL.parse(`http://control${request.url ?? ''}`);
       if (!url) throw new Problem(400, 'The address cannot be read');
       await this.#answer(`${request.method ?? ''} ${url.pathname}`, url.searchParams, request, response);
@@ -107,6 +112,19 @@ export class ControlServer {
       default:
         throw new Problem(404, 'There are GET /truth, GET /stats, GET /accounts, GET /switches, PATCH /switches and POST /records');
     }
+  }
+}
+
+/**
+ * The port has no credentials. A page in a browser must not reach it: neither by a name that resolves to this machine (Host), nor by a
+ * request across origins.
+ */
+function checkBrowser({ headers }: IncomingMessage, port: number): void {
+  const hosts = ['127.0.0.1', 'localhost', '[::1]'].map((name) => `${name}:${port}`);
+  if (!hosts.includes((headers.host ?? '').toLowerCase())) throw new Problem(403, `The header Host must be one of ${hosts.join(', ')}`);
+  const { origin } = headers;
+  if (origin !== undefined && !hosts.includes(origin.toLowerCase().replace(/^http:\/\//, ''))) {
+    throw new Problem(403, `The header Origin must not name another origin: ${origin}`);
   }
 }
 

@@ -10,6 +10,11 @@ export function text(longest: number): z.ZodString {
     .refine((given) => given.isWellFormed(), 'must be well-formed Unicode');
 }
 
+/** Line breaks, NUL, ESC and the like, which lists and terminals of those who read the text would obey. */
+export function hasControls(given: string): boolean {
+  return /[\p{Cc}\u2028\u2029]/u.test(given);
+}
+
 /** Section 2.6, with totalPages as in the users list. */
 export const pagination = z
   .strictObject({ totalRecords: z.int(), totalPages: z.int(), pageSize: z.int(), itemsInPage: z.int(), page: z.int() })

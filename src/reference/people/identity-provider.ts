@@ -105,7 +105,7 @@ export class IdentityProvider {
     if (endpoint === 'oauth2/v2.0/token') return this.#token(request, response);
     const document = this.#documents.get(endpoint);
     if (!document) answer(response, 404, { error: 'not_found' });
-    else if (request.method !== 'GET') answer(response, 405, { error: 'invalid_request' }, { allow: 'GET' });
+    else if (!['GET', 'HEAD'].includes(request.method ?? '')) answer(response, 405, { error: 'invalid_request' }, { allow: 'GET, HEAD' });
     else answer(response, 200, await document());
   }
 
