@@ -23,14 +23,13 @@ export class DataFile {
    * @throws DataFileInUse
    */
   constructor(file: string, lasting: boolean) {
-    if (lasting) makePrivate(file);
-    this.#db = new Database(file, { timeout: 0 });
+    this.#db = opened(file, lasting);
     try {
       this.#begin(lasting);
     } catch (error) {
       this.#db.close();
       if (error instanceof Database.SqliteError && error.code.startsWith('SQLITE_BUSY')) throw new DataFileInUse(file, error);
-      throw error;
+      throw unusable(file, error);
     }
     if (!lasting && process.platform !== 'win32') rmSync(file);
   }
@@ -77,6 +76,19 @@ export class DataFile {
   close(): void {
     this.#db.close();
   }
+}
+
+function opened(file: string, lasting: boolean): Database.Database {
+  try {
+    if (lasting) makePrivate(file);
+    return new Database(file, { timeout: 0 });
+  } catch (error) {
+    throw unusable(file, error);
+  }
+}
+
+function unusable(file: string, cause: unknown): Error {
+  return new Error(`--data: cannot use ${file}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
 }
 
 /**

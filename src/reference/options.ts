@@ -25,7 +25,11 @@ const own: readonly (readonly [name: string, value: string, meaning: string])[] 
   ['records', 'N', 'records to begin with, unless the data file has some (0)'],
   ['span', 'DURATION', 'the time before now over which they are spread (1d)'],
   ['seed', 'TEXT', 'what credentials, records and chance are made from (1)'],
-  ['data', 'FILE', 'keeps the records in this SQLite file (gone at the end)'],
+  [
+    'data',
+    'FILE',
+    'keeps records, people, payloads and keys in this SQLite file; survives a kill, a power cut may take the last seconds (gone at the end)',
+  ],
   ['tls-dir', 'DIR', 'keeps the certificate authority in this folder (a new one at each start)'],
   ['json', '', 'prints one line of JSON with addresses and credentials'],
   ['help', '', 'prints this'],

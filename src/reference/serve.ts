@@ -56,12 +56,14 @@ export async function serve(options: Options, signal: AbortSignal): Promise<void
   const feed = new Feed(data, store, values, organisation, options.seed);
   if (store.isEmpty() && options.records > 0) await feed.fill(options.records, options.spanMs, progressOf(options.records), signal);
 
-  const certificates = await certificatesIn(options.tlsDir ?? folder);
+  await store.load(signal);
+
+  const certificates = await naming('tls-dir', certificatesIn(options.tlsDir ?? folder));
   const server = new ServiceServer(certificates);
-  const port = await server.listen(options.port);
+  const port = await naming('port', server.listen(options.port));
   release.defer(() => server.close());
   const authUrl = `https://127.0.0.1:${port}`;
-  const provider = new IdentityProvider(organisation, users, values, authUrl);
+  const provider = new IdentityProvider(organisation, data, users, values, authUrl);
   const logs = new Logs(store, values, options.seed);
   const stats = new Stats();
   const rooms = { data, payloads: new Payloads(data, users), policies: new Policies(data), feed };
@@ -75,8 +77,8 @@ export async function serve(options: Options, signal: AbortSignal): Promise<void
   const description = Buffer.from(JSON.stringify(openApiOf(endpoints, apiRoot)));
   server.open({ provider, api, faults: new Faults(values, options.seed), stats, values, description });
 
-  const control = new ControlServer({ switches: options.switches, organisation, users, logs, feed, stats });
-  const controlPort = await control.listen(options.controlPort);
+  const control = new ControlServer({ switches: options.switches, organisation, users, provider, logs, feed, stats });
+  const controlPort = await naming('control-port', control.listen(options.controlPort));
   release.defer(() => control.close());
   feed.start();
   release.defer(() => feed.stop());
@@ -100,6 +102,15 @@ function clientsView(organisation: Organisation, authUrl: string, caFile: string
     subscriptionKey: organisation.subscriptionKey,
     agent: new Agent({ ca: readFileSync(caFile, 'utf8'), keepAlive: true }),
   };
+}
+
+/** The option under which something goes wrong stands before the reason. */
+async function naming<T>(option: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw new Error(`--${option}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
 }
 
 function checkSeed(data: DataFile, options: Options): void {

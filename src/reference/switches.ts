@@ -47,6 +47,11 @@ const table = {
     'honoured',
     'ignored: order of becoming visible; unstable-ties: equal values in another order with each request',
   ),
+  barePlus: paging(
+    choice('accepted', 'refused'),
+    'accepted',
+    'what "sort=+field" gets whose + is not sent as %2B: ascending order, or 400, since it decodes to a blank',
+  ),
   total: paging(choice('right', 'missing', 'capped', 'lagging', 'text'), 'right', 'what totalRecords says; text: the number as a string'),
   totalCap: paging(count, 10_000, 'the largest total that "capped" says'),
   totalLag: paging(duration, 30_000, 'how far "lagging" is behind: records that became visible within it are not counted'),
@@ -91,6 +96,7 @@ const table = {
   faultStalled: faults(share(), 0, 'headers and half of the body come, then nothing more'),
   slowFor: faults(wait, 3000, 'how long the body of faultSlow takes'),
 
+  oddNoFraction: records(share(), 0, 'logTimestamp without a fraction'),
   oddMissing: records(share(), 0, 'one field is missing'),
   oddNull: records(share(), 0, 'one field is null'),
   oddUnknown: records(share(), 0, 'a field that the specification does not know'),

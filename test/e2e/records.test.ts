@@ -110,6 +110,8 @@ test('whatever a record is: once in each sink, and the daemon goes on', { timeou
       '0.3',
       '--odd-type',
       '0.5',
+      '--odd-no-fraction',
+      '0.05',
     );
     const formats = ['ecs', 'cef', 'raw'];
     const sinks = formats.map((format) => ({ id: format, type: 'file', path: `./${format}.out`, format }));

@@ -10,7 +10,8 @@ import { allows } from '../people/roles.ts';
 import type { User } from '../people/users.ts';
 import type { SwitchValues } from '../switches.ts';
 import { fileCarrierBytes } from './base64.ts';
-import { jsonOf, type BodyLimits } from './body.ts';
+import { jsonOf, type BodyLimits, type JsonBody } from './body.ts';
+import { Gate } from './gate.ts';
 import { bodyOf, noQuery, type Endpoint } from './endpoint.ts';
 import type { Answer } from './faults.ts';
 import type { Limits } from './limits.ts';
@@ -28,10 +29,13 @@ export interface ApiRooms {
 /** The path at which the API begins; `{base_url}` ends with it (specification 4, 9). */
 export const apiRoot = '/v2/api';
 const plainBodyBytesMax = 64 * 1024;
+/** Room for three files of 16 MiB on their way in. */
+const largeBodiesBytesMax = 72 * 1024 * 1024;
 
 export class Api {
   readonly #rooms: ApiRooms;
   readonly #routes: Routes;
+  readonly #gate = new Gate(largeBodiesBytesMax);
 
   constructor(rooms: ApiRooms) {
     this.#rooms = rooms;
@@ -67,21 +71,41 @@ export class Api {
     checkPermission(endpoint, caller);
     if (endpoint.method !== 'GET') checkCallerId(request.headers['x-api-caller-id'], caller);
     const query = (endpoint.query ?? noQuery).read(queryText);
-    const call = { caller, params, query, body: undefined, peer: request.socket.remoteAddress ?? '' };
+    const call = { caller, params, query, body: undefined, files: new Map(), peer: request.socket.remoteAddress ?? '' };
     if (!endpoint.body) return endpoint.answer(call);
-    const body = await bodyOf(endpoint.body, await jsonOf(request, this.#bodyLimitsOf(endpoint)));
+    const { json, files } = await this.#jsonOf(request, this.#bodyLimitsOf(endpoint));
+    const body = await bodyOf(endpoint.body, json);
     // A body takes its time to come, and meanwhile a token is revoked or a role taken: what counts is what the caller may do when it is there.
     const still = await this.#callerOf(request.headers.authorization);
     checkPermission(endpoint, still);
-    return endpoint.answer({ ...call, caller: still, body });
+    return endpoint.answer({ ...call, caller: still, body, files });
+  }
+
+  /** A large body waits until there is room for it; the time in which it must come begins then. */
+  async #jsonOf(request: IncomingMessage, limits: BodyLimits): Promise<JsonBody> {
+    const length = request.headers['content-length'];
+    const bytes = length === undefined ? limits.bytesMax : Number(length);
+    if (bytes <= plainBodyBytesMax || bytes > limits.bytesMax) return jsonOf(request, limits);
+    const gone = new AbortController();
+    const leave = (): void => gone.abort(new Error('the client is gone'));
+    request.once('close', leave);
+    const room = await this.#gate.enter(bytes, gone.signal);
+    request.off('close', leave);
+    try {
+      gone.signal.throwIfAborted();
+      return await jsonOf(request, limits);
+    } finally {
+      room[Symbol.dispose]();
+    }
   }
 
   #routeOf(method: string, path: string): Route {
     const routes = this.#routes.at(path);
     if (routes.length === 0) throw new Problem(404, 'There is no such endpoint');
-    const route = routes.find(({ endpoint }) => endpoint.method === method);
+    // Node sends the headers of the answer to HEAD, and no body (RFC 9110 section 9.3.2).
+    const route = routes.find(({ endpoint }) => endpoint.method === (method === 'HEAD' ? 'GET' : method));
     if (route) return route;
-    const allow = routes.map(({ endpoint }) => endpoint.method).join(', ');
+    const allow = routes.flatMap(({ endpoint }) => (endpoint.method === 'GET' ? ['GET', 'HEAD'] : [endpoint.method])).join(', ');
     throw new Problem(405, `This endpoint takes ${allow}`, { headers: { allow } });
   }
 

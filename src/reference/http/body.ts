@@ -2,7 +2,9 @@
  * The body of a request: JSON in UTF-8, not larger than is allowed, and not slower. What is refused is not kept; what is left of it on the
  * way is thrown away as it comes, so that the client can read the answer.
  */
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { decodedInSlices, type Decoded } from './base64.ts';
 import { Problem } from './problem.ts';
 
 /** How much of a body is taken, and how long one may take to come. */
@@ -15,8 +17,18 @@ export interface BodyLimits {
 const besideTextsMax = 64 * 1024;
 const levelsMax = 32;
 
+/** A text of this length or longer is decoded in slices. */
+const longTextBytes = 64 * 1024;
+const fileField = '"base64FileData"';
+
+/** The JSON of a body. In the place of a long `base64FileData` stands a text that names its content in `files`. */
+export interface JsonBody {
+  readonly json: unknown;
+  readonly files: Decoded;
+}
+
 /** @throws Problem 400, 408, 413, 415 */
-export async function jsonOf(request: IncomingMessage, limits: BodyLimits): Promise<unknown> {
+export async function jsonOf(request: IncomingMessage, limits: BodyLimits): Promise<JsonBody> {
   const { headers } = request;
   if (!/^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.test(headers['content-type'] ?? '')) {
     throw new Problem(415, 'The body must be application/json in UTF-8: header Content-Type', { parameter: 'Content-Type' });
@@ -25,10 +37,15 @@ export async function jsonOf(request: IncomingMessage, limits: BodyLimits): Prom
     const parameter = 'Content-Encoding';
     throw new Problem(415, `The body must not be encoded: header ${parameter}`, { parameter, headers: { 'accept-encoding': 'identity' } });
   }
-  const bytes = await wholeOf(request, limits);
-  checkStructure(bytes);
+  let bytes = await wholeOf(request, limits);
+  const files = new Map<string, Buffer | undefined>();
+  for (const [begin, end] of checkStructure(bytes).reverse()) {
+    const name = randomUUID();
+    files.set(name, await decodedInSlices(bytes.subarray(begin, end)));
+    bytes = Buffer.concat([bytes.subarray(0, begin), Buffer.from(name), bytes.subarray(end)]);
+  }
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)) as unknown;
+    return { json: JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)) as unknown, files };
   } catch (error) {
     const what = error instanceof SyntaxError ? 'JSON' : 'UTF-8';
     throw new Problem(400, `The body is not ${what}`, { cause: error });
@@ -61,24 +78,46 @@ export function wholeOf(request: IncomingMessage, { bytesMax, patienceMs }: Body
   });
 }
 
-/** Before anything is made of the bytes. @throws Problem 400 */
-function checkStructure(bytes: Buffer): void {
+/**
+ * Before anything is made of the bytes. Returns where the long texts without escapes are that `base64FileData` of the outermost object has.
+ * @throws Problem 400
+ */
+function checkStructure(bytes: Buffer): [begin: number, end: number][] {
   const [quote, backslash, opening, closing] = [0x22, 0x5c, [0x5b, 0x7b], [0x5d, 0x7d]] as const;
-  let [inText, levels, besideTexts] = [false, 0, 0];
+  const files: [number, number][] = [];
+  let [levels, besideTexts, nameBegin, nameEnd, nextBackslash] = [0, 0, 0, 0, -1];
   for (let at = 0; at < bytes.length; at += 1) {
     const byte = bytes[at];
-    if (inText) {
-      if (byte === backslash) at += 1;
-      else if (byte === quote) inText = false;
-      continue;
-    }
     besideTexts += 1;
-    if (byte === quote) inText = true;
-    else if (byte === opening[0] || byte === opening[1]) levels += 1;
+    if (byte === opening[0] || byte === opening[1]) levels += 1;
     else if (byte === closing[0] || byte === closing[1]) levels -= 1;
     if (levels > levelsMax) throw new Problem(400, `The body is nested deeper than ${levelsMax} levels`);
     if (besideTexts > besideTextsMax) throw new Problem(400, `The body has more than ${besideTextsMax} bytes besides its texts`);
+    if (byte !== quote) continue;
+    const begin = at + 1;
+    let hasEscapes = false;
+    let end = indexOr(bytes, quote, begin);
+    for (;;) {
+      if (nextBackslash < at + 1) nextBackslash = indexOr(bytes, backslash, at + 1);
+      if (nextBackslash > end) break;
+      hasEscapes = true;
+      at = nextBackslash + 1;
+      if (at >= end) end = indexOr(bytes, quote, at + 1);
+    }
+    if (levels === 1 && !hasEscapes && end < bytes.length && end - begin >= longTextBytes) {
+      const before = bytes.toString('latin1', Math.max(nameBegin, nameEnd - fileField.length), begin - 1);
+      if (before.startsWith(fileField) && before.slice(fileField.length).trim() === ':') files.push([begin, end]);
+    }
+    [nameBegin, nameEnd] = [begin - 1, end + 1];
+    at = end;
   }
+  return files;
+}
+
+/** Where the byte is next, or the end. */
+function indexOr(bytes: Buffer, byte: number, from: number): number {
+  const at = bytes.indexOf(byte, from);
+  return at < 0 ? bytes.length : at;
 }
 
 function tooLarge({ bytesMax }: BodyLimits): Problem {

@@ -9,6 +9,7 @@ import { pipeline } from 'node:stream/promises';
 import { BadLine, type Feed } from '../logs/feed.ts';
 import type { Logs } from '../logs/logs.ts';
 import { Problem } from './problem.ts';
+import type { IdentityProvider } from '../people/identity-provider.ts';
 import type { Organisation } from '../people/organisation.ts';
 import type { Users } from '../people/users.ts';
 import type { Stats } from './stats.ts';
@@ -18,6 +19,7 @@ import { BadValue } from '../values.ts';
 export interface ControlRooms {
   readonly organisation: Organisation;
   readonly users: Users;
+  readonly provider: IdentityProvider;
   readonly switches: Switches;
   readonly logs: Logs;
   readonly feed: Feed;
@@ -29,6 +31,7 @@ const bodyBytesMax = 256 * 1024 * 1024;
 export class ControlServer {
   readonly #rooms: ControlRooms;
   readonly #server: Server;
+  #port = 0;
 
   constructor(rooms: ControlRooms) {
     this.#rooms = rooms;
@@ -39,7 +42,10 @@ export class ControlServer {
   listen(port: number): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#server.once('error', reject);
-      this.#server.listen(port, '127.0.0.1', () => resolve((this.#server.address() as AddressInfo).port));
+      this.#server.listen(port, '127.0.0.1', () => {
+        this.#port = (this.#server.address() as AddressInfo).port;
+        resolve(this.#port);
+      });
     });
   }
 
@@ -52,6 +58,7 @@ export class ControlServer {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
+      checkBrowser(request, this.#port);
       const url = URL.parse(`http://control${request.url ?? ''}`);
       if (!url) throw new Problem(400, 'The address cannot be read');
       await this.#answer(`${request.method ?? ''} ${url.pathname}`, url.searchParams, request, response);
@@ -69,7 +76,7 @@ export class ControlServer {
   }
 
   async #answer(endpoint: string, query: URLSearchParams, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { switches, logs, feed, stats, users, organisation } = this.#rooms;
+    const { switches, provider, logs, feed, stats, users, organisation } = this.#rooms;
     switch (endpoint) {
       case 'GET /truth':
         response.writeHead(200, { 'content-type': 'application/x-ndjson' });
@@ -92,10 +99,9 @@ export class ControlServer {
       }
       case 'PATCH /switches':
         switches.set(objectOf(await textOf(request)));
-        {
-          sendJson(response, switches.show());
-          return;
-        }
+        provider.keepCounts();
+        sendJson(response, switches.show());
+        return;
       case 'POST /records': {
         const visibleIn = query.get('visibleIn') ?? '0';
         if (!/^\d{1,12}$/.test(visibleIn)) throw new BadValue(`visibleIn: "${visibleIn}" is not a number of milliseconds`);
@@ -106,6 +112,19 @@ export class ControlServer {
       default:
         throw new Problem(404, 'There are GET /truth, GET /stats, GET /accounts, GET /switches, PATCH /switches and POST /records');
     }
+  }
+}
+
+/**
+ * The port has no credentials. A page in a browser must not reach it: neither by a name that resolves to this machine (Host), nor by a
+ * request across origins.
+ */
+function checkBrowser({ headers }: IncomingMessage, port: number): void {
+  const hosts = ['127.0.0.1', 'localhost', '[::1]'].map((name) => `${name}:${port}`);
+  if (!hosts.includes((headers.host ?? '').toLowerCase())) throw new Problem(403, `The header Host must be one of ${hosts.join(', ')}`);
+  const { origin } = headers;
+  if (origin !== undefined && !hosts.includes(origin.toLowerCase().replace(/^http:\/\//, ''))) {
+    throw new Problem(403, `The header Origin must not name another origin: ${origin}`);
   }
 }
 

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import type { User } from '../people/users.ts';
 import type { Permission } from '../people/roles.ts';
+import type { Decoded } from './base64.ts';
 import { badParameter, Problem } from './problem.ts';
 import type { Answer } from './faults.ts';
 
@@ -15,6 +16,8 @@ export interface Call<Query, Body> {
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
   readonly body: Body;
+  /** Files of the body that are decoded already. */
+  readonly files: Decoded;
   /** The IP address from which the request came. */
   readonly peer: string;
 }
@@ -108,6 +111,13 @@ export async function bodyOf<Body>(schema: z.ZodType<Body>, given: unknown): Pro
 /** A field of the body whose value does not fit: 400, and the text names it. */
 export function badField(field: string, reason: string): Problem {
   return new Problem(400, `The field "${field}" ${reason}`, { parameter: field });
+}
+
+/** Answers with JSON whose last field is the content as Base64, which is encoded while it is sent. */
+export function jsonWithFile(status: number, value: object, field: string, content: Buffer): Answer {
+  const before = Buffer.from(`${JSON.stringify(value).slice(0, -1)},${JSON.stringify(field)}:"`);
+  const headers = { 'content-type': 'application/json; charset=utf-8' };
+  return { status, headers, body: { before, content, behind: Buffer.from('"}') } };
 }
 
 /** Answers with JSON. */

@@ -3,6 +3,8 @@
  * a stream of its own: the same seed and the same requests meet the same faults.
  */
 import type { ServerResponse } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
+import { encodedSlices, fileCarrierBytes } from './base64.ts';
 import { Problem } from './problem.ts';
 import { randomOf, type Random } from '../random.ts';
 import { faultNames, type SwitchValues } from '../switches.ts';
@@ -13,7 +15,14 @@ export type Fault = (typeof faultNames)[number];
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer;
+  readonly body: Buffer | FileBody;
+}
+
+/** Bytes of JSON around a content that is sent as Base64. */
+export interface FileBody {
+  readonly before: Buffer;
+  readonly content: Buffer;
+  readonly behind: Buffer;
 }
 
 const slowParts = 20;
@@ -53,21 +62,29 @@ export function answerOf(fault: Fault): Answer | undefined {
   }
 }
 
-export function answerOfProblem(problem: Problem): Answer {
+export function answerOfProblem(problem: Problem): Answer & { readonly body: Buffer } {
   const headers = { 'content-type': 'application/problem+json', ...problem.headers };
   return { status: problem.status, headers, body: Buffer.from(problem.body()) };
 }
 
 /** Sends the answer as the fault has it. `reset` ends the connection with a TCP reset. */
 export function send(response: ServerResponse, answer: Answer, fault: Fault | undefined, slowForMs: number, reset: () => void): void {
-  const half = answer.body.subarray(0, Math.floor(answer.body.length / 2));
+  if (fault === undefined && !Buffer.isBuffer(answer.body)) {
+    const { before, content, behind } = answer.body;
+    const length = before.length + fileCarrierBytes(content.length) + behind.length;
+    response.writeHead(answer.status, { ...answer.headers, 'content-length': length });
+    void sendFile(response, answer.body);
+    return;
+  }
+  const body = Buffer.isBuffer(answer.body) ? answer.body : Buffer.concat([...partsOf(answer.body)]);
+  const half = body.subarray(0, Math.floor(body.length / 2));
   const begin = (length: number): unknown => response.writeHead(answer.status, { ...answer.headers, 'content-length': length });
   switch (fault) {
     case 'faultReset':
       reset();
       return;
     case 'faultTruncated':
-      begin(answer.body.length);
+      begin(body.length);
       response.write(half, () => response.socket?.end());
       return;
     case 'faultCut':
@@ -75,17 +92,43 @@ export function send(response: ServerResponse, answer: Answer, fault: Fault | un
       response.end(half);
       return;
     case 'faultStalled':
-      begin(answer.body.length);
+      begin(body.length);
       response.write(half);
       return;
     case 'faultSlow':
-      begin(answer.body.length);
-      sendSlowly(response, answer.body, slowForMs / slowParts);
+      begin(body.length);
+      sendSlowly(response, body, slowForMs / slowParts);
       return;
     default:
-      begin(answer.body.length);
-      response.end(answer.body);
+      begin(body.length);
+      response.end(body);
   }
+}
+
+function* partsOf({ before, content, behind }: FileBody): Generator<Buffer> {
+  yield before;
+  yield* encodedSlices(content);
+  yield behind;
+}
+
+/** As fast as the client takes it; other requests are served between two parts. */
+async function sendFile(response: ServerResponse, body: FileBody): Promise<void> {
+  for (const part of partsOf(body)) {
+    if (response.destroyed) return;
+    if (response.write(part)) await setImmediate();
+    else await drained(response);
+  }
+  response.end();
+}
+
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      response.off('drain', end).off('close', end);
+      resolve();
+    };
+    response.on('drain', end).on('close', end);
+  });
 }
 
 function sendSlowly(response: ServerResponse, body: Buffer, pauseMs: number): void {

@@ -65,8 +65,9 @@ function operationOf(endpoint: Endpoint, path: string, schemas: Json): Json {
   const refusals = [400, 401, 403, 429, ...(body ? [408, 413, 415] : []), ...(endpoint.refusals ?? [])].sort((one, other) => one - other);
   return {
     operationId: operationIdOf(method, path),
+    tags: [tagOf(endpoint)],
     summary,
-    description: `Needs ${permissions.join(' or ')}.`,
+    description: `Requires the permission ${permissions.join(' or ')}.`,
     parameters: parametersOf(endpoint, path, schemas),
     ...(body && { requestBody: { required: true, content: { 'application/json': { schema: schemaOf(body, 'input', schemas) } } } }),
     responses: Object.fromEntries([
@@ -116,8 +117,15 @@ function schemaOf(schema: z.ZodType, io: 'input' | 'output', schemas: Json): unk
   return id === undefined ? own : { $ref: `#/components/schemas/${id}` };
 }
 
-/** What has a description of its own on the wire is described by it; that an integer is one that JavaScript can hold goes without saying. */
+/**
+ * What has a description of its own on the wire is described by it; that an integer is one that JavaScript can hold goes without saying. A
+ * default is told in the description: generators of clients take a field with the keyword `default` for one that is always there.
+ */
 function describe({ jsonSchema }: { jsonSchema: Json }): void {
+  if ('default' in jsonSchema) {
+    jsonSchema['description'] = `${JSON.stringify(jsonSchema['default'])} by default`;
+    delete jsonSchema['default'];
+  }
   const { described, minimum, maximum } = jsonSchema;
   if (minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema['minimum'];
   if (maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema['maximum'];
@@ -128,6 +136,11 @@ function describe({ jsonSchema }: { jsonSchema: Json }): void {
 
 function rooted(schema: Json): unknown {
   return JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/'));
+}
+
+/** The room of the path: payloads, policies, users, groups, logs. */
+function tagOf({ path }: Endpoint): string {
+  return path.includes('/policies/') ? 'policies' : (path.split('/')[1] ?? '');
 }
 
 /** `postPayloadsProtectRemote`: the method and the words of the path. */

@@ -89,7 +89,7 @@ export class ServiceServer {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const [path, query] = splitOnce(request.url ?? '', '?');
+    const [path, query] = splitOnce(originForm(request.url ?? ''), '?');
     const rooms = this.#rooms;
     if (!rooms) {
       this.#reset(request);
@@ -195,6 +195,12 @@ async function trueAnswer(api: Api, request: IncomingMessage, path: string, quer
     if (error instanceof Problem) return answerOfProblem(error);
     throw error;
   }
+}
+
+/** RFC 9112 section 3.2.2: a server must accept the absolute form of a target. */
+function originForm(target: string): string {
+  const rest = /^https:\/\/[^/?]*(.*)$/i.exec(target)?.[1];
+  return rest === undefined ? target : rest.startsWith('/') ? rest : `/${rest}`;
 }
 
 function splitOnce(text: string, mark: string): [string, string] {

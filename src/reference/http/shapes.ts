@@ -10,6 +10,11 @@ export function text(longest: number): z.ZodString {
     .refine((given) => given.isWellFormed(), 'must be well-formed Unicode');
 }
 
+/** Line breaks, NUL, ESC and the like, which lists and terminals of those who read the text would obey. */
+export function hasControls(given: string): boolean {
+  return /[\p{Cc}\u2028\u2029]/u.test(given);
+}
+
 /** Section 2.6, with totalPages as in the users list. */
 export const pagination = z
   .strictObject({ totalRecords: z.int(), totalPages: z.int(), pageSize: z.int(), itemsInPage: z.int(), page: z.int() })
@@ -31,16 +36,16 @@ export const problem = z
  * A whole number as a query has it: text of this form. The description says what it means, an integer of at least so much. One that no number
  * of JavaScript holds is the largest that one does.
  */
-export function asInteger(form: RegExp, least: number): z.ZodType<number, string> {
+export function asInteger(form: RegExp, least: number, description: string): z.ZodType<number, string> {
   return z
     .string()
     .regex(form, `must be a whole number of at least ${least}`)
     .transform((digits) => Math.min(Number(digits), Number.MAX_SAFE_INTEGER))
-    .meta({ described: { type: 'integer', minimum: least } });
+    .meta({ described: { type: 'integer', minimum: least, description } });
 }
 
 /** The number of a page of users or groups. */
-export const pageNumber = asInteger(/^0*[1-9]\d*$/, 1);
+export const pageNumber = asInteger(/^0*[1-9]\d*$/, 1, 'Number of the page, 1 by default');
 
 /** The pagination object of one page out of so many records. */
 export function paginationOf(totalRecords: number, pageSize: number, itemsInPage: number, page: number): z.infer<typeof pagination> {

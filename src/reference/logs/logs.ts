@@ -32,7 +32,7 @@ export class Logs {
    */
   answer(caller: User, personal: boolean, queryText: string): Buffer {
     const rights = this.#rightsOf(caller, personal);
-    const query = logsQueryOf(queryText);
+    const query = logsQueryOf(queryText, this.#values.barePlus);
     this.#store.reveal(Date.now());
     const selection = this.#selectionOf(query, rights.ownOf);
     const total = this.#store.count(selection);

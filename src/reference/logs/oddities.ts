@@ -2,7 +2,8 @@
  * Records as no specification wants them, at the shares that the switches give: a collector must take them all the same. Each kind is
  * drawn for itself, so that a record may be odd in more than one way.
  */
-import type { MadeRecord } from './records.ts';
+import { cut, type MadeRecord } from './records.ts';
+import { instantText } from '../instant.ts';
 import { below, oneOf, type Random } from '../random.ts';
 import type { SwitchName, SwitchValues } from '../switches.ts';
 
@@ -14,6 +15,10 @@ const hugeLength = 64 * 1024;
 const bigIdLeast = 9_007_199_254_740_993n;
 
 const twists: Readonly<Partial<Record<OddName, Twist>>> = {
+  oddNoFraction: (made) => {
+    made.at = cut(made.at, 0);
+    set(made, 'logTimestamp', `"${instantText(made.at, 0)}"`);
+  },
   oddMissing: (made, random) => made.fields.splice(below(random, made.fields.length), 1),
   oddNull: (made, random) => inField(made, random, () => 'null'),
   oddUnknown: (made, random) => made.fields.splice(1 + below(random, made.fields.length), 0, oneOf(random, unknownFields)),

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { queryOf } from '../http/endpoint.ts';
+import { badParameter } from '../http/problem.ts';
 import { asInteger } from '../http/shapes.ts';
 import { instantOf } from '../instant.ts';
 
@@ -35,10 +36,19 @@ const time = z
     return z.NEVER;
   });
 
-/** `+` is ascending, `-` descending, neither ascending. A bare `+` in a query is a blank, and a blank is refused: clients must notice. */
+/**
+ * `+` is ascending, `-` descending, neither ascending. Section 4.6 prints a bare `+`, which a query decodes to a blank: a leading blank is
+ * a `+`.
+ */
 const sort = z
-  .enum(sorts, `must be one of ${sortNames.join(', ')} with + (sent as %2B) or - in front`)
-  .transform((text) => ({ by: sortNames.find((name) => text.endsWith(name)) ?? sortNames[0], descending: text.startsWith('-') }));
+  .string()
+  .refine((text) => sorts.includes(text.replace(/^ /, '+')), `must be one of ${sortNames.join(', ')} with + or - in front`)
+  .transform((text) => ({
+    by: sortNames.find((name) => text.endsWith(name)) ?? sortNames[0],
+    descending: text.startsWith('-'),
+    hasBarePlus: text.startsWith(' '),
+  }))
+  .meta({ described: { type: 'string', enum: sorts } });
 
 /** The values that section 4.6 lists for its filters; a filter without a list takes any text. */
 export const logsQuery = queryOf(
@@ -64,21 +74,25 @@ export const logsQuery = queryOf(
     userId: filter.optional(),
     startTime: time.optional(),
     endTime: time.optional(),
-    page: asInteger(/^\d+$/, 1).optional(),
-    pageSize: asInteger(/^0*[1-9]\d*$/, 1).optional(),
+    page: asInteger(/^\d+$/, 1, 'Number of the page, 1 by default').optional(),
+    pageSize: asInteger(/^0*[1-9]\d*$/, 1, `Records per page, ${pageSizeDefault} by default; a size above 1000 counts as 1000`).optional(),
     sort: sort.optional(),
   }),
 );
 
-/** @throws Problem 400 that names the first parameter that does not fit */
-export function logsQueryOf(text: string): LogsQuery {
+/**
+ * @param barePlus  whether a `+` of `sort` that is not sent as `%2B` is accepted
+ * @throws Problem 400 that names the first parameter that does not fit
+ */
+export function logsQueryOf(text: string, barePlus: 'accepted' | 'refused'): LogsQuery {
   const {
     startTime,
     endTime,
     page,
     pageSize = pageSizeDefault,
-    sort = { by: 'logTimestamp', descending: false },
+    sort: { by, descending, hasBarePlus } = { by: 'logTimestamp', descending: false, hasBarePlus: false },
     ...given
   } = logsQuery.read(text);
-  return { filters: given as LogsQuery['filters'], startTime, endTime, page, pageSize, sort };
+  if (hasBarePlus && barePlus === 'refused') throw badParameter('sort', 'begins with a blank: a + must be sent as %2B');
+  return { filters: given as LogsQuery['filters'], startTime, endTime, page, pageSize, sort: { by, descending } };
 }

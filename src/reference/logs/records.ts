@@ -15,7 +15,8 @@ export type Field = [name: string, json: string];
 /** What the fields say that the store has to know. */
 export interface MadeRecord {
   fields: Field[];
-  readonly at: bigint;
+  /** ns since 1970 */
+  at: bigint;
 }
 
 /** A person as records name one. */
@@ -50,8 +51,8 @@ const subjects = [
   'Q3 \\ review',
 ];
 const extensions = ['.docx', '.xlsx', '.pdf', '.pptx', '.dwg', '.txt'];
-/** How often a timestamp has so many digits in its fraction: the service writes as many as it has. */
-const digitsByWeight = [7, 7, 7, 7, 7, 7, 7, 7, 6, 6, 3, 3, 3, 3, 2, 2, 5, 4, 1, 0];
+/** How often a timestamp has so many digits in its fraction: at least one, for section 2.7 wants fractional seconds. */
+const digitsByWeight = [7, 7, 7, 7, 7, 7, 7, 7, 6, 6, 3, 3, 3, 3, 2, 2, 5, 4, 1, 1];
 /** The records of calls have seven, as most have. */
 const digitsOfCalls = 7;
 const payloadsMax = 20_000;
@@ -145,8 +146,8 @@ function fieldsOf(
   ];
 }
 
-/** With so many digits of the fraction. */
-function cut(instant: bigint, digits: number): bigint {
+/** The instant with so many digits of the fraction; further digits are cut. */
+export function cut(instant: bigint, digits: number): bigint {
   const unit = 10n ** BigInt(9 - digits);
   return floorDivide(instant, unit) * unit;
 }

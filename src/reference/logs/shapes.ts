@@ -31,7 +31,7 @@ const payloadRecord = z.strictObject({
   actionAttempted: oneOf(0),
   result: oneOf(1),
   resultReason: oneOf(2),
-  logTimestamp: z.string().meta({ description: 'UTC, ISO 8601 without offset, with a fraction of 0 to 9 digits' }),
+  logTimestamp: z.string().meta({ description: 'UTC, ISO 8601 without offset, with a fraction of 1 to 9 digits' }),
   userNetwork: network.optional(),
 });
 

@@ -6,6 +6,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Statement } from 'better-sqlite3';
 import type { DataFile } from '../data-file.ts';
+import { Columns } from './columns.ts';
 import { Tally, type Span } from './tally.ts';
 
 /** The columns by which the logs endpoints filter; null where the record has no such text, which no filter matches. */
@@ -59,8 +60,7 @@ export interface Shape {
   readonly personal: boolean;
 }
 
-const columnOf: Record<SortField, string> = {
-  logTimestamp: 'at',
+const columnOfKey: Readonly<Record<keyof Keys, string>> = {
   userId: 'user_id',
   payloadId: 'payload_id',
   payloadName: 'payload_name',
@@ -70,7 +70,8 @@ const columnOf: Record<SortField, string> = {
   resultReason: 'reason',
   userLastNameFirstName: 'user_name',
 };
-const keyFields = Object.keys(columnOf).filter((field) => field !== 'logTimestamp') as (keyof Keys)[];
+const columnOf: Readonly<Record<SortField, string>> = { logTimestamp: 'at', ...columnOfKey };
+const keyFields = Object.keys(columnOfKey) as (keyof Keys)[];
 const columns = ['at', 'shown_at', ...keyFields.map((field) => columnOf[field]), 'head', 'network', 'personal', 'tail'];
 const tableOf = (name: string): string =>
   `CREATE TABLE IF NOT EXISTS ${name} (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, shown_at REAL NOT NULL,
@@ -81,6 +82,7 @@ const breathEach = 5000;
 export class Store {
   readonly #data: DataFile;
   readonly #tally: Tally;
+  readonly #columns: Columns;
   readonly #indexed = new Set<keyof Keys>();
   #nextShown = Infinity;
 
@@ -90,7 +92,13 @@ export class Store {
       CREATE INDEX IF NOT EXISTS records_at ON records (at);
       CREATE INDEX IF NOT EXISTS pending_shown_at ON pending (shown_at)`);
     this.#tally = new Tally(data);
+    this.#columns = new Columns(data, columnOfKey);
     this.#nextShown = this.#soonest();
+  }
+
+  /** Reads what the data file has, so that no query has to wait for it. */
+  load(signal: AbortSignal): Promise<void> {
+    return this.#columns.load(signal);
   }
 
   /** Adds records in one transaction. */
@@ -133,12 +141,11 @@ export class Store {
 
   /** How many are selected; with `shownBefore` (ms since 1970) only those that were visible then. */
   count(selection: Selection, shownBefore?: number): number {
-    if (shownBefore === undefined && isSpan(selection)) return this.#tally.count(selection);
+    if (shownBefore === undefined) return isSpan(selection) ? this.#tally.count(selection) : this.#columns.count(selection);
     this.#indexFor(selection);
     const { where, values } = conditionOf(selection);
-    const lagging = shownBefore === undefined ? '' : `${where === '' ? 'WHERE' : 'AND'} shown_at <= ?`;
-    if (shownBefore !== undefined) values.push(shownBefore);
-    return this.#one<number>(`SELECT count(*) FROM records ${where} ${lagging}`, values);
+    const lagging = `${where === '' ? 'WHERE' : 'AND'} shown_at <= ?`;
+    return this.#one<number>(`SELECT count(*) FROM records ${where} ${lagging}`, [...values, shownBefore]);
   }
 
   /** The JSON texts of one page, with commas between and the two texts around, as UTF-8: the bytes of an answer are made once. */
@@ -150,13 +157,22 @@ export class Store {
     offset: number,
     [before, behind]: readonly [string, string],
   ): Buffer {
+    const text = `head${shape.network ? ' || network' : ''}${shape.personal ? ' || personal' : ''} || tail`;
+    const { by, descending, tiesBy } = order;
+    if (by !== 'arrival' && tiesBy === undefined && !(by === 'logTimestamp' && isSpan(selection))) {
+      const ids = this.#columns.page(selection, by, descending, limit, offset);
+      return this.#one<Buffer>(
+        `SELECT CAST(? || ifnull(group_concat(text, ','), '') || ? AS BLOB)
+         FROM (SELECT ${text} AS text FROM json_each(?) AS page CROSS JOIN records ON records.id = page.value ORDER BY page.key)`,
+        [before, behind, JSON.stringify(ids)],
+      );
+    }
     this.#indexFor(selection, order);
     const near =
       order.by === 'logTimestamp' && isSpan(selection)
         ? this.#tally.near(selection, offset, order.descending)
         : { span: selection, offset };
     const { where, values } = conditionOf({ ...selection, ...near.span });
-    const text = `head${shape.network ? ' || network' : ''}${shape.personal ? ' || personal' : ''} || tail`;
     // The aggregate takes the rows in the order in which the inner query, limited as it is, gives them.
     return this.#one<Buffer>(
       `SELECT CAST(? || ifnull(group_concat(text, ','), '') || ? AS BLOB)

@@ -4,7 +4,7 @@
  */
 import type { z } from 'zod';
 import { bytesOf } from '../http/base64.ts';
-import { badField, json, type Call } from '../http/endpoint.ts';
+import { badField, json, jsonWithFile, type Call } from '../http/endpoint.ts';
 import type { Answer } from '../http/faults.ts';
 import { refusalOfOpening } from '../policies/evaluate.ts';
 import { denied, tell, type PayloadRooms } from '../policies/judge.ts';
@@ -28,19 +28,19 @@ interface Found {
 /** The service decrypts: 200 with the content. */
 export function answerOpenRemote(rooms: PayloadRooms, values: SwitchValues, call: RemoteCall): Answer {
   const { body, caller } = call;
-  const container = bytesOf('base64FileData', body.base64FileData);
+  const container = bytesOf('base64FileData', body.base64FileData, call.files);
   if (container.length > values.fileMax + overheadBytesMax) throw fileTooLarge(values);
   const { payload, header, dataKey } = authentic('base64FileData', () => found(rooms, container));
   judge(rooms, call, payload, 'View');
   const content = authentic('base64FileData', () => openedWith(dataKey, header, container));
   tell(rooms.feed, ['Decrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
-  return json(200, { payload: payloadShown(payload), base64FileData: content.toString('base64') });
+  return jsonWithFile(200, { payload: payloadShown(payload) }, 'base64FileData', content);
 }
 
 /** The caller decrypts: 200 with the data key. Of the container only the header is sent. */
 export function answerOpenLocal(rooms: PayloadRooms, call: LocalCall): Answer {
   const { body, caller } = call;
-  const given = bytesOf('base64Header', body.base64Header);
+  const given = bytesOf('base64Header', body.base64Header, call.files);
   const { payload, header, dataKey } = authentic('base64Header', () => found(rooms, given));
   if (header.bytes.length < given.length) throw badField('base64Header', 'is more than the header of a protected file');
   judge(rooms, call, payload, 'FullAccess');

@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import { bytesOf } from '../http/base64.ts';
-import { json, type Call } from '../http/endpoint.ts';
+import { json, jsonWithFile, type Call } from '../http/endpoint.ts';
 import type { Answer } from '../http/faults.ts';
 import { Problem } from '../http/problem.ts';
 import { dateText } from '../http/shapes.ts';
@@ -19,7 +19,7 @@ type LocalCall = Call<unknown, z.infer<typeof protectLocal>>;
 /** The service encrypts: 201 with the container. */
 export function answerProtectRemote(rooms: PayloadRooms, values: SwitchValues, call: RemoteCall): Answer {
   const { body, caller } = call;
-  const content = bytesOf('base64FileData', body.base64FileData);
+  const content = bytesOf('base64FileData', body.base64FileData, call.files);
   if (content.length > values.fileMax) throw fileTooLarge(values);
   const payload = newPayload(call);
   const { data, payloads, policies, feed } = rooms;
@@ -34,7 +34,7 @@ export function answerProtectRemote(rooms: PayloadRooms, values: SwitchValues, c
     payloads.add(payload);
     tell(feed, ['Encrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
   });
-  return json(201, { payload: payloadShown(payload), base64FileData: container.toString('base64') });
+  return jsonWithFile(201, { payload: payloadShown(payload) }, 'base64FileData', container);
 }
 
 /** The caller encrypts: 201 with the header of the container, and the data key for one content. */

@@ -1,6 +1,6 @@
 /** The shapes of payloads on the wire (specification 2.1, 2.2, 4.2; the rest is chosen). */
 import { z } from 'zod';
-import { dateText, text } from '../http/shapes.ts';
+import { dateText, hasControls, text } from '../http/shapes.ts';
 import { userNetwork } from '../policies/network.ts';
 import { accessLevel, allowedAreas } from '../policies/shapes.ts';
 import type { Payload } from './payloads.ts';
@@ -21,8 +21,13 @@ export const payload = z
   .meta({ id: 'Payload' });
 
 const file = {
-  fileType: z.string().regex(/^\.?[A-Za-z0-9][A-Za-z0-9_+-]{0,31}$/, 'must be a file extension such as .docx or docx'),
-  fileName: text(255).refine((name) => !/\p{Cc}/u.test(name), 'must not have control characters'),
+  fileType: z
+    .string()
+    .regex(/^(?:|\.?[A-Za-z0-9][A-Za-z0-9_+-]{0,31})$/, 'must be a file extension such as .docx or docx, or empty for a file without one'),
+  fileName: text(255)
+    .refine((name) => !hasControls(name), 'must not have control characters')
+    // Clients store what they get back under this name: it must not lead out of their folder.
+    .refine((name) => !/[/\\]/.test(name) && name !== '.' && name !== '..', 'must be a name without folders'),
   userNetwork,
 };
 
@@ -49,10 +54,11 @@ export const openedRemote = z.strictObject({ payload, base64FileData: base64 });
 export const openLocal = z.strictObject({ base64Header: base64, userNetwork });
 export const openedLocal = z.strictObject({ payload, accessLevel, base64DataKey: base64 });
 
-/** The extension with its dot, and the name without it. */
+/** The extension with its dot, and the name without it; a file without extension has an empty one. */
 export function namesOf(given: { fileName: string; fileType: string }): { fileType: string; fileName: string } {
-  const fileType = given.fileType.startsWith('.') ? given.fileType : `.${given.fileType}`;
+  const fileType = given.fileType === '' || given.fileType.startsWith('.') ? given.fileType : `.${given.fileType}`;
   const { fileName } = given;
+  if (fileType === '') return { fileType, fileName };
   const ends = fileName.length > fileType.length && fileName.toLowerCase().endsWith(fileType.toLowerCase());
   return { fileType, fileName: ends ? fileName.slice(0, -fileType.length) : fileName };
 }

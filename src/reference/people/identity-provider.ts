@@ -4,35 +4,39 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { timingSafeEqual, createHash } from 'node:crypto';
-import { exportJWK, generateKeyPair, jwtVerify, SignJWT, type CryptoKey, type JWK } from 'jose';
+import { jwtVerify, SignJWT } from 'jose';
+import type { DataFile } from '../data-file.ts';
 import { wholeOf } from '../http/body.ts';
 import { Problem } from '../http/problem.ts';
 import type { Organisation } from './organisation.ts';
+import { algorithm, SigningKeys, type SigningKey } from './signing-keys.ts';
 import type { SwitchValues } from '../switches.ts';
 import type { User, Users } from './users.ts';
-
-interface SigningKey {
-  readonly kid: string;
-  readonly privateKey: CryptoKey;
-  readonly publicKey: CryptoKey;
-  readonly jwk: JWK;
-}
 
 interface Issued {
   readonly userId: string;
   readonly expiresAt: number;
   /** The value of `revokeTokens` when it was issued. */
   readonly generation: number;
-  readonly kid: string;
+  /** The rotation of the key that signed it. */
+  readonly rotation: number;
 }
 
 interface Grant {
   readonly user: User;
   readonly clientId: string;
   readonly claims: Readonly<Record<string, unknown>>;
+  /** Scopes that are granted. */
+  readonly scopes: readonly string[];
+  /** Claims of the ID token; undefined where none is due. */
+  readonly identity: Readonly<Record<string, unknown>> | undefined;
 }
 
-const algorithm = 'RS256';
+/** Scopes of OpenID Connect Core (5.4, 11) that clients add to the scope of the API. There are no refresh tokens: offline_access is ignored. */
+const openIdScopes = ['openid', 'profile', 'email'];
+const ignoredScopes = ['offline_access'];
+/** Switches that count: the data file keeps the counts. */
+const countedSwitches = ['revokeTokens', 'rotateKeys'] as const;
 const bodyBytesMax = 64 * 1024;
 const rememberedMax = 10_000;
 
@@ -53,11 +57,11 @@ class OAuthError extends Error {
 
 export class IdentityProvider {
   readonly #organisation: Organisation;
+  readonly #data: DataFile;
   readonly #users: Users;
   readonly #values: SwitchValues;
   readonly #authUrl: string;
-  /** The key of each rotation; the last two are published and good. */
-  readonly #keys: Promise<SigningKey>[] = [];
+  readonly #keys: SigningKeys;
   readonly #verified = new Map<string, Issued>();
   /** What anybody may read. */
   readonly #documents = new Map<string, () => unknown>([
@@ -65,12 +69,26 @@ export class IdentityProvider {
     ['discovery/v2.0/keys', async () => ({ keys: (await this.#goodKeys()).map((key) => key.jwk) })],
   ]);
 
-  /** @param authUrl  the address below which the tenant's endpoints are, without a slash at the end */
-  constructor(organisation: Organisation, users: Users, values: SwitchValues, authUrl: string) {
+  /**
+   * Rotations and revocations of earlier processes with this data file count on.
+   * @param authUrl  the address below which the tenant's endpoints are, without a slash at the end
+   */
+  constructor(organisation: Organisation, data: DataFile, users: Users, values: SwitchValues, authUrl: string) {
     this.#organisation = organisation;
+    this.#data = data;
     this.#users = users;
     this.#values = values;
     this.#authUrl = authUrl;
+    this.#keys = new SigningKeys(data);
+    for (const name of countedSwitches) values[name] += Number(data.fact(name) ?? 0);
+    this.keepCounts();
+  }
+
+  /** Writes how often keys were rotated and tokens revoked; called after a switch was set, so that a restart undoes neither. */
+  keepCounts(): void {
+    this.#data.transaction(() => {
+      for (const name of countedSwitches) this.#data.setFact(name, String(this.#values[name]));
+    });
   }
 
   get issuer(): string {
@@ -87,7 +105,7 @@ export class IdentityProvider {
     if (endpoint === 'oauth2/v2.0/token') return this.#token(request, response);
     const document = this.#documents.get(endpoint);
     if (!document) answer(response, 404, { error: 'not_found' });
-    else if (request.method !== 'GET') answer(response, 405, { error: 'invalid_request' }, { allow: 'GET' });
+    else if (!['GET', 'HEAD'].includes(request.method ?? '')) answer(response, 405, { error: 'invalid_request' }, { allow: 'GET, HEAD' });
     else answer(response, 200, await document());
   }
 
@@ -100,21 +118,23 @@ export class IdentityProvider {
   rememberedHolderOf(token: string): User | undefined {
     const issued = this.#verified.get(token);
     if (!issued || issued.expiresAt <= Date.now() || issued.generation !== this.#values.revokeTokens) return undefined;
-    return this.#goodNumbers().some((number) => kidOf(number) === issued.kid) ? this.#users.find(issued.userId) : undefined;
+    return this.#goodRotations().includes(issued.rotation) ? this.#users.find(issued.userId) : undefined;
   }
 
   async #verify(token: string): Promise<User | undefined> {
     const keys = await this.#goodKeys();
     try {
-      const { payload, protectedHeader } = await jwtVerify(
-        token,
-        (header) => {
-          const key = keys.find((each) => each.kid === header.kid);
-          if (!key) throw new Error('unknown key');
-          return key.publicKey;
-        },
-        { issuer: this.issuer, audience: this.#audience(), algorithms: [algorithm], requiredClaims: ['exp'] },
-      );
+      const keyOf = (kid: string | undefined): SigningKey => {
+        const key = keys.find((each) => each.kid === kid);
+        if (!key) throw new Error('unknown key');
+        return key;
+      };
+      const { payload, protectedHeader } = await jwtVerify(token, (header) => keyOf(header.kid).publicKey, {
+        issuer: this.issuer,
+        audience: this.#audience(),
+        algorithms: [algorithm],
+        requiredClaims: ['exp'],
+      });
       const user = this.#users.find(String(payload['oid']));
       if (!user || payload['generation'] !== this.#values.revokeTokens) return undefined;
       if (this.#verified.size >= rememberedMax) this.#verified.clear();
@@ -122,7 +142,7 @@ export class IdentityProvider {
         userId: user.userId,
         expiresAt: (payload.exp ?? 0) * 1000,
         generation: this.#values.revokeTokens,
-        kid: protectedHeader.kid ?? '',
+        rotation: keyOf(protectedHeader.kid).rotation,
       };
       this.#verified.set(token, issued);
       return user;
@@ -137,19 +157,26 @@ export class IdentityProvider {
       if (request.method !== 'POST') throw new OAuthError('invalid_request', 'The token endpoint takes POST', 405, { allow: 'POST' });
       const grant = this.#grant(await formOf(request, this.#values.bodyPatience), request.headers.authorization);
       const lifetime = Math.max(1, Math.round(this.#values.tokenLifetime / 1000));
-      const key = await this.#key(this.#values.rotateKeys);
+      const key = await this.#keys.of(this.#values.rotateKeys);
       const now = Math.floor(Date.now() / 1000);
-      const token = await new SignJWT({ ...grant.claims, generation: this.#values.revokeTokens })
-        .setProtectedHeader({ alg: algorithm, typ: 'JWT', kid: key.kid })
-        .setIssuer(this.issuer)
-        .setAudience(this.#audience())
-        .setSubject(grant.user.userId)
-        .setIssuedAt(now)
-        .setNotBefore(now)
-        .setExpirationTime(now + lifetime)
-        .setJti(crypto.randomUUID())
-        .sign(key.privateKey);
-      answer(response, 200, { token_type: 'Bearer', expires_in: lifetime, access_token: token });
+      const signed = (audience: string, claims: Readonly<Record<string, unknown>>): Promise<string> =>
+        new SignJWT(claims)
+          .setProtectedHeader({ alg: algorithm, typ: 'JWT', kid: key.kid })
+          .setIssuer(this.issuer)
+          .setAudience(audience)
+          .setSubject(grant.user.userId)
+          .setIssuedAt(now)
+          .setNotBefore(now)
+          .setExpirationTime(now + lifetime)
+          .setJti(crypto.randomUUID())
+          .sign(key.privateKey);
+      answer(response, 200, {
+        token_type: 'Bearer',
+        expires_in: lifetime,
+        scope: grant.scopes.join(' '),
+        access_token: await signed(this.#audience(), { ...grant.claims, generation: this.#values.revokeTokens }),
+        ...(grant.identity && { id_token: await signed(grant.clientId, grant.identity) }),
+      });
     } catch (error) {
       if (!(error instanceof OAuthError)) throw error;
       const basic: Record<string, string> = error.status === 401 ? { 'www-authenticate': 'Basic realm="token endpoint"' } : {};
@@ -178,20 +205,46 @@ export class IdentityProvider {
     if (client && !same(client.clientSecret, secret)) throw new OAuthError('invalid_client', 'The client secret is not right', 401);
 
     const scopeName = kind === 'password' ? 'access_as_user' : '.default';
-    if (field('scope') !== `${this.#audience()}/${scopeName}`) {
-      throw new OAuthError('invalid_scope', `The scope of the grant ${kind} is api://<scope_address>/${scopeName}`);
-    }
+    const scopes = this.#scopesOf(field('scope'), kind, scopeName);
     if (kind === 'client_credentials') {
       if (!client) throw new OAuthError('unauthorized_client', 'A client without a secret cannot act for itself');
       const user = this.#known(client.person.userId);
-      return { user, clientId, claims: this.#claims(user, clientId, { roles: user.roles }) };
+      return { user, clientId, claims: this.#claims(user, clientId, { roles: user.roles }), scopes, identity: undefined };
     }
     const account = this.#users.account(field('username'));
     if (!account || !same(account.password, field('password')))
       throw new OAuthError('invalid_grant', 'The user name or the password is not right');
     const user = this.#known(account.userId);
     const claims = { scp: scopeName, roles: user.roles, preferred_username: account.username };
-    return { user, clientId, claims: this.#claims(user, clientId, claims) };
+    const identity = scopes.includes('openid') ? this.#identity(user, account.username, scopes) : undefined;
+    return { user, clientId, claims: this.#claims(user, clientId, claims), scopes, identity };
+  }
+
+  /** The scopes that are granted of those that are asked for. Only a person who signs in has an identity: an application gets the API's alone. */
+  #scopesOf(text: string, kind: string, scopeName: string): string[] {
+    const ofApi = `${this.#audience()}/${scopeName}`;
+    const asked = text.split(' ').filter((scope) => scope !== '');
+    const known = [ofApi, ...openIdScopes, ...ignoredScopes];
+    if (!asked.includes(ofApi) || !asked.every((scope) => known.includes(scope))) {
+      const others = [...openIdScopes, ...ignoredScopes].join(', ');
+      throw new OAuthError(
+        'invalid_scope',
+        `The scope of the grant ${kind} is api://<scope_address>/${scopeName}, with or without ${others}`,
+      );
+    }
+    return [...(kind === 'password' ? openIdScopes.filter((scope) => asked.includes(scope)) : []), ofApi];
+  }
+
+  /** Claims of an ID token (OpenID Connect Core 2, 5.4), without those that every token has. */
+  #identity(user: User, username: string, scopes: readonly string[]): Record<string, unknown> {
+    const name = { name: `${user.firstName} ${user.lastName}`, given_name: user.firstName, family_name: user.lastName };
+    return {
+      oid: user.userId,
+      tid: this.#organisation.tenantId,
+      ver: '2.0',
+      ...(scopes.includes('profile') && { ...name, preferred_username: username }),
+      ...(scopes.includes('email') && { email: user.email }),
+    };
   }
 
   #known(userId: string): User {
@@ -208,16 +261,18 @@ export class IdentityProvider {
     const tenant = `${this.#authUrl}/${this.#organisation.tenantId}`;
     return {
       issuer: this.issuer,
-      authorization_endpoint: `${tenant}/oauth2/v2.0/authorize`,
       token_endpoint: `${tenant}/oauth2/v2.0/token`,
       jwks_uri: `${tenant}/discovery/v2.0/keys`,
-      response_types_supported: ['token'],
+      // No grant uses an authorization endpoint, so there is none (RFC 8414 section 2), and no type of response from it.
+      response_types_supported: ['none'],
       subject_types_supported: ['public'],
       id_token_signing_alg_values_supported: [algorithm],
       grant_types_supported: ['client_credentials', 'password'],
       token_endpoint_auth_methods_supported: ['client_secret_post', 'client_secret_basic', 'none'],
-      scopes_supported: [`${this.#audience()}/.default`, `${this.#audience()}/access_as_user`],
-      claims_supported: ['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'oid', 'tid', 'azp', 'roles', 'scp', 'preferred_username', 'ver'],
+      scopes_supported: [...openIdScopes, `${this.#audience()}/.default`, `${this.#audience()}/access_as_user`],
+      claims_supported: 'iss sub aud exp nbf iat jti oid tid azp roles scp ver name given_name family_name preferred_username email'.split(
+        ' ',
+      ),
     };
   }
 
@@ -225,27 +280,15 @@ export class IdentityProvider {
     return `api://${this.#organisation.scopeAddress}`;
   }
 
-  #goodNumbers(): number[] {
+  /** The keys of these rotations are published, and tokens that they signed are good. */
+  #goodRotations(): number[] {
     const now = this.#values.rotateKeys;
     return now === 0 ? [0] : [now, now - 1];
   }
 
   async #goodKeys(): Promise<SigningKey[]> {
-    return Promise.all(this.#goodNumbers().map((number) => this.#key(number)));
+    return Promise.all(this.#goodRotations().map((rotation) => this.#keys.of(rotation)));
   }
-
-  #key(number: number): Promise<SigningKey> {
-    return (this.#keys[number] ??= makeKey(kidOf(number)));
-  }
-}
-
-function kidOf(rotation: number): string {
-  return `key-${rotation}`;
-}
-
-async function makeKey(kid: string): Promise<SigningKey> {
-  const { privateKey, publicKey } = await generateKeyPair(algorithm);
-  return { kid, privateKey, publicKey, jwk: { ...(await exportJWK(publicKey)), kid, alg: algorithm, use: 'sig' } };
 }
 
 async function formOf(request: IncomingMessage, patienceMs: number): Promise<URLSearchParams> {

@@ -1,6 +1,6 @@
 /** The shapes of users and groups on the wire (specification 2.3, 2.5, 2.6). */
 import { z } from 'zod';
-import { pagination, text } from '../http/shapes.ts';
+import { hasControls, pagination, text } from '../http/shapes.ts';
 import { roles } from './roles.ts';
 
 export const userId = text(64).describe('User identifier');
@@ -22,7 +22,7 @@ export const expandedUser = user
 
 export const usersPage = z.strictObject({ pagination, data: z.array(z.union([expandedUser, user.meta({ id: 'User' })])) });
 
-const name = text(100);
+const name = text(100).refine((given) => !hasControls(given), 'must not have control characters');
 /** As browsers take one, with the lengths of RFC 5321 section 4.5.3.1. */
 const email = z
   .string()

@@ -16,6 +16,8 @@ import type { Change } from './policies.ts';
 import * as shapes from './shapes.ts';
 
 const base = '/payloads/{payloadId}/policies';
+/** `{policy_type}` of section 4.8 read as one segment. */
+const short = '/payloads/{payloadId}';
 const update = ['payload.update', 'payload.update.all'] as const;
 const read = ['payload.read', 'payload.read.all'] as const;
 
@@ -40,6 +42,7 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
     endpoint({
       method: 'POST',
       path: `${base}/user-authorizations`,
+      alias: `${short}/user-authorizations`,
       summary: 'Authorizes one user to open a payload',
       permissions: update,
       body: shapes.userAuthorization,
@@ -70,6 +73,7 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
     endpoint({
       method: 'POST',
       path: `${base}/group-authorizations`,
+      alias: `${short}/group-authorizations`,
       summary: 'Authorizes one group to open a payload',
       permissions: update,
       body: shapes.groupAuthorization,
@@ -98,6 +102,7 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
     endpoint({
       method: 'POST',
       path: `${base}/access-windows`,
+      alias: `${short}/access-windows`,
       summary: 'Says when and where a payload may be opened',
       permissions: update,
       body: shapes.rulesChange,
@@ -123,6 +128,7 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
     endpoint({
       method: 'POST',
       path: `${base}/revocation`,
+      alias: `${short}/revocation`,
       summary: 'Revokes or restores a payload, or one authorization',
       permissions: update,
       body: shapes.revocation,
@@ -137,6 +143,7 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
     endpoint({
       method: 'POST',
       path: `${base}/owner`,
+      alias: `${short}/owner`,
       summary: 'Gives a payload to another owner',
       permissions: update,
       body: shapes.newOwner,

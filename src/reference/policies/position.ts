@@ -30,7 +30,8 @@ export function positionOf(latLong: string): Position | undefined {
 export async function placeOf(position: Position): Promise<Place> {
   // The borders are large: they are loaded when somebody first asks for a country.
   const { iso1A2Code } = await import('@rapideditor/country-coder');
-  const at: [number, number] = [position.longitude, position.latitude];
+  // Both name one meridian, on which the package has borders for -180 alone.
+  const at: [number, number] = [position.longitude === 180 ? -180 : position.longitude, position.latitude];
   const codes = [iso1A2Code(at, { level: 'country' }), iso1A2Code(at, { level: 'territory' })];
   return { position, countries: [...new Set(codes.filter((code) => code !== null))] };
 }

@@ -19,7 +19,8 @@ export const area = z
 export type Area = z.infer<typeof area>;
 export const allowedAreas = z.array(area).max(50);
 
-const instant = z.iso.datetime({ offset: true });
+/** With an offset, or in the form of the log (section 2.7), which is UTC without one; kept with an offset. */
+const instant = z.iso.datetime({ offset: true, local: true }).overwrite((text) => (/(?:Z|[+-]\d\d:\d\d)$/.test(text) ? text : `${text}Z`));
 
 /** From startTime on, before endTime; one of them may be missing. */
 export const accessWindow = z

@@ -94,6 +94,14 @@ describe('odd records', () => {
     expect(changed.filter((count) => count === 1).length).toBeGreaterThan(changed.length * 0.75);
   });
 
+  test('have a time without a fraction, by which they are found', async () => {
+    for (const { logId, logTimestamp } of parsed(await lines({ oddNoFraction: 1 })) as TruthRecord[]) {
+      expect(logTimestamp).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/);
+      const { data } = await service.page(`startTime=${logTimestamp}.00&endTime=${logTimestamp}.00&pageSize=1000`);
+      expect(data.map((record) => record.logId)).toContain(logId);
+    }
+  });
+
   test('have unknown fields and values, and control characters', async () => {
     for (const record of parsed(await lines({ oddUnknown: 1 }))) expect(Object.keys(record)).toHaveLength(15);
     for (const text of await lines({ oddValue: 1 })) expect(text).toMatch(/"Unheard(ActionAttempted|Result|ResultReason)"/);

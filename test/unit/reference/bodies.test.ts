@@ -164,6 +164,32 @@ describe('a client', () => {
   });
 });
 
+test('a target in absolute form is the same as its path, and HEAD is GET without a body', async () => {
+  const url = new URL(service.line.baseUrl);
+  const asked = async (method: string, target: string): Promise<string> => {
+    const { socket, said } = await raw();
+    const lines = [
+      `${method} ${target} HTTP/1.1`,
+      `host: ${url.host}`,
+      `authorization: Bearer ${author.token}`,
+      `ocp-apim-subscription-key: ${service.line.subscriptionKey}`,
+      'connection: close',
+      '\r\n',
+    ];
+    socket.write(lines.join('\r\n'));
+    return said;
+  };
+  const path = `${url.pathname}/users?page=1`;
+  const bodyOf = (answer: string): string => answer.slice(answer.indexOf('\r\n\r\n') + 4);
+  const got = await asked('GET', path);
+  expect(got).toMatch(/^HTTP\/1\.1 200 /);
+  expect(bodyOf(await asked('GET', `https://${url.host}${path}`))).toBe(bodyOf(got));
+  const head = await asked('HEAD', path);
+  expect(head).toMatch(/^HTTP\/1\.1 200 /);
+  expect(head.toLowerCase()).toContain(`content-length: ${Buffer.byteLength(bodyOf(got))}\r\n`);
+  expect(bodyOf(head)).toBe('');
+});
+
 test('without the right to it nothing is read of a body', async () => {
   const { socket } = await raw();
   socket.write(head(50_000_000).replace(author.token, 'x'));

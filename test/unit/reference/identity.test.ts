@@ -1,10 +1,13 @@
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createRemoteJWKSet, customFetch, jwtVerify } from 'jose';
 import * as oidc from 'openid-client';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { Service } from './service.ts';
 
 let service: Service;
@@ -71,11 +74,53 @@ describe('the token endpoint', () => {
     }
   });
 
+  test('gives an ID token for openid, as clients of OpenID Connect ask for it in the grant password', async () => {
+    const [user] = service.line.users;
+    if (!user) throw new Error('no user');
+    const { clientId, username, password, userId } = user;
+    const ofApi = `api://${service.line.scopeAddress}/access_as_user`;
+    // As MSAL sends it, which adds openid, profile and offline_access to the scope that it is given.
+    const form = { client_id: clientId, scope: `${ofApi} openid profile offline_access`, grant_type: 'password', username, password };
+    const reply = await service.form({ ...form, client_info: '1', 'client-request-id': '5fa5b1f0-7ac5-4a3d-9c1b-1f1f4f8cfb4a' });
+    expect(reply.status).toBe(200);
+    const body = JSON.parse(reply.text) as { access_token: string; id_token: string; scope: string };
+    expect(body.scope.split(' ').sort()).toEqual([ofApi, 'openid', 'profile'].sort());
+    const keys = createRemoteJWKSet(new URL(`${service.line.authUrl}/${service.line.tenantId}/discovery/v2.0/keys`), {
+      [customFetch]: fetchTrusting,
+    });
+    const issuer = `${service.line.authUrl}/${service.line.tenantId}/v2.0`;
+    const { payload } = await jwtVerify(body.id_token, keys, { issuer, audience: clientId });
+    const access = await jwtVerify(body.access_token, keys, { issuer, audience: `api://${service.line.scopeAddress}` });
+    expect(payload).toMatchObject({ sub: userId, preferred_username: username, name: expect.stringContaining(' ') as unknown });
+    expect(payload.sub).toBe(access.payload.sub);
+    expect(payload).not.toHaveProperty('email');
+    // An ID token is for the client: the API does not take it.
+    const headers = { 'ocp-apim-subscription-key': service.line.subscriptionKey };
+    const users = `${service.line.baseUrl}/users`;
+    expect((await service.get(users, { ...headers, authorization: `Bearer ${body.id_token}` })).status).toBe(401);
+    expect((await service.get(users, { ...headers, authorization: `Bearer ${body.access_token}` })).status).toBe(200);
+    // Without openid there is none.
+    expect(JSON.parse((await service.form({ ...form, scope: `profile ${ofApi}` })).text)).not.toHaveProperty('id_token');
+  });
+
+  test('says in its discovery document what it has: openid, and no authorization endpoint', async () => {
+    const discovery = JSON.parse((await service.get(wellKnown())).text) as Record<string, unknown>;
+    expect(discovery['scopes_supported']).toEqual(expect.arrayContaining(['openid', 'profile', 'email']));
+    const addresses = Object.values(discovery).filter((value) => typeof value === 'string' && value.startsWith('https:')) as string[];
+    expect(discovery).not.toHaveProperty('authorization_endpoint');
+    // Whatever address it names answers: the token endpoint to GET with 405.
+    for (const address of addresses.filter((each) => !each.endsWith('/v2.0'))) {
+      expect([200, 405], address).toContain((await service.get(address)).status);
+    }
+  });
+
   const wrong: [name: string, change: Record<string, string>, status: number, error: string][] = [
     ['unknown client', { client_id: 'nobody' }, 401, 'invalid_client'],
     ['wrong secret', { client_secret: 'wrong' }, 401, 'invalid_client'],
     ['wrong scope', { scope: 'api://other/.default' }, 400, 'invalid_scope'],
     ['the scope of the other grant', { scope: 'api://SCOPE/access_as_user' }, 400, 'invalid_scope'],
+    ['the scopes of OpenID Connect alone', { scope: 'openid profile' }, 400, 'invalid_scope'],
+    ['a scope that is not known besides its own', { scope: 'api://SCOPE/.default admin' }, 400, 'invalid_scope'],
     ['unknown grant', { grant_type: 'authorization_code' }, 400, 'unsupported_grant_type'],
     ['empty grant', { grant_type: '' }, 400, 'invalid_request'],
   ];
@@ -117,6 +162,44 @@ describe('the token endpoint', () => {
     slow.destroy();
     await service.set({ bodyPatience: '30s' });
   });
+});
+
+test('keys and tokens outlive a restart with --data: the same key set, good tokens stay good, revoked ones do not come back', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'reference-test-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const options = ['--data', join(folder, 'data.db'), '--tls-dir', folder];
+  const keySet = async (of: Service): Promise<{ kid: string; kty: string; n: string; e: string }[]> => {
+    const { text } = await of.get(`${of.line.authUrl}/${of.line.tenantId}/discovery/v2.0/keys`);
+    return (JSON.parse(text) as { keys: { kid: string; kty: string; n: string; e: string }[] }).keys;
+  };
+  const statusOf = async (of: Service, token: string): Promise<number> => {
+    const headers = { authorization: `Bearer ${token}`, 'ocp-apim-subscription-key': of.line.subscriptionKey };
+    return (await of.get(`${of.line.baseUrl}/logs/payload`, headers)).status;
+  };
+  await using first = await Service.start(...options);
+  const port = new URL(first.line.authUrl).port;
+  const revoked = await first.token();
+  await first.set({ revokeTokens: 'now' });
+  await first.set({ rotateKeys: 'now' });
+  const good = await first.token('Security Administrator', true);
+  const keys = await keySet(first);
+  // RFC 7638: SHA-256 of the required members in the order of their names, without blanks.
+  for (const { kid, e, kty, n } of keys) {
+    expect(kid).toBe(createHash('sha256').update(`{"e":"${e}","kty":"${kty}","n":"${n}"}`).digest('base64url'));
+    expect(kty).toBe('RSA');
+  }
+  expect(keys).toHaveLength(2);
+  await first.stop('SIGKILL');
+
+  await using second = await Service.start(...options, '--port', port);
+  expect(await keySet(second)).toEqual(keys);
+  expect([await statusOf(second, good), await statusOf(second, revoked)]).toEqual([200, 401]);
+  await second.set({ revokeTokens: 'now' });
+  expect(await statusOf(second, good)).toBe(401);
+  expect(await statusOf(second, await second.token())).toBe(200);
+
+  await using other = await Service.start();
+  expect((await keySet(other))[0]?.kid).not.toBe(keys[0]?.kid);
 });
 
 describe('the switches of tokens', () => {

@@ -37,7 +37,7 @@ async function texts(odd: readonly string[], share: number, count: number): Prom
 }
 
 describe('odd records', () => {
-  test('there are ten kinds', () => expect(names).toHaveLength(10));
+  test('there are eleven kinds', () => expect(names).toHaveLength(11));
 
   test.each(pairs)('%s with %s: every record is JSON, and one of the fields at least is there', async (one, other) => {
     const made = await texts([one, other], 0.5, 80);

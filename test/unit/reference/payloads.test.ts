@@ -50,7 +50,8 @@ describe('POST payloads/protect-remote', () => {
     ['docx', 'Report.DOCX', '.docx', 'Report'],
     ['pdf', 'Report.final', '.pdf', 'Report.final'],
     ['.txt', '.txt', '.txt', '.txt'],
-    ['.txt', 'Übersicht "Q3" \\ 契約書.txt', '.txt', 'Übersicht "Q3" \\ 契約書'],
+    ['.txt', 'Übersicht "Q3" 契約書.txt', '.txt', 'Übersicht "Q3" 契約書'],
+    ['', 'Makefile', '', 'Makefile'],
   ])('of type %s and name %s is %s and %s', async (fileType, fileName, type, name) => {
     const { json } = await protectWith({ fileType, fileName });
     expect(json['payload']).toMatchObject({ fileType: type, originalFileName: name });
@@ -63,6 +64,10 @@ describe('POST payloads/protect-remote', () => {
     ['fileType', { fileType: 'text/plain' }],
     ['fileName', { fileName: '' }],
     ['fileName', { fileName: 'a\nb' }],
+    ['fileName', { fileName: '../../etc/passwd' }],
+    ['fileName', { fileName: 'C:\\a' }],
+    ['fileName', { fileName: '.' }],
+    ['fileName', { fileName: '..' }],
     ['fileName', { fileName: 7 }],
     ['userNetwork', { userNetwork: undefined }],
     ['userNetwork.ipAddress', { userNetwork: { latLong: '1,1' } }],

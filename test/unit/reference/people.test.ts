@@ -95,6 +95,8 @@ describe('POST /users', () => {
   test('gives the role Recipient when none is given', async () => expect((await create()).json['roles']).toEqual(['Recipient']));
 
   test.each([
+    [{ firstName: 'Ada\nRoot' }, 'firstName', 400],
+    [{ lastName: 'S\u0000\u001b[2J' }, 'lastName', 400],
     [{ firstName: undefined }, 'firstName', 400],
     [{ lastName: '' }, 'lastName', 400],
     [{ lastName: 'x'.repeat(101) }, 'lastName', 400],

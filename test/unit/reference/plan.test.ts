@@ -47,13 +47,6 @@ const cases: [what: string, selection: Selection, order: Order, index: string][]
   ['a window', window, oldest, 'INDEX records_at (at>? AND at<?)'],
   ['a window, newest first', window, newest, 'INDEX records_at (at>? AND at<?)'],
   ['from a time on', { ...window, until: undefined }, oldest, 'INDEX records_at (at>?'],
-  [
-    'one payload',
-    { ...window, from: undefined, until: undefined, equal: { payloadId: 'p' } },
-    oldest,
-    'INDEX records_payload_id (payload_id=?',
-  ],
-  ['one user in a window', { ...window, equal: { userId: 'u' } }, newest, 'INDEX records_user_id (user_id=? AND at>? AND at<?)'],
 ];
 
 test.each(cases)('%s is found by an index, and counted by it', (_, selection, order, index) => {
@@ -67,6 +60,23 @@ test.each(cases)('%s is found by an index, and counted by it', (_, selection, or
     expect(steps).toHaveLength(1);
     expect(steps[0]).toMatch(/^SEARCH records/);
     expect(steps[0]).toContain(index);
+  }
+});
+
+const everything = { ...window, from: undefined, until: undefined };
+test.each<[what: string, selection: Selection, order: Order]>([
+  ['one payload', { ...everything, equal: { payloadId: 'p' } }, oldest],
+  ['one user in a window', { ...window, equal: { userId: 'u' } }, newest],
+  ['everything by name', everything, { ...newest, by: 'payloadName' }],
+  ['what is of one caller', { ...everything, ownOf: 'u' }, oldest],
+])('%s is found in memory: of the table only the rows of the page are read, by their ids', (_, selection, order) => {
+  data.plans();
+  if (selection !== everything) store.count(selection);
+  store.page(selection, { network: true, personal: true }, order, 100, 0, ['[', ']']);
+  const steps = data.plans('(?:records|json_each)').flat();
+  expect(steps.length).toBeGreaterThan(0);
+  for (const step of steps.filter((each) => each.includes('records'))) {
+    expect(step).toMatch(/^SEARCH records USING INTEGER PRIMARY KEY \(rowid[=>]\?\)$/);
   }
 });
 

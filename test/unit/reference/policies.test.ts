@@ -171,6 +171,20 @@ describe('access-windows', () => {
     expect(await within(places.sydney)).toBe(200);
   });
 
+  test('know one meridian by both of its names', async () => {
+    await set('access-windows', { allowedAreas: [{ country: 'FJ' }] });
+    for (const position of ['-16.8,180', '-16.8,-180']) expect(await opens(service, author, file, position)).toBe(200);
+  });
+
+  test('take times in the form of the log, which are UTC, and show them with an offset', async () => {
+    const startTime = `${past.slice(0, 19)}.5`;
+    const { json } = await set('access-windows', { accessWindows: [{ startTime }] });
+    expect(json['accessWindows']).toEqual([{ startTime: `${startTime}Z` }]);
+    expect(await opens(service, author, file)).toBe(200);
+    await set('access-windows', { accessWindows: [{ endTime: startTime }] });
+    expect(await opens(service, author, file)).toBe('TimeEmbargoFailed');
+  });
+
   test('are Created and then Changed; what is left out stays, and the whole is shown', async () => {
     await set('access-windows', { accessWindows: [{ startTime: past }] });
     const { json } = await set('access-windows', { allowedAreas: [{ country: 'NZ' }] });

@@ -1,6 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { request } from 'node:http';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -111,7 +112,29 @@ describe('the command line', () => {
     let err = '';
     child.stderr?.on('data', (part: Buffer) => (err += part.toString()));
     expect(await once(child, 'close')).toEqual([1, null]);
-    expect(err).toMatch(/^[^\n]*EADDRINUSE[^\n]*\n$/);
+    expect(err).toMatch(/^--control-port: [^\n]*EADDRINUSE[^\n]*\n$/);
+    const { port: httpsPort } = new URL(first.line.baseUrl);
+    expect(runs('--port', httpsPort)).toMatchObject({
+      status: 1,
+      err: expect.stringMatching(/^--port: [^\n]*EADDRINUSE[^\n]*\n$/) as unknown,
+    });
+  });
+
+  test('a data file or a folder that cannot be used is refused in one line that names the option and the file', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'reference-test-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const corrupt = join(folder, 'corrupt.db');
+    writeFileSync(corrupt, 'no database'.repeat(1000));
+    for (const [option, path] of [
+      ['--data', corrupt],
+      ['--data', folder],
+      ['--data', join(folder, 'none', 'data.db')],
+      ['--tls-dir', corrupt],
+    ] as const) {
+      const { status, out, err } = runs(option, path);
+      expect([status, out, err.split('\n').length], err).toEqual([1, '', 2]);
+      expect(err.startsWith(`${option}: `) && err.includes(path), err).toBe(true);
+    }
   });
 
   test('--data and --tls-dir keep records and authority over a restart; another seed is refused', async () => {
@@ -143,6 +166,31 @@ describe('the command line', () => {
 });
 
 describe('the control port', () => {
+  test('refuses pages of browsers: a Host of another name, and an Origin that is not its own', async () => {
+    await using service = await Service.start();
+    const { port } = new URL(service.line.control);
+    const statusWith = (headers: Record<string, string>, method = 'GET', path = '/accounts'): Promise<number | undefined> =>
+      new Promise((resolve, reject) => {
+        const sent = request({ host: '127.0.0.1', port, path, method, headers }, (response) => {
+          response.resume();
+          resolve(response.statusCode);
+        });
+        sent.once('error', reject).end(method === 'POST' ? '{"logId":1}' : undefined);
+      });
+    for (const host of [`127.0.0.1:${port}`, `localhost:${port}`, `LOCALHOST:${port}`, `[::1]:${port}`]) {
+      expect(await statusWith({ host }), host).toBe(200);
+    }
+    for (const host of ['evil.example', `evil.example:${port}`, '127.0.0.1', '127.0.0.1:1', `127.0.0.1:${port}.evil.example`]) {
+      expect(await statusWith({ host }), host).toBe(403);
+    }
+    const text = { 'content-type': 'text/plain' };
+    for (const origin of ['http://evil.example', 'null', 'http://127.0.0.1:1', `https://evil.example:${port}`]) {
+      expect(await statusWith({ ...text, origin }, 'POST', '/records'), origin).toBe(403);
+    }
+    expect(await service.truthLines()).toEqual([]);
+    expect(await statusWith({ ...text, origin: service.line.control }, 'POST', '/records')).toBe(200);
+  });
+
   test('adds records word for word, sorted by their time or the time of the call, visible when asked', async () => {
     await using service = await Service.start('--records', '30', '--span', '1m');
     const [model] = await service.truth();

@@ -95,7 +95,7 @@ export class Service implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#child.exitCode === null) await this.stop();
+    if (this.#child.exitCode === null && this.#child.signalCode === null) await this.stop();
   }
 
   async get(url: string, headers: Record<string, string> = {}, method: 'GET' | 'POST' = 'GET'): Promise<Reply> {

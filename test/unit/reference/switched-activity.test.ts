@@ -111,6 +111,7 @@ const rows: Row[] = [
       return String(records[0]?.logTimestamp) < String(records.at(-1)?.logTimestamp);
     },
   },
+  { of: { barePlus: 'refused' }, seen: async () => (await service.api('/logs/payload?sort=+result')).status === 400 },
   { of: { total: 'missing' }, seen: async () => !('totalRecords' in (await service.page()).pagination) },
   { of: { totalCap: 5 }, with: { total: 'capped' }, seen: async () => (await service.page()).pagination.totalRecords === 5 },
   { of: { totalLag: '1h' }, with: { total: 'lagging' }, seen: async () => (await service.page()).pagination.totalRecords === 0 },
@@ -193,6 +194,7 @@ const rows: Row[] = [
     },
   },
 
+  { of: { oddNoFraction: 0.5 }, seen: some(({ logTimestamp }) => !logTimestamp.includes('.')) },
   { of: { oddMissing: 0.5 }, seen: some((record) => fieldsOf(record) < 14) },
   { of: { oddNull: 0.5 }, seen: some(hasNull) },
   { of: { oddUnknown: 0.5 }, seen: some((record) => fieldsOf(record) > 14) },

@@ -109,6 +109,17 @@ describe('paging', () => {
     truth = await service.truth();
   });
 
+  test('a bare + in sort may be refused by name', async () => {
+    await service.set({ barePlus: 'refused' });
+    for (const sort of ['+logTimestamp', '%20logTimestamp']) {
+      const refused = await service.api(`/logs/payload?pageSize=1&sort=${sort}`);
+      expect([refused.status, refused.text.includes('"sort"')]).toEqual([400, true]);
+    }
+    for (const sort of ['%2BlogTimestamp', '-logTimestamp']) {
+      expect((await service.api(`/logs/payload?sort=${sort}`)).status).toBe(200);
+    }
+  });
+
   test('ties may come in another order with each request, everything else in its place', async () => {
     await service.set({ sort: 'unstable-ties' });
     const first = (await ask({ sort: '+result' })).data;
