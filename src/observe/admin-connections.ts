@@ -4,10 +4,12 @@
  */
 import { readFileSync } from 'node:fs';
 import type { RequestListener, Server } from 'node:http';
-import type { Server as TlsServer } from 'node:https';
+import { Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 
 const connectionsMax = 512;
+/** How long a connection may be open before its first byte. */
+const silenceMs = 5_000;
 
 /** A quarter of the files that this process may open: sinks and journal need theirs. */
 export function connectionBudget(): number {
@@ -30,14 +32,17 @@ export class Connections {
     this.#most = most;
   }
 
-  /** Watches every connection of a server. */
+  /** Watches every connection of a server. Called before it listens, once it has the listeners of Node. */
   watch(server: Server | TlsServer): void {
-    server.on('connection', (socket: Socket) => this.#opened(socket));
-    server.on('secureConnection', (secure: Socket) => {
-      const carrier = [...this.#open].find(
-        ({ socket }) => socket.remotePort === secure.remotePort && socket.remoteAddress === secure.remoteAddress,
-      );
-      if (carrier) this.#bySocket.set(secure, carrier);
+    const event = server instanceof TlsServer ? 'secureConnection' : 'connection';
+    const serve = server.listeners(event);
+    server.removeAllListeners(event);
+    server.prependListener('connection', (socket: Socket) => this.#opened(socket));
+    server.on(event, (socket: Socket) => {
+      if (event === 'secureConnection') this.#secured(socket);
+      oneRequest(socket, () => {
+        for (const listener of serve) listener.call(server, socket);
+      });
     });
   }
 
@@ -56,6 +61,13 @@ export class Connections {
     };
   }
 
+  #secured(secure: Socket): void {
+    const isCarrier = ({ socket }: Connection): boolean =>
+      socket.remotePort === secure.remotePort && socket.remoteAddress === secure.remoteAddress;
+    const carrier = [...this.#open].find(isCarrier);
+    if (carrier) this.#bySocket.set(secure, carrier);
+  }
+
   #opened(socket: Socket): void {
     if (this.#open.size >= this.#most) {
       const oldest = [...this.#open].find(({ isServing }) => !isServing);
@@ -72,6 +84,35 @@ export class Connections {
     socket.once('close', () => this.#open.delete(connection));
   }
 }
+
+/**
+ * Serves a connection once its first bytes are there, and closes it when they hold more than one request: a parser would read thousands of
+ * them, one after the other, before anybody else gets a turn.
+ */
+function oneRequest(socket: Socket, serve: () => void): void {
+  const late = (): void => void socket.destroy();
+  const silence = AbortSignal.timeout(silenceMs);
+  silence.addEventListener('abort', late, { once: true });
+  const close = (): void => silence.removeEventListener('abort', late);
+  socket.once('close', close);
+  // Those that the server has for errors come when it is served.
+  socket.on('error', late);
+  socket.once('data', (first: Buffer) => {
+    close();
+    socket.pause();
+    socket.off('error', late);
+    const end = first.indexOf('\r\n\r\n') + 4;
+    if (end >= 4 && end < first.length && !hasBody.test(first.toString('latin1', 0, end))) {
+      socket.destroy();
+      return;
+    }
+    socket.unshift(first);
+    serve();
+    socket.resume();
+  });
+}
+
+const hasBody = /\r\n(content-length|transfer-encoding):/i;
 
 /** The soft limit (proc(5), getrlimit(2)), which Node raises to the hard one at its start; elsewhere than on Linux what is usual at least. */
 function openFilesMax(): number {

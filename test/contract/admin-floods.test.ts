@@ -61,7 +61,7 @@ test('of requests that do not wait for answers one is answered at most, and the 
   });
   const answers = await raw(port, head('GET /metrics').repeat(3_000));
   expect(answers.split('HTTP/1.1 200').length - 1).toBeLessThanOrEqual(1);
-  expect(made).toBe(1);
+  expect(made).toBeLessThanOrEqual(1);
   expect(await status(port, '/healthz')).toBe(200);
 });
 
