@@ -916,8 +916,13 @@ export interface SinkSnapshot {
   readonly deadLetters: number;
   readonly lastSuccess: Micros | undefined;
   readonly lastError: string | undefined;
-  /** How often it was tried since it took last; 0: it takes. Of the running daemon alone. */
+  /** Failed attempts in a row; 0: the last one succeeded. Only from the running daemon. */
   readonly tries?: number | undefined;
+  /** Whether it has accepted a message, in this run or an earlier one of the same state. */
+  readonly everDelivered: boolean;
+  /** When the first of the failed attempts in a row ended, and when the next one begins, by the wall clock. Only from the running daemon. */
+  readonly failingSince?: Micros | undefined;
+  readonly nextAttempt?: Micros | undefined;
   /** The one under way, or the last that ended; of the running daemon alone. */
   readonly replay?: ReplayProgress | undefined;
 }
@@ -942,6 +947,8 @@ export interface Snapshot {
   readonly sinks: readonly SinkSnapshot[];
   /** Of the running daemon alone. */
   readonly certificates?: readonly CertificateEnd[];
+  /** Set when no daemon runs: `since` is about when one wrote to the state last, by the wall clock. */
+  readonly stopped?: { readonly since: Micros } | undefined;
 }
 
 /** When a certificate in use ends; `target` is the setting that it belongs to: `sources.production.auth`. */

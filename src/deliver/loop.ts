@@ -152,9 +152,9 @@ export class Delivery {
     return this.#isOpen;
   }
 
-  view(): Omit<SinkSnapshot, 'deadLetters'> {
+  view(): Omit<SinkSnapshot, 'deadLetters' | 'everDelivered'> {
     const { settings, journal, clock } = this.#parts;
-    const { state, lastError, troubleMs, tries } = this.#patience;
+    const { state, lastError, troubleMs, tries, failingSince, nextAttempt } = this.#patience;
     const isUnready = troubleMs !== undefined && troubleMs > settings.unreadyAfter;
     const lag = journal.head().seq - this.#acked;
     return {
@@ -168,6 +168,8 @@ export class Delivery {
       lastSuccess: this.#lastSuccess,
       lastError,
       tries,
+      failingSince: failingSince === undefined ? undefined : failingSince * 1000,
+      nextAttempt: nextAttempt === undefined ? undefined : nextAttempt * 1000,
       replay: this.besides.replayed?.progress(),
     };
   }

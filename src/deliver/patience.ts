@@ -11,14 +11,17 @@ const askedLeastMs = 1_000;
 const askedMostMs = 900_000;
 
 export class Patience {
-  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #clock: Pick<Clock, 'monotonic' | 'now'>;
   readonly #random: Random;
   #state: 'active' | 'waiting' | 'blocked' = 'active';
   #since: number | undefined;
   #lastError: string | undefined;
   #failures = 0;
+  /** Wall clock, ms. */
+  #failingSince: number | undefined;
+  #nextAttempt: number | undefined;
 
-  constructor(clock: Pick<Clock, 'monotonic'>, random: Random) {
+  constructor(clock: Pick<Clock, 'monotonic' | 'now'>, random: Random) {
     this.#clock = clock;
     this.#random = random;
   }
@@ -43,14 +46,34 @@ export class Patience {
     return this.#failures;
   }
 
+  /** When the first of the failed attempts in a row ended, in ms of the wall clock; undefined: the last attempt succeeded. */
+  get failingSince(): number | undefined {
+    return this.#failingSince;
+  }
+
+  /** When the next attempt begins, in ms of the wall clock. */
+  get nextAttempt(): number | undefined {
+    return this.#nextAttempt;
+  }
+
   recovered(): void {
     this.#state = 'active';
     this.#since = undefined;
     this.#failures = 0;
+    this.#failingSince = undefined;
+    this.#nextAttempt = undefined;
   }
 
   /** It did not take. @returns how long to wait, in ms */
   failed(thrown: unknown): number {
+    const waitMs = this.#waitAfter(thrown);
+    const now = this.#clock.now();
+    this.#failingSince ??= now;
+    this.#nextAttempt = now + waitMs;
+    return waitMs;
+  }
+
+  #waitAfter(thrown: unknown): number {
     const isBlocked = codeOf(thrown) === 'sink_blocked' || codeOf(thrown) === 'file_lost_data';
     this.#state = isBlocked ? 'blocked' : 'waiting';
     this.#since ??= this.#clock.monotonic();

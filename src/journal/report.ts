@@ -30,6 +30,8 @@ interface SinkDbRow {
   type: string;
   state: string;
   acked: number;
+  taken: number;
+  from_seq: number;
 }
 
 /** What only the running daemon knows, by id; without it the snapshot is that of a stopped one. */
@@ -41,6 +43,8 @@ export interface LiveViews {
   readonly paused: string | undefined;
   readonly quota: number;
   readonly commits?: number;
+  /** Set when no daemon runs. */
+  readonly stopped?: Snapshot['stopped'];
   /** Ids of sources that are configured: one that has not answered yet has no row, and a row of another one is orphaned. */
   readonly configured: readonly string[];
   /** From when on a source is to be collected, by its `start`, given its profile; undefined where no time is said. */
@@ -113,6 +117,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
   });
   const sinks = sinkRows(db).map((row): SinkSnapshot => {
     const lag = head - row.acked;
+    const view = live.sink(row.id);
     return {
       id: row.id,
       type: row.type,
@@ -124,7 +129,9 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       deadLetters: letters.get(row.id) ?? 0,
       lastSuccess: undefined,
       lastError: undefined,
-      ...live.sink(row.id),
+      ...view,
+      // A sink begins with `taken` at `from_seq`; an acknowledgement may wait in memory for the next transaction.
+      everDelivered: row.taken > row.from_seq || view?.lastSuccess !== undefined,
     };
   });
   for (const id of live.configured) if (!sources.some((source) => source.id === id)) sources.push(unanswered(id, live));
@@ -142,6 +149,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
     },
     sources,
     sinks,
+    ...(live.stopped === undefined ? {} : { stopped: live.stopped }),
   };
 }
 
@@ -178,7 +186,7 @@ function sourceRows(db: Database): SourceDbRow[] {
 }
 
 function sinkRows(db: Database): SinkDbRow[] {
-  return db.prepare<[], SinkDbRow>('SELECT id, type, state, acked FROM sinks ORDER BY id').all();
+  return db.prepare<[], SinkDbRow>('SELECT id, type, state, acked, taken, from_seq FROM sinks ORDER BY id').all();
 }
 
 /** How long ago the first record that is not acknowledged was received: it is in the last segment that begins at or before it. */

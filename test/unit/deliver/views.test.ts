@@ -95,6 +95,25 @@ test('a sink that opens but never answers gets into trouble all the same', async
   expect(loop.delivery.view()).toMatchObject({ state: 'waiting', trouble: 'reset' });
 });
 
+test('a view says since when attempts fail, how many in a row, and when the next one begins', async () => {
+  await using rig = await Rig.make();
+  const loop = rig.loop({ records: 2, random: () => 0.5 });
+  const refuse = (): never => {
+    throw new WaybillError('sink_again', 'connect ECONNREFUSED', { retryAfterMs: 10_000 });
+  };
+  const accept = loop.receiver.answer;
+  loop.receiver.answer = refuse;
+  await append(rig.journal, 2);
+  const began = rig.clock.now();
+  loop.run();
+  await rig.clock.advance(25_000);
+  const failing = loop.delivery.view();
+  expect(failing).toMatchObject({ tries: 3, failingSince: began * 1000, nextAttempt: (began + 30_000) * 1000 });
+  loop.receiver.answer = accept;
+  await rig.clock.advance(10_000);
+  expect(loop.delivery.view()).toMatchObject({ tries: 0, failingSince: undefined, nextAttempt: undefined });
+});
+
 test('the metrics count what was taken, and its delay from the time of the record', async () => {
   await using rig = await Rig.make();
   const at = rig.clock.now() * 1000 - 90_000_000;

@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest';
 import { snapshotOf } from '../../../src/journal/report.ts';
 import type { Snapshot } from '../../../src/model.ts';
-import { base } from '../../support/records.ts';
-import { opened, source } from './opening.ts';
+import { base, collected, second } from '../../support/records.ts';
+import { opened, pageOf, source } from './opening.ts';
 import type { Opened } from './opening.ts';
 
 function stopped({ beside }: Opened): Snapshot {
@@ -27,4 +27,17 @@ test('a source on hold is shown with the reason, whatever else its profile says,
   expect(stopped(it).sources[0]?.held).toEqual(held);
   await it.journal.setHold(source, undefined, base);
   expect(stopped(it).sources).toMatchObject([{ mode: 'normal', held: undefined }]);
+});
+
+test('the state knows whether a sink has ever accepted a message', async () => {
+  const it = await opened();
+  it.journal.progress.register('siem', 'model', 'place', it.journal.positionFor('journal'), undefined);
+  await it.journal.append(pageOf([collected(1, base), collected(2, base + second)]));
+  const everDelivered = (): unknown => stopped(it).sinks[0]?.everDelivered;
+  expect(everDelivered()).toBe(false);
+  // Passed over by a filter: nothing was sent.
+  await it.journal.acknowledge('siem', { acked: 1, taken: undefined }, []);
+  expect(everDelivered()).toBe(false);
+  await it.journal.acknowledge('siem', { acked: 2, taken: { position: it.journal.head(), note: undefined } }, []);
+  expect(everDelivered()).toBe(true);
 });

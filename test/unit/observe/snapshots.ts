@@ -43,6 +43,7 @@ export function sink(change: Partial<SinkSnapshot> = {}): SinkSnapshot {
     deadLetters: 0,
     lastSuccess: micros('2026-11-20T03:02:59Z'),
     lastError: undefined,
+    everDelivered: true,
     ...change,
   };
 }
