@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { fileURLToPath } from 'node:url';
@@ -7,6 +7,7 @@ import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { commands, loadCommand } from '../../src/commands/list.ts';
 import { dispatch } from '../../src/main.ts';
+import { oldNode } from '../support/old-node.ts';
 import { temporaryDirectory } from './config/loading.ts';
 
 const program = fileURLToPath(new URL('../../bin/waybill.js', import.meta.url));
@@ -120,15 +121,41 @@ test('the program itself sets the exit code', async () => {
 });
 
 test('nobody who can send it a signal gets a debugger: it knows every secret', async () => {
-  // By its first line, as an image and a shell start it; Node would listen for a debugger at SIGUSR1.
-  const { stderr } = await run(program, ['encode', '--format', 'raw'], (child) => {
-    child.stdout?.once('data', () => {
-      child.kill('SIGUSR1');
-      setTimeout(() => child.kill('SIGTERM'), 300);
+  // As an image and a shell start it, and as a script does; Node would listen for a debugger at SIGUSR1.
+  for (const [file, ...first] of [[program], [process.execPath, program]] as const) {
+    const { stderr } = await run(file, [...first, 'encode', '--format', 'raw'], (child) => {
+      child.stdout?.once('data', () => {
+        child.kill('SIGUSR1');
+        setTimeout(() => child.kill('SIGTERM'), 300);
+      });
+      child.stdin?.write('{"a":1}\n');
     });
-    child.stdin?.write('{"a":1}\n');
+    expect(stderr).not.toContain('Debugger');
+  }
+});
+
+test('under a Node that is too old the program says so in one line', async ({ skip }) => {
+  const old = oldNode();
+  if (!old) return skip('there is no Node older than 24 on this machine');
+  const { code, stdout, stderr } = await run('/usr/bin/env', ['-i', `PATH=${old.directory}`, program, '--version']);
+  expect({ code, stdout, stderr }).toEqual({
+    code: 2,
+    stdout: '',
+    stderr: `waybill needs Node 24 or newer; this is ${old.version} (${realpathSync(join(old.directory, 'node'))})\n`,
   });
-  expect(stderr).not.toContain('Debugger');
+});
+
+test('limits of the memory hold however the program is started, and those of the caller win', async () => {
+  const heapMiB = async (...options: string[]): Promise<number> => {
+    const probe = `process.on('exit', () => console.error(require('node:v8').getHeapStatistics().heap_size_limit / 2 ** 20))`;
+    using directory = temporaryDirectory();
+    writeFileSync(join(directory.path, 'probe.cjs'), probe);
+    const { stderr } = await run(process.execPath, [...options, '--require', join(directory.path, 'probe.cjs'), program, '--version']);
+    return Number(stderr);
+  };
+  // The old space and the young generation.
+  expect(await heapMiB()).toBeLessThan(1_024 + 100);
+  expect(await heapMiB('--max-old-space-size=2000')).toBeGreaterThan(2_000);
 });
 
 test('a reader that goes away ends the program quietly', async () => {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { oldNode } from '../../support/old-node.ts';
 import { Service } from './service.ts';
 
 const document = readFileSync(new URL('../../../docs/reference-service.md', import.meta.url), 'utf8');
@@ -92,33 +93,39 @@ describe('the client', () => {
   });
 });
 
-test(
-  'the lines of README.md protect, set a rule, are denied by it, and find all of it in the log',
-  {
-    timeout: 60_000,
-  },
-  async ({ skip }) => {
-    if (spawnSync('curl', ['--version']).status !== 0) return skip('there is no curl on the path');
-    const place = folder();
-    symlinkSync(fileURLToPath(new URL('../../../bin', import.meta.url)), join(place, 'bin'));
-    const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
-    const [, lines = ''] = /## A service to try it against[^]*?```sh\n([^]*?)```/.exec(readme) ?? [];
-    const PATH = `${join(process.execPath, '..')}:${process.env['PATH'] ?? ''}`;
-    const { code, out, err } = await run('bash', ['-euo', 'pipefail', '-c', lines], place, { ...process.env, PATH });
-    expect([code, err]).toEqual([0, '']);
-    const [opened, rule = '', denied = '', log = '', others = '', title] = out.trim().split('\n');
-    expect([opened, title]).toEqual(['the plan', 'Reference service']);
-    expect(JSON.parse(rule)).toEqual({ accessWindows: [], allowedAreas: [{ country: 'JP' }] });
-    expect(JSON.parse(denied)).toMatchObject({ status: 403, reason: 'GeoValidationFailed' });
-    const told = (json: string): unknown[] =>
-      (JSON.parse(json) as { data: Record<string, unknown>[] }).data.map(
-        (record) => `${String(record['actionAttempted'])} ${String(record['result'])}`,
-      );
-    expect(told(log)).toEqual(['Encrypt AccessGranted', 'Decrypt AccessGranted', 'Audit AccessWindow', 'Decrypt AccessDenied']);
-    expect(told(others).length).toBeGreaterThan(0);
-    expect(JSON.parse(readFileSync(join(place, 'switches.json'), 'utf8'))).toMatchObject({ fault503: 0.2, lateShare: 0.1 });
-  },
-);
+describe.each([
+  ['this Node', { directory: join(process.execPath, '..') }],
+  // In a checkout `npm ci` brings Node 24; the shell of a newcomer may have an older one.
+  ['an older Node', oldNode()],
+])('in a shell with %s', (_, shell) => {
+  test(
+    'the lines of README.md protect, set a rule, are denied by it, and find all of it in the log',
+    { timeout: 60_000 },
+    async ({ skip }) => {
+      if (!shell) return skip('there is no Node older than 24 on this machine');
+      if (spawnSync('curl', ['--version']).status !== 0) return skip('there is no curl on the path');
+      const place = folder();
+      for (const name of ['bin', 'node_modules'])
+        symlinkSync(fileURLToPath(new URL(`../../../${name}`, import.meta.url)), join(place, name));
+      const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
+      const [, lines = ''] = /## A service to try it against[^]*?```sh\n([^]*?)```/.exec(readme) ?? [];
+      const PATH = `${shell.directory}:${process.env['PATH'] ?? ''}`;
+      const { code, out, err } = await run('bash', ['-euo', 'pipefail', '-c', lines], place, { ...process.env, PATH });
+      expect([code, err]).toEqual([0, '']);
+      const [opened, rule = '', denied = '', log = '', others = '', title] = out.trim().split('\n');
+      expect([opened, title]).toEqual(['the plan', 'Reference service']);
+      expect(JSON.parse(rule)).toEqual({ accessWindows: [], allowedAreas: [{ country: 'JP' }] });
+      expect(JSON.parse(denied)).toMatchObject({ status: 403, reason: 'GeoValidationFailed' });
+      const told = (json: string): unknown[] =>
+        (JSON.parse(json) as { data: Record<string, unknown>[] }).data.map(
+          (record) => `${String(record['actionAttempted'])} ${String(record['result'])}`,
+        );
+      expect(told(log)).toEqual(['Encrypt AccessGranted', 'Decrypt AccessGranted', 'Audit AccessWindow', 'Decrypt AccessDenied']);
+      expect(told(others).length).toBeGreaterThan(0);
+      expect(JSON.parse(readFileSync(join(place, 'switches.json'), 'utf8'))).toMatchObject({ fault503: 0.2, lateShare: 0.1 });
+    },
+  );
+});
 
 describe('the rows', () => {
   const names = {
