@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import type { Config } from './config/load.ts';
+import { settingsText } from './config/state-settings.ts';
 import { operationOf, perform } from './daemon/acts.ts';
 import { AdminServer } from './daemon/admin.ts';
 import { Certificates } from './daemon/certificates.ts';
@@ -113,6 +114,8 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
     log.warn({ source: id }, 'source is not configured any more');
   for (const sink of journal.progress.orphan(new Set(config.sinks.map((each) => each.id))))
     log.warn({ sink: sink.id }, 'sink is not configured any more');
+
+  journal.storeSettings(settingsText(config));
 
   const views = new Views(config);
   daemon.journal = journal;

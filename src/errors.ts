@@ -40,6 +40,7 @@ export type ErrorCode =
   | 'file_lost_data' // a file of ours is shorter than what it had taken
   | 'admin_unusable' // the admin server cannot listen
   | 'admin_busy' // the admin server has too much to answer at once
+  | 'admin_unreachable' // a command cannot ask the admin server that --admin names
   | 'aborted';
 
 export interface WaybillErrorOptions {

@@ -3,6 +3,7 @@
  * standard error; a command itself never ends the process.
  */
 import { once } from 'node:events';
+import { fitted } from './commands/help-text.ts';
 import { known } from './commands/help.ts';
 import { exitCodeOf } from './commands/exit-code.ts';
 import type { Io } from './commands/io.ts';
@@ -57,7 +58,7 @@ export async function dispatch(argv: readonly string[], io: Io): Promise<number>
     const name = first === '--help' || first === '-h' ? 'help' : known(first);
     const command = await loadCommand(name);
     if (wantsHelp(args)) {
-      io.stdout.write(command.usage);
+      io.stdout.write(fitted(command.usage));
       return 0;
     }
     return await command.run(args, io);

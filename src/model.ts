@@ -907,7 +907,7 @@ export interface SourceSnapshot {
 export interface SinkSnapshot {
   readonly id: string;
   readonly type: string;
-  /** active | waiting | blocked | orphaned | retired */
+  /** active | waiting | blocked | orphaned | retired; stopped, where no daemon runs */
   readonly state: string;
   readonly trouble: string | undefined;
   readonly acked: number;
@@ -933,7 +933,10 @@ export interface Snapshot {
   readonly created: Micros;
   readonly now: Micros;
   readonly journal: {
+    /** Of the quota: pages that hold something, and what is set aside for the WAL. */
     readonly bytes: number;
+    /** The part of `bytes` that the WAL may take and does not take now. */
+    readonly setAside?: number;
     readonly quota: number;
     readonly head: number;
     /** `quota` or `disk`: which of the two is used up; words may follow. */

@@ -3,7 +3,6 @@
  * directory, or does it itself with the lock in hand when none runs.
  */
 import { existsSync } from 'node:fs';
-import { request } from 'node:http';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
@@ -14,8 +13,9 @@ import type { ActRequest, ActResult } from '../daemon/acts.ts';
 import { WaybillError } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import { Journal } from '../journal/journal.ts';
-import type { ReplayProgress, SinkSnapshot, Snapshot } from '../model.ts';
+import type { ReplayProgress } from '../model.ts';
 import { version } from '../version.ts';
+import { askSocket } from './daemon-client.ts';
 import type { Io } from './io.ts';
 
 /** The options of every command that changes something. */
@@ -31,7 +31,8 @@ export const actOptions = {
 export const actUsage = `  --yes               do it without asking; needed where nobody can be asked
   --why TEXT          the reason, kept in the ledger for ever
   --by NAME           who does it; default WAYBILL_OPERATOR, else the login name. Kept as what was claimed
-  --json              the result as JSON`;
+  --json              the result as JSON
+  --config FILE       the configuration`;
 
 export interface ActValues {
   readonly yes: boolean;
@@ -144,57 +145,18 @@ async function sendAlone(
   }
 }
 
-/** What the running daemon shows of one sink; undefined when none runs. */
-export async function liveSink(config: Config, id: string): Promise<SinkSnapshot | undefined> {
-  const answer = await ask(config, { path: '/snapshot' });
-  if (answer?.status !== 200) return undefined;
-  return (JSON.parse(answer.body) as Snapshot).sinks.find((sink) => sink.id === id);
-}
-
-/** Whether a daemon answers at the socket in the state directory. */
-export async function isRunning(config: Config): Promise<boolean> {
-  return (await ask(config, { path: '/healthz' })) !== undefined;
-}
-
 const waitMs = 30_000;
 /** A batch may be under way before it is the turn of what is asked, and that may take as long as a send may. */
 const waitSendMs = 240_000;
 
 async function askDaemon(config: Config, asked: ActRequest): Promise<ActResult | undefined> {
-  const what = { method: 'POST', path: '/operations', waitMs: sends.has(asked.act) ? waitSendMs : waitMs };
-  const answer = await ask(config, what, JSON.stringify(asked));
+  const timeoutMs = sends.has(asked.act) ? waitSendMs : waitMs;
+  const answer = await askSocket(config.state, '/operations', { timeoutMs, body: JSON.stringify(asked) });
   if (answer === undefined) return undefined;
   const said = JSON.parse(answer.body) as ActResult & { readonly error?: string; readonly code?: ErrorCode };
   if (answer.status !== 200)
     throw new WaybillError(said.code ?? 'state_unusable', said.error ?? `the running daemon answers with ${answer.status}`);
   return said;
-}
-
-/** One question to the daemon; undefined when none runs. */
-function ask(
-  config: Config,
-  { waitMs: timeout = waitMs, ...what }: { readonly method?: string; readonly path: string; readonly waitMs?: number },
-  body?: string,
-): Promise<{ status: number; body: string } | undefined> {
-  const headers = body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
-  return new Promise((resolve, reject) => {
-    const asking = request({ socketPath: join(config.state, 'waybill.sock'), timeout, headers, ...what }, (answer) => {
-      let text = '';
-      answer.setEncoding('utf8').on('data', (part: string) => (text += part));
-      answer.on('error', reject);
-      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, body: text }));
-    });
-    asking.on('timeout', () =>
-      asking.destroy(new WaybillError('state_unusable', `cannot ask the running daemon: no answer within ${timeout / 1000} s`)),
-    );
-    asking.on('error', (thrown: NodeJS.ErrnoException) => {
-      // No socket, or one that a dead process left: nobody runs.
-      if (thrown.code === 'ENOENT' || thrown.code === 'ECONNREFUSED') resolve(undefined);
-      else if (thrown instanceof WaybillError) reject(thrown);
-      else reject(new WaybillError('state_unusable', `cannot ask the running daemon: ${thrown.message}`, { cause: thrown }));
-    });
-    asking.end(body);
-  });
 }
 
 function loginName(): string {

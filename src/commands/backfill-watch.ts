@@ -8,7 +8,7 @@ import { openReadOnly } from '../journal/state.ts';
 import type { BackfillProgress, Micros, Window } from '../model.ts';
 import { backfillWords, secondsLeft, share } from '../observe/backfill-words.ts';
 import { counted, grouped, span } from '../observe/time-words.ts';
-import { isRunning } from './acts.ts';
+import { isRunning } from './daemon-client.ts';
 import type { Io } from './io.ts';
 
 /** About what it will take; `seconds` at the rate at which requests may be sent. */
@@ -86,7 +86,7 @@ export async function watch(config: Config, source: string, ranges: readonly Win
         io.stderr.write(`backfill of ${source} is done: ${grouped(whole.records)} records in ${counted(whole.windows, 'window')}${gaps}\n`);
         return 0;
       }
-      if (!(await isRunning(config)))
+      if (!(await isRunning(config.state)))
         throw new WaybillError('state_missing', 'the daemon does not run any more; the backfill goes on when it does');
       await systemClock.sleep(lookMs, io.signal);
     }

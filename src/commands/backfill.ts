@@ -18,6 +18,7 @@ import type { ActValues } from './acts.ts';
 import { estimate, estimateWords, watch } from './backfill-watch.ts';
 import type { Estimate } from './backfill-watch.ts';
 import type { Io } from './io.ts';
+import { settingsFor, stateOptions, stateUsage } from './state-access.ts';
 import { joinSpans, parseTime } from '../config/period.ts';
 
 export const summary = 'adds history to the ledger of a source';
@@ -31,12 +32,13 @@ reads it with the same proof as the present, whenever nothing newer is waiting, 
 it is, and may be ended. Without a running daemon the range is noted, and read when one runs.
 
   --source ID         the source
-  --from T, --to T    a time, a date, a month, 2026-Q3, or -7d; --to is left out for up to what the ledger has
+  --from T, --to T    a time, a date, a month, 2026-Q3, -7d or -6h; --to is left out for up to what the ledger has
   --dry-run           says windows, requests, hours and bytes, and changes nothing
   --rate N            at most N requests a second for it, within the budget of the source
   --sinks ID,…        only these sinks get its records; default all
   --no-wait           returns once the range is added
 ${actUsage}
+${stateUsage}
 
 list shows the ranges that are not done (--all: those that are as well). pause and resume stop one and continue it. cancel cuts it off behind
 what was collected: that stays in the ledger. Where there is more than one, --from says which.
@@ -52,6 +54,7 @@ export async function run(args: string[], io: Io): Promise<number> {
     allowPositionals: true,
     options: {
       ...actOptions,
+      ...stateOptions,
       source: { type: 'string' },
       from: { type: 'string' },
       to: { type: 'string' },
@@ -72,8 +75,8 @@ export async function run(args: string[], io: Io): Promise<number> {
   const useless = Object.entries(values).find(([name, value]) => value !== false && !fitting.includes(name))?.[0];
   if (useless !== undefined)
     throw new WaybillError('usage', `cannot use --${useless} with "backfill${what === undefined ? '' : ` ${what}`}"`);
+  if (what === 'list') return list((await settingsFor(values, io)).settings, values, io);
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: what === undefined });
-  if (what === 'list') return list(config, values, io);
   if (what !== undefined) return change(config, what, values, io);
   return add(config, values, io);
 }
@@ -81,7 +84,7 @@ export async function run(args: string[], io: Io): Promise<number> {
 const one = ['source', 'from', 'yes', 'why', 'by', 'json', 'config'];
 const optionsOf = {
   add: [...one, 'to', 'rate', 'sinks', 'dry-run', 'no-wait'],
-  list: ['source', 'all', 'json', 'config'],
+  list: ['source', 'all', 'json', 'config', 'state'],
   pause: one,
   resume: one,
   cancel: one,
@@ -194,7 +197,7 @@ function partsOf(config: Config, id: string, span: Window): { parts: Window[]; b
   }
 }
 
-function list(config: Config, values: { source?: string | undefined; all: boolean; json: boolean }, io: Io): number {
+function list(config: { readonly state: string }, values: { source?: string | undefined; all: boolean; json: boolean }, io: Io): number {
   const found = readProgress(config, values.all).filter(({ source }) => values.source === undefined || source === values.source);
   if (values.json)
     io.stdout.write(`${JSON.stringify({ backfills: found.map((each) => ({ source: each.source, ...progressJson(each) })) }, null, 2)}\n`);
@@ -243,7 +246,7 @@ async function change(
   return 0;
 }
 
-function readProgress(config: Config, all: boolean): ReturnType<typeof backfillsOf> {
+function readProgress(config: { readonly state: string }, all: boolean): ReturnType<typeof backfillsOf> {
   const db = openReadOnly(config.state);
   try {
     return backfillsOf(db, all);

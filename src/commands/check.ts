@@ -37,6 +37,7 @@ Checks the configuration and names every error at once. Then, unless --offline: 
 page of each source, looks at each sink, and says what works, what does not, and what weakens a guarantee. Sends no record. Either way it says
 how often each source is asked at rest, whether the delays that the state has measured suggest another settle, and whether a source was renamed.
 
+  --config FILE       the configuration
   --offline           only the configuration, and each certificate with its key; a secret that is not there is listed
   --require-secrets   with --offline: a secret that is not there is an error
   --source ID         only this source

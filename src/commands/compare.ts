@@ -32,16 +32,18 @@ import { joinSpans, parseTime } from '../config/period.ts';
 
 export const summary = 'says what another collector or a SIEM lacks of a period';
 
-export const usage = `waybill compare --source ID --from T --to T --ids FILE|- [--field event.id] [--config FILE] [--json]
+export const usage = `waybill compare --source ID --from T [--to T] --ids FILE|- [--field event.id] [--config FILE] [--json]
 
 Reads the period from the source with a counting proof, and compares it with the logIds that another collector or a SIEM holds: missing
 there, there more than once, and unknown at the service. Needs no state and changes nothing; any number of records is held on disk.
 
   --source ID         the source of the configuration to read
-  --from T, --to T    the period by logTimestamp: a time, a date, a month, 2026-Q3, or -7d
+  --from T, --to T    the period by logTimestamp: a time, a date, a month, 2026-Q3, -7d or -6h; without
+                      --to it ends now
   --ids FILE          what they hold: NDJSON, CSV with a header, or one id a line; - is standard input
   --field PATH        where the logId stands in an event, or the name of the column; default event.id (in records: logId)
   --json              everything that was found, as JSON; the text shows the first 20 of each kind
+  --config FILE       the configuration
 
 Exits 3 when something is missing there, or when a part of the period could not be proven.
 
@@ -78,16 +80,19 @@ export async function run(args: string[], io: Io): Promise<number> {
     options: { ...periodOptions, ids: { type: 'string' }, field: { type: 'string', default: 'event.id' } },
   });
   const { source: id, from: begin, to: end, ids } = values;
-  if (id === undefined || begin === undefined || end === undefined || ids === undefined)
-    throw new WaybillError('usage', 'cannot compare without --source, --from, --to and --ids');
+  if (id === undefined || begin === undefined || ids === undefined)
+    throw new WaybillError('usage', 'cannot compare without --source, --from and --ids');
   const { config } = await loadConfig(values.config, io.env);
   const settings = config.sources.find((source) => source.id === id);
   if (!settings)
     throw new WaybillError('usage', `cannot find the source "${id}": there are ${config.sources.map((source) => source.id).join(', ')}`);
   const now = systemClock.now() * 1000;
-  const period = { from: wholeSecond(parseTime(begin, '--from', now, false)), until: wholeSecond(parseTime(end, '--to', now, true)) };
+  const period = {
+    from: wholeSecond(parseTime(begin, '--from', now, false)),
+    until: wholeSecond(end === undefined ? now : parseTime(end, '--to', now, true)),
+  };
   assertForward('compare', period.from, period.until, values);
-  if (period.until > now) throw new WaybillError('usage', `cannot compare up to "${end}": it lies ahead`);
+  if (period.until > now) throw new WaybillError('usage', `cannot compare up to "${end ?? 'now'}": it lies ahead`);
 
   using tally = new Tally();
   const theirs = await readIds(ids, values.field, tally, io);

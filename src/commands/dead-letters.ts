@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/load.ts';
+import type { StateSettings } from '../config/state-settings.ts';
 import { WaybillError } from '../errors.ts';
 import { isLetter, lettersOf, recordOfLetter } from '../journal/letters.ts';
 import type { LetterRow } from '../journal/letters.ts';
@@ -12,6 +13,7 @@ import { counted, rfc3339 } from '../observe/time-words.ts';
 import { act, actor, actOptions, actUsage, agreed } from './acts.ts';
 import type { ActValues } from './acts.ts';
 import type { Io } from './io.ts';
+import { listOnly, settingsFor, stateOptions, stateUsage } from './state-access.ts';
 
 export const summary = 'lists what sinks refused for good; shows it, sends it again, or discards it';
 
@@ -28,11 +30,14 @@ more; what is taken is gone from the list, what is refused again stays (exit cod
   --all               every one that is kept
   --sink ID           the sink; may be left out where only one has any
 ${actUsage}
+${stateUsage}
 
 Examples:
   waybill dead-letters list
   waybill dead-letters retry --all --sink siem --why 'mapping mended, ticket 4711' --yes
 `;
+
+type Directory = Pick<StateSettings, 'state'>;
 
 type Values = ActValues & { readonly sink?: string | undefined; readonly all: boolean; readonly json: boolean };
 
@@ -40,7 +45,7 @@ export async function run(args: string[], io: Io): Promise<number> {
   const { values, positionals } = parseArgs({
     args,
     allowPositionals: true,
-    options: { ...actOptions, sink: { type: 'string' }, all: { type: 'boolean', default: false } },
+    options: { ...actOptions, ...stateOptions, sink: { type: 'string' }, all: { type: 'boolean', default: false } },
   });
   const [what = 'list', ...seqs] = positionals;
   if (what !== 'list' && what !== 'show' && what !== 'retry' && what !== 'discard')
@@ -48,9 +53,9 @@ export async function run(args: string[], io: Io): Promise<number> {
       'usage',
       `cannot do "dead-letters ${positionals.join(' ')}": there are dead-letters list, show, retry and discard`,
     );
-  const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
-  const letters = read(config);
-  if (values.sink !== undefined && !letters.some(({ sink }) => sink === values.sink)) known(config, values.sink);
+  const { settings } = await settingsFor(values, io);
+  const letters = read(settings);
+  if (values.sink !== undefined && !letters.some(({ sink }) => sink === values.sink)) known(settings, values.sink);
   if (what === 'list') {
     if (seqs.length > 0 || values.all) throw new WaybillError('usage', 'cannot name entries with "dead-letters list": it lists all');
     list(
@@ -61,7 +66,9 @@ export async function run(args: string[], io: Io): Promise<number> {
     return 0;
   }
   const chosen = chosenOf(what, letters, seqs, values);
-  if (what === 'show') return show(config, chosen, values.json, io);
+  if (what === 'show') return show(settings, chosen, values.json, io);
+  listOnly('--state', values.state);
+  const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
   return what === 'retry' ? retry(config, chosen, values, io) : discard(config, chosen, values, io);
 }
 
@@ -79,9 +86,22 @@ function list(letters: readonly LetterRow[], json: boolean, io: Io): void {
     align: i === 1 || i === 6 ? ('right' as const) : ('left' as const),
   }));
   const rows = letters.map(({ sink, seq, source, time, at, code, tries, state }) => [
-    ...[sink, String(seq), source, time === undefined ? '-' : rfc3339(time), rfc3339(at), code, String(tries), state],
+    ...[sink, String(seq), source, time === undefined ? '-' : rfc3339(time), rfc3339(at), codeText(code), String(tries), state],
   ]);
   io.stdout.write(`${table(columns, rows).join('\n')}\n`);
+}
+
+/** Splunk's own text of the numbers with which it refuses data; Elasticsearch and Kafka name their reasons themselves. None quotes a record. */
+const refusals: ReadonlyMap<string, string> = new Map([
+  ['6', 'Invalid data format'],
+  ['12', 'Event field is required'],
+  ['13', 'Event field cannot be blank'],
+  ['15', 'Error in handling indexed fields'],
+]);
+
+export function codeText(code: string): string {
+  const text = refusals.get(code);
+  return text === undefined ? code : `${code} (${text})`;
 }
 
 /** Everything but the record and the sink's words, which may quote it. */
@@ -90,7 +110,7 @@ function facts({ sink, seq, source, uid, time, received, at, code, tries, state 
   return { sink, seq, source, uid, ...times, code, tries, state };
 }
 
-function show(config: Config, letters: readonly LetterRow[], json: boolean, io: Io): number {
+function show(config: Directory, letters: readonly LetterRow[], json: boolean, io: Io): number {
   return reading(config, (db) => {
     const shown = letters.map((letter) => ({ letter, record: recordOfLetter(db, letter.sink, letter.seq)?.toString('utf8') }));
     if (json) {
@@ -171,20 +191,20 @@ function chosenOf(what: string, letters: readonly LetterRow[], seqs: readonly st
 }
 
 /** A sink that was never one of the state, and is not configured, is a typing error. */
-function known({ sinks }: Config, id: string): void {
+function known({ sinks }: Pick<StateSettings, 'sinks'>, id: string): void {
   if (!sinks.some((sink) => sink.id === id))
     throw new WaybillError('usage', `cannot find the sink "${id}": there are ${sinks.map((sink) => sink.id).join(', ')}`);
 }
 
-function read(config: Config): LetterRow[] {
+function read(config: Directory): LetterRow[] {
   return reading(config, (db) => lettersOf(db));
 }
 
-function isGone(config: Config, sink: string, seq: number): boolean {
+function isGone(config: Directory, sink: string, seq: number): boolean {
   return reading(config, (db) => !isLetter(db, sink, seq));
 }
 
-function reading<Result>(config: Config, work: (db: ReturnType<typeof openReadOnly>) => Result): Result {
+function reading<Result>(config: Directory, work: (db: ReturnType<typeof openReadOnly>) => Result): Result {
   const db = openReadOnly(config.state);
   try {
     return work(db);

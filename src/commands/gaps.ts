@@ -14,7 +14,9 @@ import { table } from '../observe/table.ts';
 import { counted } from '../observe/time-words.ts';
 import { act, actor, actOptions, actUsage, agreed } from './acts.ts';
 import type { ActValues } from './acts.ts';
+import { adminOptions, adminServer, adminUsage } from './daemon-client.ts';
 import type { Io } from './io.ts';
+import { listOnly, settingsFor, stateOptions, stateUsage } from './state-access.ts';
 
 export const summary = 'lists the windows that could not be proven; tries them again, or accepts them';
 
@@ -32,6 +34,8 @@ on hold because records are missing, all windows that shrank by the same event a
   --source ID         only this source
   --evidence FILE     a file that shows why it is accepted; its SHA-256 is kept
 ${actUsage}
+${stateUsage}
+${adminUsage}
 
 Examples:
   waybill gaps list
@@ -42,19 +46,31 @@ export async function run(args: string[], io: Io): Promise<number> {
   const { values, positionals } = parseArgs({
     args,
     allowPositionals: true,
-    options: { ...actOptions, source: { type: 'string' }, all: { type: 'boolean', default: false }, evidence: { type: 'string' } },
+    options: {
+      ...{ ...actOptions, ...stateOptions, ...adminOptions },
+      ...{ source: { type: 'string' }, all: { type: 'boolean', default: false }, evidence: { type: 'string' } },
+    },
   });
   const [what = 'list', ...windows] = positionals;
   if (what !== 'list' && what !== 'retry' && what !== 'accept')
     throw new WaybillError('usage', `cannot do "gaps ${positionals.join(' ')}": there are gaps list, gaps retry and gaps accept`);
-  const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
-  const gaps = readGaps(config, values.source);
   if (what === 'list') {
     if (windows.length > 0 || values.all)
       throw new WaybillError('usage', 'cannot name windows with "gaps list": it lists all that are not proven');
-    list(gaps, values.json, io);
+    const server = adminServer(values, io.env);
+    const { source } = values;
+    list(
+      server
+        ? (await server.get<{ readonly gaps: readonly Gap[] }>('/gaps', { source })).gaps
+        : readGaps((await settingsFor(values, io)).settings, source),
+      values.json,
+      io,
+    );
     return 0;
   }
+  for (const option of ['state', 'admin', 'admin-ca'] as const) listOnly(`--${option}`, values[option]);
+  const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
+  const gaps = readGaps(config, values.source);
   return change(what, config, chosen(what, gaps, windows, values.all), values, io);
 }
 
@@ -122,8 +138,8 @@ function chosen(what: string, gaps: readonly Gap[], windows: readonly string[], 
   return open.filter((gap) => named.includes(gap) || (gap.together && sources.has(gap.source)));
 }
 
-function readGaps(config: Config, source: string | undefined): Gap[] {
-  const db = openReadOnly(config.state);
+function readGaps({ state }: { readonly state: string }, source: string | undefined): Gap[] {
+  const db = openReadOnly(state);
   try {
     return gapsOf(db, source);
   } finally {
@@ -135,15 +151,16 @@ function list(gaps: readonly Gap[], json: boolean, io: Io): void {
   if (json) io.stdout.write(jsonText({ gaps }));
   else if (gaps.length === 0) io.stdout.write('no gap\n');
   else {
-    const columns = ['source', 'from', 'until', 'state', 'reason', 'counted', 'received', 'next try'].map((head, i) => ({
-      head,
-      align: i === 5 || i === 6 ? ('right' as const) : ('left' as const),
-    }));
-    const rows = gaps.map(({ source, from, until, state, reason, total, received, nextTry }) => [
-      ...[source, from, until, state, reason ?? '', String(total ?? '-'), String(received), nextTry ?? '-'],
-    ]);
+    const columns = ['source', 'from', 'until', 'state', 'next try', 'reason'].map((head) => ({ head }));
+    const rows = gaps.map((gap) => [gap.source, gap.from, gap.until, gap.state, gap.nextTry ?? '-', reasonText(gap)]);
     io.stdout.write(`${table(columns, rows).join('\n')}\n`);
   }
+}
+
+/** The code first, for the search in docs/operations.md; then what is known, or both numbers where nothing else is. */
+function reasonText({ reason, message, total, received }: Gap): string {
+  const numbers = `received ${received}, the service counted ${total ?? 'nothing'}`;
+  return `${reason ?? 'gap'}: ${message === null || message === '' ? numbers : message}`;
 }
 
 function digestOf(path: string): string {

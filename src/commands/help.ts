@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util';
 import { near } from '../config/nearest.ts';
 import { WaybillError } from '../errors.ts';
+import { fitted } from './help-text.ts';
 import type { Io } from './io.ts';
 import { commands, isCommand, loadCommand } from './list.ts';
 
@@ -20,7 +21,7 @@ export async function run(args: string[], io: Pick<Io, 'stdout'>): Promise<numbe
   const { positionals } = parseArgs({ args, allowPositionals: true, options: {} });
   const [name, ...others] = positionals;
   if (others.length > 0) throw new WaybillError('usage', `cannot give help on ${positionals.length} commands at once: name one`);
-  io.stdout.write(name === undefined ? await overview() : (await loadCommand(known(name))).usage);
+  io.stdout.write(fitted(name === undefined ? await overview() : (await loadCommand(known(name))).usage));
   return 0;
 }
 
@@ -35,7 +36,7 @@ export function known(name: string) {
 }
 
 async function overview(): Promise<string> {
-  const rows = await Promise.all(commands.map(async (name) => `  ${name.padEnd(10)} ${(await loadCommand(name)).summary}\n`));
+  const rows = await Promise.all(commands.map(async (name) => `  ${name.padEnd(14)}  ${(await loadCommand(name)).summary}\n`));
   return `waybill COMMAND [options]
 
 Ships the audit trail of a data protection service to the places where people watch and keep it, and proves that nothing is missing.

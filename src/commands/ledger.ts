@@ -2,19 +2,25 @@
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { systemClock } from '../clock.ts';
-import { loadConfig } from '../config/load.ts';
-import type { Config } from '../config/load.ts';
+import type { StateSettings } from '../config/state-settings.ts';
 import { reportSettings } from '../daemon/views.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
 import { openLedgerReport } from '../journal/ledger-report.ts';
+import type { ReportQuery } from '../journal/ledger-report.ts';
 import { openReadOnly } from '../journal/state.ts';
 import { ledgerDocument } from '../observe/ledger-document.ts';
 import { gathered, joined } from '../observe/pieces.ts';
+import { rfc3339 } from '../observe/time-words.ts';
 import { version } from '../version.ts';
+import type { LedgerReport, LongLedgerReport, Micros } from '../model.ts';
+import { adminOptions, adminServer, adminUsage } from './daemon-client.ts';
+import type { AdminServer, AdminValues } from './daemon-client.ts';
 import { writeResult } from './io.ts';
 import type { Io } from './io.ts';
 import { ledgerText } from './ledger-text.ts';
 import { assertForward, periodOptions } from './period-options.ts';
+import { readUsage, settingsFor, stateOptions } from './state-access.ts';
+import type { StateValues } from './state-access.ts';
 import { joinSpans, parseTime, parseZone } from '../config/period.ts';
 
 export const summary = 'reports what was counted, collected and delivered, window by window';
@@ -26,12 +32,14 @@ how late, recounts done and due, and gaps with their reasons. Exits 3 when a win
 source has none in the period.
 
   --source ID         only this source
-  --from T, --to T    a time, a date, a month, 2026-Q3, or -7d
+  --from T, --to T    a time, a date, a month, 2026-Q3, -7d or -6h
   --by UNIT           one row a window (the default), a day or a month
   --tz ZONE           zone of days, months and of the times in text and html; default UTC. csv and json keep their times in UTC
   --format FORMAT     text (the default), csv, html (one page that stands alone), json; --json is short for --format json
   --out FILE          writes there instead of standard output
   --expect-final      exits 3 as well when a window's last recount is still to come, or a part of the period is not in the ledger
+${readUsage}
+${adminUsage}
 
 Examples:
   waybill ledger --from -7d --by day
@@ -45,7 +53,7 @@ export async function run(args: string[], io: Io): Promise<number> {
   const { values } = parseArgs({
     args: joinSpans(args),
     options: {
-      ...periodOptions,
+      ...{ ...periodOptions, ...stateOptions, ...adminOptions },
       by: { type: 'string', default: 'window' },
       tz: { type: 'string', default: 'UTC' },
       format: { type: 'string' },
@@ -56,31 +64,46 @@ export async function run(args: string[], io: Io): Promise<number> {
   const by = oneOf('--by', values.by, ['window', 'day', 'month']);
   const format = oneOf('--format', values.format ?? (values.json ? 'json' : 'text'), ['text', 'csv', 'html', 'json']);
   const tz = parseZone(values.tz);
-  const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
   const now = systemClock.now() * 1000;
   const from = values.from === undefined ? undefined : parseTime(values.from, '--from', now, false);
   const to = values.to === undefined ? undefined : parseTime(values.to, '--to', now, true);
   if (from !== undefined && to !== undefined) assertForward('report', from, to, values);
-  const db = openReadOnly(config.state);
-  try {
-    if (values.source !== undefined) assertKnown(values.source, config, db);
-    using report = openLedgerReport(db, { source: values.source, from, to, now, ...reportSettings(config) });
-    const color = format === 'text' && values.out === undefined && isTerminal(io.stdout) && !io.env['NO_COLOR'];
-    const text =
-      format === 'text'
-        ? joined([ledgerText(report, { by, tz, color }), '\n'], '')
-        : ledgerDocument(report, format, { by, tz, version }).pieces;
-    const pieces = gathered(text, pieceLength);
-    if (values.out === undefined) await writeResult(io, pieces);
-    else await writeOut(values.out, pieces, io.signal);
-    return report.complete && (report.final || !values['expect-final']) ? 0 : 3;
-  } finally {
-    db.close();
-  }
+  using open = await openReport(values, { source: values.source, from, to, now }, io);
+  const { report } = open;
+  const color = format === 'text' && values.out === undefined && isTerminal(io.stdout) && !io.env['NO_COLOR'];
+  const text =
+    format === 'text'
+      ? joined([ledgerText(report, { by, tz, color }), '\n'], '')
+      : ledgerDocument(report, format, { by, tz, version }).pieces;
+  const pieces = gathered(text, pieceLength);
+  if (values.out === undefined) await writeResult(io, pieces);
+  else await writeOut(values.out, pieces, io.signal);
+  return report.complete && (report.final || !values['expect-final']) ? 0 : 3;
+}
+
+type Asked = Pick<ReportQuery, 'source' | 'from' | 'to' | 'now'>;
+type OpenReport = { readonly report: LongLedgerReport } & Disposable;
+
+/** The report of the state, or of a daemon elsewhere: every format is made here of its JSON by window. */
+async function openReport(values: StateValues & AdminValues, asked: Asked, io: Io): Promise<OpenReport> {
+  const server = adminServer(values, io.env);
+  if (server) return { report: await reportOf(server, asked), [Symbol.dispose]: () => undefined };
+  const { settings } = await settingsFor(values, io);
+  using opened = new DisposableStack();
+  const db = opened.adopt(openReadOnly(settings.state), (each) => each.close());
+  if (asked.source !== undefined) assertKnown(asked.source, settings, db);
+  const report = opened.use(openLedgerReport(db, { ...asked, ...reportSettings(settings) }));
+  const kept = opened.move();
+  return { report, [Symbol.dispose]: () => kept.dispose() };
+}
+
+function reportOf(server: AdminServer, { source, from, to }: Asked): Promise<LedgerReport> {
+  const time = (at: Micros | undefined): string | undefined => (at === undefined ? undefined : rfc3339(at));
+  return server.get<LedgerReport>('/ledger', { source, from: time(from), to: time(to), by: 'window', format: 'json' });
 }
 
 /** A source may be gone from the configuration: its ledger stays. */
-function assertKnown(source: string, { sources }: Config, db: ReturnType<typeof openReadOnly>): void {
+function assertKnown(source: string, { sources }: StateSettings, db: ReturnType<typeof openReadOnly>): void {
   const known = new Set([
     ...sources.map(({ id }) => id),
     ...db

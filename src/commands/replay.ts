@@ -7,7 +7,8 @@ import { joinSpans, parseTime } from '../config/period.ts';
 import { WaybillError } from '../errors.ts';
 import type { ReplayProgress } from '../model.ts';
 import { counted, grouped, rfc3339, span } from '../observe/time-words.ts';
-import { act, actor, actOptions, actUsage, agreed, liveSink } from './acts.ts';
+import { act, actor, actOptions, actUsage, agreed } from './acts.ts';
+import { liveSink } from './daemon-client.ts';
 import type { Io } from './io.ts';
 
 export const summary = 'sends again to one sink what the journal still holds';
@@ -83,7 +84,7 @@ async function watch(config: Config, id: string, begun: ReplayProgress, shown: S
     while (at.state === 'running') {
       shown.say(at);
       await systemClock.sleep(lookMs, io.signal);
-      const replay = (await liveSink(config, id))?.replay;
+      const replay = (await liveSink(config.state, id))?.replay;
       if (!replay || replay.began !== begun.began)
         throw new WaybillError(
           'aborted',

@@ -19,6 +19,7 @@ Makes the progress topic of a sink, if it is not there, and prints the topics an
 consumer that reads only what was committed. May be run again.
 
   --sink ID         which sink
+  --config FILE     the configuration
   --print           prints what would be done, and connects to nothing
   --retention AGE   (elasticsearch) events are deleted at this age, e.g. 365d: by the lifecycle of the data stream
   --ilm             (elasticsearch) the same by an index lifecycle policy, waybill-audit

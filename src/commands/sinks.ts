@@ -4,17 +4,21 @@ import { systemClock } from '../clock.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/load.ts';
 import { joinSpans, parseTime } from '../config/period.ts';
+import type { StateSettings } from '../config/state-settings.ts';
 import { adoptable, fits, verifiable } from '../daemon/sink-acts.ts';
 import { outcomeCodes } from '../daemon/test-events.ts';
 import { WaybillError } from '../errors.ts';
 import { sinksOf } from '../journal/progress.ts';
 import type { KnownSink } from '../journal/progress.ts';
 import { openReadOnly } from '../journal/state.ts';
+import type { Snapshot } from '../model.ts';
 import { printable, table } from '../observe/table.ts';
 import { counted, grouped, rfc3339 } from '../observe/time-words.ts';
-import { act, actor, actOptions, actUsage, agreed, liveSink } from './acts.ts';
+import { act, actor, actOptions, actUsage, agreed } from './acts.ts';
+import { liveSink, liveSnapshot } from './daemon-client.ts';
 import type { ActValues } from './acts.ts';
 import type { Io } from './io.ts';
+import { listOnly, settingsFor, stateOptions, stateUsage } from './state-access.ts';
 
 export const summary = 'lists the sinks of the state; retires, adopts, verifies or tests one';
 
@@ -31,10 +35,11 @@ it holds, and what it has already may come twice. verify is for a state that was
 asked for before it is sent, and sent only where it is missing. test sends synthetic events, tagged waybill_test, that are in no journal.
 
   --sink ID           the sink
-  --from T            for verify: a time, a date, or -7d
+  --from T            for verify: a time, a date, -7d or -6h
   --as CODE           for test: the outcome, e.g. Decrypt:AccessDenied:TimeEmbargoFailed
   --count N           for test: how many events, 1 to 1000; default 1
 ${actUsage}
+${stateUsage}
 
 Examples:
   waybill sinks list
@@ -57,6 +62,7 @@ export async function run(args: string[], io: Io): Promise<number> {
     allowPositionals: true,
     options: {
       ...actOptions,
+      ...stateOptions,
       ...{ sink: { type: 'string' }, from: { type: 'string' }, as: { type: 'string' }, count: { type: 'string' } },
     },
   });
@@ -67,12 +73,15 @@ export async function run(args: string[], io: Io): Promise<number> {
   onlyWith(chosen, 'verify', '--from', values.from);
   onlyWith(chosen, 'test', '--as', values.as);
   onlyWith(chosen, 'test', '--count', values.count);
-  const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
-  const known = readSinks(config);
   if (!chosen) {
-    list(config, known, values.json, io);
+    const { settings } = await settingsFor(values, io);
+    const known = readSinks(settings);
+    list(settings, known, await liveSnapshot(settings.state), values.json, io);
     return 0;
   }
+  listOnly('--state', values.state);
+  const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
+  const known = readSinks(config);
   const names = known.map(({ id }) => id).join(', ');
   if (values.sink === undefined) throw new WaybillError('usage', `cannot ${chosen} without --sink: there are ${names}`);
   const sink = known.find(({ id }) => id === values.sink);
@@ -85,15 +94,28 @@ function onlyWith(what: string | undefined, wanted: string, option: string, give
   if (given !== undefined && what !== wanted) throw new WaybillError('usage', `cannot use ${option} without "sinks ${wanted}"`);
 }
 
-function list(config: Config, known: readonly KnownSink[], json: boolean, io: Io): void {
-  const isConfigured = (id: string): boolean => config.sinks.some((sink) => sink.id === id);
+/** @param live  undefined: no daemon runs, so that nothing is being sent */
+function list(
+  { sinks }: Pick<StateSettings, 'sinks'>,
+  known: readonly KnownSink[],
+  live: Snapshot | undefined,
+  json: boolean,
+  io: Io,
+): void {
+  const isConfigured = (id: string): boolean => sinks.some((sink) => sink.id === id);
+  const stateOf = ({ id, state }: KnownSink): string => {
+    if (state !== 'active') return state;
+    return live ? (live.sinks.find((sink) => sink.id === id)?.state ?? state) : 'stopped';
+  };
   if (json) {
-    const sinks = known.map(({ id, type, state, destination, acked, lag, deadLetters, since, orders }) => ({
-      ...{ id, type, state, configured: isConfigured(id), destination, since: since === 0 ? null : rfc3339(since) },
-      ...{ acked, lagRecords: lag, deadLetters, adopt: orders.adopt === true },
-      verify: orders.verify === undefined ? null : rfc3339(orders.verify.from),
-    }));
-    io.stdout.write(`${JSON.stringify({ sinks }, null, 2)}\n`);
+    const listed = known
+      .map((sink) => ({ ...sink, state: stateOf(sink) }))
+      .map(({ id, type, state, destination, acked, lag, deadLetters, since, orders }) => ({
+        ...{ id, type, state, configured: isConfigured(id), destination, since: since === 0 ? null : rfc3339(since) },
+        ...{ acked, lagRecords: lag, deadLetters, adopt: orders.adopt === true },
+        verify: orders.verify === undefined ? null : rfc3339(orders.verify.from),
+      }));
+    io.stdout.write(`${JSON.stringify({ sinks: listed }, null, 2)}\n`);
     return;
   }
   if (known.length === 0) {
@@ -125,7 +147,7 @@ async function order(what: 'retire' | 'adopt' | 'verify', config: Config, sink: 
   if (what === 'verify') verifiable(sink, made);
   if (what === 'adopt') {
     adoptable(sink, made);
-    const live = await liveSink(config, id);
+    const live = await liveSink(config.state, id);
     if (live && live.state !== 'blocked') throw fits(id);
   }
   const plan = {
@@ -157,7 +179,7 @@ async function order(what: 'retire' | 'adopt' | 'verify', config: Config, sink: 
 }
 
 async function wordsOfTrouble(config: Config, id: string): Promise<string[]> {
-  const lastError = (await liveSink(config, id))?.lastError;
+  const lastError = (await liveSink(config.state, id))?.lastError;
   return lastError === undefined ? [] : [`  it says now: ${printable(lastError)}`];
 }
 
@@ -182,8 +204,8 @@ async function test(config: Config, { id }: KnownSink, values: Values, io: Io): 
   return refused.length === 0 ? 0 : 1;
 }
 
-function readSinks(config: Config): KnownSink[] {
-  const db = openReadOnly(config.state);
+function readSinks({ state }: { readonly state: string }): KnownSink[] {
+  const db = openReadOnly(state);
   try {
     return sinksOf(db);
   } finally {

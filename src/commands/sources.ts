@@ -11,6 +11,7 @@ import { grouped, rfc3339 } from '../observe/time-words.ts';
 import { act, actor, actOptions, actUsage, agreed } from './acts.ts';
 import type { ActValues } from './acts.ts';
 import type { Io } from './io.ts';
+import { listOnly, settingsFor, stateOptions, stateUsage } from './state-access.ts';
 
 export const summary = 'lists the sources of the state, and retires those that are gone';
 
@@ -22,6 +23,7 @@ retire ends the alarm, for one that was meant to go. Its ledger stays; should it
 
   --source ID         the source
 ${actUsage}
+${stateUsage}
 
 Examples:
   waybill sources list
@@ -29,14 +31,22 @@ Examples:
 `;
 
 export async function run(args: string[], io: Io): Promise<number> {
-  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: { ...actOptions, source: { type: 'string' } } });
+  const { values, positionals } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: { ...actOptions, ...stateOptions, source: { type: 'string' } },
+  });
   const [what = 'list', ...others] = positionals;
   if ((what !== 'list' && what !== 'retire') || others.length > 0)
     throw new WaybillError('usage', `cannot do "sources ${positionals.join(' ')}": there are sources list and sources retire`);
-  const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
-  const known = readSources(config);
-  if (what === 'retire') return retire(config, known, values, io);
-  const isConfigured = (id: string): boolean => config.sources.some((source) => source.id === id);
+  if (what === 'retire') {
+    listOnly('--state', values.state);
+    const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
+    return retire(config, readSources(config), values, io);
+  }
+  const { settings } = await settingsFor(values, io);
+  const known = readSources(settings);
+  const isConfigured = (id: string): boolean => settings.sources.some((source) => source.id === id);
   if (values.json) {
     const sources = known.map(({ id, mode, begins, frontier, reached, records }) => ({
       ...{
@@ -82,8 +92,8 @@ async function retire(
   return 0;
 }
 
-function readSources(config: Config): KnownSource[] {
-  const db = openReadOnly(config.state);
+function readSources({ state }: { readonly state: string }): KnownSource[] {
+  const db = openReadOnly(state);
   try {
     return sourcesOf(db);
   } finally {

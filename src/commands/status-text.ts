@@ -7,8 +7,9 @@ import { worst } from '../observe/advice.ts';
 import { backfillLines } from '../observe/backfill-words.ts';
 import { bound, samples, seenWithin } from '../observe/delays.ts';
 import { size } from '../observe/size-words.ts';
+import { isFailing } from '../observe/sink-health.ts';
 import { cut, printable, table, wrapped } from '../observe/table.ts';
-import { ago, counted, grouped, span, zoned } from '../observe/time-words.ts';
+import { ago, clockTime, counted, grouped, span, zoned } from '../observe/time-words.ts';
 import { begun, serverTime, sinkNeedsYou, sourceNeedsYou, verdict } from '../observe/verdict.ts';
 
 export interface StatusTextOptions {
@@ -23,10 +24,13 @@ export interface StatusTextOptions {
 const linesMax = 24;
 const adviceMax = 6;
 const backfillsMax = 2;
+/** Lines about what a source waits for, and about why a sink fails. */
+const waitsMax = 2;
+const failuresMax = 3;
 
 export function statusText(snapshot: Snapshot, { color, tz, width }: StatusTextOptions): string {
   const advice = worst(snapshot);
-  const head = wrapped(verdict(snapshot, tz), width, 3, '  ');
+  const head = wrapped(verdict(snapshot, tz), width, Infinity, '  ');
   const tail = advice
     ? [
         ...wrapped(advice.what, width, adviceMax - 4, '  '),
@@ -36,20 +40,31 @@ export function statusText(snapshot: Snapshot, { color, tz, width }: StatusTextO
     : ['Nothing to do.'];
   // Verdict, blank, sources, blank, sinks, blank, journal, blank, advice: rows get what the rest leaves, each kind at least half if it needs it.
   const history = backfillLines(snapshot.sources, backfillsMax);
-  const rows = linesMax - head.length - tail.length - history.length - 7;
+  const waits = waitLines(snapshot, tz);
+  const journal = wrapped(journalLine(snapshot), width, 2, '  ');
+  const failures = snapshot.sinks.toSorted(byTrouble(sinkTrouble)).filter(hasFailureLine).slice(0, failuresMax);
+  const rest = [head, tail, history, waits, journal, failures].reduce((sum, { length }) => sum + length, 0);
+  const rows = linesMax - rest - 6;
   const half = Math.floor(rows / 2);
   const forSources = Math.min(snapshot.sources.length, Math.max(half, rows - snapshot.sinks.length));
   const forSinks = Math.min(snapshot.sinks.length, rows - forSources);
-  const body = [...sourceLines(snapshot, tz, forSources), '', ...sinkLines(snapshot, forSinks), '', ...history, journalLine(snapshot)];
+  const sources = sourceLines(snapshot, tz, forSources, width);
+  const body = [...sources, ...waits, '', ...sinkLines(snapshot, forSinks, failures), '', ...history, ...journal];
 
   const needsYou = advice !== undefined;
   const painted = (line: string): string => (color ? `\u001b[${needsYou ? '33' : '32'};1m${line}\u001b[0m` : line);
   return [...head.map(painted), '', ...body.map((line) => cut(line, width)), '', ...tail].join('\n');
 }
 
-function sourceLines(snapshot: Snapshot, tz: string, room: number): string[] {
-  const zone = tz === 'UTC' ? 'Z' : '';
+function sourceLines(snapshot: Snapshot, tz: string, room: number, width: number): string[] {
   const measured = snapshot.sources.some(({ delays }) => delays !== undefined && samples(delays) > 0);
+  const lines = sourceTable(snapshot, tz, room, measured);
+  // A column that does not fit is left out as a whole.
+  return lines.some((line) => line.length > width) && measured ? sourceTable(snapshot, tz, room, false) : lines;
+}
+
+function sourceTable(snapshot: Snapshot, tz: string, room: number, measured: boolean): string[] {
+  const zone = tz === 'UTC' ? 'Z' : '';
   const columns = [
     { head: 'SOURCE' },
     { head: 'MODE' },
@@ -57,7 +72,7 @@ function sourceLines(snapshot: Snapshot, tz: string, room: number): string[] {
     { head: 'ANSWERED' },
     ...(['RECORDS', 'LATE', 'GAPS'] as const).map((name) => ({ head: name, align: 'right' as const })),
     // The half, and all but one in a hundred, of the last one to two weeks.
-    ...(measured ? [{ head: 'SEEN IN (50, 99 %)' }] : []),
+    ...(measured ? [{ head: 'DELAY p50, p99' }] : []),
   ];
   return rowsOf('SOURCE', snapshot.sources, sourceTrouble, room, columns, (source) => {
     const now = serverTime(source, snapshot);
@@ -65,7 +80,8 @@ function sourceLines(snapshot: Snapshot, tz: string, room: number): string[] {
     const day = date === zoned(now, tz).date ? '' : `${date} `;
     const frontier = begun(source) ? `${day}${time.slice(0, 5)}${zone} (${ago(source.frontier, now)})` : 'not yet';
     const answer = source.lastSuccess === undefined ? 'none yet' : ago(source.lastSuccess, snapshot.now);
-    const cells = [source.id, source.mode, frontier, answer, grouped(source.collected), grouped(source.late), grouped(source.gaps)];
+    const mode = snapshot.stopped && source.mode === 'normal' ? 'stopped' : source.mode;
+    const cells = [source.id, mode, frontier, answer, grouped(source.collected), grouped(source.late), grouped(source.gaps)];
     return measured ? [...cells, seen(source)] : cells;
   });
 }
@@ -74,7 +90,19 @@ function seen({ delays }: SourceSnapshot): string {
   return delays === undefined || samples(delays) === 0 ? '-' : [0.5, 0.99].map((share) => bound(seenWithin(delays, share))).join(', ');
 }
 
-function sinkLines(snapshot: Snapshot, room: number): string[] {
+/** What the daemon waits for before it can prove the next window, and until when. */
+function waitLines(snapshot: Snapshot, tz: string): string[] {
+  const waiting = snapshot.sources.filter(({ mode, clock }) => mode === 'normal' && clock !== undefined);
+  return waiting.slice(0, waitsMax).map((source) => {
+    const { id, clock, nextProof } = source;
+    const left = `${span((clock?.remainingMs ?? 0) / 1000)} left`;
+    const answers = clock?.answersMissing ? `, ${counted(clock.answersMissing, 'response')} missing` : '';
+    const proof = nextProof === undefined ? '' : `; next window proven about ${clockTime(nextProof, serverTime(source, snapshot), tz)}`;
+    return `${id} waits: the clock of the service is being measured, ${left}${answers}${proof}`;
+  });
+}
+
+function sinkLines(snapshot: Snapshot, room: number, failures: readonly SinkSnapshot[]): string[] {
   const columns = [
     { head: 'SINK' },
     { head: 'TYPE' },
@@ -83,14 +111,31 @@ function sinkLines(snapshot: Snapshot, room: number): string[] {
     { head: 'LAST TAKEN' },
     { head: 'DEAD LETTERS', align: 'right' as const },
   ];
-  return rowsOf('SINK', snapshot.sinks, sinkTrouble, room, columns, (sink) => [
+  const lines = rowsOf('SINK', snapshot.sinks, sinkTrouble, room, columns, (sink) => [
     sink.id,
     sink.type,
     sink.tries === undefined || sink.tries === 0 ? sink.state : `${sink.state}, ${counted(sink.tries, 'try', 'tries')}`,
     sink.lagRecords === 0 ? 'nothing' : `${grouped(sink.lagRecords)} (${span(sink.lagSeconds)})`,
-    sink.lastSuccess === undefined ? 'none yet' : ago(sink.lastSuccess, snapshot.now),
+    lastDelivery(sink, snapshot),
     grouped(sink.deadLetters),
   ]);
+  return [...lines, ...failures.map((sink) => failureLine(sink, snapshot))];
+}
+
+function lastDelivery({ lastSuccess, everDelivered }: SinkSnapshot, { now, stopped }: Snapshot): string {
+  if (lastSuccess !== undefined) return ago(lastSuccess, now);
+  if (!everDelivered) return 'never';
+  return stopped ? 'not known' : 'before this start';
+}
+
+/** From the second failed attempt on: one is usually a restart of the receiver. */
+function hasFailureLine(sink: SinkSnapshot): boolean {
+  return sink.lastError !== undefined && sink.state !== 'retired' && ((sink.tries ?? 0) >= 2 || isFailing(sink));
+}
+
+function failureLine({ id, lastError = '', nextAttempt }: SinkSnapshot, { now }: Snapshot): string {
+  const next = nextAttempt === undefined || nextAttempt <= now ? '' : ` (next attempt in ${span((nextAttempt - now) / 1e6)})`;
+  return `${id}${next}: ${printable(lastError)}`;
 }
 
 /** A head and at most `room` lines below it, those with trouble first; the last one counts what is left out. */
@@ -103,7 +148,7 @@ function rowsOf<Item extends { readonly id: string }>(
   cells: (item: Item) => readonly string[],
 ): string[] {
   if (items.length === 0) return [`${what}: none`];
-  const sorted = items.toSorted((a, b) => trouble(b) - trouble(a));
+  const sorted = items.toSorted(byTrouble(trouble));
   const shown = sorted.length <= room ? sorted : sorted.slice(0, Math.max(0, room - 1));
   const rest = sorted.slice(shown.length);
   const unwell = rest.filter((item) => trouble(item) > 0).length;
@@ -119,11 +164,19 @@ function sourceTrouble(source: SourceSnapshot): number {
 
 function sinkTrouble(sink: SinkSnapshot): number {
   if (sink.state === 'retired') return -1;
-  return sinkNeedsYou(sink) ? 2 : sink.deadLetters > 0 ? 1 : 0;
+  if (sinkNeedsYou(sink) || isFailing(sink)) return 2;
+  return sink.deadLetters > 0 || !sink.everDelivered ? 1 : 0;
+}
+
+function byTrouble<Item>(trouble: (item: Item) => number): (a: Item, b: Item) => number {
+  return (a, b) => trouble(b) - trouble(a);
 }
 
 function journalLine({ journal, created, now, version }: Snapshot): string {
-  const share = journal.quota > 0 ? ` (${((100 * journal.bytes) / journal.quota).toFixed(1)} %)` : '';
+  const { bytes, quota, setAside = 0, head } = journal;
+  const limit = quota > 0 ? ` of ${size(quota)}` : '';
+  const aside = setAside > 0 ? ` (${size(setAside)} more set aside)` : '';
   const paused = journal.paused === undefined ? '' : `, PAUSED: ${printable(journal.paused)}`;
-  return `JOURNAL  ${size(journal.bytes)} of ${size(journal.quota)}${share}, ${counted(journal.head, 'entry', 'entries')} since ${ago(created, now)}${paused}  waybill ${version}`;
+  const age = span((now - created) / 1e6);
+  return `JOURNAL  ${size(bytes - setAside)}${limit} used${aside}, ${counted(head, 'entry', 'entries')} in ${age}${paused}  waybill ${version}`;
 }

@@ -1,98 +1,98 @@
-/** `waybill status`: a verdict in words, then sources, sinks and journal. Asks the running daemon, else reads what the state knows. */
-import { request } from 'node:http';
-import { join } from 'node:path';
+/** `waybill status`: a verdict, then sources, sinks and journal. Asks the running daemon, here or elsewhere, else reads what the state knows. */
 import { parseArgs } from 'node:util';
 import { systemClock } from '../clock.ts';
-import { loadConfig } from '../config/load.ts';
-import type { Config } from '../config/load.ts';
+import { parseZone } from '../config/period.ts';
+import { wantedBy } from '../daemon/views.ts';
 import { WaybillError } from '../errors.ts';
 import { snapshotOf } from '../journal/report.ts';
-import { openReadOnly } from '../journal/state.ts';
+import { lastWrite, openReadOnly } from '../journal/state.ts';
 import type { Snapshot } from '../model.ts';
-import { wantedBy } from '../daemon/views.ts';
+import { worst } from '../observe/advice.ts';
 import { statusJson } from '../observe/verdict.ts';
 import { version } from '../version.ts';
+import { adminOptions, adminServer, adminUsage, liveSnapshot } from './daemon-client.ts';
+import type { AdminValues } from './daemon-client.ts';
 import type { Io } from './io.ts';
-import { parseZone } from '../config/period.ts';
+import { readUsage, settingsFor, stateOptions } from './state-access.ts';
+import type { KnownSettings, StateValues } from './state-access.ts';
 import { statusText } from './status-text.ts';
 
-export const summary = 'says whether the trail is whole, and who needs you';
+export const summary = 'shows what is complete, and what needs attention';
 
-export const usage = `waybill status [--config FILE] [--source PATTERN] [--tz ZONE] [--json]
+export const usage = `waybill status [--source PATTERN] [--tz ZONE] [--json] [--exit-code]
 
 A verdict in words first, then sources, sinks and the journal, and last what to do about the worst trouble.
 
   --source PATTERN    only these sources; * stands for anything, as in 'acme-*'
   --tz ZONE           zone of the times in text; default UTC
+  --exit-code         exits 3 when something needs attention: whenever the text ends with "To do"
+  --json              as JSON
+${readUsage}
+${adminUsage}
 
 Examples:
   waybill status
   waybill status --source 'acme-*' --json
+  waybill status --exit-code --admin https://waybill.example:9464 --admin-ca ca.pem
 `;
 
 export async function run(args: string[], io: Io): Promise<number> {
   const { values } = parseArgs({
     args,
     options: {
-      config: { type: 'string' },
+      ...{ ...stateOptions, ...adminOptions },
       source: { type: 'string' },
       tz: { type: 'string', default: 'UTC' },
       json: { type: 'boolean', default: false },
+      'exit-code': { type: 'boolean', default: false },
     },
   });
   const tz = parseZone(values.tz);
-  const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
-  const whole = (await running(config)) ?? stopped(config);
+  const whole = await currentSnapshot(values, io);
   const wanted = values.source === undefined ? () => true : glob(values.source);
   const snapshot = { ...whole, sources: whole.sources.filter(({ id }) => wanted(id)) };
   if (values.source !== undefined && snapshot.sources.length === 0) {
     throw new WaybillError('usage', `cannot find a source "${values.source}": there are ${whole.sources.map(({ id }) => id).join(', ')}`);
   }
-  if (values.json) {
-    io.stdout.write(`${JSON.stringify(statusJson(snapshot), null, 2)}\n`);
-    return 0;
+  if (values.json) io.stdout.write(`${JSON.stringify(statusJson(snapshot), null, 2)}\n`);
+  else {
+    const color = 'isTTY' in io.stdout && io.stdout.isTTY === true && !io.env['NO_COLOR'];
+    const text = statusText(snapshot, { color, tz, width: widthOf(io.stdout) });
+    io.stdout.write(text.endsWith('\n') ? text : `${text}\n`);
   }
-  const terminal = 'isTTY' in io.stdout && io.stdout.isTTY === true;
-  const width = 'columns' in io.stdout && typeof io.stdout.columns === 'number' ? io.stdout.columns : 120;
-  const text = statusText(snapshot, { color: terminal && !io.env['NO_COLOR'], tz, width });
-  io.stdout.write(text.endsWith('\n') ? text : `${text}\n`);
-  return 0;
+  return values['exit-code'] && worst(snapshot) !== undefined ? 3 : 0;
 }
 
-/** What the running daemon says through its socket; undefined when none runs. */
-async function running(config: Config): Promise<Snapshot | undefined> {
-  return new Promise((resolve, reject) => {
-    const asking = request({ socketPath: join(config.state, 'waybill.sock'), path: '/snapshot', timeout: 5_000 }, (answer) => {
-      const parts: Buffer[] = [];
-      answer.on('data', (part: Buffer) => parts.push(part));
-      answer.on('error', reject);
-      answer.on('end', () => {
-        if (answer.statusCode === 200) resolve(JSON.parse(Buffer.concat(parts).toString('utf8')) as Snapshot);
-        else resolve(undefined);
-      });
-    });
-    asking.on('timeout', () => asking.destroy(new WaybillError('state_unusable', 'cannot ask the running daemon: no answer within 5 s')));
-    asking.on('error', (thrown: NodeJS.ErrnoException) => {
-      // No socket, or one that a dead process left: nobody runs.
-      if (thrown.code === 'ENOENT' || thrown.code === 'ECONNREFUSED') resolve(undefined);
-      else reject(thrown);
-    });
-    asking.end();
-  });
+/** A terminal may say that it has 0 columns (`script`, `expect`, `docker exec -t`); what is no terminal is read as lines. */
+export function widthOf(stream: NodeJS.WritableStream): number {
+  const columns = 'columns' in stream && typeof stream.columns === 'number' ? stream.columns : undefined;
+  if (columns === undefined) return 120;
+  return columns > 0 ? columns : 80;
 }
 
-function stopped(config: Config): Snapshot {
-  const db = openReadOnly(config.state);
+async function currentSnapshot(values: StateValues & AdminValues, io: Io): Promise<Snapshot> {
+  const server = adminServer(values, io.env);
+  if (server) return server.get<Snapshot>('/snapshot');
+  const known = await settingsFor(values, io);
+  return (await liveSnapshot(known.settings.state)) ?? stopped(known);
+}
+
+/** The default of `settle`, where no configuration says another. */
+const settleUsualMs = 900_000;
+
+function stopped({ settings, isConfigured }: KnownSettings): Snapshot {
+  const db = openReadOnly(settings.state);
   try {
-    const settle = new Map(config.sources.map((source) => [source.id, source.settle / 1000]));
+    const settle = new Map(settings.sources.map((source) => [source.id, source.settle]));
     return snapshotOf(db, version, systemClock.now() * 1000, {
-      source: () => ({ trouble: 'the daemon does not run' }),
+      source: () => undefined,
       sink: () => undefined,
-      settleSeconds: (id) => settle.get(id) ?? 0,
+      settleSeconds: (id) => (settle.get(id) ?? settleUsualMs) / 1000,
       paused: undefined,
-      quota: config.journal.quota,
-      configured: config.sources.map(({ id }) => id),
-      wanted: wantedBy(config),
+      quota: settings.journal.quota,
+      configured: isConfigured ? settings.sources.map(({ id }) => id) : undefined,
+      wanted: wantedBy(settings),
+      stopped: { since: lastWrite(settings.state) },
     });
   } finally {
     db.close();

@@ -3,8 +3,9 @@
  * gives is complete: every default is filled in, every secret knows its setting, every source its proxy.
  */
 import { readFileSync } from 'node:fs';
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { deliverSettings } from '../deliver/settings.ts';
+import { journalSettings } from '../journal/settings.ts';
 import { WaybillError, wordsOf } from '../errors.ts';
 import type { PrivacySettings } from '../normalize/settings.ts';
 import type { SinkDefinition } from '../sink/define.ts';
@@ -17,9 +18,12 @@ import { PemFiles } from './pem.ts';
 import { orderOf, problem, schemaFaults, settingName } from './problems.ts';
 import { environmentProxy } from './proxy.ts';
 import type { Environment } from './reference.ts';
-import { configSchema, type Settings } from './schema.ts';
+import { configSchema, type Settings, stateDirectory } from './schema.ts';
 import { isSecretAt, memberOf } from './schema-walk.ts';
 import { Secret } from './secret.ts';
+import { sourceSettings } from '../source/settings.ts';
+import type { StateSettings } from './state-settings.ts';
+import { unresolved } from './values.ts';
 import { environmentProblems, environmentWarnings, settingWarnings } from './warnings.ts';
 
 type Given = Settings['sources'][number];
@@ -78,6 +82,60 @@ export async function loadConfig(path: string | undefined, environment: Environm
   return { ...readConfig(text, file, environment, sinks, requireSecrets, now), file };
 }
 
+/**
+ * The part of a configuration that a report on the state needs. References that lead nowhere are tolerated in all other settings: the command may
+ * run where the daemon's environment and secrets are not.
+ *
+ * @param path  as for `loadConfig`
+ * @returns `warnings`: one line for each setting of this part that is not known, and is taken at its default or left out
+ * @throws WaybillError `config_invalid`, with every problem in `problems`
+ */
+export async function loadStateSettings(
+  path: string | undefined,
+  environment: Environment,
+): Promise<{ readonly settings: StateSettings; readonly warnings: readonly string[] }> {
+  const { file, text } = readFile(path ?? (environment['WAYBILL_CONFIG'] === '' ? undefined : environment['WAYBILL_CONFIG']));
+  const { sinks } = await import('../sink/index.ts');
+  const { document } = withIncluded(parse(text, environment), file, (included) => parse(included, environment));
+  if (document.errors.length > 0) throw refusal(file, document.errors);
+  const schema = configSchema(sinks);
+  const known = (fault: Fault): boolean => fault.missing !== true || fault.path[0] === 'state';
+  const result = schema.safeParse(document.value);
+  const faults = [
+    ...document.faults.filter(known),
+    ...schemaFaults(schema, document, result.error?.issues ?? []),
+    ...crossFaults(document, [file]),
+  ];
+  faults.sort((a, b) => orderOf(document, a.path) - orderOf(document, b.path));
+  if (faults.length > 0) throw refusal(file, [...new Set(faults.map((fault) => problem(document, fault)))]);
+  const unknown = document.faults.filter(({ path: [list, , key = ''] }) => list === 'journal' || reportKeys.has(String(key)));
+  return {
+    settings: reportSchema.parse(withoutUnresolved(document.value)),
+    warnings: unknown.map((fault) => `${problem(document, fault)}; the report goes on without it`),
+  };
+}
+
+const reportKeys = new Set(['id', 'start', 'settle', 'recount', 'sources', 'where']);
+const reportSchema = z.object({
+  ...{ state: stateDirectory, journal: journalSettings },
+  sources: z.array(sourceSettings.pick({ id: true, start: true, settle: true, recount: true }).strip()).default([]),
+  sinks: z.array(z.object({ id: z.string(), sources: z.array(z.string()).optional(), where: z.unknown().optional() })).default([]),
+});
+
+/** Without each setting, and each item of a list, that refers to nothing; an item of a list that has lost its id goes as a whole. */
+function withoutUnresolved(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutUnresolved).filter((item) => item !== undefined);
+  if (typeof value !== 'object' || value === null) return value === unresolved ? undefined : value;
+  const entries = Object.entries(value).map(([key, item]) => [key, withoutUnresolved(item)] as const);
+  if (entries.some(([key, item]) => key === 'id' && item === undefined)) return undefined;
+  return Object.fromEntries(entries.filter(([, item]) => item !== undefined));
+}
+
+function refusal(file: string, problems: readonly string[]): WaybillError {
+  const count = problems.length === 1 ? 'one problem' : `${problems.length} problems`;
+  return new WaybillError('config_invalid', `cannot use the configuration "${file}": ${count}`, { problems });
+}
+
 function readConfig(
   text: string,
   file: string,
@@ -87,8 +145,7 @@ function readConfig(
   now: number,
 ): Omit<Loaded, 'file'> {
   const refuse = (problems: readonly string[]): never => {
-    const count = problems.length === 1 ? 'one problem' : `${problems.length} problems`;
-    throw new WaybillError('config_invalid', `cannot use the configuration "${file}": ${count}`, { problems });
+    throw refusal(file, problems);
   };
 
   const { document, included, warnings } = withIncluded(parse(text, environment), file, (included) => parse(included, environment));

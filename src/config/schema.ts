@@ -25,6 +25,10 @@ const source = sourceSettings
   })
   .describe('One service, one tenant, one set of credentials that is polled');
 
+export const stateDirectory = path()
+  .default('./state')
+  .describe('Directory of the state; made with mode 0700, one that is there is left as it is');
+
 function sinkSchema(definition: SinkDefinition) {
   return z
     .strictObject({
@@ -60,7 +64,7 @@ function assemble(sinks: readonly SinkDefinition[]) {
   if (!first) throw new RangeError('cannot make a schema without any type of sink');
   return z
     .strictObject({
-      state: path().default('./state').describe('Directory of the state; made with mode 0700, one that is there is left as it is'),
+      state: stateDirectory,
       journal: journalSettings,
       tls: trustSettings,
       proxy: proxySettings

@@ -2,7 +2,7 @@
  * What a person may do to a sink: retire it, take the present journal for what it holds, have it asked for what it has, try it out, send something
  * to it again. What is sent goes through the sink's own loop; each act is a row in `operations`.
  */
-import { WaybillError } from '../errors.ts';
+import { codeOf, WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { SinkState } from '../journal/progress.ts';
 import type { Micros, Operation } from '../model.ts';
@@ -50,8 +50,16 @@ export async function performOnSink(asked: SinkActRequest, journal: Journal, now
       const { loop, testMessages } = sending(made, sink);
       const { as: code = testCode, count = 1 } = asked;
       const messages = testMessages(code, count);
-      await journal.operate({ ...act, detail: { sink: sink.id, code, count, ...why } });
-      const { refused } = await loop.besides.test(messages);
+      // Before it is sent: a test that a crash interrupts is on record all the same, without an outcome.
+      const written = await journal.operate({ ...act, detail: { sink: sink.id, code, count, ...why } });
+      const { refused } = await loop.besides.test(messages).catch(async (thrown: unknown) => {
+        await journal.writeOutcome(written, `failed: ${codeOf(thrown) ?? 'internal'}`);
+        throw thrown;
+      });
+      await journal.writeOutcome(
+        written,
+        refused.length === 0 ? 'accepted' : `${count - refused.length} accepted, ${refused.length} refused`,
+      );
       return { sent: { taken: count - refused.length, refused } };
     }
     case 'dead-letters retry': {

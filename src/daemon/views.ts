@@ -1,6 +1,7 @@
 /** What only the running daemon knows of its sources and sinks: what status, probes and gauges add to what stands in the file. */
 import type { Collector } from '../collect/collector.ts';
 import type { Config } from '../config/load.ts';
+import type { StateSettings } from '../config/state-settings.ts';
 import type { Delivery } from '../deliver/loop.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { ReportQuery } from '../journal/ledger-report.ts';
@@ -14,7 +15,7 @@ import type { ServiceSource } from '../source/client.ts';
 import type { Calibrator } from './calibration.ts';
 
 /** From when on each source is to be collected, for a snapshot. */
-export function wantedBy({ sources }: Config): NonNullable<LiveViews['wanted']> {
+export function wantedBy({ sources }: Pick<StateSettings, 'sources'>): NonNullable<LiveViews['wanted']> {
   return (id, profile, now) => {
     const source = sources.find((each) => each.id === id);
     return source && wantedOf(source, profile, now);
@@ -25,7 +26,7 @@ export function wantedBy({ sources }: Config): NonNullable<LiveViews['wanted']> 
 export function reportSettings({
   sources,
   sinks,
-}: Config): Pick<ReportQuery, 'sinkSources' | 'filteredSinks' | 'configured' | 'recountAges'> {
+}: Pick<StateSettings, 'sources' | 'sinks'>): Pick<ReportQuery, 'sinkSources' | 'filteredSinks' | 'configured' | 'recountAges'> {
   return {
     sinkSources: new Map(sinks.flatMap((sink) => (sink.sources ? [[sink.id, sink.sources] as const] : []))),
     filteredSinks: new Set(sinks.filter((sink) => sink.where !== undefined).map(({ id }) => id)),

@@ -11,6 +11,8 @@ export interface Gap {
   readonly until: string;
   readonly state: string;
   readonly reason: string | null;
+  /** The reason for a person: `received 14, the service counted 5`. */
+  readonly message: string | null;
   /** What the service counted; null where it gave no number. */
   readonly total: number | null;
   readonly own: number;
@@ -28,11 +30,11 @@ export function gapsOf(db: Database, source?: string): Gap[] {
   using report = openLedgerReport(db, { source });
   const gaps: Gap[] = [];
   for (const { id, windows } of report.sources) {
-    for (const { from, until, state, reason, total, received, own, nextRecount } of windows) {
+    for (const { from, until, state, reason, words, total, received, own, nextRecount } of windows) {
       const together = isHeld(id, from) && state !== 'accepted' && reason !== 'vanished';
       if (state !== 'gap' && state !== 'accepted' && reason !== 'reread' && !together) continue;
       gaps.push({
-        ...{ source: id, from, until, state, reason: together ? 'reread' : reason, total, received, own },
+        ...{ source: id, from, until, state, reason: together ? 'reread' : reason, message: words, total, received, own },
         ...{ nextTry: together ? null : nextRecount, together },
       });
     }

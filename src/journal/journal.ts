@@ -47,7 +47,7 @@ import { chainStart } from './segment.ts';
 import { Segments } from './segments.ts';
 import { ownerOf, Sources } from './sources.ts';
 import type { SourceState } from './sources.ts';
-import { createdAt, journalId, openState } from './state.ts';
+import { createdAt, journalId, openState, storedSettings, storeSettings } from './state.ts';
 import type { OpenState, StateOptions } from './state.ts';
 import { Store } from './store.ts';
 
@@ -301,14 +301,26 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return window;
   }
 
-  /** Writes down what a person did, with its line in the ledger. `act` changes the state in the same transaction; it must not begin one. */
-  async operate(operation: Operation, act: () => void = () => undefined): Promise<void> {
+  /** Keeps the settings that a report on this state needs, as text. */
+  storeSettings(text: string): void {
+    if (storedSettings(this.#store.db) !== text) this.#store.transaction(() => storeSettings(this.#store.db, text));
+  }
+
+  /** Writes down what a person did, with its line in the ledger. `act` changes the state in the same transaction; it must not begin one. @returns its number */
+  async operate(operation: Operation, act: () => void = () => undefined): Promise<number> {
     const source = operation.source === undefined ? undefined : this.#sources.get(operation.source).row.n;
+    let written = 0;
     this.#store.transaction(() => {
       act();
-      this.#operations.write(operation, source);
+      written = this.#operations.write(operation, source);
     });
     this.#wake();
+    return written;
+  }
+
+  /** What came of an operation that was written down before it was known. */
+  async writeOutcome(operation: number, outcome: string): Promise<void> {
+    this.#store.transaction(() => this.#operations.writeOutcome(operation, outcome));
   }
 
   behind(): number | undefined {

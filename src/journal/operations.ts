@@ -10,11 +10,13 @@ import type { Store } from './store.ts';
 export class Operations {
   readonly #segments: Segments;
   readonly #insert: Statement;
+  readonly #outcome: Statement;
   readonly #last: Statement<[Micros, string], { at: Micros | null }>;
 
   constructor(store: Store, segments: Segments) {
     this.#segments = segments;
     this.#insert = store.db.prepare('INSERT INTO operations (at_us, who, what, detail) VALUES (?, ?, ?, ?)');
+    this.#outcome = store.db.prepare("UPDATE operations SET detail = json_set(detail, '$.outcome', ?) WHERE n = ?");
     this.#last = store.db.prepare(
       "SELECT max(at_us) AS at FROM operations WHERE at_us >= ? AND CASE WHEN json_valid(detail) THEN json_extract(detail, '$.source') END = ?",
     );
@@ -25,10 +27,16 @@ export class Operations {
     return this.#last.get(since, source)?.at ?? undefined;
   }
 
-  /** Within a transaction: the row and its line. `source` is the number of the source that it concerns; without one it concerns the daemon. */
-  write({ at, who, what, detail, source: id = '' }: Operation, source = 0): void {
+  /** Within a transaction: the row and its line. @returns its number. `source` is the number of the source that it concerns; without one it concerns the daemon. */
+  write({ at, who, what, detail, source: id = '' }: Operation, source = 0): number {
     const { lastInsertRowid } = this.#insert.run(at, who, what, JSON.stringify(detail));
     writeMoment(this.#segments, source, id, at, { ledger: 'operation', operation: Number(lastInsertRowid), who, what, detail });
+    return Number(lastInsertRowid);
+  }
+
+  /** Within a transaction: what came of the operation of this number, which was written down before it was known. */
+  writeOutcome(operation: number, outcome: string): void {
+    this.#outcome.run(outcome, operation);
   }
 }
 

@@ -6,7 +6,7 @@ import { dirname, resolve } from 'node:path';
 import type { Database } from 'better-sqlite3';
 import type { BackfillProgress, DelayMeasure, Hold, Micros, SinkSnapshot, Snapshot, SourceSnapshot, Wanted } from '../model.ts';
 import { backfillsOf, unreadOf } from './history.ts';
-import { roomOf, usedBytes } from './room.ts';
+import { roomOf, setAsideBytes, usedBytes } from './room.ts';
 import { createdAt } from './state.ts';
 import { storedJson } from './damage.ts';
 
@@ -45,8 +45,8 @@ export interface LiveViews {
   readonly commits?: number;
   /** Set when no daemon runs. */
   readonly stopped?: Snapshot['stopped'];
-  /** Ids of sources that are configured: one that has not answered yet has no row, and a row of another one is orphaned. */
-  readonly configured: readonly string[];
+  /** Ids of sources that are configured, undefined where that is not known: one that has not answered yet has no row, and a row of another one is orphaned. */
+  readonly configured: readonly string[] | undefined;
   /** From when on a source is to be collected, by its `start`, given its profile; undefined where no time is said. */
   readonly wanted?: (id: string, profile: { readonly earliest?: Micros }, now: Micros) => Wanted | undefined;
 }
@@ -92,7 +92,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
     return {
       id: row.id,
       // As at the start of the daemon, also where none has run since the configuration changed.
-      mode: row.mode === 'retired' || live.configured.includes(row.id) ? row.mode : 'orphaned',
+      mode: row.mode === 'retired' || (live.configured?.includes(row.id) ?? true) ? row.mode : 'orphaned',
       trouble: undefined,
       frontier: row.frontier_us,
       reached: row.reached_us,
@@ -103,7 +103,8 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       gaps: gap + reread + doubted,
       recountsOverdue: overdue.get(row.n, due - 60_000_000)?.n ?? 0,
       settleSeconds: live.settleSeconds(row.id),
-      lastSuccess: undefined,
+      // A stopped daemon read up to there: its last response is not older by more than the two clocks differ.
+      lastSuccess: live.stopped && row.tip_us > 0 ? row.tip_us : undefined,
       lastRecord: row.last_record_us ?? undefined,
       lastError: undefined,
       serverNow: undefined,
@@ -121,7 +122,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
     return {
       id: row.id,
       type: row.type,
-      state: row.state,
+      state: live.stopped && row.state === 'active' ? 'stopped' : row.state,
       trouble: undefined,
       acked: row.acked,
       lagRecords: lag,
@@ -134,13 +135,14 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       everDelivered: row.taken > row.from_seq || view?.lastSuccess !== undefined,
     };
   });
-  for (const id of live.configured) if (!sources.some((source) => source.id === id)) sources.push(unanswered(id, live));
+  for (const id of live.configured ?? []) if (!sources.some((source) => source.id === id)) sources.push(unanswered(id, live));
   return {
     version,
     created: createdAt(db),
     now,
     journal: {
       bytes: usedBytes(used?.pages ?? 0, db, roomOf(live.quota)),
+      setAside: setAsideBytes(db, roomOf(live.quota)),
       quota: live.quota,
       head,
       paused: live.paused,
@@ -158,7 +160,7 @@ function unanswered(id: string, live: LiveViews): SourceSnapshot {
   return {
     id,
     mode: 'normal',
-    trouble: 'no answer yet',
+    trouble: live.stopped ? undefined : 'no answer yet',
     frontier: 0,
     reached: 0,
     tip: 0,

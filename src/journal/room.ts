@@ -42,3 +42,8 @@ export function walBytes(db: Database): number {
 export function usedBytes(usedPages: number, db: Database, room: Room): number {
   return usedPages * pageBytes + Math.max(room.walBytes, walBytes(db));
 }
+
+/** The part of that which the WAL may take and does not take now. */
+export function setAsideBytes(db: Database, room: Room): number {
+  return Math.max(0, room.walBytes - walBytes(db));
+}

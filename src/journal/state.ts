@@ -3,12 +3,13 @@
  * rest. Everything durable of a daemon lies in `waybill.db`; `lock.db` is held for the life of the process, so that there is one owner.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import type { Stats } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { WaybillError, wordsOf } from '../errors.ts';
 import { makePrivate, tryLock } from '../lock.ts';
-import type { Clock } from '../model.ts';
+import type { Clock, Micros } from '../model.ts';
 import { connect } from './connection.ts';
 import { damaged } from './damage.ts';
 import { pageBytes, roomOf } from './room.ts';
@@ -71,9 +72,9 @@ export function openReadOnly(directory: string): Database.Database {
   const file = join(directory, 'waybill.db');
   const missing = (): WaybillError =>
     new WaybillError('state_missing', `cannot find a state in "${directory}": has the daemon run with this configuration?`);
-  if (!existsSync(file)) throw missing();
   let db: Database.Database | undefined;
   try {
+    accessSync(file, constants.R_OK);
     db = connect(file, { readonly: true, timeout: 2_000 }, (thrown) => asStateError(thrown, directory));
     db.pragma('trusted_schema = OFF');
     refuseNewer(db, directory, '');
@@ -81,8 +82,18 @@ export function openReadOnly(directory: string): Database.Database {
     return db;
   } catch (thrown) {
     db?.close();
+    const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
+    if (code === 'ENOENT' || code === 'ENOTDIR') throw missing();
+    if (code === 'EACCES') throw forbidden(directory, thrown);
     throw asStateError(thrown, directory);
   }
+}
+
+/** When the state was last written to, µs of the wall clock, by the times of its files: about when its daemon ended, if none runs. */
+export function lastWrite(directory: string): Micros {
+  // A reader makes the file of the WAL anew, empty, with the present as its time.
+  const files = ['waybill.db', 'waybill.db-wal'].map((name) => statOf(join(directory, name))).filter((stats) => stats !== undefined);
+  return Math.max(0, ...files.filter(({ size }) => size > 0).map(({ mtimeMs }) => Math.floor(mtimeMs * 1000)));
 }
 
 /** The journal's random name, by which sinks tell it from another. */
@@ -93,6 +104,17 @@ export function journalId(db: Database.Database): string {
 /** When the state was made, in µs. */
 export function createdAt(db: Database.Database): number {
   return Number(metaOf(db, 'created_us') ?? 0);
+}
+
+/** What the daemon wrote about its configuration; undefined in a state that no daemon of this release has opened. */
+export function storedSettings(db: Database.Database): string | undefined {
+  const text = metaOf(db, 'settings');
+  return text === undefined ? undefined : String(text);
+}
+
+/** Keeps the settings that a report needs, within a transaction. */
+export function storeSettings(db: Database.Database, text: string): void {
+  setMeta(db, 'settings', text);
 }
 
 /** Turns what SQLite or the file system throws into one of our codes; our own errors pass. */
@@ -109,6 +131,43 @@ export function asStateError(thrown: unknown, directory: string): WaybillError {
     return new WaybillError('state_unusable', `cannot use the state in "${directory}": ${words}`, { cause: thrown });
   }
   return new WaybillError('state_unusable', `cannot use the state in "${directory}": ${wordsOf(thrown)}`, { cause: thrown });
+}
+
+/** For a command of another user than the owner: the daemon makes the directory with mode 0700. */
+export function forbidden(directory: string, cause: unknown): WaybillError {
+  const user = process.getuid?.();
+  const self = user === undefined ? 'this user' : userName(user);
+  const found = [join(directory, 'waybill.db'), directory].map(statOf).find((stats) => stats !== undefined);
+  const owner = found && userName(found.uid);
+  const mode = found && (found.mode & 0o777).toString(8).padStart(4, '0');
+  const words =
+    owner === undefined ? `a directory above it is closed to ${self}` : `it belongs to ${owner} (mode ${mode}), this is ${self}`;
+  const act = `run the command as ${owner ?? 'the owner'}, or ask the running daemon: --admin URL, with the read token in WAYBILL_ADMIN_TOKEN`;
+  return new WaybillError('state_unusable', `cannot read the state in "${directory}": ${words}; ${act}`, { cause });
+}
+
+function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch {
+    // Closed to this user as well: what it belongs to cannot be found out.
+    return undefined;
+  }
+}
+
+function userName(uid: number): string {
+  if (uid === 0) return 'root';
+  const line = passwd().find((each) => each.split(':')[2] === String(uid));
+  return line?.split(':')[0] ?? `uid ${uid}`;
+}
+
+function passwd(): string[] {
+  try {
+    return readFileSync('/etc/passwd', 'utf8').split('\n');
+  } catch {
+    // Images without one have no names: the number says it.
+    return [];
+  }
 }
 
 function isDamage(thrown: unknown): boolean {

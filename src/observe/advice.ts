@@ -2,8 +2,9 @@
  * The worst trouble of a moment: what it is, whether anything is lost by it, and what to do. In the order in which a person should care:
  * what stops all sources, what stops one, what is not proven, what stops a sink, what was refused.
  */
-import type { HoldReason, Snapshot, SourceSnapshot } from '../model.ts';
+import type { HoldReason, Micros, SinkSnapshot, Snapshot, SourceSnapshot } from '../model.ts';
 import { unreadCommand } from './backfill-words.ts';
+import { isFailing } from './sink-health.ts';
 import { size } from './size-words.ts';
 import { ago, counted, rfc3339, span } from './time-words.ts';
 import { isLate } from './verdict.ts';
@@ -73,9 +74,28 @@ function quotaIsFull({ directory, bytes, quota }: Snapshot['journal'], sinks: Sn
   };
 }
 
+function sinkFails({ id, everDelivered, tries = 0, failingSince, nextAttempt, lastError = '' }: SinkSnapshot, now: Micros): Advice {
+  const since = failingSince === undefined ? '' : `, for ${span((now - failingSince) / 1e6)}`;
+  const next = nextAttempt === undefined ? '' : ` The next one is in ${span((nextAttempt - now) / 1e6)}.`;
+  return {
+    what: `Sink ${id} ${everDelivered ? 'fails' : 'has never delivered'}: ${
+      tries === 0 ? 'no attempt has ended yet' : `${counted(tries, 'attempt')} failed${since} (${lastError})`
+    }.${next}`,
+    lost: `Nothing is lost: the journal keeps what ${id} has not taken, until its quota is full.`,
+    act: /\bENOSPC\b/.test(lastError) ? `make room there; ${id} goes on by itself` : `waybill check --sink ${id}; it retries by itself`,
+  };
+}
+
 /** Undefined when nothing needs a person. */
 export function worst(snapshot: Snapshot): Advice | undefined {
-  const { sources, sinks, journal } = snapshot;
+  const { sources, sinks, journal, stopped, now } = snapshot;
+  if (stopped) {
+    return {
+      what: `No daemon runs; the state was last written ${ago(stopped.since, now)}.`,
+      lost: 'Nothing is lost while the service keeps its log: the next start collects it.',
+      act: 'start it (waybill run, or your service manager). The last lines of its log say why it ended.',
+    };
+  }
   if (journal.paused !== undefined) return /^disk\b/.test(journal.paused) ? diskIsFull(journal) : quotaIsFull(journal, sinks);
   const held = sources.find(({ mode }) => mode === 'hold');
   if (held) {
@@ -101,6 +121,8 @@ export function worst(snapshot: Snapshot): Advice | undefined {
       act: /\bENOSPC\b/.test(words) ? `make room there; ${blocked.id} goes on by itself` : `waybill check --sink ${blocked.id}`,
     };
   }
+  const unwell = sinks.filter(isFailing).toSorted((a, b) => (b.tries ?? 0) - (a.tries ?? 0))[0];
+  if (unwell) return sinkFails(unwell, now);
   const behind = sources.find(({ mode, clockOffsetSeconds = 0 }) => mode === 'normal' && clockOffsetSeconds < -farBehindSeconds);
   if (behind) {
     return {

@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { run, usage } from '../../../src/commands/help.ts';
+import { fitted } from '../../../src/commands/help-text.ts';
+import { run } from '../../../src/commands/help.ts';
 import { commands, loadCommand } from '../../../src/commands/list.ts';
 
 async function help(...args: string[]): Promise<string> {
@@ -9,28 +11,70 @@ async function help(...args: string[]): Promise<string> {
   return String(stdout.read());
 }
 
+const wordsOf = (text: string): string[] => text.split(/\s+/).filter((word) => word !== '' && word !== '\\');
+
 test('the overview names every command with its summary, the order of configuration files and the exit codes', async () => {
   const text = await help();
-  const rows = await Promise.all(commands.map(async (name) => `  ${name.padEnd(10)} ${(await loadCommand(name)).summary}\n`));
-  expect(text).toContain(`\n\n${rows.join('')}\n`);
-  expect(text).toContain('--config FILE; without it: WAYBILL_CONFIG, ./waybill.yaml, /etc/waybill/waybill.yaml.');
-  expect(text).toContain(
+  for (const name of commands) expect(wordsOf(text).join(' ')).toContain(`${name} ${(await loadCommand(name)).summary}`);
+  const columns = text.split('\n').flatMap((line) => [...(/^ {2}[a-z-]+ +/.exec(line) ?? [])].map((start) => start.length));
+  expect(columns).toEqual(commands.map(() => 16));
+  expect(wordsOf(text).join(' ')).toContain('--config FILE; without it: WAYBILL_CONFIG, ./waybill.yaml, /etc/waybill/waybill.yaml.');
+  expect(wordsOf(text).join(' ')).toContain(
     '0 done, 1 failed, 2 wrong usage or configuration, 3 incomplete, 75 the state is owned by another running process.',
   );
 });
 
-test('the help of help is its own', async () => {
-  expect(await help('help')).toBe(usage);
-  expect(usage).toMatchInlineSnapshot(`
-    "waybill help [COMMAND]
+test('every help text fits 80 columns, and has each word of its source in the same order', async () => {
+  for (const name of [undefined, ...commands]) {
+    const text = await help(...(name === undefined ? [] : [name]));
+    expect(text.split('\n').filter((line) => line.length > 80)).toEqual([]);
+    if (name === undefined) continue;
+    expect(wordsOf(text)).toEqual(wordsOf((await loadCommand(name)).usage));
+    // What is continued can be pasted into a shell.
+    for (const [line, next] of text.split('\n').map((each, i, all) => [each, all[i + 1] ?? ''] as const))
+      if (line.endsWith(' \\')) expect(next).toMatch(/^ {6}\S/);
+  }
+});
 
-    Prints the list of commands, or what one of them takes. The same as waybill COMMAND --help.
+test('every command that takes --config names it among its options', async () => {
+  for (const name of commands) {
+    const { usage } = await loadCommand(name);
+    const source = readFileSync(new URL(`../../../src/commands/${name}.ts`, import.meta.url), 'utf8');
+    const takes = /\bconfig: \{ type: 'string' \}|actOptions|stateOptions|periodOptions|setupOptions/.test(source);
+    if (takes) expect(usage, name).toMatch(/^ {2}--config FILE {2}/m);
+  }
+});
 
-    Examples:
-      waybill help
-      waybill help init
-    "
-  `);
+test('options are aligned, and a paragraph is filled', () => {
+  expect(
+    fitted(
+      `waybill thing --one [--two]
+
+A paragraph that was broken
+at another width.
+
+  --one               does one thing
+                      and goes on
+  --a-very-long-option VALUE  does another
+
+Examples:
+  waybill thing --one 'a quoted text' --two 'another one' --three
+`,
+      44,
+    ),
+  ).toBe(`waybill thing --one [--two]
+
+A paragraph that was broken at another
+width.
+
+  --one  does one thing and goes on
+  --a-very-long-option VALUE
+         does another
+
+Examples:
+  waybill thing --one 'a quoted text' \\
+      --two 'another one' --three
+`);
 });
 
 test('help is given on one command that there is', async () => {

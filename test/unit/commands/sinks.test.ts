@@ -183,7 +183,7 @@ describe('sinks', () => {
     const { sinks } = await json<{ sinks: unknown[] }>('sinks', 'list');
     expect(sinks).toEqual([
       {
-        ...{ id: 'siem', type: 'file', state: 'active', configured: true, destination: join(directory, 'siem.ndjson'), since: null },
+        ...{ id: 'siem', type: 'file', state: 'stopped', configured: true, destination: join(directory, 'siem.ndjson'), since: null },
         ...{ acked: 20, lagRecords: 0, deadLetters: 1, adopt: false, verify: null },
       },
     ]);

@@ -29,8 +29,19 @@ test.each([
     { tries: 9, state: 'retired' },
     { failing: false, healthy: false },
   ],
+  [
+    { everDelivered: false, lagSeconds: 59 },
+    { failing: false, healthy: false },
+  ],
+  [
+    { everDelivered: false, lagSeconds: 60 },
+    { failing: true, healthy: false },
+  ],
   // What a stopped daemon tried is not known.
-  [{ everDelivered: false }, { failing: false, healthy: false }],
+  [
+    { everDelivered: false, state: 'stopped', lagSeconds: 900 },
+    { failing: false, healthy: false },
+  ],
 ])('%j', (change, expected) => {
   const each = sink(change);
   expect({ failing: isFailing(each), healthy: isHealthy(each) }).toEqual(expected);

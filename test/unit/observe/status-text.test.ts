@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { statusText, type StatusTextOptions } from '../../../src/commands/status-text.ts';
 import type { Snapshot, SourceSnapshot } from '../../../src/model.ts';
-import { delayCounts, micros, sink, snapshot, source } from './snapshots.ts';
+import { delayCounts, micros, now, sink, snapshot, source } from './snapshots.ts';
 
 const plain: StatusTextOptions = { color: false, tz: 'UTC', width: 80 };
 
@@ -26,7 +26,7 @@ test('verdict, sources, sinks, journal, and what to do, in this order', () => {
     'SINK  TYPE           STATE   BEHIND   LAST TAKEN  DEAD LETTERS',
     'siem  elasticsearch  active  nothing  1 s ago                0',
     '',
-    'JOURNAL  50 MiB of 10 GiB (0.5 %), 12,345 entries since 19 d ago  waybill 0.1.0',
+    'JOURNAL  50 MiB of 10 GiB used, 12,345 entries in 19 d  waybill 0.1.0',
     '',
     'Nothing to do.',
   ]);
@@ -36,7 +36,7 @@ test('how late records are stands beside a source once it is measured', () => {
   const delays = { since: 1, until: 2, recent: delayCounts({ 2: 50, 5: 49, 12: 1 }), before: delayCounts({}), longest: 3_000 };
   const all = lines({ sources: [source({ delays }), source({ id: 'new' })] }, { width: 120 });
   expect(block(all, 'SOURCE')).toEqual([
-    'SOURCE      MODE    WHOLE UP TO          ANSWERED  RECORDS  LATE  GAPS  SEEN IN (50, 99 %)',
+    'SOURCE      MODE    WHOLE UP TO          ANSWERED  RECORDS  LATE  GAPS  DELAY p50, p99',
     'production  normal  02:45Z (18 min ago)  2 s ago    12,345     7     0  5 s, 30 s',
     'new         normal  02:45Z (18 min ago)  2 s ago    12,345     7     0  -',
   ]);
@@ -237,6 +237,110 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
   expect(tail[0]).toMatch(what);
   expect(tail[1]).toMatch(lost);
   expect(tail[2]).toContain(`To do: ${act}`);
+});
+
+const refused = 'cannot reach "https://splunk.example:8088": connect ECONNREFUSED 192.0.2.7:8088';
+const failing = sink({
+  ...{ id: 'splunk', type: 'splunk-hec', state: 'waiting', tries: 9, lagRecords: 349, lagSeconds: 64, lastError: refused },
+  ...{ lastSuccess: now - 73e6, failingSince: now - 73e6, nextAttempt: now + 34e6 },
+});
+
+test('a sink that failed three times in a row stands first, with its last error and its next attempt, and is to be seen to', () => {
+  const all = lines({ sinks: [sink(), sink({ id: 'archive', deadLetters: 2 }), failing] }, { width: 100 });
+  expect(block(all, 'SINK')).toEqual([
+    'SINK     TYPE           STATE             BEHIND      LAST TAKEN  DEAD LETTERS',
+    'splunk   splunk-hec     waiting, 9 tries  349 (64 s)  73 s ago               0',
+    'archive  elasticsearch  active            nothing     1 s ago                2',
+    'siem     elasticsearch  active            nothing     1 s ago                0',
+    `splunk (next attempt in 34 s): ${refused}`.slice(0, 99) + (`splunk (next attempt in 34 s): ${refused}`.length > 100 ? '…' : ''),
+  ]);
+  const tail = all
+    .slice(
+      all.indexOf(
+        '',
+        all.findIndex((line) => line.startsWith('JOURNAL')),
+      ) + 1,
+    )
+    .join(' ')
+    .replace(/ +/g, ' ');
+  expect(tail).toBe(
+    `Sink splunk fails: 9 attempts failed, for 73 s (${refused}). The next one is in 34 s. ` +
+      'Nothing is lost: the journal keeps what splunk has not taken, until its quota is full. ' +
+      'To do: waybill check --sink splunk; it retries by itself',
+  );
+});
+
+test('two failures in a row show the last error, and are no matter for a person yet', () => {
+  const all = lines({ sinks: [sink({ ...failing, tries: 2 })] }, { width: 120 });
+  expect(block(all, 'SINK').at(-1)).toBe(`splunk (next attempt in 34 s): ${refused}`);
+  expect(all.at(-1)).toBe('Nothing to do.');
+});
+
+test('a sink that has never delivered says so, and fails with its first attempt', () => {
+  const fresh = { everDelivered: false, lastSuccess: undefined };
+  expect(block(lines({ sinks: [sink(fresh)] }), 'SINK')[1]).toMatch(/ never +0$/);
+  expect(lines({ sinks: [sink(fresh)] }).at(-1)).toBe('Nothing to do.');
+  const all = lines({ sinks: [sink({ ...fresh, state: 'waiting', tries: 1, lastError: '401' })] });
+  expect(all).toContain('Sink siem has never delivered: 1 attempt failed (401).');
+});
+
+test('after a start a sink that delivered before is told from one that never did', () => {
+  expect(block(lines({ sinks: [sink({ lastSuccess: undefined })] }), 'SINK')[1]).toContain('  before this start  ');
+});
+
+test('a stopped daemon is what is to be done first; rows keep what the state knows', () => {
+  const all = lines(
+    {
+      stopped: { since: now - 960e6 },
+      sources: [source({ gaps: 1 })],
+      sinks: [sink({ state: 'stopped', lastSuccess: undefined })],
+    },
+    { width: 120 },
+  );
+  expect(block(all, 'SOURCE')[1]).toBe('production  stopped  02:45Z (18 min ago)  2 s ago    12,345     7     1');
+  expect(block(all, 'SINK')[1]).toMatch(/^siem +elasticsearch +stopped +nothing +not known +0$/);
+  expect(all.slice(-3)).toEqual([
+    'No daemon runs; the state was last written 16 min ago.',
+    'Nothing is lost while the service keeps its log: the next start collects it.',
+    'To do: start it (waybill run, or your service manager). The last lines of its log say why it ended.',
+  ]);
+});
+
+test('while the clock of the service is measured, a line says how long, and when the next window can be proven', () => {
+  const waiting = source({ clock: { remainingMs: 180_000, answersMissing: 0 }, nextProof: micros('2026-11-20T03:08:00Z') });
+  const all = lines({ sources: [waiting] }, { width: 120 });
+  expect(block(all, 'SOURCE').at(-1)).toBe(
+    'production waits: the clock of the service is being measured, 3 min left; next window proven about 03:08 UTC',
+  );
+  const few = source({ clock: { remainingMs: 0, answersMissing: 4 } });
+  expect(block(lines({ sources: [few] }, { width: 120 }), 'SOURCE').at(-1)).toBe(
+    'production waits: the clock of the service is being measured, 0 s left, 4 responses missing',
+  );
+});
+
+test('at 80 columns a column that does not fit is left out, and the journal is wrapped', () => {
+  const delays = { since: 1, until: 2, recent: delayCounts({ 2: 50 }), before: delayCounts({}), longest: 3_000 };
+  const all = lines({
+    sources: [source({ delays, id: 'acme-1' })],
+    journal: {
+      bytes: 65_745_715,
+      setAside: 65_536_000,
+      quota: 10_737_418_240,
+      head: 1_234_567,
+      paused: 'quota: 97 % of it are used',
+      directory: '/s',
+    },
+  });
+  expect(all.join('\n')).not.toMatch(/DELAY|…/);
+  expect(block(all, 'JOURNAL').join(' ').replace(/ +/g, ' ')).toBe(
+    'JOURNAL 205 KiB of 10 GiB used (62.5 MiB more set aside), 1,234,567 entries in 19 d, PAUSED: quota: 97 % of it are used waybill 0.1.0',
+  );
+});
+
+test('the verdict is never shortened', () => {
+  const words = Array.from({ length: 60 }, (_, i) => `word${i}`).join(' ');
+  const all = lines({ journal: { bytes: 1, quota: 2, head: 3, paused: words, directory: '/s' } }, { width: 40 });
+  expect(all.slice(0, all.indexOf('')).join(' ').replace(/ +/g, ' ')).toContain(words);
 });
 
 test('words of a server cannot steer the terminal or add lines', () => {

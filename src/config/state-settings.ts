@@ -1,0 +1,55 @@
+/**
+ * The settings that a command needs to report on a state: where it lies, and what the file alone does not say about sources and sinks. The daemon
+ * keeps them in the state, so that `--state DIR` reports the same without a configuration.
+ */
+import { z } from 'zod';
+import type { Start } from '../source/settings.ts';
+
+export interface StateSettings {
+  /** Directory. */
+  readonly state: string;
+  /** Bytes. */
+  readonly journal: { readonly quota: number };
+  /** `settle` and `recount` in ms. */
+  readonly sources: readonly { readonly id: string; readonly start: Start; readonly settle: number; readonly recount: readonly number[] }[];
+  /** `sources`: only those; `where` is set when a filter chooses its records. */
+  readonly sinks: readonly {
+    readonly id: string;
+    readonly sources?: readonly string[] | undefined;
+    readonly where?: unknown;
+  }[];
+}
+
+const start = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('instant'), at: z.number() }),
+  z.object({ kind: z.enum(['now', 'earliest']) }),
+  z.object({ kind: z.literal('ago'), ms: z.number() }),
+]);
+const stored = z.object({
+  journal: z.object({ quota: z.number() }),
+  sources: z.array(z.object({ id: z.string(), start, settle: z.number(), recount: z.array(z.number()) })),
+  sinks: z.array(z.object({ id: z.string(), sources: z.array(z.string()).optional(), filtered: z.boolean() })),
+});
+
+/** As JSON, for the state. No address and no secret is in it. */
+export function settingsText({ journal, sources, sinks }: StateSettings): string {
+  return JSON.stringify({
+    journal: { quota: journal.quota },
+    sources: sources.map(({ id, start, settle, recount }) => ({ id, start, settle, recount })),
+    sinks: sinks.map(({ id, sources: only, where }) => ({ id, ...(only && { sources: only }), filtered: where !== undefined })),
+  });
+}
+
+/** @returns undefined when the text is not what `settingsText` writes: another release may write more or less */
+export function settingsFrom(text: string, directory: string): StateSettings | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const { success, data } = stored.safeParse(value);
+  if (!success) return undefined;
+  const sinks = data.sinks.map(({ id, sources, filtered }) => ({ id, sources, ...(filtered && { where: true }) }));
+  return { state: directory, journal: data.journal, sources: data.sources, sinks };
+}

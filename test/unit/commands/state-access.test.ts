@@ -1,0 +1,188 @@
+/** Commands that only read: which settings they need, whose state they may read, and a daemon that no longer runs. */
+import { spawnSync } from 'node:child_process';
+import { chmodSync, mkdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { settingsText } from '../../../src/config/state-settings.ts';
+import { dispatch } from '../../../src/main.ts';
+import { base, day, hour } from '../../support/records.ts';
+import { gap, lastAge, opened, proven, source, temporary } from '../journal/opening.ts';
+
+const program = fileURLToPath(new URL('../../../bin/waybill.js', import.meta.url));
+
+/** What `waybill init` writes: every address by the environment, which only the daemon has. */
+const configuration = (state: string): string => `state: ${state}
+sources:
+  - id: ${source}
+    baseUrl: \${env:WAYBILL_BASE_URL}
+    auth:
+      authUrl: \${env:WAYBILL_AUTH_URL}
+      tenantId: \${env:WAYBILL_TENANT_ID}
+      clientId: \${env:WAYBILL_CLIENT_ID}
+      clientSecret: \${file:/run/secrets/not-here}
+      scopeAddress: \${env:WAYBILL_SCOPE_ADDRESS}
+sinks:
+  - { id: siem, type: splunk-hec, url: "\${env:HEC_URL}", token: "\${env:HEC_TOKEN}", sources: [${source}], where: { result: [AccessDenied] } }
+`;
+
+interface Shown {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function waybill(...argv: string[]): Promise<Shown> {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const code = await dispatch(argv, { stdin: new PassThrough(), stdout, stderr, env: {}, signal: new AbortController().signal });
+  const text = (stream: PassThrough): string => String((stream.read() as Buffer | null) ?? '');
+  return { code, stdout: text(stdout), stderr: text(stderr) };
+}
+
+/** A state with one proven window and one gap, that no daemon owns any more. */
+async function state(settings?: string): Promise<string> {
+  const { journal, directory, close } = await opened();
+  await journal.close(source, { from: base, until: base + hour }, proven(0, base + hour, base + day), lastAge);
+  await journal.close(source, { from: base + hour, until: base + 2 * hour }, gap(), lastAge);
+  journal.progress.register('siem', 'splunk-hec', 'place', journal.positionFor('journal'), undefined);
+  if (settings !== undefined) journal.storeSettings(settings);
+  await close();
+  return directory;
+}
+
+const reading = [
+  ['status'],
+  ['ledger'],
+  ['gaps', 'list'],
+  ['operations', 'list'],
+  ['sinks', 'list'],
+  ['sources', 'list'],
+  ['dead-letters', 'list'],
+  ['backfill', 'list'],
+];
+
+test.each(reading)('%s %s reads the state where no reference of the configuration leads anywhere', async (...command) => {
+  const directory = await state();
+  const file = join(directory, 'waybill.yaml');
+  writeFileSync(file, configuration(directory));
+  const shown = await waybill(...command, '--config', file);
+  expect(shown.stderr).toBe('');
+  expect(shown.stdout).not.toBe('');
+  // The ledger has a gap.
+  expect(shown.code).toBe(command[0] === 'ledger' ? 3 : 0);
+});
+
+test('a reference that a report needs and that leads nowhere is said, and one of "state" is an error that names --state', async () => {
+  const directory = await state();
+  const file = join(directory, 'waybill.yaml');
+  writeFileSync(file, configuration(directory).replace(`[${source}]`, '["${env:ONLY}"]'));
+  const shown = await waybill('sinks', 'list', '--config', file);
+  expect([shown.code, shown.stderr]).toEqual([
+    0,
+    'warning: sinks.siem.sources[0] (line 12): environment variable "ONLY" is not set; the report goes on without it\n',
+  ]);
+  writeFileSync(file, configuration('${env:STATE}'));
+  const refused = await waybill('status', '--config', file);
+  expect([refused.code, refused.stderr.split('\n')[1]]).toEqual([2, '  state (line 1): environment variable "STATE" is not set']);
+  const absent = await waybill('status', '--config', join(directory, 'no.yaml'));
+  expect([absent.code, absent.stderr]).toEqual([2, expect.stringMatching(/no\.yaml.*ENOENT.*; --state DIR reads a state without one\n$/)]);
+});
+
+test('another mistake in the configuration is an error as before', async () => {
+  const directory = await state();
+  const file = join(directory, 'waybill.yaml');
+  writeFileSync(file, configuration(directory).replace('sources: [', 'surces: ['));
+  const shown = await waybill('ledger', '--config', file);
+  expect([shown.code, shown.stderr]).toEqual([
+    2,
+    expect.stringMatching(/sinks\.siem\.surces \(line 12\): is not a setting; the nearest is "sources"/),
+  ]);
+});
+
+test.each(reading)('%s %s --state DIR reports the same as with the configuration of the daemon', async (...command) => {
+  const settings = settingsText({
+    ...{ state: '', journal: { quota: 10_737_418_240 } },
+    sources: [
+      {
+        id: source,
+        start: { kind: 'now' },
+        settle: 900_000,
+        recount: [3_600, 21_600, 86_400, 259_200, 604_800, 1_209_600, 2_592_000].map((s) => s * 1_000),
+      },
+    ],
+    sinks: [{ id: 'siem', sources: [source], where: true }],
+  });
+  const directory = await state(settings);
+  const file = join(directory, 'waybill.yaml');
+  writeFileSync(file, configuration(directory));
+  // What is the moment of the call is cut off.
+  const timeless = ({ code, stdout, stderr }: Shown): Shown => ({
+    code,
+    stderr,
+    stdout: stdout.replace(/"(made|generatedAt)": ".*"|"(lagSeconds)": [\d.]+/g, ''),
+  });
+  const [known, bare] = [await waybill(...command, '--json', '--config', file), await waybill(...command, '--json', '--state', directory)];
+  expect(timeless(bare)).toEqual(timeless(known));
+});
+
+test('a state whose settings are not known is read all the same, with a warning', async () => {
+  const directory = await state();
+  const shown = await waybill('status', '--state', directory);
+  expect(shown.code).toBe(0);
+  expect(shown.stderr).toMatch(/^warning: the settings of its sources and sinks are not in this state yet: /);
+  // Not "gone from the configuration": which sources it names is not known.
+  expect(shown.stdout).toMatch(/^production +stopped /m);
+});
+
+test('--state is for what only reads', async () => {
+  const directory = await state();
+  for (const command of [
+    ['gaps', 'retry', '--all'],
+    ['sources', 'retire'],
+    ['sinks', 'retire'],
+  ])
+    expect(await waybill(...command, '--state', directory)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('cannot use --state here') as string,
+    });
+});
+
+test('a daemon that does not run: since when, what the state knows, and what to do; --exit-code is 3', async () => {
+  const directory = await state();
+  const file = join(directory, 'waybill.yaml');
+  writeFileSync(file, configuration(directory));
+  const ended = Date.now() / 1000 - 960;
+  utimesSync(join(directory, 'waybill.db'), ended, ended);
+  const shown = await waybill('status', '--config', file, '--exit-code');
+  expect(shown.code).toBe(3);
+  expect(shown.stdout).toContain('No daemon runs; the state was last written 16 min ago.');
+  expect(shown.stdout).toMatch(/To do: start it/);
+  expect(shown.stdout).not.toContain('waybill check');
+  expect((await waybill('status', '--config', file)).code).toBe(0);
+});
+
+test('a directory without a state, and one of another user, are told apart', async ({ skip }) => {
+  const empty = temporary();
+  expect(await waybill('status', '--state', join(empty, 'none'))).toMatchObject({
+    code: 1,
+    stderr: `cannot find a state in "${join(empty, 'none')}": has the daemon run with this configuration?\n`,
+  });
+  if (process.getuid?.() !== 0) return skip('only root can become another user');
+  const place = temporary();
+  chmodSync(place, 0o755);
+  const directory = join(place, 'state');
+  mkdirSync(directory);
+  spawnSync('cp', ['-a', `${await state()}/.`, directory]);
+  chmodSync(directory, 0o700);
+  // Reads as nobody, who may read the program.
+  const options = { encoding: 'utf8', uid: 65_534, gid: 65_534, env: { PATH: process.env['PATH'] } } as const;
+  for (const command of [['status'], ['ledger'], ['gaps', 'list']]) {
+    const { status, stderr } = spawnSync(process.execPath, [program, ...command, '--state', directory], options);
+    if (stderr.includes('EACCES') && stderr.includes('waybill.js')) return skip('another user cannot read the checkout');
+    expect([status, stderr]).toEqual([
+      1,
+      `cannot read the state in "${directory}": it belongs to root (mode 0700), this is nobody; run the command as root, or ask the running daemon: --admin URL, with the read token in WAYBILL_ADMIN_TOKEN\n`,
+    ]);
+  }
+});
