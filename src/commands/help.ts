@@ -1,6 +1,6 @@
 /** `waybill help`: the list of commands, or what one of them takes. */
 import { parseArgs } from 'node:util';
-import { near } from '../config/nearest.ts';
+import { nearest } from '../config/nearest.ts';
 import { WaybillError } from '../errors.ts';
 import { fitted } from './help-text.ts';
 import type { Io } from './io.ts';
@@ -28,7 +28,7 @@ export async function run(args: string[], io: Pick<Io, 'stdout'>): Promise<numbe
 /** @throws WaybillError `usage` that names the nearest command */
 export function known(name: string) {
   if (isCommand(name)) return name;
-  const meant = near(name, commands);
+  const meant = nearest(name, commands);
   throw new WaybillError(
     'usage',
     `cannot find the command "${name}"${meant === undefined ? '' : `: the nearest is "${meant}"`}; waybill help lists all`,

@@ -4,7 +4,7 @@
  */
 import { parseArgs } from 'node:util';
 import { systemClock } from '../clock.ts';
-import { nearest } from '../config/nearest.ts';
+import { nearestOrAll } from '../config/nearest.ts';
 import { laterSinks } from '../config/schema.ts';
 import { sinks } from '../sink/index.ts';
 import { WaybillError } from '../errors.ts';
@@ -68,7 +68,9 @@ export async function run(args: string[], io: Pick<Io, 'stdout'>, clock: Clock =
   const [type, ...others] = positionals;
   if (type === undefined || others.length > 0)
     throw new WaybillError('usage', 'cannot begin a configuration: name one type of sink, as in "waybill init file"');
-  const part = Object.hasOwn(sinkParts, type) ? sinkParts[type] : undefined;
+  // The name of the type in a configuration counts as well.
+  const name = type === 'splunk-hec' ? 'splunk' : type;
+  const part = Object.hasOwn(sinkParts, name) ? sinkParts[name] : undefined;
   if (part === undefined) throw new WaybillError('usage', `cannot begin a configuration for "${type}": ${reason(type)}`);
   io.stdout.write(configuration(part, new Date(clock.now())));
   return 0;
@@ -77,10 +79,9 @@ export async function run(args: string[], io: Pick<Io, 'stdout'>, clock: Clock =
 function reason(type: string): string {
   const types = Object.keys(sinkParts);
   if (laterSinks.includes(type)) return `it is not in this release yet; there is ${types.join(', ')}`;
-  // `splunk-hec` begins with `splunk`.
-  if (sinks.some((sink) => sink.type === type) && !types.some((each) => type.startsWith(each)))
+  if (sinks.some((sink) => sink.type === type))
     return `there is none for it: begin with "waybill init file", and write { id: out, type: ${type} } in the place of its sink`;
-  return `the nearest is "${nearest(type, types) ?? ''}"`;
+  return nearestOrAll(type, types);
 }
 
 function configuration(sink: string, now: Date): string {

@@ -3,7 +3,7 @@
  * the configuration as it was written, so that they are found beside all other problems.
  */
 import { type Document, type Fault, type Path, referenceAt } from './document.ts';
-import { nearest } from './nearest.ts';
+import { nearestOrAll } from './nearest.ts';
 import { memberOf } from './schema-walk.ts';
 import { sinkPathFaults } from './sink-paths.ts';
 import { sinkTargetFaults } from './sink-targets.ts';
@@ -56,8 +56,8 @@ function unknownSources(document: Document, sink: unknown, index: number, source
     const path = ['sinks', index, 'sources', at];
     const reference = referenceAt(document, path);
     if (reference !== undefined) return [{ path, words: `the value of ${reference} is not a source` }];
-    const near = nearest(id, shownIds);
-    return [{ path, words: `${JSON.stringify(id)} is not a source${near === undefined ? '' : `; the nearest is "${near}"`}` }];
+    const known = shownIds.length === 0 ? '' : `; ${nearestOrAll(id, shownIds)}`;
+    return [{ path, words: `${JSON.stringify(id)} is not a source${known}` }];
   });
 }
 

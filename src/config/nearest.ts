@@ -1,29 +1,35 @@
-/** Finds what somebody meant who mistyped a name. */
+/** Finds the name that a person meant who mistyped it. */
 
-/** The name that takes the fewest insertions, deletions and replacements to reach, upper case aside; undefined when there is none. */
+/**
+ * The name that is reached with the fewest insertions, deletions, replacements and swaps of neighbours, upper case aside; undefined when that takes
+ * more than a third of the letters: then another name was meant, and the list of names helps more.
+ */
 export function nearest(given: string, names: readonly string[]): string | undefined {
   const wanted = given.slice(0, 100).toLowerCase();
   const ranked = names.map((name) => ({ name, distance: distance(wanted, name.toLowerCase()) }));
-  return ranked.sort((a, b) => a.distance - b.distance)[0]?.name;
+  const [best] = ranked.sort((a, b) => a.distance - b.distance);
+  return best && best.distance <= Math.floor(Math.max(wanted.length, best.name.length) / 3) ? best.name : undefined;
 }
 
-/** The same, but only one that somebody may well have meant: not further away than a third of its letters, or two. */
-export function near(given: string, names: readonly string[]): string | undefined {
+/** As it follows a refusal: `the nearest is "a"`, else `there are a, b`. */
+export function nearestOrAll(given: string, names: readonly string[]): string {
   const found = nearest(given, names);
-  if (found === undefined) return undefined;
-  const far = distance(given.slice(0, 100).toLowerCase(), found.toLowerCase());
-  return far <= Math.max(2, Math.floor(found.length / 3)) ? found : undefined;
+  return found === undefined ? `there are ${names.join(', ')}` : `the nearest is "${found}"`;
 }
 
-/** Levenshtein's distance, row by row. */
+/** Optimal string alignment, row by row. */
 function distance(a: string, b: string): number {
+  let before: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i += 1) {
     const next = [i];
     for (let j = 1; j <= b.length; j += 1) {
       const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+      const isSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swapped = isSwapped ? (before[j - 2] ?? 0) + 1 : Infinity;
+      next.push(Math.min(replaced, swapped, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
     }
+    before = row;
     row = next;
   }
   return row[b.length] ?? 0;

@@ -3,11 +3,12 @@
  * secret's) and what is allowed there. Knows the schema's types, not single settings.
  */
 import { z } from 'zod';
+import { recordFields } from '../normalize/event-names.ts';
 import { type Document, type Fault, keyOf, type Path, type Place, referenceAt } from './document.ts';
-import { nearest } from './nearest.ts';
+import { nearestOrAll } from './nearest.ts';
 import { type Found, isSecretAt, keysAt, memberOf, typesAt } from './schema-walk.ts';
 import { laterSinks } from './schema.ts';
-import { shortNamePattern } from './values.ts';
+import { correctedUnit, shortNamePattern } from './values.ts';
 
 type Issue = z.core.$ZodIssue;
 type Root = z.core.$ZodType;
@@ -66,7 +67,15 @@ function faultsOf(root: Root, document: Document, issue: Issue, above: Path): re
   const path = [...above, ...(issue.path as Path)];
   const value = path.reduce(memberOf, document.value);
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({ path: [...path, key], words: unknownKey(key, keysAt(root, path, document.value)) }));
+    return issue.keys.map((key) => {
+      // A filter compares records as they are received; a person may know the events alone.
+      const field = path.includes('where') ? recordFields.get(key) : undefined;
+      const words =
+        field === undefined
+          ? unknownKey(key, keysAt(root, path, document.value))
+          : `is a field of events; write ${field}, its field of records`;
+      return { path: [...path, key], words };
+    });
   }
   if (issue.code === 'invalid_key')
     return [{ path, words: unknownKey(String(path.at(-1)), keysAt(root, path.slice(0, -1), document.value)) }];
@@ -75,7 +84,12 @@ function faultsOf(root: Root, document: Document, issue: Issue, above: Path): re
     if (branch) return branch.flatMap((inside) => faultsOf(root, document, inside, path));
   }
   const shown = shownValue(root, document, path, value);
-  if (/^(must|is|names) /.test(issue.message) && value !== undefined) return [{ path, words: `${shown} ${issue.message}` }];
+  if (/^(must|is|names) /.test(issue.message) && value !== undefined) {
+    // What stands behind a reference is not repeated, neither as it is nor corrected.
+    const isShown = referenceAt(document, path) === undefined && !isSecretAt(root, path, document.value);
+    const corrected = isShown && typeof value === 'string' ? correctedUnit(value, issue.message) : undefined;
+    return [{ path, words: `${shown} ${issue.message}${corrected === undefined ? '' : `; write ${corrected}`}` }];
+  }
   if (issue.code === 'custom') return [{ path, words: issue.message }];
   if (issue.code === 'too_small' && (Array.isArray(value) || value === '')) return [{ path, words: `${shown} is too short` }];
   if (issue.code === 'too_big' && typeof value === 'string')
@@ -85,8 +99,7 @@ function faultsOf(root: Root, document: Document, issue: Issue, above: Path): re
   if (value === undefined) return [{ path, words: `is missing: it takes ${expected}` }];
   if (value === null) return [{ path, words: `has no value: it takes ${expected}` }];
   const names = types.flatMap(({ schema }) => choicesOf(schema));
-  if (typeof value === 'string' && names.length > 8)
-    return [{ path, words: `${shown} is not known; the nearest is "${nearest(value, names) ?? ''}"` }];
+  if (typeof value === 'string' && names.length > 8) return [{ path, words: `${shown} is not known; ${nearestOrAll(value, names)}` }];
   const later = issue.code === 'invalid_union' && typeof value === 'string' && laterSinks.includes(value);
   return [{ path, words: later ? `${shown} is not in this release yet, and not ${expected}` : `${shown} is not ${expected}` }];
 }
@@ -97,8 +110,7 @@ function isMismatch(issue: Issue): boolean {
 }
 
 function unknownKey(key: string, known: readonly string[]): string {
-  const near = nearest(key, known);
-  return near === undefined ? 'is not a setting' : `is not a setting; the nearest is "${near}"`;
+  return `is not a setting${known.length === 0 ? '' : `; ${nearestOrAll(key, known)}`}`;
 }
 
 function shownValue(root: Root, document: Document, path: Path, value: unknown): string {

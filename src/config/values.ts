@@ -80,6 +80,29 @@ export function size(bounds: { readonly min?: string } = {}) {
     .register(facts, { expects: expectations.size, pattern: String.raw`^\d+(B|KiB|MiB|GiB|TiB)$` });
 }
 
+const unitNames: readonly (readonly [name: RegExp, unit: string])[] = [
+  [/^(ms|millis|milliseconds?)$/, 'ms'],
+  [/^(s|secs?|seconds?)$/, 's'],
+  [/^(m|mins?|minutes?)$/, 'm'],
+  [/^(h|hrs?|hours?)$/, 'h'],
+  [/^(d|days?)$/, 'd'],
+];
+
+/** A duration or size with another name of its unit, as it is written here: `30 days` is `30d`, `10GB` is `10GiB`. @param refusal  why it is refused */
+export function correctedUnit(text: string, refusal: string): string | undefined {
+  const [, digits = '', name = ''] = /^\s*(\d+)\s*([A-Za-z]+)\s*$/.exec(text) ?? [];
+  const unit = name.toLowerCase();
+  if (refusal.includes(expectations.duration)) {
+    const [, known = ''] = unitNames.find(([names]) => names.test(unit)) ?? [];
+    const corrected = unit === 'weeks' || unit === 'week' || unit === 'w' ? `${Number(digits) * 7}d` : `${digits}${known}`;
+    return parseDuration(corrected) === undefined ? undefined : corrected;
+  }
+  if (!refusal.includes(expectations.size)) return undefined;
+  const [, prefix = ''] = /^([kmgt]?)(i?b)?$/.exec(unit) ?? [];
+  const corrected = `${digits}${prefix === '' ? 'B' : `${prefix.toUpperCase()}iB`}`;
+  return bytesOf(corrected) === undefined || name === '' ? undefined : corrected;
+}
+
 /** A size in the words of the configuration, by the largest unit that divides it: `512KiB`. */
 export function sizeText(bytes: number): string {
   const unit = ['TiB', 'GiB', 'MiB', 'KiB'].find((each) => bytes > 0 && bytes % (unitBytes[each] ?? 1) === 0) ?? 'B';

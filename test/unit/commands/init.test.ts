@@ -96,7 +96,6 @@ test('the start is the hour in which it is printed, in UTC', async () => {
 test.each([
   [[], 'cannot begin a configuration: name one type of sink, as in "waybill init file"'],
   [['file', 'kafka'], 'cannot begin a configuration: name one type of sink, as in "waybill init file"'],
-  [['splunk-hec'], 'cannot begin a configuration for "splunk-hec": the nearest is "splunk"'],
   [
     ['archive'],
     'cannot begin a configuration for "archive": it is not in this release yet; there is elasticsearch, file, kafka, syslog, splunk',
@@ -106,9 +105,13 @@ test.each([
     'cannot begin a configuration for "stdout": there is none for it: begin with "waybill init file", and write { id: out, type: stdout } in the place of its sink',
   ],
   [['flie'], 'cannot begin a configuration for "flie": the nearest is "file"'],
-  [['__proto__'], 'cannot begin a configuration for "__proto__": the nearest is "syslog"'],
+  [['__proto__'], 'cannot begin a configuration for "__proto__": there are elasticsearch, file, kafka, syslog, splunk'],
 ])('init %j is refused', async (args, message) => {
   await expect(init(args)).rejects.toMatchObject({ code: 'usage', message });
+});
+
+test('the type of the sink in a configuration is an alias', async () => {
+  expect(await init(['splunk-hec'])).toBe(await init(['splunk']));
 });
 
 test('its help says what to do with what it prints', () => {

@@ -7,12 +7,30 @@ import { load, problemsOf, temporaryDirectory, valid } from './loading.ts';
 
 const at = 'sources.production';
 
+const topSettings = 'there are state, journal, tls, proxy, sources, privacy, mapping, sinks, grace, admin, log, include, telemetry';
+
 /** What is written, and every problem that it must give. Lines: `top` stands on 1 and moves what follows; `auth` on 10; `source` on 11. */
 const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly string[]])[] = [
   ['a duration', { source: 'poll: 15 minuts' }, [`${at}.poll (line 11): "15 minuts" is not a duration such as 10s, 5m, 2h`]],
   ['a number for a duration', { source: 'settle: 900' }, [`${at}.settle (line 11): 900 is not a duration such as 10s, 5m, 2h`]],
   ['too short', { source: 'poll: 10ms' }, [`${at}.poll (line 11): "10ms" is less than 1s, the least that is possible here`]],
-  ['a size', { top: 'journal: { quota: 10GB }' }, ['journal.quota (line 1): "10GB" is not a size such as 512KiB, 2GiB']],
+  ['a size', { top: 'journal: { quota: 10GB }' }, ['journal.quota (line 1): "10GB" is not a size such as 512KiB, 2GiB; write 10GiB']],
+  [
+    'a duration with a word',
+    { source: 'settle: 30 days\nrecount: ["1 week"]' },
+    [
+      `${at}.settle (line 11): "30 days" is not a duration such as 10s, 5m, 2h; write 30d`,
+      `${at}.recount[0] (line 12): "1 week" is not a duration such as 10s, 5m, 2h; write 7d`,
+    ],
+  ],
+  [
+    'a field of events in a filter',
+    { sink: 'where: { event.outcome: [failure] }' },
+    [
+      'sinks.out.where."event.outcome" (line 15): is a field of events; write result, its field of records',
+      'sinks.out.where (line 15): a group of settings names no field',
+    ],
+  ],
   ['a key at the top', { top: 'sate: ./state' }, ['sate (line 1): is not a setting; the nearest is "state"']],
   ['a key of a source', { source: 'setle: 1m' }, [`${at}.setle (line 11): is not a setting; the nearest is "settle"`]],
   [
@@ -20,8 +38,14 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
     { auth: 'clientSecret: x\nclientsecret: y' },
     [`${at}.auth.clientsecret (line 11): is not a setting; the nearest is "clientSecret"`],
   ],
-  ['a key of a sink', { sink: 'pathh: x' }, ['sinks.out.pathh (line 15): is not a setting; the nearest is "batch"']],
-  ['a key with odd characters', { top: '"a b\\n": 1' }, ['"a b\\n" (line 1): is not a setting; the nearest is "tls"']],
+  [
+    'a key of a sink',
+    { sink: 'pathh: x' },
+    [
+      'sinks.out.pathh (line 15): is not a setting; there are id, sources, format, ledger, from, batch, unreadyAfter, type, original, where, cef, privacy',
+    ],
+  ],
+  ['a key with odd characters', { top: '"a b\\n": 1' }, [`"a b\\n" (line 1): is not a setting; ${topSettings}`]],
   ['a key that is no text', { top: '? [a]\n: 1' }, ['the configuration: has a key that cannot be the name of a setting']],
   ['a prototype', { top: '__proto__: { state: x }' }, ['the configuration: has a key that cannot be the name of a setting']],
   ['a choice', { source: 'endpoint: full' }, [`${at}.endpoint (line 11): "full" is not one of full-payload, payload`]],
@@ -76,8 +100,8 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
   ],
   [
     'a field',
-    { top: 'privacy: { rules: [{ fields: [userEmail], action: drop }] }' },
-    ['privacy.rules[0].fields[0] (line 1): "userEmail" is not known; the nearest is "userId"'],
+    { top: 'privacy: { rules: [{ fields: [userEmailAdress], action: drop }] }' },
+    ['privacy.rules[0].fields[0] (line 1): "userEmailAdress" is not known; the nearest is "userEmailAddress"'],
   ],
   [
     'a field of where',
@@ -225,8 +249,8 @@ test.each([
 
 test('nothing that is merged, deep, or large by aliases gets through', async () => {
   expect(await problemsOf(`x: &x { state: y }\n<<: *x\n${valid()}`)).toEqual([
-    'x (line 1): is not a setting; the nearest is "tls"',
-    '"<<" (line 2): is not a setting; the nearest is "tls"',
+    `x (line 1): is not a setting; ${topSettings}`,
+    `"<<" (line 2): is not a setting; ${topSettings}`,
   ]);
   expect(await problemsOf(`state: ${'['.repeat(100_000)}`)).toEqual(['the file is nested too deeply to be a configuration']);
   const laughs = Array.from({ length: 9 }, (_, level) => `a${level + 1}: &a${level + 1} [${Array(10).fill(`*a${level}`).join()}]`);
@@ -251,7 +275,7 @@ test('what a variable or a wrong place holds of a secret is not repeated', async
     `${at}.auth.password (line 13): is not used: it belongs to the grant password`,
     `${at}.subscriptionKey (line 14): its value, which is not shown, is not text`,
     `${at}.poll (line 15): the value of environment variable SECRET is not a duration such as 10s, 5m, 2h`,
-    `${at}.canary (line 16): is not a setting; the nearest is "start"`,
+    `${at}.canary (line 16): is not a setting; there are id, baseUrl, endpoint, auth, subscriptionKey, tls, proxy, start, poll, settle, recount, pageSize, requests, privacy, observer`,
   ]);
   expect(problems.join('\n')).not.toMatch(/canary\d/);
 });
