@@ -12,7 +12,6 @@ import { WaybillError, wordsOf } from '../errors.ts';
 import type { DelayMeasure, Log, Meters, Source } from '../model.ts';
 import { clockFinding } from '../observe/clock-words.ts';
 import { settleAdvice } from '../observe/delays.ts';
-import { table } from '../observe/table.ts';
 import { identify } from '../record/identity.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import { calibrate, emptyIsMissing } from '../source/calibrate.ts';
@@ -25,8 +24,10 @@ import { ServerClock } from '../source/server-clock.ts';
 import { requestsADay } from './at-rest.ts';
 import { certificateLines } from './check-certificates.ts';
 import { checkSink } from './check-sink.ts';
+import { checkText } from './check-text.ts';
 import { knownState, writableLines } from './check-state.ts';
 import type { Line } from './check-state.ts';
+import { widthOf } from './io.ts';
 import type { Io } from './io.ts';
 
 export const summary = 'checks the configuration, then every connection and right';
@@ -89,15 +90,7 @@ export async function run(args: string[], io: Io): Promise<number> {
   }
   const failed = lines.some(({ level }) => level === 'error');
   if (values.json) io.stdout.write(`${JSON.stringify({ ok: !failed, findings: lines }, null, 2)}\n`);
-  else {
-    const columns = [{ head: 'what' }, { head: 'is' }, { head: 'because' }];
-    const rows = lines.map(({ subject, level, words }) => [
-      subject,
-      level === 'ok' ? 'well' : level === 'warning' ? 'WARNING' : 'WRONG',
-      words,
-    ]);
-    io.stdout.write(`${table(columns, rows).join('\n')}\n`);
-  }
+  else io.stdout.write(`${checkText(lines, widthOf(io.stdout)).join('\n')}\n`);
   return failed ? 1 : 0;
 }
 

@@ -7,18 +7,15 @@ import type { Config } from '../config/load.ts';
 import { ledgerReport, snapshotOf } from '../journal/report.ts';
 import { openReadOnly } from '../journal/state.ts';
 import type { LedgerReport } from '../model.ts';
-import { cut, printable } from '../observe/table.ts';
+import { counted } from '../observe/time-words.ts';
 import { verdict } from '../observe/verdict.ts';
 import { version } from '../version.ts';
+import { denialLine } from './demo-line.ts';
+import type { Denial } from './demo-line.ts';
 import type { Io } from './io.ts';
 import { ledgerText } from './ledger-text.ts';
 
-/** The parts of an event that the screen shows. */
-interface ShownEvent {
-  readonly '@timestamp': string;
-  readonly event: { readonly outcome: string; readonly reason?: string; readonly created: string };
-  readonly message: string;
-}
+type ShownEvent = Denial & { readonly event: { readonly outcome: string } };
 
 const lookMs = 250;
 /** A person can read about two lines a second; the rest is counted. */
@@ -47,14 +44,15 @@ export class DemoScreen {
   }
 
   begin(baseUrl: string, file: string): void {
-    this.say(`The service listens on ${baseUrl}: 1,500 records of the last minute, 25 new ones a second, one in twenty up to 8 s late.`);
+    this.say(`The service listens on ${baseUrl}:`);
+    this.say('1,500 records of the last minute, 25 a second, one in twenty up to 8 s late.');
     this.say(`Configuration ${file}; events and log beside it.`);
   }
 
   listens(addresses: readonly string[]): void {
-    for (const address of addresses) this.say(`The daemon answers on ${address}/status, /ledger, /metrics and /readyz.`);
+    for (const address of addresses) this.say(`The daemon answers on ${address}/status,\n/ledger, /metrics and /readyz.`);
     this.say('');
-    this.say('Denials, as they arrive in events.ndjson:');
+    this.say('Denials, as they arrive in events.ndjson: time, reason, who, file, delay');
   }
 
   /** Follows the file and the ledger until stopped. */
@@ -71,11 +69,12 @@ export class DemoScreen {
       // The newest are shown: what arrives now is what the demo is about.
       unshown += Math.max(0, denials.length - linesPerLook);
       for (const denial of denials.slice(-linesPerLook)) {
-        this.say(this.#denialLine(denial, unshown));
-        unshown = 0;
+        this.say(denialLine(denial, (word) => this.#red(word)));
       }
       if (systemClock.monotonic() >= ledgerAt) {
         ledgerAt = systemClock.monotonic() + ledgerEveryMs;
+        if (unshown > 0) this.say(this.#dim(`and ${counted(unshown, 'more denial')}, in events.ndjson`));
+        unshown = 0;
         this.#showLedger(config);
       }
     }
@@ -83,7 +82,8 @@ export class DemoScreen {
 
   end(config: Config): void {
     this.#showLedger(config);
-    this.say(`Ended. What was made stays in ${this.#directory}: events.ndjson, waybill.log, waybill.yaml, state.`);
+    this.say(`Ended. The files stay in ${this.#directory}: events.ndjson, waybill.log, waybill.yaml, state.`);
+    this.say('Next: waybill init elasticsearch|splunk|kafka|syslog|file > waybill.yaml');
   }
 
   #showLedger(config: Config): void {
@@ -112,13 +112,6 @@ export class DemoScreen {
     } finally {
       db.close();
     }
-  }
-
-  #denialLine({ '@timestamp': at, event, message }: ShownEvent, before: number): string {
-    const delay = (Date.parse(event.created) - Date.parse(at)) / 1000;
-    const age = delay < 60 ? `${delay.toFixed(1)} s` : `${Math.round(delay / 60)} min`;
-    const more = before > 0 ? this.#dim(`  (+${before} more)`) : '';
-    return `  ${at.slice(11, 19)}  ${this.#red('denied')}  ${cut(printable(message), 100).padEnd(60)}  ${this.#dim(`read ${age} after it happened`)}${more}`;
   }
 
   #dim(text: string): string {

@@ -23,6 +23,13 @@ export interface Command {
   run(args: string[], io: Io): Promise<number>;
 }
 
+/** A terminal may say that it has 0 columns (`script`, `expect`, `docker exec -t`); what is no terminal is read as lines. */
+export function widthOf(stream: NodeJS.WritableStream): number {
+  const columns = 'columns' in stream && typeof stream.columns === 'number' ? stream.columns : undefined;
+  if (columns === undefined) return 120;
+  return columns > 0 ? columns : 80;
+}
+
 /** Writes a long result as fast as it is read. Throws what the signal says when nobody wants it any more. */
 export async function writeResult({ stdout, signal }: Pick<Io, 'stdout' | 'signal'>, pieces: Iterable<string>): Promise<void> {
   for (const piece of pieces) {

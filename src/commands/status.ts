@@ -12,6 +12,7 @@ import { statusJson } from '../observe/verdict.ts';
 import { version } from '../version.ts';
 import { adminOptions, adminServer, adminUsage, liveSnapshot } from './daemon-client.ts';
 import type { AdminValues } from './daemon-client.ts';
+import { widthOf } from './io.ts';
 import type { Io } from './io.ts';
 import { readUsage, settingsFor, stateOptions } from './state-access.ts';
 import type { KnownSettings, StateValues } from './state-access.ts';
@@ -63,14 +64,8 @@ export async function run(args: string[], io: Io): Promise<number> {
   return values['exit-code'] && worst(snapshot) !== undefined ? 3 : 0;
 }
 
-/** A terminal may say that it has 0 columns (`script`, `expect`, `docker exec -t`); what is no terminal is read as lines. */
-export function widthOf(stream: NodeJS.WritableStream): number {
-  const columns = 'columns' in stream && typeof stream.columns === 'number' ? stream.columns : undefined;
-  if (columns === undefined) return 120;
-  return columns > 0 ? columns : 80;
-}
-
-async function currentSnapshot(values: StateValues & AdminValues, io: Io): Promise<Snapshot> {
+/** The moment as a running daemon knows it, here or elsewhere, else as the state does. */
+export async function currentSnapshot(values: StateValues & AdminValues, io: Io): Promise<Snapshot> {
   const server = adminServer(values, io.env);
   if (server) return server.get<Snapshot>('/snapshot');
   const known = await settingsFor(values, io);

@@ -228,9 +228,28 @@ async function takeLock(
     }
     if (lock) return lock;
     if (clock.monotonic() >= deadline)
-      throw new WaybillError('state_owned', `cannot own the state in "${directory}": another running process owns it`);
+      throw new WaybillError('state_owned', `cannot own the state in "${directory}": ${ownerWords(directory)}`);
     if (isFirst) waits();
     await clock.sleep(Math.min(250, Math.max(1, deadline - clock.monotonic())), signal);
+  }
+}
+
+/** Who has the lock, as far as the state says: it may be in the middle of its start. */
+function ownerWords(directory: string): string {
+  const another = 'another running process owns it';
+  let db: Database.Database | undefined;
+  try {
+    db = new Database(join(directory, 'waybill.db'), { readonly: true, timeout: 0 });
+    const owner = db.prepare('SELECT instance, since_us FROM owner WHERE one = 1').get() as
+      { instance: string | null; since_us: number | null } | undefined;
+    const [, pid] = /^pid (\d+)/.exec(owner?.instance ?? '') ?? [];
+    const since = owner?.since_us ? `, since ${new Date(Math.floor(owner.since_us / 1000)).toISOString().slice(0, 19)}Z` : '';
+    return `${another}${pid === undefined ? '' : ` (pid ${pid})`}${since}`;
+  } catch {
+    // Its first start has not written a row yet, or its file cannot be read beside it: the lock alone is certain.
+    return another;
+  } finally {
+    db?.close();
   }
 }
 
@@ -344,7 +363,7 @@ function refuseNewer(db: Database.Database, directory: string, version: string):
 function newOwner(db: Database.Database, clock: Clock, directory: string): number {
   const row = db
     .prepare('UPDATE owner SET epoch = epoch + 1, instance = ?, since_us = ? WHERE one = 1 RETURNING epoch')
-    .get(randomUUID(), clock.now() * 1000) as { epoch: number } | undefined;
+    .get(`pid ${process.pid} ${randomUUID()}`, clock.now() * 1000) as { epoch: number } | undefined;
   if (!row) {
     db.close();
     throw damaged('it has no row "owner"', undefined, directory);

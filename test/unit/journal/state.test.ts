@@ -70,7 +70,9 @@ test('somebody else who locks the file is named, once: closing does not throw ov
 
 test('a second owner is refused at once, and after the time it was told to wait; the first goes on', async () => {
   const { journal, directory, close } = await opened();
-  await expect(opened({ directory })).rejects.toMatchObject({ code: 'state_owned' });
+  // base is 2026-11-20T02:00:00Z.
+  const words = `cannot own the state in "${directory}": another running process owns it (pid ${process.pid}), since 2026-11-20T02:00:00Z`;
+  await expect(opened({ directory })).rejects.toMatchObject({ code: 'state_owned', message: words });
   const clock = new VirtualClock(base / 1000);
   await expect(opened({ directory, lockWait: 5_000, clock })).rejects.toMatchObject({ code: 'state_owned' });
   expect(clock.monotonic()).toBe(5_000);
