@@ -26,7 +26,7 @@ ${actUsage}
 
 Examples:
   waybill replay --sink siem --from -7d
-  waybill replay --sink archive-file --from 120000 --to 125000 --why 'file was lost, ticket 4711' --yes
+  waybill replay --sink export --from 120000 --to 125000 --why 'file was lost, ticket 4711' --yes
 `;
 
 const lookMs = 1_000;

@@ -49,7 +49,15 @@ export interface StatusJson {
     readonly lagSeconds: number;
     readonly deadLetters: number;
     readonly lastError: string | null;
+    /** Whether it has accepted a message, in this run or an earlier one of the same state. */
+    readonly everDelivered: boolean;
+    /** In a row; null where no daemon runs. Then the times below are null too, as they are while no attempt fails. */
+    readonly failedAttempts: number | null;
+    readonly failingSince: string | null;
+    readonly nextAttempt: string | null;
   }[];
+  /** About when the daemon ended; null while one runs. */
+  readonly stoppedSince: string | null;
 }
 
 /** @param tz  the zone of the times in it, an IANA name */
@@ -86,10 +94,15 @@ export function statusJson(snapshot: Snapshot): StatusJson {
       ...(source.backfills?.length ? { backfills: source.backfills.map(backfillJson) } : {}),
       delays: delaysOf(source),
     })),
-    sinks: snapshot.sinks.map(({ id, type, state, acked, lagRecords, lagSeconds, deadLetters, lastError }) => ({
+    sinks: snapshot.sinks.map(({ id, type, state, acked, lagRecords, lagSeconds, deadLetters, lastError, everDelivered, ...attempts }) => ({
       ...{ id, type, state, acked, lagRecords, lagSeconds, deadLetters },
       lastError: lastError ?? null,
+      everDelivered,
+      failedAttempts: attempts.tries ?? null,
+      failingSince: attempts.failingSince === undefined ? null : rfc3339(attempts.failingSince),
+      nextAttempt: attempts.nextAttempt === undefined ? null : rfc3339(attempts.nextAttempt),
     })),
+    stoppedSince: snapshot.stopped ? rfc3339(snapshot.stopped.since) : null,
   };
 }
 

@@ -5,7 +5,7 @@ import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { run } from '../../../src/commands/gaps.ts';
 import { base, day, hour } from '../../support/records.ts';
-import { lastAge, opened, proven, source } from '../journal/opening.ts';
+import { gap, lastAge, opened, proven, source } from '../journal/opening.ts';
 
 const windows = [0, 1, 2, 3].map((i) => ({ from: base + i * hour, until: base + (i + 1) * hour }));
 const from = (i: number): number => windows[i]?.from ?? NaN;
@@ -53,4 +53,18 @@ test('with any one of them all are accepted', async () => {
     ['accepted', 'reread'],
   ]);
   expect(JSON.parse(await call('list', '--json'))).toMatchObject({ gaps: Array(3).fill({ state: 'accepted', together: false }) });
+});
+
+test('list says why in words: what was received, and what the service counted', async () => {
+  const { journal, directory, close } = await opened();
+  await journal.close(source, { from: base, until: base + hour }, gap({ words: 'received 14, the service counted 5' }), lastAge);
+  await journal.close(source, { from: base + hour, until: base + 2 * hour }, gap({ words: '' }), lastAge);
+  await close();
+  const stdout = new PassThrough();
+  const io = { stdin: new PassThrough(), stdout, stderr: new PassThrough(), env: {}, signal: new AbortController().signal };
+  expect(await run(['list', '--state', directory], io)).toBe(0);
+  const rows = String(stdout.read()).trimEnd().split('\n').slice(1);
+  expect(rows[0]).toMatch(/ count: received 14, the service counted 5$/);
+  // `gap()` has received 2 of 3.
+  expect(rows[1]).toMatch(/ count: received 2, the service counted 3$/);
 });

@@ -5,8 +5,8 @@ import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { run as runLedger } from '../../../src/commands/ledger.ts';
 import { run as runOperations } from '../../../src/commands/operations.ts';
-import { base, day } from '../../support/records.ts';
-import { opened, source, temporary } from '../journal/opening.ts';
+import { base, day, hour } from '../../support/records.ts';
+import { gap, lastAge, opened, source, temporary } from '../journal/opening.ts';
 
 test('times of backfills and retirements are RFC 3339, in the text and as JSON', async () => {
   const { journal, directory } = await opened();
@@ -64,4 +64,48 @@ test('characters that a terminal would obey are escaped, in the text and as JSON
       // The value is the same for a program.
       if (json) expect(JSON.stringify(JSON.parse(text))).toContain(JSON.stringify(why));
     }
+});
+
+test('the text has an outcome, one row for what one command did to several windows, and times that line up', async () => {
+  const { journal, directory, clock, close } = await opened();
+  const windows = [0, 1, 2].map((i) => ({ from: base + i * hour, until: base + (i + 1) * hour }));
+  for (const window of windows) await journal.close(source, window, gap(), lastAge);
+  const act = { who: 'j.doe', why: 'ticket 4711' };
+  for (const [i, { from }] of windows.entries()) await journal.retryGap(source, from, { ...act, at: base + day + i * 40_000 });
+  await clock.sleep(120_000, new AbortController().signal);
+  journal.progress.register('siem', 'model', 'place', journal.positionFor('journal'), undefined);
+  const test = {
+    at: base + 2 * day,
+    who: 'j.doe',
+    what: 'sinks test',
+    detail: { sink: 'siem', code: 'Decrypt:AccessDenied:TimeEmbargoFailed', count: 3 },
+  };
+  const failed = await journal.operate(test);
+  await journal.writeOutcome(failed, 'failed: sink_blocked');
+  const taken = await journal.operate({ ...test, at: base + 3 * day });
+  await journal.writeOutcome(taken, 'accepted');
+  await journal.operate({ ...test, at: base + 4 * day });
+  await close();
+  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
+  expect(await runOperations(['list', '--state', directory], io)).toBe(0);
+  const [head = '', ...rows] = String(stdout.read()).trimEnd().split('\n');
+  expect(rows).toHaveLength(4);
+  const cell = (row: string, from: string, to?: string): string =>
+    row.slice(head.indexOf(from), to === undefined ? undefined : head.indexOf(to)).trim();
+  expect(rows.map((row) => cell(row, 'time', 'actor'))).toEqual([
+    '2026-11-21T02:00:00.000Z',
+    '2026-11-22T02:00:00.000Z',
+    '2026-11-23T02:00:00.000Z',
+    '2026-11-24T02:00:00.000Z',
+  ]);
+  expect(rows.map((row) => cell(row, 'source or sink', 'outcome').replace(/ +/, ' '))).toEqual([
+    `${source} 3`,
+    'siem 3',
+    'siem 3',
+    'siem 3',
+  ]);
+  expect(rows.map((row) => cell(row, 'outcome', 'reason'))).toEqual(['done', 'failed: sink_blocked', 'accepted', 'not known']);
+  expect(cell(rows[0] ?? '', 'detail')).toBe('between 2026-11-20T02:00:00Z and 2026-11-20T05:00:00Z');
+  expect(rows.join()).not.toContain('reason count');
 });

@@ -132,7 +132,8 @@ test('status as JSON has the shape of the contract, to the letter', () => {
       source({ tip: micros('2026-11-20T03:02:55.25Z'), lastError: 'reset', delays }),
       source({ id: 'new', frontier: 0, reached: 0, tip: 0 }),
     ],
-    sinks: [sink({ lagRecords: 3, lagSeconds: 1.5, deadLetters: 2 })],
+    sinks: [sink({ lagRecords: 3, lagSeconds: 1.5, deadLetters: 2, tries: 2, failingSince: now - 60e6, nextAttempt: now + 1e6 })],
+    stopped: { since: now },
   });
   expect(JSON.parse(JSON.stringify(statusJson(asked)))).toEqual({
     verdict: verdict(asked),
@@ -165,8 +166,10 @@ test('status as JSON has the shape of the contract, to the letter', () => {
         lagSeconds: 1.5,
         deadLetters: 2,
         lastError: null,
+        ...{ everDelivered: true, failedAttempts: 2, failingSince: '2026-11-20T03:02:00Z', nextAttempt: '2026-11-20T03:03:01Z' },
       },
     ],
+    stoppedSince: '2026-11-20T03:03:00Z',
   });
 });
 
