@@ -1042,7 +1042,7 @@ export const mutants: readonly Mutant[] = [
     id: 'W253',
     what: 'syslog: check ends a connection before the receiver can end it by itself',
     suite: syslog,
-    edits: [{ file: 'src/sink/syslog-socket.ts', text: 'export const quietMs = 250;', replacement: 'const quietMs = 0;' }],
+    edits: [{ file: 'src/sink/syslog-socket.ts', text: 'export const quietMs = 250;', replacement: 'export const quietMs = 0;' }],
   },
   {
     id: 'W254',
