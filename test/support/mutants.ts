@@ -1473,10 +1473,10 @@ export const mutants: readonly Mutant[] = [
       {
         file: 'src/deliver/loop.ts',
         text: `          await this.#pause(thrown, until);
-          continue;`,
+          crowded =`,
         replacement: `          await this.#pause(thrown, until);
           batch = { ...batch, messages: batch.messages.toReversed() };
-          continue;`,
+          crowded =`,
       },
     ],
   },
