@@ -8,7 +8,7 @@ import { encoder, shortener } from '../encode/index.ts';
 import type { EncodeSettings } from '../encode/index.ts';
 import { WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { EcsEvent, Encode, Message, Meters, Normalize } from '../model.ts';
+import type { EcsEvent, Encode, Message, Meters, Normalize, SinkLoss } from '../model.ts';
 import { normalizer } from '../normalize/normalizer.ts';
 import { compileWhere } from '../normalize/where.ts';
 import type { Certificates } from './certificates.ts';
@@ -57,6 +57,11 @@ export function createDelivery(
     },
     chainAt: (seq: number) => journal.chainAt(seq),
     commitNote: (note: string) => journal.commitNote(id, note),
+    lost: async (loss: SinkLoss, note: string) => {
+      await journal.lost(id, loss, note);
+      meters.sinkLoss(id);
+      log.error({ sink: id, code: 'file_lost_data', first: loss.first, last: loss.last, words: loss.words }, 'sink lost delivered records');
+    },
   };
   const { encode } = writerOf(sink);
   const limit = limitOf(sink, meters);

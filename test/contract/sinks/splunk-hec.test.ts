@@ -502,6 +502,16 @@ describe.each([
   });
 });
 
+test('after the state was lost every event comes a second time, with the same id', async () => {
+  await using rig = await rigOf();
+  await (await rig.open()).send(batchOf(messages(1, 5)), never);
+  // Another state: a journal of its own, which knows of nothing that was sent.
+  await (await rig.open()).send(batchOf(messages(1, 5)), never);
+  const ids = rig.model.events.map(({ fields }) => fields['id']);
+  expect(ids).toHaveLength(10);
+  expect(ids.slice(5)).toEqual(ids.slice(0, 5));
+});
+
 describe('check, and the way there', () => {
   const check = (model: HecModel, besides: Readonly<Record<string, unknown>> = {}, context: Partial<SinkContext> = {}) =>
     splunkHec.check(settingsOf(`${context.ca ? 'https' : 'http'}://127.0.0.1:${model.port}`, besides), contextOf('siem', context), never);

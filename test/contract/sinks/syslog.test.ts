@@ -401,6 +401,18 @@ describe('TLS', () => {
   });
 });
 
+test.each(['tcp', 'relp'])('after the state was lost every message comes a second time by %s, with the same uid', async (scheme) => {
+  await using receiver = await (scheme === 'tcp' ? new StreamReceiver() : new RelpReceiver()).listen();
+  for (let state = 0; state < 2; state += 1) {
+    await using sink = await opened(`${scheme}://127.0.0.1:${receiver.port}`, { enterpriseId: 32473 });
+    await sink.send(batchOf(messages(1, 5)), never);
+  }
+  const ids = receiver.messages.map(({ data }) => data.get('waybill@32473')?.get('id'));
+  expect(ids).toHaveLength(10);
+  expect(ids.slice(5)).toEqual(messages(1, 5).map(({ uid }) => uid));
+  expect(ids.slice(0, 5)).toEqual(ids.slice(5));
+});
+
 describe('a receiver that ends a connection right after the TLS handshake, without an alert', () => {
   // As rsyslog with gtls refuses a client certificate.
   const start = (scheme: string) => (scheme === 'tls' ? new StreamReceiver('octet-counting', served) : new RelpReceiver(served)).listen();
