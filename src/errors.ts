@@ -49,6 +49,8 @@ export interface WaybillErrorOptions {
   readonly retryAfterMs?: number | undefined;
   /** What was sent was too much for the time that it may take. */
   readonly isLate?: boolean | undefined;
+  /** The receiver has no room for the request (429): a smaller one may fit. */
+  readonly isCrowded?: boolean | undefined;
   /** For `config_invalid`: every problem, one line each. */
   readonly problems?: readonly string[];
 }
@@ -58,6 +60,7 @@ export class WaybillError extends Error {
   readonly code: ErrorCode;
   readonly retryAfterMs: number | undefined;
   readonly isLate: boolean;
+  readonly isCrowded: boolean;
   readonly problems: readonly string[];
 
   constructor(code: ErrorCode, message: string, options: WaybillErrorOptions = {}) {
@@ -65,6 +68,7 @@ export class WaybillError extends Error {
     this.code = code;
     this.retryAfterMs = options.retryAfterMs;
     this.isLate = options.isLate ?? false;
+    this.isCrowded = options.isCrowded ?? false;
     this.problems = (options.problems ?? []).map((line) => withoutSecrets(line, false));
   }
 }

@@ -777,8 +777,19 @@ export interface Kept {
   chainAt(seq: number): Promise<Uint8Array | undefined>;
   /** Commits what is acknowledged so far with a new note, before the sink goes on (file: the begin of another file). */
   commitNote(note: string): Promise<void>;
+  /** Reports that delivered records are gone, and commits it with a new note: the ledger no longer counts them as delivered. */
+  lost(loss: SinkLoss, note: string): Promise<void>;
   /** A person has said that this journal continues what the sink holds: `position` takes the place of whatever position it keeps. */
   readonly adopt?: boolean | undefined;
+}
+
+/** Delivered records that a sink does not have any more. */
+export interface SinkLoss {
+  /** The first and the last entry that may be lost; more than those that are is safe. */
+  readonly first: number;
+  readonly last: number;
+  /** What happened, for a person. */
+  readonly words: string;
 }
 
 /**
@@ -831,6 +842,8 @@ export interface Meters {
   /** logTimestamp to taken. */
   deliveryDelay(sink: string, seconds: number): void;
   sinkDuplicates(sink: string, count: number): void;
+  /** A sink has lost delivered records. */
+  sinkLoss(sink: string): void;
   /** A message was cut to what the receiver's frames can carry. */
   messageShortened(sink: string): void;
 }

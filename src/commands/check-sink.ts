@@ -11,6 +11,11 @@ export const lookMs = 60_000;
 
 const silent: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
+/** What the settings of a sink show without a connection. */
+export function settingLines({ id, definition, settings }: SinkConfig): Line[] {
+  return (definition.checkSettings?.(settings, id) ?? []).map((finding) => ({ subject: `sink ${id}`, ...finding }));
+}
+
 /** Whatever goes wrong is a line: the other sinks are to be looked at too. @throws the signal's reason */
 export async function checkSink(
   sink: SinkConfig,
@@ -24,7 +29,7 @@ export async function checkSink(
     level: 'ok',
     words: `${sink.type}, ${sink.format}: ${delivery}; twice at most ${duplicates}; lost at most ${losses}`,
   } as const;
-  return [promise, ...(await findingsOf(sink, context, signal)).map((finding) => ({ subject, ...finding }))];
+  return [promise, ...settingLines(sink), ...(await findingsOf(sink, context, signal)).map((finding) => ({ subject, ...finding }))];
 }
 
 async function findingsOf(

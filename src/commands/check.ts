@@ -23,7 +23,8 @@ import { Budget } from '../source/limits.ts';
 import { ServerClock } from '../source/server-clock.ts';
 import { requestsADay } from './at-rest.ts';
 import { certificateLines } from './check-certificates.ts';
-import { checkSink } from './check-sink.ts';
+import { messageLines } from './check-messages.ts';
+import { checkSink, settingLines } from './check-sink.ts';
 import { checkText } from './check-text.ts';
 import { knownState, writableLines } from './check-state.ts';
 import type { Line } from './check-state.ts';
@@ -39,7 +40,7 @@ page of each source, looks at each sink, and says what works, what does not, and
 how often each source is asked at rest, whether the delays that the state has measured suggest another settle, and whether a source was renamed.
 
   --config FILE       the configuration
-  --offline           only the configuration, and each certificate with its key; a secret that is not there is listed
+  --offline           only the configuration, the size of messages, and each certificate with its key; a missing secret is listed
   --require-secrets   with --offline: a secret that is not there is an error
   --source ID         only this source
   --sink ID           only this sink
@@ -81,8 +82,11 @@ export async function run(args: string[], io: Io): Promise<number> {
   lines.push(...known.lines);
   for (const source of sources) lines.push(...restLines(source, known.delays));
   lines.push(...groupLines(config.sources));
-  if (values.offline) lines.push(...certificateLines({ ...config, sources, sinks }));
-  else {
+  for (const sink of sinks) lines.push(...messageLines(sink, config));
+  if (values.offline) {
+    for (const sink of sinks) lines.push(...settingLines(sink));
+    lines.push(...certificateLines({ ...config, sources, sinks }));
+  } else {
     for (const source of sources) lines.push(...(await checkSource(source, config, io.signal)));
     const sinkFacts = { clock: systemClock, ca: config.tls.ca, proxy: config.proxy };
     for (const sink of sinks)

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/load.ts';
 import type { StateSettings } from '../config/state-settings.ts';
+import { lettersMost } from '../daemon/acts.ts';
 import { WaybillError } from '../errors.ts';
 import { isLetter, lettersOf, recordOfLetter } from '../journal/letters.ts';
 import type { LetterRow } from '../journal/letters.ts';
@@ -135,25 +136,24 @@ async function retry(config: Config, letters: readonly LetterRow[], values: Valu
   if (!(await agreed(plan, values, io))) return 1;
   const by = actor(values, io);
   const results: { seq: number; taken: boolean; code?: string; words?: string }[] = [];
-  for (const { sink, seq } of letters) {
-    // The sink, opened for the one before, may have said that it took this one long ago.
-    if (isGone(config, sink, seq)) {
-      results.push({ seq, taken: true });
-      continue;
+  for (let from = 0; from < letters.length; from += lettersMost) {
+    const part = letters.slice(from, from + lettersMost);
+    // The sink, opened for those before, may have said that it took some of these long ago.
+    const left = reading(config, (db) => part.filter(({ sink, seq }) => isLetter(db, sink, seq)));
+    const seqs = left.map(({ seq }) => seq);
+    const answer =
+      seqs.length === 0 ? undefined : await act(config, { act: 'dead-letters retry', sink: first.sink, seqs, ...by }, io.signal);
+    for (const { seq } of part) {
+      const refusal = answer?.result.sent?.refused.find((each) => each.seq === seq);
+      results.push(refusal ? { seq, taken: false, code: refusal.code, words: refusal.words } : { seq, taken: true });
+      if (!values.json && refusal) io.stderr.write(`entry ${seq} is refused again, ${refusal.code}: ${printable(refusal.words)}\n`);
     }
-    const { result } = await act(config, { act: 'dead-letters retry', sink, seq, ...by }, io.signal);
-    const [refusal] = result.sent?.refused ?? [];
-    results.push(refusal ? { seq, taken: false, code: refusal.code, words: refusal.words } : { seq, taken: true });
-    if (!values.json && refusal) io.stderr.write(`entry ${seq} is refused again, ${refusal.code}: ${printable(refusal.words)}\n`);
   }
   const refused = results.filter(({ taken }) => !taken).length;
   if (values.json) io.stdout.write(jsonText({ sink: first.sink, retried: results }));
   else io.stdout.write(`${counted(letters.length - refused, 'record')} taken${refused === 0 ? '' : `, ${refused} refused again`}\n`);
   return refused === 0 ? 0 : 1;
 }
-
-/** So many at once: a request has room for them. */
-const discardMost = 1_000;
 
 async function discard(config: Config, letters: readonly LetterRow[], values: Values, io: Io): Promise<number> {
   const [first] = letters;
@@ -163,8 +163,8 @@ async function discard(config: Config, letters: readonly LetterRow[], values: Va
   ];
   if (!(await agreed(plan, values, io))) return 1;
   const seqs = letters.map(({ seq }) => seq);
-  for (let from = 0; from < seqs.length; from += discardMost) {
-    const part = seqs.slice(from, from + discardMost);
+  for (let from = 0; from < seqs.length; from += lettersMost) {
+    const part = seqs.slice(from, from + lettersMost);
     await act(config, { act: 'dead-letters discard', sink: first.sink, seqs: part, ...actor(values, io) }, io.signal);
   }
   io.stdout.write(values.json ? jsonText({ sink: first.sink, discarded: seqs }) : 'done\n');
@@ -198,10 +198,6 @@ function known({ sinks }: Pick<StateSettings, 'sinks'>, id: string): void {
 
 function read(config: Directory): LetterRow[] {
   return reading(config, (db) => lettersOf(db));
-}
-
-function isGone(config: Directory, sink: string, seq: number): boolean {
-  return reading(config, (db) => !isLetter(db, sink, seq));
 }
 
 function reading<Result>(config: Directory, work: (db: ReturnType<typeof openReadOnly>) => Result): Result {

@@ -8,20 +8,26 @@ import { commands, isCommand, loadCommand } from './list.ts';
 
 export const summary = 'prints what a command takes, with examples';
 
-export const usage = `waybill help [COMMAND]
+export const usage = `waybill help [COMMAND [SUBCOMMAND]]
 
 Prints the list of commands, or what one of them takes. The same as waybill COMMAND --help.
 
 Examples:
   waybill help
-  waybill help init
+  waybill help setup elasticsearch
 `;
 
 export async function run(args: string[], io: Pick<Io, 'stdout'>): Promise<number> {
   const { positionals } = parseArgs({ args, allowPositionals: true, options: {} });
   const [name, ...others] = positionals;
-  if (others.length > 0) throw new WaybillError('usage', `cannot give help on ${positionals.length} commands at once: name one`);
-  io.stdout.write(fitted(name === undefined ? await overview() : (await loadCommand(known(name))).usage));
+  const text = name === undefined ? await overview() : (await loadCommand(known(name))).usage;
+  // "setup elasticsearch" stands in lists of commands; the usage of "setup" covers it.
+  const synopsis = text.split('\n').filter((line) => line.trimStart().startsWith(`waybill ${name} `));
+  const words = new Set(synopsis.flatMap((line) => line.split(/[\s|[\]]+/)));
+  const unknown = others.find((other) => !words.has(other));
+  if (unknown !== undefined)
+    throw new WaybillError('usage', `cannot find the command "${positionals.join(' ')}"; waybill help ${name} shows what "${name}" takes`);
+  io.stdout.write(fitted(text));
   return 0;
 }
 

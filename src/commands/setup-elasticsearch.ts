@@ -9,7 +9,7 @@ import { ElasticClient, understood } from '../sink/elasticsearch-client.ts';
 import { greet } from '../sink/elasticsearch-greet.ts';
 import { patternOf } from '../sink/elasticsearch-settings.ts';
 import type { ElasticsearchSettings } from '../sink/elasticsearch-settings.ts';
-import { factsOf, install, isOurs, makeKey, stepsFor } from '../sink/elasticsearch-templates.ts';
+import { factsOf, install, mappingOf, makeKey, stepsFor } from '../sink/elasticsearch-templates.ts';
 import type { Retention } from '../sink/elasticsearch-templates.ts';
 import { agreed } from './acts.ts';
 import { lateAt, lookMs } from './check-sink.ts';
@@ -73,7 +73,7 @@ export async function setup(args: string[], io: Io): Promise<number> {
   ];
   if (!(await agreed(plan, values, io))) return 1;
   for (const { path } of await ask((signal) => install(client, settings, sink.id, signal, retention))) io.stderr.write(`put ${path}\n`);
-  if ((await ask((signal) => isOurs(client, settings, signal))) === false)
+  if ((await ask((signal) => mappingOf(client, settings, signal))).isOurs === false)
     io.stderr.write(`what is there already keeps its mapping until it is rolled over: POST /${patternOf(settings)}/_rollover\n`);
   if (values.key) io.stdout.write(`${await ask((signal) => makeKey(client, settings, sink.id, signal))}\n`);
   return 0;

@@ -20,15 +20,16 @@ import type { ActValues } from './acts.ts';
 import type { Io } from './io.ts';
 import { listOnly, settingsFor, stateOptions, stateUsage } from './state-access.ts';
 
-export const summary = 'lists the sinks of the state; retires, adopts, verifies or tests one';
+export const summary = 'lists the sinks of the state; retries, retires, adopts, verifies or tests one';
 
 export const usage = `waybill sinks list [--json]
+waybill sinks retry --sink ID
 waybill sinks retire --sink ID
 waybill sinks adopt --sink ID
 waybill sinks verify --sink ID --from T
 waybill sinks test --sink ID [--as CODE] [--count N]
 
-list shows every sink that the state knows. One that is gone from the configuration is orphaned: the journal keeps everything for it. retire ends
+list shows every sink that the state knows. retry has the running daemon try a waiting or blocked sink at once. One that is gone from the configuration is orphaned: the journal keeps everything for it. retire ends
 that, for one that was meant to go; back again it begins at its "from", never before what it had.
 adopt is for one that is blocked because its position is not of this state (the state was lost, or an older one restored): this state continues what
 it holds, and what it has already may come twice. verify is for a state that was restored, and a sink that can be asked: what is dated from T on is
@@ -46,7 +47,7 @@ Examples:
   waybill sinks test --sink siem --count 3 --yes
 `;
 
-const acts = ['retire', 'adopt', 'verify', 'test'] as const;
+const acts = ['retry', 'retire', 'adopt', 'verify', 'test'] as const;
 
 type Values = ActValues & {
   readonly sink?: string | undefined;
@@ -134,7 +135,13 @@ function list(
 }
 
 /** What is written down in the state, and takes effect when the sink is opened or gets its next batch. */
-async function order(what: 'retire' | 'adopt' | 'verify', config: Config, sink: KnownSink, values: Values, io: Io): Promise<number> {
+async function order(
+  what: 'retry' | 'retire' | 'adopt' | 'verify',
+  config: Config,
+  sink: KnownSink,
+  values: Values,
+  io: Io,
+): Promise<number> {
   const { id } = sink;
   const now = systemClock.now() * 1000;
   if (what === 'retire' && config.sinks.some((each) => each.id === id))
@@ -151,6 +158,7 @@ async function order(what: 'retire' | 'adopt' | 'verify', config: Config, sink: 
     if (live && live.state !== 'blocked') throw fits(id);
   }
   const plan = {
+    retry: [`Has the daemon try the sink ${id} at once, before its next attempt is due`],
     retire: [
       `Retires the sink ${id}, which has everything up to entry ${sink.acked}: nothing is kept for it any more`,
       ...(sink.lagRecords === 0
@@ -173,7 +181,7 @@ async function order(what: 'retire' | 'adopt' | 'verify', config: Config, sink: 
     what === 'verify' ? { act: 'sinks verify', sink: id, from, ...by } : { act: `sinks ${what}`, sink: id, ...by },
     io.signal,
   );
-  const done = { retire: 'retired', adopt: 'adopted', verify: 'verified' }[what];
+  const done = { retry: 'retried', retire: 'retired', adopt: 'adopted', verify: 'verified' }[what];
   io.stdout.write(values.json ? `${JSON.stringify({ [done]: id })}\n` : 'done\n');
   return 0;
 }

@@ -15,6 +15,8 @@ const micros = z.int().min(0);
 const seq = z.int().min(1);
 /** Events of one test; more is no test. */
 const testsMost = 1_000;
+/** Dead letters of one request. */
+export const lettersMost = 1_000;
 const who = { by: z.string().min(1).max(200), why: z.string().max(2_000).optional() };
 
 const actSchema = z.discriminatedUnion('act', [
@@ -44,6 +46,7 @@ const actSchema = z.discriminatedUnion('act', [
   z.strictObject({ act: z.literal('sources retire'), source: id, ...who }),
   z.strictObject({ act: z.literal('sinks retire'), sink: id, ...who }),
   z.strictObject({ act: z.literal('sinks adopt'), sink: id, ...who }),
+  z.strictObject({ act: z.literal('sinks retry'), sink: id, ...who }),
   z.strictObject({ act: z.literal('sinks verify'), sink: id, from: micros, ...who }),
   z.strictObject({
     act: z.literal('sinks test'),
@@ -52,11 +55,11 @@ const actSchema = z.discriminatedUnion('act', [
     count: z.int().min(1).max(testsMost).optional(),
     ...who,
   }),
-  z.strictObject({ act: z.literal('dead-letters retry'), sink: id, seq, ...who }),
+  z.strictObject({ act: z.literal('dead-letters retry'), sink: id, seqs: z.array(seq).min(1).max(lettersMost), ...who }),
   z.strictObject({
     act: z.literal('dead-letters discard'),
     sink: id,
-    seqs: z.union([z.array(seq).min(1).max(1_000), z.literal('all')]),
+    seqs: z.union([z.array(seq).min(1).max(lettersMost), z.literal('all')]),
     ...who,
   }),
   z.strictObject({

@@ -5,7 +5,7 @@
 import { codeOf, WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { SinkState } from '../journal/progress.ts';
-import type { Micros, Operation } from '../model.ts';
+import type { Micros, Operation, Rejection } from '../model.ts';
 import type { ActResult, ConfiguredSinks, SinkActRequest } from './acts.ts';
 
 /** What is dated later than the order itself, by a clock that is ahead, is asked for too. */
@@ -38,6 +38,15 @@ export async function performOnSink(asked: SinkActRequest, journal: Journal, now
       );
       made?.loop?.wake();
       return {};
+    case 'sinks retry': {
+      const loop = configuredOr(made, sink.id).loop;
+      if (!loop) throw new WaybillError('usage', `cannot retry the sink "${sink.id}": no daemon is running; its start tries every sink`);
+      const { state } = loop.view();
+      if (state === 'active') throw new WaybillError('usage', `cannot retry the sink "${sink.id}": it is neither waiting nor blocked`);
+      await journal.operate({ ...act, detail: { sink: sink.id, state, ...why } });
+      loop.wake();
+      return {};
+    }
     case 'sinks verify': {
       verifiable(sink, made);
       const verify = { from: asked.from, until: now + clockAheadUs };
@@ -63,9 +72,13 @@ export async function performOnSink(asked: SinkActRequest, journal: Journal, now
       return { sent: { taken: count - refused.length, refused } };
     }
     case 'dead-letters retry': {
-      const { loop } = sending(made, sink);
-      const { refused } = await loop.besides.retry(asked.seq, { ...act, detail: why });
-      return { sent: { taken: 1 - refused.length, refused } };
+      const { loop, definition, settings } = sending(made, sink);
+      // A sink that can be asked which records it has finds out what became of a batch; any other is sure of one message at a time.
+      const isAskable = definition.resolvable(settings) && !keepsPosition({ definition, settings });
+      const refused: Rejection[] = [];
+      for (const seqs of isAskable ? [asked.seqs] : asked.seqs.map((seq) => [seq]))
+        refused.push(...(await loop.besides.retry(seqs, { ...act, detail: why })).refused);
+      return { sent: { taken: asked.seqs.length - refused.length, refused } };
     }
     case 'dead-letters discard': {
       const seqs = asked.seqs === 'all' ? journal.letters.kept(sink.id) : asked.seqs;

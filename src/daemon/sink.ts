@@ -5,10 +5,10 @@ import { Delivery } from '../deliver/loop.ts';
 import { pipeline, textOf } from '../deliver/pipeline.ts';
 import type { MessageLimit } from '../deliver/pipeline.ts';
 import { encoder, shortener } from '../encode/index.ts';
-import type { EncodedFormat, EncodeSettings } from '../encode/index.ts';
+import type { EncodeSettings } from '../encode/index.ts';
 import { WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { Encode, Message, Meters, Normalize } from '../model.ts';
+import type { EcsEvent, Encode, Message, Meters, Normalize, SinkLoss } from '../model.ts';
 import { normalizer } from '../normalize/normalizer.ts';
 import { compileWhere } from '../normalize/where.ts';
 import type { Certificates } from './certificates.ts';
@@ -57,8 +57,13 @@ export function createDelivery(
     },
     chainAt: (seq: number) => journal.chainAt(seq),
     commitNote: (note: string) => journal.commitNote(id, note),
+    lost: async (loss: SinkLoss, note: string) => {
+      await journal.lost(id, loss, note);
+      meters.sinkLoss(id);
+      log.error({ sink: id, code: 'file_lost_data', first: loss.first, last: loss.last, words: loss.words }, 'sink lost delivered records');
+    },
   };
-  const encode = encoder(...writtenBy(sink));
+  const { encode } = writerOf(sink);
   const limit = limitOf(sink, meters);
   const loop = new Delivery({
     settings: {
@@ -122,9 +127,15 @@ function normalizersOf(sink: SinkConfig, config: Config, journal: Journal): Map<
 function limitOf(sink: SinkConfig, meters: Meters): MessageLimit | undefined {
   const bytes = sink.definition.messageBytes?.(sink.settings);
   if (bytes === undefined) return undefined;
-  return { bytes, shorten: shortener(...writtenBy(sink), bytes), shortened: () => meters.messageShortened(sink.id) };
+  const { shorten } = writerOf(sink);
+  return { bytes, shorten: (event) => shorten(event, bytes), shortened: () => meters.messageShortened(sink.id) };
 }
 
-function writtenBy({ format, original, cef }: SinkConfig): [format: EncodedFormat, settings: EncodeSettings] {
-  return [format, { original, cef }];
+/** How a sink writes an event, and writes it in at most so many bytes: undefined when that cannot be done. */
+export function writerOf({ format, original, cef }: SinkConfig): {
+  readonly encode: Encode;
+  readonly shorten: (event: EcsEvent, bytes: number) => string | undefined;
+} {
+  const settings: EncodeSettings = { original, cef };
+  return { encode: encoder(format, settings), shorten: (event, bytes) => shortener(format, settings, bytes)(event) };
 }

@@ -22,7 +22,7 @@ export class BatchLimit implements Limit {
     return Math.max(1, Math.floor(this.#most.bytes * this.#share));
   }
 
-  /** A batch was not taken in time: the next has half of it. */
+  /** A batch was not taken in time, or was too much for the receiver: the next has half of it. */
   late(batch: Size): void {
     if (this.records > 1) this.#share *= Math.min(1, this.#fraction(batch)) / 2;
   }

@@ -8,6 +8,7 @@ import type {
   Clock,
   DeliverJournal,
   Entry,
+  LetterFate,
   Limit,
   Log,
   Message,
@@ -22,10 +23,13 @@ import { batchOf } from './batches.ts';
 import type { Pipeline } from './pipeline.ts';
 import { Replay } from './replay.ts';
 
-/** What the sink has answered: all but the refused are taken. */
+/** What the sink has answered: all but the refused and those that are left are taken. */
 export interface ShotAnswer {
   readonly refused: readonly Rejection[];
   readonly note: string | undefined;
+  /** Messages that were not taken and may be later, and why. */
+  readonly left?: readonly number[];
+  readonly why?: WaybillError;
 }
 
 /** Messages that are sent once, and answered for at once. */
@@ -91,26 +95,43 @@ export class Besides {
   }
 
   /**
-   * Sends a dead letter once more. Taken, it is gone; refused, it stays, with what was said last.
-   * @throws WaybillError `usage` where there is nothing to send, `sink_again`, `sink_blocked` or `sink_unknown` when the sink did not say
+   * Sends dead letters once more, in batches as the sink takes them. What is taken is gone; what is refused stays, with what was said last.
+   * @throws WaybillError `usage` where there is nothing to send, `sink_again`, `sink_blocked` or `sink_unknown` when the sink did not say of all of them;
+   *         what it did say is settled
    */
-  async retry(seq: number, operation: Operation): Promise<ShotAnswer> {
-    const { id, journal, pipeline } = this.#parts;
-    const entry = await journal.letter(id, seq);
-    if (!entry && this.#taken.has(seq)) return { refused: [], note: undefined };
-    if (!entry) throw new WaybillError('usage', `cannot retry entry ${seq} for sink "${id}": it is no dead letter that is kept`);
-    const keep = ({ refused: [rejection], note }: ShotAnswer): Promise<void> =>
-      journal.settleLetter(id, seq, rejection ? { taken: false, rejection } : { taken: true, note }, operation);
-    let message: Message | undefined;
-    try {
-      message = pipeline(entry, (text) => Buffer.from(text, 'utf8'));
-    } catch (thrown) {
-      const answer = { refused: [{ seq, code: 'cannot_encode', words: wordsOf(thrown) }], note: undefined };
-      await keep(answer);
-      return answer;
+  async retry(seqs: readonly number[], operation: Operation): Promise<ShotAnswer> {
+    const { id, journal, pipeline, limit } = this.#parts;
+    const settle = async (seq: number, fate: LetterFate): Promise<void> => journal.settleLetter(id, seq, fate, operation);
+    const messages: Message[] = [];
+    const refused: Rejection[] = [];
+    for (const seq of new Set(seqs)) {
+      const entry = await journal.letter(id, seq);
+      if (!entry && this.#taken.has(seq)) continue;
+      if (!entry) throw new WaybillError('usage', `cannot retry entry ${seq} for sink "${id}": it is no dead letter that is kept`);
+      let message: Message | undefined;
+      try {
+        message = pipeline(entry, (text) => Buffer.from(text, 'utf8'));
+      } catch (thrown) {
+        refused.push({ seq, code: 'cannot_encode', words: wordsOf(thrown) });
+        continue;
+      }
+      if (!message)
+        throw new WaybillError('usage', `cannot retry entry ${seq} for sink "${id}": it is not for this sink any more (sources, where)`);
+      messages.push(message);
     }
-    if (message) return this.#shoot('retry', [message], keep);
-    throw new WaybillError('usage', `cannot retry entry ${seq} for sink "${id}": it is not for this sink any more (sources, where)`);
+    for (const rejection of refused) await settle(rejection.seq, { taken: false, rejection });
+    let note: string | undefined;
+    for (const part of inBatches(messages, limit)) {
+      const answer = await this.#shoot('retry', part, async ({ refused: said, left = [], note: newNote }) => {
+        for (const { seq } of part) {
+          const rejection = said.find((each) => each.seq === seq);
+          if (!left.includes(seq)) await settle(seq, rejection ? { taken: false, rejection } : { taken: true, note: newNote });
+        }
+      });
+      refused.push(...answer.refused);
+      note = answer.note;
+    }
+    return { refused, note };
   }
 
   /**
@@ -163,21 +184,28 @@ export class Besides {
     });
   }
 
-  async #send({ messages, besides, keep, resolve, reject }: Shot, turn: Turn): Promise<void> {
-    const { id, meters } = this.#parts;
-    const [message] = messages;
+  async #send({ messages: given, besides, keep, resolve, reject }: Shot, turn: Turn): Promise<void> {
+    const { id, meters, journal } = this.#parts;
+    const messages: Message[] = [];
     // Asked for twice before it was its turn, it is sent once.
-    if (besides === 'retry' && message && this.#taken.has(message.seq) && !(await this.#parts.journal.letter(id, message.seq))) {
+    for (const message of given)
+      if (besides !== 'retry' || !this.#taken.has(message.seq) || (await journal.letter(id, message.seq))) messages.push(message);
+    if (messages.length === 0) {
       resolve({ refused: [], note: undefined });
       return;
     }
     const batch = batchOf({ messages, through: turn.present, uncertain: true, bytes: 0, besides }, messages);
     try {
       const answer = await answerOf(batch, turn);
+      const { left = [], refused, why } = answer;
       await turn.commit(() => keep(answer));
-      if (besides === 'retry' && message && answer.refused.length === 0) this.#taken.add(message.seq);
-      if (besides === 'retry') meters.eventsSent(id, messages.length - answer.refused.length);
-      resolve(answer);
+      const gone = messages.filter(({ seq }) => !left.includes(seq) && !refused.some((each) => each.seq === seq));
+      if (besides === 'retry') {
+        for (const { seq } of gone) this.#taken.add(seq);
+        meters.eventsSent(id, gone.length);
+      }
+      if (why) reject(why);
+      else resolve(answer);
     } catch (thrown) {
       const code = codeOf(thrown);
       const isAway = code === 'sink_again' || code === 'sink_blocked';
@@ -206,15 +234,38 @@ export class Besides {
   }
 }
 
-/** One attempt. Throws what the sink throws, but for a refusal of all of it. */
-async function answerOf(batch: Batch, { send }: Turn): Promise<ShotAnswer> {
+/** One attempt. A batch that is refused whole is halved, down to the message that is to blame. Throws what else the sink throws. */
+async function answerOf(batch: Batch, turn: Turn): Promise<ShotAnswer> {
+  const { messages } = batch;
   try {
-    const { rejections, again, note } = await send(batch);
-    if (again && again.seqs.length > 0) throw new WaybillError(again.code, again.words);
-    return { refused: rejections, note };
+    const { rejections, again, note } = await turn.send(batch);
+    if (!again || again.seqs.length === 0) return { refused: rejections, note };
+    return { refused: rejections, note, left: again.seqs, why: new WaybillError(again.code, again.words) };
   } catch (thrown) {
     if (codeOf(thrown) !== 'sink_refused') throw thrown;
     const words = wordsOf(thrown);
-    return { refused: batch.messages.map(({ seq }) => ({ seq, code: 'refused', words })), note: undefined };
+    if (messages.length <= 1) return { refused: messages.map(({ seq }) => ({ seq, code: 'refused', words })), note: undefined };
+    const middle = Math.ceil(messages.length / 2);
+    const lower = await answerOf(batchOf(batch, messages.slice(0, middle)), turn);
+    const later = messages.slice(middle);
+    if (lower.why) return { ...lower, left: [...(lower.left ?? []), ...later.map(({ seq }) => seq)] };
+    const upper = await answerOf(batchOf(batch, later), turn);
+    return { ...upper, refused: [...lower.refused, ...upper.refused], note: upper.note ?? lower.note };
   }
+}
+
+/** The messages in order, in batches within the limit; one that is longer by itself goes alone. */
+function inBatches(messages: readonly Message[], { records, bytes }: Limit): Message[][] {
+  const made: Message[][] = [];
+  let size = 0;
+  for (const message of messages) {
+    const last = made.at(-1);
+    size += message.bytes.length;
+    if (last && last.length < records && size <= bytes) last.push(message);
+    else {
+      made.push([message]);
+      size = message.bytes.length;
+    }
+  }
+  return made;
 }

@@ -57,6 +57,8 @@ export interface DeliveryParts {
  */
 const groupedMs = 1_000;
 const idleMostMs = 60_000;
+/** A batch that met a receiver without room so often in a row is halved: it may be larger than what the receiver ever has room for. */
+const crowdedMost = 3;
 /** How long a sink may take to be closed; less when nobody waits for it any more. */
 const closeMs = 10_000;
 const closeAbandonedMs = 1_000;
@@ -414,6 +416,7 @@ export class Delivery {
     const tried = new Map<number, number>();
     // What is left of a batch that was taken in part is sent within the grace period: in the next life all of it would come again.
     let until = stop;
+    let crowded = 0;
     for (;;) {
       const began = this.#parts.clock.monotonic();
       let certain = 0;
@@ -444,7 +447,10 @@ export class Delivery {
         const code = codeOf(thrown);
         if (code === 'sink_again' || code === 'sink_blocked') {
           await this.#pause(thrown, until);
-          continue;
+          crowded = thrown instanceof WaybillError && thrown.isCrowded ? crowded + 1 : 0;
+          if (crowded < crowdedMost || batch.messages.length === 1) continue;
+          this.#limit.late(batch);
+          return { rejections, refused: wordsOf(thrown), rest: batch.messages };
         }
         this.#uncertain = Math.max(this.#uncertain, batch.through.seq);
         if (code === 'sink_refused') return { rejections, refused: wordsOf(thrown), rest: batch.messages };

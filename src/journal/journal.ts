@@ -31,6 +31,7 @@ import type {
   SourceMarks,
   Turn,
   Window,
+  SinkLoss,
 } from '../model.ts';
 import { History } from './history.ts';
 import { Audit } from './audit.ts';
@@ -38,6 +39,7 @@ import { Judge } from './judge.ts';
 import type { Judged } from './judge.ts';
 import { Ledger } from './ledger.ts';
 import { Letters } from './letters.ts';
+import { writeLoss } from './losses.ts';
 import { Operations, writeMoment } from './operations.ts';
 import { Progress } from './progress.ts';
 import { leastRemembered } from './remembered.ts';
@@ -367,6 +369,14 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
 
   async commitNote(id: string, note: string): Promise<void> {
     this.progress.commitNote(id, note);
+  }
+
+  /** See Kept.lost. */
+  async lost(id: string, loss: SinkLoss, note: string): Promise<void> {
+    this.#store.transaction(() => {
+      this.progress.writeNote(id, note);
+      writeLoss(this.#store, id, loss, this.#clock.now() * 1000);
+    });
   }
 
   async letter(id: string, seq: number): Promise<Entry | undefined> {

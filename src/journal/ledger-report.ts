@@ -25,6 +25,7 @@ import type { WindowDbRow } from './ledger.ts';
 import { WindowCopy } from './window-copy.ts';
 import { kindLedger, unpackBody } from './segment.ts';
 import { detailOf, flat, instant } from './operation-detail.ts';
+import { Losses } from './losses.ts';
 import { storedJson } from './damage.ts';
 
 export interface ReportQuery {
@@ -94,12 +95,13 @@ export function openLedgerReport(db: Database, query: ReportQuery = {}): LongLed
 function reportOf(db: Database, query: ReportQuery, copy: WindowCopy): LongLedgerReport {
   const sinks = db.prepare<[], SinkDbRow>("SELECT id, type, state, acked, begun_us FROM sinks WHERE state <> 'retired' ORDER BY id").all();
   const letters = new DeadLetterTimes(db);
+  const losses = new Losses(db);
   const held = heldTogether(db);
   const rows = sourceRows(db, query);
   const parts = rows.map((source) => {
     const windows = copy.take(source.n, query.from, query.to);
     const own = sinks.filter((sink) => query.sinkSources?.get(sink.id)?.includes(source.id) ?? true);
-    return sourceReport(db, query, source, own, letters, windows, held.get(source.id));
+    return sourceReport(db, query, source, own, letters, losses, windows, held.get(source.id));
   });
   const count = parts.reduce((total, { sums }) => total + sums.windows, 0);
   // Of a period without a window nothing can be said, unless the source begins behind it.
@@ -137,6 +139,7 @@ function sourceReport(
   source: SourceDbRow,
   sinks: readonly SinkDbRow[],
   letters: DeadLetterTimes,
+  losses: Losses,
   rows: Iterable<WindowDbRow>,
   held: ReadonlySet<Micros> = new Set(),
 ): { readonly report: LongLedgerReportSource; readonly sums: WindowSums } {
@@ -150,7 +153,10 @@ function sourceReport(
       .filter((sink) => isFor(sink, row, orders))
       .map((sink) => [
         sink.id,
-        { complete: row.seq <= sink.acked, deadLetters: letters.count(sink.id, source.n, row.from_us, row.until_us) },
+        {
+          complete: row.seq <= sink.acked && !losses.has(sink.id, source.n, row.from_us, row.until_us),
+          deadLetters: letters.count(sink.id, source.n, row.from_us, row.until_us),
+        },
       ]);
   function* stored(): Generator<WindowDbRow, void, void> {
     for (const row of rows) yield held.has(row.from_us) ? inDoubt(row) : row;

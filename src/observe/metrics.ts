@@ -54,6 +54,7 @@ export function createMetrics(version: string, revision: string, lostLines: () =
   const sent = counter('waybill_events_sent_total', 'Messages taken by the sink');
   const deliveryDelay = histogram('waybill_delivery_delay_seconds', 'logTimestamp to taken by the sink', deliveryBounds);
   const duplicates = counter('waybill_sink_duplicates_total', 'Messages that the sink said it had already');
+  const losses = counter('waybill_sink_losses_total', 'Times that a sink lost delivered records');
   const shortened = counter('waybill_messages_shortened_total', 'Messages cut to what the frames of the sink can carry');
 
   const build = meter.createObservableGauge('waybill_build_info', { description: 'Always 1; the release that runs' });
@@ -70,7 +71,7 @@ export function createMetrics(version: string, revision: string, lostLines: () =
       // A counter begins at 0, so that its first increase is an increase. Callbacks run before the counters are read.
       for (const { id } of now.sources) for (const one of [collected, late, vanished, calibrations]) one.add(0, { source: id });
       for (const { id } of now.sources) for (const reason of holdReasons) holds.add(0, { source: id, reason });
-      for (const { id } of now.sinks) for (const one of [sent, duplicates, shortened]) one.add(0, { sink: id });
+      for (const { id } of now.sinks) for (const one of [sent, duplicates, losses, shortened]) one.add(0, { sink: id });
     },
     read.map(({ gauge }) => gauge),
   );
@@ -91,6 +92,7 @@ export function createMetrics(version: string, revision: string, lostLines: () =
       eventsSent: (sink, count) => sent.add(count, { sink }),
       deliveryDelay: (sink, seconds) => deliveryDelay.record(notNegative(seconds), { sink }),
       sinkDuplicates: (sink, count) => duplicates.add(count, { sink }),
+      sinkLoss: (sink) => losses.add(1, { sink }),
       messageShortened: (sink) => shortened.add(1, { sink }),
     },
     bind: (from) => (snapshot = from),

@@ -75,6 +75,8 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   /** What the events of a source are called in this sink (ECS `data_stream`), where it says so itself. */
   dataStream?(config: z.output<Schema>, source: string): { readonly dataset: string; readonly namespace: string };
   guarantee(config: z.output<Schema>): Guarantee;
+  /** What the settings alone show, without a connection: also for `check --offline`. */
+  checkSettings?(config: z.output<Schema>, id: string): readonly Finding[];
   check(config: z.output<Schema>, context: SinkContext, signal: AbortSignal): Promise<readonly Finding[]>;
   open(config: z.output<Schema>, context: SinkContext, kept: Kept, signal: AbortSignal): Promise<Sink>;
 }

@@ -8,7 +8,10 @@ import { greet } from './elasticsearch-greet.ts';
 import { membersOf, plainWords } from './elasticsearch-items.ts';
 import { credentialsOf, patternOf } from './elasticsearch-settings.ts';
 import type { ElasticsearchSettings } from './elasticsearch-settings.ts';
-import { isOurs, versionOf } from './elasticsearch-templates.ts';
+import { mappingOf, versionOf } from './elasticsearch-templates.ts';
+
+/** So many fields of another type are named. */
+const conflictsShown = 5;
 
 /** Rights on what the sink writes to, and what the lack of one costs. */
 const rights: readonly (readonly [privilege: string, level: Finding['level'], cost: string])[] = [
@@ -99,14 +102,26 @@ async function privileges(client: ElasticClient, settings: ElasticsearchSettings
 
 async function mapping(client: ElasticClient, settings: ElasticsearchSettings, id: string, signal: AbortSignal): Promise<Finding[]> {
   if (settings.templates === 'ignore') return [];
-  const found = await isOurs(client, settings, signal);
+  const { isOurs, exists, conflicts } = await mappingOf(client, settings, signal);
   const pattern = patternOf(settings);
-  if (found === true) return [{ level: 'ok', words: `"${pattern}" has the mapping of waybill setup elasticsearch` }];
-  if (found === undefined)
-    return [{ level: 'warning', words: `whether "${pattern}" has our mapping is not shown to this key`, setting: `sinks.${id}.templates` }];
+  const setting = `sinks.${id}.templates`;
+  if (conflicts.length > 0) {
+    const list = conflicts.map(({ field, type, wanted }) => `${field} is ${type}, not ${wanted}`);
+    const shown = `${list.slice(0, conflictsShown).join('; ')}${list.length > conflictsShown ? `; and ${list.length - conflictsShown} more` : ''}`;
+    const refuses = conflicts.some((conflict) => conflict.refuses);
+    const effect = refuses ? 'records whose values do not fit that type become dead letters' : 'searches and dashboards may not find them';
+    const words = `"${conflicts[0]?.index}" maps fields differently: ${shown}: ${effect}; correct the template (often logs-…@custom) and roll over`;
+    return [{ level: refuses ? 'error' : 'warning', words, setting }];
+  }
+  if (isOurs === true) return [{ level: 'ok', words: `"${pattern}" has the mapping of waybill setup elasticsearch` }];
+  if (isOurs === undefined && !exists)
+    return [
+      { level: 'ok', words: `"${pattern}" is not there yet and is created with the first record; its templates are not shown to this key` },
+    ];
+  if (isOurs === undefined) return [{ level: 'warning', words: `whether "${pattern}" has our mapping is not shown to this key`, setting }];
   if (settings.templates === 'install') return [{ level: 'ok', words: `the mapping of "${pattern}" is installed when the sink is opened` }];
   const words = `"${pattern}" has not the mapping of Waybill: run waybill setup elasticsearch --sink ${id}, and roll over a data stream that is there already`;
-  return [{ level: 'warning', words, setting: `sinks.${id}.templates` }];
+  return [{ level: 'warning', words, setting }];
 }
 
 interface IndexSettings {

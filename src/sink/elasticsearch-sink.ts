@@ -10,7 +10,7 @@ import type { Item, ItemError } from './elasticsearch-items.ts';
 import { Reader } from './elasticsearch-resolve.ts';
 import { credentialsOf, patternOf, targeting } from './elasticsearch-settings.ts';
 import type { ElasticsearchSettings } from './elasticsearch-settings.ts';
-import { install, isOurs } from './elasticsearch-templates.ts';
+import { install, mappingOf } from './elasticsearch-templates.ts';
 
 /** How long the server may wait for a shard, so that it names the item before our own deadline is over. */
 const serverWait = '20s';
@@ -41,7 +41,7 @@ export class ElasticsearchSink implements Sink {
       await understood(context.id, 'sink_again', signal, async () => {
         await greet(client, settings, context, signal);
         if (settings.templates === 'install') await install(client, settings, context.id, signal);
-        if (settings.templates === 'check' && (await isOurs(client, settings, signal)) === false) {
+        if (settings.templates === 'check' && (await mappingOf(client, settings, signal)).isOurs === false) {
           context.log.warn({ sink: context.id, target: patternOf(settings) }, 'index without the mapping of waybill setup elasticsearch');
         }
       });
@@ -144,7 +144,7 @@ export class ElasticsearchSink implements Sink {
     const words = `${who}: the request is answered with ${status} ${plainWords(error)}${this.#hint(status, error)}`;
     const verdict = judgeRequest(status, error, alone);
     if (status === 400 && alone !== undefined) this.#refusedAlone += 1;
-    throw new WaybillError(`sink_${verdict}`, words, { retryAfterMs });
+    throw new WaybillError(`sink_${verdict}`, words, { retryAfterMs, isCrowded: status === 429 });
   }
 
   async #settle(messages: readonly Message[], items: readonly Item[], signal: AbortSignal): Promise<Taken> {

@@ -36,7 +36,7 @@ const builtIn = ['logs@mappings', 'logs@settings', 'ecs@mappings'];
 const policyName = 'waybill-audit';
 
 interface Templates {
-  readonly component: { readonly template: { readonly mappings: { readonly properties: object } } };
+  readonly component: { readonly template: { readonly mappings: { readonly properties: Properties } } };
   readonly index: {
     readonly index_patterns: readonly string[];
     readonly composed_of: readonly string[];
@@ -173,34 +173,95 @@ export async function makeKey(client: ElasticClient, settings: ElasticsearchSett
   );
 }
 
-/** Whether what the sink writes to has our mapping, or will have it once it is made; undefined where the key may not ask. */
-export async function isOurs(client: ElasticClient, settings: ElasticsearchSettings, signal: AbortSignal): Promise<boolean | undefined> {
+/** What the mapping of the target says: ours or not, the fields whose type conflicts, and whether there is a target yet. */
+export interface MappingFacts {
+  /** Undefined where the key may not ask. */
+  readonly isOurs: boolean | undefined;
+  /** Whether an index is there; it is created with the first record. */
+  readonly exists: boolean;
+  readonly conflicts: readonly MappingConflict[];
+}
+
+/** A field of ours that the newest index of a target maps as another type. */
+export interface MappingConflict {
+  readonly index: string;
+  readonly field: string;
+  readonly type: string;
+  readonly wanted: string;
+  /** Whether values of ours may not parse as that type: the server refuses such records. */
+  readonly refuses: boolean;
+}
+
+export async function mappingOf(client: ElasticClient, settings: ElasticsearchSettings, signal: AbortSignal): Promise<MappingFacts> {
   const pattern = patternOf(settings);
-  const mapping = await client.request(
-    { method: 'GET', path: `/${encodeURIComponent(pattern)}/_mapping`, query: { filter_path: '*.mappings._meta' } },
-    signal,
-  );
-  if (mapping.status === 200) {
-    const indices = Object.entries(mapping.body as Record<string, { readonly mappings?: { readonly _meta?: Meta } }>).sort(([a], [b]) =>
-      a < b ? -1 : 1,
-    );
-    if (indices.length > 0) return isMeta(indices.at(-1)?.[1].mappings?._meta);
-    const all = await client.request(
-      { method: 'GET', path: `/${encodeURIComponent(pattern)}/_settings`, query: { filter_path: '*.settings.index.uuid' } },
-      signal,
-    );
-    if (all.status === 200 && Object.keys(all.body).length > 0) return false;
-  } else if (mapping.status !== 404) return undefined;
+  const answer = await client.request({ method: 'GET', path: `/${encodeURIComponent(pattern)}/_mapping` }, signal);
+  if (answer.status === 200) {
+    const indices = newest(Object.entries(answer.body as Readonly<Record<string, { readonly mappings?: Mapping }>>));
+    const conflicts = indices.flatMap(([index, { mappings }]) => conflictsOf(index, mappings));
+    if (indices.length > 0) return { isOurs: isMeta(indices.at(-1)?.[1].mappings?._meta), exists: true, conflicts };
+  } else if (answer.status !== 404) return { isOurs: undefined, exists: true, conflicts: [] };
   const name = pattern.replaceAll('*', 'x');
   const simulated = await client.request({ method: 'POST', path: `/_index_template/_simulate_index/${encodeURIComponent(name)}` }, signal);
-  if (simulated.status !== 200) return undefined;
-  return isMeta((simulated.body as { readonly template?: { readonly mappings?: { readonly _meta?: Meta } } }).template?.mappings?._meta);
+  if (simulated.status !== 200) return { isOurs: undefined, exists: false, conflicts: [] };
+  const { mappings } = (simulated.body as { readonly template?: { readonly mappings?: Mapping } }).template ?? {};
+  return { isOurs: isMeta(mappings?._meta), exists: false, conflicts: conflictsOf(name, mappings) };
 }
 
-interface Meta {
-  readonly managed_by?: string;
+interface Mapping {
+  readonly _meta?: { readonly managed_by?: string };
+  readonly properties?: Properties;
 }
 
-function isMeta(meta: Meta | undefined): boolean {
+type Properties = Readonly<Record<string, { readonly type?: string; readonly properties?: Properties }>>;
+
+function isMeta(meta: Mapping['_meta']): boolean {
   return meta?.managed_by === 'waybill';
+}
+
+/** The last index of each data stream, and every other index, by name. */
+function newest<Index>(indices: readonly (readonly [name: string, index: Index])[]): (readonly [name: string, index: Index])[] {
+  const streams = Map.groupBy(
+    indices.toSorted(([a], [b]) => (a < b ? -1 : 1)),
+    ([name]) => /^\.ds-(.+)-\d{4}\.\d{2}\.\d{2}-\d{6,}$/.exec(name)?.[1] ?? name,
+  );
+  return [...streams.values()].flatMap((list) => list.slice(-1));
+}
+
+/** Types that take the same values (Elasticsearch, "Field data types"). */
+const families: readonly (readonly string[])[] = [
+  ['keyword', 'constant_keyword', 'wildcard', 'counted_keyword', 'text', 'match_only_text'],
+  ['long', 'integer', 'short', 'byte', 'unsigned_long', 'double', 'float', 'half_float', 'scaled_float'],
+  ['date', 'date_nanos'],
+];
+const takesAnyText = new Set(families[0]);
+
+function conflictsOf(index: string, mapping: Mapping | undefined): MappingConflict[] {
+  return fieldsOf(contents().component.template.mappings.properties).flatMap(({ path, type: wanted }) => {
+    const found = typeAt(mapping?.properties, path);
+    if (found === undefined || found.type === wanted) return [];
+    if (families.some((family) => family.includes(found.type) && family.includes(wanted))) return [];
+    return [{ index, field: found.path.join('.'), type: found.type, wanted, refuses: !takesAnyText.has(found.type) }];
+  });
+}
+
+function fieldsOf(properties: Properties, above: readonly string[] = []): { readonly path: readonly string[]; readonly type: string }[] {
+  return Object.entries(properties).flatMap(([name, { type, properties: below }]) => [
+    ...(type === undefined ? [] : [{ path: [...above, name], type }]),
+    ...(below === undefined ? [] : fieldsOf(below, [...above, name])),
+  ]);
+}
+
+/** The type of a field, or of what stands in its way; undefined where nothing is mapped. */
+function typeAt(
+  properties: Properties | undefined,
+  path: readonly string[],
+): { readonly path: readonly string[]; readonly type: string } | undefined {
+  const [name = '', ...below] = path;
+  const found = properties?.[name];
+  if (found === undefined) return undefined;
+  if (below.length === 0) return { path, type: found.type ?? 'object' };
+  if (found.properties === undefined)
+    return found.type === undefined || found.type === 'object' ? undefined : { path: [name], type: found.type };
+  const inner = typeAt(found.properties, below);
+  return inner && { path: [name, ...inner.path], type: inner.type };
 }

@@ -21,6 +21,11 @@ export async function openFile(path: string, id: string): Promise<FileHandle> {
   }
 }
 
+/** Why a file with several names is refused: locks go by name, and each writer would cut and overwrite what the other one wrote. */
+export function linksWords(links: number): string {
+  return `the file has ${links} hard links, and another process may write it under another name: keep one name`;
+}
+
 /** What is there in place of a file; undefined for a file, and where nothing is. */
 export async function kindAt(path: string): Promise<string | undefined> {
   const found = await lstat(path).catch((cause: unknown) => {
@@ -37,9 +42,10 @@ export function isAbsent(cause: unknown): boolean {
   return (cause as { code?: unknown }).code === 'ENOENT';
 }
 
-export async function nameAndSize(handle: FileHandle): Promise<{ name: FileName; size: number }> {
+/** Which file it is, its bytes, and under how many names it stands; 0 names: it was deleted. */
+export async function nameAndSize(handle: FileHandle): Promise<{ name: FileName; size: number; links: number }> {
   const found = await handle.stat({ bigint: true });
-  return { name: nameOf(found), size: Number(found.size) };
+  return { name: nameOf(found), size: Number(found.size), links: Number(found.nlink) };
 }
 
 export function nameOf(found: { dev: bigint; ino: bigint; birthtimeNs: bigint }): FileName {

@@ -18,6 +18,8 @@ export interface FileName {
 export interface FileMark {
   readonly file: FileName;
   readonly length: number;
+  /** The last entry that an earlier file holds: what this one holds came after it. Absent: not known. */
+  readonly after?: number | undefined;
 }
 
 export interface FilePosition extends FileMark {
@@ -59,6 +61,7 @@ export class PositionFile {
       chain: Buffer.from(at.position.chain).toString('hex'),
       file: at.file,
       length: at.length,
+      after: at.after,
     });
     const line = `${checksum(text)} ${text}\n`;
     await this.#handle.write(Buffer.from(line.padEnd(slotBytes, ' ')), 0, slotBytes, (this.#turn % 2) * slotBytes);
@@ -74,7 +77,7 @@ function markOf(note: string | undefined): FileMark | undefined {
   if (note === undefined) return undefined;
   try {
     const mark = JSON.parse(note) as Partial<FileMark>;
-    return mark.file && typeof mark.length === 'number' ? { file: mark.file, length: mark.length } : undefined;
+    return mark.file && typeof mark.length === 'number' ? { file: mark.file, length: mark.length, after: mark.after } : undefined;
   } catch {
     return undefined;
   }
@@ -105,16 +108,24 @@ export async function believed(
       `cannot go on in "${path}" for sink "${id}": it has entry ${slot.position.seq}, which this state does not know (an older copy was restored); restore the right state, use another path, or see "waybill sinks adopt"`,
     );
   }
-  return { position: slot.position, mark: { file: slot.file, length: slot.length } };
+  return { position: slot.position, mark: { file: slot.file, length: slot.length, after: slot.after } };
 }
 
 function slotOf(bytes: Buffer): Slot | undefined {
   const line = bytes.toString('utf8').trimEnd();
   const text = line.slice(65);
   if (line.length < 66 || line.slice(0, 64) !== checksum(text)) return undefined;
-  const slot = JSON.parse(text) as { turn: number; journal: string; seq: number; chain: string; file: FileName; length: number };
-  const { turn, journal, seq, chain, file, length } = slot;
-  return { turn, journal, position: { seq, chain: Buffer.from(chain, 'hex') }, file, length };
+  const slot = JSON.parse(text) as {
+    turn: number;
+    journal: string;
+    seq: number;
+    chain: string;
+    file: FileName;
+    length: number;
+    after?: number;
+  };
+  const { turn, journal, seq, chain, file, length, after } = slot;
+  return { turn, journal, position: { seq, chain: Buffer.from(chain, 'hex') }, file, length, after };
 }
 
 function checksum(text: string): string {

@@ -9,7 +9,7 @@ import { dirname, resolve } from 'node:path';
 import { WaybillError, wordsOf } from '../errors.ts';
 import type { Batch, Clock, Kept, Position, Sink, Taken } from '../model.ts';
 import type { SinkContext } from './define.ts';
-import { blockedAt, endsWithinLine, isAbsent, kindAt, nameAndSize, nameOf, openFile, syncDirectory } from './file-disk.ts';
+import { blockedAt, endsWithinLine, isAbsent, kindAt, linksWords, nameAndSize, nameOf, openFile, syncDirectory } from './file-disk.ts';
 import { Compressor } from './file-gzip.ts';
 import { LineBuffer } from './file-lines.ts';
 import { lockFor } from './file-lock.ts';
@@ -48,6 +48,8 @@ export class FileSink implements Sink {
   /** Bytes of the file that are ours to keep: everything up to the last batch that was taken. */
   #length: number;
   #position: Position;
+  /** The last entry that an earlier file holds. */
+  #after: number;
   /** What is not ours ends within a line. */
   #isWithinLine = false;
   /** When the file was begun, ms since 1970. */
@@ -90,8 +92,10 @@ export class FileSink implements Sink {
           found.name,
           ours?.length ?? found.size,
           at.position,
+          ours ? (ours.after ?? 0) : at.position.seq,
         );
         sink.#hold(found.name);
+        if (found.links > 1) throw blockedAt(absolute, id, linksWords(found.links));
         if (!ours) {
           if (kept.adopt === true) await sink.#adopt();
           await sink.#begin();
@@ -131,6 +135,7 @@ export class FileSink implements Sink {
     name: FileName,
     length: number,
     position: Position,
+    after: number,
   ) {
     this.#path = path;
     this.#id = id;
@@ -145,6 +150,7 @@ export class FileSink implements Sink {
     this.#name = name;
     this.#length = length;
     this.#position = position;
+    this.#after = after;
   }
 
   async position(): Promise<{ position: Position; note: string }> {
@@ -179,7 +185,7 @@ export class FileSink implements Sink {
       this.#length += bytes.length;
       this.#isWithinLine = false;
       this.#position = batch.through;
-      await this.#slots.write({ journal: this.#kept.journal, position: this.#position, file: this.#name, length: this.#length });
+      await this.#slots.write({ journal: this.#kept.journal, position: this.#position, ...this.#mark() });
       return { rejections: [], note: this.#note() };
     } catch (cause) {
       if (cause instanceof WaybillError) throw cause;
@@ -191,14 +197,33 @@ export class FileSink implements Sink {
     }
   }
 
-  /** A file that is gone, another one, or one that was cut has been rotated by somebody else: writing goes on at the end of what is there. */
+  /**
+   * A file that was renamed has been rotated by another program, and writing goes on in the one that is there now. A file that is shorter than what it
+   * had taken, or that has no name any more, has lost delivered lines: that is reported before anything else is written.
+   */
   async #followPath(): Promise<void> {
     const at = await stat(this.#path, { bigint: true }).catch((cause: unknown) => {
       if (isAbsent(cause)) return undefined;
       throw cause;
     });
-    if (at && sameFile(nameOf(at), this.#name) && Number(at.size) === this.#length) return;
-    if (!at || !sameFile(nameOf(at), this.#name)) await this.#openPath();
+    const isOurs = at !== undefined && sameFile(nameOf(at), this.#name);
+    if (isOurs && Number(at.size) === this.#length) return;
+    const before = await nameAndSize(this.#handle);
+    const lost =
+      before.links === 0
+        ? 'was deleted (or compressed right after it was rotated: logrotate needs delaycompress)'
+        : before.size < this.#length
+          ? `was truncated from ${this.#length} to ${before.size} bytes`
+          : undefined;
+    const [first, last] = [this.#after + 1, this.#position.seq];
+    if (lost !== undefined && this.#length > 0 && first <= last) {
+      const words = `"${this.#path}" ${lost}: entries ${first} to ${last} may be lost; "waybill replay" sends again what the journal still holds`;
+      await this.#kept.lost(
+        { first, last, words },
+        JSON.stringify({ ...this.#mark(), length: before.size, after: last } satisfies FileMark),
+      );
+    }
+    if (!isOurs) await this.#openPath();
     await this.#beginHere();
   }
 
@@ -219,7 +244,9 @@ export class FileSink implements Sink {
   async #openPath(): Promise<void> {
     const handle = await openFile(this.#path, this.#id);
     try {
-      this.#hold((await nameAndSize(handle)).name);
+      const { name, links } = await nameAndSize(handle);
+      this.#hold(name);
+      if (links > 1) throw blockedAt(this.#path, this.#id, linksWords(links));
     } catch (thrown) {
       await handle.close();
       throw thrown;
@@ -232,6 +259,7 @@ export class FileSink implements Sink {
     const found = await nameAndSize(this.#handle);
     this.#name = found.name;
     this.#length = found.size;
+    this.#after = this.#position.seq;
     await this.#begin();
     await this.#look();
   }
@@ -245,7 +273,7 @@ export class FileSink implements Sink {
 
   /** The position beside the file is from now on that of this journal, and synced: an older one would block the sink again. */
   async #adopt(): Promise<void> {
-    await this.#slots.write({ journal: this.#kept.journal, position: this.#position, file: this.#name, length: this.#length });
+    await this.#slots.write({ journal: this.#kept.journal, position: this.#position, ...this.#mark() });
     await this.#slotsHandle.datasync();
   }
 
@@ -271,7 +299,11 @@ export class FileSink implements Sink {
   }
 
   #note(): string {
-    return JSON.stringify({ file: this.#name, length: this.#length } satisfies FileMark);
+    return JSON.stringify(this.#mark());
+  }
+
+  #mark(): FileMark {
+    return { file: this.#name, length: this.#length, after: this.#after };
   }
 }
 

@@ -1,13 +1,13 @@
 /** A file, one message a line: its settings, what it promises, and whether the disk can keep that. What writes it is FileSink (file-sink.ts). */
 import { constants } from 'node:fs';
-import { access } from 'node:fs/promises';
+import { access, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { duration, size } from '../config/values.ts';
 import { wordsOf } from '../errors.ts';
 import { defineSink } from './define.ts';
 import type { Finding } from './define.ts';
-import { isAbsent, kindAt } from './file-disk.ts';
+import { isAbsent, kindAt, linksWords } from './file-disk.ts';
 import { tooLongToPutAside } from './file-rotation.ts';
 import { FileSink } from './file-sink.ts';
 
@@ -62,6 +62,9 @@ export const file = defineSink('file', {
         const kind = await kindAt(each);
         if (kind !== undefined) return [{ level: 'error', words: `cannot use "${each}" (${setting}): ${kind}`, setting }];
         await access(each, constants.R_OK | constants.W_OK);
+        const { nlink } = await stat(each);
+        if (each === path && nlink > 1)
+          return [{ level: 'error', words: `cannot use "${each}" (${setting}): ${linksWords(nlink)}`, setting }];
         if (each === path) found.push({ level: 'ok', words: `"${path}" is there and can be written` });
       } catch (cause) {
         if (!isAbsent(cause)) return [{ level: 'error', words: words('write', cause), setting }];

@@ -8,6 +8,9 @@ import { progressConfig, progressTopicOf, topicsOf } from './kafka-settings.ts';
 import type { KafkaSettings } from './kafka-settings.ts';
 import { TokenSource } from './kafka-token.ts';
 
+/** `message.max.bytes` of a broker that was not configured otherwise. */
+const usualMessageBytes = 1_048_588;
+
 /** A topic of its own id, so that no sink that runs is fenced by a check. */
 const checkId = (id: string): string => `waybill-check-${id}`;
 
@@ -57,6 +60,13 @@ async function lookAtTopic(client: KafkaClient, topic: string, id: string, findi
     words: `topic "${topic}" is there, with ${counted(found.partitions, 'partition')}; acks -1: every replica in sync has a message before it counts`,
   });
   findings.push(...durability(topic, found, setting));
+  const limit = Number(found.config?.get('max.message.bytes'));
+  if (limit < usualMessageBytes)
+    findings.push({
+      level: 'warning',
+      words: `"${topic}": max.message.bytes is ${limit}: a longer message becomes a dead letter without being sent (brokers grant ${usualMessageBytes} by default)`,
+      setting,
+    });
   await right(findings, () => client.mayWrite(topic, 'topic'), `may write to "${topic}"`, setting);
 }
 

@@ -74,7 +74,10 @@ export function translate(thrown: unknown, { id, what, setting }: Attempt, sent:
     new WaybillError(code, `cannot ${what} for sink "${id}"${at === undefined ? '' : ` (sinks.${id}.${at})`}: ${words}`, {
       cause: bare(thrown),
     });
-  const words = wordsOfCauses(thrown);
+  // A connection that ends within an answer leaves kafkajs without it, and its code stumbles.
+  const words = isNamed(thrown, 'TypeError')
+    ? `the connection ended before an answer was complete (kafkajs: ${wordsOfCauses(thrown)})`
+    : wordsOfCauses(thrown);
   const isAuthentication = isNamed(thrown, 'KafkaJSSASLAuthenticationError');
   if (isAuthentication) return say('sink_blocked', /mechanism is not supported/.test(words) ? 'sasl.mechanism' : 'sasl', words);
   if (type !== undefined && type in blocked) {
@@ -84,7 +87,8 @@ export function translate(thrown: unknown, { id, what, setting }: Attempt, sent:
   if (type !== undefined && refused.has(type)) return say('sink_refused', undefined, `${words} (${type})`);
   const more = type === undefined ? words : `${plainer[type] ?? words} (${type})`;
   if (sent) return say('sink_unknown', undefined, more);
-  return say('sink_again', isNamed(thrown, 'KafkaJSConnectionError') ? 'brokers' : undefined, more);
+  const isConnection = isNamed(thrown, 'KafkaJSConnectionError') || isNamed(thrown, 'TypeError');
+  return say('sink_again', isConnection ? 'brokers' : undefined, more);
 }
 
 interface Cause {

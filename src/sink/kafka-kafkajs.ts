@@ -1,6 +1,6 @@
 /** kafkajs as the client of the sink `kafka`: see kafka-client.ts for what is asked of it, and docs/guarantees.md for what must not be asked. */
 import { randomUUID } from 'node:crypto';
-import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+import { constants, gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import kafkajs from 'kafkajs';
 import type { Admin, CompressionTypes, Kafka, KafkaConfig, Producer, ProducerConfig, SASLOptions, Transaction } from 'kafkajs';
 import { WaybillError } from '../errors.ts';
@@ -35,6 +35,7 @@ const ended = new WaybillError('aborted', 'the client has ended');
 export class KafkaJsClient implements KafkaClient {
   readonly #settings: KafkaSettings;
   readonly #context: SinkContext;
+  readonly #wasOpen: boolean;
   readonly #sockets: Sockets;
   readonly #kafka: Kafka;
   /** For what is asked before anything is owned: it says soon that nobody answers. */
@@ -49,7 +50,9 @@ export class KafkaJsClient implements KafkaClient {
   /** Why no coordinator was found: the client says it to its log alone. */
   #noCoordinator: unknown;
 
-  constructor(settings: KafkaSettings, context: SinkContext, tokens: TokenSource | undefined) {
+  /** @param wasOpen  the settings are known to work: a broker that ends a connection is restarting, not asking for SASL */
+  constructor(settings: KafkaSettings, context: SinkContext, tokens: TokenSource | undefined, wasOpen = false) {
+    this.#wasOpen = wasOpen;
     quietTimers();
     this.#settings = settings;
     this.#context = context;
@@ -268,7 +271,7 @@ export class KafkaJsClient implements KafkaClient {
       const cause = isNamed(thrown, 'KafkaJSGroupCoordinatorNotFound') ? (this.#noCoordinator ?? thrown) : thrown;
       const error = translate(cause, { ...attempt, id: this.#context.id }, sent);
       const { id } = this.#context;
-      const isEnded = error.code === 'sink_again' && isNamed(thrown, 'KafkaJSConnectionClosedError');
+      const isEnded = !this.#wasOpen && error.code === 'sink_again' && isNamed(thrown, 'KafkaJSConnectionClosedError');
       const isSilent = this.#sockets.silent !== undefined && ['sink_again', 'sink_unknown'].includes(error.code);
       if (!isEnded && !isSilent) throw error;
       const setting = isSilent ? 'brokers' : 'sasl';
@@ -317,11 +320,18 @@ export class KafkaJsClient implements KafkaClient {
 const mismatchMs = 5_000;
 
 const compressions = { none: kafkajs.CompressionTypes.None, gzip: kafkajs.CompressionTypes.GZIP, zstd: kafkajs.CompressionTypes.ZSTD };
+const zstd = (bytes: Uint8Array): Buffer => zstdCompressSync(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 3 } });
 kafkajs.CompressionCodecs[kafkajs.CompressionTypes.ZSTD] = () => ({
-  compress: async (encoder: { readonly buffer: Buffer }) =>
-    zstdCompressSync(encoder.buffer, { params: { [constants.ZSTD_c_compressionLevel]: 3 } }),
+  compress: async (encoder: { readonly buffer: Buffer }) => zstd(encoder.buffer),
   decompress: async (buffer: Buffer) => zstdDecompressSync(buffer),
 });
+
+/** The bytes as this client sends them. */
+export const compress: Readonly<Record<KafkaSettings['compression'], (bytes: Uint8Array) => Uint8Array>> = {
+  none: (bytes) => bytes,
+  gzip: (bytes) => gzipSync(bytes),
+  zstd,
+};
 
 function saslOf({ sasl }: KafkaSettings, tokens: TokenSource | undefined): SASLOptions | undefined {
   if (sasl === undefined) return undefined;

@@ -77,6 +77,19 @@ export function rounds(records: readonly KafkaRecord[], bytesOf: (topic: string)
   return made;
 }
 
+/** What a batch of one record needs besides key, value and headers, at least (docs of Kafka, "Record Batch": 61 bytes, and 7 of the record). */
+const batchOverhead = 68;
+
+/**
+ * Whether no batch of at most so many bytes can hold the record. Brokers compare `max.message.bytes` with the compressed batch.
+ * @param compressed  the value as the batch would hold it
+ */
+export function isTooLong({ key, value, headers }: KafkaRecord, most: number, compressed: (value: Uint8Array) => Uint8Array): boolean {
+  let size = batchOverhead + (key === null ? 0 : Buffer.byteLength(key));
+  for (const name in headers) size += 2 + name.length + Buffer.byteLength(headers[name] ?? '');
+  return size + value.length > most && batchOverhead + compressed(value).length > most;
+}
+
 function sizeOf({ key, value, headers }: KafkaRecord): number {
   let size = recordOverhead + value.length + (key === null ? 0 : Buffer.byteLength(key));
   for (const name in headers) size += 4 + name.length + Buffer.byteLength(headers[name] ?? '');

@@ -5,11 +5,11 @@
  */
 import { randomUUID } from 'node:crypto';
 import { codeOf, WaybillError } from '../errors.ts';
-import type { Batch, Kept, KeptPosition, Position, Sink, Taken } from '../model.ts';
+import type { Batch, Kept, KeptPosition, Position, Rejection, Sink, Taken } from '../model.ts';
 import { defineSink } from './define.ts';
 import type { Guarantee, SinkContext } from './define.ts';
 import type { KafkaClient, Owner } from './kafka-client.ts';
-import { keyed, partitionFor, rounds } from './kafka-messages.ts';
+import { isTooLong, keyed, partitionFor, rounds } from './kafka-messages.ts';
 import type { KafkaRecord } from './kafka-messages.ts';
 import { holdsPosition, lastProgress, openKey, ownProgress, progressText } from './kafka-progress.ts';
 import type { Progress } from './kafka-progress.ts';
@@ -48,6 +48,9 @@ const lookBack = 1_000n;
 /** Sequence numbers of the client go wrong at 2^31: long before that a producer is replaced. */
 const messagesMost = 1_000_000_000;
 
+/** Sinks that were open in this process, by id: their settings have worked. */
+const opened = new Set<string>();
+
 /** One life of a client: it ends with the first error, and nothing of it is used again. */
 interface Life {
   readonly client: KafkaClient;
@@ -60,6 +63,8 @@ interface Topic {
   readonly partitions: number;
   /** Bytes of a batch at most. */
   readonly bytes: number;
+  /** `max.message.bytes`; undefined without the right to read it. */
+  readonly limit: number | undefined;
 }
 
 class KafkaSink implements Sink {
@@ -82,6 +87,7 @@ class KafkaSink implements Sink {
     const sink = new KafkaSink(settings, context, kept, tokens);
     try {
       await sink.#begin(signal, (life) => sink.#resume(life));
+      opened.add(context.id);
       return sink;
     } catch (thrown) {
       await sink[Symbol.asyncDispose]();
@@ -124,12 +130,16 @@ class KafkaSink implements Sink {
   }
 
   async #send(life: Life, batch: Batch): Promise<Taken> {
-    const requests = rounds(await this.#records(life.client, batch), (topic) => this.#topics.get(topic)?.bytes ?? batchBytesUsual);
+    const records = await this.#records(life.client, batch);
+    const rejections = await this.#tooLong(life.client, batch, records);
+    const left =
+      rejections.length === 0 ? records : records.filter((_, i) => !rejections.some(({ seq }) => seq === batch.messages[i]?.seq));
+    const requests = rounds(left, (topic) => this.#topics.get(topic)?.bytes ?? batchBytesUsual);
     life.sent += batch.messages.length;
     const { owner, client } = life;
     if (owner === undefined) {
       for (const request of requests) await client.send(request);
-      return { rejections: [], note: notInTransactions };
+      return { rejections, note: notInTransactions };
     }
     const transaction = await owner.begin();
     const last = [...(requests.pop() ?? []), this.#progressOf(batch)];
@@ -139,14 +149,14 @@ class KafkaSink implements Sink {
     await transaction.commit();
     this.#isUnknown = false;
     this.#position = batch.through;
-    return { rejections: [], note: this.#note() };
+    return { rejections, note: this.#note() };
   }
 
   /** A new client and, in transactions, the ownership of the transactional id, which ends whatever an earlier life has under way. */
   async #begin(signal: AbortSignal, then: (life: Life) => Promise<void> = async () => undefined): Promise<Life> {
     const { exactlyOnce } = this.#settings;
     const { KafkaJsClient } = await import('./kafka-kafkajs.ts');
-    const client = new KafkaJsClient(this.#settings, this.#context, this.#tokens);
+    const client = new KafkaJsClient(this.#settings, this.#context, this.#tokens, opened.has(this.#context.id));
     try {
       return await this.#within(signal, client, async () => {
         await this.#prepare(client);
@@ -251,12 +261,32 @@ class KafkaSink implements Sink {
     return records;
   }
 
+  /** Messages that the broker would refuse for `max.message.bytes`: it names none, so each would be found by halving, with a transaction a step. */
+  async #tooLong(client: KafkaClient, { messages }: Batch, records: readonly KafkaRecord[]): Promise<Rejection[]> {
+    const { compress } = await import('./kafka-kafkajs.ts');
+    const isBeyond = (record: KafkaRecord): boolean => {
+      const { limit } = this.#topics.get(record.topic) ?? {};
+      return limit !== undefined && isTooLong(record, limit, compress[this.#settings.compression]);
+    };
+    // The limit may have been raised since it was read.
+    const names = new Set(records.filter(isBeyond).map(({ topic }) => topic));
+    for (const name of names) await this.#topic(client, name);
+    return records.flatMap((record, i) => {
+      const { seq } = messages[i] ?? {};
+      if (seq === undefined || !names.has(record.topic) || !isBeyond(record)) return [];
+      const { limit } = this.#topics.get(record.topic) ?? {};
+      const words = `a message of ${record.value.length} bytes is longer than max.message.bytes=${limit} of topic "${record.topic}" allows; it was not sent`;
+      return [{ seq, code: 'MESSAGE_TOO_LARGE', words }];
+    });
+  }
+
   async #topic(client: KafkaClient, name: string): Promise<Topic> {
     const found = await client.topic(name, 'topic');
     if (found === undefined)
       throw this.#error('sink_blocked', `topic "${name}" is not there: "waybill setup kafka" prints how to make it`, 'topic');
-    const limit = Number(found.config?.get('max.message.bytes'));
-    const topic = { partitions: found.partitions, bytes: limit > 0 ? Math.min(limit, batchBytesUsual) : batchBytesUsual };
+    const given = Number(found.config?.get('max.message.bytes'));
+    const limit = given > 0 ? given : undefined;
+    const topic = { partitions: found.partitions, bytes: Math.min(limit ?? batchBytesUsual, batchBytesUsual), limit };
     this.#topics.set(name, topic);
     return topic;
   }

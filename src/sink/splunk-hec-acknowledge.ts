@@ -59,7 +59,7 @@ async function ask(
     signal.throwIfAborted();
     return wordsOf(thrown);
   }
-  if (answer.status === 200) return readAcknowledgements(answer.body);
+  if (answer.status === 200) return readAcknowledgements(answer.body) ?? new Set();
   const { meaning, words } = readReply(answer);
   if (meaning !== 'blocked') return words;
   throw new WaybillError('sink_unknown', `cannot ask for acknowledgements for sink "${id}": ${words}`);

@@ -4,16 +4,21 @@ import { codeOf, WaybillError, wordsOf } from '../errors.ts';
 import { wayOf } from '../connect/connection.ts';
 import type { Finding, SinkContext } from './define.ts';
 import { HecClient } from './splunk-hec-client.ts';
-import { readReply, settingOf } from './splunk-hec-reply.ts';
+import type { HecAnswer } from './splunk-hec-client.ts';
+import { readAcknowledgements, readReply, settingOf } from './splunk-hec-reply.ts';
 import { baseOf } from './splunk-hec-settings.ts';
 import type { SplunkHecSettings } from './splunk-hec-settings.ts';
 
 const nothing = Buffer.alloc(0);
 
+/** How servers answer plain HTTP on a port of TLS: Go's net/http, nginx, Apache httpd. */
+const plainOnTls = /HTTP request to an HTTPS server|plain HTTP request was sent to HTTPS port|speaking plain HTTP to an SSL-enabled/i;
+
 /**
- * Posts nothing: a good token is answered with "no data" (code 5), which tells it from a bad one where health does not. With `acknowledge` it is
- * also asked for an acknowledgement, which a token without them refuses.
- * @throws WaybillError `sink_blocked` for a token that would not do; `sink_again` when nobody answers
+ * Posts an empty request: HEC answers a good token with "No data" (code 5), which distinguishes it from a bad one where health does not. With
+ * `acknowledge`, also queries an acknowledgement: only an answer with an `acks` object shows that the receiver acknowledges.
+ * @returns whether the answer shows that the token is accepted
+ * @throws WaybillError `sink_blocked` if the token or the receiver does not fit the settings; `sink_again` if nobody answers
  */
 export async function probe(
   client: HecClient,
@@ -21,30 +26,55 @@ export async function probe(
   id: string,
   channel: string,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   const { acknowledge, token } = settings;
-  const own = acknowledge ? channel : undefined;
-  const asked = [() => client.post('event', nothing, own, signal)];
-  if (acknowledge) asked.push(() => client.post(`ack?channel=${channel}`, Buffer.from('{"acks":[0]}'), channel, signal));
-  for (const ask of asked) {
-    const answer = await ask().catch((thrown: unknown) => {
+  const where = (setting: string): string => `cannot use "${baseOf(settings)}" for sink "${id}" (${setting})`;
+  const ask = (endpoint: string, body: Uint8Array, own: string | undefined): Promise<HecAnswer> =>
+    client.post(endpoint, body, own, signal).catch((thrown: unknown) => {
       signal.throwIfAborted();
       // Nothing was sent that could have been taken.
       throw codeOf(thrown) === 'sink_unknown' ? new WaybillError('sink_again', wordsOf(thrown), { cause: thrown }) : thrown;
     });
+  const refuse = (answer: HecAnswer): void => {
     const { meaning, status, code, words } = readReply(answer);
-    // Other products that speak this protocol have words of their own for a request without data.
-    if (meaning !== 'blocked' || (status === 400 && code === undefined)) continue;
+    if (meaning !== 'blocked') return;
     const hints: Readonly<Record<number, string>> = {
       10: `; its token wants acknowledgements: sinks.${id}.acknowledge: true, or another token`,
       14: `; its token has no acknowledgements: switch them on there, or sinks.${id}.acknowledge: false`,
     };
-    const about = settingOf({ status, code });
-    // Its token is what decides on acknowledgements.
-    const named = about === 'url' ? `sinks.${id}.url` : token.describe();
-    const where = `cannot use "${baseOf(settings)}" for sink "${id}" (${named})`;
-    throw new WaybillError('sink_blocked', `${where}: ${words}${hints[code ?? -1] ?? ''}`);
+    // The token decides on acknowledgements.
+    const named = settingOf({ status, code }) === 'url' ? `sinks.${id}.url` : token.describe();
+    throw new WaybillError('sink_blocked', `${where(named)}: ${words}${hints[code ?? -1] ?? ''}`);
+  };
+
+  const empty = await ask('event', nothing, acknowledge ? channel : undefined);
+  const { code, words } = readReply(empty);
+  if (code === undefined && plainOnTls.test(empty.body)) {
+    const hint = 'the port speaks TLS: the address must begin with https:';
+    throw new WaybillError('sink_blocked', `${where(`sinks.${id}.url`)}: ${hint}: ${words}`);
   }
+  // Other products that speak this protocol may answer an empty request in their own way.
+  const isForeign = empty.status === 400 && code === undefined;
+  if (!isForeign) refuse(empty);
+  if (!acknowledge) return !isForeign;
+
+  const answer = await ask(`ack?channel=${channel}`, Buffer.from('{"acks":[0]}'), channel);
+  if (answer.status === 200 && readAcknowledgements(answer.body) !== undefined) return !isForeign;
+  const reply = readReply(answer);
+  // A token that is wrong, or without acknowledgements (code 14), has words of its own.
+  if (settingOf(reply) !== 'url') refuse(answer);
+  if (reply.status === 408 || reply.status === 429 || reply.status >= 500)
+    throw new WaybillError('sink_again', `${where(`sinks.${id}.acknowledge`)}: cannot query acknowledgements: ${reply.words}`);
+  throw notAcknowledging(settings, id, reply.words);
+}
+
+/** The receiver does not acknowledge although the settings demand it: sent again, the records would only repeat. */
+export function notAcknowledging(settings: SplunkHecSettings, id: string, words: string): WaybillError {
+  const hint = `switch indexer acknowledgement on there, or set sinks.${id}.acknowledge: false`;
+  return new WaybillError(
+    'sink_blocked',
+    `cannot use "${baseOf(settings)}" for sink "${id}" (sinks.${id}.acknowledge): this receiver does not acknowledge: ${hint}: ${words}`,
+  );
 }
 
 export async function checkCollector(settings: SplunkHecSettings, context: SinkContext, signal: AbortSignal): Promise<Finding[]> {
@@ -55,8 +85,12 @@ export async function checkCollector(settings: SplunkHecSettings, context: SinkC
     const health = await client.health(signal);
     // Of other products that speak this protocol some have no health.
     if (health.status === 503) findings.push({ level: 'warning', words: `not healthy: ${readReply(health).words}` });
-    await probe(client, settings, id, settings.channel ?? randomUUID(), signal);
-    findings.push({ level: 'ok', words: 'takes the token; whether it may write to the index is known with the first event' });
+    const isKnown = await probe(client, settings, id, settings.channel ?? randomUUID(), signal);
+    if (isKnown) findings.push({ level: 'ok', words: 'takes the token; whether it may write to the index is known with the first event' });
+    else
+      findings.push(
+        warning('does not answer an empty request as HEC does: the first event shows whether it takes the token', `sinks.${id}.token`),
+      );
     findings.push({ level: 'ok', words: wayOf(client.route()) });
   } catch (thrown) {
     signal.throwIfAborted();

@@ -90,10 +90,10 @@ function meaningOf(status: number, code: number | undefined): Meaning {
   return status >= 300 && status <= 499 && status !== 408 ? 'blocked' : 'unknown';
 }
 
-/** Which of these acknowledgements have come: `{"acks": {"0": true, "1": false}}`. */
-export function readAcknowledgements(body: string): ReadonlySet<number> {
+/** The acknowledgements that are `true` in `{"acks": {"0": true, "1": false}}`; undefined without an `acks` object. */
+export function readAcknowledgements(body: string): ReadonlySet<number> | undefined {
   const acks = memberOf(parsed(body), 'acks');
-  if (typeof acks !== 'object' || acks === null) return new Set();
+  if (typeof acks !== 'object' || acks === null) return undefined;
   return new Set(Object.entries(acks).flatMap(([id, isIndexed]) => (isIndexed === true ? [Number(id)] : [])));
 }
 

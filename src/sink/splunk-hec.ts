@@ -63,6 +63,8 @@ class SplunkHecSink implements Sink {
   /** Messages at which Splunk stopped: each begins a request, so that a second refusal is for it alone. */
   readonly #suspects = new Set<number>();
   #isCrowded = false;
+  /** Set after a success without `ackId`: the receiver is asked whether it acknowledges before more is sent. */
+  #mustProbe = false;
   #hasAnswered = false;
 
   static async open(settings: SplunkHecSettings, context: SinkContext, signal: AbortSignal): Promise<SplunkHecSink> {
@@ -90,6 +92,11 @@ class SplunkHecSink implements Sink {
 
   /** Some requests at once, then the next: what is not taken ends the send, and what was taken is settled. */
   async send({ messages }: Batch, signal: AbortSignal): Promise<Taken> {
+    if (this.#mustProbe) {
+      const { probe } = await import('./splunk-hec-check.ts');
+      await probe(this.#client, this.#settings, this.#id, this.#channel, signal);
+      this.#mustProbe = false;
+    }
     const requests = requestsOf(this.#kind, messages, this.#metadataOf, this.#suspects);
     const ackIds: number[] = [];
     const stopped: Taken[] = [];
@@ -106,7 +113,7 @@ class SplunkHecSink implements Sink {
         stopped.push(this.#stopped(asked, answer === failed.at(-1) ? later : [], messages, answer));
       }
       if (!this.#settings.acknowledge) continue;
-      for (const answer of answers) if (!failed.includes(answer)) ackIds.push(this.#ackIdOf(answer.reply, messages));
+      for (const answer of answers) if (!failed.includes(answer)) ackIds.push(await this.#ackIdOf(answer.reply));
     }
     if (ackIds.length > 0) await acknowledged(this.#client, this.#channel, ackIds, { id: this.#id, clock: this.#clock }, signal);
     return together(stopped);
@@ -162,9 +169,11 @@ class SplunkHecSink implements Sink {
     return { rejections, again: { code, seqs: rest.map(({ seq }) => seq), words: this.#words(code, rest, reply), retryAfterMs } };
   }
 
-  #ackIdOf(reply: Reply, messages: readonly Message[]): number {
-    if (reply.ackId !== undefined) return reply.ackId;
-    throw this.#error('sink_unknown', messages, { ...reply, words: `${reply.words}, and no ackId` });
+  async #ackIdOf({ ackId, words }: Reply): Promise<number> {
+    if (ackId !== undefined) return ackId;
+    this.#mustProbe = true;
+    const { notAcknowledging } = await import('./splunk-hec-check.ts');
+    throw notAcknowledging(this.#settings, this.#id, `${words}, without ackId`);
   }
 
   #error(

@@ -27,7 +27,7 @@ export class RelpSink implements Sink {
 
   static async open(settings: SyslogSettings, context: SinkContext, signal: AbortSignal): Promise<RelpSink> {
     const dialer = dialerOf(settings, context);
-    const line = await dialer.connect(signal);
+    const line = await dialer.connectKept(signal, context.clock);
     const session = new RelpSession(line.stream, `"${settings.address}" of sink "${context.id}"`);
     const abort = (): void => hangUp(line);
     signal.addEventListener('abort', abort, { once: true });
@@ -39,8 +39,8 @@ export class RelpSink implements Sink {
       if (codeOf(thrown) === 'sink_blocked') throw thrown;
       // Before the first message nothing can have been taken.
       const cause = dialer.translate(thrown instanceof WaybillError && thrown.cause !== undefined ? thrown.cause : thrown);
-      const hint =
-        dialer.target.isSecure || !session.isOver ? '' : `; sinks.${context.id}.address begins with relp: perhaps the port speaks TLS`;
+      const plainHint = `sinks.${context.id}.address begins with relp: perhaps the port speaks TLS`;
+      const hint = session.isOver ? `; ${dialer.target.isSecure ? dialer.endedEarly : plainHint}` : '';
       throw cause.code === 'sink_blocked' ? cause : new WaybillError('sink_again', `${wordsOf(thrown)}${hint}`, { cause });
     } finally {
       signal.removeEventListener('abort', abort);

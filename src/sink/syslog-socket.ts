@@ -26,6 +26,8 @@ export interface Target {
   readonly shown: Shown | undefined;
 }
 
+/** A receiver that has not ended a new connection by then keeps it, ms. */
+export const quietMs = 250;
 /** How long behind its end a receiver may say why, ms. */
 const refusalMs = 250;
 /** A server of TLS answers the first flight at once; over the slowest of links within this. */
@@ -97,6 +99,35 @@ export class Dialer {
     }
   }
 
+  /**
+   * A connection that the receiver keeps. A receiver that refuses a client certificate may close the connection without an alert (rsyslog with gtls),
+   * and under TLS 1.3 only after our side has finished the handshake: so no record is sent before the receiver has kept a connection.
+   * @throws WaybillError as `connect`; `sink_blocked` when the receiver ends two connections in a row right after the handshake
+   */
+  async connectKept(signal: AbortSignal, clock: Clock): Promise<Line> {
+    if (!this.target.isSecure) return this.connect(signal);
+    for (let hasEnded = false; ; hasEnded = true) {
+      const line = await this.connect(signal);
+      const thrown = await endOf(line, clock, signal);
+      if (thrown === undefined) return line;
+      const cause = await this.ended(thrown, line, clock);
+      hangUp(line);
+      signal.throwIfAborted();
+      if (cause.code === 'sink_blocked') throw cause;
+      if (hasEnded)
+        throw new WaybillError('sink_blocked', `cannot use "${this.target.address}" for sink "${this.target.id}": ${this.endedEarly}`, {
+          cause,
+        });
+    }
+  }
+
+  /** The likely cause of an end right after the handshake of TLS, as words for an error. */
+  get endedEarly(): string {
+    const { cert } = this.target.tls ?? {};
+    const wanted = cert === undefined ? 'a client certificate' : 'another client certificate';
+    return `the receiver ends the connection right after the TLS handshake: it may want ${wanted} (sinks.${this.target.id}.tls.cert)`;
+  }
+
   /** A receiver of plain text reads what looks like a long message to it, and waits for more. */
   async #handshake(secure: TLSSocket, signal: AbortSignal): Promise<void> {
     const patience = AbortSignal.timeout(handshakeMs);
@@ -139,10 +170,11 @@ export class Dialer {
     );
   }
 
-  /** A receiver that speaks TLS ends a connection of plain text, and says nothing. */
+  /** A receiver that speaks TLS ends a connection of plain text, and one that refuses our certificate may, without a word. */
   #hint(): string {
     const { id, isSecure, address } = this.target;
-    if (isSecure || this.hasTaken) return '';
+    if (this.hasTaken) return '';
+    if (isSecure) return `; ${this.endedEarly}`;
     return `; sinks.${id}.address begins with ${address.split(':')[0] ?? ''}: perhaps the port speaks TLS`;
   }
 
@@ -185,6 +217,27 @@ export class Dialer {
     const reason = thrown instanceof WaybillError ? thrown : this.#trust.explain(thrown, this.target.host, this.#peer);
     if (reason === undefined) return undefined;
     return new WaybillError('sink_blocked', `cannot connect sink "${this.target.id}": ${wordsOf(reason)}`, { cause: thrown });
+  }
+}
+
+/** How the receiver ended a connection on which nothing was sent; undefined when it has not within `quietMs`. */
+async function endOf({ stream, tcp }: Line, clock: Clock, signal: AbortSignal): Promise<Error | undefined> {
+  const over = new AbortController();
+  const either = AbortSignal.any([signal, over.signal]);
+  const closed = (): Error => new Error('the receiver closed the connection');
+  // An end is seen only by a reader; a receiver of syslog does not speak first.
+  stream.resume();
+  const ends = [happened(stream, 'end', either), happened(tcp, 'end', either)].map((end) =>
+    end.then(closed, (thrown: unknown) => thrown as Error),
+  );
+  const quiet = clock.sleep(quietMs, either).then(
+    () => undefined,
+    (thrown: unknown) => thrown as Error,
+  );
+  try {
+    return await Promise.race([...ends, quiet]);
+  } finally {
+    over.abort(new WaybillError('aborted', 'the connection was watched long enough'));
   }
 }
 

@@ -5,15 +5,13 @@ import type { Finding, SinkContext } from './define.ts';
 import { frame, Header } from './syslog-message.ts';
 import { dialerOf, headerOf } from './syslog-settings.ts';
 import type { SyslogSettings } from './syslog-settings.ts';
-import { hangUp, happened, sendQueueEmpty, written } from './syslog-socket.ts';
+import { hangUp, happened, quietMs, sendQueueEmpty, written } from './syslog-socket.ts';
 import type { Dialer, Line } from './syslog-socket.ts';
 
 /** How long the receiver may take to end its side once ours is ended, ms: it may still have to read what its kernel has taken for it. */
 const closeMs = 60_000;
 /** The same of a connection on which nothing was sent, ms. */
 const closeEmptyMs = 10_000;
-/** A receiver that has not ended a new connection by then waits for what comes, ms. */
-const quietMs = 250;
 
 export class StreamSink implements Sink {
   readonly #settings: SyslogSettings;
@@ -26,7 +24,7 @@ export class StreamSink implements Sink {
   /** One connection is made and ended: what cannot be reached is known before the first batch. */
   static async open(settings: SyslogSettings, context: SinkContext, signal: AbortSignal): Promise<StreamSink> {
     const sink = new StreamSink(settings, context);
-    const line = await sink.#dialer.connect(signal);
+    const line = await sink.#dialer.connectKept(signal, context.clock);
     if (settings.confirm === 'none') sink.#keep(line);
     else hangUp(line);
     return sink;
@@ -144,6 +142,11 @@ export async function checkStream(settings: SyslogSettings, context: SinkContext
     silent.catch(() => undefined);
     if ((await Promise.race([ended, happened(stream, 'end', signal), silent])) !== 'silent') {
       const words = `"${address}" is reached${shown}, but ends the connection by itself before anything is sent`;
+      if (dialer.target.isSecure) {
+        const cause = await dialer.ended(new Error('the receiver closed the connection'), line, context.clock);
+        if (cause.code === 'sink_blocked') throw cause;
+        return { level: 'error', words: `${words}: ${dialer.endedEarly}`, setting: `sinks.${context.id}.tls.cert` };
+      }
       return settings.confirm === 'none'
         ? { level: 'error', words, setting: `sinks.${context.id}.address` }
         : {

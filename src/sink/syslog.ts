@@ -23,6 +23,7 @@ export const syslog = defineSink('syslog', {
   // Hosts may change, and a receiver knows no other place.
   destination: () => 'syslog',
   guarantee: ({ address, confirm }) => guarantees(partsOf(address).scheme, confirm),
+  checkSettings: (settings, id) => checkSettings(settings, id),
   check: (settings, context, signal) => check(settings, context, signal),
   async open(settings, context, _kept, signal) {
     switch (partsOf(settings.address).scheme) {
@@ -55,20 +56,26 @@ function roomOf(settings: SyslogSettings): number {
   return frameBytes(settings) - headerBytes(headerOf(settings));
 }
 
-/** Ports on which one framing is usual: a wrong one makes one endless message of everything, or many of one. */
-const newlinePorts: ReadonlySet<number> = new Set([514, 601]);
+/**
+ * Ports on which one framing is usual, by what listens there: another one makes one endless message of everything, or many messages of one.
+ * Splunk Connect for Syslog wants newline on 514 and, over TLS, on 6514, and octet counting on 601 and 5425.
+ */
+const usualFraming: ReadonlyMap<number, SyslogSettings['framing']> = new Map([
+  [514, 'newline'],
+  [6_514, 'newline'],
+  [601, 'octet-counting'],
+  [5_425, 'octet-counting'],
+]);
 
 /** RFC 5425 section 4.1. Whether a receiver wants TLS shows only when something is sent. */
 const securePort = 6_514;
 
-async function check(settings: SyslogSettings, context: SinkContext, signal: AbortSignal): Promise<Finding[]> {
-  const { address, framing, confirm, fingerprint, tls } = settings;
-  const { id } = context;
+function checkSettings(settings: SyslogSettings, id: string): Finding[] {
+  const { address, framing, fingerprint, tls } = settings;
   const { scheme, port } = partsOf(address);
   const room = roomOf(settings);
   const findings: Finding[] = [];
   const setting = `sinks.${id}.address`;
-  const isStream = scheme === 'tcp' || scheme === 'tls';
   if (room < 200)
     findings.push({
       level: 'error',
@@ -77,14 +84,29 @@ async function check(settings: SyslogSettings, context: SinkContext, signal: Abo
     });
   if (!scheme.endsWith('tls') && (tls !== undefined || fingerprint !== undefined))
     findings.push({ level: 'warning', words: `"${address}" is not encrypted: tls and fingerprint have no effect`, setting });
-  if (isStream && framing === 'octet-counting' && newlinePorts.has(port))
+  const usual = usualFraming.get(port);
+  const isSecureByPlain = scheme === 'tcp' && port === securePort;
+  if ((scheme === 'tcp' || scheme === 'tls') && !isSecureByPlain && usual !== undefined && framing !== usual)
     findings.push({
       level: 'warning',
-      words: `receivers on port ${port} often expect framing: newline (SC4S, Splunk TCP inputs)`,
+      words:
+        usual === 'newline'
+          ? `receivers on port ${port} often expect framing: newline (Splunk Connect for Syslog, Splunk TCP inputs)`
+          : `receivers on port ${port} expect framing: octet-counting (RFC 6587, RFC 5425, Splunk Connect for Syslog)`,
       setting: `sinks.${id}.framing`,
     });
-  if (scheme === 'tcp' && port === securePort)
+  if (isSecureByPlain)
     findings.push({ level: 'warning', words: `port ${port} is that of syslog over TLS: tls:// in place of tcp://?`, setting });
+  return findings;
+}
+
+async function check(settings: SyslogSettings, context: SinkContext, signal: AbortSignal): Promise<Finding[]> {
+  const { address, confirm } = settings;
+  const { id } = context;
+  const { scheme } = partsOf(address);
+  const findings: Finding[] = [];
+  const setting = `sinks.${id}.address`;
+  const isStream = scheme === 'tcp' || scheme === 'tls';
   try {
     if (scheme === 'udp') {
       const sink = await DatagramSink.open(settings, context, signal);

@@ -1,6 +1,6 @@
 /** Numbered messages, batches of them, and what a journal would keep for a sink: the same for every sink's tests. */
 import { systemClock } from '../../src/clock.ts';
-import type { Batch, Kept, Log, Message, Position } from '../../src/model.ts';
+import type { Batch, Kept, Log, Message, Position, SinkLoss } from '../../src/model.ts';
 import type { SinkContext } from '../../src/sink/define.ts';
 
 const silent = (): void => undefined;
@@ -65,6 +65,13 @@ export class ModelKept implements Kept {
   async commitNote(note: string): Promise<void> {
     this.note = note;
     this.notes += 1;
+  }
+
+  readonly losses: SinkLoss[] = [];
+
+  async lost(loss: SinkLoss, note: string): Promise<void> {
+    this.losses.push(loss);
+    await this.commitNote(note);
   }
 
   acknowledge(batch: Batch, note: string | undefined): void {

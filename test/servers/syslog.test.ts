@@ -1,6 +1,6 @@
 /** The sink `syslog` against real receivers, by every way; what came is what the receiver's own parser wrote to a file. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { codeOf } from '../../src/errors.ts';
+import { codeOf, wordsOf } from '../../src/errors.ts';
 import type { Batch, Sink } from '../../src/model.ts';
 import { syslog } from '../../src/sink/syslog.ts';
 import { batchOf, contextOf, message, messages, ModelKept } from '../contract/sink-batches.ts';
@@ -101,15 +101,20 @@ describe.each([
     expect((await cameBy(receiver, way, 2, before)).map(({ msg }) => msg)).toEqual(texts([long, message(2)]));
   });
 
-  test('a client without the certificate that is asked for is never believed to be read', async () => {
-    const before = receiver.received('tls').length;
-    for (let i = 0; i < 10; i += 1) {
-      // rsyslog ends the session as if all was well and resets the connection behind it.
-      const code = codeOf(await insistOnce(() => opened(receiver, 'tls', { tls: undefined })));
-      expect(['sink_unknown', 'sink_blocked']).toContain(code);
-    }
-    expect(receiver.received('tls')).toHaveLength(before);
-  });
+  test.each(program.ways.filter((way) => way.endsWith('tls')))(
+    '%s: a client without the certificate that is asked for is blocked, and the setting named; nothing is sent',
+    async (way) => {
+      const before = receiver.received(way).length;
+      for (let i = 0; i < 10; i += 1) {
+        const thrown = await insistOnce(() => opened(receiver, way, { tls: undefined }));
+        expect([codeOf(thrown), wordsOf(thrown)]).toEqual(['sink_blocked', expect.stringContaining('sinks.siem.tls.cert') as string]);
+      }
+      expect(receiver.received(way)).toHaveLength(before);
+      const settings = { ...plain, address: receiver.address(way) };
+      const found = await syslog.check(settings, contextOf('siem', { ca: pem(receiver.authority.cert) }), never);
+      expect(found.at(-1)).toMatchObject({ level: 'error', words: expect.stringContaining('sinks.siem.tls.cert') as string });
+    },
+  );
 
   test('check says what it found', async () => {
     for (const way of program.ways.filter((each) => each === 'tcp' || each === 'relp')) {

@@ -105,7 +105,7 @@ export class Caretaker {
   }
 
   async #retry(life: Life, sink: string, seq: number): Promise<void> {
-    const { sent } = (await this.#ask(life, { act: 'dead-letters retry', sink, seq })) ?? {};
+    const { sent } = (await this.#ask(life, { act: 'dead-letters retry', sink, seqs: [seq] })) ?? {};
     if (sent?.taken === 1) this.#sometimes.count('dead letter taken in the end');
   }
 

@@ -76,6 +76,7 @@ const uncounted: Meters = {
   eventsSent: nothing,
   deliveryDelay: nothing,
   sinkDuplicates: nothing,
+  sinkLoss: nothing,
   messageShortened: nothing,
 };
 /** A new one each time: one for all would hold on to everybody who has ever waited for it. */

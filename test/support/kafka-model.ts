@@ -35,10 +35,10 @@ export type Api = keyof typeof apis;
 const names = new Map<number, Api>(Object.entries(apis).map(([name, [key]]) => [key, name as Api]));
 
 /**
- * What becomes of a request: `lost` on the way there, its `answer lost`, `silent` for good, or held up until the promise resolves; each but the last two
+ * What becomes of a request: `lost` on the way there, or met by the orderly end of a broker that stops (`ended`), its `answer lost`, `silent` for good, or held up until the promise resolves; each but the last two
  * with the connection.
  */
-export type Fault = 'lost' | 'answer lost' | 'silent' | Promise<unknown>;
+export type Fault = 'lost' | 'ended' | 'answer lost' | 'silent' | Promise<unknown>;
 
 interface TransactionState {
   readonly producerId: bigint;
@@ -157,6 +157,7 @@ export class KafkaModel implements AsyncDisposable {
     const about = aboutOf(api, new Reader(bytes.subarray(bytes.length - request.left)));
     const fault = this.fault(api, about);
     if (fault === 'silent') return new Promise(() => undefined);
+    if (fault === 'ended') return void socket.end();
     if (fault === 'lost') return void socket.resetAndDestroy();
     if (fault instanceof Promise) await fault;
     this.seen.push({ api, about });

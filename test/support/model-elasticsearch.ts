@@ -85,6 +85,10 @@ export class ModelElasticsearch implements AsyncDisposable {
   hasDeafShard = false;
   settings: Readonly<Record<string, unknown>> = {};
   meta: object | undefined = { managed_by: 'waybill', version: 1 };
+  /** What each index maps. */
+  properties: object = {};
+  /** Whether whoever asks may see what templates bring (`manage_index_templates`). */
+  seesTemplates = true;
   readonly put = new Map<string, unknown>();
   builtIn: readonly string[] = ['logs@mappings', 'logs@settings', 'ecs@mappings'];
 
@@ -180,6 +184,8 @@ export class ModelElasticsearch implements AsyncDisposable {
     }
     if (first === '_component_template')
       return this.builtIn.includes(second) ? { status: 200, body: {} } : error(404, 'resource_not_found_exception', '');
+    if (first === '_index_template' && !this.seesTemplates)
+      return error(403, 'security_exception', 'action is unauthorized, this action is granted by [manage_index_templates]');
     if (first === '_index_template')
       return { status: 200, body: { template: this.hasTemplate && this.meta ? { mappings: { _meta: this.meta } } : {} } };
     if (first === '_data_stream') {
@@ -206,7 +212,7 @@ export class ModelElasticsearch implements AsyncDisposable {
     if (act === '_mapping')
       return {
         status: 200,
-        body: this.meta ? Object.fromEntries(indices.map((each) => [each.name, { mappings: { _meta: this.meta } }])) : {},
+        body: Object.fromEntries(indices.map((each) => [each.name, { mappings: { _meta: this.meta, properties: this.properties } }])),
       };
     if (act === '_settings')
       return {

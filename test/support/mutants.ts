@@ -1041,7 +1041,7 @@ export const mutants: readonly Mutant[] = [
     id: 'W253',
     what: 'syslog: check ends a connection before the receiver can end it by itself',
     suite: syslog,
-    edits: [{ file: 'src/sink/syslog-stream.ts', text: 'const quietMs = 250;', replacement: 'const quietMs = 0;' }],
+    edits: [{ file: 'src/sink/syslog-socket.ts', text: 'export const quietMs = 250;', replacement: 'export const quietMs = 0;' }],
   },
   {
     id: 'W254',
@@ -1472,10 +1472,10 @@ export const mutants: readonly Mutant[] = [
       {
         file: 'src/deliver/loop.ts',
         text: `          await this.#pause(thrown, until);
-          continue;`,
+          crowded =`,
         replacement: `          await this.#pause(thrown, until);
           batch = { ...batch, messages: batch.messages.toReversed() };
-          continue;`,
+          crowded =`,
       },
     ],
   },

@@ -94,6 +94,11 @@ export class HecModel implements AsyncDisposable {
   /** Sets a cookie, and knows a channel's acknowledgements only where it is shown. */
   isSticky = false;
   isStalled = false;
+  /**
+   * Receivers that are not Splunk, as they were recorded: the OpenTelemetry Collector without its `ack` extension takes a query of acknowledgements
+   * for an event (400, code 12), fluent-bit knows no such address (400, plain text). Both answer events on a channel with 200 and no `ackId`.
+   */
+  stranger: 'collector' | 'fluent-bit' | undefined;
   /** Real time that each request takes. */
   answerMs = 0;
   /** Requests that it had at once, at most. */
@@ -161,6 +166,8 @@ export class HecModel implements AsyncDisposable {
     const channel = Array.isArray(given) ? given[0] : given;
     if (channel !== undefined && !guid.test(channel)) return said(11);
     const body = request.headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
+    if (path === 'ack' && this.stranger === 'collector') return said(12);
+    if (path === 'ack' && this.stranger === 'fluent-bit') return { status: 400, body: { html: 'error: invalid HTTP endpoint\n' } };
     if (path === 'ack') return this.#acknowledgements(request, token, channel, body);
     if (body.length === 0) return said(token.acknowledges && channel === undefined ? 10 : 5);
     if (body.length > this.limit) return { status: 413, body: { html: '<html>Content-Length is too large</html>' } };

@@ -264,7 +264,10 @@ describe('elasticsearch', () => {
       const sink = await open();
       model.fault = (_method, path) =>
         path === '/_bulk' ? { status, body: { error: { type: 'security_exception', reason: 'no' } } } : undefined;
-      const thrown = await errorOf(send(sink, batchOf(messages(1, 2))));
+      const sent = send(sink, batchOf(messages(1, 2)));
+      // Without room for so much a smaller batch may fit.
+      await expect(sent).rejects.toMatchObject({ isCrowded: status === 429 });
+      const thrown = await errorOf(sent);
       expect(thrown.code).toBe(code);
       expect(thrown.words).toMatch(words);
     });
@@ -683,6 +686,30 @@ describe('elasticsearch', () => {
         `error: ".ds-${stream}-2026.11.21-000001" is closed to writing (index.blocks) [sinks.siem.namespace]`,
         `warning: "${stream}" has a failure store: what the server refuses is kept there, and is a dead letter here too, perhaps for a reason outside the document [sinks.siem.templates]`,
       ]);
+    });
+
+    test('names fields that the newest index maps as another type, and what that costs', async () => {
+      await send(await open(), batchOf([message(1)]));
+      const text = { type: 'match_only_text' };
+      const fits = { event: { properties: { action: text, severity: { type: 'integer' } } }, '@timestamp': { type: 'date_nanos' } };
+      model.properties = fits;
+      expect(await lines()).toContain(`ok: "${stream}" has the mapping of waybill setup elasticsearch`);
+      model.properties = { ...fits, source: { properties: { mac: { type: 'ip' } } }, host: { type: 'long' } };
+      expect((await lines()).filter((line) => line.startsWith('error'))).toEqual([
+        expect.stringMatching(
+          /^error: "\.ds-.*" maps fields differently: .*source\.mac is ip, not keyword.*: records whose values do not fit that type become dead letters; .* \[sinks\.siem\.templates\]$/,
+        ),
+      ]);
+      expect((await lines()).join('\n')).toContain('host is long, not keyword');
+      model.properties = { source: { properties: { ip: { type: 'keyword' } } } };
+      expect(await lines()).toContainEqual(expect.stringMatching(/^warning: .*source\.ip is keyword, not ip: searches and dashboards/));
+    });
+
+    test('of a stream that is not there yet, with a key that does not see templates, is no warning', async () => {
+      model.seesTemplates = false;
+      expect(await lines()).toContain(
+        `ok: "${stream}" is not there yet and is created with the first record; its templates are not shown to this key`,
+      );
     });
 
     test('says that a name is an alias, which may be rolled over, and what that costs', async () => {

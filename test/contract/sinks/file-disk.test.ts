@@ -226,6 +226,53 @@ describe('while open', () => {
     expect(read()).toBe(`new\n${text(5, 5)}`);
   });
 
+  test.each([
+    ['truncated to half', () => fs.truncateSync(path, Math.floor(fs.statSync(path).size / 2)), 'was truncated from'],
+    ['emptied', () => fs.truncateSync(path, 0), 'was truncated from'],
+    ['deleted', () => fs.unlinkSync(path), 'was deleted'],
+    [
+      'replaced',
+      () => {
+        fs.unlinkSync(path);
+        fs.writeFileSync(path, '');
+      },
+      'was deleted',
+    ],
+  ])('a file that is %s while it is open is reported once, with the entries that it held', async (_what, harm, words) => {
+    const sink = await openSink();
+    await send(sink, 1, 3);
+    fs.renameSync(path, `${path}.1`);
+    await send(sink, 4, 6);
+    // A rename loses nothing.
+    expect(kept.losses).toEqual([]);
+    harm();
+    await send(sink, 7, 8);
+    expect(kept.losses).toEqual([{ first: 4, last: 6, words: expect.stringContaining(words) as string }]);
+    await send(sink, 9, 9);
+    expect(kept.losses).toHaveLength(1);
+    // Also in a later life the file holds what came after the loss.
+    const again = await openSink();
+    fs.truncateSync(path, 0);
+    await send(again, 10, 10);
+    expect(kept.losses.slice(1)).toMatchObject([{ first: 7, last: 9 }]);
+  });
+
+  test('a file with a second hard link is refused, by check and before anything is written', async () => {
+    await (await openSink())[Symbol.asyncDispose]();
+    fs.linkSync(path, join(folder, 'second.log'));
+    for (const name of ['audit.log', 'second.log'])
+      await expect(file.open({ path: join(folder, name), gzip: false }, contextOf('siem'), new ModelKept(), never)).rejects.toMatchObject({
+        code: 'sink_blocked',
+        message: expect.stringContaining('the file has 2 hard links') as string,
+      });
+    expect(await file.check({ path, gzip: false }, contextOf('siem'), never)).toEqual([
+      { level: 'error', words: expect.stringContaining('2 hard links') as string, setting: 'sinks.siem.path' },
+    ]);
+    fs.unlinkSync(join(folder, 'second.log'));
+    await send(await openSink(), 1, 1);
+    expect(kept.losses).toEqual([]);
+  });
+
   test('the journal knows the new file before the first line is in it: after a kill the lines are not there twice', async () => {
     const sink = await openSink();
     await send(sink, 1, 3);
@@ -363,10 +410,11 @@ describe('a path that cannot hold the promise', () => {
       });
     }
     expect(read()).toBe(before);
+    fs.unlinkSync(join(folder, 'second.log'));
     // The first goes on, also in a new life; and when its file is another one, the old one is free.
     await send(await openSink(), 4, 5);
     expect(read()).toBe(text(1, 5));
-    fs.renameSync(path, join(folder, 'rotated'));
+    fs.renameSync(path, join(folder, 'second.log'));
     await send(opened.at(-1) as Sink, 6, 6);
     const other = await file.open({ path: join(folder, 'second.log'), gzip: false }, contextOf('other'), new ModelKept(), never);
     opened.push(other);
@@ -539,6 +587,7 @@ test('a full disk: the sink waits, goes on by itself when there is room, and not
             },
             chainAt: (seq) => journal.chainAt(seq),
             commitNote: (note) => journal.commitNote('siem', note),
+            lost: (loss, note) => journal.lost('siem', loss, note),
           },
           signal,
         ),

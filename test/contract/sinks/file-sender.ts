@@ -50,6 +50,7 @@ const loop = new Delivery({
         },
         chainAt: (seq) => journal.chainAt(seq),
         commitNote: (note) => journal.commitNote('file', note),
+        lost: (loss, note) => journal.lost('file', loss, note),
       },
       signal,
     ),

@@ -1,11 +1,12 @@
 /** The sink `kafka`, with its real client, against a model of a broker: the promises of every sink, and those of the protocol alone. */
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { codeOf, wordsOf } from '../../../src/errors.ts';
-import type { Batch, Kept, Sink } from '../../../src/model.ts';
+import type { Batch, Kept, Message, Sink } from '../../../src/model.ts';
 import { kafka } from '../../../src/sink/kafka.ts';
 import { AnswerLengths } from '../../../src/sink/kafka-answers.ts';
 import { createAuthority } from '../../support/certificates.ts';
@@ -527,6 +528,46 @@ describe('kafka', () => {
       expect((await sink.position?.(never))?.position.seq).toBe(2);
     });
 
+    test.each(['none', 'gzip', 'zstd'] as const)(
+      'max.message.bytes of the topic (%s): what is longer is refused without being sent, the others arrive',
+      async (compression) => {
+        broker.create('audit', 1, { 'max.message.bytes': '3000' });
+        broker.batchBytes = 3_000;
+        await using sink = await opened({ compression });
+        // Digits that no compression makes short.
+        const noise = (seq: number): string => createHash('shake256', { outputLength: 4_000 }).update(String(seq)).digest('base64');
+        const even = (seq: number): Message => message(seq, JSON.stringify({ seq, pad: 'x'.repeat(4_000) }));
+        const batch = batchOf([message(1), message(2, noise(2)), message(3), message(4, noise(4)), even(5)]);
+        const before = broker.requests('EndTxn');
+        const taken = await sink.send(batch, never);
+        const refused = compression === 'none' ? [2, 4, 5] : [2, 4];
+        expect(taken.rejections.map(({ seq, code }) => [seq, code])).toEqual(refused.map((seq) => [seq, 'MESSAGE_TOO_LARGE']));
+        expect(taken.rejections[0]?.words).toMatch(
+          /^a message of \d+ bytes is longer than max\.message\.bytes=3000 of topic "audit" allows/,
+        );
+        expect(seqs()).toEqual(compression === 'none' ? [1, 3] : [1, 3, 5]);
+        expect(broker.requests('EndTxn') - before).toBe(1);
+        // A batch of such messages alone moves the position.
+        expect((await sink.send(batchOf([message(6, noise(6))]), never)).rejections).toHaveLength(1);
+        expect((await sink.position?.(never))?.position.seq).toBe(6);
+        // The limit is read again before a message is refused.
+        broker.config.set('audit', { 'max.message.bytes': '9000' });
+        broker.batchBytes = 9_000;
+        expect((await sink.send(batchOf([message(7, noise(7))]), never)).rejections).toEqual([]);
+      },
+    );
+
+    test('a broker that ends connections while it restarts is tried again, once the sink was open; before that it may want SASL', async () => {
+      broker.fault = (api) => (api === 'Metadata' ? 'ended' : undefined);
+      const first = await errorOf(opened({}, 'never-open'));
+      expect([codeOf(first), wordsOf(first)]).toEqual(['sink_blocked', expect.stringContaining('does it want SASL') as string]);
+      broker.fault = () => undefined;
+      await (await opened({}, 'was-open'))[Symbol.asyncDispose]();
+      broker.fault = (api) => (api === 'Metadata' ? 'ended' : undefined);
+      const second = await errorOf(opened({}, 'was-open'));
+      expect([codeOf(second), wordsOf(second)]).toEqual(['sink_again', expect.not.stringContaining('SASL') as string]);
+    });
+
     /** A port that does this with each connection. */
     async function portThat(act: (socket: Socket) => void) {
       const sockets = new Set<Socket>();
@@ -661,6 +702,15 @@ describe('kafka', () => {
         expect.stringMatching(/^ok: may read "waybill-progress-siem"/),
       ]);
       expect(broker.committed('audit').flat()).toHaveLength(before);
+    });
+
+    test('names a small max.message.bytes', async () => {
+      broker.create('audit', 1, { 'max.message.bytes': '3000' });
+      expect(await find()).toContainEqual({
+        level: 'warning',
+        words: expect.stringContaining('max.message.bytes is 3000') as string,
+        setting: 'sinks.siem.topic',
+      });
     });
 
     test('looks at the topic of each source where {source} stands in its name', async () => {

@@ -2,7 +2,10 @@
  * The sink `splunk-hec` against the promises of every sink, and against what Splunk's HTTP Event Collector does besides: tokens, channels,
  * acknowledgements that are said once, queues that are full, requests that it takes in part. The collector is a model.
  */
+import { once } from 'node:events';
 import { rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
@@ -418,14 +421,18 @@ describe('acknowledgement', () => {
     expect(await sink.send(batchOf(messages(4, 4)), never)).toEqual({ rejections: [] });
   });
 
-  test('a success without an acknowledgement to wait for is unknown, and a token without them blocks the opening', async () => {
+  test('a success without ackId blocks, and nothing more is sent until the receiver acknowledges; a token without them blocks the opening', async () => {
     await using rig = await rigOf(acknowledging);
     const sink = await rig.open();
     rig.model.tokens.set(tokenText, { indexes: ['main'] });
     await expect(sink.send(batchOf([message(1)]), never)).rejects.toMatchObject({
-      code: 'sink_unknown',
-      message: expect.stringContaining('no ackId') as string,
+      code: 'sink_blocked',
+      message: expect.stringMatching(
+        /\(sinks\.siem\.acknowledge\): this receiver does not acknowledge: .* sinks\.siem\.acknowledge: false: 200 code 0 Success, without ackId$/,
+      ) as string,
     });
+    for (let i = 0; i < 3; i += 1) await expect(sink.send(batchOf([message(1)]), never)).rejects.toMatchObject({ code: 'sink_blocked' });
+    expect(rig.model.events).toHaveLength(1);
     await expect(rig.open()).rejects.toThrow(
       /code 14 ACK is disabled; its token has no acknowledgements: .* sinks\.siem\.acknowledge: false$/,
     );
@@ -434,6 +441,21 @@ describe('acknowledgement', () => {
       /code 10 Data channel is missing; .*: sinks\.siem\.acknowledge: true, or another token$/,
     );
   });
+
+  test.each(['collector', 'fluent-bit'] as const)(
+    'a receiver like %s, which does not acknowledge, blocks before any record is sent',
+    async (stranger) => {
+      await using rig = await rigOf({ settings: { acknowledge: true } });
+      rig.model.stranger = stranger;
+      await expect(rig.open()).rejects.toMatchObject({
+        code: 'sink_blocked',
+        message: expect.stringContaining('this receiver does not acknowledge') as string,
+      });
+      expect(rig.model.events).toEqual([]);
+      await (await rig.open({ acknowledge: false })).send(batchOf([message(1)]), never);
+      expect(rig.model.events).toHaveLength(1);
+    },
+  );
 
   test('an abort ends the wait', async () => {
     await using rig = await rigOf(acknowledging);
@@ -478,6 +500,16 @@ describe.each([
     expect([...new Set(arrived)].sort((a, b) => a - b)).toEqual(Array.from({ length: 60 }, (_, i) => i + 1).filter((n) => n !== 7 && n !== 41)); // prettier-ignore
     rmSync(folder, { recursive: true, force: true });
   });
+});
+
+test('after the state was lost every event comes a second time, with the same id', async () => {
+  await using rig = await rigOf();
+  await (await rig.open()).send(batchOf(messages(1, 5)), never);
+  // Another state: a journal of its own, which knows of nothing that was sent.
+  await (await rig.open()).send(batchOf(messages(1, 5)), never);
+  const ids = rig.model.events.map(({ fields }) => fields['id']);
+  expect(ids).toHaveLength(10);
+  expect(ids.slice(5)).toEqual(ids.slice(0, 5));
 });
 
 describe('check, and the way there', () => {
@@ -535,6 +567,27 @@ describe('check, and the way there', () => {
     expect((await check(secure))[0]).toMatchObject({
       level: 'error',
       words: expect.stringMatching(/; sinks\.siem\.url begins with http: perhaps the port speaks TLS$/) as string,
+    });
+  });
+
+  test('plain HTTP on a port of TLS, which some servers answer in plain text, is an error; a receiver that does not acknowledge too', async () => {
+    // The answers of Go's net/http and of nginx, word for word.
+    for (const said of [
+      'Client sent an HTTP request to an HTTPS server.\n',
+      '<center>The plain HTTP request was sent to HTTPS port</center>',
+    ]) {
+      const server = createServer((_request, response) => void response.writeHead(400).end(said)).listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const { port } = server.address() as AddressInfo;
+      const found = await splunkHec.check(settingsOf(`http://127.0.0.1:${port}`), contextOf('siem'), never);
+      server.close();
+      expect(found[0]).toMatchObject({ level: 'error', words: expect.stringContaining('must begin with https:') as string });
+    }
+    await using model = await started();
+    model.stranger = 'collector';
+    expect((await check(model, { acknowledge: true }))[0]).toMatchObject({
+      level: 'error',
+      words: expect.stringContaining('this receiver does not acknowledge') as string,
     });
   });
 

@@ -24,6 +24,8 @@ abstract class TcpReceiver implements AsyncDisposable {
   readonly errors: unknown[] = [];
   isStalled = false;
   connections = 0;
+  /** So many connections are ended as soon as they are there. */
+  endsAtOnce = 0;
   port = 0;
 
   constructor(tls?: TlsOptions) {
@@ -33,6 +35,11 @@ abstract class TcpReceiver implements AsyncDisposable {
       this.sockets.add(socket);
       socket.on('close', () => this.sockets.delete(socket));
       socket.on('error', () => undefined);
+      if (this.endsAtOnce > 0) {
+        this.endsAtOnce -= 1;
+        socket.resume().end();
+        return;
+      }
       if (this.isStalled) socket.pause();
       this.connected(socket);
     };

@@ -401,6 +401,49 @@ describe('TLS', () => {
   });
 });
 
+test.each(['tcp', 'relp'])('after the state was lost every message comes a second time by %s, with the same uid', async (scheme) => {
+  await using receiver = await (scheme === 'tcp' ? new StreamReceiver() : new RelpReceiver()).listen();
+  for (let state = 0; state < 2; state += 1) {
+    await using sink = await opened(`${scheme}://127.0.0.1:${receiver.port}`, { enterpriseId: 32473 });
+    await sink.send(batchOf(messages(1, 5)), never);
+  }
+  const ids = receiver.messages.map(({ data }) => data.get('waybill@32473')?.get('id'));
+  expect(ids).toHaveLength(10);
+  expect(ids.slice(5)).toEqual(messages(1, 5).map(({ uid }) => uid));
+  expect(ids.slice(0, 5)).toEqual(ids.slice(5));
+});
+
+describe('a receiver that ends a connection right after the TLS handshake, without an alert', () => {
+  // As rsyslog with gtls refuses a client certificate.
+  const start = (scheme: string) => (scheme === 'tls' ? new StreamReceiver('octet-counting', served) : new RelpReceiver(served)).listen();
+
+  test.each(['tls', 'relp+tls'])('%s: twice in a row it blocks, and names the client certificate; no record was sent', async (scheme) => {
+    await using receiver = await start(scheme);
+    receiver.endsAtOnce = Infinity;
+    const address = `${scheme}://127.0.0.1:${receiver.port}`;
+    const bare = await errorOf(opened(address));
+    expect([codeOf(bare), receiver.connections]).toEqual(['sink_blocked', 2]);
+    expect(wordsOf(bare)).toMatch(
+      /ends the connection right after the TLS handshake: it may want a client certificate \(sinks\.siem\.tls\.cert\)/,
+    );
+    const client = await authority.issue({ name: 'waybill' });
+    const tls = { cert: pem(client.cert), key: pem(client.key) } as unknown as Settings['tls'];
+    expect(wordsOf(await errorOf(opened(address, { tls })))).toContain('it may want another client certificate (sinks.siem.tls.cert)');
+    expect((await syslog.check(settingsOf(address), contextOf('siem', { ca: pem(authority.cert) }), never)).at(-1)).toMatchObject({
+      level: 'error',
+      words: expect.stringContaining('(sinks.siem.tls.cert)') as string,
+    });
+  });
+
+  test.each(['tls', 'relp+tls'])('%s: once is no refusal', async (scheme) => {
+    await using receiver = await start(scheme);
+    receiver.endsAtOnce = 1;
+    await using sink = await opened(`${scheme}://127.0.0.1:${receiver.port}`);
+    expect(await sink.send(batchOf(messages(1, 3)), never)).toEqual({ rejections: [] });
+    expect(receiver.messages).toHaveLength(3);
+  });
+});
+
 describe('a port that is not what the address says', () => {
   test('plain text where TLS is expected is blocked, and names the setting', async () => {
     const server = createServer((socket) => {
@@ -579,10 +622,10 @@ describe('check', () => {
     await using receiver = await new StreamReceiver('octet-counting', scheme === 'tls' ? served : undefined).listen();
     receiver.ending = 'end at once';
     const address = `${scheme}://127.0.0.1:${receiver.port}`;
-    expect(await find(settingsOf(address))).toMatchObject([
-      { level: 'error', words: expect.stringContaining('ends the connection by itself') as string, setting: 'sinks.siem.confirm' },
-    ]);
-    expect((await find(settingsOf(address, { confirm: 'none' })))[0]).toMatchObject({ level: 'error', setting: 'sinks.siem.address' });
+    const words = expect.stringContaining('ends the connection by itself') as string;
+    const setting = (plainSetting: string): string => `sinks.siem.${scheme === 'tls' ? 'tls.cert' : plainSetting}`;
+    expect(await find(settingsOf(address))).toMatchObject([{ level: 'error', words, setting: setting('confirm') }]);
+    expect((await find(settingsOf(address, { confirm: 'none' })))[0]).toMatchObject({ level: 'error', setting: setting('address') });
   });
 
   test('names the setting that weakens the guarantee, or stands in the way', async () => {
@@ -598,9 +641,8 @@ describe('check', () => {
     const { port } = server.address() as AddressInfo;
     server.close();
     await once(server, 'close');
-    expect(await find(settingsOf(`relp://127.0.0.1:${port}`, { maxBytes: 480, hostname: 'h'.repeat(255) }))).toMatchObject([
-      { level: 'error', setting: 'sinks.siem.maxBytes' },
-      { level: 'error', words: expect.stringContaining('ECONNREFUSED') as string },
-    ]);
+    const narrow = settingsOf(`relp://127.0.0.1:${port}`, { maxBytes: 480, hostname: 'h'.repeat(255) });
+    expect(syslog.checkSettings?.(narrow, 'siem')).toMatchObject([{ level: 'error', setting: 'sinks.siem.maxBytes' }]);
+    expect(await find(narrow)).toMatchObject([{ level: 'error', words: expect.stringContaining('ECONNREFUSED') as string }]);
   });
 });

@@ -85,5 +85,19 @@ test('help is given on one command that there is', async () => {
   // Nothing that somebody may have meant is near.
   await expect(help('frobnicate')).rejects.toMatchObject({ message: 'cannot find the command "frobnicate"; waybill help lists all' });
   await expect(help('backfil')).rejects.toMatchObject({ message: /the nearest is "backfill"/ });
-  await expect(help('run', 'check')).rejects.toMatchObject({ code: 'usage', message: 'cannot give help on 2 commands at once: name one' });
+  await expect(help('run', 'check')).rejects.toMatchObject({
+    code: 'usage',
+    message: 'cannot find the command "run check"; waybill help run shows what "run" takes',
+  });
+});
+
+test('a command of two words, as the README lists it, has the help of its first', async () => {
+  for (const [name, second] of [
+    ['setup', 'elasticsearch'],
+    ['setup', 'kafka'],
+    ['dead-letters', 'retry'],
+    ['sinks', 'adopt'],
+    ['backfill', 'pause'],
+  ] as const)
+    expect(await help(name, second)).toBe(await help(name));
 });

@@ -1,7 +1,8 @@
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { run } from '../../../src/commands/setup.ts';
 import type { Io } from '../../../src/commands/io.ts';
 
@@ -58,6 +59,40 @@ test('without transactions there is no progress topic and no right to it', async
   const text = await printed(lake.replace('topic:', 'exactlyOnce: false, topic:'), ['kafka', '--sink', 'lake', '--print']);
   expect(text).not.toMatch(/progress|transactional-id|--group/);
   expect(text).toContain('--topic audit.production');
+});
+
+describe('the principal of a sink without SASL', () => {
+  const withCertificate = (cert: string): string =>
+    `{ id: lake, type: kafka, brokers: ['kafka-1.example:9092'], topic: audit, tls: { cert: '${cert}', key: '${cert}.key' } }`;
+  const principals = (text: string): Set<string> => new Set([...text.matchAll(/--allow-principal '([^']*)'/g)].map(([, who]) => who ?? ''));
+
+  test.each([
+    // Made by OpenSSL; expected as `openssl x509 -subject -nameopt RFC2253` prints it, which is what brokers take (KafkaPrincipalBuilder).
+    ['/C=DE/O=Example Ltd, Berlin/OU=SOC/CN=collector.test', 'User:CN=collector.test,OU=SOC,O=Example Ltd\\, Berlin,C=DE'],
+    ['/DC=test/DC=example/CN=waybill', 'User:CN=waybill,DC=example,DC=test'],
+  ])('is the subject of tls.cert: %s', async (subject, principal) => {
+    const cert = join(directory, 'client.pem');
+    const made = spawnSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', subject, '-out', cert, '-keyout', `${cert}.key`], { encoding: 'utf8' }); // prettier-ignore
+    expect(made.status, made.stderr).toBe(0);
+    const second = spawnSync('openssl', ['x509', '-noout', '-subject', '-nameopt', 'RFC2253', '-in', cert], { encoding: 'utf8' });
+    const text = await printed(withCertificate(cert), ['kafka', '--sink', 'lake', '--print']);
+    expect(principals(text)).toEqual(new Set([principal]));
+    expect(`User:${second.stdout.trim().replace(/^subject=/, '')}`).toBe(principal);
+    expect(text).toContain('ssl.principal.mapping.rules');
+  });
+
+  test('is left open where the file is not there, and is anonymous without a certificate', async () => {
+    const text = await printed(withCertificate('/nowhere/client.pem'), ['kafka', '--sink', 'lake', '--print']);
+    expect(principals(text)).toEqual(new Set(['User:<subject of tls.cert>']));
+    expect(text).toContain('openssl x509 -noout -subject -nameopt RFC2253');
+    const bare = await printed("{ id: lake, type: kafka, brokers: ['kafka-1.example:9092'], topic: audit }", [
+      'kafka',
+      '--sink',
+      'lake',
+      '--print',
+    ]);
+    expect(principals(bare)).toEqual(new Set(['User:ANONYMOUS']));
+  });
 });
 
 test.each([

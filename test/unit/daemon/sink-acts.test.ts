@@ -57,6 +57,44 @@ test('adopt: only one that keeps our position and cannot be opened for it; the o
   await expect(asking(rig, loop, { resolvable: () => true })({ act: 'sinks adopt' })).rejects.toThrow('keeps no position');
 });
 
+test('retry: a waiting or blocked sink is tried at once, in the middle of its pause; an active one, or one without a daemon, is refused', async () => {
+  await using rig = await Rig.make();
+  const loop = await delivered(rig);
+  const ask = asking(rig, loop, { resolvable: () => true });
+  await expect(ask({ act: 'sinks retry' })).rejects.toThrow('it is neither waiting nor blocked');
+  for (const [code, state] of [
+    ['sink_blocked', 'blocked'],
+    ['sink_again', 'waiting'],
+    ['sink_unknown', 'waiting'],
+  ] as const) {
+    loop.receiver.answer = () => {
+      throw new WaybillError(code, 'not now', { retryAfterMs: 900_000 });
+    };
+    await append(rig.journal, 4);
+    await rig.clock.advance(1_000);
+    expect(loop.delivery.view().state).toBe(state);
+    loop.receiver.answer = (batch) => loop.receiver.take(batch);
+    const { acked } = committed(rig.journal, 'sink');
+    const before = rig.clock.now();
+    // What was mended is not noticed before the pause ends.
+    await rig.clock.advance(60_000);
+    expect(committed(rig.journal, 'sink').acked).toBe(acked);
+    expect(await ask({ act: 'sinks retry', why: 'disk replaced' })).toEqual({});
+    await rig.clock.advance(2_000);
+    expect(loop.delivery.view().state).toBe('active');
+    await rig.clock.advance(2_000);
+    expect(loop.delivery.view().lagRecords).toBe(0);
+    expect(rig.clock.now() - before).toBeLessThan(900_000);
+  }
+  const rows = rig.journal.db.prepare("SELECT what FROM operations WHERE what = 'sinks retry'").all();
+  expect(rows).toHaveLength(3);
+  const alone: ConfiguredSinks = () =>
+    ({ definition: {}, settings: {}, loop: undefined, testMessages: () => [] }) as unknown as ReturnType<ConfiguredSinks>;
+  await expect(perform({ act: 'sinks retry', sink: 'sink', by }, rig.journal, 1, () => undefined, alone)).rejects.toThrow(
+    'no daemon is running',
+  );
+});
+
 test('a sink that is configured is not retired; one that is not is sent nothing', async () => {
   await using rig = await Rig.make();
   const loop = await delivered(rig);
@@ -65,7 +103,7 @@ test('a sink that is configured is not retired; one that is not is sent nothing'
   rig.journal.progress.register('old', 'stdout', 'stdout', rig.journal.positionFor('now'), undefined);
   for (const request of [
     { act: 'replay', first: 1 },
-    { act: 'dead-letters retry', seq: 1 },
+    { act: 'dead-letters retry', seqs: [1] },
     { act: 'sinks test' },
     { act: 'sinks verify', from: 1 },
   ])

@@ -36,6 +36,7 @@ const uncounted: Meters = {
   eventsSent: nothing,
   deliveryDelay: nothing,
   sinkDuplicates: nothing,
+  sinkLoss: nothing,
   messageShortened: nothing,
 };
 

@@ -38,7 +38,7 @@ describe('a dead letter that is sent again', () => {
       const { loop, mended } = await refused(rig, { keepsPosition });
       mended.is = true;
       const before = committed(rig.journal, 'sink');
-      const done = loop.delivery.besides.retry(3, operation);
+      const done = loop.delivery.besides.retry([3], operation);
       await rig.clock.until(() => loop.receiver.has.length === 6);
       expect(await done).toMatchObject({ refused: [] });
       const [batch] = sentBesides(loop);
@@ -55,10 +55,56 @@ describe('a dead letter that is sent again', () => {
     },
   );
 
+  test('of many, a batch at a time: what is taken is gone, what is refused or left stays, whatever the size of the batch', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4 });
+    let isMended = false;
+    loop.receiver.answer = (batch) => {
+      if (!isMended) return { rejections: batch.messages.map(({ seq }) => ({ seq, code: 'bad', words: 'mapping' })) };
+      return loop.receiver.take(batch);
+    };
+    await append(rig.journal, 12);
+    loop.run();
+    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 12);
+    const all = range(1, 12);
+    expect(deadLetters(rig.journal)).toHaveLength(12);
+    isMended = true;
+    const sizes: number[] = [];
+    loop.receiver.answer = (batch) => {
+      // The rows of operations come as entries of their own.
+      if (batch.besides === undefined) return loop.receiver.take(batch);
+      sizes.push(batch.messages.length);
+      // The first batch in part, the second refused whole until its one bad message is alone.
+      const seqs = batch.messages.map(({ seq }) => seq);
+      if (seqs.includes(6)) throw new WaybillError('sink_refused', 'too large');
+      const taken = loop.receiver.take(batch);
+      return seqs.includes(2) ? { ...taken, rejections: [{ seq: 2, code: 'bad', words: 'still' }] } : taken;
+    };
+    const done = loop.delivery.besides.retry(all, operation);
+    await rig.clock.until(() => sizes.length >= 6);
+    const { refused: left } = await done;
+    expect(sizes).toEqual([4, 4, 2, 1, 1, 2, 4]);
+    expect(left.map(({ seq, code }) => [seq, code])).toEqual([
+      [2, 'bad'],
+      [6, 'refused'],
+    ]);
+    expect(rig.journal.letters.kept('sink')).toEqual([2, 6]);
+    // Busy for one of them: the other is settled, and nobody is told that all is well.
+    loop.receiver.answer = (batch) => {
+      if (batch.besides === undefined) return loop.receiver.take(batch);
+      const taken = loop.receiver.take({ ...batch, messages: batch.messages.slice(0, 1) });
+      return { ...taken, again: { code: 'sink_again', seqs: [6], words: '429 busy' } };
+    };
+    const busy = loop.delivery.besides.retry([2, 6], operation).catch((thrown: unknown) => thrown);
+    await rig.clock.until(() => rig.journal.letters.kept('sink').length === 1);
+    expect(await busy).toMatchObject({ code: 'sink_again', message: '429 busy' });
+    expect(rig.journal.letters.kept('sink')).toEqual([6]);
+  });
+
   test('and refused again stays, with what was said last', async () => {
     await using rig = await Rig.make();
     const { loop } = await refused(rig);
-    const done = loop.delivery.besides.retry(3, operation);
+    const done = loop.delivery.besides.retry([3], operation);
     await rig.clock.advance(0);
     expect((await done).refused).toMatchObject([{ seq: 3, words: 'field seven' }]);
     expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, tries: 2, words: 'field seven' }]);
@@ -73,7 +119,7 @@ describe('a dead letter that is sent again', () => {
       loop.receiver.take(batch);
       throw new WaybillError('sink_unknown', 'reset');
     };
-    const done = loop.delivery.besides.retry(3, operation).catch(codeOf);
+    const done = loop.delivery.besides.retry([3], operation).catch(codeOf);
     await rig.clock.advance(0);
     expect(await done).toBe('sink_unknown');
     expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, tries: 1 }]);
@@ -86,7 +132,7 @@ describe('a dead letter that is sent again', () => {
     await using rig = await Rig.make();
     const { loop, mended } = await refused(rig);
     mended.is = true;
-    const asked = [1, 2, 3].map(() => loop.delivery.besides.retry(3, operation));
+    const asked = [1, 2, 3].map(() => loop.delivery.besides.retry([3], operation));
     await rig.clock.advance(10);
     expect(await Promise.all(asked)).toMatchObject([{ refused: [] }, { refused: [] }, { refused: [] }]);
     expect(sentBesides(loop)).toHaveLength(1);
@@ -99,7 +145,7 @@ describe('a dead letter that is sent again', () => {
       loop.receiver.take(batch);
       throw new WaybillError('sink_unknown', 'reset');
     };
-    const done = loop.delivery.besides.retry(3, operation).catch(codeOf);
+    const done = loop.delivery.besides.retry([3], operation).catch(codeOf);
     await rig.clock.advance(0);
     expect(await done).toBe('sink_unknown');
     await rig.clock.advance(1_000);
@@ -107,7 +153,7 @@ describe('a dead letter that is sent again', () => {
     expect(deadLetters(rig.journal)).toEqual([]);
     expect(operations(rig)).toEqual([{ what: 'dead-letters retry', detail: { sink: 'sink', seq: 3, taken: true, found: true } }]);
     // Whoever asks once more is told what became of it.
-    expect(await loop.delivery.besides.retry(3, operation)).toEqual({ refused: [], note: undefined });
+    expect(await loop.delivery.besides.retry([3], operation)).toEqual({ refused: [], note: undefined });
     expect(loop.receiver.has.map(numberOf).filter((n) => n === 3)).toHaveLength(1);
   });
 
@@ -118,13 +164,13 @@ describe('a dead letter that is sent again', () => {
       throw new WaybillError('sink_again', 'queue full');
     };
     loop.receiver.answer = busy;
-    const first = loop.delivery.besides.retry(3, operation).catch((thrown: unknown) => String(thrown));
+    const first = loop.delivery.besides.retry([3], operation).catch((thrown: unknown) => String(thrown));
     await rig.clock.advance(0);
     expect(await first).toContain('queue full');
     await append(rig.journal, 4);
     await rig.clock.advance(0);
     expect(loop.delivery.view().state).toBe('waiting');
-    await expect(loop.delivery.besides.retry(3, operation)).rejects.toMatchObject({
+    await expect(loop.delivery.besides.retry([3], operation)).rejects.toMatchObject({
       code: 'sink_again',
       message: expect.stringContaining('queue full') as string,
     });
@@ -135,9 +181,9 @@ describe('a dead letter that is sent again', () => {
     await using rig = await Rig.make();
     const { loop, mended } = await refused(rig);
     mended.is = true;
-    await expect(loop.delivery.besides.retry(4, operation)).rejects.toMatchObject({ code: 'usage' });
+    await expect(loop.delivery.besides.retry([4], operation)).rejects.toMatchObject({ code: 'usage' });
     await rig.journal.discardLetters('sink', [3], { ...operation, what: 'dead-letters discard' });
-    await expect(loop.delivery.besides.retry(3, operation)).rejects.toMatchObject({ code: 'usage' });
+    await expect(loop.delivery.besides.retry([3], operation)).rejects.toMatchObject({ code: 'usage' });
     expect(sentBesides(loop)).toEqual([]);
   });
 
@@ -147,7 +193,7 @@ describe('a dead letter that is sent again', () => {
     rig.journal.db.pragma('max_page_count = 100000');
     rig.journal.db.exec('DELETE FROM segments; UPDATE head SET pruned_seq = seq, pruned_chain = chain');
     mended.is = true;
-    const done = loop.delivery.besides.retry(3, operation);
+    const done = loop.delivery.besides.retry([3], operation);
     await rig.clock.advance(0);
     await done;
     expect(sentBesides(loop)[0]?.messages.map((message) => [numberOf(message), message.number])).toEqual([[3, undefined]]);

@@ -91,3 +91,41 @@ test('what it has said to have is acknowledged when the connection breaks, and c
   expect(slow.sizes).toEqual([8, 5, 2]);
   expect(loop.counted.sent).toBe(8);
 });
+
+test('a batch that the receiver has no room for is halved after three answers in a row, down to what fits; nothing is a dead letter', async () => {
+  await using rig = await Rig.make();
+  const loop = rig.loop({ records: 16 });
+  const sizes: number[] = [];
+  loop.receiver.answer = (batch) => {
+    sizes.push(batch.messages.length);
+    if (batch.messages.length > 4) throw new WaybillError('sink_again', '429 too large for indexing_pressure', { isCrowded: true });
+    return loop.receiver.take(batch);
+  };
+  await append(rig.journal, 16);
+  loop.run();
+  await rig.clock.until(() => committed(rig.journal, 'sink').acked === 16);
+  expect(sizes.slice(0, 7)).toEqual([16, 16, 16, 8, 8, 8, 4]);
+  expect(rig.journal.progress.sink('sink').deadLetters).toBe(0);
+});
+
+test('another answer between, or a single message: no batch is halved, and no message refused', async () => {
+  await using rig = await Rig.make();
+  const loop = rig.loop({ records: 8 });
+  const sizes: number[] = [];
+  loop.receiver.answer = (batch) => {
+    sizes.push(batch.messages.length);
+    if (sizes.length > 8) return loop.receiver.take(batch);
+    throw new WaybillError('sink_again', 'busy', { isCrowded: sizes.length % 3 !== 0 });
+  };
+  await append(rig.journal, 8);
+  loop.run();
+  await rig.clock.until(() => committed(rig.journal, 'sink').acked === 8);
+  expect(new Set(sizes)).toEqual(new Set([8]));
+  loop.receiver.answer = (batch) => {
+    if (sizes.push(batch.messages.length) < 20) throw new WaybillError('sink_again', 'busy', { isCrowded: true });
+    return loop.receiver.take(batch);
+  };
+  await append(rig.journal, 1);
+  await rig.clock.until(() => committed(rig.journal, 'sink').acked === 9);
+  expect(rig.journal.progress.sink('sink').deadLetters).toBe(0);
+});

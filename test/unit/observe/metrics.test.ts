@@ -54,6 +54,7 @@ const contract: readonly (readonly [string, string, readonly string[]])[] = [
   ['waybill_sink_last_success_timestamp_seconds', 'gauge', ['sink']],
   ['waybill_delivery_delay_seconds', 'histogram', ['sink']],
   ['waybill_sink_duplicates_total', 'counter', ['sink']],
+  ['waybill_sink_losses_total', 'counter', ['sink']],
   ['waybill_messages_shortened_total', 'counter', ['sink']],
   ['waybill_dead_letters', 'gauge', ['sink']],
   ['waybill_journal_bytes', 'gauge', []],

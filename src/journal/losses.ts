@@ -1,0 +1,55 @@
+/**
+ * Delivered records that a sink lost afterwards, as the sink reports it: by range of entries, and by the time that its records may have, so that the
+ * ledger stops counting windows of that time as delivered.
+ */
+import type { Database } from 'better-sqlite3';
+import type { Micros, SinkLoss } from '../model.ts';
+import type { Store } from './store.ts';
+
+/** Within a transaction. What was pruned may have had any time up to the newest of its source. */
+export function writeLoss(store: Store, sink: string, { first, last, words }: SinkLoss, at: Micros): void {
+  const { db } = store;
+  const { pruned } = db.prepare<[], { pruned: number }>('SELECT pruned_seq AS pruned FROM head WHERE one = 1').get() ?? { pruned: 0 };
+  const sources = db
+    .prepare<[number, number], { source: number; from: Micros | null; until: Micros | null }>(
+      'SELECT source, min(min_us) AS "from", max(max_us) AS until FROM segments WHERE seq + n - 1 >= ? AND seq <= ? AND number IS NOT NULL GROUP BY source',
+    )
+    .all(first, last);
+  const known = new Map(sources.map((row) => [row.source, row]));
+  const ids =
+    pruned >= first
+      ? db
+          .prepare<[], { n: number }>('SELECT n FROM sources')
+          .all()
+          .map(({ n }) => n)
+      : [...known.keys()];
+  const insert = db.prepare(
+    'INSERT INTO sink_losses (sink, source, first, last, from_us, until_us, at_us, words) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (sink, source, first) DO UPDATE SET last = excluded.last, from_us = min(from_us, excluded.from_us), until_us = max(until_us, excluded.until_us), at_us = excluded.at_us, words = excluded.words',
+  );
+  for (const source of ids) {
+    const row = known.get(source);
+    insert.run(sink, source, first, last, pruned >= first ? 0 : (row?.from ?? 0), row?.until ?? at, at, words);
+  }
+}
+
+/** What sinks lost, for a report: read once. */
+export class Losses {
+  readonly #rows: readonly { sink: string; source: number; from_us: Micros; until_us: Micros }[];
+
+  constructor(db: Database) {
+    // A state that no daemon of this release has opened has no such table.
+    const exists = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'sink_losses'").get() !== undefined;
+    this.#rows = exists
+      ? db
+          .prepare<[], { sink: string; source: number; from_us: Micros; until_us: Micros }>(
+            'SELECT sink, source, from_us, until_us FROM sink_losses',
+          )
+          .all()
+      : [];
+  }
+
+  /** Whether a sink lost records that may lie in [from, until). */
+  has(sink: string, source: number, from: Micros, until: Micros): boolean {
+    return this.#rows.some((row) => row.sink === sink && row.source === source && row.from_us < until && row.until_us >= from);
+  }
+}

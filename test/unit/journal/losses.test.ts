@@ -1,0 +1,45 @@
+/** What the ledger says of a sink that lost delivered records: the windows of their time are not delivered, all others are. */
+import { expect, test } from 'vitest';
+import { ledgerReport } from '../../../src/journal/ledger-report.ts';
+import { base, collected, second } from '../../support/records.ts';
+import { lastAge, opened, pageOf, proven, source, span } from './opening.ts';
+
+/** Three windows of ten seconds with a record each, all of them taken by both sinks. */
+async function delivered() {
+  const { journal } = await opened();
+  for (const id of ['siem', 'lake']) journal.progress.register(id, 'file', id, journal.positionFor('journal'), undefined);
+  const first: number[] = [];
+  for (const from of [0, 10, 20]) {
+    await journal.append(pageOf([collected(from + 1, base + (from + 5) * second)]));
+    first.push(journal.head().seq);
+    await journal.close(source, span(from, from + 10), proven(1), lastAge);
+  }
+  const { seq, chain } = journal.head();
+  for (const id of ['siem', 'lake'])
+    await journal.acknowledge(id, { acked: seq, taken: { position: { seq, chain }, note: undefined } }, []);
+  const complete = (sink: string): boolean[] =>
+    (ledgerReport(journal.db).sources[0]?.windows ?? []).map(({ sinks }) => sinks[sink]?.complete === true);
+  return { journal, first, complete };
+}
+
+test('the windows of lost records count as not delivered to that sink alone, and the note is committed with it', async () => {
+  const { journal, first, complete } = await delivered();
+  expect([complete('siem'), complete('lake')]).toEqual([
+    [true, true, true],
+    [true, true, true],
+  ]);
+  const [, second_ = 0] = first;
+  await journal.lost('siem', { first: second_, last: second_, words: 'was truncated' }, 'a new note');
+  expect([complete('siem'), complete('lake')]).toEqual([
+    [true, false, true],
+    [true, true, true],
+  ]);
+  expect(journal.sinkMarks('siem').note).toBe('a new note');
+});
+
+test('of entries that are pruned any time may be lost, up to the newest of those that are left', async () => {
+  const { journal, first, complete } = await delivered();
+  journal.db.prepare('UPDATE head SET pruned_seq = ?').run(first[0]);
+  await journal.lost('siem', { first: 1, last: first[1] ?? 0, words: 'was deleted' }, 'a new note');
+  expect(complete('siem')).toEqual([false, false, true]);
+});
