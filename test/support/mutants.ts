@@ -2349,25 +2349,25 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
-    id: 'W301',
+    id: 'W701',
     what: 'a window that was read before the clock of the service was known is closed without a count',
     suite: 'test/unit/collect/early.test.ts',
     edits: [{ file: `${collect}close.ts`, text: 'if (total !== proof.total) {', replacement: 'if (total === undefined) {' }],
   },
   {
-    id: 'W302',
+    id: 'W702',
     what: 'windows are read before the clock of the service is known although one of the clocks may not have reached them',
     suite: 'test/unit/collect/early.test.ts',
     edits: [{ file: `${collect}collector.ts`, text: 'agreed - Math.min(earlyMost', replacement: 'agreed + Math.min(earlyMost' }],
   },
   {
-    id: 'W303',
+    id: 'W703',
     what: 'windows end where they happen to',
     suite: 'test/unit/collect/windows.test.ts',
     edits: [{ file: `${collect}windows.ts`, text: 'return (Math.floor(from / width) + 1) * width;', replacement: 'return from + width;' }],
   },
   {
-    id: 'W304',
+    id: 'W704',
     what: 'a local clock that is set back has the service taken to be ahead',
     suite: 'test/unit/source/server-clock.test.ts',
     also: ['test/unit/collect/collector.test.ts'],
@@ -2380,19 +2380,19 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
-    id: 'W305',
+    id: 'W705',
     what: 'a token that is refused is fetched again for each request',
     suite: 'test/contract/source.test.ts',
     edits: [{ file: 'src/source/token.ts', text: ' || now < this.#replaceAt) return false;', replacement: ') return false;' }],
   },
   {
-    id: 'W306',
+    id: 'W706',
     what: 'what a hand count reads is thrown away',
     suite: 'test/unit/collect/hand-count.test.ts',
     edits: [{ file: `${collect}hand-count.ts`, text: '    await store(answer, signal);', replacement: '    void store;' }],
   },
   {
-    id: 'W307',
+    id: 'W707',
     what: 'history counts as late',
     suite: 'test/unit/collect/collector.test.ts',
     edits: [
