@@ -12,15 +12,16 @@ import type { ConfiguredSink } from './daemon/sink.ts';
 import { Reports } from './daemon/reports.ts';
 import type { ReportStream } from './daemon/reports.ts';
 import { runSource } from './daemon/source.ts';
-import { reportSettings, Views } from './daemon/views.ts';
+import { reportSettings, serviceWords, Views } from './daemon/views.ts';
 import { codeOf, WaybillError, wordsOf } from './errors.ts';
 import { Journal } from './journal/journal.ts';
-import { snapshotOf } from './journal/report.ts';
+import { snapshotOf, withCoverage } from './journal/report.ts';
 import type { Clock, Log, Random, Snapshot } from './model.ts';
 import { startAdmin } from './observe/admin.ts';
 import type { LedgerParams } from './observe/admin.ts';
 import type { RoomLog } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
+import { presentOf } from './observe/verdict.ts';
 import { microsToIso } from './record/timestamp.ts';
 import type { createSource } from './source/client.ts';
 import { Budgets } from './source/limits.ts';
@@ -60,9 +61,14 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
     daemon.journal && daemon.views
       ? snapshotOf(daemon.journal.db, options.version, clock.now() * 1000, daemon.views.live(daemon.journal))
       : undefined;
+  const status = (): Snapshot | undefined => {
+    const known = snapshot();
+    return daemon.journal && known && withCoverage(daemon.journal.db, known, reportSettings(config));
+  };
   const reports = new Reports(clock);
   const ledger = async (params: LedgerParams): Promise<ReportStream> => {
-    if (!daemon.journal) throw new WaybillError('usage', 'cannot give the report: the state is not open yet');
+    const known = snapshot();
+    if (!known) throw new WaybillError('usage', 'cannot give the report: the state is not open yet');
     const now = clock.now() * 1000;
     const { source, from, to, by = 'window', format = 'json', tz = 'UTC' } = params;
     const query = {
@@ -72,7 +78,10 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
       now,
       ...reportSettings(config),
     };
-    return reports.make({ state: config.state, query, format, options: { by, tz: parseZone(tz), version: options.version } });
+    return reports.make({
+      ...{ state: config.state, query, present: presentOf(known), format },
+      options: { by, tz: parseZone(tz), version: options.version, services: serviceWords(config) },
+    });
   };
   const operate = async (request: unknown): Promise<unknown> => {
     if (!daemon.journal) throw new WaybillError('state_unusable', 'cannot change anything: the state is not open yet');
@@ -86,7 +95,7 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
     log.info({ ...operationOf(request) }, 'operation');
     return done;
   };
-  const shown = { snapshot, ledger, operate, metricsText: () => metrics.text(), log: log.child('admin'), clock };
+  const shown = { snapshot, status, ledger, operate, metricsText: () => metrics.text(), log: log.child('admin'), clock };
   const { listen, token, readToken, tls } = config.admin;
   // Before the state is had, so that probes are answered while its owner ends. Where that owner has the port too, it is the owner that counts.
   const health = (): string => (daemon.journal ? 'ok' : 'waiting for the owner of the state');

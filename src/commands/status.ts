@@ -6,10 +6,10 @@ import { systemClock } from '../clock.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/load.ts';
 import { WaybillError } from '../errors.ts';
-import { snapshotOf } from '../journal/report.ts';
+import { snapshotOf, withCoverage } from '../journal/report.ts';
 import { openReadOnly } from '../journal/state.ts';
 import type { Snapshot } from '../model.ts';
-import { wantedBy } from '../daemon/views.ts';
+import { reportSettings, wantedBy } from '../daemon/views.ts';
 import { statusJson } from '../observe/verdict.ts';
 import { version } from '../version.ts';
 import type { Io } from './io.ts';
@@ -42,7 +42,7 @@ export async function run(args: string[], io: Io): Promise<number> {
   });
   const tz = parseZone(values.tz);
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
-  const whole = (await running(config)) ?? stopped(config);
+  const whole = await currentSnapshot(config);
   const wanted = values.source === undefined ? () => true : glob(values.source);
   const snapshot = { ...whole, sources: whole.sources.filter(({ id }) => wanted(id)) };
   if (values.source !== undefined && snapshot.sources.length === 0) {
@@ -57,6 +57,11 @@ export async function run(args: string[], io: Io): Promise<number> {
   const text = statusText(snapshot, { color: terminal && !io.env['NO_COLOR'], tz, width });
   io.stdout.write(text.endsWith('\n') ? text : `${text}\n`);
   return 0;
+}
+
+/** The moment as the running daemon knows it, else as the state does. */
+export async function currentSnapshot(config: Config): Promise<Snapshot> {
+  return (await running(config)) ?? stopped(config);
 }
 
 /** What the running daemon says through its socket; undefined when none runs. */
@@ -85,7 +90,7 @@ function stopped(config: Config): Snapshot {
   const db = openReadOnly(config.state);
   try {
     const settle = new Map(config.sources.map((source) => [source.id, source.settle / 1000]));
-    return snapshotOf(db, version, systemClock.now() * 1000, {
+    const snapshot = snapshotOf(db, version, systemClock.now() * 1000, {
       source: () => ({ trouble: 'the daemon does not run' }),
       sink: () => undefined,
       settleSeconds: (id) => settle.get(id) ?? 0,
@@ -94,6 +99,7 @@ function stopped(config: Config): Snapshot {
       configured: config.sources.map(({ id }) => id),
       wanted: wantedBy(config),
     });
+    return withCoverage(db, snapshot, reportSettings(config));
   } finally {
     db.close();
   }

@@ -5,18 +5,23 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { codeOf, wordsOf } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
+import type { Micros } from '../model.ts';
 import { openLedgerReport } from '../journal/ledger-report.ts';
 import type { ReportQuery } from '../journal/ledger-report.ts';
 import { openReadOnly } from '../journal/state.ts';
-import { ledgerDocument } from '../observe/ledger-document.ts';
+import { ledgerDocument, zoneOfWords } from '../observe/ledger-document.ts';
 import type { LedgerDocumentOptions, LedgerFormat } from '../observe/ledger-document.ts';
 import { gathered } from '../observe/pieces.ts';
+import { judged } from '../observe/verdict.ts';
+import type { Present } from '../observe/verdict.ts';
 
 /** What is asked of the thread. */
 export interface ReportOrder {
   /** The state directory. */
   readonly state: string;
-  readonly query: ReportQuery;
+  readonly query: ReportQuery & { readonly now: Micros };
+  /** What the daemon knew of sources and sinks when it was asked. */
+  readonly present: Present;
   readonly format: LedgerFormat;
   readonly options: LedgerDocumentOptions;
 }
@@ -29,10 +34,11 @@ export type ReportAnswer =
 
 const pieceLength = 32_768;
 
-function* answers({ state, query, format, options }: ReportOrder): Generator<ReportAnswer, ReportAnswer, void> {
+function* answers({ state, query, present, format, options }: ReportOrder): Generator<ReportAnswer, ReportAnswer, void> {
   const db = openReadOnly(state);
   try {
-    using report = openLedgerReport(db, query);
+    using reading = openLedgerReport(db, query);
+    const { report } = judged(reading, { now: query.now, from: query.from, to: query.to }, present, zoneOfWords(format, options.tz));
     const { type, pieces } = ledgerDocument(report, format, options);
     for (const piece of gathered(pieces, pieceLength)) yield { type, bytes: new TextEncoder().encode(piece) };
   } finally {

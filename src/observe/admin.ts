@@ -37,6 +37,8 @@ export interface LedgerParams {
 export interface AdminSources {
   /** Undefined while the state is not open yet (another process may still own it). */
   readonly snapshot: () => Snapshot | undefined;
+  /** The same with what each ledger covers, for the verdict: it costs more, and probes do not need it. */
+  readonly status?: () => Snapshot | undefined;
   /** The report. A WaybillError `usage` becomes 400 with its words. */
   readonly ledger: (params: LedgerParams) => Promise<{ readonly type: string; readonly text: string | Readable }>;
   readonly metricsText: () => Promise<string>;
@@ -140,12 +142,12 @@ function build(place: Place, gate: Gate, sources: AdminSources, at: string, tls?
     reply.type('text/plain; version=0.0.4; charset=utf-8').send(await sources.metricsText()),
   );
   app.get('/status', { onRequest: admit('read') }, async (_, reply) => {
-    const snapshot = sources.snapshot();
+    const snapshot = (sources.status ?? sources.snapshot)();
     return snapshot ? statusJson(snapshot) : reply.code(503).send({ error: stateless(sources) });
   });
   // The whole snapshot, for `waybill status` on the same machine.
   if (place === 'socket')
-    app.get('/snapshot', async (_, reply) => sources.snapshot() ?? reply.code(503).send({ error: stateless(sources) }));
+    app.get('/snapshot', async (_, reply) => (sources.status ?? sources.snapshot)() ?? reply.code(503).send({ error: stateless(sources) }));
   app.get('/ledger', { onRequest: admit('read') }, async (request, reply) => {
     const { by, format, ...others } = params(request.query, ledgerParams);
     const asked = {

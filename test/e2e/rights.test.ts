@@ -54,7 +54,7 @@ test('fields, rows, and the right itself: held, said, and mended without a perso
       await daemon.ready(503, new RegExp(`production: hold \\(${reason}\\)`));
       const { text } = await daemon.get('/status');
       expect(JSON.parse(text)).toMatchObject({
-        verdict: expect.stringContaining('TRAIL ON HOLD at production') as string,
+        verdict: expect.stringContaining('COLLECTION SUSPENDED at production') as string,
         sources: [{ id: 'production', mode: 'hold' }],
       });
       expect(await metric(/^waybill_source_mode\{[^}]*mode="hold"[^}]*\} (\d)$/m)).toBe('1');
