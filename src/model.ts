@@ -930,7 +930,7 @@ export interface Coverage {
 export interface SinkCoverage {
   readonly id: string;
   readonly windows: number;
-  /** Windows beyond its position, and those that hold a dead letter. */
+  /** Windows of whose time it has not acknowledged a record that was collected, and those that hold a dead letter. */
   readonly lacking: number;
   /** In those windows; 0 where a filter decides what it gets. */
   readonly deadLetters: number;
@@ -1095,6 +1095,6 @@ export interface LedgerReportWindow {
   readonly digest: string | null;
   /** The bounds of the query that was counted, word for word. */
   readonly query: WindowQuery;
-  /** `complete`: the sink's position is past the window's newest ledger entry; `deadLetters` of its records the sink refused for good. */
+  /** `complete`: the sink has acknowledged every record of the window's time; `deadLetters` of its records the sink refused for good. */
   readonly sinks: Readonly<Record<string, { readonly complete: boolean; readonly deadLetters: number }>>;
 }

@@ -5,6 +5,7 @@
 import type { Database } from 'better-sqlite3';
 import type { BackfillOrder, Coverage, Micros, SinkCoverage, Window } from '../model.ts';
 import { storedJson } from './damage.ts';
+import { kindRecords } from './segment.ts';
 
 export interface CoverageQuery {
   /** Windows that begin before `to` and end after `from`. */
@@ -160,22 +161,21 @@ function sinkCoverage(
   const count = db.prepare<[number, number, number], { n: number }>(
     'SELECT count(*) AS n FROM windows INDEXED BY windows_due WHERE source = ? AND from_us >= ? AND from_us < ?',
   );
-  const beyond = db.prepare<[number, number, number, number], { n: number }>(
-    'SELECT count(*) AS n FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? AND seq > ?',
+  const touched = db.prepare<[number, number, number], { from_us: number }>(
+    'SELECT from_us FROM windows WHERE source = ? AND from_us < ? AND until_us > ?',
   );
-  const head = db.prepare<[], { seq: number }>('SELECT seq FROM head WHERE one = 1').get()?.seq ?? 0;
+  const waiting = unacknowledged(db, source, sink.acked).flatMap(({ from, until }) => touched.all(source, until, from));
   const letters = isFiltered ? [] : lettersOf(db, source, sink.id);
+  const lacked = new Set([...waiting.map((row) => row.from_us), ...letters.map(({ from }) => from)]);
   let [windows, lacking, deadLetters] = [0, 0, 0];
   for (const stretch of owedStretches(sink, history)) {
     const from = Math.max(stretch.from, begins.from);
     const until = Math.min(stretch.until, begins.until);
     if (from >= until) continue;
-    const here = letters.filter((letter) => letter.from >= from && letter.from < until);
+    const isHere = (at: Micros): boolean => at >= from && at < until;
     windows += count.get(source, from, until)?.n ?? 0;
-    // At the head no window lies beyond its position, and no row need be read.
-    lacking += sink.acked >= head ? 0 : (beyond.get(source, from, until, sink.acked)?.n ?? 0);
-    lacking += here.filter(({ seq }) => seq <= sink.acked).length;
-    deadLetters += here.reduce((sum, { records }) => sum + records, 0);
+    lacking += [...lacked].filter(isHere).length;
+    deadLetters += letters.reduce((sum, letter) => sum + (isHere(letter.from) ? letter.records : 0), 0);
   }
   return { id: sink.id, windows, lacking, deadLetters };
 }
@@ -193,10 +193,29 @@ function owedStretches(sink: SinkDbRow, history: readonly HistoryRange[]): Windo
   return [...owed, { from: at, until: forever }];
 }
 
+/**
+ * Where the records of a source lie that a sink has not acknowledged: stretches of time, ascending, disjoint. A window that touches none is all
+ * there. Lines of the ledger do not count: each recount adds one, and brings no record.
+ */
+export function unacknowledged(db: Database, source: number, acked: number): Window[] {
+  const segments = db
+    .prepare<[number, number, number], { from: number; until: number }>(
+      `SELECT min_us AS "from", max_us + 1 AS until FROM segments
+       WHERE seq >= (SELECT coalesce(max(seq), 0) FROM segments WHERE seq <= ?) AND seq + n - 1 > ? AND source = ? AND kind & 255 = ${kindRecords}
+         AND min_us IS NOT NULL ORDER BY min_us`,
+    )
+    .all(acked + 1, acked, source);
+  const merged: Window[] = [];
+  for (const { from, until } of segments) {
+    const last = merged.at(-1);
+    if (last && from <= last.until) merged[merged.length - 1] = { from: last.from, until: Math.max(last.until, until) };
+    else merged.push({ from, until });
+  }
+  return merged;
+}
+
 interface LetterWindow {
   readonly from: Micros;
-  /** Of the newest ledger entry of the window. */
-  readonly seq: number;
   readonly records: number;
 }
 
@@ -207,8 +226,8 @@ function lettersOf(db: Database, source: number, sink: string): LetterWindow[] {
       'SELECT time_us AS at FROM dead_letters WHERE sink = ? AND source = ? AND time_us IS NOT NULL ORDER BY time_us',
     )
     .all(sink, source);
-  const windowAt = db.prepare<[number, number], { from_us: number; until_us: number; seq: number }>(
-    'SELECT from_us, until_us, seq FROM windows WHERE source = ? AND from_us <= ? ORDER BY from_us DESC LIMIT 1',
+  const windowAt = db.prepare<[number, number], { from_us: number; until_us: number }>(
+    'SELECT from_us, until_us FROM windows WHERE source = ? AND from_us <= ? ORDER BY from_us DESC LIMIT 1',
   );
   const found: LetterWindow[] = [];
   for (let i = 0; i < times.length;) {
@@ -217,7 +236,7 @@ function lettersOf(db: Database, source: number, sink: string): LetterWindow[] {
     let next = i + 1;
     if (window && at < window.until_us) {
       while ((times[next]?.at ?? forever) < window.until_us) next += 1;
-      found.push({ from: window.from_us, seq: window.seq, records: next - i });
+      found.push({ from: window.from_us, records: next - i });
     }
     i = next;
   }

@@ -19,7 +19,7 @@ import type {
   Window,
   WindowQuery,
 } from '../model.ts';
-import { coverageOf, getsHistory, historyOf, owingSinks, rangesOf, within } from './coverage.ts';
+import { coverageOf, getsHistory, historyOf, owingSinks, rangesOf, unacknowledged, within } from './coverage.ts';
 import type { CoverageQuery, HistoryRange, SinkDbRow } from './coverage.ts';
 import { heldTogether } from './history.ts';
 import { readLate, sumLate } from './late.ts';
@@ -121,12 +121,15 @@ function sourceReport(
   const ranges = rangesOf(db, source.n);
   const ages = query.recountAges?.get(source.id)?.map((ms) => ms * 1000);
   const orders = historyOf(ranges);
+  const waiting = new Map(sinks.map(({ id, acked }) => [id, unacknowledged(db, source.n, acked)]));
+  const isWaiting = ({ from_us: from, until_us: until }: WindowDbRow, sink: string): boolean =>
+    waiting.get(sink)?.some((stretch) => stretch.from < until && stretch.until > from) ?? false;
   const has = (row: WindowDbRow): [id: string, has: SinkHas][] =>
     sinks
       .filter((sink) => isFor(sink, row, orders))
       .map((sink) => [
         sink.id,
-        { complete: row.seq <= sink.acked, deadLetters: letters.count(sink.id, source.n, row.from_us, row.until_us) },
+        { complete: !isWaiting(row, sink.id), deadLetters: letters.count(sink.id, source.n, row.from_us, row.until_us) },
       ]);
   function* stored(): Generator<WindowDbRow, void, void> {
     for (const row of rows) yield held.has(row.from_us) ? inDoubt(row) : row;
