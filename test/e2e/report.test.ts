@@ -89,7 +89,7 @@ test('the report, a day counted by hand, and a SIEM compared', { timeout: 180_00
       expect(metric(`waybill_certificate_expiry_timestamp_seconds\\{target="${target}"\\}`), target).toBe(ends);
     const page = await daemon.get('/ledger?format=html&by=day');
     expect([page.status, page.text.slice(0, 15)]).toEqual([200, '<!doctype html>']);
-    expect((await daemon.get('/ledger?format=csv')).text).toMatch(/^source,from,until,/);
+    expect((await daemon.get('/ledger?format=csv')).text).toMatch(/^# COMPLETE .*\r\nsource,from,until,/);
     expect(await daemon.stop()).toMatchObject({ code: 0 });
     const truth = await service.truth();
     const status = await place.waybill('status', '--config', 'waybill.yaml', '--json');

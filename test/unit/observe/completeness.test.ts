@@ -170,6 +170,20 @@ test('holes beside each other with one reason are one, and more than three are c
   expect(completeness(beside).uncovered).toMatchObject([{ from: at('00:00:00'), to: at('02:00:00') }]);
 });
 
+test('time is cut where its reason changes: at the begin of the ledger, and where requested history ends', () => {
+  const late = covered('11:15:00', { read: [{ from: at('01:00:00'), until: at('11:15:00') }] });
+  expect(completeness(facts(late, { from: at('00:00:00') - 3_600_000_000 })).uncovered).toMatchObject([
+    { from: at('00:00:00') - 3_600_000_000, to: at('00:00:00'), reason: 'before_ledger' },
+    { from: at('00:00:00'), to: at('01:00:00'), reason: 'behind' },
+  ]);
+  const history = [{ from: at('00:00:00'), until: at('04:00:00'), paused: false }];
+  const live = { liveFrom: at('06:00:00'), history, read: [{ from: at('06:00:00'), until: at('11:15:00') }] };
+  expect(completeness(facts(covered('11:15:00', live))).uncovered).toMatchObject([
+    { from: at('00:00:00'), to: at('04:00:00'), reason: 'history_unread' },
+    { from: at('04:00:00'), to: at('06:00:00'), reason: 'not_requested' },
+  ]);
+});
+
 test('a gap, an accepted gap and a window in doubt each make it incomplete', () => {
   const of = (windows: Partial<Coverage['windows']>): string =>
     said(facts(covered('11:15:00', { windows: { all: 45, final: 0, gaps: 0, accepted: 0, inDoubt: 0, ...windows } })));
@@ -239,6 +253,17 @@ describe('several sources', () => {
     expect(said(two(covered('11:15:00'), late, { to: at('10:00:01') }))).toBe(
       'INCOMPLETE: not covered: test 2026-11-20 10:00–10:00:01 UTC, collection is behind',
     );
+    // It owes all of a period in which it began, and keeps none from being final that ends there.
+    const begun = covered('11:15:00', {
+      startsAt: at('10:00:00'),
+      liveFrom: at('10:00:00'),
+      read: [{ from: at('10:00:00'), until: at('11:15:00') }],
+    });
+    expect(said(two(covered('11:15:00'), begun, { from: at('09:00:00'), to: at('11:00:00') }))).toBe(
+      'INCOMPLETE: not covered: test 2026-11-20 09:00–10:00 UTC, the ledger had not begun',
+    );
+    const final = covered('11:15:00', { windows: { all: 45, final: 45, gaps: 0, accepted: 0, inDoubt: 0 } });
+    expect(completeness(two(final, late, { to: at('10:00:00') })).final).toBe(true);
     const retired = { sources: [polled(), polled({ id: 'test', mode: 'retired' })] };
     const old = covered('05:00:00');
     expect(said(two(covered('11:15:00'), old, { ...retired, from: at('05:00:00'), to: at('06:00:00') }))).toBe('COMPLETE AND DELIVERED');
