@@ -7,7 +7,7 @@ import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/load.ts';
 import { WaybillError } from '../errors.ts';
 import { snapshotOf, withCoverage } from '../journal/report.ts';
-import { openReadOnly } from '../journal/state.ts';
+import { lastWrite, openReadOnly } from '../journal/state.ts';
 import type { Snapshot } from '../model.ts';
 import { reportSettings, wantedBy } from '../daemon/views.ts';
 import { statusJson } from '../observe/verdict.ts';
@@ -98,6 +98,7 @@ function stopped(config: Config): Snapshot {
       quota: config.journal.quota,
       configured: config.sources.map(({ id }) => id),
       wanted: wantedBy(config),
+      stopped: { since: lastWrite(config.state) },
     });
     return withCoverage(db, snapshot, reportSettings(config));
   } finally {

@@ -8,7 +8,7 @@ import { dirname, join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { WaybillError, wordsOf } from '../errors.ts';
 import { makePrivate, tryLock } from '../lock.ts';
-import type { Clock } from '../model.ts';
+import type { Clock, Micros } from '../model.ts';
 import { connect } from './connection.ts';
 import { damaged } from './damage.ts';
 import { pageBytes, roomOf } from './room.ts';
@@ -81,6 +81,13 @@ export function openReadOnly(directory: string): Database.Database {
     db?.close();
     throw asStateError(thrown, directory);
   }
+}
+
+/** When the state was last written to, µs of the wall clock, by the times of its files: about when its daemon ended, if none runs. */
+export function lastWrite(directory: string): Micros {
+  // A reader makes the file of the WAL anew, empty, with the present as its time.
+  const files = ['waybill.db', 'waybill.db-wal'].map((name) => statSync(join(directory, name), { throwIfNoEntry: false }));
+  return Math.max(0, ...files.flatMap((stats) => (stats && stats.size > 0 ? [Math.floor(stats.mtimeMs * 1000)] : [])));
 }
 
 /** The journal's random name, by which sinks tell it from another. */
