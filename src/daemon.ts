@@ -11,7 +11,7 @@ import { Certificates } from './daemon/certificates.ts';
 import { createDelivery } from './daemon/sink.ts';
 import type { ConfiguredSink } from './daemon/sink.ts';
 import { runSource } from './daemon/source.ts';
-import { reportSettings, Views } from './daemon/views.ts';
+import { reportSettings, serviceWords, Views } from './daemon/views.ts';
 import { codeOf, WaybillError, wordsOf } from './errors.ts';
 import { Journal } from './journal/journal.ts';
 import { snapshotOf } from './journal/report.ts';
@@ -78,7 +78,7 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   const { listen, tls, ...tokens } = config.admin;
   const admin = open.use(
     new AdminServer({
-      ...{ state: config.state, version: options.version, settings: reportSettings(config) },
+      ...{ state: config.state, version: options.version, settings: reportSettings(config), services: serviceWords(config) },
       facts: { snapshot, operate, metricsText: () => metrics.text(), token: (name) => tokens[name]?.read() ?? '' },
       log: log.child('admin'),
       clock,

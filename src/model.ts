@@ -915,6 +915,8 @@ export interface SourceSnapshot {
   readonly undated?: { readonly known: Micros | undefined } | undefined;
   /** Why the calibration that is due could not be made, while that is so. */
   readonly uncalibrated?: string | undefined;
+  /** Of its whole ledger; only where a verdict was asked for. */
+  readonly coverage?: Coverage | undefined;
 }
 
 export interface SinkSnapshot {
@@ -938,6 +940,37 @@ export interface SinkSnapshot {
   readonly nextAttempt?: Micros | undefined;
   /** The one under way, or the last that ended; of the running daemon alone. */
   readonly replay?: ReplayProgress | undefined;
+}
+
+/** What the ledger of a source has of one period: with the present, all that the verdict follows from. Times in µs. */
+export interface Coverage {
+  /** Where the ledger begins, or will begin by `start`; undefined: not known yet. */
+  readonly startsAt: Micros | undefined;
+  /** Where the live range begins; undefined before the first answer. */
+  readonly liveFrom: Micros | undefined;
+  /** Ranges of history that were requested, by their begin. */
+  readonly history: readonly (Window & { readonly paused: boolean })[];
+  /** Stretches in which every window is closed, a gap or accepted; by their begin. */
+  readonly read: readonly Window[];
+  readonly windows: {
+    readonly all: number;
+    readonly final: number;
+    readonly gaps: number;
+    readonly accepted: number;
+    /** Proven, but a later count or a suspension disagrees. */
+    readonly inDoubt: number;
+  };
+  readonly sinks: readonly SinkCoverage[];
+}
+
+/** What one sink has of the windows that it owes: those of its sources, at or after its start. */
+export interface SinkCoverage {
+  readonly id: string;
+  readonly windows: number;
+  /** Windows of whose time it has not acknowledged a record that was collected, and those that hold a dead letter. */
+  readonly lacking: number;
+  /** In those windows; 0 where a filter decides what it gets. */
+  readonly deadLetters: number;
 }
 
 /** The state of the whole daemon at one moment: what status, probes and gauges are made of. */
@@ -976,15 +1009,29 @@ export interface CertificateEnd {
 // --------------------------------------------------------------------------------------------------------------------------- report
 
 /** The completeness report, exactly as `ledger --json` prints it: times in RFC 3339, sums over `own`, never over `total` (it counts the padding too). */
-export interface LedgerReport<Windows extends LedgerReportWindows = readonly LedgerReportWindow[]> {
-  /**
-   * No gap, accepted or not, and every window closed with a proof that no later count has put in doubt, nor a hold. Each source has a window in the
-   * period, unless it begins behind it.
-   */
+export interface LedgerReport<Windows extends LedgerReportWindows = readonly LedgerReportWindow[]> extends LedgerTables<Windows> {
+  /** The verdict in words, and its parts (src/observe/verdict.ts). */
+  readonly summary: string;
   readonly complete: boolean;
-  /** Every window is final, each source has one, and nothing of the period asked for lies outside of the ledger. */
+  readonly delivered: boolean;
   readonly final: boolean;
-  /** When the report was made, and the period asked for; null: from the begin of the ledger, up to where it has reached. */
+  readonly uncovered: readonly LedgerReportHole[];
+}
+
+/** Time that was due and is not proven. */
+export interface LedgerReportHole {
+  readonly source: string;
+  readonly from: string;
+  readonly to: string;
+  /** before_ledger | not_requested | history_unread | retired | unconfigured | daemon_stopped | journal_full | suspended | source_failing | behind */
+  readonly reason: string;
+  /** The reason for a person, with the last error where there is one. */
+  readonly message: string;
+}
+
+/** What the report lists, without the verdict on it. */
+export interface LedgerTables<Windows extends LedgerReportWindows = readonly LedgerReportWindow[]> {
+  /** When the report was made, and the period asked for; null: from the begin of the ledger, up to now. */
   readonly made: string;
   readonly from: string | null;
   readonly to: string | null;
@@ -1014,8 +1061,8 @@ export interface LedgerReportSource<Windows extends LedgerReportWindows = readon
   readonly lateDelays: LedgerReportDelays;
   /** Of the whole ledger: collected ever = in windows + outside (not in a closed window yet, or without a readable time). */
   readonly ever: { readonly collected: number; readonly inWindows: number; readonly outside: number };
-  /** What of the period asked for the ledger does not cover. */
-  readonly uncovered: readonly { readonly from: string; readonly until: string }[];
+  /** The stretches that these numbers are about: whole windows, without what was not read. */
+  readonly covered: readonly { readonly from: string; readonly to: string }[];
   readonly sinks: readonly LedgerReportSink[];
   /** Hold and its end, as the journal still has them. */
   readonly holds: readonly LedgerReportHold[];
@@ -1088,6 +1135,6 @@ export interface LedgerReportWindow {
   readonly digest: string | null;
   /** The bounds of the query that was counted, word for word. */
   readonly query: WindowQuery;
-  /** `complete`: the sink's position is past the window's newest ledger entry; `deadLetters` of its records the sink refused for good. */
+  /** `complete`: the sink has acknowledged every record of the window's time; `deadLetters` of its records the sink refused for good. */
   readonly sinks: Readonly<Record<string, { readonly complete: boolean; readonly deadLetters: number }>>;
 }

@@ -4,11 +4,13 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config/load.ts';
-import { ledgerReport, snapshotOf } from '../journal/report.ts';
+import { reportSettings } from '../daemon/views.ts';
+import { openLedgerReport } from '../journal/ledger-report.ts';
+import { snapshotOf, withCoverage } from '../journal/report.ts';
 import { openReadOnly } from '../journal/state.ts';
-import type { LedgerReport } from '../model.ts';
+import type { LongLedgerReport } from '../model.ts';
 import { counted } from '../observe/time-words.ts';
-import { verdict } from '../observe/verdict.ts';
+import { judged, presentOf, verdict } from '../observe/verdict.ts';
 import { version } from '../version.ts';
 import { denialLine } from './demo-line.ts';
 import type { Denial } from './demo-line.ts';
@@ -89,8 +91,8 @@ export class DemoScreen {
   #showLedger(config: Config): void {
     const db = openReadOnly(config.state);
     try {
-      const report = ledgerReport(db);
-      const snapshot = snapshotOf(db, version, systemClock.now() * 1000, {
+      const now = systemClock.now() * 1000;
+      const known = snapshotOf(db, version, now, {
         source: () => ({ trouble: undefined }),
         sink: () => undefined,
         settleSeconds: () => (config.sources[0]?.settle ?? 0) / 1000,
@@ -98,10 +100,13 @@ export class DemoScreen {
         quota: config.journal.quota,
         configured: config.sources.map(({ id }) => id),
       });
+      const snapshot = withCoverage(db, known, reportSettings(config));
+      using reading = openLedgerReport(db, { now, ...reportSettings(config) });
+      const { report, found } = judged(reading, { now, from: undefined, to: undefined }, presentOf(snapshot), 'UTC');
       this.say('');
       this.say(verdict(snapshot));
       this.say([...ledgerText(lastWindows(report), { by: 'window', tz: 'UTC', color: this.#color })].join('').trimEnd());
-      const whole = report.sources.reduce((sum, source) => sum + source.windows.length, 0);
+      const whole = found.windows;
       if (whole > windowsShown)
         this.say(
           this.#dim(
@@ -124,8 +129,8 @@ export class DemoScreen {
 }
 
 /** The report with only its last windows: sums are of these. */
-function lastWindows(report: LedgerReport): LedgerReport {
-  return { ...report, sources: report.sources.map((source) => ({ ...source, windows: source.windows.slice(-windowsShown) })) };
+function lastWindows(report: LongLedgerReport): LongLedgerReport {
+  return { ...report, sources: report.sources.map((source) => ({ ...source, windows: [...source.windows].slice(-windowsShown) })) };
 }
 
 /** The whole lines behind `offset`, and where the next ones begin. */

@@ -7,7 +7,7 @@ import { byPeriod } from '../observe/ledger-periods.ts';
 import type { LedgerPeriod } from '../observe/ledger-periods.ts';
 import { tallyOf } from '../observe/ledger-tally.ts';
 import type { LedgerTally } from '../observe/ledger-tally.ts';
-import { delayWords, detailWords, local, reach } from '../observe/ledger-words.ts';
+import { delayWords, detailWords, holesOf, local, reach, suspensionWords } from '../observe/ledger-words.ts';
 import { joined, mapped } from '../observe/pieces.ts';
 import { printable, table, tableLines, type Column } from '../observe/table.ts';
 import { counted, grouped } from '../observe/time-words.ts';
@@ -16,24 +16,35 @@ export interface LedgerTextOptions {
   readonly by: 'window' | 'day' | 'month';
   /** IANA name of the zone of all times and days. */
   readonly tz: string;
-  /** Colours the first word; only when asked (the one who calls knows the terminal and NO_COLOR). */
+  /** Colours the first line; only when asked (the one who calls knows the terminal and NO_COLOR). */
   readonly color?: boolean;
+  /** Said last, where `by` was chosen because there are so many windows. */
+  readonly isShortened?: boolean;
 }
 
 /** In pieces, without a line break at the end. */
-export function* ledgerText(report: LongLedgerReport, { by, tz, color = false }: LedgerTextOptions): Generator<string, void, void> {
+export function* ledgerText(report: LongLedgerReport, options: LedgerTextOptions): Generator<string, void, void> {
+  const { by, tz, color = false, isShortened = false } = options;
   const tallies = report.sources.map(({ windows }) => tallyOf(windows));
   yield paragraph(report, tallies, color);
   for (const [i, source] of report.sources.entries()) {
     const tally = tallies[i] ?? tallyOf(source.windows);
     const lines = by === 'window' ? windowTable(source, tally, tz) : periodTable(tally, byPeriod(source.windows, by, tz), by, tz);
     yield '\n\n';
-    yield* joined([`Source ${printable(source.id)}: ${reach(source, tz)}`, joined(lines, '\n'), sums(tally), ...notes(source, tz)], '\n');
+    yield* joined(
+      [`Source ${printable(source.id)}: ${reach(source, tz)}`, joined(lines, '\n'), sums(tally), ...notes(report, source, tz)],
+      '\n',
+    );
   }
   if (report.operations.length > 0) yield `\n\n${operationLines(report, tz)}`;
+  if (isShortened)
+    yield `\n\n${counted(
+      tallies.reduce((sum, { windows }) => sum + windows, 0),
+      'window',
+    )}, shown by ${by}; --by window lists each one.`;
 }
 
-/** What an auditor reads first: windows proven of windows, records, gaps, what came late. */
+/** The verdict on a line, then windows proven of windows, records, gaps, what came late. */
 function paragraph(report: LongLedgerReport, tallies: readonly LedgerTally[], color: boolean): string {
   const sum = (of: (tally: LedgerTally) => number): number => tallies.reduce((total, tally) => total + of(tally), 0);
   const windows = sum((tally) => tally.windows);
@@ -42,7 +53,6 @@ function paragraph(report: LongLedgerReport, tallies: readonly LedgerTally[], co
   const gap = sum(({ counts }) => counts.gap);
   const acceptedCount = sum(({ counts }) => counts.accepted);
   const empty = report.sources.filter((_, i) => tallies[i]?.windows === 0).map(({ id }) => printable(id));
-  const word = report.complete ? 'COMPLETE' : windows === 0 ? 'NOTHING PROVEN' : 'NOT COMPLETE';
   const gaps = gap === 0 ? 'No gap' : counted(gap, 'gap');
   const accepted = acceptedCount === 0 ? '' : `, ${counted(acceptedCount, 'gap')} accepted by a person`;
   const changed = sum(({ reread, vanished }) => reread + vanished);
@@ -54,13 +64,14 @@ function paragraph(report: LongLedgerReport, tallies: readonly LedgerTally[], co
     )} collected, each once; ${grouped(sum(({ late }) => late))} of them late.`,
     `${gaps}${accepted}.`,
   ];
-  return [
-    `${color ? `\u001b[${report.complete ? '32' : '31'};1m${word}\u001b[0m` : word}.`,
+  const summary = printable(report.summary);
+  const tone = !report.complete ? '31' : report.delivered ? '32' : '33';
+  const sentences = [
     ...(windows === 0 ? ['No window is closed in this period, so nothing is known of gaps.'] : numbers),
     ...(empty.length === 0 || windows === 0 ? [] : [`Nothing is proven of ${empty.join(', ')}: no window is closed in this period.`]),
-    ...(report.sources.some(({ uncovered }) => uncovered.length > 0) ? ['The ledger does not cover the whole period.'] : []),
     ...(changed === 0 ? [] : [`${counted(changed, 'proven window')} changed since (reread, vanished): see the reasons.`]),
-  ].join(' ');
+  ];
+  return `${color ? `\u001b[${tone};1m${summary}\u001b[0m` : summary}\n${sentences.join(' ')}`;
 }
 
 function windowTable(source: LongLedgerReportSource, tally: LedgerTally, tz: string): Iterable<string> {
@@ -127,8 +138,8 @@ function sums(tally: LedgerTally): string {
 }
 
 /** What stands beside the windows: how late, what is in no window, what the ledger does not cover, hold. */
-function notes(source: LongLedgerReportSource, tz: string): string[] {
-  const { ever, lateDelays, uncovered, holds } = source;
+function notes(report: LongLedgerReport, source: LongLedgerReportSource, tz: string): string[] {
+  const { ever, lateDelays, holds } = source;
   const delays = Object.entries(lateDelays.within).filter(([, count]) => count > 0);
   return [
     ...(delays.length === 0
@@ -137,9 +148,13 @@ function notes(source: LongLedgerReportSource, tz: string): string[] {
           `Late: ${delays.map(([within, count]) => `${grouped(count)} ${within === 'later' ? 'later' : `within ${within}`}`).join(', ')}; the longest by ${delayWords(lateDelays.longestSeconds ?? 0)}`,
         ]),
     `Ever: ${counted(ever.collected, 'record')} = ${grouped(ever.inWindows)} in windows + ${grouped(ever.outside)} not (not closed yet, found since the last count, or without a readable time)`,
-    ...uncovered.map(({ from, until }) => `Not covered: ${local(from, tz)} to ${local(until, tz)} ${tz}`),
-    ...holds.map(({ at, what, reason, words }) =>
-      printable(`Hold: ${local(at, tz)} ${[what, reason, words].filter((w) => w !== null).join(', ')}`),
+    ...holesOf(report, source.id, tz).map((hole) => printable(`Not covered: ${hole}`)),
+    ...holds.map((hold) =>
+      printable(
+        `${local(hold.at, tz)} ${suspensionWords(hold)
+          .filter((words) => words !== '')
+          .join(', ')}`,
+      ),
     ),
   ];
 }

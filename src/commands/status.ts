@@ -2,9 +2,9 @@
 import { parseArgs } from 'node:util';
 import { systemClock } from '../clock.ts';
 import { parseZone } from '../config/period.ts';
-import { wantedBy } from '../daemon/views.ts';
+import { reportSettings, wantedBy } from '../daemon/views.ts';
 import { WaybillError } from '../errors.ts';
-import { snapshotOf } from '../journal/report.ts';
+import { snapshotOf, withCoverage } from '../journal/report.ts';
 import { lastWrite, openReadOnly } from '../journal/state.ts';
 import type { Snapshot } from '../model.ts';
 import { worst } from '../observe/advice.ts';
@@ -67,8 +67,11 @@ export async function run(args: string[], io: Io): Promise<number> {
 /** The moment as a running daemon knows it, here or elsewhere, else as the state does. */
 export async function currentSnapshot(values: StateValues & AdminValues, io: Io): Promise<Snapshot> {
   const server = adminServer(values, io.env);
-  if (server) return server.get<Snapshot>('/snapshot');
-  const known = await settingsFor(values, io);
+  return server ? server.get<Snapshot>('/snapshot') : localSnapshot(await settingsFor(values, io));
+}
+
+/** The moment as the daemon on this state knows it, else as the state does. */
+export async function localSnapshot(known: KnownSettings): Promise<Snapshot> {
   return (await liveSnapshot(known.settings.state)) ?? stopped(known);
 }
 
@@ -79,7 +82,7 @@ function stopped({ settings, isConfigured }: KnownSettings): Snapshot {
   const db = openReadOnly(settings.state);
   try {
     const settle = new Map(settings.sources.map((source) => [source.id, source.settle]));
-    return snapshotOf(db, version, systemClock.now() * 1000, {
+    const snapshot = snapshotOf(db, version, systemClock.now() * 1000, {
       source: () => undefined,
       sink: () => undefined,
       settleSeconds: (id) => (settle.get(id) ?? settleUsualMs) / 1000,
@@ -89,6 +92,7 @@ function stopped({ settings, isConfigured }: KnownSettings): Snapshot {
       wanted: wantedBy(settings),
       stopped: { since: lastWrite(settings.state) },
     });
+    return withCoverage(db, snapshot, reportSettings(settings));
   } finally {
     db.close();
   }

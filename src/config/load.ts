@@ -116,9 +116,10 @@ export async function loadStateSettings(
 }
 
 const reportKeys = new Set(['id', 'start', 'settle', 'recount', 'sources', 'where']);
+const serviceKeys = { baseUrl: z.string().optional(), auth: z.object({ tenantId: z.string().optional() }).optional() };
 const reportSchema = z.object({
   ...{ state: stateDirectory, journal: journalSettings },
-  sources: z.array(sourceSettings.pick({ id: true, start: true, settle: true, recount: true }).strip()).default([]),
+  sources: z.array(sourceSettings.pick({ id: true, start: true, settle: true, recount: true }).extend(serviceKeys).strip()).default([]),
   sinks: z.array(z.object({ id: z.string(), sources: z.array(z.string()).optional(), where: z.unknown().optional() })).default([]),
 });
 

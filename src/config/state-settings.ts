@@ -10,8 +10,15 @@ export interface StateSettings {
   readonly state: string;
   /** Bytes. */
   readonly journal: { readonly quota: number };
-  /** `settle` and `recount` in ms. */
-  readonly sources: readonly { readonly id: string; readonly start: Start; readonly settle: number; readonly recount: readonly number[] }[];
+  /** `settle` and `recount` in ms. The address and the tenant name the service in the head of a report. */
+  readonly sources: readonly {
+    readonly id: string;
+    readonly start: Start;
+    readonly settle: number;
+    readonly recount: readonly number[];
+    readonly baseUrl?: string | undefined;
+    readonly auth?: { readonly tenantId?: string | undefined } | undefined;
+  }[];
   /** `sources`: only those; `where` is set when a filter chooses its records. */
   readonly sinks: readonly {
     readonly id: string;
@@ -25,17 +32,21 @@ const start = z.discriminatedUnion('kind', [
   z.object({ kind: z.enum(['now', 'earliest']) }),
   z.object({ kind: z.literal('ago'), ms: z.number() }),
 ]);
+const named = { baseUrl: z.string().optional(), auth: z.object({ tenantId: z.string().optional() }).optional() };
 const stored = z.object({
   journal: z.object({ quota: z.number() }),
-  sources: z.array(z.object({ id: z.string(), start, settle: z.number(), recount: z.array(z.number()) })),
+  sources: z.array(z.object({ id: z.string(), start, settle: z.number(), recount: z.array(z.number()), ...named })),
   sinks: z.array(z.object({ id: z.string(), sources: z.array(z.string()).optional(), filtered: z.boolean() })),
 });
 
-/** As JSON, for the state. No address and no secret is in it. */
+/** As JSON, for the state. No secret is in it. */
 export function settingsText({ journal, sources, sinks }: StateSettings): string {
   return JSON.stringify({
     journal: { quota: journal.quota },
-    sources: sources.map(({ id, start, settle, recount }) => ({ id, start, settle, recount })),
+    sources: sources.map(({ id, start, settle, recount, baseUrl, auth }) => ({
+      ...{ id, start, settle, recount, baseUrl },
+      auth: { tenantId: auth?.tenantId },
+    })),
     sinks: sinks.map(({ id, sources: only, where }) => ({ id, ...(only && { sources: only }), filtered: where !== undefined })),
   });
 }

@@ -2,6 +2,7 @@
 import { codeOf, WaybillError, wordsOf } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { ReportQuery } from '../journal/ledger-report.ts';
+import type { ServiceWords } from '../observe/ledger-html.ts';
 
 /** What the thread is started with. */
 export interface AdminThreadData {
@@ -9,6 +10,8 @@ export interface AdminThreadData {
   readonly state: string;
   readonly version: string;
   readonly settings: Pick<ReportQuery, 'sinkSources' | 'filteredSinks' | 'configured' | 'recountAges'>;
+  /** What the head of a report says of each source. */
+  readonly services: Readonly<Record<string, ServiceWords>>;
   /** Two numbers that the daemon's thread writes: see `pulse`. */
   readonly pulse: Int32Array;
 }

@@ -1,21 +1,26 @@
 /** The reports of the admin server: its parameters, as text, become an order for a report thread. */
 import { parseTime, parseZone } from '../config/period.ts';
 import type { ReportQuery } from '../journal/ledger-report.ts';
-import type { Clock } from '../model.ts';
+import { WaybillError } from '../errors.ts';
+import type { Clock, Snapshot } from '../model.ts';
 import type { AdminSources } from '../observe/admin.ts';
+import type { ServiceWords } from '../observe/ledger-html.ts';
+import { presentOf } from '../observe/verdict.ts';
 import type { Reports } from './reports.ts';
 
 export interface AdminReportsOptions {
   /** The state directory. */
   readonly state: string;
   readonly settings: Pick<ReportQuery, 'sinkSources' | 'filteredSinks' | 'configured' | 'recountAges'>;
+  readonly services: Readonly<Record<string, ServiceWords>>;
+  readonly snapshot: () => Promise<Snapshot | undefined>;
   readonly version: string;
   readonly clock: Clock;
 }
 
 export function adminReports(
   reports: Reports,
-  { state, settings, version, clock }: AdminReportsOptions,
+  { state, settings, services, snapshot, version, clock }: AdminReportsOptions,
 ): Pick<AdminSources, 'ledger' | 'gaps' | 'operations'> {
   return {
     ledger: async ({ source, from, to, by = 'window', format = 'json', tz = 'UTC' }) => {
@@ -27,7 +32,12 @@ export function adminReports(
         now,
         ...settings,
       };
-      return reports.make({ kind: 'ledger', state, query, format, options: { by, tz: parseZone(tz), version } });
+      const known = await snapshot();
+      if (!known) throw new WaybillError('usage', 'cannot make the report: the state is not open yet');
+      return reports.make({
+        ...{ kind: 'ledger', state, query, present: presentOf(known), format },
+        options: { by, tz: parseZone(tz), version, services },
+      });
     },
     gaps: async ({ source }) => reports.make({ kind: 'gaps', state, source }),
     operations: async ({ from, to }) => {

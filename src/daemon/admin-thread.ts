@@ -7,6 +7,8 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../clock.ts';
 import { WaybillError } from '../errors.ts';
 import type { Log, Snapshot } from '../model.ts';
+import { withCoverage } from '../journal/report.ts';
+import { openReadOnly } from '../journal/state.ts';
 import { startAdmin } from '../observe/admin.ts';
 import type { Admin, AdminSources } from '../observe/admin.ts';
 import { carried, pulse, revived } from './admin-messages.ts';
@@ -70,6 +72,17 @@ function cached<Value>(make: () => Promise<Value>): () => Promise<Value> {
 }
 
 const snapshot = (): Promise<Snapshot | undefined> => ask({ what: 'snapshot' }) as Promise<Snapshot | undefined>;
+/** Read here and not by the daemon's thread: the cost grows with the ledger. */
+async function status(): Promise<Snapshot | undefined> {
+  const known = await snapshot();
+  if (!known) return undefined;
+  const db = openReadOnly(data.state);
+  try {
+    return withCoverage(db, known, data.settings);
+  } finally {
+    db.close();
+  }
+}
 const metrics = (): Promise<string> => ask({ what: 'metrics' }) as Promise<string>;
 const token = (what: TokenName) => ({ read: cached(() => ask({ what }) as Promise<string>) });
 /** An operation takes as long as the sink takes to which it sends. */
@@ -112,7 +125,7 @@ function limited(perform: (request: unknown) => Promise<unknown>): (request: unk
   };
 }
 
-const reports = adminReports(new Reports(clock), { ...data, clock });
+const reports = adminReports(new Reports(clock), { ...data, snapshot, clock });
 const sources = {
   ...reports,
   health: () => (Atomics.load(data.pulse, pulse.isOpen) === 1 ? 'ok' : 'waiting for the owner of the state'),
@@ -127,10 +140,10 @@ async function listen(wanted: Listen): Promise<void> {
       wanted.place === 'network'
         ? await startAdmin(
             { listen: wanted.listen, tls: wanted.tls, ...Object.fromEntries(wanted.tokens.map((name) => [name, token(name)])) },
-            { ...sources, snapshot: cached(snapshot), metricsText: cached(metrics), operate: limited(operate) },
+            { ...sources, snapshot: cached(snapshot), status: cached(status), metricsText: cached(metrics), operate: limited(operate) },
           )
         : // For its owner, who sees at once what he changed.
-          await startAdmin({ listen: [] }, { ...sources, snapshot, metricsText: metrics, operate, socketPath: wanted.path });
+          await startAdmin({ listen: [] }, { ...sources, snapshot, status, metricsText: metrics, operate, socketPath: wanted.path });
     open.push(admin);
     send({ kind: 'listens', addresses: admin.addresses });
   } catch (thrown) {

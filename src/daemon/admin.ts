@@ -64,8 +64,8 @@ export class AdminServer implements AsyncDisposable {
   }
 
   #start(): AdminThread {
-    const { facts, log, state, version, settings } = this.#options;
-    return new AdminThread({ state, version, settings, pulse: this.#pulse }, facts, log, (thrown) => void this.#restart(thrown));
+    const { facts, log, state, version, settings, services } = this.#options;
+    return new AdminThread({ state, version, settings, services, pulse: this.#pulse }, facts, log, (thrown) => void this.#restart(thrown));
   }
 
   async #restart(thrown: unknown): Promise<void> {

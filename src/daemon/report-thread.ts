@@ -12,16 +12,25 @@ import type { ReportQuery } from '../journal/ledger-report.ts';
 import { operationList } from '../journal/operation-list.ts';
 import { openReadOnly } from '../journal/state.ts';
 import type { Micros } from '../model.ts';
-import { ledgerDocument } from '../observe/ledger-document.ts';
+import { ledgerDocument, zoneOfWords } from '../observe/ledger-document.ts';
 import type { LedgerDocument, LedgerDocumentOptions, LedgerFormat } from '../observe/ledger-document.ts';
 import { gathered, jsonPieces, joined } from '../observe/pieces.ts';
+import { judged } from '../observe/verdict.ts';
+import type { Present } from '../observe/verdict.ts';
 
 /** The report that is wanted. */
 export type ReportOrder = {
   /** The state directory. */
   readonly state: string;
 } & (
-  | { readonly kind: 'ledger'; readonly query: ReportQuery; readonly format: LedgerFormat; readonly options: LedgerDocumentOptions }
+  | {
+      readonly kind: 'ledger';
+      readonly query: ReportQuery & { readonly now: Micros };
+      /** The daemon's sources and sinks at that moment. */
+      readonly present: Present;
+      readonly format: LedgerFormat;
+      readonly options: LedgerDocumentOptions;
+    }
   | { readonly kind: 'gaps'; readonly source: string | undefined }
   /** `[from, to)` */
   | { readonly kind: 'operations'; readonly from: Micros; readonly to: Micros }
@@ -49,9 +58,10 @@ function* answers(order: ReportOrder): Generator<ReportAnswer, ReportAnswer, voi
 
 function* ledger(
   db: Connection,
-  { query, format, options }: Extract<ReportOrder, { kind: 'ledger' }>,
+  { query, present, format, options }: Extract<ReportOrder, { kind: 'ledger' }>,
 ): Generator<ReportAnswer, void, void> {
-  using report = openLedgerReport(db, query);
+  using reading = openLedgerReport(db, query);
+  const { report } = judged(reading, { now: query.now, from: query.from, to: query.to }, present, zoneOfWords(format, options.tz));
   yield* pieces(ledgerDocument(report, format, options));
 }
 

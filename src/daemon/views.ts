@@ -7,6 +7,7 @@ import type { Journal } from '../journal/journal.ts';
 import type { ReportQuery } from '../journal/ledger-report.ts';
 import type { LiveViews } from '../journal/report.ts';
 import { secondsLeft } from '../observe/backfill-words.ts';
+import type { ServiceWords } from '../observe/ledger-html.ts';
 import type { SinkSnapshot, SourceSnapshot } from '../model.ts';
 import { wantedOf } from './begin.ts';
 import type { Delays } from '../observe/delays.ts';
@@ -33,6 +34,21 @@ export function reportSettings({
     configured: new Map(sources.map(({ id, start }) => [id, start.kind === 'instant' ? start.at : undefined] as const)),
     recountAges: new Map(sources.map(({ id, recount }) => [id, recount] as const)),
   };
+}
+
+/** What the head of a report says of each source. */
+export function serviceWords({ sources }: Pick<StateSettings, 'sources'>): Readonly<Record<string, ServiceWords>> {
+  return Object.fromEntries(
+    sources.map(({ id, baseUrl, auth, settle, recount }) => [
+      id,
+      {
+        host: baseUrl === undefined ? undefined : URL.parse(baseUrl)?.host,
+        tenant: auth?.tenantId,
+        closeDelaySeconds: settle / 1000,
+        recountSeconds: recount.map((ms) => ms / 1000),
+      },
+    ]),
+  );
 }
 
 export class Views {

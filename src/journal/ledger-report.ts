@@ -4,9 +4,8 @@
  */
 import type { Database } from 'better-sqlite3';
 import type {
-  BackfillOrder,
+  Coverage,
   LateDelays,
-  LedgerReport,
   LedgerReportDelays,
   LedgerReportHold,
   LedgerReportOperation,
@@ -14,11 +13,14 @@ import type {
   LedgerReportState,
   LedgerReportWindow,
   LedgerReportWindows,
-  LongLedgerReport,
+  LedgerTables,
   LongLedgerReportSource,
   Micros,
+  Window,
   WindowQuery,
 } from '../model.ts';
+import { coverageOf, getsHistory, historyOf, owingSinks, rangesOf, unacknowledged, within } from './coverage.ts';
+import type { CoverageQuery, HistoryRange, SinkDbRow } from './coverage.ts';
 import { heldTogether } from './history.ts';
 import { readLate, sumLate } from './late.ts';
 import type { WindowDbRow } from './ledger.ts';
@@ -28,21 +30,19 @@ import { detailOf, flat, instant } from './operation-detail.ts';
 import { Losses } from './losses.ts';
 import { storedJson } from './damage.ts';
 
-export interface ReportQuery {
+export interface ReportQuery extends CoverageQuery {
   readonly source?: string | undefined;
-  /** Windows that begin before `to` and end behind `from`. */
-  readonly from?: Micros | undefined;
-  readonly to?: Micros | undefined;
   /** Wall clock: when the report is made. */
   readonly now?: Micros | undefined;
-  /** Which sources a sink takes; a sink that is not named takes all. */
-  readonly sinkSources?: ReadonlyMap<string, readonly string[]> | undefined;
-  /** Sinks with a `where`. */
-  readonly filteredSinks?: ReadonlySet<string> | undefined;
   /** The sources of the configuration, and where the ledger of each begins when the configuration says a time. */
   readonly configured?: ReadonlyMap<string, Micros | undefined> | undefined;
   /** Ages of recount of each source, ms. */
   readonly recountAges?: ReadonlyMap<string, readonly number[]> | undefined;
+}
+
+/** The tables of a report, and by source what the ledger has of the period: the verdict on it needs the present too (observe/verdict.ts). */
+export interface LedgerReading extends LedgerTables<LedgerReportWindows>, Disposable {
+  readonly coverage: ReadonlyMap<string, Coverage>;
 }
 
 interface SourceDbRow {
@@ -54,34 +54,13 @@ interface SourceDbRow {
   begins_us: number | null;
 }
 
-interface RangeDbRow {
-  from_us: number;
-  until_us: number | null;
-  reached_us: number;
-  backfill: string | null;
-}
-
-interface SinkDbRow {
-  id: string;
-  type: string;
-  state: string;
-  acked: number;
-  begun_us: number;
-}
-
 const lateNames = ['1h', '6h', '1d', '3d', '7d', '14d', '30d', 'later'];
-
-/** The completeness report (contract, "JSON"), whole in memory: for a ledger of which little is asked, or that is short. */
-export function ledgerReport(db: Database, query: ReportQuery = {}): LedgerReport {
-  using report = openLedgerReport(db, query);
-  return { ...report, sources: report.sources.map((source) => ({ ...source, windows: [...source.windows] })) };
-}
 
 /**
  * The completeness report of one moment. Its sums are made here, its windows are read from a copy as often as somebody goes through them, so that
  * memory does not grow with their number; the copy ends with the report, of which a connection has one at a time.
  */
-export function openLedgerReport(db: Database, query: ReportQuery = {}): LongLedgerReport & Disposable {
+export function openLedgerReport(db: Database, query: ReportQuery = {}): LedgerReading {
   const copy = new WindowCopy(db);
   try {
     // One snapshot for all of it, and no longer: while somebody reads, the checkpoints of the daemon beside are held back.
@@ -92,29 +71,27 @@ export function openLedgerReport(db: Database, query: ReportQuery = {}): LongLed
   }
 }
 
-function reportOf(db: Database, query: ReportQuery, copy: WindowCopy): LongLedgerReport {
-  const sinks = db.prepare<[], SinkDbRow>("SELECT id, type, state, acked, begun_us FROM sinks WHERE state <> 'retired' ORDER BY id").all();
+function reportOf(db: Database, query: ReportQuery, copy: WindowCopy): Omit<LedgerReading, keyof Disposable> {
+  const sinks = owingSinks(db);
   const letters = new DeadLetterTimes(db);
   const losses = new Losses(db);
   const held = heldTogether(db);
   const rows = sourceRows(db, query);
-  const parts = rows.map((source) => {
-    const windows = copy.take(source.n, query.from, query.to);
-    const own = sinks.filter((sink) => query.sinkSources?.get(sink.id)?.includes(source.id) ?? true);
-    return sourceReport(db, query, source, own, letters, losses, windows, held.get(source.id));
+  const coverage = new Map<string, Coverage>();
+  const sources = rows.map((source) => {
+    const { n, id, begins_us: start } = source;
+    const found = coverageOf(db, { n, id, start: start ?? undefined }, sinks, held.get(id), query);
+    coverage.set(id, found);
+    const own = sinks.filter((sink) => found.sinks.some((each) => each.id === sink.id));
+    return sourceReport(db, query, source, found, own, letters, losses, copy.take(n, query.from, query.to), held.get(id));
   });
-  const count = parts.reduce((total, { sums }) => total + sums.windows, 0);
-  // Of a period without a window nothing can be said, unless the source begins behind it.
-  const isWhole = ({ windows, proven }: WindowSums, begins: Micros | null): boolean =>
-    windows === 0 ? begins !== null && query.to !== undefined && query.to <= begins : proven === windows;
   return {
-    complete: count > 0 && parts.every(({ sums }, i) => isWhole(sums, rows[i]?.begins_us ?? null)),
-    final: count > 0 && parts.every(({ sums, report }) => sums.windows > 0 && sums.final === sums.windows && report.uncovered.length === 0),
     made: instant(query.now ?? 0),
     from: query.from === undefined ? null : instant(query.from),
     to: query.to === undefined ? null : instant(query.to),
-    sources: parts.map(({ report }) => report),
+    sources,
     operations: operations(db, query),
+    coverage,
   };
 }
 
@@ -137,24 +114,26 @@ function sourceReport(
   db: Database,
   query: ReportQuery,
   source: SourceDbRow,
+  coverage: Coverage,
   sinks: readonly SinkDbRow[],
   letters: DeadLetterTimes,
   losses: Losses,
   rows: Iterable<WindowDbRow>,
   held: ReadonlySet<Micros> = new Set(),
-): { readonly report: LongLedgerReportSource; readonly sums: WindowSums } {
-  const ranges = db
-    .prepare<[number], RangeDbRow>('SELECT from_us, until_us, reached_us, backfill FROM ranges WHERE source = ? ORDER BY from_us')
-    .all(source.n);
+): LongLedgerReportSource {
+  const ranges = rangesOf(db, source.n);
   const ages = query.recountAges?.get(source.id)?.map((ms) => ms * 1000);
-  const orders = ordersOf(ranges);
+  const orders = historyOf(ranges);
+  const waiting = new Map(sinks.map(({ id, acked }) => [id, unacknowledged(db, source.n, acked)]));
+  const isWaiting = ({ from_us: from, until_us: until }: WindowDbRow, sink: string): boolean =>
+    waiting.get(sink)?.some((stretch) => stretch.from < until && stretch.until > from) ?? false;
   const has = (row: WindowDbRow): [id: string, has: SinkHas][] =>
     sinks
       .filter((sink) => isFor(sink, row, orders))
       .map((sink) => [
         sink.id,
         {
-          complete: row.seq <= sink.acked && !losses.has(sink.id, source.n, row.from_us, row.until_us),
+          complete: !isWaiting(row, sink.id) && !losses.has(sink.id, source.n, row.from_us, row.until_us),
           deadLetters: letters.count(sink.id, source.n, row.from_us, row.until_us),
         },
       ]);
@@ -174,7 +153,7 @@ function sourceReport(
     )
     .get(source.n) ?? { collected: 0, inWindows: 0 };
   const live = ranges.find((range) => range.until_us === null);
-  const report = {
+  return {
     id: source.id,
     mode: source.mode,
     begins: ranges[0] ? instant(ranges[0].from_us) : null,
@@ -184,12 +163,11 @@ function sourceReport(
     late: sums.late,
     lateDelays: delaysOf(sums.delays),
     ever: { ...ever, outside: ever.collected - ever.inWindows },
-    uncovered: uncovered(ranges, source.begins_us, query),
     sinks: sinks.map((sink) => sinkReport(sink, query.filteredSinks?.has(sink.id) ?? false, sums.sink(sink.id))),
+    covered: sums.edges ? within(coverage.read, sums.edges).map(({ from, until }) => ({ from: instant(from), to: instant(until) })) : [],
     holds: holds(db, source.n, query),
     windows,
   };
-  return { report, sums };
 }
 
 function windowOf(row: WindowDbRow, ages: readonly Micros[] | undefined, sinks: readonly [string, SinkHas][]): LedgerReportWindow {
@@ -230,10 +208,8 @@ interface SinkSums {
 
 /** What is said of all windows of a source, added up one by one. */
 class WindowSums {
-  windows = 0;
-  /** Closed with a proof that no later count has put in doubt. */
-  proven = 0;
-  final = 0;
+  /** From the begin of the first one to the end of the last one. */
+  edges: Window | undefined;
   own = 0;
   late = 0;
   /** undefined: no window has late records. */
@@ -241,10 +217,7 @@ class WindowSums {
   readonly #sinks = new Map<string, SinkSums>();
 
   add(row: WindowDbRow, sinks: readonly [string, SinkHas][]): void {
-    const state = stateOf(row);
-    this.windows += 1;
-    if ((state === 'proven' || state === 'final') && row.reason !== 'reread') this.proven += 1;
-    if (state === 'final') this.final += 1;
+    this.edges = { from: this.edges?.from ?? row.from_us, until: row.until_us };
     this.own += row.own;
     this.late += row.late;
     if (row.late > 0) {
@@ -267,24 +240,10 @@ class WindowSums {
   }
 }
 
-/** A range of history with what was asked of it, read once. */
-interface HistoryRange {
-  readonly from: Micros;
-  readonly until: Micros;
-  readonly order: BackfillOrder | undefined;
-}
-
-function ordersOf(ranges: readonly RangeDbRow[]): HistoryRange[] {
-  return ranges.flatMap(({ from_us: from, until_us: until, backfill }) =>
-    until === null ? [] : [{ from, until, order: backfill ? (storedJson(backfill) as BackfillOrder) : undefined }],
-  );
-}
-
 /** Whether a sink gets all that a window owns: it began before the window did, or before somebody asked for the history that the window is of. */
 function isFor(sink: SinkDbRow, window: WindowDbRow, ranges: readonly HistoryRange[]): boolean {
   const order = ranges.find(({ from, until }) => window.from_us >= from && window.from_us < until)?.order;
-  if (!order) return window.from_us >= sink.begun_us;
-  return order.asked >= sink.begun_us && (order.sinks?.includes(sink.id) ?? true);
+  return order ? getsHistory(sink, order) && window.from_us >= (sink.from_us ?? 0) : window.from_us >= sink.begun_us;
 }
 
 function sinkReport(sink: SinkDbRow, filtered: boolean, { windows, complete, records, deadLetters }: SinkSums): LedgerReportSink {
@@ -299,20 +258,6 @@ function sinkReport(sink: SinkDbRow, filtered: boolean, { windows, complete, rec
     records: filtered ? null : records,
     deadLetters,
   };
-}
-
-/** The stretches of the period asked for in which no window was ever closed or left as a gap. An end that was not asked for is no promise. */
-function uncovered(ranges: readonly RangeDbRow[], begins: Micros | null, { from, to }: ReportQuery): { from: string; until: string }[] {
-  const begin = from ?? begins ?? to ?? 0;
-  const end = to ?? Math.max(begin, ...ranges.map((range) => range.reached_us));
-  const holes: { from: string; until: string }[] = [];
-  let at = begin;
-  for (const range of ranges) {
-    if (range.from_us > at && at < end) holes.push({ from: instant(at), until: instant(Math.min(range.from_us, end)) });
-    at = Math.max(at, range.reached_us);
-  }
-  if (at < end) holes.push({ from: instant(at), until: instant(end) });
-  return holes;
 }
 
 /** A closed window that a hold for `rows` lists: the service shows fewer records of it now, and what that means is not known yet. */

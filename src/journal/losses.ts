@@ -3,7 +3,7 @@
  * ledger stops counting windows of that time as delivered.
  */
 import type { Database } from 'better-sqlite3';
-import type { Micros, SinkLoss } from '../model.ts';
+import type { Micros, SinkLoss, Window } from '../model.ts';
 import type { Store } from './store.ts';
 
 /** Within a transaction. What was pruned may have had any time up to the newest of its source. */
@@ -48,8 +48,15 @@ export class Losses {
       : [];
   }
 
+  /** The stretches of time [from, until) in which a sink may have lost records of a source. */
+  stretches(sink: string, source: number): Window[] {
+    return this.#rows
+      .filter((row) => row.sink === sink && row.source === source)
+      .map((row) => ({ from: row.from_us, until: row.until_us + 1 }));
+  }
+
   /** Whether a sink lost records that may lie in [from, until). */
   has(sink: string, source: number, from: Micros, until: Micros): boolean {
-    return this.#rows.some((row) => row.sink === sink && row.source === source && row.from_us < until && row.until_us >= from);
+    return this.stretches(sink, source).some((lost) => lost.from < until && lost.until > from);
   }
 }

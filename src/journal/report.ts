@@ -5,12 +5,13 @@
 import { dirname, resolve } from 'node:path';
 import type { Database } from 'better-sqlite3';
 import type { BackfillProgress, DelayMeasure, Hold, Micros, SinkSnapshot, Snapshot, SourceSnapshot, Wanted } from '../model.ts';
-import { backfillsOf, unreadOf } from './history.ts';
+import { coverageOf, owingSinks } from './coverage.ts';
+import type { CoverageQuery } from './coverage.ts';
+import { backfillsOf, heldTogether, unreadOf } from './history.ts';
+import type { ReportQuery } from './ledger-report.ts';
 import { roomOf, setAsideBytes, usedBytes } from './room.ts';
 import { createdAt } from './state.ts';
 import { storedJson } from './damage.ts';
-
-export { ledgerReport } from './ledger-report.ts';
 
 interface SourceDbRow {
   n: number;
@@ -153,6 +154,26 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
     sinks,
     ...(live.stopped === undefined ? {} : { stopped: live.stopped }),
   };
+}
+
+/**
+ * The snapshot with what the whole ledger of each source covers, for the verdict.
+ *
+ * @param query  its `configured` gives a source that is not in the state yet its begin
+ */
+export function withCoverage(db: Database, snapshot: Snapshot, query: Pick<ReportQuery, keyof CoverageQuery | 'configured'>): Snapshot {
+  return db.transaction((): Snapshot => {
+    const sinks = owingSinks(db);
+    const held = heldTogether(db);
+    const numbers = new Map(sourceRows(db).map(({ id, n }) => [id, n]));
+    const sources = snapshot.sources.map((source) => {
+      const { id } = source;
+      // No row of any table has the number 0.
+      const coverage = coverageOf(db, { n: numbers.get(id) ?? 0, id, start: query.configured?.get(id) }, sinks, held.get(id), query);
+      return { ...source, coverage };
+    });
+    return { ...snapshot, sources };
+  })();
 }
 
 /** A source whose ledger has not begun: `start: now` awaits its first answer. */

@@ -44,6 +44,8 @@ export interface AdminReport {
 export interface AdminSources {
   /** Undefined while the state is not open yet (another process may still own it). */
   readonly snapshot: () => Snapshot | undefined | Promise<Snapshot | undefined>;
+  /** The same with what each ledger covers, for the verdict: it costs more, and probes do not need it. */
+  readonly status?: () => Snapshot | undefined | Promise<Snapshot | undefined>;
   /** The completeness report. A WaybillError `usage` becomes 400 with its words; so for the two below. */
   readonly ledger: (params: LedgerParams) => Promise<AdminReport>;
   /** What `gaps list --json` prints. */
@@ -158,9 +160,9 @@ function build(
   };
 
   /** The state of everything; when there is none, says so with 503. */
-  const current = async (reply: FastifyReply): Promise<Snapshot | undefined> => {
+  const current = async (reply: FastifyReply, read = sources.snapshot): Promise<Snapshot | undefined> => {
     const missing = sources.stalled?.();
-    const snapshot = missing === undefined ? await sources.snapshot() : undefined;
+    const snapshot = missing === undefined ? await read() : undefined;
     if (!snapshot) await reply.code(503).send({ error: missing ?? stateless(sources) });
     return snapshot;
   };
@@ -197,11 +199,11 @@ function build(
     reply.type('text/plain; version=0.0.4; charset=utf-8').send(await sources.metricsText()),
   );
   app.get('/status', { onRequest: admit('read') }, async (_, reply) => {
-    const snapshot = await current(reply);
+    const snapshot = await current(reply, sources.status);
     return snapshot ? statusJson(snapshot) : reply;
   });
   // The whole snapshot, from which `waybill status` makes its text.
-  app.get('/snapshot', { onRequest: admit('read') }, async (_, reply) => (await current(reply)) ?? reply);
+  app.get('/snapshot', { onRequest: admit('read') }, async (_, reply) => (await current(reply, sources.status)) ?? reply);
   app.get('/ledger', { onRequest: admit('read') }, async (request, reply) => {
     const { by, format, ...others } = params(request.query, ledgerParams);
     const asked = {

@@ -1,24 +1,30 @@
 /**
- * The completeness report as CSV (RFC 4180, one header, no sums) for scripts and spreadsheets. The rows by window are also what the digest
- * of a report is taken over: the same ledger gives the same bytes, whenever it is asked.
+ * The completeness report as CSV (RFC 4180, no sums) for scripts and spreadsheets: a comment line with the verdict, a header, rows. Header and rows
+ * by window are also what the digest of a report is taken over: the same ledger gives the same bytes, whenever it is asked. The verdict depends
+ * on the present, so it is not part of that.
  */
 import { createHash } from 'node:crypto';
 import type { LongLedgerReport } from '../model.ts';
 import { byPeriod } from './ledger-periods.ts';
 import { gathered } from './pieces.ts';
+import { printable } from './table.ts';
 
 type Cell = string | number | boolean | null;
 
 /** @param tz  zone in which days and months begin; times are UTC always */
 export function* ledgerCsv(report: LongLedgerReport, by: 'window' | 'day' | 'month', tz: string): Generator<string, void, void> {
-  const rows = by === 'window' ? windowRows(report) : periodRows(report, by, tz);
+  yield `# ${harmless(printable(report.summary)).replaceAll('"', "'")}\r\n`;
+  yield* lines(by === 'window' ? windowRows(report) : periodRows(report, by, tz));
+}
+
+function* lines(rows: Iterable<readonly Cell[]>): Generator<string, void, void> {
   for (const row of rows) yield `${row.map(cell).join(',')}\r\n`;
 }
 
-/** SHA-256 over the CSV by window, hex: `waybill ledger --format csv … | sha256sum` gives the same. */
+/** SHA-256 over the CSV by window without its first line, hex: `waybill ledger --format csv … | tail -n +2 | sha256sum` gives the same. */
 export function reportDigest(report: LongLedgerReport): string {
   const hash = createHash('sha256');
-  for (const piece of gathered(ledgerCsv(report, 'window', 'UTC'), 16_384)) hash.update(piece);
+  for (const piece of gathered(lines(windowRows(report)), 16_384)) hash.update(piece);
   return hash.digest('hex');
 }
 
@@ -85,9 +91,16 @@ function sinkCells(ids: readonly string[], sinks: Readonly<Record<string, { comp
   return ids.flatMap((id) => [sinks[id]?.complete ?? null, sinks[id]?.deadLetters ?? null]);
 }
 
-/** Words may hold what a server said: what a spreadsheet would take for a formula gets an apostrophe in front. */
+/**
+ * Text may hold what a server said: what a spreadsheet would take for a formula gets an apostrophe in front. Also inside of a text, as a
+ * spreadsheet may split at another character than the comma (`;` where the comma is the decimal sign).
+ */
+function harmless(text: string): string {
+  return text.replace(/(^|[,;|\t\r\n])(?=[\s"]*[=+\-@\uff1d\uff0b\uff0d\uff20])/g, "$1'").replace(/^[\t\r]/, "'$&");
+}
+
 function cell(value: Cell): string {
   if (value === null) return '';
-  const text = typeof value === 'string' && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
+  const text = typeof value === 'string' ? harmless(value) : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

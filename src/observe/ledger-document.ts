@@ -2,10 +2,16 @@
 import type { LongLedgerReport } from '../model.ts';
 import { ledgerCsv } from './ledger-csv.ts';
 import { ledgerHtml } from './ledger-html.ts';
+import type { LedgerHtmlOptions } from './ledger-html.ts';
 import { byPeriod } from './ledger-periods.ts';
 import { jsonPieces } from './pieces.ts';
 
 export type LedgerFormat = 'json' | 'csv' | 'html';
+
+/** The zone of the times in words: programs get UTC, as everywhere in csv and json. */
+export function zoneOfWords(format: LedgerFormat | 'text', tz: string): string {
+  return format === 'csv' || format === 'json' ? 'UTC' : tz;
+}
 
 export interface LedgerDocument {
   readonly type: string;
@@ -13,15 +19,11 @@ export interface LedgerDocument {
   readonly pieces: Iterable<string>;
 }
 
-export interface LedgerDocumentOptions {
-  readonly by: 'window' | 'day' | 'month';
-  readonly tz: string;
-  readonly version: string;
-}
+export type LedgerDocumentOptions = LedgerHtmlOptions;
 
 export function ledgerDocument(report: LongLedgerReport, format: LedgerFormat, options: LedgerDocumentOptions): LedgerDocument {
   const { by, tz } = options;
-  if (format === 'csv') return { type: 'text/csv; charset=utf-8; header=present', pieces: ledgerCsv(report, by, tz) };
+  if (format === 'csv') return { type: 'text/csv; charset=utf-8', pieces: ledgerCsv(report, by, tz) };
   if (format === 'html') return { type: 'text/html; charset=utf-8', pieces: ledgerHtml(report, options) };
   const asked = by === 'window' ? report : { ...report, sources: report.sources.map((source) => withPeriods(source, by, tz)) };
   return { type: 'application/json; charset=utf-8', pieces: jsonText(asked) };

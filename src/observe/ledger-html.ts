@@ -8,7 +8,7 @@ import { reportDigest } from './ledger-csv.ts';
 import { byPeriod } from './ledger-periods.ts';
 import { isNotable, tallyOf } from './ledger-tally.ts';
 import type { LedgerTally } from './ledger-tally.ts';
-import { delayWords, detailWords, local, quotable, reach, unproven } from './ledger-words.ts';
+import { delayWords, detailWords, local, quotable, reach, suspensionWords, unproven } from './ledger-words.ts';
 import { joined, mapped } from './pieces.ts';
 import type { Pieces } from './pieces.ts';
 import { printable } from './table.ts';
@@ -19,6 +19,18 @@ export interface LedgerHtmlOptions {
   /** IANA name of the zone of all times. */
   readonly tz: string;
   readonly version: string;
+  /** By source, as configured now. */
+  readonly services?: Readonly<Record<string, ServiceWords>> | undefined;
+}
+
+/** What the head of a report says of a source. */
+export interface ServiceWords {
+  /** Undefined where the configuration refers to what is not there. */
+  readonly host: string | undefined;
+  readonly tenant: string | undefined;
+  readonly closeDelaySeconds: number;
+  /** Ages of recount, ascending. */
+  readonly recountSeconds: readonly number[];
 }
 
 const style = `
@@ -40,9 +52,10 @@ table { border-collapse: collapse; min-width: min(100%, 28rem); font-size: .875r
 caption { text-align: left; padding-bottom: .35rem; }
 th, td { padding: .3rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
 thead th { border-bottom: 2px solid var(--line); white-space: nowrap; }
-tbody th { font-weight: 600; white-space: nowrap; }
+tbody th { font-weight: 600; white-space: nowrap; position: sticky; left: 0; background: var(--paper); }
 tfoot th, tfoot td { border-top: 2px solid var(--line); font-weight: 700; }
-tbody tr:nth-child(even) { background: var(--band); }
+tbody tr:nth-child(even), tbody tr:nth-child(even) th { background: var(--band); }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: .5rem 0; } dt { font-weight: 600; } dd { margin: 0; max-width: 50rem; }
 .n { text-align: right; white-space: nowrap; }
 .t { white-space: nowrap; }
 td.words { min-width: 14rem; overflow-wrap: anywhere; }
@@ -60,10 +73,12 @@ code { font: .85em/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
 export const ledgerHtmlPolicy = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; base-uri 'none'; form-action 'none'`;
 
 /** In pieces. */
-export function* ledgerHtml(report: LongLedgerReport, { by, tz, version }: LedgerHtmlOptions): Generator<string, void, void> {
+export function* ledgerHtml(
+  report: LongLedgerReport,
+  { by, tz, version, services = {} }: LedgerHtmlOptions,
+): Generator<string, void, void> {
   const tallied = report.sources.map((source) => ({ source, tally: tallyOf(source.windows) }));
-  const word = tallied.every(({ tally }) => tally.windows === 0) ? 'Nothing proven' : report.complete ? 'Complete' : 'Not complete';
-  const finality = report.complete ? (report.final ? ', final' : ', not final yet') : '';
+  const tone = !report.complete ? 'bad' : report.delivered ? 'good' : 'warn';
   const lines: Pieces[] = [
     '<!doctype html>',
     '<html lang="en">',
@@ -79,12 +94,16 @@ export function* ledgerHtml(report: LongLedgerReport, { by, tz, version }: Ledge
     '<header>',
     '<h1>Completeness of the audit trail</h1>',
     `<p class="made">Made ${escaped(local(report.made, tz))} (${escaped(tz)}) by Waybill ${escaped(version)} from its ledger.</p>`,
-    `<p class="verdict ${report.complete ? 'good' : 'bad'}">${word}${finality}</p>`,
+    `<p class="verdict ${tone}">${escaped(report.summary)}</p>`,
+    ...(report.complete
+      ? [`<p class="made">${report.final ? 'Final: no recount is to come.' : 'Not final: recounts are to come.'}</p>`]
+      : []),
     '</header>',
     '<main>',
-    ...tallied.map(({ source, tally }) => sourcePart(report, source, tally, by, tz)),
+    ...tallied.map(({ source, tally }) => sourcePart(report, source, tally, { by, tz, services })),
     operationsPart(report, tz),
     digestPart(report),
+    glossaryPart(),
     '<section aria-labelledby="limits">',
     '<h2 id="limits">What this report cannot prove</h2>',
     ...tallied.map(({ source, tally }) => {
@@ -104,18 +123,20 @@ function sourcePart(
   report: LongLedgerReport,
   source: LongLedgerReportSource,
   tally: LedgerTally,
-  by: LedgerHtmlOptions['by'],
-  tz: string,
+  { by, tz, services = {} }: Pick<LedgerHtmlOptions, 'by' | 'tz' | 'services'>,
 ): Iterable<string> {
   const id = escaped(source.id);
+  // Where every row is listed there already, a second table of the same rows helps nobody.
+  const isAllNotable = by === 'window' && tally.notable === tally.windows;
   const lines: Pieces[] = [
     `<section aria-labelledby="source-${id}">`,
     `<h2 id="source-${id}">Source ${id}</h2>`,
+    `<p class="note">${escaped(serviceWords(services[source.id]))}</p>`,
     `<blockquote><p>${escaped(quotable(report, source, tally, tz).join(' '))}</p></blockquote>`,
     `<p class="note">${escaped(`${capital(reach(source, tz, report.made))}. Mode: ${source.mode}.`)} ${escaped(everWords(source))}</p>`,
     sinkTable(source),
     lateTable(source),
-    tally.notable === 0
+    tally.notable === 0 || isAllNotable
       ? ''
       : windowTable(
           source,
@@ -128,6 +149,13 @@ function sourcePart(
     '</section>',
   ];
   return joined(lines, '\n');
+}
+
+function serviceWords(service: ServiceWords | undefined): string {
+  if (!service) return 'The source is not in the configuration.';
+  const { host, tenant, closeDelaySeconds, recountSeconds } = service;
+  const ages = recountSeconds.length === 0 ? 'no recount' : `recounts after ${recountSeconds.map(delayWords).join(', ')}`;
+  return `Service ${host ?? 'not known'}, tenant ${tenant ?? 'not known'}. In force: a window is closed ${delayWords(closeDelaySeconds)} after its end; ${ages}.`;
 }
 
 function everWords({ ever }: LongLedgerReportSource): string {
@@ -176,18 +204,20 @@ function windowTable(
     number(grouped(window.received)),
     number(grouped(window.own)),
     number(window.late === 0 ? '0' : `${grouped(window.late)} (${delayWords(window.lateLongestSeconds ?? 0)})`),
+    ...sinks.map((id) => text(sinkWords(window.sinks[id]))),
     number(recountWords(window)),
     window.nextRecount === null ? text('-') : time(window.nextRecount, tz),
-    ...sinks.map((id) => text(sinkWords(window.sinks[id]))),
   ]);
   const heads = [
-    ...[`From (${tz})`, 'Until', 'State', '#Counted', '#Received', '#Own', '#Late (longest)', '#Recounts (done + due)', 'Next'],
+    ...[`From (${tz})`, 'Until', 'State', '#Counted', '#Received', '#Own', '#Late (longest)'],
     ...sinks,
+    ...['#Recounts (done + due)', 'Next'],
   ];
   const foot = tally && [
     ...[rowHead('Sum'), text(''), text(counted(tally.windows, 'window')), number(''), number(''), number(grouped(source.collected))],
-    ...[number(grouped(source.late)), number(grouped(tally.recounts)), text('')],
+    number(grouped(source.late)),
     ...sinks.map(() => text('')),
+    ...[number(grouped(tally.recounts)), text('')],
   ];
   return table(caption, heads, rows, foot);
 }
@@ -207,30 +237,22 @@ function periodTable(source: LongLedgerReportSource, by: 'day' | 'month', tz: st
     ),
     number(grouped(period.own)),
     number(period.late === 0 ? '0' : `${grouped(period.late)} (${delayWords(period.lateLongestSeconds ?? 0)})`),
+    ...sinks.map((id) => text(sinkWords(period.sinks[id]))),
     number(recountWords(period)),
     period.nextRecount === null ? text('-') : time(period.nextRecount, tz),
-    ...sinks.map((id) => text(sinkWords(period.sinks[id]))),
   ]);
   const heads = [
-    ...[
-      by === 'day' ? 'Day' : 'Month',
-      `From (${tz})`,
-      'Until',
-      '#Windows',
-      'State',
-      '#Own',
-      '#Late (longest)',
-      '#Recounts (done + due)',
-      'Next',
-    ],
+    ...[by === 'day' ? 'Day' : 'Month', `From (${tz})`, 'Until', '#Windows', 'State', '#Own', '#Late (longest)'],
     ...sinks,
+    ...['#Recounts (done + due)', 'Next'],
   ];
   const sum = (of: (period: (typeof periods)[number]) => number): string =>
     grouped(periods.reduce((total, period) => total + of(period), 0));
   const foot = [
     ...[rowHead('Sum'), text(''), text(''), number(sum(({ windows }) => windows)), text(''), number(sum(({ own }) => own))],
-    ...[number(sum(({ late }) => late)), number(sum(({ recounts }) => recounts)), text('')],
+    number(sum(({ late }) => late)),
     ...sinks.map(() => text('')),
+    ...[number(sum(({ recounts }) => recounts)), text('')],
   ];
   const caption = `By ${by}; a window counts for the ${by} in which it begins`;
   return table(caption, heads, rows, foot);
@@ -238,13 +260,15 @@ function periodTable(source: LongLedgerReportSource, by: 'day' | 'month', tz: st
 
 function holdTable(source: LongLedgerReportSource, tz: string): Pieces {
   if (source.holds.length === 0) return '';
-  const rows = source.holds.map((hold) => [
-    `<th scope="row" class="t">${escaped(local(hold.at, tz))}</th>`,
-    text(hold.what),
-    text(hold.reason ?? '-'),
-    `<td class="words">${escaped(hold.words ?? '')}</td>`,
-  ]);
-  return table('Hold, and its end', [`At (${tz})`, 'What', 'Reason', 'What is known'], rows);
+  const rows = source.holds.map((hold) => {
+    const [what, reason, known] = suspensionWords(hold);
+    return [
+      `<th scope="row" class="t">${escaped(local(hold.at, tz))}</th>`,
+      ...[text(what), text(reason === '' ? '-' : reason)],
+      `<td class="words">${escaped(known)}</td>`,
+    ];
+  });
+  return table('Suspensions of collection', [`At (${tz})`, 'What', 'Reason', 'What is known'], rows);
 }
 
 function operationsPart({ operations }: LongLedgerReport, tz: string): string {
@@ -267,9 +291,30 @@ function digestPart(report: LongLedgerReport): string {
     '<section aria-labelledby="digest">',
     '<h2 id="digest">Digest of the data</h2>',
     `<p><code>${reportDigest(report)}</code></p>`,
-    `<p class="note">SHA-256 over the windows above as CSV. <code>${escaped(command)} | sha256sum</code> gives the same for as long as the ledger of this period has not changed: each recount changes it.</p>`,
+    `<p class="note">SHA-256 over the windows above as CSV. <code>${escaped(command)} | tail -n +2 | sha256sum</code> gives the same for as long as the ledger of this period has not changed: each recount changes it.</p>`,
     '</section>',
   ].join('\n');
+}
+
+/** The words of the tables, one sentence each. */
+const glossary: readonly (readonly [word: string, meaning: string])[] = [
+  ['Window', 'A stretch of time from its begin up to, not including, its end; the windows of a source lie end to end.'],
+  ['Counted', 'How many records the service counted for the query of the window, which asks one second more on both sides.'],
+  ['Received', 'How many different records the service returned for that query.'],
+  ['Own', 'How many of the received records have a time inside of the window; only these are added up.'],
+  ['Late', 'Records that were first seen after their window was closed.'],
+  ['Proven', 'The service answered the query of the window with as many records as it counted for it.'],
+  ['Final', 'Proven, and the last recount is done.'],
+  ['Gap', 'The numbers of the window did not agree; it is tried again.'],
+  ['Accepted', 'A gap that a person accepted; it stays a gap in this report.'],
+  ['Recount', 'Waybill asks the service again for the number of records of a proven window.'],
+  ['Frontier', 'The instant before which every window is proven or accepted.'],
+  ['Dead letter', 'A record that a sink rejected for good; it counts as not delivered.'],
+];
+
+function glossaryPart(): string {
+  const items = glossary.map(([word, meaning]) => `<dt>${word}</dt><dd>${meaning}</dd>`);
+  return `<section aria-labelledby="words"><h2 id="words">Words</h2><dl>${items.join('')}</dl></section>`;
 }
 
 function recountWords({ recounts, recountsDue }: { readonly recounts: number; readonly recountsDue: number | null }): string {

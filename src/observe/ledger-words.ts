@@ -2,9 +2,9 @@
  * What the completeness report says in sentences: what was shown for a period, and what cannot be shown. One wording for the terminal, the
  * page and whoever quotes them. Pure.
  */
-import type { LedgerReportOperation, LongLedgerReport, LongLedgerReportSource } from '../model.ts';
+import type { LedgerReportHold, LedgerReportOperation, LongLedgerReport, LongLedgerReportSource } from '../model.ts';
 import type { LedgerTally } from './ledger-tally.ts';
-import { counted, grouped, span, zoned } from './time-words.ts';
+import { counted, grouped, span, stretchWords, zoned } from './time-words.ts';
 
 /** `2026-11-20 02:45`, with seconds where an edge has them: a window may be a second wide. */
 export function local(time: string, tz: string): string {
@@ -24,34 +24,39 @@ export function delayWords(seconds: number): string {
 
 /** The paragraph that an auditor can quote: one source, one period. */
 export function quotable(report: LongLedgerReport, source: LongLedgerReportSource, tally: LedgerTally, tz: string): string[] {
-  const first = report.from ?? tally.first ?? source.begins;
-  const last = report.to ?? tally.last ?? source.reached;
-  const between = first === null || last === null ? 'nothing yet' : `${local(first, tz)} to ${local(last, tz)} (${tz})`;
+  const stretches = source.covered.map(({ from, to }) => stretchOf(from, to, tz));
   return [
-    `Source ${source.id}, ${between}.`,
+    `Source ${source.id}, ${stretches.length === 0 ? 'no time covered' : stretches.join(' and ')}.`,
     `Collected: ${counted(source.collected, 'record')}, each once.`,
-    provenWords(tally),
-    ...source.uncovered.map(({ from, until }) => `Not in the ledger: ${local(from, tz)} to ${local(until, tz)}.`),
+    ...provenWords(tally),
+    ...holesOf(report, source.id, tz).map((hole) => `Not covered: ${hole}.`),
     ...(tally.windows === 0 ? [] : gapWords(tally, acceptances(report, source), tz)),
     source.late === 0
       ? 'No record was late.'
       : `${counted(source.late, 'record')} ${source.late === 1 ? 'was' : 'were'} late, the longest by ${delayWords(source.lateDelays.longestSeconds ?? 0)}.`,
     ...deliveredWords(source),
-    ...(source.mode === 'hold' ? ['The source is on hold: nothing is closed at present.'] : []),
+    ...(source.mode === 'hold' ? ['Collection is suspended: no window is closed at present.'] : []),
   ];
 }
 
-function provenWords({ windows, counts }: LedgerTally): string {
-  const proven = counts.proven + counts.final;
-  if (windows === 0) return 'No window is closed in this period, so nothing is proven.';
-  const head =
-    proven === windows
-      ? proven === 1
-        ? 'The one window'
-        : `All of ${counted(proven, 'window')}`
-      : `${grouped(proven)} of ${counted(windows, 'window')}`;
-  const each = proven === 1 ? 'its query was answered' : 'the query of each was answered';
-  return `${head} ${proven === 1 ? 'is' : 'are'} proven: ${each} with as many records as the service counted for it.`;
+/** What was due of a source and is not proven, each stretch with its reason. */
+export function holesOf({ uncovered }: Pick<LongLedgerReport, 'uncovered'>, id: string, tz: string): string[] {
+  return uncovered.filter(({ source }) => source === id).map(({ from, to, message }) => `${stretchOf(from, to, tz)}, ${message}`);
+}
+
+function stretchOf(from: string, to: string, tz: string): string {
+  return stretchWords(Date.parse(from) * 1_000, Date.parse(to) * 1_000, tz);
+}
+
+/** The definition stands only where it says something of a window. */
+function provenWords({ windows, counts, reread }: LedgerTally): string[] {
+  const proven = counts.proven + counts.final - reread;
+  if (windows === 0) return ['No window is closed in this period, so nothing is proven.'];
+  const head = proven === windows ? 'All of' : `${grouped(proven)} of`;
+  return [
+    `${head} ${counted(windows, 'window')} ${windows === 1 || proven === 1 ? 'is' : 'are'} proven.`,
+    ...(proven === 0 ? [] : ['Proven means: the service answered the query of the window with as many records as it counted for it.']),
+  ];
 }
 
 /** Who accepted which gap, by the begin of its window; the last word counts. */
@@ -73,6 +78,12 @@ function acceptedWords(accepted: readonly string[], acts: ReadonlyMap<string, Le
   );
 }
 
+/** What happened, why, and what was known then: of an end nothing but that it ended, as its cause stands with the begin. */
+export function suspensionWords({ what, reason, words }: LedgerReportHold): [what: string, reason: string, known: string] {
+  const isEnd = what === 'normal';
+  return [isEnd ? 'suspension ended' : 'suspension started', reason ?? '', isEnd ? '' : (words ?? '')];
+}
+
 /** The details of an operation in one line. */
 export function detailWords({ detail }: Pick<LedgerReportOperation, 'detail'>): string {
   return Object.entries(detail)
@@ -86,7 +97,11 @@ function gapWords(
   tz: string,
 ): string[] {
   return [
-    ...(gap === 0 ? ['There is no gap.'] : [`${counted(gap, 'gap')} ${gap === 1 ? 'is' : 'are'} open.`]),
+    ...(gap === 0
+      ? ['There is no gap.']
+      : [
+          `${counted(gap, 'gap')} ${gap === 1 ? 'is' : 'are'} open: the numbers of ${gap === 1 ? 'this window' : 'these windows'} did not agree.`,
+        ]),
     ...acceptedWords(accepted, acts, tz),
     ...(reread === 0 ? [] : [`${counted(reread, 'proven window')} ${reread === 1 ? 'is' : 'are'} in doubt since, and not proven again.`]),
     ...(vanished === 0
@@ -119,7 +134,7 @@ export function unproven(report: LongLedgerReport, source: LongLedgerReportSourc
       : [
           `${counted(open, 'window')} ${open === 1 ? 'is' : 'are'} proven but not final: recounts are still to come${lastDue === 0 ? '' : `, the latest of the next ones at ${local(new Date(lastDue).toISOString(), tz)} (${tz})`}.`,
         ]),
-    ...source.uncovered.map(({ from, until }) => `The ledger does not cover ${local(from, tz)} to ${local(until, tz)} (${tz}).`),
+    ...holesOf(report, source.id, tz).map((hole) => `Time that is not covered: ${hole}.`),
     ...(source.ever.outside > 0
       ? [
           `${counted(source.ever.outside, 'collected record')} ${source.ever.outside === 1 ? 'is' : 'are'} in no window's count: of a window that is not closed yet, found since its last count, or without a readable time. They are delivered like others.`,

@@ -40,6 +40,13 @@ export function clockTime(at: Micros, now: Micros, tz: string): string {
   return `${date === zoned(now, tz).date ? '' : `${date} `}${time.slice(0, 5)} ${tz}`;
 }
 
+/** `2026-11-20 02:45–03:15 UTC`, `2026-11-20 23:45–2026-11-21 00:15:30 UTC`: the date once where it is the same, seconds where there are any. */
+export function stretchWords(from: Micros, to: Micros, tz: string): string {
+  const [begin, end] = [zoned(from, tz), zoned(to, tz)];
+  const clock = (time: string): string => (time.endsWith(':00') ? time.slice(0, 5) : time);
+  return `${begin.date} ${clock(begin.time)}–${begin.date === end.date ? '' : `${end.date} `}${clock(end.time)} ${tz}`;
+}
+
 /** `1 gap`, `2 gaps`. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${grouped(count)} ${count === 1 ? one : many}`;

@@ -1,13 +1,300 @@
 /**
- * The verdict: is the trail whole, up to when, and who needs a person, in one sentence. It stands first on the page, in `status` and in the
- * report; all of them call this one pure function. Below it the same snapshot as JSON for programs.
+ * The verdict on a period: is everything that is due proven, and is it delivered. One pure function serves the report in every format, and
+ * `status` over the whole ledger up to now. Below it the headline of `status`, and the same snapshot as JSON for programs.
  */
-import type { BackfillProgress, Micros, SinkSnapshot, Snapshot, SourceSnapshot } from '../model.ts';
+import type {
+  BackfillProgress,
+  Coverage,
+  LedgerReportWindows,
+  LedgerTables,
+  LongLedgerReport,
+  Micros,
+  SinkCoverage,
+  SinkSnapshot,
+  Snapshot,
+  SourceSnapshot,
+  Window,
+} from '../model.ts';
 import { samples, seenWithin } from './delays.ts';
-import { ago, clockTime, counted, rfc3339 } from './time-words.ts';
+import { ago, clockTime, counted, grouped, rfc3339, span, stretchWords } from './time-words.ts';
+
+/** What the verdict takes into account of the present. */
+export interface Present {
+  /** Set when no daemon runs. */
+  readonly stopped: Snapshot['stopped'];
+  /** Why collection is paused. */
+  readonly paused: string | undefined;
+  readonly sources: readonly Pick<SourceSnapshot, 'id' | 'mode' | 'settleSeconds' | 'serverNow' | 'trouble' | 'held'>[];
+  readonly sinks: readonly Pick<SinkSnapshot, 'id' | 'lastError'>[];
+}
+
+/** A period, the present, and what the ledger has of the period. Times in µs. */
+export interface Facts extends Present {
+  readonly now: Micros;
+  /** undefined: from the begin of each ledger. */
+  readonly from: Micros | undefined;
+  /** undefined: up to now. */
+  readonly to: Micros | undefined;
+  readonly coverage: ReadonlyMap<string, Coverage>;
+}
+
+export type HoleReason =
+  | 'before_ledger'
+  | 'not_requested'
+  | 'history_unread'
+  | 'retired'
+  | 'unconfigured'
+  | 'daemon_stopped'
+  | 'journal_full'
+  | 'suspended'
+  | 'source_failing'
+  | 'behind';
+
+/** Time that was due and is not proven, [from, to). */
+export interface Hole {
+  readonly source: string;
+  readonly from: Micros;
+  readonly to: Micros;
+  readonly reason: HoleReason;
+  readonly message: string;
+}
+
+/** A sink that does not have every window that it owes. */
+export interface Shortfall extends SinkCoverage {
+  readonly lastError: string | undefined;
+}
+
+export interface Completeness {
+  /** Everything that is due is proven: no gap, accepted or not, no window in doubt, no hole; and something is proven at all. */
+  readonly complete: boolean;
+  /** A part of the period is not due yet, and not proven. */
+  readonly soFar: boolean;
+  /** Every sink has every window that it owes. */
+  readonly delivered: boolean;
+  /** Nothing of the period will be looked at again, and nothing of it is outside of the ledger. */
+  readonly final: boolean;
+  readonly windows: number;
+  readonly gaps: number;
+  readonly accepted: number;
+  readonly inDoubt: number;
+  readonly uncovered: readonly Hole[];
+  /** Sources of which nothing is known, not even where their ledger begins. */
+  readonly unknown: readonly string[];
+  readonly shortfalls: readonly Shortfall[];
+  /** Several sources take part: a hole names its own. */
+  readonly isOfSeveral: boolean;
+  readonly isStopped: boolean;
+}
+
+const secondMicros = 1_000_000;
+
+/**
+ * A window is as wide as the close delay, between 10 s and 1 h, and is closed when its end has the age of the close delay (docs/guarantees.md):
+ * so time is proven at the latest after one close delay and one window. One more close delay is for the work itself.
+ */
+export function dueAfterSeconds(closeDelaySeconds: number): number {
+  return 2 * closeDelaySeconds + Math.min(3_600, Math.max(10, closeDelaySeconds));
+}
+
+/** The one function from which every verdict comes. */
+export function completeness(facts: Facts): Completeness {
+  const all = facts.sources.map((source) => examine(source, facts));
+  const taking = all.filter(({ takesPart }) => takesPart);
+  // A source whose ledger begins after the period, or that was retired before, has no part in it; but where that is so of all, nothing is proven.
+  const parts = taking.length > 0 ? taking : all;
+  const sum = (count: (coverage: Coverage) => number): number => parts.reduce((total, { coverage }) => total + count(coverage), 0);
+  const windows = sum(({ windows: { all: count } }) => count);
+  const gaps = sum((coverage) => coverage.windows.gaps);
+  const accepted = sum((coverage) => coverage.windows.accepted);
+  const inDoubt = sum((coverage) => coverage.windows.inDoubt);
+  const uncovered = parts.flatMap((part) => part.uncovered);
+  const unknown = parts.filter(({ isUnknown }) => isUnknown).map(({ id }) => id);
+  const soFar = parts.some(({ isPending }) => isPending);
+  const shortfalls = shortfallsOf(
+    parts.flatMap(({ coverage }) => coverage.sinks),
+    facts,
+  );
+  return {
+    complete: windows > 0 && gaps + accepted + inDoubt === 0 && uncovered.length === 0 && unknown.length === 0,
+    soFar,
+    delivered: shortfalls.length === 0,
+    final:
+      parts.length > 0 &&
+      parts.every(({ coverage: { windows: count } }) => count.all > 0 && count.final === count.all) &&
+      uncovered.length === 0 &&
+      // An end that was not asked for is no promise.
+      (facts.to === undefined || !soFar),
+    ...{ windows, gaps, accepted, inDoubt, uncovered, unknown, shortfalls },
+    isOfSeveral: parts.length > 1,
+    isStopped: facts.stopped !== undefined,
+  };
+}
+
+interface Examined {
+  readonly id: string;
+  readonly coverage: Coverage;
+  readonly takesPart: boolean;
+  readonly isUnknown: boolean;
+  readonly isPending: boolean;
+  readonly uncovered: readonly Hole[];
+}
+
+const nothingCovered: Coverage = {
+  ...{ startsAt: undefined, liveFrom: undefined, history: [], read: [], sinks: [] },
+  windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 },
+};
+
+function examine(source: Facts['sources'][number], facts: Facts): Examined {
+  const { id } = source;
+  const coverage = facts.coverage.get(id) ?? nothingCovered;
+  const begin = facts.from ?? coverage.startsAt;
+  const end = facts.to ?? facts.now;
+  const { read } = coverage;
+  const isOver = source.mode === 'retired' && read.every(({ until }) => begin !== undefined && until <= begin);
+  const takesPart = !isOver && (coverage.startsAt === undefined || coverage.startsAt < end);
+  const common = { id, coverage, takesPart };
+  if (begin === undefined) return { ...common, isUnknown: true, isPending: false, uncovered: [] };
+  // What both clocks have reached, as where windows are closed.
+  const reached = Math.min(facts.now, source.serverNow ?? facts.now);
+  const due = Math.floor((reached - dueAfterSeconds(source.settleSeconds) * 1e6) / secondMicros) * secondMicros;
+  const edges = [due, coverage.startsAt ?? begin, ...[...read, ...coverage.history].flatMap(({ from, until }) => [from, until])];
+  const uncovered: Hole[] = [];
+  let isPending = false;
+  for (const part of between(begin, end, edges)) {
+    if (read.some(({ from, until }) => from <= part.from && part.from < until)) continue;
+    if (part.from >= due) isPending = true;
+    else add(uncovered, { source: id, from: part.from, to: part.until, ...reasonAt(part.from, source, coverage, facts) });
+  }
+  return { ...common, isUnknown: false, isPending, uncovered };
+}
+
+/** A stretch of time cut at these edges. */
+function between(begin: Micros, end: Micros, edges: readonly Micros[]): Window[] {
+  if (begin >= end) return [];
+  const cuts = [...new Set([begin, ...edges.filter((edge) => begin < edge && edge < end), end])].sort((a, b) => a - b);
+  return cuts.slice(1).map((until, i) => ({ from: cuts[i] ?? begin, until }));
+}
+
+/** Two holes beside each other with one reason are one. */
+function add(holes: Hole[], hole: Hole): void {
+  const last = holes.at(-1);
+  if (last?.to === hole.from && last.reason === hole.reason) holes[holes.length - 1] = { ...last, to: hole.to };
+  else holes.push(hole);
+}
+
+function reasonAt(
+  at: Micros,
+  { mode, trouble, held }: Facts['sources'][number],
+  { startsAt, liveFrom, history }: Coverage,
+  { stopped, paused }: Facts,
+): Pick<Hole, 'reason' | 'message'> {
+  if (startsAt !== undefined && at < startsAt) return { reason: 'before_ledger', message: 'the ledger had not begun' };
+  if (liveFrom !== undefined && at < liveFrom) {
+    const range = history.find(({ from, until }) => from <= at && at < until);
+    if (!range) return { reason: 'not_requested', message: 'this history was not requested' };
+    return { reason: 'history_unread', message: range.paused ? 'the backfill is paused' : 'the backfill is not finished' };
+  }
+  if (mode === 'retired') return { reason: 'retired', message: 'the source was retired' };
+  if (mode === 'orphaned') return { reason: 'unconfigured', message: 'the source is not in the configuration' };
+  if (stopped) return { reason: 'daemon_stopped', message: 'the daemon is not running' };
+  if (paused !== undefined) return { reason: 'journal_full', message: `collection is paused (${paused})` };
+  if (held) return { reason: 'suspended', message: `collection is suspended (${held.reason}): ${held.words}` };
+  if (trouble !== undefined) return { reason: 'source_failing', message: `the source fails: ${trouble}` };
+  return { reason: 'behind', message: 'collection is behind' };
+}
+
+/** Of all sources together, by sink. */
+function shortfallsOf(parts: readonly SinkCoverage[], { sinks }: Facts): Shortfall[] {
+  const sums = new Map<string, SinkCoverage>();
+  for (const part of parts) {
+    const { windows = 0, lacking = 0, deadLetters = 0 } = sums.get(part.id) ?? {};
+    const sum = { windows: windows + part.windows, lacking: lacking + part.lacking, deadLetters: deadLetters + part.deadLetters };
+    sums.set(part.id, { id: part.id, ...sum });
+  }
+  return [...sums.values()]
+    .filter(({ lacking }) => lacking > 0)
+    .map((sum) => ({ ...sum, lastError: sinks.find(({ id }) => id === sum.id)?.lastError }));
+}
+
+/** More than these are counted, not named. */
+const namedMost = 3;
+
+/** The first line of a report. @param tz  the zone of the times in it, an IANA name */
+export function summaryOf(found: Completeness, tz: string): string {
+  const head = found.soFar ? 'COMPLETE SO FAR' : 'COMPLETE';
+  if (!found.complete) return `INCOMPLETE: ${missing(found, tz).join('; ')}`;
+  if (found.delivered) return `${head} AND DELIVERED`;
+  return `${head}, NOT ALL DELIVERED: ${named(found.shortfalls.map((one) => shortfallWords(one, found)))}`;
+}
+
+function missing({ windows, gaps, accepted, inDoubt, unknown, uncovered, isOfSeveral }: Completeness, tz: string): string[] {
+  const open = [
+    ...(gaps === 0 ? [] : [counted(gaps, 'gap')]),
+    ...(accepted === 0 ? [] : [counted(accepted, 'accepted gap')]),
+    ...(inDoubt === 0 ? [] : [`${counted(inDoubt, 'window')} in doubt`]),
+  ];
+  const holes = uncovered.map(
+    ({ source, from, to, message }) => `${isOfSeveral ? `${source} ` : ''}${stretchWords(from, to, tz)}, ${message}`,
+  );
+  return [
+    ...(windows === 0 ? ['nothing is proven'] : []),
+    ...(open.length === 0 ? [] : [open.join(', ')]),
+    ...unknown.map((id) => `nothing is known of ${id}: it has not responded yet`),
+    ...(holes.length === 0 ? [] : [`not covered: ${named(holes)}`]),
+  ];
+}
+
+function shortfallWords({ id, windows, lacking, deadLetters, lastError }: Shortfall, { isStopped }: Completeness): string {
+  const letters = deadLetters === 0 ? [] : [counted(deadLetters, 'dead letter')];
+  const reasons = [...(lastError === undefined ? [] : [lastError]), ...letters];
+  const otherwise = isStopped ? 'the daemon is not running' : 'delivery is in progress';
+  return `${id} lacks ${grouped(lacking)} of ${counted(windows, 'window')} (${reasons.length === 0 ? otherwise : reasons.join('; ')})`;
+}
+
+function named(items: readonly string[]): string {
+  const rest = items.length - namedMost;
+  return rest <= 0 ? items.join('; ') : `${items.slice(0, namedMost).join('; ')}; and ${grouped(rest)} more`;
+}
+
+/** The tables of a report with the verdict on its period in front: what `ledger --json` prints. */
+export function judged(
+  { made, from, to, sources, operations, coverage }: LedgerTables<LedgerReportWindows> & { readonly coverage: Facts['coverage'] },
+  period: Pick<Facts, 'now' | 'from' | 'to'>,
+  present: Present,
+  tz: string,
+): { readonly report: LongLedgerReport; readonly found: Completeness } {
+  const known = new Map(present.sources.map((source) => [source.id, source]));
+  const facts = sources.map(
+    ({ id, mode }) => known.get(id) ?? { id, mode, settleSeconds: 0, serverNow: undefined, trouble: undefined, held: undefined },
+  );
+  const found = completeness({ ...present, ...period, sources: facts, coverage });
+  const { complete, delivered, final } = found;
+  const summary = summaryOf(found, tz);
+  const uncovered = found.uncovered.map((hole) => ({ ...hole, from: rfc3339(hole.from), to: rfc3339(hole.to) }));
+  return { report: { summary, complete, delivered, final, uncovered, made, from, to, sources, operations }, found };
+}
+
+export function presentOf({ stopped, journal, sources, sinks }: Snapshot): Present {
+  return {
+    stopped,
+    paused: journal.paused,
+    sources: sources.map(({ id, mode, settleSeconds, serverNow, trouble, held }) => ({
+      id,
+      mode,
+      settleSeconds,
+      serverNow,
+      trouble,
+      held,
+    })),
+    sinks: sinks.map(({ id, lastError }) => ({ id, lastError })),
+  };
+}
 
 export interface StatusJson {
   readonly verdict: string;
+  /** Over the whole ledger of every source that is polled, up to now, as in the report; false where none is. */
+  readonly complete: boolean;
+  readonly delivered: boolean;
   readonly version: string;
   readonly journal: { readonly bytes: number; readonly quota: number; readonly head: number };
   readonly sources: readonly {
@@ -60,26 +347,43 @@ export interface StatusJson {
   readonly stoppedSince: string | null;
 }
 
-/** @param tz  the zone of the times in it, an IANA name */
+/**
+ * The headline of `status`: the verdict on the whole ledger up to now, and what else a person should know first.
+ *
+ * @param tz  the zone of the times in it, an IANA name
+ */
 export function verdict(snapshot: Snapshot, tz = 'UTC'): string {
-  const { sources, sinks, journal } = snapshot;
+  const { sources, sinks, journal, now, created, stopped } = snapshot;
   const letters = sinks.reduce((sum, sink) => sum + sink.deadLetters, 0);
+  const isNew = now - created < hour;
   const clauses = [
-    headline(snapshot, tz),
-    ...(journal.paused === undefined ? [] : [`collecting is paused (${journal.paused})`]),
+    verdictClause(snapshot, tz),
+    ...(journal.paused === undefined ? [] : [`collection is paused (${journal.paused})`]),
     needs(sources.filter(sourceNeedsYou).length, 'source'),
     needs(sinks.filter(sinkNeedsYou).length, 'sink'),
     ...(letters === 0 ? [] : [counted(letters, 'dead letter')]),
-    // A state that somebody lost begins anew without any other sign (docs/operations.md, "State lost").
-    ...(snapshot.now - snapshot.created < hour ? [`ledger begins ${ago(snapshot.created, snapshot.now)}`] : []),
+    // A lost state starts anew without any other sign (docs/operations.md, "State lost").
+    ...(isNew ? [`new state since ${span((now - created) / 1e6)}`] : []),
   ];
-  return clauses.filter((clause) => clause !== '').join(', ');
+  const line = clauses.filter((clause) => clause !== '').join(', ');
+  return stopped ? `DAEMON NOT RUNNING since about ${clockTime(stopped.since, now, tz)} (${ago(stopped.since, now)}); ${line}` : line;
+}
+
+/** The verdict over the whole ledger of every source that is polled, up to now; undefined where none is. */
+export function statusVerdict(snapshot: Snapshot): Completeness | undefined {
+  const sources = snapshot.sources.filter(({ mode }) => mode !== 'orphaned' && mode !== 'retired');
+  if (sources.length === 0) return undefined;
+  const coverage = new Map(sources.flatMap(({ id, coverage: found }) => (found ? [[id, found] as const] : [])));
+  return completeness({ ...presentOf({ ...snapshot, sources }), now: snapshot.now, from: undefined, to: undefined, coverage });
 }
 
 /** What `status --json` prints and `GET /status` answers (contract: docs/operations.md, "JSON of status"). */
 export function statusJson(snapshot: Snapshot): StatusJson {
+  const found = statusVerdict(snapshot);
   return {
     verdict: verdict(snapshot),
+    complete: found?.complete ?? false,
+    delivered: found?.delivered ?? false,
     version: snapshot.version,
     journal: { bytes: snapshot.journal.bytes, quota: snapshot.journal.quota, head: snapshot.journal.head },
     sources: snapshot.sources.map((source) => ({
@@ -131,8 +435,19 @@ export function sourceNeedsYou(source: SourceSnapshot): boolean {
   return source.mode === 'hold' || source.mode === 'orphaned' || (source.mode !== 'retired' && source.trouble !== undefined);
 }
 
+/** So many failed attempts in a row, or so long without a first delivery, are no matter of chance. */
+const attemptsMost = 3;
+const firstDeliverySeconds = 60;
+
+/**
+ * Whether a sink is no longer healthy: blocked, gone from the configuration, in trouble, failed three times in a row, or without any delivery
+ * ever though it was tried, or though records have waited for a minute.
+ */
 export function sinkNeedsYou(sink: SinkSnapshot): boolean {
-  return sink.state === 'blocked' || sink.state === 'orphaned' || (sink.state !== 'retired' && sink.trouble !== undefined);
+  if (sink.state === 'retired') return false;
+  if (sink.state === 'blocked' || sink.state === 'orphaned' || sink.trouble !== undefined) return true;
+  const { tries = 0, everDelivered, lagSeconds } = sink;
+  return tries >= attemptsMost || (!everDelivered && (tries > 0 || lagSeconds >= firstDeliverySeconds));
 }
 
 /** The moment at the source, as far as it is known. */
@@ -147,30 +462,20 @@ export function begun(source: SourceSnapshot): boolean {
 
 const hour = 3_600 * 1e6;
 
-function headline(snapshot: Snapshot, tz: string): string {
+function verdictClause(snapshot: Snapshot, tz: string): string {
+  const found = statusVerdict(snapshot);
+  if (!found) return snapshot.sources.length === 0 ? 'NO SOURCE is configured' : 'NO SOURCE is polled any more';
   const polled = snapshot.sources.filter(({ mode }) => mode !== 'orphaned' && mode !== 'retired');
-  const [first] = polled;
-  if (!first) return snapshot.sources.length === 0 ? 'NO SOURCE is configured' : 'NO SOURCE is polled any more';
-  const proofless = polled.filter(({ windows, gaps }) => windows.closed === 0 && windows.accepted === 0 && gaps === 0);
-  const known = polled.filter((source) => !proofless.includes(source));
+  const fresh = polled.filter(({ coverage }) => coverage === undefined || coverage.windows.all === 0);
+  const known = polled.filter((source) => !fresh.includes(source) && begun(source));
   const held = polled.filter(({ mode }) => mode === 'hold');
-  const gaps = polled.reduce((sum, source) => sum + source.gaps, 0);
-  const accepted = polled.reduce((sum, source) => sum + source.windows.accepted, 0);
-  const proofs = proofless.map((source) => firstProof(source, snapshot, tz));
-  const begins = proofs[0] === undefined || known.length === 0 ? '' : `, ${proofs[0]} of ${nameOrCount(proofless)}`;
-
-  const [oldest] = (known.length > 0 ? known : polled).toSorted((a, b) => a.frontier - b.frontier);
-  const worst = oldest ?? first;
-  const butFor = accepted === 0 ? '' : ` but for ${counted(accepted, 'accepted gap')}`;
-  const upTo = begun(worst) ? `${butFor} up to ${when(worst, snapshot, tz)}` : butFor;
-  if (held.length > 0) {
-    const at = begun(worst) ? `, whole${upTo}` : '';
-    return `TRAIL ON HOLD at ${nameOrCount(held)}${at}${gaps === 0 ? '' : `, ${counted(gaps, 'gap')}`}`;
-  }
-  if (known.length === 0) return `TRAIL BEGINS, ${proofs[0] ?? ''}`;
-  if (gaps > 0) return `TRAIL HAS ${counted(gaps, 'GAP', 'GAPS')}, whole${upTo}${begins}`;
-  const behind = known.some((source) => isLate(source, source.frontier, snapshot));
-  return behind ? `TRAIL BEHIND, whole${upTo}${begins}` : `TRAIL WHOLE${upTo}${begins}`;
+  const [slowest] = known.toSorted((a, b) => a.frontier - b.frontier);
+  const proofs = fresh.map((source) => firstProof(source, snapshot, tz));
+  return [
+    `${held.length === 0 ? '' : `COLLECTION SUSPENDED at ${nameOrCount(held)}; `}${summaryOf(found, tz)}`,
+    ...(slowest ? [`proven up to ${when(slowest, snapshot, tz)}`] : []),
+    ...(proofs[0] === undefined ? [] : [known.length === 0 ? proofs[0] : `${proofs[0]} of ${nameOrCount(fresh)}`]),
+  ].join(', ');
 }
 
 /** The bound of the alert WaybillFrontierLate: a frontier lags about twice `settle` when all is well. */
@@ -198,7 +503,7 @@ function nameOrCount(sources: readonly SourceSnapshot[]): string {
 }
 
 function needs(count: number, what: string): string {
-  return count === 0 ? '' : `${counted(count, what)} ${count === 1 ? 'needs' : 'need'} you`;
+  return count === 0 ? '' : `${counted(count, what)} ${count === 1 ? 'needs' : 'need'} attention`;
 }
 
 function instant(at: Micros): string | null {

@@ -3,7 +3,7 @@
  * exactly once, and the ledger agrees with the service window by window. WAYBILL_E2E_RECORDS and WAYBILL_E2E_KILLS make it longer.
  */
 import { expect, test } from 'vitest';
-import { ago, configure, Daemon, ledgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
+import { ago, configure, Daemon, ledgerOf, readLedgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, exactlyOnce, faultsOf, linesOf, Seconds } from '../support/e2e-oracle.ts';
 import { inPlace, pause, seed, until } from '../support/e2e-place.ts';
 import type { Chance } from '../support/e2e-place.ts';
@@ -111,7 +111,7 @@ test(`${records} records and ${kills} kills: each record once, and the ledger ag
     await settled(daemon, Math.ceil(Date.now() / 1000) * 1000, 120_000);
 
     expect(await daemon.stop()).toMatchObject({ code: 0, signal: null });
-    const { code, ledger: report } = await ledgerOf(place);
+    const { code, ledger: report } = await readLedgerOf(place);
     expect({ code, complete: report.complete }).toEqual({ code: 0, complete: true });
     const [ledger] = report.sources;
     if (!ledger) throw new Error('the report has no source');

@@ -4,7 +4,7 @@
  */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { ago, configure, Daemon, ledgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
+import { ago, configure, Daemon, readLedgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, faultsOf, linesOf, originalOf, Seconds } from '../support/e2e-oracle.ts';
 import { inPlace, pause, until } from '../support/e2e-place.ts';
 import type { Done, Place } from '../support/e2e-place.ts';
@@ -125,7 +125,7 @@ describe.concurrent('history', () => {
       expect(await daemon.stop()).toMatchObject({ code: 0 });
       expect(range?.records).toBe(seconds.between(Date.parse(begin) / 1000, Date.parse(start) / 1000));
       expect(compare(linesOf(place.path('siem.ndjson')), all, originalOf)).toEqual(exactlyOnce);
-      const { code, ledger } = await ledgerOf(place);
+      const { code, ledger } = await readLedgerOf(place);
       expect({ code, complete: ledger.complete }).toEqual({ code: 0, complete: true });
       if (!ledger.sources[0]) throw new Error('the report has no source');
       expect(faultsOf(ledger.sources[0], seconds, Date.parse(begin) / 1000)).toEqual([]);
@@ -242,7 +242,7 @@ describe.concurrent('history', () => {
       expect(await daemon.stop()).toMatchObject({ code: 0 });
       const open = (await gaps()).filter(({ state }) => state === 'gap');
       if (open[0]) await json(place, 'gaps', 'accept', '--all', '--why', 'without a daemon', '--yes');
-      const { code, ledger: after } = await ledgerOf(place);
+      const { code, ledger: after } = await readLedgerOf(place);
       expect({ code, frontier: after.sources[0]?.frontier }).toEqual({ code: 3, frontier: after.sources[0]?.reached });
       const text = await waybill(place, 'operations', 'list');
       expect(text.stdout).toMatch(/j\.doe\s+gaps accept\s+production\s+outage, ticket 4711/);
@@ -289,7 +289,7 @@ describe.concurrent('history', () => {
       await json(place, 'sources', 'retire', '--source', 'tenant-b', '--why', 'tenant closed', '--yes');
       expect((await second.get('/status')).text).toMatch(/"id":"tenant-b","mode":"retired"/);
       expect(await second.stop()).toMatchObject({ code: 0 });
-      expect((await ledgerOf(place, '--source', 'production')).code).toBe(0);
+      expect((await readLedgerOf(place, '--source', 'production')).code).toBe(0);
       expect((await operations(place)).map(({ what, source }) => [what, source])).toEqual([['sources retire', 'tenant-b']]);
     }),
   );

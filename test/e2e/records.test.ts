@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { ago, configure, Daemon, ledgerOf, sourceOf } from '../support/e2e-daemon.ts';
+import { ago, configure, Daemon, readLedgerOf, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, linesOf, originalOf } from '../support/e2e-oracle.ts';
 import { inPlace, until } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
@@ -152,7 +152,7 @@ test('whatever a record is: once in each sink, and the daemon goes on', { timeou
     const ids = new Map(ecs.map((line) => [originalOf(line), (JSON.parse(line) as { event: { id?: string } }).event.id]));
     for (const digits of bigIds) expect(ids.get(texts.find((text) => text.startsWith(`{"logId":${digits},`)))).toBe(digits);
 
-    const { code, ledger } = await ledgerOf(place);
+    const { code, ledger } = await readLedgerOf(place);
     expect({ code, complete: ledger.complete }).toEqual({ code: 0, complete: true });
     for (const { sinks: each } of ledger.sources[0]?.windows ?? [])
       expect(Object.values(each).map(({ deadLetters }) => deadLetters)).toEqual([0, 0, 0]);

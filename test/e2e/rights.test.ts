@@ -5,7 +5,7 @@
 import { zstdDecompressSync } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { ago, configure, Daemon, ledgerOf, sourceOf } from '../support/e2e-daemon.ts';
+import { ago, configure, Daemon, readLedgerOf, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, linesOf, originalOf, Seconds } from '../support/e2e-oracle.ts';
 import { inPlace, pause, until } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
@@ -54,7 +54,7 @@ test('fields, rows, and the right itself: held, said, and mended without a perso
       await daemon.ready(503, new RegExp(`production: hold \\(${reason}\\)`));
       const { text } = await daemon.get('/status');
       expect(JSON.parse(text)).toMatchObject({
-        verdict: expect.stringContaining('TRAIL ON HOLD at production') as string,
+        verdict: expect.stringContaining('COLLECTION SUSPENDED at production') as string,
         sources: [{ id: 'production', mode: 'hold' }],
       });
       expect(await metric(/^waybill_source_mode\{[^}]*mode="hold"[^}]*\} (\d)$/m)).toBe('1');
@@ -100,7 +100,7 @@ test('fields, rows, and the right itself: held, said, and mended without a perso
       { level: 'error', reason: 'rows' },
       { level: 'error', reason: 'forbidden', words: expect.stringContaining('logs.read.all') as string },
     ]);
-    expect(await ledgerOf(place)).toMatchObject({ code: 0, ledger: { complete: true } });
+    expect(await readLedgerOf(place)).toMatchObject({ code: 0, ledger: { complete: true } });
     await service.stop();
   }),
 );

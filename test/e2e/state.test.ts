@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { ago, configure, Daemon, ledgerOf, sourceOf } from '../support/e2e-daemon.ts';
+import { ago, configure, Daemon, readLedgerOf, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, linesOf, originalOf } from '../support/e2e-oracle.ts';
 import { inPlace, pause } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
@@ -199,7 +199,7 @@ describe.concurrent('the state', () => {
       await daemon.logged('the configuration is read at the start only: start again to use a changed one', 10_000);
       await delivered(service, [place.path('siem.ndjson')]);
       expect(await daemon.stop()).toMatchObject({ code: 0 });
-      expect((await ledgerOf(place)).code).toBe(0);
+      expect((await readLedgerOf(place)).code).toBe(0);
     }),
   );
 

@@ -3,7 +3,7 @@
  * once and the ledger agrees, whatever the way; where totals are unusable the windows are gaps, and nothing is lost by that either.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ago, configure, Daemon, ledgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
+import { ago, configure, Daemon, ledgerOf, readLedgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
 import type { Ledger, Settings } from '../support/e2e-daemon.ts';
 import { compare, exactlyOnce, faultsOf, linesOf, originalOf, Seconds } from '../support/e2e-oracle.ts';
 import { pause, Place, seed } from '../support/e2e-place.ts';
@@ -132,7 +132,7 @@ describe.each(ways)('$name', (way) => {
       expect(gaps.filter((gap) => gap.source === way.name).map(({ from }) => from)).toEqual(open);
       if (way.states) expect(open.length, 'there are gaps').toBeGreaterThan(0);
       if (way.states || way === ways[0]) {
-        const { code, ledger: alone } = await ledgerOf(place, '--source', way.name);
+        const { code, ledger: alone } = await readLedgerOf(place, '--source', way.name);
         expect({ code, complete: alone.complete }).toEqual(way.states ? { code: 3, complete: false } : { code: 0, complete: true });
       }
 

@@ -5,7 +5,7 @@
 import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { ago, configure, Daemon, ledgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
+import { ago, configure, Daemon, ledgerOf, readLedgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, linesOf, originalOf, Seconds } from '../support/e2e-oracle.ts';
 import { inPlace, pause, until } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
@@ -141,7 +141,7 @@ describe.concurrent('trouble with the state', () => {
         await delivered(service, [place.path('siem.ndjson')]);
         expect(await daemon.stop()).toMatchObject({ code: 0 });
         expect(compare(linesOf(place.path('siem.ndjson')), truth, originalOf)).toEqual(exactlyOnce);
-        expect((await ledgerOf(place)).code).toBe(0);
+        expect((await readLedgerOf(place)).code).toBe(0);
       }),
   );
 
@@ -195,7 +195,7 @@ describe.concurrent('trouble with the state', () => {
         expect(await second.stop()).toMatchObject({ code: 0 });
         expect(sizeOf(place)).toBeLessThanOrEqual(quota);
         expect(compare(linesOf(place.path('later/siem.ndjson')), await service.truth(), (line) => line)).toEqual(exactlyOnce);
-        const { code, ledger } = await ledgerOf(place);
+        const { code, ledger } = await readLedgerOf(place);
         expect({ code, complete: ledger.complete }).toEqual({ code: 0, complete: true });
         expect(existsSync(place.path('state/waybill.sock'))).toBe(false);
       }),

@@ -194,6 +194,13 @@ export async function ledgerOf(place: Place, ...options: string[]): Promise<{ co
   return { code, ledger: JSON.parse(stdout) as Ledger };
 }
 
+/** The same on the time that is read: what comes after is due soon, or is due already where no daemon runs any more. */
+export async function readLedgerOf(place: Place, ...options: string[]): Promise<{ code: number | null; ledger: Ledger }> {
+  const { ledger } = await ledgerOf(place, ...options);
+  const reached = ledger.sources.map((source) => Date.parse(source.reached));
+  return ledgerOf(place, ...options, '--to', new Date(Math.min(...reached)).toISOString());
+}
+
 /**
  * Waits until every window that begins before `end` is final (or a gap, where gaps are allowed), and each sink has it.
  * @param end  a whole second in ms since 1970

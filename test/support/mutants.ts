@@ -2459,6 +2459,664 @@ export const mutants: readonly Mutant[] = [
       },
     ],
   },
+  {
+    id: 'W301',
+    what: 'complete although there is a gap',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [{ file: 'src/observe/verdict.ts', text: `gaps + accepted + inDoubt === 0`, replacement: `accepted + inDoubt === 0` }],
+  },
+  {
+    id: 'W302',
+    what: 'complete although a gap was accepted',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [{ file: 'src/observe/verdict.ts', text: `gaps + accepted + inDoubt === 0`, replacement: `gaps + inDoubt === 0` }],
+  },
+  {
+    id: 'W303',
+    what: 'complete although a window is in doubt',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [{ file: 'src/observe/verdict.ts', text: `gaps + accepted + inDoubt === 0`, replacement: `gaps + accepted === 0` }],
+  },
+  {
+    id: 'W304',
+    what: 'complete although nothing is proven',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [{ file: 'src/observe/verdict.ts', text: `complete: windows > 0 &&`, replacement: `complete: windows >= 0 &&` }],
+  },
+  {
+    id: 'W305',
+    what: 'complete although time is not covered',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `=== 0 && uncovered.length === 0 && unknown.length === 0`,
+        replacement: `=== 0 && uncovered.length >= 0 && unknown.length === 0`,
+      },
+    ],
+  },
+  {
+    id: 'W306',
+    what: 'complete although nothing is known of a source',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `uncovered.length === 0 && unknown.length === 0`,
+        replacement: `uncovered.length === 0 && unknown.length >= 0`,
+      },
+    ],
+  },
+  {
+    id: 'W307',
+    what: 'so far is never said',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `const soFar = parts.some(({ isPending }) => isPending);`,
+        replacement: `const soFar = parts.length < 0 && parts.some(({ isPending }) => isPending);`,
+      },
+    ],
+  },
+  {
+    id: 'W308',
+    what: 'delivered although a sink lacks windows',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      { file: 'src/observe/verdict.ts', text: `delivered: shortfalls.length === 0,`, replacement: `delivered: shortfalls.length >= 0,` },
+    ],
+  },
+  {
+    id: 'W309',
+    what: 'a sink that lacks one window has all',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `.filter(({ lacking }) => lacking > 0)`,
+        replacement: `.filter(({ lacking }) => lacking > 1)`,
+      },
+    ],
+  },
+  {
+    id: 'W310',
+    what: 'of several sources only the first counts for a sink',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [{ file: 'src/observe/verdict.ts', text: `lacking: lacking + part.lacking,`, replacement: `lacking: lacking || part.lacking,` }],
+  },
+  {
+    id: 'W311',
+    what: 'due after one close delay and a window',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [{ file: 'src/observe/verdict.ts', text: `return 2 * closeDelaySeconds +`, replacement: `return closeDelaySeconds +` }],
+  },
+  {
+    id: 'W312',
+    what: 'due before a window has passed',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `return 2 * closeDelaySeconds + Math.min(3_600, Math.max(10, closeDelaySeconds));`,
+        replacement: `return 2 * closeDelaySeconds;`,
+      },
+    ],
+  },
+  {
+    id: 'W313',
+    what: 'a window has no least width',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [{ file: 'src/observe/verdict.ts', text: `Math.max(10, closeDelaySeconds)`, replacement: `Math.max(0, closeDelaySeconds)` }],
+  },
+  {
+    id: 'W314',
+    what: 'a window has no greatest width',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `2 * closeDelaySeconds + Math.min(3_600,`,
+        replacement: `2 * closeDelaySeconds + Math.min(Infinity,`,
+      },
+    ],
+  },
+  {
+    id: 'W315',
+    what: 'the clock that is ahead counts',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `const reached = Math.min(facts.now, source.serverNow ?? facts.now);`,
+        replacement: `const reached = Math.max(facts.now, source.serverNow ?? facts.now);`,
+      },
+    ],
+  },
+  {
+    id: 'W316',
+    what: 'the clock of the service is not asked',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `const reached = Math.min(facts.now, source.serverNow ?? facts.now);`,
+        replacement: `const reached = facts.now;`,
+      },
+    ],
+  },
+  {
+    id: 'W317',
+    what: 'the period begins where the ledger does',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `const begin = facts.from ?? coverage.startsAt;`,
+        replacement: `const begin = coverage.startsAt ?? facts.from;`,
+      },
+    ],
+  },
+  {
+    id: 'W318',
+    what: 'without --to the period ends where it was read',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `const end = facts.to ?? facts.now;`,
+        replacement: `const end = facts.to ?? coverage.read.at(-1)?.until ?? facts.now;`,
+      },
+    ],
+  },
+  {
+    id: 'W319',
+    what: 'the second behind what is read counts as read',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `from <= part.from && part.from < until)`,
+        replacement: `from <= part.from && part.from <= until)`,
+      },
+    ],
+  },
+  {
+    id: 'W320',
+    what: 'what becomes due this second is not missed, nor what is due',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `if (part.from >= due) isPending = true;`,
+        replacement: `if (part.until >= due) isPending = true;`,
+      },
+    ],
+  },
+  {
+    id: 'W321',
+    what: 'time is not cut where it becomes due',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      { file: 'src/observe/verdict.ts', text: `const edges = [due, coverage.startsAt`, replacement: `const edges = [coverage.startsAt` },
+    ],
+  },
+  {
+    id: 'W322',
+    what: 'time is not cut where the ledger begins',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `coverage.startsAt ?? begin, ...[...read, ...coverage.history]`,
+        replacement: `begin, ...[...read, ...coverage.history]`,
+      },
+    ],
+  },
+  {
+    id: 'W323',
+    what: 'time is not cut where requested history ends',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [{ file: 'src/observe/verdict.ts', text: `...[...read, ...coverage.history].flatMap`, replacement: `...read.flatMap` }],
+  },
+  {
+    id: 'W324',
+    what: 'holes beside each other stay apart',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `if (last?.to === hole.from && last.reason === hole.reason)`,
+        replacement: `if (last?.to === hole.to && last.reason === hole.reason)`,
+      },
+    ],
+  },
+  {
+    id: 'W325',
+    what: 'holes of two reasons become one',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `if (last?.to === hole.from && last.reason === hole.reason)`,
+        replacement: `if (last?.to === hole.from)`,
+      },
+    ],
+  },
+  {
+    id: 'W326',
+    what: 'holes apart from each other become one',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `if (last?.to === hole.from && last.reason === hole.reason)`,
+        replacement: `if (last?.reason === hole.reason)`,
+      },
+    ],
+  },
+  {
+    id: 'W327',
+    what: 'before the ledger is called history',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `if (startsAt !== undefined && at < startsAt) return`,
+        replacement: `if (startsAt !== undefined && at < -startsAt) return`,
+      },
+    ],
+  },
+  {
+    id: 'W328',
+    what: 'history is called late',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `if (liveFrom !== undefined && at < liveFrom) {`,
+        replacement: `if (liveFrom !== undefined && at > liveFrom) {`,
+      },
+    ],
+  },
+  {
+    id: 'W329',
+    what: 'history that nobody requested is said to be read',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `if (!range) return { reason: 'not_requested'`,
+        replacement: `if (range) return { reason: 'not_requested'`,
+      },
+    ],
+  },
+  {
+    id: 'W330',
+    what: 'a backfill that is paused is said to go on',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `message: range.paused ? 'the backfill is paused' : 'the backfill is not finished'`,
+        replacement: `message: range.paused ? 'the backfill is not finished' : 'the backfill is paused'`,
+      },
+    ],
+  },
+  {
+    id: 'W331',
+    what: 'a retired source is not told',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [{ file: 'src/observe/verdict.ts', text: `if (mode === 'retired') return`, replacement: `if (mode === 'gone') return` }],
+  },
+  {
+    id: 'W332',
+    what: 'a source that is gone is not told',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [{ file: 'src/observe/verdict.ts', text: `if (mode === 'orphaned') return {`, replacement: `if (mode === 'gone') return {` }],
+  },
+  {
+    id: 'W333',
+    what: 'a daemon that stopped is not told',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [{ file: 'src/observe/verdict.ts', text: `if (stopped) return {`, replacement: `if (!at && stopped) return {` }],
+  },
+  {
+    id: 'W334',
+    what: 'a full journal is not told',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [{ file: 'src/observe/verdict.ts', text: `if (paused !== undefined) return {`, replacement: `if (paused === '') return {` }],
+  },
+  {
+    id: 'W335',
+    what: 'a suspension is not told',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `if (held) return { reason: 'suspended'`,
+        replacement: `if (!at && held) return { reason: 'suspended'`,
+      },
+    ],
+  },
+  {
+    id: 'W336',
+    what: 'the trouble of a source is not told',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `if (trouble !== undefined) return { reason: 'source_failing'`,
+        replacement: `if (trouble === '') return { reason: 'source_failing'`,
+      },
+    ],
+  },
+  {
+    id: 'W337',
+    what: 'a source that begins after the period takes part',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `(coverage.startsAt === undefined || coverage.startsAt < end)`,
+        replacement: `(coverage.startsAt === undefined || coverage.startsAt <= end)`,
+      },
+    ],
+  },
+  {
+    id: 'W338',
+    what: 'a source that began in the period takes no part',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `(coverage.startsAt === undefined || coverage.startsAt < end)`,
+        replacement: `(coverage.startsAt === undefined || coverage.startsAt <= (begin ?? end))`,
+      },
+    ],
+  },
+  {
+    id: 'W339',
+    what: 'a source of which nothing is known takes no part',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `!isOver && (coverage.startsAt === undefined ||`,
+        replacement: `!isOver && (coverage.startsAt !== undefined &&`,
+      },
+    ],
+  },
+  {
+    id: 'W340',
+    what: 'a source retired before the period takes part',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `const isOver = source.mode === 'retired' &&`,
+        replacement: `const isOver = source.mode === 'gone' &&`,
+      },
+    ],
+  },
+  {
+    id: 'W341',
+    what: 'a source retired in the period takes no part',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `begin !== undefined && until <= begin);`,
+        replacement: `begin !== undefined && until <= end);`,
+      },
+    ],
+  },
+  {
+    id: 'W342',
+    what: 'where no source takes part, nothing is asked of any',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      { file: 'src/observe/verdict.ts', text: `const parts = taking.length > 0 ? taking : all;`, replacement: `const parts = taking;` },
+    ],
+  },
+  {
+    id: 'W343',
+    what: 'final although a window is not',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `count.all > 0 && count.final === count.all`,
+        replacement: `count.all > 0 && count.final <= count.all`,
+      },
+    ],
+  },
+  {
+    id: 'W344',
+    what: 'final without a window',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      { file: 'src/observe/verdict.ts', text: `count.all > 0 && count.final === count.all`, replacement: `count.final === count.all` },
+    ],
+  },
+  {
+    id: 'W345',
+    what: 'final although a part is not covered',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `      uncovered.length === 0 &&
+      // An end`,
+        replacement: `      uncovered.length >= 0 &&
+      // An end`,
+      },
+    ],
+  },
+  {
+    id: 'W346',
+    what: 'final although a part of what was asked for is to come',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      { file: 'src/observe/verdict.ts', text: `(facts.to === undefined || !soFar)`, replacement: `(facts.to !== undefined || !soFar)` },
+    ],
+  },
+  {
+    id: 'W347',
+    what: 'the last error of a sink is not told',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `lastError: sinks.find(({ id }) => id === sum.id)?.lastError`,
+        replacement: `lastError: undefined`,
+      },
+    ],
+  },
+  {
+    id: 'W348',
+    what: 'dead letters are not told',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `deadLetters === 0 ? [] : [counted(deadLetters, 'dead letter')];`,
+        replacement: `deadLetters >= 0 ? [] : [counted(deadLetters, 'dead letter')];`,
+      },
+    ],
+  },
+  {
+    id: 'W349',
+    what: 'the words say complete of what is not',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `if (!found.complete) return \`INCOMPLETE: `,
+        replacement: `if (!found.complete && found.windows < 0) return \`INCOMPLETE: `,
+      },
+    ],
+  },
+  {
+    id: 'W350',
+    what: 'the words say delivered of what is not',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `if (found.delivered) return \`\${head} AND DELIVERED\`;`,
+        replacement: `if (found.delivered || found.complete) return \`\${head} AND DELIVERED\`;`,
+      },
+    ],
+  },
+  {
+    id: 'W351',
+    what: 'the words leave out that it is so far',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `const head = found.soFar ? 'COMPLETE SO FAR' : 'COMPLETE';`,
+        replacement: `const head = 'COMPLETE';`,
+      },
+    ],
+  },
+  {
+    id: 'W352',
+    what: 'a hole does not name its source',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `\${isOfSeveral ? \`\${source} \` : ''}`,
+        replacement: `\${isOfSeveral ? '' : \`\${source} \`}`,
+      },
+    ],
+  },
+  {
+    id: 'W353',
+    what: 'more than three holes are all named',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [{ file: 'src/observe/verdict.ts', text: `const namedMost = 3;`, replacement: `const namedMost = 9;` }],
+  },
+  {
+    id: 'W354',
+    what: 'status speaks of sources that are gone',
+    suite: 'test/unit/observe/completeness.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `const sources = snapshot.sources.filter(({ mode }) => mode !== 'orphaned' && mode !== 'retired');
+  if`,
+        replacement: `const sources = snapshot.sources.filter(({ mode }) => mode !== 'retired');
+  if`,
+      },
+    ],
+  },
+  {
+    id: 'W355',
+    what: 'a sink that fails three times in a row is healthy',
+    suite: 'test/unit/observe/verdict.test.ts',
+    edits: [{ file: 'src/observe/verdict.ts', text: `const attemptsMost = 3;`, replacement: `const attemptsMost = 4;` }],
+  },
+  {
+    id: 'W356',
+    what: 'a sink that never delivered is healthy',
+    suite: 'test/unit/observe/verdict.test.ts',
+    edits: [
+      {
+        file: 'src/observe/verdict.ts',
+        text: `(!everDelivered && (tries > 0 || lagSeconds >= firstDeliverySeconds))`,
+        replacement: `(!everDelivered && tries > 9)`,
+      },
+    ],
+  },
+  {
+    id: 'W357',
+    what: 'a dead letter is delivered',
+    suite: 'test/unit/journal/coverage.test.ts',
+    edits: [
+      {
+        file: 'src/journal/coverage.ts',
+        text: `const lacked = new Set([...waiting.map((row) => row.from_us), ...letters.map(({ from }) => from)]);`,
+        replacement: `const lacked = new Set(waiting.map((row) => row.from_us));`,
+      },
+    ],
+  },
+  {
+    id: 'W358',
+    what: 'what a sink has not acknowledged is delivered',
+    suite: 'test/unit/journal/coverage.test.ts',
+    edits: [
+      {
+        file: 'src/journal/coverage.ts',
+        text: `const lacked = new Set([...waiting.map((row) => row.from_us), ...letters.map(({ from }) => from)]);`,
+        replacement: `const lacked = new Set(letters.map(({ from }) => (void waiting, from)));`,
+      },
+    ],
+  },
+  {
+    id: 'W359',
+    what: 'a sink owes what lies before its start',
+    suite: 'test/unit/journal/coverage.test.ts',
+    edits: [{ file: 'src/journal/coverage.ts', text: `let at = sink.begun_us;`, replacement: `let at = 0;` }],
+  },
+  {
+    id: 'W360',
+    what: 'a sink with a filter owes its dead letters',
+    suite: 'test/unit/journal/coverage.test.ts',
+    edits: [
+      {
+        file: 'src/journal/coverage.ts',
+        text: `const letters = isFiltered ? [] : lettersOf(db, source, sink.id);`,
+        replacement: `const letters = isFiltered || !isFiltered ? lettersOf(db, source, sink.id) : [];`,
+      },
+    ],
+  },
+  {
+    id: 'W361',
+    what: 'the window that spans the begin of the period does not count',
+    suite: 'test/unit/journal/coverage.test.ts',
+    edits: [
+      {
+        file: 'src/journal/coverage.ts',
+        text: `spanning && spanning.until_us > from ? spanning.from_us : from`,
+        replacement: `spanning && spanning.until_us < from ? spanning.from_us : from`,
+      },
+    ],
+  },
+  {
+    id: 'W362',
+    what: 'a window that a suspension lists is not in doubt',
+    suite: 'test/unit/journal/coverage.test.ts',
+    edits: [{ file: 'src/journal/coverage.ts', text: `inDoubt: sum(reread) + listed.length,`, replacement: `inDoubt: sum(reread),` }],
+  },
+  {
+    id: 'W363',
+    what: 'a window that was reread is not in doubt',
+    suite: 'test/unit/journal/coverage.test.ts',
+    edits: [{ file: 'src/journal/coverage.ts', text: `inDoubt: sum(reread) + listed.length,`, replacement: `inDoubt: listed.length,` }],
+  },
+  {
+    id: 'W364',
+    what: 'the page in which a sink stands is acknowledged whole',
+    suite: 'test/unit/journal/coverage.test.ts',
+    edits: [
+      { file: 'src/journal/coverage.ts', text: `.all(acked + 1, acked, source);`, replacement: `.all(acked + 1, acked + 1, source);` },
+    ],
+  },
+  {
+    id: 'W365',
+    what: 'history for other sinks is owed',
+    suite: 'test/unit/journal/coverage.test.ts',
+    edits: [
+      {
+        file: 'src/journal/coverage.ts',
+        text: `if (getsHistory(sink, order)) owed.push({ from, until });`,
+        replacement: `owed.push({ from, until });`,
+      },
+    ],
+  },
 ];
 
 /** A mutant whose mechanism this release does not have. */

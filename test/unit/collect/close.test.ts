@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import { ledgerReport, snapshotOf } from '../../../src/journal/report.ts';
+import { snapshotOf } from '../../../src/journal/report.ts';
 import type { Hold, LedgerWindow, Micros } from '../../../src/model.ts';
+import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, day, hour, minute, recordText, second } from '../../support/records.ts';
 import { gap, proven, source as sourceId } from '../journal/opening.ts';
 import { seenFaults, tilingFaults } from '../journal/recompute.ts';

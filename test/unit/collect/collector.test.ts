@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
-import { ledgerReport } from '../../../src/journal/report.ts';
 import type { CollectJournal, Meters } from '../../../src/model.ts';
+import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, between, day, hour, minute, second, seeded } from '../../support/records.ts';
 import { gap, opened, source as sourceId } from '../journal/opening.ts';
 import { faultsOf, seenFaults, tilingFaults } from '../journal/recompute.ts';

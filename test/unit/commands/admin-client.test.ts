@@ -57,7 +57,10 @@ async function served(): Promise<Served> {
   writeFileSync(certFile, cert);
   writeFileSync(keyFile, key);
   const settings = { configured: new Map([[source, undefined]]) };
-  const reports = adminReports(new Reports(systemClock), { state: directory, settings, version: '0', clock: systemClock });
+  const reports = adminReports(new Reports(systemClock), {
+    ...{ state: directory, settings, services: {}, version: '0', clock: systemClock },
+    snapshot: async () => snapshot(),
+  });
   const admin = await startAdmin(
     { listen: '127.0.0.1:0', readToken: { read: () => token }, tls: { cert: certFile, key: keyFile } },
     { snapshot: () => snapshot(), ...reports, metricsText: async () => '', log: silent, clock: systemClock },

@@ -19,7 +19,7 @@ async function started(
   const say = (level: string) => (fields: object, phrase: string) => void logged.push({ level, phrase, ...fields });
   const state = temporary();
   const admin = new AdminServer({
-    ...{ state, version: '0.1.0', settings: {}, clock: systemClock },
+    ...{ state, version: '0.1.0', settings: {}, services: {}, clock: systemClock },
     log: { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') },
     facts: {
       snapshot: () => snapshot(),

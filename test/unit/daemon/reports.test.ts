@@ -11,8 +11,8 @@ import { run as runGaps } from '../../../src/commands/gaps.ts';
 import type { Command } from '../../../src/commands/io.ts';
 import { run as runOperations } from '../../../src/commands/operations.ts';
 import { Reports } from '../../../src/daemon/reports.ts';
-import { ledgerReport } from '../../../src/journal/ledger-report.ts';
 import { ledgerDocument } from '../../../src/observe/ledger-document.ts';
+import { ledgerReport, running } from '../../support/ledger-report.ts';
 import { base, collected, day, minute } from '../../support/records.ts';
 import { gap, lastAge, opened, pageOf, proven, source, span, temporary } from '../journal/opening.ts';
 
@@ -37,8 +37,15 @@ test.each(['json', 'csv', 'html'] as const)('%s is the same as when it is made i
   await journal.append(pageOf([collected(1, base), collected(2, base + day)]));
   await journal.close(source, span(0, 900), proven(1), lastAge);
   await journal.close(source, span(900, 1_800), gap({ words: 'naïve: 2 ≠ 3' }), lastAge);
-  const { type, text: stream } = await new Reports(systemClock).make({ kind: 'ledger', state: directory, query, format, options });
-  const whole = ledgerDocument(ledgerReport(journal.db, query), format, options);
+  const { type, text: stream } = await new Reports(systemClock).make({
+    kind: 'ledger',
+    state: directory,
+    present: running,
+    query,
+    format,
+    options,
+  });
+  const whole = ledgerDocument(ledgerReport(journal.db, query, running, format === 'html' ? options.tz : 'UTC'), format, options);
   expect(type).toBe(whole.type);
   expect(await text(stream)).toBe([...whole.pieces].join(''));
 });
@@ -49,7 +56,7 @@ test('the thread that asks goes on meanwhile, and a long report comes in pieces;
   const reports = new Reports(systemClock);
   let turns = 0;
   const turning = setInterval(() => (turns += 1), 1);
-  const order = { kind: 'ledger', state: directory, query, format: 'json', options } as const;
+  const order = { kind: 'ledger', state: directory, present: running, query, format: 'json', options } as const;
   const first = await reports.make(order);
   const second = reports.make({ ...order, format: 'csv' });
   const sizes: number[] = [];
@@ -60,13 +67,21 @@ test('the thread that asks goes on meanwhile, and a long report comes in pieces;
   expect(Math.max(...sizes)).toBeLessThanOrEqual(65_536);
   expect(sizes.length).toBeGreaterThan(10);
   // 50 hours of windows begin on three days in Berlin.
-  expect(rows).toHaveLength(1 + 3 + 1);
+  // The verdict, the names of the columns, the days, and what follows the last line break.
+  expect(rows).toHaveLength(1 + 1 + 3 + 1);
 });
 
 test('a report is of one moment, however slowly it is read, and holds back no checkpoint meanwhile', async () => {
   const { journal, directory } = await opened();
   fill(journal.db, 3_000);
-  const { text: stream } = await new Reports(systemClock).make({ kind: 'ledger', state: directory, query, format: 'json', options });
+  const { text: stream } = await new Reports(systemClock).make({
+    kind: 'ledger',
+    state: directory,
+    present: running,
+    query,
+    format: 'json',
+    options,
+  });
   journal.db.prepare('UPDATE windows SET own = 5').run();
   // Busy: 1 where a reader would be in the way.
   expect(journal.db.pragma('wal_checkpoint(TRUNCATE)')).toMatchObject([{ busy: 0 }]);
@@ -79,7 +94,7 @@ test('a reader that is gone, or takes nothing any more, does not keep the next o
   const { journal, directory } = await opened();
   fill(journal.db, 3_000);
   const reports = new Reports(systemClock, 20);
-  const order = { kind: 'ledger', state: directory, query, format: 'json', options } as const;
+  const order = { kind: 'ledger', state: directory, present: running, query, format: 'json', options } as const;
   (await reports.make(order)).text.destroy();
   const { text: stalled } = await reports.make(order);
   await expect(once(stalled, 'close')).rejects.toThrow('nobody has read on for 0.02 s');
@@ -88,7 +103,7 @@ test('a reader that is gone, or takes nothing any more, does not keep the next o
 });
 
 test('what is wrong with the state comes with its code', async () => {
-  const order = { kind: 'ledger', state: temporary(), query, format: 'json', options } as const;
+  const order = { kind: 'ledger', state: temporary(), present: running, query, format: 'json', options } as const;
   await expect(new Reports(systemClock).make(order)).rejects.toMatchObject({ code: 'state_missing' });
 });
 

@@ -146,7 +146,7 @@ test('start: earliest waits where only the last day is answered for, says so, an
   const running = it.run({ start: { kind: 'earliest' } });
   await it.sleep(5 * minute);
   expect(it.journal.hasSource(id)).toBe(false);
-  expect(running.status()).toMatch(/^TRAIL BEGINS, .*1 source needs you/);
+  expect(running.status()).toMatch(/^INCOMPLETE: nothing is proven; .*1 source needs attention/);
   expect(running.status()).toMatch(/^Source new: cannot begin at the earliest record: .*sources\[\]\.start/m);
   it.model.isFailing = isUntimed;
   await it.sleep(5 * minute);
@@ -164,7 +164,7 @@ test.each([-56 * 365 * day, 2 * hour])(
     const running = it.run({ start: { kind: 'now' } });
     await it.sleep(45 * second);
     expect(it.journal.hasSource(id)).toBe(false);
-    expect(running.status()).toMatch(/^TRAIL BEGINS, where it begins is not known yet, 1 source needs you/);
+    expect(running.status()).toMatch(/^INCOMPLETE: nothing is proven; .*where it begins is not known yet, 1 source needs attention/);
     expect(running.status()).toMatch(/^Source new: cannot begin yet: the service says that it is .*, this machine 2026-11-20T02:00/m);
     it.service.skew = 0;
     await it.sleep(9 * minute);

@@ -8,10 +8,10 @@ import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
 import { operationsOf, sourcesOf } from '../../../src/journal/history.ts';
-import { ledgerReport } from '../../../src/journal/ledger-report.ts';
 import { snapshotOf } from '../../../src/journal/report.ts';
 import { openReadOnly } from '../../../src/journal/state.ts';
 import { randomOf } from '../../../src/reference/random.ts';
+import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, collected, day, second } from '../../support/records.ts';
 import { gap, lastAge, opened, pageOf, proven, source, span, temporary } from './opening.ts';
 

@@ -5,10 +5,10 @@
 import { zstdDecompressSync } from 'node:zlib';
 import type { Database } from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { ledgerReport } from '../../../src/journal/ledger-report.ts';
 import type { ReportQuery } from '../../../src/journal/ledger-report.ts';
 import type { LedgerReport, LedgerReportSource } from '../../../src/model.ts';
 import { byPeriod } from '../../../src/observe/ledger-periods.ts';
+import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, between, collected, day, hour, minute, second, seeded } from '../../support/records.ts';
 import { ages, world } from '../collect/world.ts';
 import { gap, lastAge, opened, pageOf, proven, source as sourceId, span } from './opening.ts';
@@ -180,24 +180,42 @@ test('every number of the report, counted a second time in the file and at the s
   expect([report.complete, report.final, found.windows.at(-1)?.state]).toEqual([false, false, 'gap']);
 });
 
-test('a period that the ledger does not cover is named, and is not final', async () => {
+test('time of the period that was due and is not in the ledger is named, and the period is neither complete nor final', async () => {
   const { journal, beside } = await opened();
   await journal.close(sourceId, span(0, 10), proven(), lastAge);
   await journal.close(sourceId, span(10, 20), proven(), lastAge);
   const at = (seconds: number): string => new Date((base + seconds * second) / 1000).toISOString().replace('.000Z', 'Z');
-  const ask = (from?: number, to?: number): LedgerReport =>
+  // Of a source that is not configured 10 s are due after its close delay of 0 s.
+  const ask = (from?: number, to?: number, now = 30): LedgerReport =>
     ledgerReport(beside(), {
+      now: base + now * second,
       from: from === undefined ? undefined : base + from * second,
       to: to === undefined ? undefined : base + to * second,
     });
-  expect(ask()).toMatchObject({ complete: true, final: true, from: null, to: null, sources: [{ uncovered: [], begins: at(0) }] });
+  expect(ask()).toMatchObject({
+    complete: true,
+    final: true,
+    from: null,
+    to: null,
+    uncovered: [],
+    sources: [{ covered: [{ from: at(0), to: at(20) }], begins: at(0) }],
+  });
   expect(ask(0, 20)).toMatchObject({ complete: true, final: true, from: at(0), to: at(20) });
-  expect(ask(-60, 20)).toMatchObject({ complete: true, final: false, sources: [{ uncovered: [{ from: at(-60), until: at(0) }] }] });
-  expect(ask(15, 90)).toMatchObject({ complete: true, final: false, sources: [{ uncovered: [{ from: at(20), until: at(90) }] }] });
+  const hole = (from: number, to: number, reason: string): unknown => ({ source: sourceId, from: at(from), to: at(to), reason });
+  expect(ask(-60, 20)).toMatchObject({ complete: false, final: false, uncovered: [hole(-60, 0, 'before_ledger')] });
+  expect(ask(15, 90)).toMatchObject({
+    complete: true,
+    final: false,
+    uncovered: [],
+    sources: [{ covered: [{ from: at(10), to: at(20) }] }],
+  });
+  expect(ask(15, 90, 31)).toMatchObject({ complete: false, final: false, uncovered: [hole(20, 21, 'behind')] });
+  expect(ask(15, 90, 500)).toMatchObject({ complete: false, final: false, uncovered: [hole(20, 90, 'behind')] });
   expect(ask(-60, -30)).toMatchObject({
     complete: false,
     final: false,
-    sources: [{ windows: [], uncovered: [{ from: at(-60), until: at(-30) }] }],
+    uncovered: [hole(-60, -30, 'before_ledger')],
+    sources: [{ windows: [], covered: [] }],
   });
 });
 
@@ -209,7 +227,7 @@ test('a source of the configuration without a window is named, and nothing is co
       [sourceId, base],
       ['silent', start],
     ]);
-    const { complete, final, sources } = ledgerReport(beside(), { configured, ...query });
+    const { complete, final, sources } = ledgerReport(beside(), { now: base + 20 * second, configured, ...query });
     return [complete, final, sources.map(({ id, begins, frontier, windows }) => [id, begins === null, frontier === null, windows.length])];
   };
   const both = [
@@ -219,12 +237,15 @@ test('a source of the configuration without a window is named, and nothing is co
   // `start: now` is not known before the first answer.
   expect(ask(undefined)).toEqual([false, false, both]);
   expect(ask(base)).toEqual([false, false, both]);
+  // Nothing of it is due yet.
+  expect(ask(base, { now: base + 10 * second })).toEqual([true, false, both]);
   expect(ask(base, { to: base + 10 * second })).toEqual([false, false, both]);
   expect(ask(base, { source: 'silent' })).toEqual([false, false, both.slice(1)]);
   expect(ask(base, { source: sourceId })).toEqual([true, true, both.slice(0, 1)]);
   // It begins behind the period: nothing of it can be missing, though it is not in the ledger.
-  expect(ask(base + 10 * second, { to: base + 10 * second })).toEqual([true, false, both]);
-  expect(ask(base + 10 * second, { to: base + 11 * second })).toEqual([false, false, both]);
+  expect(ask(base + 10 * second, { to: base + 10 * second })).toEqual([true, true, both]);
+  expect(ask(base + 10 * second, { to: base + 11 * second })).toEqual([true, false, both]);
+  expect(ask(base + 10 * second, { to: base + 11 * second, now: base + day })).toEqual([false, false, both]);
   expect(ask(base + day, { from: base - day, to: base - hour })).toEqual([false, false, both.map((each) => [...each.slice(0, 3), 0])]);
 });
 

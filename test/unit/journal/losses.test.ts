@@ -1,6 +1,6 @@
 /** What the ledger says of a sink that lost delivered records: the windows of their time are not delivered, all others are. */
 import { expect, test } from 'vitest';
-import { ledgerReport } from '../../../src/journal/ledger-report.ts';
+import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, collected, second } from '../../support/records.ts';
 import { lastAge, opened, pageOf, proven, source, span } from './opening.ts';
 

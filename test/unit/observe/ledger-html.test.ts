@@ -42,7 +42,9 @@ function parseCsv(text: string): string[][] {
 }
 
 function objects(text: string): Record<string, string>[] {
-  const [head = [], ...rows] = parseCsv(text);
+  const [comment, ...lines] = text.split(/(?<=\r\n)/);
+  expect(comment).toMatch(/^# [^"]*\r\n$/);
+  const [head = [], ...rows] = parseCsv(lines.join(''));
   return rows.map((row) => {
     expect(row).toHaveLength(head.length);
     return Object.fromEntries(head.map((name, i) => [name, row[i] ?? '']));
@@ -97,17 +99,45 @@ test('csv by day and month: the same sums, grouped in the zone', () => {
 });
 
 test('csv: words of a server are one cell, and no formula', () => {
-  const words = ['=HYPERLINK("http://x","y")', '+1', '-1', '@SUM(A1)', 'two\nlines, "quoted"'];
+  const words = [
+    ...['=HYPERLINK("http://x","y")', '+1', '-1', '@SUM(A1)', 'two\nlines, "quoted"'],
+    // Where the comma is the decimal sign a spreadsheet takes `;` for the separator, and quotes of ours for text.
+    ...['said;=1+1', 'said; "=1+1"', 'said,\t@SUM(A1)', 'a|-1', 'a\n+1', '\uff1d1+1', 'a-b = c; d'],
+  ];
   const source = reportSource(
     words.map((text) => window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { state: 'gap', reason: 'count', words: text })),
   );
   const found = objects(ledgerCsv(reportOf([source]), 'window', 'UTC')).map((row) => row['words']);
-  expect(found).toEqual([`'=HYPERLINK("http://x","y")`, `'+1`, `'-1`, `'@SUM(A1)`, 'two\nlines, "quoted"']);
+  expect(found).toEqual([
+    ...[`'=HYPERLINK("http://x","y")`, `'+1`, `'-1`, `'@SUM(A1)`, 'two\nlines, "quoted"'],
+    ...[`said;'=1+1`, `said;' "=1+1"`, `said,'\t'@SUM(A1)`, `a|'-1`, `a\n'+1`, `'\uff1d1+1`, 'a-b = c; d'],
+  ]);
 });
 
-test('the digest is that of the csv, and does not depend on when or how the report is made', () => {
-  const csv = ledgerCsv(mixed, 'window', 'UTC');
-  expect(reportDigest(mixed)).toBe(createHash('sha256').update(csv).digest('hex'));
+test('csv: whatever a program takes for the separator, no cell of a report is a formula', () => {
+  const evil = ['=1+1', ';=1+1', '";=1+1', 'a\t=1+1', 'x,"=1+1', "';@x", '\r\n-1', '; \t+1'];
+  const source = reportSource(
+    evil.map((text) => window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { state: 'gap', reason: 'count', words: text })),
+  );
+  const summary = `INCOMPLETE: not covered: 22:30–23:00, the source fails: ${evil.join(' ')}`;
+  const csv = ledgerCsv(reportOf([source], { summary }), 'window', 'UTC');
+  for (const separator of [',', ';', '\t', '|']) {
+    const cells = csv.split(/\r\n|\n|\r/).flatMap((line) => line.split(separator));
+    expect(cells.filter((cell) => /^[\s"]*[=+@-]/.test(cell) && !/^-?[\d.]+$/.test(cell))).toEqual([]);
+  }
+});
+
+test('csv: the verdict is a comment before the header, on one line', () => {
+  const summary = 'COMPLETE, NOT ALL DELIVERED: siem lacks 1 of 4 windows (503 "busy"\nretry)';
+  const [first, second] = ledgerCsv({ ...mixed, summary }, 'window', 'UTC').split('\r\n');
+  expect(first).toBe("# COMPLETE, NOT ALL DELIVERED: siem lacks 1 of 4 windows (503 'busy'\\u000aretry)");
+  expect(second?.startsWith('source,from,until,state,')).toBe(true);
+});
+
+test('the digest is that of the csv without the verdict, and does not depend on when or how the report is made', () => {
+  const csv = ledgerCsv(mixed, 'window', 'UTC').replace(/^.*\r\n/, '');
+  expect(csv.startsWith('source,')).toBe(true);
+  expect(reportDigest({ ...mixed, summary: 'another moment' })).toBe(createHash('sha256').update(csv).digest('hex'));
   expect(ledgerHtml({ ...mixed, made: '2027-01-01T00:00:00Z' }, { ...options, by: 'day', tz: 'Asia/Kolkata' })).toContain(
     `<code>${reportDigest(mixed)}</code>`,
   );
@@ -117,10 +147,11 @@ test('the page begins with what can be quoted and ends with what it cannot prove
   const html = ledgerHtml(mixed, options);
   const quote = /<blockquote><p>([^]*?)<\/p>/.exec(html)?.[1] ?? '';
   expect(quote.split(/(?<=\.) (?=[A-Z0-9])/)).toEqual([
-    'Source production, 2026-11-19 22:15 to 2026-11-20 00:00:01 (UTC).',
+    'Source production, 2026-11-19 22:15–2026-11-20 00:00:01 UTC.',
     'Collected: 1,431 records, each once.',
-    '2 of 4 windows are proven: the query of each was answered with as many records as the service counted for it.',
-    '1 gap is open.',
+    '2 of 4 windows are proven.',
+    'Proven means: the service answered the query of the window with as many records as it counted for it.',
+    '1 gap is open: the numbers of this window did not agree.',
     '1 gap was accepted by a person.',
     '3 records were late, the longest by 6 h 12 min.',
     'Delivered: siem 1,427 and 3 dead letters, 1 window under way; lake what its filter lets through of 3 windows, from 2026-11-19T22:00:00Z on.',
@@ -136,13 +167,88 @@ test('the page begins with what can be quoted and ends with what it cannot prove
 });
 
 test('a part of the period that the ledger does not cover is in the quote', () => {
-  const source = reportSource([window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z')], {
-    uncovered: [{ from: '2026-11-19T22:30:00Z', until: '2026-11-20T00:00:00Z' }],
-  });
-  const html = ledgerHtml(reportOf([source], { from: '2026-11-19T22:00:00Z', to: '2026-11-20T00:00:00Z', final: false }), options);
+  const source = reportSource([window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z')]);
+  const uncovered = [
+    {
+      source: 'production',
+      from: '2026-11-19T22:30:00Z',
+      to: '2026-11-20T00:00:00Z',
+      reason: 'daemon_stopped',
+      message: 'the daemon is not running',
+    },
+    { source: 'other', from: '2026-11-19T22:00:00Z', to: '2026-11-20T00:00:00Z', reason: 'behind', message: 'collection is behind' },
+  ];
+  const period = { from: '2026-11-19T22:00:00Z', to: '2026-11-20T00:00:00Z' };
+  const html = ledgerHtml(reportOf([source], { ...period, complete: false, final: false, uncovered }), options);
   expect(html).toContain(
-    'The one window is proven: its query was answered with as many records as the service counted for it. Not in the ledger: 2026-11-19 22:30 to 2026-11-20 00:00. There is no gap.',
+    'Source production, 2026-11-19 22:15–22:30 UTC. Collected: 412 records, each once. All of 1 window is proven. Proven means: the service answered the query of the window with as many records as it counted for it. Not covered: 2026-11-19 22:30–2026-11-20 00:00 UTC, the daemon is not running. There is no gap.',
   );
+  expect(html).not.toContain('collection is behind');
+});
+
+test('proven is defined only where a window is proven, and one in doubt is not', () => {
+  const quoteOf = (change: Parameters<typeof window>[2]): string => {
+    const source = reportSource([window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', change)]);
+    return /<blockquote><p>([^]*?)<\/p>/.exec(ledgerHtml(reportOf([source]), options))?.[1] ?? '';
+  };
+  for (const change of [
+    { state: 'gap', reason: 'count' },
+    { state: 'accepted', reason: 'count' },
+    { state: 'proven', reason: 'reread' },
+  ] as const) {
+    expect(quoteOf(change)).toContain('0 of 1 window is proven.');
+    expect(quoteOf(change)).not.toContain('Proven means');
+  }
+  expect(quoteOf({ state: 'proven', reason: 'vanished' })).toContain('All of 1 window is proven. Proven means:');
+});
+
+test('the badge is the verdict: green only when everything is delivered too', () => {
+  const badge = (complete: boolean, delivered: boolean): string =>
+    /<p class="(verdict \w+">[^<]*)</.exec(ledgerHtml(reportOf([], { summary: 'S & T', complete, delivered }), options))?.[1] ?? '';
+  expect([badge(true, true), badge(true, false), badge(false, true)]).toEqual([
+    'verdict good">S &#38; T',
+    'verdict warn">S &#38; T',
+    'verdict bad">S &#38; T',
+  ]);
+});
+
+test('the head says which service was polled and what is in force, as configured', () => {
+  const service = { host: 'service.example', tenant: 'contoso', closeDelaySeconds: 900, recountSeconds: [3_600, 2_592_000] };
+  const html = ledgerHtml(mixed, { ...options, services: { production: service } });
+  expect(html).toContain(
+    'Service service.example, tenant contoso. In force: a window is closed 15 min after its end; recounts after 1 h, 30 d.',
+  );
+  expect(ledgerHtml(mixed, options)).toContain('The source is not in the configuration.');
+});
+
+test('sinks stand before recounts, the words are explained, and a list of gaps alone is printed once', () => {
+  const html = ledgerHtml(mixed, options);
+  const [head = []] = tables(html).get('Every window of production') ?? [];
+  expect(head.indexOf('siem')).toBeGreaterThan(0);
+  expect(head.indexOf('siem')).toBeLessThan(head.indexOf('Recounts (done + due)'));
+  for (const word of ['Own', 'Frontier', 'Recount', 'Counted']) expect(html).toContain(`<dt>${word}</dt><dd>`);
+  const captions = (report: typeof mixed): string[] => [...tables(ledgerHtml(report, options)).keys()];
+  expect(captions(mixed)).toContain('Windows of production to look at: gaps, what changed after it was closed, late records');
+  const gaps = reportSource(
+    ['2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z'].map((at) => window(at, at, { state: 'gap', reason: 'count' })),
+  );
+  expect(captions(reportOf([gaps]))).toEqual(['Every window of production']);
+});
+
+test('a suspension that ended does not repeat why it started', () => {
+  const words = 'userNetwork is not shown any more';
+  const holds = [
+    { at: '2026-11-19T22:20:00Z', what: 'hold', reason: 'fields', words },
+    { at: '2026-11-19T22:25:00Z', what: 'normal', reason: 'fields', words },
+  ];
+  expect(
+    tables(ledgerHtml(reportOf([reportSource([], { holds })]), options))
+      .get('Suspensions of collection')
+      ?.slice(1),
+  ).toEqual([
+    ['2026-11-19 22:20', 'suspension started', 'fields', words],
+    ['2026-11-19 22:25', 'suspension ended', 'fields', ''],
+  ]);
 });
 
 test('who accepted a gap, when and why, is in the quote; the same act on several gaps is said once', () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { ledgerText as textPieces } from '../../../src/commands/ledger-text.ts';
 import { ledgerCsv as csvPieces } from '../../../src/observe/ledger-csv.ts';
 import { ledgerHtml as htmlPieces } from '../../../src/observe/ledger-html.ts';
+import type { LedgerReport } from '../../../src/model.ts';
 import { byPeriod } from '../../../src/observe/ledger-periods.ts';
 import { mixed as report, reportOf, reportSource, window } from './reports.ts';
 
@@ -13,7 +14,8 @@ const windows = report.sources[0]?.windows ?? [];
 
 test('by window: a paragraph, an aligned table, sums over what the windows own', () => {
   expect(ledgerText(report, { by: 'window', tz: 'UTC' }).split('\n')).toEqual([
-    'NOT COMPLETE. 2 of 4 windows are proven, 1 of them final. 1,431 records collected, each once; 3 of them late. 1 gap, 1 gap accepted by a person.',
+    'INCOMPLETE: 1 gap, 1 accepted gap',
+    '2 of 4 windows are proven, 1 of them final. 1,431 records collected, each once; 3 of them late. 1 gap, 1 gap accepted by a person.',
     '',
     'Source production: frontier 2026-11-19 22:30 UTC, read up to 2026-11-20 00:15 UTC (what lies between waits for a gap)',
     'FROM (UTC)        UNTIL             STATE     REASON  TOTAL    OWN  LATE  PASSES  RECOUNTS  NEXT RECOUNT         siem             lake',
@@ -29,7 +31,7 @@ test('by window: a paragraph, an aligned table, sums over what the windows own',
 
 test('by day in another zone: a window belongs to the day in which it begins there', () => {
   // Berlin is one hour ahead in November: 22:15Z is still the 19th, 23:30Z is the 20th.
-  expect(ledgerText(report, { by: 'day', tz: 'Europe/Berlin' }).split('\n').slice(3, 6)).toEqual([
+  expect(ledgerText(report, { by: 'day', tz: 'Europe/Berlin' }).split('\n').slice(4, 7)).toEqual([
     'DAY (Europe/Berlin)  FROM   UNTIL             STATE       REASON  WINDOWS    OWN  LATE  PASSES  RECOUNTS  NEXT RECOUNT         siem             lake',
     '2026-11-19           23:15  2026-11-20 00:30  1 gap       total         2  1,412     0       7         8  2026-11-20 06:30     all but 2        complete',
     '2026-11-20           00:30  01:00:01          1 accepted  count         2     19     3       2   9 of 14  2026-11-20 07:00:01  not yet, 1 dead  not yet',
@@ -87,12 +89,23 @@ test('a month begins in the zone asked for, and the longest delay of its windows
 test('a complete report says so, without colour unless asked', () => {
   const complete = reportOf([reportSource(windows.slice(0, 1))]);
   const text = ledgerText(complete, { by: 'window', tz: 'UTC' });
-  expect(text.split('\n')[0]).toBe(
-    'COMPLETE. 1 of 1 window is proven, 1 of them final. 412 records collected, each once; 0 of them late. No gap.',
-  );
+  expect(text.split('\n').slice(0, 2)).toEqual([
+    'COMPLETE AND DELIVERED',
+    '1 of 1 window is proven, 1 of them final. 412 records collected, each once; 0 of them late. No gap.',
+  ]);
   expect(text).toContain('Source production: frontier 2026-11-19 22:30 UTC\n');
   expect(text).not.toContain('\u001b');
-  expect(ledgerText(complete, { by: 'window', tz: 'UTC', color: true })).toMatch(/^\u001b\[32;1mCOMPLETE\u001b\[0m\./);
+  const painted = (change: Partial<LedgerReport>): string =>
+    ledgerText({ ...complete, ...change }, { by: 'window', tz: 'UTC', color: true }).split('\n')[0] ?? '';
+  expect(painted({})).toBe('\u001b[32;1mCOMPLETE AND DELIVERED\u001b[0m');
+  expect(painted({ delivered: false })).toContain('\u001b[33;1m');
+  expect(painted({ complete: false })).toContain('\u001b[31;1m');
+});
+
+test('where days take the place of many windows, the last line says so', () => {
+  const text = ledgerText(report, { by: 'day', tz: 'UTC', isShortened: true });
+  expect(text.split('\n').at(-1)).toBe('4 windows, shown by day; --by window lists each one.');
+  expect(ledgerText(report, { by: 'day', tz: 'UTC' })).not.toContain('--by window');
 });
 
 test('a proven window that changed since is pointed out', () => {
@@ -103,18 +116,27 @@ test('a proven window that changed since is pointed out', () => {
 });
 
 test('what the ledger does not cover, hold and operations stand below the windows, on one line each and harmless', () => {
+  const uncovered = [
+    {
+      source: 'production',
+      from: '2026-11-19T22:30:00Z',
+      to: '2026-11-20T00:00:00Z',
+      reason: 'daemon_stopped',
+      message: 'the daemon is not running',
+    },
+  ];
   const source = reportSource(windows.slice(0, 1), {
-    uncovered: [{ from: '2026-11-19T22:30:00Z', until: '2026-11-20T00:00:00Z' }],
     holds: [{ at: '2026-11-19T22:20:00Z', what: 'hold', reason: 'fields', words: 'userNetwork\nis gone\u001b[31m' }],
   });
   const operations = [
     { at: '2026-11-19T22:25:00Z', who: 'j.doe', what: 'gaps accept', detail: { source: 'production', why: 'ticket\n4711' } },
   ];
-  const lines = ledgerText(reportOf([source], { operations }), { by: 'month', tz: 'UTC' }).split('\n');
-  expect(lines[0]).toContain('The ledger does not cover the whole period.');
-  expect(lines.slice(7)).toEqual([
-    'Not covered: 2026-11-19 22:30 to 2026-11-20 00:00 UTC',
-    'Hold: 2026-11-19 22:20 hold, fields, userNetwork\\u000ais gone\\u001b[31m',
+  const summary = 'INCOMPLETE: not\u001b[31m covered';
+  const lines = ledgerText(reportOf([source], { operations, uncovered, summary }), { by: 'month', tz: 'UTC' }).split('\n');
+  expect(lines[0]).toBe('INCOMPLETE: not\\u001b[31m covered');
+  expect(lines.slice(8)).toEqual([
+    'Not covered: 2026-11-19 22:30–2026-11-20 00:00 UTC, the daemon is not running',
+    '2026-11-19 22:20 suspension started, fields, userNetwork\\u000ais gone\\u001b[31m',
     '',
     'CHANGED (UTC)     BY (CLAIMED)  WHAT         DETAILS',
     '2026-11-19 22:25  j.doe         gaps accept  source production, why ticket\\u000a4711',
@@ -123,30 +145,31 @@ test('what the ledger does not cover, hold and operations stand below the window
 
 describe('without a window', () => {
   const silent = reportSource([], { id: 'second', begins: null, frontier: null, reached: null });
-  const beside = reportOf([reportSource(windows.slice(0, 1)), silent], { complete: false, final: false });
-  const alone = reportOf([silent], { complete: false, final: false });
+  const incomplete = { summary: 'INCOMPLETE: nothing is known of second: it has not responded yet', complete: false, final: false };
+  const beside = reportOf([reportSource(windows.slice(0, 1)), silent], incomplete);
+  const alone = reportOf([silent], incomplete);
   const options = { by: 'window', tz: 'UTC', version: '0' } as const;
 
   test('a source is named in every format', () => {
-    expect(ledgerText(beside, options).split('\n')[0]).toBe(
-      'NOT COMPLETE. 1 of 1 window is proven, 1 of them final. 412 records collected, each once; 0 of them late. No gap. Nothing is proven of second: no window is closed in this period.',
+    expect(ledgerText(beside, options).split('\n')[1]).toBe(
+      '1 of 1 window is proven, 1 of them final. 412 records collected, each once; 0 of them late. No gap. Nothing is proven of second: no window is closed in this period.',
     );
     expect(ledgerText(beside, options)).toContain('Source second: frontier not begun');
     for (const by of ['window', 'day', 'month'] as const) {
-      const [head = '', , row, ...others] = ledgerCsv(beside, by, 'UTC').split('\r\n');
+      const [, head = '', , row, ...others] = ledgerCsv(beside, by, 'UTC').split('\r\n');
       const names = head.split(',');
       const cells = names.map((name) => (name === 'source' ? 'second' : name === 'state' ? 'nothing' : ''));
       expect([row, others]).toEqual([cells.join(','), ['']]);
     }
     const page = ledgerHtml(beside, options);
-    expect(page).toContain('>Not complete<');
-    expect(page).toMatch(/<h2 [^>]*>Source second<\/h2>\n<blockquote><p>[^<]*No window is closed in this period, so nothing is proven\./);
+    expect(page).toContain(`>${incomplete.summary}<`);
+    expect(page).toMatch(
+      /<h2 [^>]*>Source second<\/h2>\n<p [^>]*>[^<]*<\/p>\n<blockquote><p>[^<]*No window is closed in this period, so nothing is proven\./,
+    );
   });
 
   test('nothing is said of gaps', () => {
-    expect(ledgerText(alone, options).split('\n')[0]).toBe(
-      'NOTHING PROVEN. No window is closed in this period, so nothing is known of gaps.',
-    );
+    expect(ledgerText(alone, options).split('\n')[1]).toBe('No window is closed in this period, so nothing is known of gaps.');
     expect(ledgerHtml(alone, options)).not.toContain('no gap');
   });
 });

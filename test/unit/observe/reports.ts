@@ -24,14 +24,24 @@ export function reportSource(windows: readonly LedgerReportWindow[], change: Par
       reached: '2026-11-19T22:30:00Z',
     },
     ...{ collected, late: windows.reduce((sum, { late }) => sum + late, 0), lateDelays: noDelays },
-    ...{ ever: { collected, inWindows: collected, outside: 0 }, uncovered: [], sinks: [], holds: [] },
+    ...{ ever: { collected, inWindows: collected, outside: 0 }, covered: coveredBy(windows), sinks: [], holds: [] },
     windows,
     ...change,
   };
 }
 
+/** Windows of these tests lie end to end. */
+function coveredBy(windows: readonly LedgerReportWindow[]): { from: string; to: string }[] {
+  const [first, last] = [windows[0], windows.at(-1)];
+  return first && last ? [{ from: first.from, to: last.until }] : [];
+}
+
 export function reportOf(sources: readonly LedgerReportSource[], change: Partial<LedgerReport> = {}): LedgerReport {
-  return { complete: true, final: true, made: '2026-11-20T03:03:00Z', from: null, to: null, sources, operations: [], ...change };
+  return {
+    ...{ summary: 'COMPLETE AND DELIVERED', complete: true, delivered: true, final: true, uncovered: [] },
+    ...{ made: '2026-11-20T03:03:00Z', from: null, to: null, sources, operations: [] },
+    ...change,
+  };
 }
 
 /** Four windows, one in each state; every number differs, so that none can stand for another. */
@@ -70,5 +80,5 @@ export const mixed: LedgerReport = reportOf(
       },
     ),
   ],
-  { complete: false, final: false },
+  { summary: 'INCOMPLETE: 1 gap, 1 accepted gap', complete: false, delivered: false, final: false },
 );

@@ -1,5 +1,5 @@
 /** Moments of a daemon, as tests of the observe room write them down: a sound one, from which each test departs. */
-import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../../../src/model.ts';
+import type { Coverage, SinkSnapshot, Snapshot, SourceSnapshot } from '../../../src/model.ts';
 
 /** µs of a time as people write it. */
 export function micros(text: string): number {
@@ -7,6 +7,17 @@ export function micros(text: string): number {
 }
 
 export const now = micros('2026-11-20T03:03:00Z');
+
+/** Of a ledger of two days without a gap, of which every sink has everything. */
+export function coverage(change: Partial<Coverage> = {}): Coverage {
+  const from = micros('2026-11-18T00:00:00Z');
+  return {
+    ...{ startsAt: from, liveFrom: from, history: [], read: [{ from, until: micros('2026-11-20T02:45:00Z') }] },
+    windows: { all: 412, final: 300, gaps: 0, accepted: 0, inDoubt: 0 },
+    sinks: [{ id: 'siem', windows: 412, lacking: 0, deadLetters: 0 }],
+    ...change,
+  };
+}
 
 export function source(change: Partial<SourceSnapshot> = {}): SourceSnapshot {
   return {
@@ -26,6 +37,7 @@ export function source(change: Partial<SourceSnapshot> = {}): SourceSnapshot {
     lastRecord: micros('2026-11-20T03:02:41.25Z'),
     lastError: undefined,
     serverNow: micros('2026-11-20T03:03:01Z'),
+    coverage: coverage(),
     clockOffsetSeconds: 1,
     ...change,
   };

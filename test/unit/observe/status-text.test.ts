@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { statusText, type StatusTextOptions } from '../../../src/commands/status-text.ts';
 import type { Snapshot, SourceSnapshot } from '../../../src/model.ts';
-import { delayCounts, micros, now, sink, snapshot, source } from './snapshots.ts';
+import { coverage, delayCounts, micros, now, sink, snapshot, source } from './snapshots.ts';
 
 const plain: StatusTextOptions = { color: false, tz: 'UTC', width: 80 };
 
@@ -18,7 +18,7 @@ function block(all: readonly string[], head: string): string[] {
 
 test('verdict, sources, sinks, journal, and what to do, in this order', () => {
   expect(lines({})).toEqual([
-    'TRAIL WHOLE up to 02:45 UTC (18 min ago)',
+    'COMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)',
     '',
     'SOURCE      MODE    WHOLE UP TO          ANSWERED  RECORDS  LATE  GAPS',
     'production  normal  02:45Z (18 min ago)  2 s ago    12,345     7     0',
@@ -352,22 +352,25 @@ test('words of a server cannot steer the terminal or add lines', () => {
 test('colour only when asked, and then of the verdict alone', () => {
   expect(statusText(snapshot(), plain)).not.toContain('\u001b');
   const [verdict, ...rest] = statusText(snapshot(), { ...plain, color: true }).split('\n');
-  expect(verdict).toBe('\u001b[32;1mTRAIL WHOLE up to 02:45 UTC (18 min ago)\u001b[0m');
+  expect(verdict).toBe('\u001b[32;1mCOMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)\u001b[0m');
   expect(rest.join('')).not.toContain('\u001b');
 });
 
 test('in another zone the head of the column names it', () => {
   const all = lines({}, { tz: 'America/New_York', width: 120 });
-  expect(all[0]).toBe('TRAIL WHOLE up to 21:45 America/New_York (18 min ago)');
+  expect(all[0]).toBe('COMPLETE SO FAR AND DELIVERED, proven up to 21:45 America/New_York (18 min ago)');
   expect(block(all, 'SOURCE')[0]).toContain('WHOLE UP TO (America/New_York)');
   expect(block(all, 'SOURCE')[1]).toContain('  21:45 (18 min ago)  ');
 });
 
 test('without a Date in the answers ages go by our own clock, and what its records do not say yet is told once the trail is late', () => {
   const undated = (known: string): SourceSnapshot =>
-    source({ serverNow: undefined, clockOffsetSeconds: undefined, frontier: micros(known), undated: { known: micros(known) } });
+    source({
+      ...{ serverNow: undefined, clockOffsetSeconds: undefined, frontier: micros(known), undated: { known: micros(known) } },
+      coverage: coverage({ read: [{ from: coverage().startsAt ?? 0, until: micros(known) }] }),
+    });
   const late = lines({ sources: [undated('2026-11-20T02:10:00Z')] }, { width: 200 });
-  expect(late[0]).toBe('TRAIL BEHIND, whole up to 02:10 UTC (53 min ago)');
+  expect(late[0]).toBe('INCOMPLETE: not covered: 2026-11-20 02:10–02:18 UTC, collection is behind, proven up to 02:10 UTC (53 min ago)');
   expect(late.join('\n')).toContain(
     'The answers of production carry no Date, and its records do not say yet that it is later there than 53 min ago.',
   );

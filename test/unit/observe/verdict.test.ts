@@ -1,127 +1,149 @@
 import { describe, expect, test } from 'vitest';
-import type { Snapshot } from '../../../src/model.ts';
+import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../../../src/model.ts';
 import { rfc3339, span } from '../../../src/observe/time-words.ts';
-import { statusJson, verdict } from '../../../src/observe/verdict.ts';
-import { micros, now, sink, snapshot, source, delayCounts } from './snapshots.ts';
+import { sinkNeedsYou, statusJson, verdict } from '../../../src/observe/verdict.ts';
+import { coverage, delayCounts, micros, now, sink, snapshot, source } from './snapshots.ts';
 
-const fresh = { closed: 0, gap: 0, accepted: 0 };
-const begins = source({ id: 'test', windows: fresh, frontier: micros('2026-11-20T03:00:00Z'), reached: micros('2026-11-20T03:00:00Z') });
+/** A source that is read up to a time of 20 November. */
+function readTo(clock: string, change: Partial<SourceSnapshot> = {}): SourceSnapshot {
+  const until = micros(`2026-11-20T${clock}Z`);
+  const { startsAt = 0 } = coverage();
+  return source({ frontier: until, reached: until, coverage: coverage({ read: [{ from: startsAt, until }] }), ...change });
+}
 
-// now is 03:03:00 UTC here and 03:03:01 at the service.
+const none = { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 };
+const three = micros('2026-11-20T03:00:00Z');
+const begins = source({
+  ...{ id: 'test', frontier: three, reached: three },
+  coverage: coverage({ startsAt: three, liveFrom: three, read: [], windows: none }),
+});
+const well = 'COMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)';
+
+// now is 03:03:00 UTC here and 03:03:01 at the service; what is older than 02:18:00 is due.
 test.each<[string, Partial<Snapshot>, string]>([
-  ['all is well', {}, 'TRAIL WHOLE up to 02:45 UTC (18 min ago)'],
-  ['a blocked sink', { sinks: [sink({ state: 'blocked' })] }, 'TRAIL WHOLE up to 02:45 UTC (18 min ago), 1 sink needs you'],
+  ['all is well', {}, well],
+  ['a blocked sink', { sinks: [sink({ state: 'blocked' })] }, `${well}, 1 sink needs attention`],
   [
     'two sinks, one of them only in trouble, and a source',
     {
       sources: [source({ trouble: 'no token' })],
       sinks: [sink({ trouble: 'x' }), sink({ id: 'b', state: 'orphaned' }), sink({ id: 'c' })],
     },
-    'TRAIL WHOLE up to 02:45 UTC (18 min ago), 1 source needs you, 2 sinks need you',
+    `${well}, 1 source needs attention, 2 sinks need attention`,
   ],
-  ['a sink that waits for a while', { sinks: [sink({ state: 'waiting', lagRecords: 10 })] }, 'TRAIL WHOLE up to 02:45 UTC (18 min ago)'],
-  ['a retired sink', { sinks: [sink({ state: 'retired', trouble: 'x' })] }, 'TRAIL WHOLE up to 02:45 UTC (18 min ago)'],
+  ['a retired sink', { sinks: [sink({ state: 'retired', trouble: 'x' })] }, well],
+  ['dead letters', { sinks: [sink({ deadLetters: 1 }), sink({ deadLetters: 1_233 })] }, `${well}, 1,234 dead letters`],
   [
-    'dead letters',
-    { sinks: [sink({ deadLetters: 1 }), sink({ deadLetters: 1_233 })] },
-    'TRAIL WHOLE up to 02:45 UTC (18 min ago), 1,234 dead letters',
+    'a sink that lacks windows',
+    {
+      sources: [source({ coverage: coverage({ sinks: [{ id: 'siem', windows: 412, lacking: 46, deadLetters: 0 }] }) })],
+      sinks: [sink({ state: 'waiting', tries: 2, lastError: '503 busy' })],
+    },
+    'COMPLETE SO FAR, NOT ALL DELIVERED: siem lacks 46 of 412 windows (503 busy), proven up to 02:45 UTC (18 min ago)',
   ],
   [
     'the oldest frontier of several sources counts',
-    { sources: [source(), source({ id: 'b', frontier: micros('2026-11-20T02:30:00Z') })] },
-    'TRAIL WHOLE up to 02:30 UTC (33 min ago)',
+    { sources: [source(), readTo('02:30:00', { id: 'b' })] },
+    'COMPLETE SO FAR AND DELIVERED, proven up to 02:30 UTC (33 min ago)',
   ],
   [
-    'one gap',
-    { sources: [source({ gaps: 1, windows: { closed: 3, gap: 1, accepted: 0 }, frontier: micros('2026-11-19T23:45:00Z') })] },
-    'TRAIL HAS 1 GAP, whole up to 2026-11-19 23:45 UTC (3 h ago)',
-  ],
-  [
-    'gaps of two sources and an accepted one',
-    { sources: [source({ gaps: 1 }), source({ gaps: 2, windows: { closed: 3, gap: 2, accepted: 1 } })] },
-    'TRAIL HAS 3 GAPS, whole but for 1 accepted gap up to 02:45 UTC (18 min ago)',
+    'a gap',
+    {
+      sources: [
+        readTo('02:45:00', { frontier: micros('2026-11-19T23:45:00Z'), coverage: coverage({ windows: { ...none, all: 4, gaps: 1 } }) }),
+      ],
+    },
+    'INCOMPLETE: 1 gap, proven up to 2026-11-19 23:45 UTC (3 h ago)',
   ],
   [
     'an accepted gap is never forgotten',
-    { sources: [source({ windows: { closed: 3, gap: 0, accepted: 2 } })] },
-    'TRAIL WHOLE but for 2 accepted gaps up to 02:45 UTC (18 min ago)',
+    { sources: [source({ coverage: coverage({ windows: { ...none, all: 4, accepted: 2 } }) })] },
+    'INCOMPLETE: 2 accepted gaps, proven up to 02:45 UTC (18 min ago)',
   ],
   [
-    'hold',
+    'collection is suspended',
     { sources: [source({ mode: 'hold' }), source({ id: 'b' })] },
-    'TRAIL ON HOLD at production, whole up to 02:45 UTC (18 min ago), 1 source needs you',
+    `COLLECTION SUSPENDED at production; ${well}, 1 source needs attention`,
   ],
   [
     'the frontier stands still',
-    { sources: [source({ frontier: micros('2026-11-20T02:17:59Z') })] },
-    'TRAIL BEHIND, whole up to 02:17 UTC (45 min ago)',
+    { sources: [readTo('02:17:59')] },
+    'INCOMPLETE: not covered: 2026-11-20 02:17:59–02:18 UTC, collection is behind, proven up to 02:17 UTC (45 min ago)',
+  ],
+  ['the last second before that', { sources: [readTo('02:18:00')] }, 'COMPLETE SO FAR AND DELIVERED, proven up to 02:18 UTC (45 min ago)'],
+  [
+    'a daemon that stopped a while ago',
+    { stopped: { since: micros('2026-11-20T02:50:30Z') }, sources: [source({ trouble: 'the daemon does not run' })] },
+    `DAEMON NOT RUNNING since about 02:50 UTC (12 min ago); ${well}, 1 source needs attention`,
   ],
   [
-    'the last second before that is late',
-    { sources: [source({ frontier: micros('2026-11-20T02:18:01Z') })] },
-    'TRAIL WHOLE up to 02:18 UTC (45 min ago)',
+    'a daemon that stopped so long ago that time is not covered',
+    { stopped: { since: micros('2026-11-20T01:20:00Z') }, sources: [readTo('01:03:00')] },
+    'DAEMON NOT RUNNING since about 01:20 UTC (1 h ago); INCOMPLETE: not covered: 2026-11-20 01:03–02:18 UTC, the daemon is not running, proven up to 01:03 UTC (2 h ago)',
   ],
   [
     'without a Date and a record nobody knows when the first proof is due',
     { sources: [{ ...begins, serverNow: undefined, undated: { known: undefined } }] },
-    'TRAIL BEGINS, first proof due with its first record, as its answers carry no Date',
+    'INCOMPLETE: nothing is proven, first proof due with its first record, as its answers carry no Date',
   ],
-  ['the beginning', { sources: [begins] }, 'TRAIL BEGINS, first proof due about 03:30 UTC'],
+  ['the beginning', { sources: [begins] }, 'INCOMPLETE: nothing is proven, first proof due about 03:30 UTC'],
   [
     'the beginning of a new state',
-    { sources: [begins], created: micros('2026-11-20T03:00:00Z') },
-    'TRAIL BEGINS, first proof due about 03:30 UTC, ledger begins 3 min ago',
-  ],
-  [
-    'a start in the past is due at once',
-    { sources: [{ ...begins, frontier: micros('2026-11-13T00:00:00Z') }] },
-    'TRAIL BEGINS, first proof due now',
+    { sources: [begins], created: now - 32_000_000 },
+    'INCOMPLETE: nothing is proven, first proof due about 03:30 UTC, new state since 32 s',
   ],
   [
     'before the first answer',
-    { sources: [{ ...begins, frontier: 0, reached: 0, tip: 0, lastSuccess: undefined }] },
-    'TRAIL BEGINS, first answer awaited',
+    { sources: [{ ...begins, frontier: 0, reached: 0, tip: 0, lastSuccess: undefined, coverage: undefined }] },
+    'INCOMPLETE: nothing is proven; nothing is known of test: it has not responded yet, first answer awaited',
   ],
-  [
-    'while its answers do not tell where it begins',
-    { sources: [{ ...begins, frontier: 0, reached: 0, tip: 0 }] },
-    'TRAIL BEGINS, where it begins is not known yet',
-  ],
-  [
-    'a source that is added later',
-    { sources: [source(), begins] },
-    'TRAIL WHOLE up to 02:45 UTC (18 min ago), first proof due about 03:30 UTC of test',
-  ],
-  [
-    'a state as old as 59 minutes, and one of an hour',
-    { created: micros('2026-11-20T02:04:00Z') },
-    'TRAIL WHOLE up to 02:45 UTC (18 min ago), ledger begins 59 min ago',
-  ],
-  ['a state of an hour', { created: now - 3_600_000_000 }, 'TRAIL WHOLE up to 02:45 UTC (18 min ago)'],
+  ['a source that is added later', { sources: [source(), begins] }, `${well}, first proof due about 03:30 UTC of test`],
+  ['a state as old as 59 minutes', { created: micros('2026-11-20T02:04:00Z') }, `${well}, new state since 59 min`],
+  ['a state of an hour', { created: now - 3_600_000_000 }, well],
   [
     'paused',
     { journal: { bytes: 97, quota: 100, head: 1, paused: 'quota', directory: '/state' } },
-    'TRAIL WHOLE up to 02:45 UTC (18 min ago), collecting is paused (quota)',
+    `${well}, collection is paused (quota)`,
   ],
   ['no source', { sources: [] }, 'NO SOURCE is configured'],
-  ['a source gone from the configuration', { sources: [source({ mode: 'orphaned' })] }, 'NO SOURCE is polled any more, 1 source needs you'],
+  [
+    'a source gone from the configuration',
+    { sources: [source({ mode: 'orphaned' })] },
+    'NO SOURCE is polled any more, 1 source needs attention',
+  ],
   [
     'an orphaned source does not hold the verdict back',
-    { sources: [source(), source({ id: 'old', mode: 'orphaned', frontier: micros('2026-01-01T00:00:00Z') })] },
-    'TRAIL WHOLE up to 02:45 UTC (18 min ago), 1 source needs you',
+    { sources: [source(), readTo('00:00:00', { id: 'old', mode: 'orphaned' })] },
+    `${well}, 1 source needs attention`,
   ],
 ])('%s', (_, change, sentence) => {
   expect(verdict(snapshot(change))).toBe(sentence);
 });
 
+test.each<[string, Partial<SinkSnapshot>, boolean]>([
+  ['that delivers', {}, false],
+  ['that failed twice in a row', { state: 'waiting', tries: 2, lagSeconds: 500, lagRecords: 1 }, false],
+  ['that failed three times in a row', { state: 'waiting', tries: 3 }, true],
+  ['that never delivered and failed once', { everDelivered: false, state: 'waiting', tries: 1 }, true],
+  ['that never delivered while records wait for a minute', { everDelivered: false, lagRecords: 1, lagSeconds: 60 }, true],
+  ['that never delivered, and has had less than a minute', { everDelivered: false, lagRecords: 1, lagSeconds: 59.9 }, false],
+  ['that never delivered, and there is nothing to deliver', { everDelivered: false }, false],
+  ['that was retired', { everDelivered: false, state: 'retired', tries: 9 }, false],
+  ['that is blocked', { state: 'blocked' }, true],
+  ['that is gone from the configuration', { state: 'orphaned' }, true],
+  ['in trouble', { trouble: 'no answer for 15 min' }, true],
+])('a sink %s needs attention or not', (_, change, needs) => {
+  expect(sinkNeedsYou(sink(change))).toBe(needs);
+});
+
 test('in another zone the time is that of the zone and says so', () => {
-  expect(verdict(snapshot(), 'Asia/Kolkata')).toBe('TRAIL WHOLE up to 08:15 Asia/Kolkata (18 min ago)');
+  expect(verdict(snapshot(), 'Asia/Kolkata')).toBe('COMPLETE SO FAR AND DELIVERED, proven up to 08:15 Asia/Kolkata (18 min ago)');
 });
 
 test('the first window is as wide as settle, within 10 s and 1 h', () => {
   const at = (settleSeconds: number): string => verdict(snapshot({ sources: [{ ...begins, settleSeconds }] }));
-  expect(at(7_200)).toBe('TRAIL BEGINS, first proof due about 06:00 UTC');
-  expect(at(180)).toBe('TRAIL BEGINS, first proof due about 03:06 UTC');
+  expect(at(7_200)).toBe('INCOMPLETE: nothing is proven, first proof due about 06:00 UTC');
+  expect(at(180)).toBe('INCOMPLETE: nothing is proven, first proof due about 03:06 UTC');
 });
 
 test('status as JSON has the shape of the contract, to the letter', () => {
@@ -130,13 +152,15 @@ test('status as JSON has the shape of the contract, to the letter', () => {
   const asked = snapshot({
     sources: [
       source({ tip: micros('2026-11-20T03:02:55.25Z'), lastError: 'reset', delays }),
-      source({ id: 'new', frontier: 0, reached: 0, tip: 0 }),
+      source({ id: 'new', frontier: 0, reached: 0, tip: 0, coverage: undefined }),
     ],
     sinks: [sink({ lagRecords: 3, lagSeconds: 1.5, deadLetters: 2, tries: 2, failingSince: now - 60e6, nextAttempt: now + 1e6 })],
     stopped: { since: now },
   });
   expect(JSON.parse(JSON.stringify(statusJson(asked)))).toEqual({
     verdict: verdict(asked),
+    complete: false,
+    delivered: true,
     version: '0.1.0',
     journal: { bytes: 52_428_800, quota: 10_737_418_240, head: 12_345 },
     sources: [

@@ -1,0 +1,205 @@
+/**
+ * What the verdict must be at a moment, second by second. The oracle knows the service's list of records, what receivers hold and refuse, when the
+ * daemon ran and what was requested; of the state it reads the rows with its own SQL. It shares no code with the program.
+ */
+import type Database from 'better-sqlite3';
+import type { Receiver } from './receiver.ts';
+import type { Truth } from './truth.ts';
+
+export interface Moment {
+  readonly db: Database.Database;
+  /** True time, and the time of the service as far as the daemon knows it; µs. */
+  readonly now: number;
+  readonly serverNow: number | undefined;
+  /** The period; undefined: from the begin of the ledger, up to now. */
+  readonly from: number | undefined;
+  readonly to: number | undefined;
+  readonly isRunning: boolean;
+  /** The service has answered nothing for longer than three polls. */
+  readonly isSilent: boolean;
+}
+
+/** A second of the period that was due and was not read, with what may be said of it. */
+interface Missed {
+  readonly second: number;
+  readonly reasons: readonly string[];
+}
+
+export interface Expected {
+  readonly complete: boolean;
+  readonly soFar: boolean;
+  readonly delivered: boolean;
+  readonly final: boolean;
+  readonly gaps: number;
+  readonly accepted: number;
+  readonly inDoubt: number;
+  readonly missed: readonly Missed[];
+  /** By sink: windows that it owes, and those that it lacks. */
+  readonly sinks: ReadonlyMap<string, { readonly windows: number; readonly lacking: number }>;
+}
+
+interface Row {
+  readonly a: number;
+  readonly b: number;
+  readonly state: string;
+  readonly reason: string | null;
+  readonly next: number | null;
+  readonly seq: number;
+  readonly closed: number;
+}
+
+const second = 1_000_000;
+
+export class VerdictOracle {
+  readonly #truths: readonly Truth[];
+  readonly #receivers: readonly Receiver[];
+  readonly #start: number;
+  readonly #closeDelay: number;
+  readonly #filtered: ReadonlySet<string>;
+  /** History that was requested, [a, b) in µs, and when. */
+  readonly #requested: { readonly a: number; readonly b: number; readonly asked: number }[] = [];
+
+  /** `start` and `closeDelay` as configured, µs; `filtered`: sinks that get only some records. */
+  constructor(truths: readonly Truth[], receivers: readonly Receiver[], start: number, closeDelay: number, filtered: ReadonlySet<string>) {
+    this.#truths = truths;
+    this.#receivers = receivers;
+    this.#start = start;
+    this.#closeDelay = closeDelay;
+    this.#filtered = filtered;
+  }
+
+  requested(a: number, b: number, asked: number): void {
+    this.#requested.push({ a, b, asked });
+  }
+
+  expect(moment: Moment): Expected {
+    const { now, from, to, serverNow = now } = moment;
+    const begin = from ?? this.#requested.reduce((least, { a }) => Math.min(least, a), this.#start);
+    const end = to ?? now;
+    const rows = this.#rows(moment).filter(({ a, b }) => a < end && b > begin);
+    // Ten seconds to an hour is a window; twice the close delay and one window is late.
+    const width = this.#closeDelay < 10 * second ? 10 * second : this.#closeDelay > 3_600 * second ? 3_600 * second : this.#closeDelay;
+    const due = Math.min(now, serverNow) - this.#closeDelay - this.#closeDelay - width;
+    const [first, last] = [Math.floor(begin / second), Math.ceil(end / second)];
+    const isRead = new Uint8Array(Math.max(0, last - first));
+    for (const { a, b } of rows) isRead.fill(1, Math.max(0, a / second - first), Math.max(0, b / second - first));
+    const missed: Missed[] = [];
+    let soFar = false;
+    for (let i = 0; i < isRead.length; i += 1) {
+      const at = first + i;
+      if (isRead[i] === 1) continue;
+      if ((at + 1) * second > due) soFar = true;
+      else missed.push({ second: at, reasons: this.#reasons(at * second, moment) });
+    }
+    const count = (is: (row: Row) => boolean): number => rows.filter(is).length;
+    const [gaps, accepted] = [count(({ state }) => state === 'gap'), count(({ state }) => state === 'accepted')];
+    const inDoubt = count(({ state, reason }) => state === 'closed' && reason === 'reread');
+    const sinks = this.#sinks(moment, rows);
+    const isFinal = ({ state, reason, next }: Row): boolean => state === 'closed' && next === null && reason !== 'reread';
+    return {
+      complete: rows.length > 0 && gaps === 0 && accepted === 0 && inDoubt === 0 && missed.length === 0,
+      soFar,
+      delivered: [...sinks.values()].every(({ lacking }) => lacking === 0),
+      final: rows.length > 0 && rows.every(isFinal) && missed.length === 0 && (to === undefined || !soFar),
+      ...{ gaps, accepted, inDoubt, missed, sinks },
+    };
+  }
+
+  /** What is wrong with the claim that these windows were delivered: records of the service that the receiver does not hold. */
+  unheld({ db }: Pick<Moment, 'db'>): string[] {
+    const rows = this.#stored(db);
+    return this.#receivers.flatMap(({ settings: { id }, has }) => {
+      const sink = this.#sink(db, id);
+      if (this.#filtered.has(id) || !sink) return [];
+      const uids = new Set(has.map(({ uid }) => uid));
+      const waits = this.#waiting(db, sink.acked);
+      return rows.flatMap((row) => {
+        if (row.state !== 'closed' || !this.#owes(row, sink.begun) || waits(row)) return [];
+        const counted = this.#truths.filter(({ at, visible }) => at >= row.a && at < row.b && visible <= row.closed - 2 * second);
+        const lost = counted.filter(({ uid }) => !uids.has(uid) && !this.#isRefused(db, id, uid));
+        return lost.length === 0 ? [] : [`${id} lacks ${lost.length} records of the window that begins at ${row.a}`];
+      });
+    });
+  }
+
+  #reasons(at: number, { isRunning, isSilent }: Moment): string[] {
+    if (this.#requested.some(({ a, b }) => at >= a && at < b)) return ['history_unread'];
+    const begins = this.#requested.reduce((least, { a }) => Math.min(least, a), this.#start);
+    if (at < begins) return ['before_ledger'];
+    if (at < this.#start) return ['not_requested'];
+    if (!isRunning) return ['daemon_stopped'];
+    // What has just come back, or was cut for a moment, may be told either way.
+    return isSilent ? ['source_failing', 'suspended'] : ['source_failing', 'suspended', 'behind'];
+  }
+
+  #stored(db: Database.Database): Row[] {
+    return db
+      .prepare<[], Row>(
+        'SELECT from_us AS a, until_us AS b, state, reason, next_us AS next, seq, closed_us AS closed FROM windows ORDER BY from_us',
+      )
+      .all();
+  }
+
+  /** Windows that a suspension lists are in doubt. */
+  #rows({ db }: Moment): Row[] {
+    const listed = new Set(
+      db
+        .prepare<[], { at: number }>(
+          `SELECT value AS at FROM sources, json_each(json_extract(profile, '$.hold.windows'))
+           UNION SELECT value FROM sources, json_each(json_extract(profile, '$.hold.shrunk'))`,
+        )
+        .all()
+        .map(({ at }) => at),
+    );
+    return this.#stored(db).map((row) =>
+      listed.has(row.a) && row.state === 'closed' && row.reason === null ? { ...row, reason: 'reread' } : row,
+    );
+  }
+
+  #sink(db: Database.Database, id: string): { readonly acked: number; readonly begun: number } | undefined {
+    return db.prepare<[string], { acked: number; begun: number }>('SELECT acked, begun_us AS begun FROM sinks WHERE id = ?').get(id);
+  }
+
+  /** What says of a window whether a page of records that may be of it lies beyond what is acknowledged. */
+  #waiting(db: Database.Database, acked: number): (row: Row) => boolean {
+    const pages = db
+      .prepare<[number, number], { first: number; last: number | null }>(
+        'SELECT min_us AS first, max_us AS last FROM segments WHERE seq > ? AND kind % 256 = 1 AND seq + n > ? + 1',
+      )
+      // No page here is longer.
+      .all(acked - 1_000, acked);
+    return ({ a, b }) => pages.some(({ first, last }) => last !== null && first < b && last >= a);
+  }
+
+  /** A sink gets what begins after it, and history that was requested after it began. */
+  #owes({ a }: Row, begun: number): boolean {
+    const range = this.#requested.find((each) => a >= each.a && a < each.b);
+    return range ? range.asked >= begun : a >= begun;
+  }
+
+  #isRefused(db: Database.Database, sink: string, uid: string): boolean {
+    return this.#letters(db, sink).some((letter) => letter.uid.toString('hex') === uid);
+  }
+
+  #letters(db: Database.Database, sink: string): { readonly uid: Buffer; readonly at: number | null }[] {
+    return db.prepare<[string], { uid: Buffer; at: number | null }>('SELECT uid, time_us AS at FROM dead_letters WHERE sink = ?').all(sink);
+  }
+
+  #sinks({ db }: Moment, rows: readonly Row[]): Expected['sinks'] {
+    return new Map(
+      this.#receivers.flatMap((receiver) => {
+        const { id } = receiver.settings;
+        const sink = this.#sink(db, id);
+        if (!sink) return [];
+        const owed = rows.filter((row) => this.#owes(row, sink.begun));
+        const letters = this.#filtered.has(id) ? [] : this.#letters(db, id);
+        // A dead letter that the receiver would have taken is no dead letter.
+        if (letters.some(({ uid }) => !receiver.refuses(uid.toString('hex')))) throw new Error(`${id} did not refuse its dead letter`);
+        const holds = ({ a, b }: Row): boolean => letters.some(({ at }) => at !== null && at >= a && at < b);
+        const waits = this.#waiting(db, sink.acked);
+        const lacking = owed.filter((row) => waits(row) || holds(row)).length;
+        return [[id, { windows: owed.length, lacking }] as const];
+      }),
+    );
+  }
+}

@@ -1,0 +1,21 @@
+/** The verdict beside its oracle, in a process of its own: the simulation changes better-sqlite3 for its process. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+
+const seeds = process.env['WAYBILL_VERDICT_SEEDS'] ?? '20';
+const from = process.env['WAYBILL_SEED'] ?? '1';
+
+test(
+  `at each minute of eight hours the verdict is what the oracle says, in ${seeds} seeds from ${from}`,
+  { timeout: 600_000 },
+  async () => {
+    const main = join(import.meta.dirname, 'verdicts.ts');
+    const running = spawn(process.execPath, [main, '--seeds', seeds, '--from', from], { stdio: ['ignore', 'pipe', 'inherit'] });
+    let said = '';
+    running.stdout.on('data', (text: Buffer) => (said += text.toString()));
+    const [code] = (await once(running, 'close')) as [number];
+    expect(code, said).toBe(0);
+  },
+);

@@ -1,0 +1,16 @@
+/** The completeness report with its verdict, whole in memory, for tests that look at the state beside a journal. */
+import type { Database } from 'better-sqlite3';
+import { openLedgerReport } from '../../src/journal/ledger-report.ts';
+import type { ReportQuery } from '../../src/journal/ledger-report.ts';
+import type { LedgerReport } from '../../src/model.ts';
+import { judged } from '../../src/observe/verdict.ts';
+import type { Present } from '../../src/observe/verdict.ts';
+
+/** A daemon of which nothing is known but that it runs. */
+export const running: Present = { stopped: undefined, paused: undefined, sources: [], sinks: [] };
+
+export function ledgerReport(db: Database, query: ReportQuery = {}, present: Present = running, tz = 'UTC'): LedgerReport {
+  using reading = openLedgerReport(db, query);
+  const { report } = judged(reading, { now: query.now ?? 0, from: query.from, to: query.to }, present, tz);
+  return { ...report, sources: report.sources.map((source) => ({ ...source, windows: [...source.windows] })) };
+}

@@ -1,0 +1,141 @@
+/** What a ledger covers and what sinks owe, against rows that the test writes: each number can be counted by hand. */
+import type { Database } from 'better-sqlite3';
+import { expect, test } from 'vitest';
+import { coverageOf, owingSinks, unacknowledged } from '../../../src/journal/coverage.ts';
+import type { CoverageQuery } from '../../../src/journal/coverage.ts';
+import type { Coverage, Micros } from '../../../src/model.ts';
+import { base, collected, hour, second } from '../../support/records.ts';
+import { opened, pageOf, source } from './opening.ts';
+
+const width = 10 * second;
+
+/** Ten windows of ten seconds; the sixth is a gap, the seventh accepted, the eighth reread, the ninth due for a recount. */
+async function ledger(): Promise<{
+  db: Database;
+  at: (i: number) => Micros;
+  of: (query?: CoverageQuery, held?: ReadonlySet<Micros>) => Coverage;
+}> {
+  const { journal, beside } = await opened();
+  for (const id of ['siem', 'lake']) journal.progress.register(id, 'file', id, { seq: 0, chain: new Uint8Array(32) }, undefined);
+  // Entries 1 to 3, and 4 to 6, on two pages.
+  await journal.append(pageOf([collected(1, base + second), collected(2, base + width), collected(3, base + width + second)]));
+  await journal.append(
+    pageOf([collected(4, base + 3 * width), collected(5, base + 3 * width + second), collected(6, base + 5 * width - second)]),
+  );
+  const db = beside();
+  const at = (i: number): Micros => base + i * width;
+  const insert = db.prepare(
+    "INSERT INTO windows (source, from_us, until_us, query, state, own, closed_us, seq, reason, next_us) VALUES (1, ?, ?, '{}', ?, 1, 0, 0, ?, ?)",
+  );
+  const states = [
+    null,
+    null,
+    null,
+    null,
+    null,
+    ['gap', 'count', 1],
+    ['accepted', 'count', null],
+    ['closed', 'reread', null],
+    ['closed', null, 5],
+    null,
+  ] as const;
+  for (const [i, row] of states.entries()) insert.run(at(i), at(i + 1), ...(row ?? ['closed', null, null]));
+  db.prepare('UPDATE ranges SET reached_us = ?').run(at(10));
+  db.prepare('UPDATE sinks SET acked = 6').run();
+  return { db, at, of: (query, held) => coverageOf(db, { n: 1, id: source }, owingSinks(db), held, query) };
+}
+
+test('windows by state, and what is final', async () => {
+  const { at, of } = await ledger();
+  expect(of()).toMatchObject({
+    ...{ startsAt: base, liveFrom: base, history: [], read: [{ from: at(0), until: at(10) }] },
+    windows: { all: 10, final: 6, gaps: 1, accepted: 1, inDoubt: 1 },
+  });
+  // Listed by a suspension: the first is in doubt and no longer final; a gap stays what it is.
+  expect(of({}, new Set([at(0), at(5), at(7)])).windows).toEqual({ all: 10, final: 5, gaps: 1, accepted: 1, inDoubt: 2 });
+});
+
+test('a period touches the windows that it cuts, and those alone', async () => {
+  const { at, of } = await ledger();
+  const all = (from: Micros, to: Micros): number => of({ from, to }).windows.all;
+  expect([all(at(2), at(4)), all(at(2) + 1, at(4) + 1), all(at(2) - 1, at(4)), all(at(2), at(2) + 1)]).toEqual([2, 3, 3, 1]);
+  expect([all(at(10), at(12)), all(at(10) - 1, at(12)), all(at(-2), at(0)), all(at(-2), at(0) + 1)]).toEqual([0, 1, 0, 1]);
+});
+
+test('a sink lacks the windows of whose time it has not acknowledged a page, to the entry', async () => {
+  const { db, at, of } = await ledger();
+  const lacking = (acked: number): unknown => {
+    db.prepare("UPDATE sinks SET acked = ? WHERE id = 'siem'").run(acked);
+    return of().sinks.map(({ id, windows, lacking: some, deadLetters }) => [id, windows, some, deadLetters]);
+  };
+  const lake = ['lake', 10, 0, 0];
+  expect(lacking(6)).toEqual([lake, ['siem', 10, 0, 0]]);
+  // The second page lies in windows 3 and 4, the first in 0 and 1.
+  expect(lacking(5)).toEqual([lake, ['siem', 10, 2, 0]]);
+  expect(lacking(3)).toEqual([lake, ['siem', 10, 2, 0]]);
+  expect(lacking(2)).toEqual([lake, ['siem', 10, 4, 0]]);
+  expect(lacking(0)).toEqual([lake, ['siem', 10, 4, 0]]);
+  expect(unacknowledged(db, 1, 5)).toEqual([{ from: at(3), until: at(5) - second + 1 }]);
+  expect(unacknowledged(db, 1, 6)).toEqual([]);
+  expect(unacknowledged(db, 2, 0)).toEqual([]);
+});
+
+test('a dead letter is not delivered, but for a sink with a filter; it counts where its window is owed', async () => {
+  const { db, at, of } = await ledger();
+  const insert = db.prepare(
+    "INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, code, words, tries, at_us, state) VALUES ('siem', ?, ?, x'00', ?, 0, '400', '', 1, 0, ?)",
+  );
+  insert.run(1, 1, at(0) + second, 'kept');
+  insert.run(2, 1, at(0) + 2 * second, 'discarded');
+  insert.run(3, 1, at(3), 'kept');
+  insert.run(4, 1, at(20), 'kept');
+  insert.run(5, 2, at(1), 'kept');
+  insert.run(6, 1, null, 'kept');
+  const siem = (query?: CoverageQuery): unknown => of(query).sinks.find(({ id }) => id === 'siem');
+  expect(siem()).toEqual({ id: 'siem', windows: 10, lacking: 2, deadLetters: 3 });
+  expect(siem({ from: at(1), to: at(3) })).toEqual({ id: 'siem', windows: 2, lacking: 0, deadLetters: 0 });
+  expect(siem({ from: at(3) })).toEqual({ id: 'siem', windows: 7, lacking: 1, deadLetters: 1 });
+  expect(siem({ filteredSinks: new Set(['siem']) })).toEqual({ id: 'siem', windows: 10, lacking: 0, deadLetters: 0 });
+});
+
+test('a sink owes windows at or after its start, of its sources, and requested history as it was requested', async () => {
+  const { db, at, of } = await ledger();
+  db.prepare("UPDATE sinks SET begun_us = ?, acked = 0 WHERE id = 'siem'").run(at(1));
+  const siem = (query?: CoverageQuery): unknown => of(query).sinks.find(({ id }) => id === 'siem');
+  expect(siem()).toEqual({ id: 'siem', windows: 9, lacking: 3, deadLetters: 0 });
+  db.prepare("UPDATE sinks SET begun_us = ? WHERE id = 'siem'").run(at(1) + 1);
+  expect(siem()).toEqual({ id: 'siem', windows: 8, lacking: 2, deadLetters: 0 });
+  expect(siem({ sinkSources: new Map([['siem', ['another']]]) })).toBeUndefined();
+  expect(siem({ sinkSources: new Map([['siem', [source]]]) })).toBeDefined();
+  db.prepare("UPDATE sinks SET begun_us = ? WHERE id = 'siem'").run(at(2));
+  const range = db.prepare('INSERT INTO ranges (source, from_us, until_us, reached_us, remembered_us, backfill) VALUES (1, ?, ?, ?, 0, ?)');
+  const window = db.prepare(
+    "INSERT INTO windows (source, from_us, until_us, query, state, own, closed_us, seq) VALUES (1, ?, ?, '{}', 'closed', 1, 0, 1)",
+  );
+  const request = (hours: number, order: object): void => {
+    range.run(base - hours * hour, base - (hours - 1) * hour, base - (hours - 1) * hour, JSON.stringify(order));
+    window.run(base - hours * hour, base - (hours - 1) * hour);
+  };
+  request(1, { asked: at(3), paused: true });
+  expect(siem()).toMatchObject({ windows: 9 });
+  request(2, { asked: at(3), paused: false, sinks: ['lake'] });
+  request(3, { asked: at(1), paused: false });
+  expect(siem()).toMatchObject({ windows: 9 });
+  expect(of().sinks.find(({ id }) => id === 'lake')).toMatchObject({ windows: 13 });
+  expect(of()).toMatchObject({
+    startsAt: base - 3 * hour,
+    liveFrom: base,
+    history: [{ paused: false }, { paused: false }, { paused: true }],
+  });
+});
+
+test('a retired sink owes nothing, and a source without a row covers nothing', async () => {
+  const { db, of } = await ledger();
+  db.prepare("UPDATE sinks SET state = 'retired' WHERE id = 'siem'").run();
+  expect(of().sinks.map(({ id }) => id)).toEqual(['lake']);
+  expect(coverageOf(db, { n: 0, id: 'silent', start: base }, owingSinks(db))).toEqual({
+    ...{ startsAt: base, liveFrom: undefined, history: [], read: [] },
+    windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 },
+    sinks: ['lake'].map((id) => ({ id, windows: 0, lacking: 0, deadLetters: 0 })),
+  });
+});
