@@ -17,5 +17,5 @@ export default tseslint.config(
       '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
     },
   },
-  { files: ['bin/*.js', 'eslint.config.js'], extends: [tseslint.configs.disableTypeChecked] },
+  { files: ['bin/*.js', '*.config.js'], extends: [tseslint.configs.disableTypeChecked] },
 );

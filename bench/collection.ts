@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import type { Snapshot } from '../src/model.ts';
+import type { Snapshot } from '../src/model/snapshot.ts';
 import { configuration } from './configuration.ts';
 import { ask, cpuSeconds, memoryMiB, sleep, start } from './process.ts';
 import { perSecond } from './record.ts';

@@ -1,7 +1,7 @@
 /** What the messages of a bare client are made with: the very code that the sinks use, with the settings of a source that has none of its own. */
 import { encoder } from '../src/encode/index.ts';
 import type { EncodedFormat } from '../src/encode/index.ts';
-import type { EcsEvent } from '../src/model.ts';
+import type { EcsEvent } from '../src/model/event.ts';
 import { normalizer } from '../src/normalize/normalizer.ts';
 import { parseRecord } from '../src/record/json.ts';
 import { recordText } from './record.ts';

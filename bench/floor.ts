@@ -6,7 +6,7 @@ import { open } from 'node:fs/promises';
 import { request } from 'undici';
 import { encoder } from '../src/encode/index.ts';
 import { normalizer } from '../src/normalize/normalizer.ts';
-import type { JsonValue } from '../src/model.ts';
+import type { JsonValue } from '../src/model/record.ts';
 
 const [, , baseUrl = '', records = '0', path = ''] = process.argv;
 

@@ -4,8 +4,8 @@
  */
 import kafkajs from 'kafkajs';
 import type { EncodedFormat } from '../src/encode/index.ts';
-import { partitionFor } from '../src/sink/kafka-messages.ts';
-import { quietTimers } from '../src/sink/kafka-timers.ts';
+import { partitionFor } from '../src/sink/kafka/messages.ts';
+import { quietTimers } from '../src/sink/kafka/timers.ts';
 import { messagesIn, uid } from './encoding.ts';
 
 const [, , broker = '', topic = '', progress = '', count = '0', size = '500', partitions = '6', begin = '0', format = 'ecs'] = process.argv;

@@ -2,7 +2,7 @@
  * The clock and the chance of the real world: what the daemon gives to every room that takes a `Clock` or a `Random`. A simulation gives
  * its own instead.
  */
-import type { Clock, Random } from './model.ts';
+import type { Clock, Random } from './model/time.ts';
 
 /** The longest delay that a timer of Node can hold; longer sleeps are cut into pieces. */
 const timerMax = 2_147_483_647;

@@ -3,8 +3,8 @@
  * for each code). The other side's own words come last in the message; a secret never stands in one: text of the other side passes `quote`, and
  * the finished message is searched once more.
  */
-import { quote } from './connect/quote.ts';
-import { withoutSecrets } from './connect/secrets.ts';
+import { quote } from './quote.ts';
+import { withoutSecrets } from './secrets.ts';
 
 /** Every stable error code. A new one gets a heading in docs/operations.md. */
 export type ErrorCode =

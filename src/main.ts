@@ -3,11 +3,11 @@
  * standard error; a command itself never ends the process.
  */
 import { once } from 'node:events';
-import { fitted } from './commands/help-text.ts';
-import { known } from './commands/help.ts';
-import { exitCodeOf } from './commands/exit-code.ts';
-import type { Io } from './commands/io.ts';
-import { loadCommand } from './commands/list.ts';
+import { fitted } from './cli/help-text.ts';
+import { known } from './cli/catalog.ts';
+import { exitCodeOf } from './cli/exit-code.ts';
+import type { Io } from './cli/io.ts';
+import { loadCommand } from './cli/registry.ts';
 import { WaybillError, wordsOf } from './errors.ts';
 import { version } from './version.ts';
 

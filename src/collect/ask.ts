@@ -4,7 +4,11 @@
  */
 import { codeOf, WaybillError, wordsOf } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
-import type { Clock, CollectedRecord, JsonValue, Log, Micros, Page, PageRequest, Random, ServerClock, Source } from '../model.ts';
+import type { CollectedRecord } from '../model/journal.ts';
+import type { JsonValue } from '../model/record.ts';
+import type { Page, PageRequest, ServerClock, Source } from '../model/source.ts';
+import type { Log } from '../model/telemetry.ts';
+import type { Clock, Micros, Random } from '../model/time.ts';
 import { glance } from '../record/glance.ts';
 import { objectOf, parseRecord } from '../record/json.ts';
 import { timeOfRecord } from '../record/time-of.ts';

@@ -2,7 +2,10 @@
  * History that a person asked for: ranges of their own, read with the same proof as the present, whenever nothing newer is waiting. One window
  * a turn, so that what is new never waits longer than for one window.
  */
-import type { Backfill, Clock, CollectJournal, Log, Micros, Window } from '../model.ts';
+import type { CollectJournal } from '../model/journal.ts';
+import type { Backfill, Window } from '../model/ledger.ts';
+import type { Log } from '../model/telemetry.ts';
+import type { Clock, Micros } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import type { SourceHealth } from './ask.ts';
 import type { Closer } from './close.ts';

@@ -3,7 +3,11 @@
  * here moves a mark by itself. Counting again is for recount.ts.
  */
 import { WaybillError } from '../errors.ts';
-import type { Clock, CollectJournal, LedgerWindow, Log, Meters, Micros, Random, Range, ServerClock, Verdict, Window } from '../model.ts';
+import type { CollectJournal } from '../model/journal.ts';
+import type { LedgerWindow, Range, Verdict, Window } from '../model/ledger.ts';
+import type { ServerClock } from '../model/source.ts';
+import type { Log, Meters } from '../model/telemetry.ts';
+import type { Clock, Micros, Random } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import type { Asker } from './ask.ts';
 import type { Holds, Waits } from './hold.ts';

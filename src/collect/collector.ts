@@ -3,20 +3,12 @@
  * try, history that was asked for; but after ten windows of close one that is due further down gets its turn.
  */
 import { codeOf } from '../errors.ts';
-import type {
-  Appended,
-  Clock,
-  CollectedPage,
-  CollectJournal,
-  Hold,
-  Log,
-  Meters,
-  Micros,
-  Random,
-  ServerClock,
-  Source,
-  SourceSnapshot,
-} from '../model.ts';
+import type { Appended, CollectedPage, CollectJournal } from '../model/journal.ts';
+import type { Hold } from '../model/ledger.ts';
+import type { SourceSnapshot } from '../model/snapshot.ts';
+import type { ServerClock, Source } from '../model/source.ts';
+import type { Log, Meters } from '../model/telemetry.ts';
+import type { Clock, Micros, Random } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import { Asker } from './ask.ts';
 import type { Answer } from './ask.ts';

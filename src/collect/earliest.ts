@@ -2,7 +2,7 @@
  * Where the history of a service begins (`start: earliest`): at its first record in ascending order, if the service counts none before it; else
  * where the counts say, by halving. No record that is visible now is dated before the answer.
  */
-import type { Micros } from '../model.ts';
+import type { Micros } from '../model/time.ts';
 import type { Asker } from './ask.ts';
 import type { Paging } from './pass.ts';
 import { queryUntil, secondMicros, wholeSecond } from './windows.ts';

@@ -2,7 +2,8 @@
  * Windows of the live range that were read before the clock of the service was known, and what would prove each of them. Kept in memory only: after
  * a restart they are read again.
  */
-import type { Micros, Proof, Verdict, Window } from '../model.ts';
+import type { Proof, Verdict, Window } from '../model/ledger.ts';
+import type { Micros } from '../model/time.ts';
 
 export interface EarlyWindow {
   readonly window: Window;

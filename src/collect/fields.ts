@@ -2,7 +2,7 @@
  * Which fields a service shows, pure: which of those that a permission may hide a record has, in what share of the last 1,000 records each was,
  * and which of the usual ones a page lacks altogether.
  */
-import type { CollectedRecord } from '../model.ts';
+import type { CollectedRecord } from '../model/journal.ts';
 import { personalFields } from '../record/fields.ts';
 import type { PersonalField } from '../record/fields.ts';
 

@@ -3,7 +3,10 @@
  * which a usual field is missing altogether waits until a witness has been asked whether the right to see it is gone.
  */
 import { codeOf } from '../errors.ts';
-import type { Appended, CollectJournal, Log, PageRequest, Window } from '../model.ts';
+import type { Appended, CollectJournal } from '../model/journal.ts';
+import type { Window } from '../model/ledger.ts';
+import type { PageRequest } from '../model/source.ts';
+import type { Log } from '../model/telemetry.ts';
 import type { Answer, Asker } from './ask.ts';
 import { Shares, shows, watchedFields } from './fields.ts';
 import type { Text, WatchedField } from './fields.ts';

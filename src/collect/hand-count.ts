@@ -4,7 +4,8 @@
  * before the first of them is closed.
  */
 import { codeOf } from '../errors.ts';
-import type { Log, Window } from '../model.ts';
+import type { Window } from '../model/ledger.ts';
+import type { Log } from '../model/telemetry.ts';
 import type { Answer, Asker } from './ask.ts';
 import { pass } from './pass.ts';
 import type { Paging } from './pass.ts';

@@ -2,7 +2,11 @@
  * Hold: the service shows less than it did, or says times that cannot be right, and nothing may be closed until that has passed. One hold at a
  * time, in the state and in the ledger; its end is a line as well.
  */
-import type { Clock, CollectJournal, Hold, LedgerWindow, Log, Meters, Micros, ServerClock, Source } from '../model.ts';
+import type { CollectJournal } from '../model/journal.ts';
+import type { Hold, LedgerWindow } from '../model/ledger.ts';
+import type { ServerClock, Source } from '../model/source.ts';
+import type { Log, Meters } from '../model/telemetry.ts';
+import type { Clock, Micros } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
 
 /** How long things wait, ms: the figures of the default `settle`, in proportion where everything is shortened. */

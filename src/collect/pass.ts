@@ -8,7 +8,8 @@
  * end it, before that twenty, and over all of it the places asked for may not come to more than what is counted and four times what was received.
  */
 import { codeOf, WaybillError, wordsOf } from '../errors.ts';
-import type { Log, WindowQuery } from '../model.ts';
+import type { WindowQuery } from '../model/source.ts';
+import type { Log } from '../model/telemetry.ts';
 import { isUnanswered, patienceWhereLessWillDo } from './ask.ts';
 import type { Answer, Asker } from './ask.ts';
 import { recordsOfSecondMax } from './windows.ts';

@@ -12,7 +12,11 @@
  */
 import { createHash } from 'node:crypto';
 import { wordsOf } from '../errors.ts';
-import type { Clock, CollectJournal, Log, Micros, Verdict, Window, WindowQuery } from '../model.ts';
+import type { CollectJournal } from '../model/journal.ts';
+import type { Verdict, Window } from '../model/ledger.ts';
+import type { WindowQuery } from '../model/source.ts';
+import type { Log } from '../model/telemetry.ts';
+import type { Clock, Micros } from '../model/time.ts';
 import type { Answer, Asker } from './ask.ts';
 import type { Gate } from './gate.ts';
 import { pass } from './pass.ts';

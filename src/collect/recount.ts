@@ -2,7 +2,10 @@
  * Counting closed windows again. An equal count shows that nothing came; a greater one has the window read again; a smaller one is never believed
  * at once: it is counted again after `settle`, and then another window tells whether this one has vanished or the rights have shrunk.
  */
-import type { Clock, CollectJournal, Hold, LedgerWindow, Log, Meters, Micros, Random } from '../model.ts';
+import type { CollectJournal } from '../model/journal.ts';
+import type { Hold, LedgerWindow } from '../model/ledger.ts';
+import type { Log, Meters } from '../model/telemetry.ts';
+import type { Clock, Micros, Random } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import type { Asker } from './ask.ts';
 import type { Holds, Waits } from './hold.ts';

@@ -2,7 +2,9 @@
  * Tip reads what is new, at once and without proof: it gives latency, and close does not rely on it. Its mark is a hint; no safety property
  * uses it.
  */
-import type { CollectJournal, Log, Micros } from '../model.ts';
+import type { CollectJournal } from '../model/journal.ts';
+import type { Log } from '../model/telemetry.ts';
+import type { Micros } from '../model/time.ts';
 import type { Asker } from './ask.ts';
 import type { Gate } from './gate.ts';
 import { pass } from './pass.ts';

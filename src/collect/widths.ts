@@ -2,7 +2,7 @@
  * How wide the next window of a range is wished for: as records are dense, and no wider than the service answers. History may be denser than the
  * present, so each range has its own.
  */
-import type { Micros } from '../model.ts';
+import type { Micros } from '../model/time.ts';
 import { nextWidth, secondMicros, wholeSecond } from './windows.ts';
 
 /** A bound that was met is tried again after so many windows, and after twice as many each time it is met once more. */

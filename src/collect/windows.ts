@@ -3,7 +3,9 @@
  * seconds, so that a service that cuts times moves no record over one. They lie on the clock in UTC, so that days and hours of the ledger
  * can be compared with those of the service and of a SIEM.
  */
-import type { Micros, Window, WindowQuery } from '../model.ts';
+import type { Window } from '../model/ledger.ts';
+import type { WindowQuery } from '../model/source.ts';
+import type { Micros } from '../model/time.ts';
 
 export const secondMicros = 1_000_000;
 const minuteMicros = 60 * secondMicros;

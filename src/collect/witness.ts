@@ -2,7 +2,9 @@
  * A witness for a field: a record of a proven window that showed it. Read again it tells whether a page without the field is poor by itself, or
  * whether the right to see the field is gone.
  */
-import type { CollectedRecord, Log, Micros } from '../model.ts';
+import type { CollectedRecord } from '../model/journal.ts';
+import type { Log } from '../model/telemetry.ts';
+import type { Micros } from '../model/time.ts';
 import type { Asker } from './ask.ts';
 import type { WatchedField } from './fields.ts';
 import { pass } from './pass.ts';

@@ -3,11 +3,11 @@
  * the configuration as it was written, so that they are found beside all other problems.
  */
 import { type Document, type Fault, type Path, referenceAt } from './document.ts';
-import { nearestOrAll } from './nearest.ts';
+import { nearestOrAll } from '../settings/nearest.ts';
 import { memberOf } from './schema-walk.ts';
 import { sinkPathFaults } from './sink-paths.ts';
 import { sinkTargetFaults } from './sink-targets.ts';
-import { shortNamePattern, unresolved } from './values.ts';
+import { shortNamePattern, unresolved } from '../settings/values.ts';
 
 /** @param read  the files that the configuration is read from */
 export function crossFaults(document: Document, read: readonly string[]): readonly Fault[] {

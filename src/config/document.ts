@@ -4,8 +4,8 @@
  */
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments, type ScalarTag, type YAMLError } from 'yaml';
 import { wordsOf } from '../errors.ts';
-import { type Environment, file, parseTemplate, type Template, variable } from './reference.ts';
-import { unresolved } from './values.ts';
+import { type Environment, file, parseTemplate, type Template, variable } from '../settings/reference.ts';
+import { unresolved } from '../settings/values.ts';
 
 export type Path = readonly (string | number)[];
 

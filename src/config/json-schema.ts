@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import type { SinkDefinition } from '../sink/define.ts';
 import { configSchema } from './schema.ts';
-import { facts } from './values.ts';
+import { facts } from '../settings/values.ts';
 
 /** A text that holds a reference; what it leads to is checked when the configuration is read. */
 const referencePattern = String.raw`\$\{(env|file):`;

@@ -5,10 +5,10 @@
 import { z } from 'zod';
 import { recordFields } from '../normalize/event-names.ts';
 import { type Document, type Fault, keyOf, type Path, type Place, referenceAt } from './document.ts';
-import { nearestOrAll } from './nearest.ts';
+import { nearestOrAll } from '../settings/nearest.ts';
 import { type Found, isSecretAt, keysAt, memberOf, typesAt } from './schema-walk.ts';
 import { laterSinks } from './schema.ts';
-import { correctedUnit, shortNamePattern } from './values.ts';
+import { correctedUnit, shortNamePattern } from '../settings/values.ts';
 
 type Issue = z.core.$ZodIssue;
 type Root = z.core.$ZodType;

@@ -1,8 +1,8 @@
 /** The proxy that the environment names, for connections whose configuration names none. */
 import type { ProxySettings } from '../connect/settings.ts';
-import { type Environment, variable } from './reference.ts';
-import { Secret } from './secret.ts';
-import { proxyUrl } from './values.ts';
+import { type Environment, variable } from '../settings/reference.ts';
+import { Secret } from '../settings/secret.ts';
+import { proxyUrl } from '../settings/values.ts';
 
 /** The variables by which a proxy is given; small letters count as well, and go first, as everywhere. */
 const names = ['https_proxy', 'HTTPS_PROXY'];

@@ -1,7 +1,7 @@
 /** Finds its way in a schema: which types a setting may have, which settings there are, which of them are secrets. */
 import { z } from 'zod';
 import type { Path } from './document.ts';
-import { type Facts, facts } from './values.ts';
+import { type Facts, facts } from '../settings/values.ts';
 
 /** A type without what is wrapped around it, with what is known of it. */
 export interface Found {

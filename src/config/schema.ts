@@ -7,11 +7,11 @@ import { deliverSettings } from '../deliver/settings.ts';
 import { cefSettings, originalSettings } from '../encode/settings.ts';
 import { journalSettings } from '../journal/settings.ts';
 import { mappingSettings, observerSettings, privacySettings, whereSettings } from '../normalize/settings.ts';
-import { adminSettings, logSettings } from '../observe/settings.ts';
+import { adminSettings, logSettings } from '../admin/settings.ts';
 import type { SinkDefinition } from '../sink/define.ts';
 import { proxySettings, trustSettings } from '../connect/settings.ts';
 import { sourceSettings } from '../source/settings.ts';
-import { duration, facts, line, notYet, path } from './values.ts';
+import { duration, facts, line, notYet, path } from '../settings/values.ts';
 
 /** Types of sinks that the contract names and a later release brings. */
 export const laterSinks = ['archive'];

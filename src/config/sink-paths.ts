@@ -6,7 +6,7 @@ import { lstatSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Document, Fault } from './document.ts';
 import { memberOf } from './schema-walk.ts';
-import { unresolved } from './values.ts';
+import { unresolved } from '../settings/values.ts';
 
 /** What is ours in the state directory: the database, the lock, what SQLite keeps beside them, the socket. */
 const ownFiles = [

@@ -1,7 +1,7 @@
 /** Rules that tie settings of one type of sink together: what needs something else, and what has no effect beside it. */
 import type { Document, Fault } from './document.ts';
 import { memberOf } from './schema-walk.ts';
-import { unresolved } from './values.ts';
+import { unresolved } from '../settings/values.ts';
 
 export function sinkTargetFaults(document: Document): readonly Fault[] {
   return [...elasticsearchFaults(document), ...progressTopicFaults(document)];

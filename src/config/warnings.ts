@@ -3,10 +3,10 @@ import type { z } from 'zod';
 import { type Document, type Path } from './document.ts';
 import { problem } from './problems.ts';
 import { environmentProxyProblem } from './proxy.ts';
-import type { Environment } from './reference.ts';
+import type { Environment } from '../settings/reference.ts';
 import type { Settings } from './schema.ts';
 import { memberOf, typesAt } from './schema-walk.ts';
-import { durationText, isLoopback } from './values.ts';
+import { durationText, isLoopback } from '../settings/values.ts';
 
 /** ms that a start may be ahead: clocks differ. */
 const aheadMost = 3_600_000;

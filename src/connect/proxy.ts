@@ -10,7 +10,7 @@ import { BlockList, isIP } from 'node:net';
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import { WaybillError, wordsOf } from '../errors.ts';
-import { quote } from './quote.ts';
+import { quote } from '../quote.ts';
 import { onPeer } from './trust.ts';
 import type { Peer, Secret, Trust } from './trust.ts';
 

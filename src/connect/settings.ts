@@ -1,6 +1,6 @@
 /** The settings that every connection shares, whoever makes it: trust, client certificate and proxy. */
 import { z } from 'zod';
-import { facts, line, pemFile, pemFiles, proxyUrl, secret, text } from '../config/values.ts';
+import { facts, line, pemFile, pemFiles, proxyUrl, secret, text } from '../settings/values.ts';
 
 /** `tls` of one connection. */
 export const tlsSettings = z

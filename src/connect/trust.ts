@@ -8,7 +8,7 @@ import type { Socket } from 'node:net';
 import { TLSSocket, createSecureContext, getCACertificates } from 'node:tls';
 import type { SecureContext } from 'node:tls';
 import { WaybillError, wordsOf } from '../errors.ts';
-import { quote } from './quote.ts';
+import { quote } from '../quote.ts';
 
 /** A secret as the configuration gives it: where it comes from is its own affair. */
 export interface Secret {

@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs';
 import type { Config } from '../config/load.ts';
 import type { Peer, TlsSettings } from '../connect/trust.ts';
 import { codeOf } from '../errors.ts';
-import type { CertificateEnd, Micros } from '../model.ts';
+import type { CertificateEnd } from '../model/snapshot.ts';
+import type { Micros } from '../model/time.ts';
 import type { ServiceSource } from '../source/client.ts';
 
 export class Certificates {

@@ -1,6 +1,6 @@
 /** One sink of the daemon: the way of a record to it, and the loop around it. */
 import type { Config, SinkConfig } from '../config/load.ts';
-import type { DaemonOptions } from '../daemon.ts';
+import type { DaemonOptions } from './options.ts';
 import { Delivery } from '../deliver/loop.ts';
 import { pipeline, textOf } from '../deliver/pipeline.ts';
 import type { MessageLimit } from '../deliver/pipeline.ts';
@@ -8,13 +8,16 @@ import { encoder, shortener } from '../encode/index.ts';
 import type { EncodeSettings } from '../encode/index.ts';
 import { WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { EcsEvent, Encode, Message, Meters, Normalize, SinkLoss } from '../model.ts';
+import type { EcsEvent, Encode, Normalize } from '../model/event.ts';
+import type { SinkLoss } from '../model/sink.ts';
+import type { Message } from '../model/sink.ts';
+import type { Meters } from '../model/telemetry.ts';
 import { normalizer } from '../normalize/normalizer.ts';
 import { compileWhere } from '../normalize/where.ts';
 import type { Certificates } from './certificates.ts';
-import { settingsOf, settingsOfGone } from './service-facts.ts';
-import { profileOf } from './profile.ts';
-import { testEvents } from './test-events.ts';
+import { settingsOf, settingsOfGone } from './source/service-facts.ts';
+import { profileOf } from './source/profile.ts';
+import { testEvents } from './operations/test-events.ts';
 
 /** A sink that is configured, as what a person does to it needs it. */
 export interface ConfiguredSink {

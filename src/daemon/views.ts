@@ -4,16 +4,16 @@ import type { Config } from '../config/load.ts';
 import type { StateSettings } from '../config/state-settings.ts';
 import type { Delivery } from '../deliver/loop.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { ReportQuery } from '../journal/ledger-report.ts';
-import type { LiveViews } from '../journal/report.ts';
-import { secondsLeft } from '../observe/backfill-words.ts';
-import type { ServiceWords } from '../observe/ledger-html.ts';
-import type { SinkSnapshot, SourceSnapshot } from '../model.ts';
-import { wantedOf } from './begin.ts';
-import type { Delays } from '../observe/delays.ts';
+import type { ReportQuery } from '../journal/queries/ledger.ts';
+import type { LiveViews } from '../journal/queries/snapshot.ts';
+import { secondsLeft } from '../report/backfill-words.ts';
+import type { ServiceWords } from '../report/ledger/html.ts';
+import type { SinkSnapshot, SourceSnapshot } from '../model/snapshot.ts';
+import { wantedOf } from './source/begin.ts';
+import type { Delays } from '../telemetry/delays.ts';
 import type { ServerClock } from '../source/server-clock.ts';
 import type { ServiceSource } from '../source/client.ts';
-import type { Calibrator } from './calibration.ts';
+import type { Calibrator } from './source/calibration.ts';
 
 /** From when on each source is to be collected, for a snapshot. */
 export function wantedBy({ sources }: Pick<StateSettings, 'sources'>): NonNullable<LiveViews['wanted']> {

@@ -1,5 +1,6 @@
 /** How much a batch may hold: what is configured, and less for a receiver that is too slow to take that within its deadline. */
-import type { Batch, Limit } from '../model.ts';
+import type { Limit } from '../model/journal.ts';
+import type { Batch } from '../model/sink.ts';
 
 type Size = Pick<Batch, 'messages' | 'bytes'>;
 

@@ -3,7 +3,7 @@
  * of garbage in between, and a new buffer for each batch would be mostly garbage: two batches, one made while the other is on its way, take turns
  * in the same places.
  */
-import type { Message } from '../model.ts';
+import type { Message } from '../model/sink.ts';
 
 const startBytes = 256 * 1024;
 /** A batch that was larger than this does not hold its memory for ever. */

@@ -3,7 +3,10 @@
  * it spans as many entries as may be uncertain; so a sink that wants one record in a thousand reads on until it has some to send.
  */
 import { wordsOf } from '../errors.ts';
-import type { Batch, Entry, Limit, Message, Micros, Position, Rejection } from '../model.ts';
+import type { Entry, Limit } from '../model/journal.ts';
+import type { Position } from '../model/ledger.ts';
+import type { Batch, Message, Rejection } from '../model/sink.ts';
+import type { Micros } from '../model/time.ts';
 import { BatchSpace } from './batch-space.ts';
 import type { Pipeline } from './pipeline.ts';
 

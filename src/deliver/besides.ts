@@ -3,22 +3,11 @@
  * out, a range of the journal again (replay.ts). Positions do not move.
  */
 import { codeOf, WaybillError, wordsOf } from '../errors.ts';
-import type {
-  Batch,
-  Clock,
-  DeliverJournal,
-  Entry,
-  LetterFate,
-  Limit,
-  Log,
-  Message,
-  Meters,
-  Operation,
-  Position,
-  Rejection,
-  ReplayRange,
-  Taken,
-} from '../model.ts';
+import type { DeliverJournal, Entry, LetterFate, Limit, Operation, ReplayRange } from '../model/journal.ts';
+import type { Position } from '../model/ledger.ts';
+import type { Batch, Message, Rejection, Taken } from '../model/sink.ts';
+import type { Log, Meters } from '../model/telemetry.ts';
+import type { Clock } from '../model/time.ts';
 import { batchOf } from './batches.ts';
 import type { Pipeline } from './pipeline.ts';
 import { Replay } from './replay.ts';

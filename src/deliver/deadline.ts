@@ -1,6 +1,6 @@
 /** Deadlines around the calls of a sink: one that does not come back must not hold up its loop. */
 import { WaybillError } from '../errors.ts';
-import type { Clock } from '../model.ts';
+import type { Clock } from '../model/time.ts';
 
 /** Why a timer ends early; made once, since an error made for each would record the stack each time. */
 export const ended = new WaybillError('aborted', 'what was waited for has come');

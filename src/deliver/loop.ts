@@ -3,23 +3,12 @@
  * sink only sends. A loop shares nothing with another but the journal, which it only reads: a slow or broken sink delays itself.
  */
 import { codeOf, isFinal, WaybillError, wordsOf } from '../errors.ts';
-import type {
-  Again,
-  Batch,
-  Clock,
-  DeliverJournal,
-  Entry,
-  Log,
-  Message,
-  Meters,
-  Micros,
-  Position,
-  Random,
-  Rejection,
-  Sink,
-  SinkSnapshot,
-  Taken,
-} from '../model.ts';
+import type { DeliverJournal, Entry } from '../model/journal.ts';
+import type { Position } from '../model/ledger.ts';
+import type { Again, Batch, Message, Rejection, Sink, Taken } from '../model/sink.ts';
+import type { SinkSnapshot } from '../model/snapshot.ts';
+import type { Log, Meters } from '../model/telemetry.ts';
+import type { Clock, Micros, Random } from '../model/time.ts';
 import { BatchLimit } from './batch-limit.ts';
 import { batchOf, Batches, halve, uncertainMost } from './batches.ts';
 import type { Prepared } from './batches.ts';

@@ -1,6 +1,6 @@
 /** Whether a sink takes, since when it does not, and how long to wait before it is tried again: growing with jitter, or what the sink asks for. */
 import { codeOf, WaybillError, wordsOf } from '../errors.ts';
-import type { Clock, Random } from '../model.ts';
+import type { Clock, Random } from '../model/time.ts';
 
 const backoffFirstMs = 250;
 const backoffMostMs = 60_000;

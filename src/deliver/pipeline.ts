@@ -2,7 +2,11 @@
  * The way of one entry to one sink: is it for this sink, what event is it, what text. Pure but for the count of odd records. Each sink has its
  * own pipeline, so that nothing is shared between two loops but the journal.
  */
-import type { EcsEvent, Encode, Entry, JsonValue, Message, Micros, Normalize } from '../model.ts';
+import type { EcsEvent, Encode, Normalize } from '../model/event.ts';
+import type { Entry } from '../model/journal.ts';
+import type { JsonValue } from '../model/record.ts';
+import type { Message } from '../model/sink.ts';
+import type { Micros } from '../model/time.ts';
 import { parseRecord } from '../record/json.ts';
 import { timeOfRecord } from '../record/time-of.ts';
 import type { Put } from './batch-space.ts';

@@ -1,5 +1,7 @@
 /** A range of the journal on its way to one sink once more: which batches that makes, and how far it is. Sends nothing by itself. */
-import type { Batch, DeliverJournal, Entry, Limit, Position, ReplayProgress, ReplayRange } from '../model.ts';
+import type { DeliverJournal, Entry, Limit, ReplayProgress, ReplayRange } from '../model/journal.ts';
+import type { Position } from '../model/ledger.ts';
+import type { Batch } from '../model/sink.ts';
 import { Batches, type Prepared } from './batches.ts';
 import type { Pipeline } from './pipeline.ts';
 

@@ -1,7 +1,7 @@
 /** The settings that every sink has, whatever its type; the type's own stand in its definition, with its formats and its usual batch. */
 import { z } from 'zod';
-import { duration, durationText, facts, parseInstant, shortName, size, sizeText } from '../config/values.ts';
-import type { Micros } from '../model.ts';
+import { duration, durationText, facts, parseInstant, shortName, size, sizeText } from '../settings/values.ts';
+import type { Micros } from '../model/time.ts';
 import type { BatchDefaults, Format } from '../sink/define.ts';
 
 /** Where a new sink begins. */

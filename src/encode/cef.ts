@@ -2,7 +2,7 @@
  * One line of ArcSight's Common Event Format, always `CEF:0`, with keys that exist since version 0.1 of it: docs/formats.md, "CEF". The
  * escaping is what keeps a file name from forging another field, or another event.
  */
-import type { EcsDocument, EcsEvent, EcsObserver, Encode } from '../model.ts';
+import type { EcsDocument, EcsEvent, EcsObserver, Encode } from '../model/event.ts';
 import { cut } from '../record/text.ts';
 
 export interface CefSettings {

@@ -1,5 +1,5 @@
 /** One JSON document of ECS 9.4.0: the event as it is. `JSON.stringify` of the finished object is faster than any writer by hand. */
-import type { Encode } from '../model.ts';
+import type { Encode } from '../model/event.ts';
 
 /** @param original  whether the record's text goes along as `event.original`; its hash always does */
 export function ecs(settings: { readonly original: boolean }): Encode {

@@ -1,5 +1,5 @@
 /** The list of formats: one file each. A new one is added here, and to the sinks that take it. */
-import type { EcsEvent, Encode } from '../model.ts';
+import type { EcsEvent, Encode } from '../model/event.ts';
 import { cef, type CefSettings } from './cef.ts';
 import { ecs } from './ecs.ts';
 import { leef } from './leef.ts';

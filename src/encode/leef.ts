@@ -2,7 +2,7 @@
  * One line of IBM's Log Event Extended Format 2.0, values between real tabs: docs/formats.md, "LEEF". It has no escape, so what would end a value
  * or the line becomes a blank.
  */
-import type { EcsEvent, EcsObserver, Encode } from '../model.ts';
+import type { EcsEvent, EcsObserver, Encode } from '../model/event.ts';
 import { cut } from '../record/text.ts';
 
 /** Longest values, in UTF-16 code units; LEEF itself limits `usrName` and the EventID. */

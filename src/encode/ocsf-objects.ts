@@ -1,5 +1,5 @@
 /** Objects that several classes of OCSF share, and what has no place in a class. */
-import type { EcsDocument } from '../model.ts';
+import type { EcsDocument } from '../model/event.ts';
 
 /** `email_t` of the schema; what does not match it is no address there. */
 const emailPattern = /^[a-zA-Z0-9!#$%&'*+-/=?^_`{|}~.]+@[a-zA-Z0-9-]+\.[a-zA-Z0-9-.]+$/;

@@ -2,7 +2,7 @@
  * One JSON object of the Open Cybersecurity Schema Framework 1.8.0, with nothing that 1.9.0 deprecates: docs/formats.md, "OCSF". What a file is
  * done to is File System Activity, what is done to its policy Entity Management, anything else a Base Event.
  */
-import type { EcsDocument, EcsEvent, Encode } from '../model.ts';
+import type { EcsDocument, EcsEvent, Encode } from '../model/event.ts';
 import { endpointOf, observablesOf, present, unknownDevice, unmappedOf, userOf } from './ocsf-objects.ts';
 
 /** Statuses and dispositions share their numbers: 1 success and allowed, 2 failure and blocked. */

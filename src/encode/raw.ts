@@ -1,5 +1,5 @@
 /** The record itself, after privacy, as one line. */
-import type { Encode } from '../model.ts';
+import type { Encode } from '../model/event.ts';
 
 export function raw(): Encode {
   return ({ document }) => {

@@ -2,7 +2,8 @@
  * Makes the message of an event fit into a frame of so many bytes: docs/formats.md, "Shortened messages". The event is shortened and encoded
  * again, so a message that was shortened is as well-formed as any other; nothing is cut inside a character or an escape.
  */
-import type { EcsDocument, EcsEvent, Encode, JsonValue } from '../model.ts';
+import type { EcsDocument, EcsEvent, Encode } from '../model/event.ts';
+import type { JsonValue } from '../model/record.ts';
 import { isRawNumber, parseRecord } from '../record/json.ts';
 import { cut } from '../record/text.ts';
 

@@ -4,7 +4,7 @@
  */
 import type { Database, Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
-import type { Clock, Micros } from '../model.ts';
+import type { Clock, Micros } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import { damaged } from './damage.ts';
 import type { RangeRow as OwnedRange } from './ledger.ts';

@@ -4,7 +4,9 @@
  */
 import type { Database } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
-import type { BackfillOrder, BackfillProgress, Clock, Hold, Micros, Window, Unread, Wanted } from '../model.ts';
+import type { BackfillOrder, BackfillProgress, Hold, Window } from '../model/ledger.ts';
+import type { Unread, Wanted } from '../model/snapshot.ts';
+import type { Clock, Micros } from '../model/time.ts';
 import type { RangeRow } from './ledger.ts';
 import type { Operations } from './operations.ts';
 import { isBackfill, rangeOf, uncovered } from './sources.ts';

@@ -10,29 +10,20 @@ import { codeOf, WaybillError } from '../errors.ts';
 import type {
   Acknowledgement,
   Appended,
-  Backfill,
-  Clock,
   CollectedPage,
   CollectJournal,
   DeadLetter,
   DeliverJournal,
   Entry,
   GapAct,
-  GapPart,
-  Hold,
-  LedgerWindow,
   LetterFate,
   Limit,
-  Micros,
   Operation,
-  Position,
-  Remark,
   SinkMarks,
-  SourceMarks,
-  Turn,
-  Window,
-  SinkLoss,
-} from '../model.ts';
+} from '../model/journal.ts';
+import type { SinkLoss } from '../model/sink.ts';
+import type { Backfill, GapPart, Hold, LedgerWindow, Position, Remark, SourceMarks, Turn, Window } from '../model/ledger.ts';
+import type { Clock, Micros } from '../model/time.ts';
 import { History } from './history.ts';
 import { Audit } from './audit.ts';
 import { Judge } from './judge.ts';

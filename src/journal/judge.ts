@@ -3,7 +3,9 @@
  * Nothing is written here: the page's own uids are kept apart until its transaction is committed.
  */
 import { WaybillError } from '../errors.ts';
-import type { CollectedPage, CollectedRecord, Micros, Window } from '../model.ts';
+import type { CollectedPage, CollectedRecord } from '../model/journal.ts';
+import type { Window } from '../model/ledger.ts';
+import type { Micros } from '../model/time.ts';
 import type { Ledger, RangeRow } from './ledger.ts';
 import type { Known, Seen } from './seen.ts';
 import { bucketOf, negativeBucketOf } from './seen.ts';

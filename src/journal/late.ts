@@ -2,7 +2,8 @@
  * How late the late records of a window were, kept beside its count for as long as the ledger is: the longest delay, and how many came within
  * each age. Pure; the text is the column `late_delays` of a window.
  */
-import type { LateDelays, Micros } from '../model.ts';
+import type { LateDelays } from '../model/ledger.ts';
+import type { Micros } from '../model/time.ts';
 import { storedJson } from './damage.ts';
 
 const hour: Micros = 3_600_000_000;

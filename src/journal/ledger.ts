@@ -4,21 +4,10 @@
  */
 import type { Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
-import type {
-  BackfillOrder,
-  GapAct,
-  GapPart,
-  GapReason,
-  Hold,
-  LedgerWindow,
-  Micros,
-  Proof,
-  Range,
-  Remark,
-  Turn,
-  Window,
-  WindowQuery,
-} from '../model.ts';
+import type { GapAct } from '../model/journal.ts';
+import type { BackfillOrder, GapPart, GapReason, Hold, LedgerWindow, Proof, Range, Remark, Turn, Window } from '../model/ledger.ts';
+import type { WindowQuery } from '../model/source.ts';
+import type { Micros } from '../model/time.ts';
 import { withLate } from './late.ts';
 import type { Operations } from './operations.ts';
 import { microsToIso } from '../record/timestamp.ts';

@@ -4,7 +4,8 @@
  */
 import type { Database, Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
-import type { Entry, LetterFate, Micros, Operation } from '../model.ts';
+import type { Entry, LetterFate, Operation } from '../model/journal.ts';
+import type { Micros } from '../model/time.ts';
 import { chainStart } from './segment.ts';
 import type { Operations } from './operations.ts';
 import type { Progress } from './progress.ts';

@@ -3,7 +3,9 @@
  * ledger stops counting windows of that time as delivered.
  */
 import type { Database } from 'better-sqlite3';
-import type { Micros, SinkLoss, Window } from '../model.ts';
+import type { SinkLoss } from '../model/sink.ts';
+import type { Window } from '../model/ledger.ts';
+import type { Micros } from '../model/time.ts';
 import type { Store } from './store.ts';
 
 /** Within a transaction. What was pruned may have had any time up to the newest of its source. */

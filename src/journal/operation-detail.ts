@@ -1,5 +1,5 @@
 /** What stands in the `detail` of an operation, for people and programs: times as RFC 3339 text, which the state keeps in µs. */
-import type { Micros } from '../model.ts';
+import type { Micros } from '../model/time.ts';
 import { storedJson } from './damage.ts';
 
 export type Detail = Readonly<Record<string, unknown>>;

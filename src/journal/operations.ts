@@ -3,7 +3,8 @@
  * everything else. `who` is what the person claimed.
  */
 import type { Statement } from 'better-sqlite3';
-import type { Micros, Operation } from '../model.ts';
+import type { Operation } from '../model/journal.ts';
+import type { Micros } from '../model/time.ts';
 import type { Segments } from './segments.ts';
 import type { Store } from './store.ts';
 

@@ -4,7 +4,9 @@
  */
 import type { Database, Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
-import type { Acknowledgement, DeadLetter, Micros, Position, SinkMarks, SinkOrders } from '../model.ts';
+import type { Acknowledgement, DeadLetter, SinkMarks, SinkOrders } from '../model/journal.ts';
+import type { Position } from '../model/ledger.ts';
+import type { Micros } from '../model/time.ts';
 import { storedJson } from './damage.ts';
 import type { Store } from './store.ts';
 

@@ -4,7 +4,7 @@
  * A bucket is forgotten when it lies before the mark of every range that still remembers something. That least mark may go back: a person adds
  * an older range. The mark of one range never does, so what was rightly forgotten lies, for ever, before the mark of the range that owns it.
  */
-import type { Micros } from '../model.ts';
+import type { Micros } from '../model/time.ts';
 import type { RangeRow } from './ledger.ts';
 import { bucketMicros, bucketOf } from './seen.ts';
 

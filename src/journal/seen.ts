@@ -3,7 +3,7 @@
  * buckets in use. Memory follows the file: a uid joins its set only after the transaction that stored it was committed.
  */
 import type { Database, Statement } from 'better-sqlite3';
-import type { Micros } from '../model.ts';
+import type { Micros } from '../model/time.ts';
 import { UidSet } from './uid-set.ts';
 
 export const bucketMicros = 600_000_000;

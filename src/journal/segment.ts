@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { wordsOf } from '../errors.ts';
-import type { Micros } from '../model.ts';
+import type { Micros } from '../model/time.ts';
 import { damaged } from './damage.ts';
 
 export const kindRecords = 1;

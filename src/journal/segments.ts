@@ -4,7 +4,9 @@
  */
 import type { Statement } from 'better-sqlite3';
 import type { WaybillError } from '../errors.ts';
-import type { CollectedRecord, Entry, Limit, Micros, Window } from '../model.ts';
+import type { CollectedRecord, Entry, Limit } from '../model/journal.ts';
+import type { Window } from '../model/ledger.ts';
+import type { Micros } from '../model/time.ts';
 import { damaged } from './damage.ts';
 import { parseRecord } from '../record/json.ts';
 import { timeOfRecord } from '../record/time-of.ts';

@@ -1,6 +1,6 @@
 /** The settings of the journal: how much it may hold, and for how long. */
 import { z } from 'zod';
-import { duration, size } from '../config/values.ts';
+import { duration, size } from '../settings/values.ts';
 
 /** `journal` */
 export const journalSettings = z

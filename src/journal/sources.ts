@@ -4,7 +4,8 @@
  */
 import type { Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
-import type { Backfill, BackfillOrder, Hold, Micros, SourceMarks, Window } from '../model.ts';
+import type { Backfill, BackfillOrder, Hold, SourceMarks, Window } from '../model/ledger.ts';
+import type { Micros } from '../model/time.ts';
 import type { RangeRow, SourceRow } from './ledger.ts';
 import type { Store } from './store.ts';
 import { storedJson } from './damage.ts';

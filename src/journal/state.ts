@@ -9,7 +9,7 @@ import { dirname, join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { WaybillError, wordsOf } from '../errors.ts';
 import { makePrivate, tryLock } from '../lock.ts';
-import type { Clock, Micros } from '../model.ts';
+import type { Clock, Micros } from '../model/time.ts';
 import { connect } from './connection.ts';
 import { damaged } from './damage.ts';
 import { pageBytes, roomOf } from './room.ts';

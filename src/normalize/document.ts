@@ -2,7 +2,7 @@
  * The parts of an ECS document that are made of a record's fields: docs/formats.md, "Fields". Each part is undefined when nothing is in it,
  * so that nothing empty is ever written.
  */
-import type { EcsDocument, EcsDpas, EcsFile, EcsHost, EcsSource, EcsUser } from '../model.ts';
+import type { EcsDocument, EcsDpas, EcsFile, EcsHost, EcsSource, EcsUser } from '../model/event.ts';
 import { ipVersion } from './ip.ts';
 import { masked } from './privacy.ts';
 import type { Fields } from './reading.ts';

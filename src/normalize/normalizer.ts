@@ -3,7 +3,8 @@
  * document (ECS 9.4.0). Pure and total: the same record, time of receipt and settings give the same event, and no record makes it throw.
  */
 import { hash } from 'node:crypto';
-import type { EcsObserver, Micros, Normalize } from '../model.ts';
+import type { EcsObserver, Normalize } from '../model/event.ts';
+import type { Micros } from '../model/time.ts';
 import { type JsonObject, objectOf, parseRecord } from '../record/json.ts';
 import { microsToIso, parseTimestamp } from '../record/timestamp.ts';
 import { dpasOf, recordParts, shown } from './document.ts';

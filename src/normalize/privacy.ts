@@ -4,7 +4,7 @@
  */
 import { createHmac } from 'node:crypto';
 import { WaybillError } from '../errors.ts';
-import type { JsonValue } from '../model.ts';
+import type { JsonValue } from '../model/record.ts';
 import type { FieldPath } from '../record/fields.ts';
 import { isAbsent, objectOf, textOf } from '../record/json.ts';
 

@@ -2,7 +2,7 @@
  * Reads the fields of one record as text, and notes what is odd about them: docs/formats.md, "The unexpected". Nothing after this looks at
  * the record again.
  */
-import type { JsonValue } from '../model.ts';
+import type { JsonValue } from '../model/record.ts';
 import type { MainField, NetworkField, PersonalField } from '../record/fields.ts';
 import { isAbsent, isRawNumber, type JsonObject, objectOf, textOf } from '../record/json.ts';
 

@@ -2,7 +2,7 @@
  * Which records a sink wants: its `where`, compiled once to a predicate on the record as received, before privacy. Values are compared
  * exactly, as text; a field that is absent never matches.
  */
-import type { JsonValue } from '../model.ts';
+import type { JsonValue } from '../model/record.ts';
 import type { FieldPath } from '../record/fields.ts';
 import { type JsonObject, objectOf, textOf } from '../record/json.ts';
 

@@ -3,7 +3,7 @@
  * received and the id of its source, so that every run, every state directory and every order of arrival find the same one.
  */
 import { hash } from 'node:crypto';
-import type { JsonValue } from '../model.ts';
+import type { JsonValue } from '../model/record.ts';
 import { isAbsent, isRawNumber, objectOf } from './json.ts';
 import { parseTimestamp } from './timestamp.ts';
 

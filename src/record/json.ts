@@ -2,7 +2,7 @@
  * Reads the text of one record as a value, and the value's fields as text. No digit is lost on the way, no record can exhaust the stack, and
  * what is read is the same for collect (identity, time) and for normalize.
  */
-import type { JsonValue, RawNumber } from '../model.ts';
+import type { JsonValue, RawNumber } from '../model/record.ts';
 
 /** The fields of a record, or of `userNetwork`. */
 export type JsonObject = Readonly<Record<string, JsonValue>>;

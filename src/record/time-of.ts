@@ -1,5 +1,6 @@
 /** When a record says it happened: the time by which a window owns it. Collect asks it of what arrives, the journal of what it reads back. */
-import type { JsonValue, Micros } from '../model.ts';
+import type { JsonValue } from '../model/record.ts';
+import type { Micros } from '../model/time.ts';
 import { objectOf } from './json.ts';
 import { timestampMicros } from './timestamp.ts';
 

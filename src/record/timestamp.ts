@@ -2,7 +2,8 @@
  * Reads `logTimestamp` by hand, character by character: it is UTC without an offset, with any number of fraction digits (specification 2.7),
  * and `new Date(text)` would take it for local time. The same reading gives the window that owns a record, its identity and `@timestamp`.
  */
-import type { JsonValue, Micros } from '../model.ts';
+import type { JsonValue } from '../model/record.ts';
+import type { Micros } from '../model/time.ts';
 
 export interface Timestamp {
   /** Microseconds since 1970, cut, not rounded. */

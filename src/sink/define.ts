@@ -5,7 +5,9 @@
 import type { z } from 'zod';
 import type { ProxySettings } from '../connect/proxy.ts';
 import type { Pem, Shown } from '../connect/trust.ts';
-import type { Clock, Kept, Log, Sink } from '../model.ts';
+import type { Kept, Sink } from '../model/sink.ts';
+import type { Log } from '../model/telemetry.ts';
+import type { Clock } from '../model/time.ts';
 
 export type Format = 'ecs' | 'cef' | 'leef' | 'ocsf' | 'raw';
 

@@ -3,7 +3,7 @@
  * counts, and whether it says what time it is. Asked at the first start, weekly, and by `check`; the answer is kept in the source's profile.
  */
 import { codeOf, wordsOf } from '../errors.ts';
-import type { Page, Source } from '../model.ts';
+import type { Page, Source } from '../model/source.ts';
 
 /** What was found; plain JSON. */
 export interface Calibration {

@@ -3,14 +3,16 @@
  * replaces a rejected token once within a call and repeats nothing else; when to ask, and how often, is the affair of collect.
  */
 import { WaybillError, codeOf, wordsOf } from '../errors.ts';
-import type { Clock, Log, Meters, Page, PageRequest, Source } from '../model.ts';
+import type { Page, PageRequest, Source } from '../model/source.ts';
+import type { Log, Meters } from '../model/telemetry.ts';
+import type { Clock } from '../model/time.ts';
 import { Connection } from '../connect/connection.ts';
 import type { Route } from '../connect/connection.ts';
 import { BrokenAnswer, exchange } from './exchange.ts';
 import type { Answer } from './exchange.ts';
 import { parseAge, parseHttpDate, parseRetryAfter } from './headers.ts';
 import type { Budget } from './limits.ts';
-import { quote } from '../connect/quote.ts';
+import { quote } from '../quote.ts';
 import type { ProxySettings } from '../connect/proxy.ts';
 import { scanPage } from './scan.ts';
 import { TokenKeeper } from './token.ts';

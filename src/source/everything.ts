@@ -4,7 +4,9 @@
  * know is learned from that too, and a total of less than everything only makes more windows look capped (docs/guarantees.md, "The proof").
  */
 import { codeOf, WaybillError } from '../errors.ts';
-import type { Clock, Log, Page, PageRequest, Source, WindowQuery } from '../model.ts';
+import type { Page, PageRequest, Source, WindowQuery } from '../model/source.ts';
+import type { Log } from '../model/telemetry.ts';
+import type { Clock } from '../model/time.ts';
 
 export interface EverythingParts {
   readonly id: string;

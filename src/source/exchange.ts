@@ -6,9 +6,9 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { request } from 'undici';
 import { WaybillError, wordsOf } from '../errors.ts';
-import type { Clock } from '../model.ts';
+import type { Clock } from '../model/time.ts';
 import type { Connection } from '../connect/connection.ts';
-import { quote } from '../connect/quote.ts';
+import { quote } from '../quote.ts';
 import type { Header } from './headers.ts';
 
 export interface Question {

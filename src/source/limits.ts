@@ -2,7 +2,7 @@
  * How often a source may be asked: a token bucket on the clock, shared by all the requests of a source, or of a group of sources. Those who
  * wait are served in the order in which they came, and may leave the queue.
  */
-import type { Clock } from '../model.ts';
+import type { Clock } from '../model/time.ts';
 
 export class Budget {
   readonly #clock: Clock;

@@ -11,7 +11,7 @@
  * looked at inside such an item is left to that parse: numbers and words, commas and colons, escapes, UTF-8.
  */
 import { WaybillError } from '../errors.ts';
-import { sizeAndType } from '../connect/quote.ts';
+import { sizeAndType } from '../quote.ts';
 
 /** Items of `data` at most: five times the largest page that can be asked for, since some services ignore what is asked. */
 export const itemsMax = 50_000;

@@ -3,7 +3,9 @@
  * it nor, once the bound stands, hold it back. Windows are planned on it, and on our own clock where that is behind it: never on that alone. Pure on the `Clock`:
  * collect shows every answer and reads the bound (docs/guarantees.md, "Server time").
  */
-import type { ServerClock as Boundary, Clock, ClockMeasurement, Log, Micros, Page } from '../model.ts';
+import type { ServerClock as Boundary, ClockMeasurement, Page } from '../model/source.ts';
+import type { Log } from '../model/telemetry.ts';
+import type { Clock, Micros } from '../model/time.ts';
 
 /** What is kept of an established bound in the source's profile. */
 export interface ClockProfile {

@@ -1,8 +1,8 @@
 /** The settings of a source (`sources[]`). What becomes of its records stands in normalize/settings.ts. */
 import { z } from 'zod';
-import { duration, facts, httpsUrl, line, parseDuration, parseInstant, secret, shortName, text } from '../config/values.ts';
+import { duration, facts, httpsUrl, line, parseDuration, parseInstant, secret, shortName, text } from '../settings/values.ts';
 import { proxySettings, tlsSettings } from '../connect/settings.ts';
-import type { Micros } from '../model.ts';
+import type { Micros } from '../model/time.ts';
 
 /** Where the ledger begins. */
 export type Start =

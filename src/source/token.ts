@@ -14,14 +14,15 @@ import {
   genericGrantRequest,
 } from 'openid-client';
 import { WaybillError, codeOf } from '../errors.ts';
-import type { Clock, Log } from '../model.ts';
+import type { Log } from '../model/telemetry.ts';
+import type { Clock } from '../model/time.ts';
 import type { Connection } from '../connect/connection.ts';
 import { BrokenAnswer, exchange } from './exchange.ts';
 import type { Answer } from './exchange.ts';
 import { parseHttpDate, parseRetryAfter } from './headers.ts';
 import { orAborted } from './limits.ts';
-import { quote } from '../connect/quote.ts';
-import { remember } from '../connect/secrets.ts';
+import { quote } from '../quote.ts';
+import { remember } from '../secrets.ts';
 import type { Secret, TlsSettings } from '../connect/trust.ts';
 
 /** `auth` of a source. */

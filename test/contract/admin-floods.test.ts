@@ -6,10 +6,10 @@ import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { WaybillError } from '../../src/errors.ts';
-import { startAdmin } from '../../src/observe/admin.ts';
-import type { AdminSources } from '../../src/observe/admin.ts';
-import { Connections } from '../../src/observe/admin-connections.ts';
-import { snapshot } from '../unit/observe/snapshots.ts';
+import { startAdmin } from '../../src/admin/server.ts';
+import type { AdminSources } from '../../src/admin/server.ts';
+import { Connections } from '../../src/admin/connections.ts';
+import { snapshot } from '../unit/report/snapshots.ts';
 import { createServer } from 'node:http';
 
 let running: AsyncDisposableStack;

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { WaybillError } from '../../src/errors.ts';
-import { startAdmin, type AdminSettings } from '../../src/observe/admin.ts';
-import { snapshot } from '../unit/observe/snapshots.ts';
+import { startAdmin, type AdminSettings } from '../../src/admin/server.ts';
+import { snapshot } from '../unit/report/snapshots.ts';
 
 let directory: string;
 let running: AsyncDisposableStack;

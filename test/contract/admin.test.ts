@@ -9,9 +9,11 @@ import { join } from 'node:path';
 import { execFileSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { WaybillError } from '../../src/errors.ts';
-import type { Clock, Log, Snapshot } from '../../src/model.ts';
-import { startAdmin, type Admin, type AdminSettings, type AdminSources } from '../../src/observe/admin.ts';
-import { sink, snapshot, source } from '../unit/observe/snapshots.ts';
+import type { Snapshot } from '../../src/model/snapshot.ts';
+import type { Log } from '../../src/model/telemetry.ts';
+import type { Clock } from '../../src/model/time.ts';
+import { startAdmin, type Admin, type AdminSettings, type AdminSources } from '../../src/admin/server.ts';
+import { sink, snapshot, source } from '../unit/report/snapshots.ts';
 
 const clock: Clock & { ms: number } = {
   ms: 0,

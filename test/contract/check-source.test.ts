@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { run } from '../../src/commands/check.ts';
+import { run } from '../../src/cli/commands/check/index.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { answering, startService } from '../support/model-service-server.ts';
 import { ModelService } from '../support/model-service.ts';

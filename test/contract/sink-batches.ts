@@ -1,6 +1,9 @@
 /** Numbered messages, batches of them, and what a journal would keep for a sink: the same for every sink's tests. */
 import { systemClock } from '../../src/clock.ts';
-import type { Batch, Kept, Log, Message, Position, SinkLoss } from '../../src/model.ts';
+import type { SinkLoss } from '../../src/model/sink.ts';
+import type { Position } from '../../src/model/ledger.ts';
+import type { Batch, Kept, Message } from '../../src/model/sink.ts';
+import type { Log } from '../../src/model/telemetry.ts';
 import type { SinkContext } from '../../src/sink/define.ts';
 
 const silent = (): void => undefined;

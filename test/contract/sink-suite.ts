@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { encoder, isEncodedFormat } from '../../src/encode/index.ts';
 import { codeOf, WaybillError, wordsOf } from '../../src/errors.ts';
-import type { Batch, Kept, Message, Sink } from '../../src/model.ts';
+import type { Batch, Kept, Message, Sink } from '../../src/model/sink.ts';
 import { normalizer } from '../../src/normalize/normalizer.ts';
 import { parseCef } from '../unit/encode/cef-parser.ts';
 import { parseLeef } from '../unit/encode/leef-parser.ts';

@@ -1,6 +1,6 @@
 /** What an administrator of a broker does for the tests: topics and rights, by the plain listener, which may do everything. */
 import kafkajs from 'kafkajs';
-import { quietTimers } from '../../src/sink/kafka-timers.ts';
+import { quietTimers } from '../../src/sink/kafka/timers.ts';
 import { until } from '../support/e2e-place.ts';
 import type { KafkaBroker } from './kafka-broker.ts';
 

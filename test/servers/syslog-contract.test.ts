@@ -1,7 +1,7 @@
 /** The promises of every sink, kept by `syslog` before real receivers. */
 import { describe, test } from 'vitest';
-import type { Kept, Sink } from '../../src/model.ts';
-import { syslog } from '../../src/sink/syslog.ts';
+import type { Kept, Sink } from '../../src/model/sink.ts';
+import { syslog } from '../../src/sink/syslog/index.ts';
 import { contextOf } from '../contract/sink-batches.ts';
 import { sinkSuite } from '../contract/sink-suite.ts';
 import type { Place } from '../contract/sink-suite.ts';

@@ -1,8 +1,8 @@
 /** The sink `syslog` against real receivers, by every way; what came is what the receiver's own parser wrote to a file. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { codeOf, wordsOf } from '../../src/errors.ts';
-import type { Batch, Sink } from '../../src/model.ts';
-import { syslog } from '../../src/sink/syslog.ts';
+import type { Batch, Sink } from '../../src/model/sink.ts';
+import { syslog } from '../../src/sink/syslog/index.ts';
 import { batchOf, contextOf, message, messages, ModelKept } from '../contract/sink-batches.ts';
 import { until } from '../support/e2e-place.ts';
 import { notAsked } from './programs.ts';

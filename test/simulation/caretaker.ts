@@ -3,7 +3,7 @@
  * the dead letter is sent again; or it is discarded; or a part of the journal is sent again. One who is not answered, because the daemon was killed
  * meanwhile, asks again.
  */
-import { perform } from '../../src/daemon/acts.ts';
+import { perform } from '../../src/daemon/operations/acts.ts';
 import { codeOf, wordsOf } from '../../src/errors.ts';
 import { Chance } from './chance.ts';
 import type { CaretakerEnvironment, Environment } from './environment.ts';

@@ -2,7 +2,7 @@
  * What a seed draws before anything runs: how the service counts and pages, how its records come to be seen, which faults there are and how
  * often, and how the daemon is set up. Each class of faults is off, rare or heavy, so that rare pairs meet.
  */
-import type { Micros } from '../../src/model.ts';
+import type { Micros } from '../../src/model/time.ts';
 import { Chance } from './chance.ts';
 
 export type Level = 'off' | 'rare' | 'heavy';

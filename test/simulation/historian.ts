@@ -2,9 +2,10 @@
  * A person who adds history to the ledger, stops and continues it, and cuts it off, as `waybill backfill` does it: by asking the running daemon.
  * One who is not answered, because it was killed meanwhile, looks again what there is, and asks again.
  */
-import { perform } from '../../src/daemon/acts.ts';
+import { perform } from '../../src/daemon/operations/acts.ts';
 import { codeOf, wordsOf } from '../../src/errors.ts';
-import type { Micros, Window } from '../../src/model.ts';
+import type { Window } from '../../src/model/ledger.ts';
+import type { Micros } from '../../src/model/time.ts';
 import type { Environment, HistoryEnvironment } from './environment.ts';
 import type { Life } from './life.ts';
 import type { Oracle } from './oracle.ts';

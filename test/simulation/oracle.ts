@@ -4,7 +4,8 @@
  */
 import { createHash } from 'node:crypto';
 import type Database from 'better-sqlite3';
-import type { PageRequest, Window, WindowQuery } from '../../src/model.ts';
+import type { Window } from '../../src/model/ledger.ts';
+import type { PageRequest, WindowQuery } from '../../src/model/source.ts';
 import { faultsOf, seenFaults, tilingFaults } from '../unit/journal/recompute.ts';
 import type { Environment } from './environment.ts';
 import type { Receiver } from './receiver.ts';

@@ -3,13 +3,20 @@
  * and our position together or not at all, one takes whatever comes. The sink in front of a receiver is as thin as the real ones are.
  */
 import { WaybillError } from '../../src/errors.ts';
-import type { Again, Batch, Message, Position, Rejection, Sink, Taken } from '../../src/model.ts';
+import type { Position } from '../../src/model/ledger.ts';
+import type { Again, Batch, Message, Rejection, Sink, Taken } from '../../src/model/sink.ts';
 import { Chance } from './chance.ts';
 import { probability } from './environment.ts';
 import type { Environment, SinkEnvironment } from './environment.ts';
-import type { Life } from './life.ts';
 import type { Sometimes } from './sometimes.ts';
-import type { World } from './world.ts';
+import type { LifeClock, World } from './world.ts';
+
+/** The life of the daemon that sends: its clock, its effects, and where faults are reported. */
+export interface ReceivingLife {
+  readonly clock: LifeClock;
+  effect(what: string): Promise<void>;
+  fault(message: string): void;
+}
 
 export interface Received {
   readonly seq: number;
@@ -97,7 +104,7 @@ export class Receiver {
   }
 
   /** A sink of one life. `marks`: how far the journal's file says that this sink is. */
-  open(life: Life, marks: () => { readonly acked: number; readonly taken: number }): Sink {
+  open(life: ReceivingLife, marks: () => { readonly acked: number; readonly taken: number }): Sink {
     this.#generation += 1;
     const generation = this.#generation;
     const send = async (batch: Batch, signal: AbortSignal): Promise<Taken> => {
@@ -207,7 +214,7 @@ export class Receiver {
     this.#world.after(this.#chance.between(0, 60_000), () => this.#take(batch, generation, undefined, batch.messages));
   }
 
-  #take(batch: Batch, generation: number, life: Life | undefined, messages: readonly Message[]): void {
+  #take(batch: Batch, generation: number, life: ReceivingLife | undefined, messages: readonly Message[]): void {
     const { kind } = this.settings;
     if (kind === 'position' && generation !== this.#generation) return;
     const isBesides = batch.besides !== undefined;
@@ -237,7 +244,7 @@ export class Receiver {
   }
 
   /** What a person has asked for moves nothing; it comes twice where that was asked for, or where nobody can be asked. */
-  #tookBesides({ besides, through, uncertain }: Batch, life: Life | undefined, many: number): void {
+  #tookBesides({ besides, through, uncertain }: Batch, life: ReceivingLife | undefined, many: number): void {
     const { id, kind } = this.settings;
     if (kind === 'position' && this.kept && through.seq !== this.kept.seq)
       life?.fault(`P4: ${id} is at ${this.kept.seq}, and was sent a ${besides ?? ''} as if it were at ${through.seq}`);

@@ -3,7 +3,8 @@
  * this moment, and a switch for each way in which a service may count, page, cut or fail. It knows nothing of the program but the boundary.
  */
 import { WaybillError } from '../../src/errors.ts';
-import type { Micros, Page, PageRequest } from '../../src/model.ts';
+import type { Page, PageRequest } from '../../src/model/source.ts';
+import type { Micros } from '../../src/model/time.ts';
 import { Chance } from './chance.ts';
 import { probability } from './environment.ts';
 import type { Environment } from './environment.ts';

@@ -3,7 +3,7 @@
  * The same seed and commit give the same run, to the last step.
  */
 import type Database from 'better-sqlite3';
-import { perform } from '../../src/daemon/acts.ts';
+import { perform } from '../../src/daemon/operations/acts.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import { codeOf, wordsOf } from '../../src/errors.ts';
 import type { Config } from '../../src/config/load.ts';

@@ -3,7 +3,7 @@
  * as docs/formats.md describes it. This list is all that the oracle believes.
  */
 import { createHash } from 'node:crypto';
-import type { Micros } from '../../src/model.ts';
+import type { Micros } from '../../src/model/time.ts';
 import { Chance } from './chance.ts';
 import { probability } from './environment.ts';
 import type { Environment, HistoryEnvironment } from './environment.ts';

@@ -2,7 +2,7 @@
  * The time of a simulation, and the order in which everything happens. Time stands still while anything can run, then jumps to the next
  * timer; timers that are due together fire in the order in which they were set. What happened is hashed: two runs of one seed must agree.
  */
-import type { Clock, Micros } from '../../src/model.ts';
+import type { Clock, Micros } from '../../src/model/time.ts';
 
 interface Timer {
   readonly due: number;

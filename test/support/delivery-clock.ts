@@ -2,7 +2,7 @@
  * A clock that stands still until a test moves it. Between two timers everything that is ready to run has run, so that a test sees the program
  * as it waits, at an exact time.
  */
-import type { Clock } from '../../src/model.ts';
+import type { Clock } from '../../src/model/time.ts';
 
 interface Timer {
   readonly at: number;

@@ -1,10 +1,10 @@
 /** The completeness report with its verdict, whole in memory, for tests that look at the state beside a journal. */
 import type { Database } from 'better-sqlite3';
-import { openLedgerReport } from '../../src/journal/ledger-report.ts';
-import type { ReportQuery } from '../../src/journal/ledger-report.ts';
-import type { LedgerReport } from '../../src/model.ts';
-import { judged } from '../../src/observe/verdict.ts';
-import type { Present } from '../../src/observe/verdict.ts';
+import { openLedgerReport } from '../../src/journal/queries/ledger.ts';
+import type { ReportQuery } from '../../src/journal/queries/ledger.ts';
+import type { LedgerReport } from '../../src/model/ledger-report.ts';
+import { judged } from '../../src/report/verdict.ts';
+import type { Present } from '../../src/report/verdict.ts';
 
 /** A daemon of which nothing is known but that it runs. */
 export const running: Present = { stopped: undefined, paused: undefined, sources: [], sinks: [] };

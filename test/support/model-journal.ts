@@ -6,7 +6,9 @@ import { cpSync, mkdirSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Journal } from '../../src/journal/journal.ts';
-import type { Clock, CollectedRecord, Message } from '../../src/model.ts';
+import type { CollectedRecord } from '../../src/model/journal.ts';
+import type { Message } from '../../src/model/sink.ts';
+import type { Clock } from '../../src/model/time.ts';
 import { identify } from '../../src/record/identity.ts';
 
 export const source = 'records';

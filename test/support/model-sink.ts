@@ -1,7 +1,8 @@
 /**
  * A receiver in memory and the sink that sends to it. The receiver outlives the sink, as a server does; how it answers is for each test to say.
  */
-import type { Clock, Batch, KeptPosition, Message, Sink, Taken } from '../../src/model.ts';
+import type { Batch, KeptPosition, Message, Sink, Taken } from '../../src/model/sink.ts';
+import type { Clock } from '../../src/model/time.ts';
 
 export interface Attempt {
   /** Monotonic ms. */

@@ -3,7 +3,8 @@
  * a query, and a switch for each thing that a service may do otherwise than one would think. It shares no code with the forwarder.
  */
 import { WaybillError } from '../../src/errors.ts';
-import type { Clock, Micros, Page, PageRequest, Source } from '../../src/model.ts';
+import type { Page, PageRequest, Source } from '../../src/model/source.ts';
+import type { Clock, Micros } from '../../src/model/time.ts';
 import { recordText } from './records.ts';
 
 export interface Served {

@@ -946,7 +946,7 @@ export const mutants: readonly Mutant[] = [
     suite: syslog,
     edits: [
       {
-        file: 'src/sink/syslog-relp.ts',
+        file: 'src/sink/syslog/relp.ts',
         text: 'const amid = seqs.filter((seq) => seq < lastTaken);',
         replacement: 'const amid = seqs.filter((seq) => seq < lastTaken || seq > 0);',
       },
@@ -1000,7 +1000,7 @@ export const mutants: readonly Mutant[] = [
     suite: syslog,
     edits: [
       {
-        file: 'src/sink/syslog-session.ts',
+        file: 'src/sink/syslog/session.ts',
         text: 'while (taken.delete(certain)) certain += 1;',
         replacement: 'certain = taken.size;',
       },
@@ -1019,7 +1019,7 @@ export const mutants: readonly Mutant[] = [
     suite: syslog,
     edits: [
       {
-        file: 'src/sink/syslog-datagram.ts',
+        file: 'src/sink/syslog/datagram.ts',
         text: '(cause ? reject(cause) : resolve())',
         replacement: '(cause && cause.message === "" ? reject(cause) : resolve())',
       },
@@ -1031,7 +1031,7 @@ export const mutants: readonly Mutant[] = [
     suite: syslog,
     edits: [
       {
-        file: 'src/sink/syslog-message.ts',
+        file: 'src/sink/syslog/message.ts',
         text: 'new Header(settings, sequenceMost - 1)',
         replacement: 'new Header(settings, sequenceMost)',
       },
@@ -1041,7 +1041,7 @@ export const mutants: readonly Mutant[] = [
     id: 'W253',
     what: 'syslog: check ends a connection before the receiver can end it by itself',
     suite: syslog,
-    edits: [{ file: 'src/sink/syslog-socket.ts', text: 'export const quietMs = 250;', replacement: 'export const quietMs = 0;' }],
+    edits: [{ file: 'src/sink/syslog/socket.ts', text: 'export const quietMs = 250;', replacement: 'export const quietMs = 0;' }],
   },
   {
     id: 'W254',
@@ -1049,11 +1049,11 @@ export const mutants: readonly Mutant[] = [
     suite: syslog,
     edits: [
       {
-        file: 'src/sink/syslog-socket.ts',
+        file: 'src/sink/syslog/socket.ts',
         text: '    reads();\n    [piece, bytes] = [[], 0];',
         replacement: '    [piece, bytes] = [[], 0];',
       },
-      { file: 'src/sink/syslog-socket.ts', text: 'if (queue < before) reads();', replacement: 'void [before, reads];' },
+      { file: 'src/sink/syslog/socket.ts', text: 'if (queue < before) reads();', replacement: 'void [before, reads];' },
     ],
   },
   {
@@ -1247,7 +1247,7 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/unit/collect/close.test.ts',
     edits: [
       {
-        file: `${journal}ledger-report.ts`,
+        file: `${journal}queries/ledger.ts`,
         text: "row.next_us === null && row.reason !== 'reread'",
         replacement: 'row.next_us === null',
       },
@@ -1259,7 +1259,7 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/unit/journal/ledger-report.test.ts',
     edits: [
       {
-        file: 'src/journal/ledger-report.ts',
+        file: 'src/journal/queries/ledger.ts',
         text: 'return [...known, ...unbegun]',
         replacement: 'return [...known, ...unbegun.slice(0, 0)]',
       },
@@ -1271,7 +1271,7 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/unit/journal/ledger-report.test.ts',
     edits: [
       {
-        file: 'src/journal/ledger-report.ts',
+        file: 'src/journal/queries/ledger.ts',
         text: 'held.has(row.from_us) ? inDoubt(row) : row',
         replacement: 'held.has(-1) ? inDoubt(row) : row',
       },
@@ -1283,7 +1283,7 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/unit/daemon/reports.test.ts',
     edits: [
       {
-        file: 'src/journal/window-copy.ts',
+        file: 'src/journal/queries/window-copy.ts',
         text: 'FROM temp.report_windows WHERE rowid > ? AND rowid <= ? ORDER BY rowid',
         replacement: 'FROM (SELECT *, row_number() OVER (ORDER BY from_us) AS n FROM main.windows) WHERE n > ? AND n <= ?',
       },
@@ -1293,7 +1293,7 @@ export const mutants: readonly Mutant[] = [
     id: 'W101',
     what: 'a reader of a report that takes nothing any more keeps the next one waiting',
     suite: 'test/unit/daemon/reports.test.ts',
-    edits: [{ file: 'src/daemon/reports.ts', text: '.then(giveUp, () => undefined)', replacement: '.catch(() => giveUp.name)' }],
+    edits: [{ file: 'src/daemon/admin/report-maker.ts', text: '.then(giveUp, () => undefined)', replacement: '.catch(() => giveUp.name)' }],
   },
   {
     id: 'W102',
@@ -1515,7 +1515,7 @@ export const mutants: readonly Mutant[] = [
     id: 'D13',
     what: 'index in place of create',
     suite: elasticsearch,
-    edits: [{ file: 'src/sink/elasticsearch-sink.ts', text: '`{"create":{"_index":', replacement: '`{"index":{"_index":' }],
+    edits: [{ file: 'src/sink/elasticsearch/sink.ts', text: '`{"create":{"_index":', replacement: '`{"index":{"_index":' }],
   },
   {
     // The same where the answer is read as well: only what is overwritten tells then.
@@ -1523,14 +1523,14 @@ export const mutants: readonly Mutant[] = [
     what: 'index in place of create, and its answer believed',
     suite: elasticsearch,
     edits: [
-      { file: 'src/sink/elasticsearch-sink.ts', text: '`{"create":{"_index":', replacement: '`{"index":{"_index":' },
+      { file: 'src/sink/elasticsearch/sink.ts', text: '`{"create":{"_index":', replacement: '`{"index":{"_index":' },
       {
-        file: 'src/sink/elasticsearch-sink.ts',
+        file: 'src/sink/elasticsearch/sink.ts',
         text: 'body.items.map((item) => membersOf(item).create)',
         replacement: 'body.items.map((item) => ({ ...(item as any).index, status: 201 }))',
       },
       {
-        file: 'src/sink/elasticsearch-sink.ts',
+        file: 'src/sink/elasticsearch/sink.ts',
         text: "filter_path: 'items.create._id,items.create.status,items.create.error,items.create.failure_store',",
         replacement: '',
       },
@@ -1542,7 +1542,7 @@ export const mutants: readonly Mutant[] = [
     suite: elasticsearch,
     edits: [
       {
-        file: 'src/sink/elasticsearch-items.ts',
+        file: 'src/sink/elasticsearch/items.ts',
         text: "if (status === 409 && error?.type === 'version_conflict_engine_exception') return 'there';",
         replacement: "if (status === 409) return 'refused';",
       },
@@ -1554,7 +1554,7 @@ export const mutants: readonly Mutant[] = [
     suite: elasticsearch,
     edits: [
       {
-        file: 'src/sink/elasticsearch-items.ts',
+        file: 'src/sink/elasticsearch/items.ts',
         text: "if (status === undefined) return 'strange';",
         replacement: "if (status !== -1) return 'taken';",
       },
@@ -1564,7 +1564,7 @@ export const mutants: readonly Mutant[] = [
     id: 'D16',
     what: 'the client tries again by itself',
     suite: elasticsearch,
-    edits: [{ file: 'src/sink/elasticsearch-client.ts', text: 'maxRetries: 0', replacement: 'maxRetries: 3' }],
+    edits: [{ file: 'src/sink/elasticsearch/client.ts', text: 'maxRetries: 0', replacement: 'maxRetries: 3' }],
   },
   {
     id: 'D17',
@@ -1572,7 +1572,7 @@ export const mutants: readonly Mutant[] = [
     suite: elasticsearch,
     edits: [
       {
-        file: 'src/sink/elasticsearch-settings.ts',
+        file: 'src/sink/elasticsearch/settings.ts',
         text: 'new Date(time / 1000).toISOString()',
         replacement: 'new Date().toISOString()',
       },
@@ -1596,7 +1596,7 @@ export const mutants: readonly Mutant[] = [
     suite: elasticsearch,
     edits: [
       {
-        file: 'src/sink/elasticsearch-sink.ts',
+        file: 'src/sink/elasticsearch/sink.ts',
         text: 'if (!batch.uncertain && !messages.some(isOld)) continue;',
         replacement: 'if (!messages.some(isOld)) continue;',
       },
@@ -1607,9 +1607,9 @@ export const mutants: readonly Mutant[] = [
     what: 'the result of a search in part is believed',
     suite: elasticsearch,
     edits: [
-      { file: 'src/sink/elasticsearch-resolve.ts', text: "allow_partial_search_results: 'false', ", replacement: '' },
+      { file: 'src/sink/elasticsearch/resolve.ts', text: "allow_partial_search_results: 'false', ", replacement: '' },
       {
-        file: 'src/sink/elasticsearch-resolve.ts',
+        file: 'src/sink/elasticsearch/resolve.ts',
         text: 'timed_out !== false || _shards?.failed !== 0 || total === undefined',
         replacement: 'total === undefined',
       },
@@ -1621,7 +1621,7 @@ export const mutants: readonly Mutant[] = [
     suite: elasticsearch,
     edits: [
       {
-        file: 'src/sink/elasticsearch-resolve.ts',
+        file: 'src/sink/elasticsearch/resolve.ts',
         text: 'timed_out !== false || _shards?.failed !== 0 || total === undefined',
         replacement: 'total === undefined',
       },
@@ -1633,7 +1633,7 @@ export const mutants: readonly Mutant[] = [
     suite: elasticsearch,
     edits: [
       {
-        file: 'src/sink/elasticsearch-sink.ts',
+        file: 'src/sink/elasticsearch/sink.ts',
         text: 'mark !== null && (undated === true || Math.floor(time / 1000) <= mark)',
         replacement: 'mark !== null && undated === true',
       },
@@ -1658,7 +1658,7 @@ export const mutants: readonly Mutant[] = [
     also: ['test/unit/sink/splunk-hec-reply.test.ts'],
     edits: [
       {
-        file: 'src/sink/splunk-hec-reply.ts',
+        file: 'src/sink/splunk-hec/reply.ts',
         text: "return isSuccess ? meaning : 'unknown';",
         replacement: "return isSuccess ? meaning : 'taken';",
       },
@@ -1670,7 +1670,7 @@ export const mutants: readonly Mutant[] = [
     suite: splunkHec,
     edits: [
       {
-        file: 'src/sink/splunk-hec-acknowledge.ts',
+        file: 'src/sink/splunk-hec/acknowledge.ts',
         text: 'if (waiting.size === 0) return;',
         replacement: "if (waiting.size === 0) return;\n    if (answer.size === 0) throw new WaybillError('sink_unknown', 'lost');",
       },
@@ -1682,7 +1682,7 @@ export const mutants: readonly Mutant[] = [
     suite: splunkHec,
     edits: [
       {
-        file: 'src/sink/splunk-hec-acknowledge.ts',
+        file: 'src/sink/splunk-hec/acknowledge.ts',
         text: 'for (const ackId of answer) waiting.delete(ackId);',
         replacement: 'if (answer.size === waiting.size) waiting.clear();',
       },
@@ -1694,7 +1694,7 @@ export const mutants: readonly Mutant[] = [
     suite: elasticsearch,
     edits: [
       {
-        file: 'src/sink/elasticsearch-sink.ts',
+        file: 'src/sink/elasticsearch/sink.ts',
         text: 'const isOther = item._id !== uid &&',
         replacement: "const isOther = verdict === 'taken' && item._id !== uid &&",
       },
@@ -1706,7 +1706,7 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/contract/sinks/file-disk.test.ts',
     edits: [
       {
-        file: 'src/sink/file-lock.ts',
+        file: 'src/sink/file/lock.ts',
         text: 'if (!lock) throw blockedAt(',
         replacement: 'if (!lock) return () => undefined;\n    if (lock.memory) throw blockedAt(',
       },
@@ -1716,13 +1716,13 @@ export const mutants: readonly Mutant[] = [
     id: 'W257',
     what: 'the lock of a file ends with the first life of its sink',
     suite: 'test/contract/sinks/file-disk.test.ts',
-    edits: [{ file: 'src/sink/file-lock.ts', text: 'if (own.lives > 0) return;', replacement: '' }],
+    edits: [{ file: 'src/sink/file/lock.ts', text: 'if (own.lives > 0) return;', replacement: '' }],
   },
   {
     id: 'W258',
     what: 'words of the server are shown with what we sent it',
     suite: elasticsearch,
-    edits: [{ file: 'src/sink/elasticsearch-items.ts', text: '{ reason: quote(reason, 1_000) }', replacement: '{ reason }' }],
+    edits: [{ file: 'src/sink/elasticsearch/items.ts', text: '{ reason: quote(reason, 1_000) }', replacement: '{ reason }' }],
   },
   {
     id: 'W259',
@@ -1730,7 +1730,7 @@ export const mutants: readonly Mutant[] = [
     suite: elasticsearch,
     edits: [
       {
-        file: 'src/sink/elasticsearch-client.ts',
+        file: 'src/sink/elasticsearch/client.ts',
         text: 'if (cause instanceof WaybillError) throw cause;',
         replacement: 'if (code !== undefined) throw cause;',
       },
@@ -1747,14 +1747,14 @@ export const mutants: readonly Mutant[] = [
     what: 'an answer of a broker may be of any length',
     suite: kafka,
     edits: [
-      { file: 'src/sink/kafka-answers.ts', text: 'if (this.#left > answerMost) return', replacement: 'if (this.#left > 2 ** 32) return' },
+      { file: 'src/sink/kafka/answers.ts', text: 'if (this.#left > answerMost) return', replacement: 'if (this.#left > 2 ** 32) return' },
     ],
   },
   {
     id: 'D37',
     what: 'a file is not cut when it is opened',
     suite: 'test/contract/sinks/file-disk.test.ts',
-    edits: [{ file: 'src/sink/file-sink.ts', text: 'await handle.truncate(ours.length);', replacement: '' }],
+    edits: [{ file: 'src/sink/file/sink.ts', text: 'await handle.truncate(ours.length);', replacement: '' }],
   },
   {
     id: 'D38',
@@ -1762,7 +1762,7 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/contract/sinks/file-disk.test.ts',
     edits: [
       {
-        file: 'src/sink/file-sink.ts',
+        file: 'src/sink/file/sink.ts',
         text: `      for (let written = 0; written < bytes.length;) {`,
         replacement: `      await this.#slots.write({ journal: this.#kept.journal, position: batch.through, file: this.#name, length: this.#length + bytes.length });
       for (let written = 0; written < bytes.length;) {`,
@@ -1773,7 +1773,7 @@ export const mutants: readonly Mutant[] = [
     id: 'D39',
     what: 'the directory of a file is not synced',
     suite: 'test/contract/sinks/file-disk.test.ts',
-    edits: [{ file: 'src/sink/file-sink.ts', text: 'await syncDirectory(dirname(this.#path));', replacement: 'void syncDirectory;' }],
+    edits: [{ file: 'src/sink/file/sink.ts', text: 'await syncDirectory(dirname(this.#path));', replacement: 'void syncDirectory;' }],
   },
   {
     id: 'W50',
@@ -1781,7 +1781,7 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/contract/sinks/file-rotation.test.ts',
     edits: [
       {
-        file: 'src/sink/file-sink.ts',
+        file: 'src/sink/file/sink.ts',
         text: '    await this.#kept.commitNote(this.#note());\n    await putAside(',
         replacement: '    await putAside(',
       },
@@ -1791,19 +1791,19 @@ export const mutants: readonly Mutant[] = [
     id: 'W51',
     what: 'the plain file goes before the name of the compressed one is on the disk',
     suite: 'test/contract/sinks/file-rotation.test.ts',
-    edits: [{ file: 'src/sink/file-gzip.ts', text: 'await syncDirectory(dirname(plain));', replacement: 'void syncDirectory;' }],
+    edits: [{ file: 'src/sink/file/gzip.ts', text: 'await syncDirectory(dirname(plain));', replacement: 'void syncDirectory;' }],
   },
   {
     id: 'W52',
     what: 'what a kill left half compressed is taken for done',
     suite: 'test/contract/sinks/file-rotation.test.ts',
-    edits: [{ file: 'src/sink/file-gzip.ts', text: 'const half = `${plain}.gz.part`;', replacement: 'const half = `${plain}.gz`;' }],
+    edits: [{ file: 'src/sink/file/gzip.ts', text: 'const half = `${plain}.gz.part`;', replacement: 'const half = `${plain}.gz`;' }],
   },
   {
     id: 'W53',
     what: 'the first line is glued to what somebody else did not end',
     suite: 'test/contract/sinks/file-rotation.test.ts',
-    edits: [{ file: 'src/sink/file-disk.ts', text: 'return last[0] !== 0x0a;', replacement: 'return false;' }],
+    edits: [{ file: 'src/sink/file/disk.ts', text: 'return last[0] !== 0x0a;', replacement: 'return false;' }],
   },
   {
     id: 'D21',
@@ -1811,12 +1811,12 @@ export const mutants: readonly Mutant[] = [
     suite: kafka,
     edits: [
       {
-        file: 'src/sink/kafka.ts',
+        file: 'src/sink/kafka/index.ts',
         text: 'const last = [...(requests.pop() ?? []), this.#progressOf(batch)];',
         replacement: 'const last = requests.pop() ?? [];',
       },
       {
-        file: 'src/sink/kafka.ts',
+        file: 'src/sink/kafka/index.ts',
         text: 'this.#isUnknown = false;\n    this.#position = batch.through;',
         replacement: `this.#isUnknown = false;
     const second = await owner.begin();
@@ -1832,7 +1832,7 @@ export const mutants: readonly Mutant[] = [
     suite: kafka,
     edits: [
       {
-        file: 'src/sink/kafka.ts',
+        file: 'src/sink/kafka/index.ts',
         text: "this.#isUnknown ||= code !== 'sink_blocked' && code !== 'sink_again' && code !== 'sink_refused';\n      await this.#end();",
         replacement: 'void code;',
       },
@@ -1844,7 +1844,7 @@ export const mutants: readonly Mutant[] = [
     suite: kafka,
     edits: [
       {
-        file: 'src/sink/kafka.ts',
+        file: 'src/sink/kafka/index.ts',
         text: 'for (const request of [...requests, last]) await transaction.send(request);',
         replacement: 'await Promise.all([...requests, last].map((request) => transaction.send(request)));',
       },
@@ -1856,12 +1856,12 @@ export const mutants: readonly Mutant[] = [
     suite: kafka,
     edits: [
       {
-        file: 'src/sink/kafka-kafkajs.ts',
+        file: 'src/sink/kafka/kafkajs.ts',
         text: 'first = undefined;\n        return {',
         replacement: 'first = undefined;\n        (this as any).current = transaction;\n        return {',
       },
       {
-        file: 'src/sink/kafka.ts',
+        file: 'src/sink/kafka/index.ts',
         text: `const cut = (): void => {
       client.cut();
     };`,
@@ -1878,13 +1878,13 @@ export const mutants: readonly Mutant[] = [
     suite: kafka,
     edits: [
       {
-        file: 'src/sink/kafka.ts',
+        file: 'src/sink/kafka/index.ts',
         text: 'const owner = exactlyOnce ?',
         replacement: `const unfenced: any = { begin: async () => ({ send: async (records: any) => (await client.send(records), 0n), commit: async () => {} }) };
         if (exactlyOnce) await then({ client, owner: unfenced, sent: 0 });
         const owner = exactlyOnce ?`,
       },
-      { file: 'src/sink/kafka.ts', text: 'await then(life);', replacement: '' },
+      { file: 'src/sink/kafka/index.ts', text: 'await then(life);', replacement: '' },
     ],
   },
   {
@@ -1892,7 +1892,11 @@ export const mutants: readonly Mutant[] = [
     what: 'reading ends before our own "open" record',
     suite: kafka,
     edits: [
-      { file: 'src/sink/kafka.ts', text: 'key === openKey(id) && value === mark;', replacement: 'key !== undefined || value === mark;' },
+      {
+        file: 'src/sink/kafka/index.ts',
+        text: 'key === openKey(id) && value === mark;',
+        replacement: 'key !== undefined || value === mark;',
+      },
     ],
   },
   {
@@ -1919,14 +1923,18 @@ export const mutants: readonly Mutant[] = [
     what: 'a dead letter that is sent again leaves no word in the progress record',
     suite: kafka,
     edits: [
-      { file: 'src/sink/kafka.ts', text: "besides === 'retry' ? messages[0]?.seq : undefined", replacement: 'void [besides, messages]' },
+      {
+        file: 'src/sink/kafka/index.ts',
+        text: "besides === 'retry' ? messages[0]?.seq : undefined",
+        replacement: 'void [besides, messages]',
+      },
     ],
   },
   {
     id: 'W152',
     what: 'an adopted topic is not told whose it is',
     suite: kafka,
-    edits: [{ file: 'src/sink/kafka.ts', text: 'await this.#adopt(owner);', replacement: 'this.#position = this.#kept.position;' }],
+    edits: [{ file: 'src/sink/kafka/index.ts', text: 'await this.#adopt(owner);', replacement: 'this.#position = this.#kept.position;' }],
   },
   {
     id: 'W153',
@@ -1934,7 +1942,7 @@ export const mutants: readonly Mutant[] = [
     suite: kafka,
     edits: [
       {
-        file: 'src/sink/kafka-progress.ts',
+        file: 'src/sink/kafka/progress.ts',
         text: 'progress.adopted === true && progress.journal === journal',
         replacement: 'progress.adopted === true && progress.journal === `not ${journal}`',
       },
@@ -1957,7 +1965,7 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W156',
     what: 'another type of sink under the same id goes on where the one before was',
-    suite: 'test/unit/commands/check-state.test.ts',
+    suite: 'test/unit/cli/check-state.test.ts',
     edits: [
       {
         file: 'src/journal/progress.ts',
@@ -1990,7 +1998,7 @@ export const mutants: readonly Mutant[] = [
     suite: splunkHec,
     edits: [
       {
-        file: 'src/sink/splunk-hec.ts',
+        file: 'src/sink/splunk-hec/index.ts',
         text: 'return { rejections, again: { ...first, code, seqs: again.flatMap(({ seqs }) => seqs), retryAfterMs } };',
         replacement: 'return code && retryAfterMs !== undefined ? { rejections, again: first } : { rejections };',
       },
@@ -2002,7 +2010,7 @@ export const mutants: readonly Mutant[] = [
     suite: splunkHec,
     edits: [
       {
-        file: 'src/sink/splunk-hec.ts',
+        file: 'src/sink/splunk-hec/index.ts',
         text: 'this.#hasAnswered ? requestsMost(this.#settings) : 1',
         replacement: 'requestsMost(this.#settings)',
       },
@@ -2014,12 +2022,12 @@ export const mutants: readonly Mutant[] = [
     suite: syslog,
     edits: [
       {
-        file: 'src/sink/syslog-stream.ts',
+        file: 'src/sink/syslog/stream.ts',
         text: "if (!isEnding) reject(new Error('the receiver closed the connection before it had everything'));",
         replacement: '',
       },
       {
-        file: 'src/sink/syslog-stream.ts',
+        file: 'src/sink/syslog/stream.ts',
         text: "if (isEnding) resolve();\n        else reject(new Error('the receiver closed the connection before it had everything'));",
         replacement: 'resolve();',
       },
@@ -2031,12 +2039,12 @@ export const mutants: readonly Mutant[] = [
     suite: syslog,
     edits: [
       {
-        file: 'src/sink/syslog-stream.ts',
+        file: 'src/sink/syslog/stream.ts',
         text: "tcp.once('error', reject);",
         replacement: "tcp.once('error', (cause) => (isEnding ? resolve() : reject(cause)));",
       },
       {
-        file: 'src/sink/syslog-stream.ts',
+        file: 'src/sink/syslog/stream.ts',
         text: "stream.once('error', reject);",
         replacement: "stream.once('error', (cause) => (isEnding ? resolve() : reject(cause)));",
       },
@@ -2048,7 +2056,7 @@ export const mutants: readonly Mutant[] = [
     suite: syslog,
     edits: [
       {
-        file: 'src/sink/syslog-stream.ts',
+        file: 'src/sink/syslog/stream.ts',
         text: 'messages.map((message) => frame(framing, this.#header.of(message), message.bytes))',
         replacement:
           "messages.map((message) => frame(framing === 'datagram' ? framing : 'newline', this.#header.of(message), message.bytes))",
@@ -2061,7 +2069,7 @@ export const mutants: readonly Mutant[] = [
     suite: syslog,
     edits: [
       {
-        file: 'src/sink/syslog-session.ts',
+        file: 'src/sink/syslog/session.ts',
         text: '${number} ${name} ${data.length}',
         replacement: "${number} ${name} ${Buffer.from(data).toString('utf8').length}",
       },
@@ -2073,7 +2081,7 @@ export const mutants: readonly Mutant[] = [
     suite: syslog,
     edits: [
       {
-        file: 'src/sink/syslog-session.ts',
+        file: 'src/sink/syslog/session.ts',
         text: 'const waiting = this.#waiting.get(number);',
         replacement: 'number = this.#waiting.keys().next().value ?? number;\n    const waiting = this.#waiting.get(number);',
       },
@@ -2085,7 +2093,7 @@ export const mutants: readonly Mutant[] = [
     suite: syslog,
     edits: [
       {
-        file: 'src/sink/syslog-session.ts',
+        file: 'src/sink/syslog/session.ts',
         text: 'this.#number = number === numberMost ? 1 : number + 1;',
         replacement: 'void numberMost;\n    this.#number = number + 1;',
       },
@@ -2095,7 +2103,7 @@ export const mutants: readonly Mutant[] = [
     id: 'D33',
     what: 'RELP sends before its opening was answered',
     suite: syslog,
-    edits: [{ file: 'src/sink/syslog-relp.ts', text: 'await session.open();', replacement: 'void session.open().catch(() => undefined);' }],
+    edits: [{ file: 'src/sink/syslog/relp.ts', text: 'await session.open();', replacement: 'void session.open().catch(() => undefined);' }],
   },
   {
     // No run of the simulation has 10,000 entries.
@@ -2284,7 +2292,7 @@ export const mutants: readonly Mutant[] = [
     also: ['test/unit/daemon/profile.test.ts'],
     edits: [
       {
-        file: 'src/daemon/calibration.ts',
+        file: 'src/daemon/source/calibration.ts',
         text: 'this.#use(await this.#parts.askOnce(signal))',
         replacement: 'this.#use(await this.#parts.ask(signal))',
       },
@@ -2307,7 +2315,7 @@ export const mutants: readonly Mutant[] = [
     id: 'W112',
     what: 'the first record of the last day is taken for the earliest of all',
     suite: 'test/unit/daemon/source.test.ts',
-    edits: [{ file: 'src/daemon/start.ts', text: 'if (everything.isWhole) return;', replacement: 'if (againMs > 0) return;' }],
+    edits: [{ file: 'src/daemon/source/start.ts', text: 'if (everything.isWhole) return;', replacement: 'if (againMs > 0) return;' }],
   },
   {
     id: 'W113',
@@ -2326,7 +2334,7 @@ export const mutants: readonly Mutant[] = [
     id: 'W114',
     what: 'a bound that was kept before a kill stands although windows were closed later',
     suite: 'test/unit/daemon/source.test.ts',
-    edits: [{ file: 'src/daemon/source.ts', text: 'Math.max(latest, closed)', replacement: 'Math.min(latest, closed)' }],
+    edits: [{ file: 'src/daemon/source/source.ts', text: 'Math.max(latest, closed)', replacement: 'Math.min(latest, closed)' }],
   },
   {
     id: 'W115',
@@ -2334,7 +2342,7 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/unit/daemon/source.test.ts',
     edits: [
       {
-        file: 'src/daemon/start.ts',
+        file: 'src/daemon/source/start.ts',
         text: 'Math.abs(now() - clock.now() * 1000) > apartMost',
         replacement: 'now() - clock.now() * 1000 > apartMost',
       },
@@ -2407,39 +2415,37 @@ export const mutants: readonly Mutant[] = [
     id: 'W601',
     what: 'text of the other side is read in no encoding but its own',
     suite: 'test/unit/connect/secrets.test.ts',
-    edits: [{ file: 'src/connect/secrets.ts', text: 'layer < layersMax &&', replacement: 'layer < 0 &&' }],
+    edits: [{ file: 'src/secrets.ts', text: 'layer < layersMax &&', replacement: 'layer < 0 &&' }],
   },
   {
     id: 'W602',
     what: 'a secret in base64 is found only where nothing precedes it',
     suite: 'test/unit/connect/secrets.test.ts',
-    edits: [{ file: 'src/connect/secrets.ts', text: 'return [0, 1, 2].map((before)', replacement: 'return [0].map((before)' }],
+    edits: [{ file: 'src/secrets.ts', text: 'return [0, 1, 2].map((before)', replacement: 'return [0].map((before)' }],
   },
   {
     id: 'W603',
     what: 'a part of a secret is shown',
     suite: 'test/unit/connect/secrets.test.ts',
-    edits: [
-      { file: 'src/connect/secrets.ts', text: 'if (length >= partMin) return true;', replacement: 'if (length >= partMin) return false;' },
-    ],
+    edits: [{ file: 'src/secrets.ts', text: 'if (length >= partMin) return true;', replacement: 'if (length >= partMin) return false;' }],
   },
   {
     id: 'W604',
     what: 'ordinary words that are a secret are removed from the middle of others',
     suite: 'test/unit/connect/secrets.test.ts',
-    edits: [{ file: 'src/connect/secrets.ts', text: "if (!/[a-z0-9]/.test(folded[at - 1] ?? ' ') && ", replacement: 'if (' }],
+    edits: [{ file: 'src/secrets.ts', text: "if (!/[a-z0-9]/.test(folded[at - 1] ?? ' ') && ", replacement: 'if (' }],
   },
   {
     id: 'W605',
     what: 'a token that was renewed is forgotten at once',
     suite: 'test/unit/connect/secrets.test.ts',
-    edits: [{ file: 'src/connect/secrets.ts', text: 'const valuesPerOwner = 8;', replacement: 'const valuesPerOwner = 1;' }],
+    edits: [{ file: 'src/secrets.ts', text: 'const valuesPerOwner = 8;', replacement: 'const valuesPerOwner = 1;' }],
   },
   {
     id: 'W606',
     what: 'text of the other side is quoted with the secrets in it',
     suite: 'test/contract/canary.test.ts',
-    edits: [{ file: 'src/connect/quote.ts', text: 'withoutSecrets(text.slice(0, readMax), true)', replacement: 'text.slice(0, readMax)' }],
+    edits: [{ file: 'src/quote.ts', text: 'withoutSecrets(text.slice(0, readMax), true)', replacement: 'text.slice(0, readMax)' }],
   },
   {
     id: 'W607',
@@ -2462,34 +2468,34 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W301',
     what: 'complete although there is a gap',
-    suite: 'test/unit/observe/completeness.test.ts',
-    edits: [{ file: 'src/observe/verdict.ts', text: `gaps + accepted + inDoubt === 0`, replacement: `accepted + inDoubt === 0` }],
+    suite: 'test/unit/report/completeness.test.ts',
+    edits: [{ file: 'src/report/verdict.ts', text: `gaps + accepted + inDoubt === 0`, replacement: `accepted + inDoubt === 0` }],
   },
   {
     id: 'W302',
     what: 'complete although a gap was accepted',
-    suite: 'test/unit/observe/completeness.test.ts',
-    edits: [{ file: 'src/observe/verdict.ts', text: `gaps + accepted + inDoubt === 0`, replacement: `gaps + inDoubt === 0` }],
+    suite: 'test/unit/report/completeness.test.ts',
+    edits: [{ file: 'src/report/verdict.ts', text: `gaps + accepted + inDoubt === 0`, replacement: `gaps + inDoubt === 0` }],
   },
   {
     id: 'W303',
     what: 'complete although a window is in doubt',
-    suite: 'test/unit/observe/completeness.test.ts',
-    edits: [{ file: 'src/observe/verdict.ts', text: `gaps + accepted + inDoubt === 0`, replacement: `gaps + accepted === 0` }],
+    suite: 'test/unit/report/completeness.test.ts',
+    edits: [{ file: 'src/report/verdict.ts', text: `gaps + accepted + inDoubt === 0`, replacement: `gaps + accepted === 0` }],
   },
   {
     id: 'W304',
     what: 'complete although nothing is proven',
-    suite: 'test/unit/observe/completeness.test.ts',
-    edits: [{ file: 'src/observe/verdict.ts', text: `complete: windows > 0 &&`, replacement: `complete: windows >= 0 &&` }],
+    suite: 'test/unit/report/completeness.test.ts',
+    edits: [{ file: 'src/report/verdict.ts', text: `complete: windows > 0 &&`, replacement: `complete: windows >= 0 &&` }],
   },
   {
     id: 'W305',
     what: 'complete although time is not covered',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `=== 0 && uncovered.length === 0 && unknown.length === 0`,
         replacement: `=== 0 && uncovered.length >= 0 && unknown.length === 0`,
       },
@@ -2498,10 +2504,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W306',
     what: 'complete although nothing is known of a source',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `uncovered.length === 0 && unknown.length === 0`,
         replacement: `uncovered.length === 0 && unknown.length >= 0`,
       },
@@ -2510,10 +2516,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W307',
     what: 'so far is never said',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `const soFar = parts.some(({ isPending }) => isPending);`,
         replacement: `const soFar = parts.length < 0 && parts.some(({ isPending }) => isPending);`,
       },
@@ -2522,18 +2528,18 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W308',
     what: 'delivered although a sink lacks windows',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
-      { file: 'src/observe/verdict.ts', text: `delivered: shortfalls.length === 0,`, replacement: `delivered: shortfalls.length >= 0,` },
+      { file: 'src/report/verdict.ts', text: `delivered: shortfalls.length === 0,`, replacement: `delivered: shortfalls.length >= 0,` },
     ],
   },
   {
     id: 'W309',
     what: 'a sink that lacks one window has all',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `.filter(({ lacking }) => lacking > 0)`,
         replacement: `.filter(({ lacking }) => lacking > 1)`,
       },
@@ -2542,22 +2548,22 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W310',
     what: 'of several sources only the first counts for a sink',
-    suite: 'test/unit/observe/completeness.test.ts',
-    edits: [{ file: 'src/observe/verdict.ts', text: `lacking: lacking + part.lacking,`, replacement: `lacking: lacking || part.lacking,` }],
+    suite: 'test/unit/report/completeness.test.ts',
+    edits: [{ file: 'src/report/verdict.ts', text: `lacking: lacking + part.lacking,`, replacement: `lacking: lacking || part.lacking,` }],
   },
   {
     id: 'W311',
     what: 'due after one close delay and a window',
-    suite: 'test/unit/observe/completeness.test.ts',
-    edits: [{ file: 'src/observe/verdict.ts', text: `return 2 * closeDelaySeconds +`, replacement: `return closeDelaySeconds +` }],
+    suite: 'test/unit/report/completeness.test.ts',
+    edits: [{ file: 'src/report/verdict.ts', text: `return 2 * closeDelaySeconds +`, replacement: `return closeDelaySeconds +` }],
   },
   {
     id: 'W312',
     what: 'due before a window has passed',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `return 2 * closeDelaySeconds + Math.min(3_600, Math.max(10, closeDelaySeconds));`,
         replacement: `return 2 * closeDelaySeconds;`,
       },
@@ -2566,16 +2572,16 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W313',
     what: 'a window has no least width',
-    suite: 'test/unit/observe/completeness.test.ts',
-    edits: [{ file: 'src/observe/verdict.ts', text: `Math.max(10, closeDelaySeconds)`, replacement: `Math.max(0, closeDelaySeconds)` }],
+    suite: 'test/unit/report/completeness.test.ts',
+    edits: [{ file: 'src/report/verdict.ts', text: `Math.max(10, closeDelaySeconds)`, replacement: `Math.max(0, closeDelaySeconds)` }],
   },
   {
     id: 'W314',
     what: 'a window has no greatest width',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `2 * closeDelaySeconds + Math.min(3_600,`,
         replacement: `2 * closeDelaySeconds + Math.min(Infinity,`,
       },
@@ -2584,10 +2590,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W315',
     what: 'the clock that is ahead counts',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `const reached = Math.min(facts.now, source.serverNow ?? facts.now);`,
         replacement: `const reached = Math.max(facts.now, source.serverNow ?? facts.now);`,
       },
@@ -2596,10 +2602,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W316',
     what: 'the clock of the service is not asked',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `const reached = Math.min(facts.now, source.serverNow ?? facts.now);`,
         replacement: `const reached = facts.now;`,
       },
@@ -2608,10 +2614,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W317',
     what: 'the period begins where the ledger does',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `const begin = facts.from ?? coverage.startsAt;`,
         replacement: `const begin = coverage.startsAt ?? facts.from;`,
       },
@@ -2620,10 +2626,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W318',
     what: 'without --to the period ends where it was read',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `const end = facts.to ?? facts.now;`,
         replacement: `const end = facts.to ?? coverage.read.at(-1)?.until ?? facts.now;`,
       },
@@ -2632,10 +2638,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W319',
     what: 'the second behind what is read counts as read',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `from <= part.from && part.from < until)`,
         replacement: `from <= part.from && part.from <= until)`,
       },
@@ -2644,10 +2650,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W320',
     what: 'what becomes due this second is not missed, nor what is due',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `if (part.from >= due) isPending = true;`,
         replacement: `if (part.until >= due) isPending = true;`,
       },
@@ -2656,18 +2662,18 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W321',
     what: 'time is not cut where it becomes due',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
-      { file: 'src/observe/verdict.ts', text: `const edges = [due, coverage.startsAt`, replacement: `const edges = [coverage.startsAt` },
+      { file: 'src/report/verdict.ts', text: `const edges = [due, coverage.startsAt`, replacement: `const edges = [coverage.startsAt` },
     ],
   },
   {
     id: 'W322',
     what: 'time is not cut where the ledger begins',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `coverage.startsAt ?? begin, ...[...read, ...coverage.history]`,
         replacement: `begin, ...[...read, ...coverage.history]`,
       },
@@ -2676,16 +2682,16 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W323',
     what: 'time is not cut where requested history ends',
-    suite: 'test/unit/observe/completeness.test.ts',
-    edits: [{ file: 'src/observe/verdict.ts', text: `...[...read, ...coverage.history].flatMap`, replacement: `...read.flatMap` }],
+    suite: 'test/unit/report/completeness.test.ts',
+    edits: [{ file: 'src/report/verdict.ts', text: `...[...read, ...coverage.history].flatMap`, replacement: `...read.flatMap` }],
   },
   {
     id: 'W324',
     what: 'holes beside each other stay apart',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `if (last?.to === hole.from && last.reason === hole.reason)`,
         replacement: `if (last?.to === hole.to && last.reason === hole.reason)`,
       },
@@ -2694,10 +2700,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W325',
     what: 'holes of two reasons become one',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `if (last?.to === hole.from && last.reason === hole.reason)`,
         replacement: `if (last?.to === hole.from)`,
       },
@@ -2706,10 +2712,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W326',
     what: 'holes apart from each other become one',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `if (last?.to === hole.from && last.reason === hole.reason)`,
         replacement: `if (last?.reason === hole.reason)`,
       },
@@ -2718,10 +2724,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W327',
     what: 'before the ledger is called history',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `if (startsAt !== undefined && at < startsAt) return`,
         replacement: `if (startsAt !== undefined && at < -startsAt) return`,
       },
@@ -2730,10 +2736,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W328',
     what: 'history is called late',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `if (liveFrom !== undefined && at < liveFrom) {`,
         replacement: `if (liveFrom !== undefined && at > liveFrom) {`,
       },
@@ -2742,10 +2748,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W329',
     what: 'history that nobody requested is said to be read',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `if (!range) return { reason: 'not_requested'`,
         replacement: `if (range) return { reason: 'not_requested'`,
       },
@@ -2754,10 +2760,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W330',
     what: 'a backfill that is paused is said to go on',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `message: range.paused ? 'the backfill is paused' : 'the backfill is not finished'`,
         replacement: `message: range.paused ? 'the backfill is not finished' : 'the backfill is paused'`,
       },
@@ -2766,34 +2772,34 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W331',
     what: 'a retired source is not told',
-    suite: 'test/unit/observe/completeness.test.ts',
-    edits: [{ file: 'src/observe/verdict.ts', text: `if (mode === 'retired') return`, replacement: `if (mode === 'gone') return` }],
+    suite: 'test/unit/report/completeness.test.ts',
+    edits: [{ file: 'src/report/verdict.ts', text: `if (mode === 'retired') return`, replacement: `if (mode === 'gone') return` }],
   },
   {
     id: 'W332',
     what: 'a source that is gone is not told',
-    suite: 'test/unit/observe/completeness.test.ts',
-    edits: [{ file: 'src/observe/verdict.ts', text: `if (mode === 'orphaned') return {`, replacement: `if (mode === 'gone') return {` }],
+    suite: 'test/unit/report/completeness.test.ts',
+    edits: [{ file: 'src/report/verdict.ts', text: `if (mode === 'orphaned') return {`, replacement: `if (mode === 'gone') return {` }],
   },
   {
     id: 'W333',
     what: 'a daemon that stopped is not told',
-    suite: 'test/unit/observe/completeness.test.ts',
-    edits: [{ file: 'src/observe/verdict.ts', text: `if (stopped) return {`, replacement: `if (!at && stopped) return {` }],
+    suite: 'test/unit/report/completeness.test.ts',
+    edits: [{ file: 'src/report/verdict.ts', text: `if (stopped) return {`, replacement: `if (!at && stopped) return {` }],
   },
   {
     id: 'W334',
     what: 'a full journal is not told',
-    suite: 'test/unit/observe/completeness.test.ts',
-    edits: [{ file: 'src/observe/verdict.ts', text: `if (paused !== undefined) return {`, replacement: `if (paused === '') return {` }],
+    suite: 'test/unit/report/completeness.test.ts',
+    edits: [{ file: 'src/report/verdict.ts', text: `if (paused !== undefined) return {`, replacement: `if (paused === '') return {` }],
   },
   {
     id: 'W335',
     what: 'a suspension is not told',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `if (held) return { reason: 'suspended'`,
         replacement: `if (!at && held) return { reason: 'suspended'`,
       },
@@ -2802,10 +2808,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W336',
     what: 'the trouble of a source is not told',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `if (trouble !== undefined) return { reason: 'source_failing'`,
         replacement: `if (trouble === '') return { reason: 'source_failing'`,
       },
@@ -2814,10 +2820,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W337',
     what: 'a source that begins after the period takes part',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `(coverage.startsAt === undefined || coverage.startsAt < end)`,
         replacement: `(coverage.startsAt === undefined || coverage.startsAt <= end)`,
       },
@@ -2826,10 +2832,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W338',
     what: 'a source that began in the period takes no part',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `(coverage.startsAt === undefined || coverage.startsAt < end)`,
         replacement: `(coverage.startsAt === undefined || coverage.startsAt <= (begin ?? end))`,
       },
@@ -2838,10 +2844,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W339',
     what: 'a source of which nothing is known takes no part',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `!isOver && (coverage.startsAt === undefined ||`,
         replacement: `!isOver && (coverage.startsAt !== undefined &&`,
       },
@@ -2850,10 +2856,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W340',
     what: 'a source retired before the period takes part',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `const isOver = source.mode === 'retired' &&`,
         replacement: `const isOver = source.mode === 'gone' &&`,
       },
@@ -2862,10 +2868,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W341',
     what: 'a source retired in the period takes no part',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `begin !== undefined && until <= begin);`,
         replacement: `begin !== undefined && until <= end);`,
       },
@@ -2874,18 +2880,18 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W342',
     what: 'where no source takes part, nothing is asked of any',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
-      { file: 'src/observe/verdict.ts', text: `const parts = taking.length > 0 ? taking : all;`, replacement: `const parts = taking;` },
+      { file: 'src/report/verdict.ts', text: `const parts = taking.length > 0 ? taking : all;`, replacement: `const parts = taking;` },
     ],
   },
   {
     id: 'W343',
     what: 'final although a window is not',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `count.all > 0 && count.final === count.all`,
         replacement: `count.all > 0 && count.final <= count.all`,
       },
@@ -2894,18 +2900,18 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W344',
     what: 'final without a window',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
-      { file: 'src/observe/verdict.ts', text: `count.all > 0 && count.final === count.all`, replacement: `count.final === count.all` },
+      { file: 'src/report/verdict.ts', text: `count.all > 0 && count.final === count.all`, replacement: `count.final === count.all` },
     ],
   },
   {
     id: 'W345',
     what: 'final although a part is not covered',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `      uncovered.length === 0 &&
       // An end`,
         replacement: `      uncovered.length >= 0 &&
@@ -2916,18 +2922,18 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W346',
     what: 'final although a part of what was asked for is to come',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
-      { file: 'src/observe/verdict.ts', text: `(facts.to === undefined || !soFar)`, replacement: `(facts.to !== undefined || !soFar)` },
+      { file: 'src/report/verdict.ts', text: `(facts.to === undefined || !soFar)`, replacement: `(facts.to !== undefined || !soFar)` },
     ],
   },
   {
     id: 'W347',
     what: 'the last error of a sink is not told',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `lastError: sinks.find(({ id }) => id === sum.id)?.lastError`,
         replacement: `lastError: undefined`,
       },
@@ -2936,10 +2942,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W348',
     what: 'dead letters are not told',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `deadLetters === 0 ? [] : [counted(deadLetters, 'dead letter')];`,
         replacement: `deadLetters >= 0 ? [] : [counted(deadLetters, 'dead letter')];`,
       },
@@ -2948,10 +2954,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W349',
     what: 'the words say complete of what is not',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `if (!found.complete) return \`INCOMPLETE: `,
         replacement: `if (!found.complete && found.windows < 0) return \`INCOMPLETE: `,
       },
@@ -2960,10 +2966,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W350',
     what: 'the words say delivered of what is not',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `if (found.delivered) return \`\${head} AND DELIVERED\`;`,
         replacement: `if (found.delivered || found.complete) return \`\${head} AND DELIVERED\`;`,
       },
@@ -2972,10 +2978,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W351',
     what: 'the words leave out that it is so far',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `const head = found.soFar ? 'COMPLETE SO FAR' : 'COMPLETE';`,
         replacement: `const head = 'COMPLETE';`,
       },
@@ -2984,10 +2990,10 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W352',
     what: 'a hole does not name its source',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `\${isOfSeveral ? \`\${source} \` : ''}`,
         replacement: `\${isOfSeveral ? '' : \`\${source} \`}`,
       },
@@ -2996,16 +3002,16 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W353',
     what: 'more than three holes are all named',
-    suite: 'test/unit/observe/completeness.test.ts',
-    edits: [{ file: 'src/observe/verdict.ts', text: `const namedMost = 3;`, replacement: `const namedMost = 9;` }],
+    suite: 'test/unit/report/completeness.test.ts',
+    edits: [{ file: 'src/report/verdict.ts', text: `const namedMost = 3;`, replacement: `const namedMost = 9;` }],
   },
   {
     id: 'W354',
     what: 'status speaks of sources that are gone',
-    suite: 'test/unit/observe/completeness.test.ts',
+    suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `const sources = snapshot.sources.filter(({ mode }) => mode !== 'orphaned' && mode !== 'retired');
   if`,
         replacement: `const sources = snapshot.sources.filter(({ mode }) => mode !== 'retired');
@@ -3016,16 +3022,16 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W355',
     what: 'a sink that fails three times in a row is healthy',
-    suite: 'test/unit/observe/verdict.test.ts',
-    edits: [{ file: 'src/observe/verdict.ts', text: `const attemptsMost = 3;`, replacement: `const attemptsMost = 4;` }],
+    suite: 'test/unit/report/verdict.test.ts',
+    edits: [{ file: 'src/report/verdict.ts', text: `const attemptsMost = 3;`, replacement: `const attemptsMost = 4;` }],
   },
   {
     id: 'W356',
     what: 'a sink that never delivered is healthy',
-    suite: 'test/unit/observe/verdict.test.ts',
+    suite: 'test/unit/report/verdict.test.ts',
     edits: [
       {
-        file: 'src/observe/verdict.ts',
+        file: 'src/report/verdict.ts',
         text: `(!everDelivered && (tries > 0 || lagSeconds >= firstDeliverySeconds))`,
         replacement: `(!everDelivered && tries > 9)`,
       },
@@ -3037,7 +3043,7 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/unit/journal/coverage.test.ts',
     edits: [
       {
-        file: 'src/journal/coverage.ts',
+        file: 'src/journal/queries/coverage.ts',
         text: `const lacked = new Set([...waiting.map((row) => row.from_us), ...letters.map(({ from }) => from)]);`,
         replacement: `const lacked = new Set(waiting.map((row) => row.from_us));`,
       },
@@ -3049,7 +3055,7 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/unit/journal/coverage.test.ts',
     edits: [
       {
-        file: 'src/journal/coverage.ts',
+        file: 'src/journal/queries/coverage.ts',
         text: `const lacked = new Set([...waiting.map((row) => row.from_us), ...letters.map(({ from }) => from)]);`,
         replacement: `const lacked = new Set(letters.map(({ from }) => (void waiting, from)));`,
       },
@@ -3059,7 +3065,7 @@ export const mutants: readonly Mutant[] = [
     id: 'W359',
     what: 'a sink owes what lies before its start',
     suite: 'test/unit/journal/coverage.test.ts',
-    edits: [{ file: 'src/journal/coverage.ts', text: `let at = sink.begun_us;`, replacement: `let at = 0;` }],
+    edits: [{ file: 'src/journal/queries/coverage.ts', text: `let at = sink.begun_us;`, replacement: `let at = 0;` }],
   },
   {
     id: 'W360',
@@ -3067,7 +3073,7 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/unit/journal/coverage.test.ts',
     edits: [
       {
-        file: 'src/journal/coverage.ts',
+        file: 'src/journal/queries/coverage.ts',
         text: `const letters = isFiltered ? [] : lettersOf(db, source, sink.id);`,
         replacement: `const letters = isFiltered || !isFiltered ? lettersOf(db, source, sink.id) : [];`,
       },
@@ -3079,7 +3085,7 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/unit/journal/coverage.test.ts',
     edits: [
       {
-        file: 'src/journal/coverage.ts',
+        file: 'src/journal/queries/coverage.ts',
         text: `spanning && spanning.until_us > from ? spanning.from_us : from`,
         replacement: `spanning && spanning.until_us < from ? spanning.from_us : from`,
       },
@@ -3089,20 +3095,28 @@ export const mutants: readonly Mutant[] = [
     id: 'W362',
     what: 'a window that a suspension lists is not in doubt',
     suite: 'test/unit/journal/coverage.test.ts',
-    edits: [{ file: 'src/journal/coverage.ts', text: `inDoubt: sum(reread) + listed.length,`, replacement: `inDoubt: sum(reread),` }],
+    edits: [
+      { file: 'src/journal/queries/coverage.ts', text: `inDoubt: sum(reread) + listed.length,`, replacement: `inDoubt: sum(reread),` },
+    ],
   },
   {
     id: 'W363',
     what: 'a window that was reread is not in doubt',
     suite: 'test/unit/journal/coverage.test.ts',
-    edits: [{ file: 'src/journal/coverage.ts', text: `inDoubt: sum(reread) + listed.length,`, replacement: `inDoubt: listed.length,` }],
+    edits: [
+      { file: 'src/journal/queries/coverage.ts', text: `inDoubt: sum(reread) + listed.length,`, replacement: `inDoubt: listed.length,` },
+    ],
   },
   {
     id: 'W364',
     what: 'the page in which a sink stands is acknowledged whole',
     suite: 'test/unit/journal/coverage.test.ts',
     edits: [
-      { file: 'src/journal/coverage.ts', text: `.all(acked + 1, acked, source);`, replacement: `.all(acked + 1, acked + 1, source);` },
+      {
+        file: 'src/journal/queries/coverage.ts',
+        text: `.all(acked + 1, acked, source);`,
+        replacement: `.all(acked + 1, acked + 1, source);`,
+      },
     ],
   },
   {
@@ -3111,7 +3125,7 @@ export const mutants: readonly Mutant[] = [
     suite: 'test/unit/journal/coverage.test.ts',
     edits: [
       {
-        file: 'src/journal/coverage.ts',
+        file: 'src/journal/queries/coverage.ts',
         text: `if (getsHistory(sink, order)) owed.push({ from, until });`,
         replacement: `owed.push({ from, until });`,
       },

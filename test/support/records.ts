@@ -3,7 +3,8 @@
  * here depends on how the program identifies a record.
  */
 import { createHash } from 'node:crypto';
-import type { CollectedRecord, Micros } from '../../src/model.ts';
+import type { CollectedRecord } from '../../src/model/journal.ts';
+import type { Micros } from '../../src/model/time.ts';
 
 export const second = 1_000_000;
 export const minute = 60 * second;

@@ -1,10 +1,10 @@
 /** Puts the real client in front of a test's service: secrets that a test can change, certificates from memory, the real clock. */
 import { systemClock } from '../../src/clock.ts';
-import type { Page, PageRequest } from '../../src/model.ts';
+import type { Page, PageRequest } from '../../src/model/source.ts';
 import { createSource } from '../../src/source/client.ts';
 import type { ClientSettings, ServiceSource } from '../../src/source/client.ts';
 import { Budget } from '../../src/source/limits.ts';
-import { remember } from '../../src/connect/secrets.ts';
+import { remember } from '../../src/secrets.ts';
 import type { Pem, Secret } from '../../src/connect/trust.ts';
 
 export interface SecretInHand extends Secret {

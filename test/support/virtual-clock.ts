@@ -3,7 +3,7 @@
  * which they are due, each after the event loop has come to rest, so a run is the same every time.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { Clock } from '../../src/model.ts';
+import type { Clock } from '../../src/model/time.ts';
 
 interface Sleeper {
   readonly due: number;

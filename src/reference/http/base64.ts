@@ -3,7 +3,7 @@
  * are decoded and encoded in slices: other requests are served between two of them.
  */
 import { setImmediate } from 'node:timers/promises';
-import { badField } from './endpoint.ts';
+import { badField } from './problem.ts';
 
 /** Files of a body that are decoded already, by the text that stands in their place; undefined what is not Base64. */
 export type Decoded = ReadonlyMap<string, Buffer | undefined>;

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { User } from '../people/users.ts';
 import type { Permission } from '../people/roles.ts';
 import type { Decoded } from './base64.ts';
-import { badParameter, Problem } from './problem.ts';
+import { badField, badParameter, Problem } from './problem.ts';
 import type { Answer } from './faults.ts';
 
 /** One request, when everything about it has been found to fit. */
@@ -106,11 +106,6 @@ export async function bodyOf<Body>(schema: z.ZodType<Body>, given: unknown): Pro
   const path = [...(issue?.path ?? []), ...(issue?.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [])].join('.');
   if (path === '') throw new Problem(400, `The body does not fit: ${issue?.message ?? ''}`);
   throw badField(path, `does not fit: ${issue?.message ?? ''}`);
-}
-
-/** A field of the body whose value does not fit: 400, and the text names it. */
-export function badField(field: string, reason: string): Problem {
-  return new Problem(400, `The field "${field}" ${reason}`, { parameter: field });
 }
 
 /** Answers with JSON whose last field is the content as Base64, which is encoded while it is sent. */

@@ -40,3 +40,8 @@ export class Problem extends Error {
 export function badParameter(parameter: string, reason: string, cause?: unknown): Problem {
   return new Problem(400, `The parameter "${parameter}" ${reason}`, { parameter, cause });
 }
+
+/** A field of the body whose value does not fit: 400, and the text names it. */
+export function badField(field: string, reason: string): Problem {
+  return new Problem(400, `The field "${field}" ${reason}`, { parameter: field });
+}

@@ -4,7 +4,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import type { DataFile } from '../data-file.ts';
-import type { Keys, Selection } from './store.ts';
+import type { Keys, Selection } from './selection.ts';
 
 type Row = readonly [id: bigint, at: bigint, ...texts: (string | null)[]];
 

@@ -8,7 +8,8 @@ import { badParameter, Problem } from '../http/problem.ts';
 import { logsQueryOf, type LogsQuery } from './query.ts';
 import { below, randomOf, type Random } from '../random.ts';
 import { allows } from '../people/roles.ts';
-import type { Order, Selection, Shape, Store } from './store.ts';
+import type { Selection } from './selection.ts';
+import type { Order, Shape, Store } from './store.ts';
 import type { SwitchValues } from '../switches.ts';
 
 const nanosOfPrecision = { exact: 1n, '10ms': 10_000_000n, '1s': 1_000_000_000n };

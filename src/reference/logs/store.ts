@@ -7,19 +7,8 @@ import { setImmediate } from 'node:timers/promises';
 import type { Statement } from 'better-sqlite3';
 import type { DataFile } from '../data-file.ts';
 import { Columns } from './columns.ts';
-import { Tally, type Span } from './tally.ts';
-
-/** The columns by which the logs endpoints filter; null where the record has no such text, which no filter matches. */
-export interface Keys {
-  readonly userId: string | null;
-  readonly payloadId: string | null;
-  readonly payloadName: string | null;
-  readonly currentPayloadOwnerId: string | null;
-  readonly actionAttempted: string | null;
-  readonly result: string | null;
-  readonly resultReason: string | null;
-  readonly userLastNameFirstName: string | null;
-}
+import type { Keys, Selection } from './selection.ts';
+import { Tally } from './tally.ts';
 
 /** One record. Its JSON text is head + network + personal + tail; the shapes leave out network, personal or both. */
 export interface StoredRecord extends Keys {
@@ -35,13 +24,6 @@ export interface StoredRecord extends Keys {
 export interface Arrival {
   readonly record: StoredRecord;
   readonly shownAt: number;
-}
-
-/** Which records; every condition holds together. */
-export interface Selection extends Span {
-  readonly equal: Partial<Record<keyof Keys, string>>;
-  /** Only what this user did, and what was done to payloads that this user owns. */
-  readonly ownOf: string | undefined;
 }
 
 export type SortField = 'logTimestamp' | keyof Keys;

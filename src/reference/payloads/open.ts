@@ -4,7 +4,8 @@
  */
 import type { z } from 'zod';
 import { bytesOf } from '../http/base64.ts';
-import { badField, json, jsonWithFile, type Call } from '../http/endpoint.ts';
+import { json, jsonWithFile, type Call } from '../http/endpoint.ts';
+import { badField } from '../http/problem.ts';
 import type { Answer } from '../http/faults.ts';
 import { refusalOfOpening } from '../policies/evaluate.ts';
 import { denied, tell, type PayloadRooms } from '../policies/judge.ts';

@@ -3,8 +3,8 @@
  * stranger learns nothing about the rules of a payload; then when; then where. The first that says no is the reason (specification 2.8).
  */
 import type { ReasonOf } from '../logs/combinations.ts';
-import { liesIn, type Place } from './position.ts';
-import type { AccessLevel, AccessWindow, Area, Rules } from './shapes.ts';
+import { liesIn, type Area, type Place } from './position.ts';
+import type { AccessLevel, AccessWindow, Rules } from './shapes.ts';
 
 /** Everything that an opening is judged by. */
 export interface Opening {

@@ -2,7 +2,6 @@
  * Where a caller is: a position on the earth, the countries that it lies in, and whether it lies in an area. Borders come with a package, so
  * that nothing is asked of anybody.
  */
-import type { Area } from './shapes.ts';
 
 /** Degrees, north and east positive. */
 export interface Position {
@@ -35,6 +34,9 @@ export async function placeOf(position: Position): Promise<Place> {
   const codes = [iso1A2Code(at, { level: 'country' }), iso1A2Code(at, { level: 'territory' })];
   return { position, countries: [...new Set(codes.filter((code) => code !== null))] };
 }
+
+/** A country, or a circle on the earth around `latLong`. */
+export type Area = { readonly country: string } | { readonly latLong: string; readonly radiusKm: number };
 
 export function liesIn({ position, countries }: Place, area: Area): boolean {
   if ('country' in area) return countries.includes(area.country);

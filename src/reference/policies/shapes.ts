@@ -16,7 +16,6 @@ export const country = z
 export const area = z
   .union([z.strictObject({ country }), z.strictObject({ latLong, radiusKm: z.number().positive().max(20_100) })])
   .meta({ id: 'Area' });
-export type Area = z.infer<typeof area>;
 export const allowedAreas = z.array(area).max(50);
 
 /** With an offset, or in the form of the log (section 2.7), which is UTC without one; kept with an offset. */

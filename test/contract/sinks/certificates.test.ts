@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Certificates } from '../../../src/daemon/certificates.ts';
 import type { Config } from '../../../src/config/load.ts';
 import { codeOf, wordsOf } from '../../../src/errors.ts';
-import type { Sink } from '../../../src/model.ts';
+import type { Sink } from '../../../src/model/sink.ts';
 import type { SinkContext, SinkDefinition } from '../../../src/sink/define.ts';
 import { sinks } from '../../../src/sink/index.ts';
 import { createAuthority } from '../../support/certificates.ts';

@@ -2,12 +2,12 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { codeOf, wordsOf } from '../../../src/errors.ts';
-import type { Batch, Kept, Message, Sink, Taken } from '../../../src/model.ts';
-import { elasticsearch } from '../../../src/sink/elasticsearch.ts';
+import type { Batch, Kept, Message, Sink, Taken } from '../../../src/model/sink.ts';
+import { elasticsearch } from '../../../src/sink/elasticsearch/index.ts';
 import type { SinkContext } from '../../../src/sink/define.ts';
-import { itemFrom, judge, judgeRequest, wordsOfItem } from '../../../src/sink/elasticsearch-items.ts';
-import { present } from '../../../src/sink/elasticsearch-resolve.ts';
-import { dataStreamOf, elasticsearchSettings, nodesOf } from '../../../src/sink/elasticsearch-settings.ts';
+import { itemFrom, judge, judgeRequest, wordsOfItem } from '../../../src/sink/elasticsearch/items.ts';
+import { present } from '../../../src/sink/elasticsearch/resolve.ts';
+import { dataStreamOf, elasticsearchSettings, nodesOf } from '../../../src/sink/elasticsearch/settings.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import type { Authority, KeyPair } from '../../support/certificates.ts';
 import { ModelElasticsearch } from '../../support/model-elasticsearch.ts';

@@ -11,8 +11,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { Delivery } from '../../../src/deliver/loop.ts';
-import type { Log, Meters, Sink } from '../../../src/model.ts';
-import { file } from '../../../src/sink/file.ts';
+import type { Sink } from '../../../src/model/sink.ts';
+import type { Log, Meters } from '../../../src/model/telemetry.ts';
+import { file } from '../../../src/sink/file/index.ts';
 import { append, openJournal, temporary } from '../../support/model-journal.ts';
 import { plain } from '../../unit/deliver/rig.ts';
 import { batchOf, contextOf, messages, ModelKept, positionOf } from '../sink-batches.ts';
@@ -312,7 +313,7 @@ describe('who may read and write', () => {
     // The umask belongs to a process, and the workers of the tests share theirs: so this is asked in a process of its own.
     const made = execFileSync(
       process.execPath,
-      ['--input-type=module', '-e', `process.umask(0); const { file } = await import(${JSON.stringify(new URL('../../../src/sink/file.ts', import.meta.url).href)});
+      ['--input-type=module', '-e', `process.umask(0); const { file } = await import(${JSON.stringify(new URL('../../../src/sink/file/index.ts', import.meta.url).href)});
        const kept = { journal: 'a', position: { seq: 0, chain: new Uint8Array(32) }, note: undefined, chainAt: async () => undefined, commitNote: async () => {} };
        await (await file.open({ path: ${JSON.stringify(path)}, gzip: false }, { id: 'siem' }, kept, AbortSignal.timeout(9e3)))[Symbol.asyncDispose]();`],
       { encoding: 'utf8' },
@@ -427,7 +428,7 @@ describe('another process', () => {
   async function openElsewhere(journal: string) {
     const child = spawn(
       process.execPath,
-      ['--input-type=module', '-e', `const { file } = await import(${JSON.stringify(new URL('../../../src/sink/file.ts', import.meta.url).href)});
+      ['--input-type=module', '-e', `const { file } = await import(${JSON.stringify(new URL('../../../src/sink/file/index.ts', import.meta.url).href)});
        const kept = { journal: ${JSON.stringify(journal)}, position: { seq: 0, chain: new Uint8Array(32) }, note: undefined, chainAt: async () => undefined, commitNote: async () => {} };
        const opened = await file.open({ path: ${JSON.stringify(path)}, gzip: false }, { id: 'elsewhere' }, kept, AbortSignal.timeout(9e3)).then(() => 'open', (error) => error.message);
        process.stdout.write(opened);

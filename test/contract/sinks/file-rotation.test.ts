@@ -9,8 +9,9 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import type { Batch, Clock, Sink } from '../../../src/model.ts';
-import { file } from '../../../src/sink/file.ts';
+import type { Batch, Sink } from '../../../src/model/sink.ts';
+import type { Clock } from '../../../src/model/time.ts';
+import { file } from '../../../src/sink/file/index.ts';
 import { temporary } from '../../support/model-journal.ts';
 import { batchOf, contextOf, message, messages, ModelKept, positionOf } from '../sink-batches.ts';
 

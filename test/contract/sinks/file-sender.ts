@@ -9,8 +9,8 @@ import { systemClock, systemRandom } from '../../../src/clock.ts';
 import { Delivery } from '../../../src/deliver/loop.ts';
 import { raw } from '../../../src/encode/raw.ts';
 import { contextOf } from '../sink-batches.ts';
-import type { Log, Meters } from '../../../src/model.ts';
-import { file } from '../../../src/sink/file.ts';
+import type { Log, Meters } from '../../../src/model/telemetry.ts';
+import { file } from '../../../src/sink/file/index.ts';
 import { append, openJournal, source } from '../../support/model-journal.ts';
 
 const [directory = '', path = '', size, end] = process.argv.slice(2);

@@ -1,8 +1,8 @@
 /** The sink `file` against the promises of every sink, on a real disk. */
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Kept, Sink } from '../../../src/model.ts';
-import { file } from '../../../src/sink/file.ts';
+import type { Kept, Sink } from '../../../src/model/sink.ts';
+import { file } from '../../../src/sink/file/index.ts';
 import { temporary } from '../../support/model-journal.ts';
 import { contextOf } from '../sink-batches.ts';
 import { sinkSuite } from '../sink-suite.ts';

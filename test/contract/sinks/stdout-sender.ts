@@ -1,6 +1,6 @@
 /** A process that opens the sink `stdout` and sends what its parent says, so that its standard output can be read and the process be killed. */
 import { flushCompileCache } from 'node:module';
-import type { Batch, Sink } from '../../../src/model.ts';
+import type { Batch, Sink } from '../../../src/model/sink.ts';
 import { stdout } from '../../../src/sink/stdout.ts';
 import { contextOf, ModelKept } from '../sink-batches.ts';
 

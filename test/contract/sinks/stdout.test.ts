@@ -4,7 +4,7 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import type { Batch, Sink, Taken } from '../../../src/model.ts';
+import type { Batch, Sink, Taken } from '../../../src/model/sink.ts';
 import { stdout } from '../../../src/sink/stdout.ts';
 import { batchOf, contextOf, message, ModelKept } from '../sink-batches.ts';
 import { sinkSuite } from '../sink-suite.ts';

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import { snapshotOf } from '../../../src/journal/report.ts';
-import type { Hold, LedgerWindow, Micros } from '../../../src/model.ts';
+import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
+import type { Hold, LedgerWindow } from '../../../src/model/ledger.ts';
+import type { Micros } from '../../../src/model/time.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, day, hour, minute, recordText, second } from '../../support/records.ts';
 import { gap, proven, source as sourceId } from '../journal/opening.ts';

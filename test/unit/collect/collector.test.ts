@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
-import type { CollectJournal, Meters } from '../../../src/model.ts';
+import type { CollectJournal } from '../../../src/model/journal.ts';
+import type { Meters } from '../../../src/model/telemetry.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, between, day, hour, minute, second, seeded } from '../../support/records.ts';
 import { gap, opened, source as sourceId } from '../journal/opening.ts';

@@ -1,6 +1,6 @@
 /** History that is read before the clock of the service is known: collected at once, proven afterwards, and never by what was read alone. */
 import { expect, test } from 'vitest';
-import type { PageRequest } from '../../../src/model.ts';
+import type { PageRequest } from '../../../src/model/source.ts';
 import { base, hour, minute, second } from '../../support/records.ts';
 import { source as sourceId } from '../journal/opening.ts';
 import { seenFaults, tilingFaults } from '../journal/recompute.ts';

@@ -3,7 +3,7 @@ import { Gate } from '../../../src/collect/gate.ts';
 import { queryOf } from '../../../src/collect/windows.ts';
 import { pollTip } from '../../../src/collect/tip.ts';
 import { readWindow } from '../../../src/collect/read-window.ts';
-import type { Micros } from '../../../src/model.ts';
+import type { Micros } from '../../../src/model/time.ts';
 import { base, day, hour, minute, recordText, second } from '../../support/records.ts';
 import { source as sourceId } from '../journal/opening.ts';
 import { appended, owned, settle, world } from './world.ts';

@@ -2,7 +2,9 @@
 import { expect } from 'vitest';
 import { Collector } from '../../../src/collect/collector.ts';
 import type { CollectorParts, CollectSettings } from '../../../src/collect/collector.ts';
-import type { CollectJournal, Meters, PageRequest } from '../../../src/model.ts';
+import type { CollectJournal } from '../../../src/model/journal.ts';
+import type { PageRequest } from '../../../src/model/source.ts';
+import type { Meters } from '../../../src/model/telemetry.ts';
 import { ServerClock } from '../../../src/source/server-clock.ts';
 import { minute, uidOf } from '../../support/records.ts';
 import { source as sourceId } from '../journal/opening.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { pollTip } from '../../../src/collect/tip.ts';
 import type { Resume } from '../../../src/collect/tip.ts';
-import type { Micros } from '../../../src/model.ts';
+import type { Micros } from '../../../src/model/time.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';
 import { lastAge, proven, source as sourceId } from '../journal/opening.ts';
 import { appended, owned, settle, world } from './world.ts';

@@ -1,6 +1,6 @@
 /** Windows of which the query itself is refused, or not answered in time, while narrower ones are answered. */
 import { expect, test } from 'vitest';
-import type { LedgerWindow } from '../../../src/model.ts';
+import type { LedgerWindow } from '../../../src/model/ledger.ts';
 import { pollTip } from '../../../src/collect/tip.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';
 import { source as sourceId } from '../journal/opening.ts';

@@ -12,7 +12,7 @@ import {
   recordsMax,
   widestMicros,
 } from '../../../src/collect/windows.ts';
-import type { Window } from '../../../src/model.ts';
+import type { Window } from '../../../src/model/ledger.ts';
 import { base, between, day, hour, minute, second, seeded } from '../../support/records.ts';
 import { ages, settle, span } from './world.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { nearest, nearestOrAll } from '../../../src/config/nearest.ts';
+import { nearest, nearestOrAll } from '../../../src/settings/nearest.ts';
 
 const keys = ['tls', 'state', 'journal', 'sources', 'clientSecret', 'payloadName'];
 

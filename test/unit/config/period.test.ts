@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { joinSpans, parseTime, parseZone } from '../../../src/config/period.ts';
+import { joinSpans, parseTime, parseZone } from '../../../src/settings/period.ts';
 
 const now = Date.parse('2026-11-21T12:00:00Z') * 1000;
 const at = (text: string): number => Date.parse(text) * 1000;

@@ -2,9 +2,9 @@ import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
-import { PemFiles } from '../../../src/config/pem.ts';
-import { parseTemplate } from '../../../src/config/reference.ts';
-import type { Secret } from '../../../src/config/secret.ts';
+import { PemFiles } from '../../../src/settings/pem.ts';
+import { parseTemplate } from '../../../src/settings/reference.ts';
+import type { Secret } from '../../../src/settings/secret.ts';
 import { load, problemsOf, temporaryDirectory, valid } from './loading.ts';
 
 const read = (text: string, environment: Record<string, string> = {}): string => {

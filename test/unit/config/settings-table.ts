@@ -4,7 +4,7 @@ import { expectation } from '../../../src/config/problems.ts';
 import { unwrap } from '../../../src/config/schema-walk.ts';
 import { configSchema } from '../../../src/config/schema.ts';
 import { configJsonSchema } from '../../../src/config/json-schema.ts';
-import { facts } from '../../../src/config/values.ts';
+import { facts } from '../../../src/settings/values.ts';
 import { sinks } from '../../../src/sink/index.ts';
 
 export interface Setting {

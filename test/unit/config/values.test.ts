@@ -9,7 +9,7 @@ import {
   shortName,
   size,
   sizeText,
-} from '../../../src/config/values.ts';
+} from '../../../src/settings/values.ts';
 
 const messageOf = (
   schema: { safeParse(value: unknown): { error?: { issues: readonly { message: string }[] } | undefined } },

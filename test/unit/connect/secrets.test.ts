@@ -1,8 +1,8 @@
 /** Secrets in text of the other side: removed in every encoding, and nothing else removed. */
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { quote } from '../../../src/connect/quote.ts';
-import { remember, removed, withoutSecrets } from '../../../src/connect/secrets.ts';
+import { quote } from '../../../src/quote.ts';
+import { remember, removed, withoutSecrets } from '../../../src/secrets.ts';
 import { decodedByPython, encodings } from '../../support/encodings.ts';
 import { seeded } from '../../support/records.ts';
 

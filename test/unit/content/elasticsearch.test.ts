@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { encoder } from '../../../src/encode/index.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
-import { elasticsearchSettings } from '../../../src/sink/elasticsearch-settings.ts';
-import { stepsFor } from '../../../src/sink/elasticsearch-templates.ts';
-import type { ServerFacts } from '../../../src/sink/elasticsearch-templates.ts';
+import { elasticsearchSettings } from '../../../src/sink/elasticsearch/settings.ts';
+import { stepsFor } from '../../../src/sink/elasticsearch/templates.ts';
+import type { ServerFacts } from '../../../src/sink/elasticsearch/templates.ts';
 import ecs from '../../fixtures/ecs-9.4.0-fields.json' with { type: 'json' };
 import { recordOf, settings, shapes } from '../normalize/records.ts';
 

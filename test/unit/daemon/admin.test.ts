@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { request } from 'node:http';
 import { onTestFinished, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { AdminServer } from '../../../src/daemon/admin.ts';
-import type { AdminFacts } from '../../../src/daemon/admin.ts';
+import { AdminServer } from '../../../src/daemon/admin/server.ts';
+import type { AdminFacts } from '../../../src/daemon/admin/server.ts';
 import { WaybillError } from '../../../src/errors.ts';
 import { temporary } from '../journal/opening.ts';
-import { snapshot } from '../observe/snapshots.ts';
+import { snapshot } from '../report/snapshots.ts';
 
 const token = 'admin-token-1';
 

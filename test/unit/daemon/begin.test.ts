@@ -1,10 +1,10 @@
 /** A `start` that lies before the ledger is told with the command that reads what lies between, until that was asked for. */
 import { expect, test } from 'vitest';
-import { Begin, wantedOf } from '../../../src/daemon/begin.ts';
-import type { BeginParts } from '../../../src/daemon/begin.ts';
+import { Begin, wantedOf } from '../../../src/daemon/source/begin.ts';
+import type { BeginParts } from '../../../src/daemon/source/begin.ts';
 import { WaybillError } from '../../../src/errors.ts';
 import { unreadOf } from '../../../src/journal/history.ts';
-import type { Micros } from '../../../src/model.ts';
+import type { Micros } from '../../../src/model/time.ts';
 import { base, hour, second } from '../../support/records.ts';
 import { opened, source } from '../journal/opening.ts';
 

@@ -2,16 +2,16 @@
 import { expect, test } from 'vitest';
 import type { Paging } from '../../../src/collect/pass.ts';
 import type { HandCount } from '../../../src/collect/hand-count.ts';
-import { Calibrator } from '../../../src/daemon/calibration.ts';
-import { ProfileKeeper } from '../../../src/daemon/profile.ts';
+import { Calibrator } from '../../../src/daemon/source/calibration.ts';
+import { ProfileKeeper } from '../../../src/daemon/source/profile.ts';
 import type { Calibration } from '../../../src/source/calibrate.ts';
 import { ServerClock } from '../../../src/source/server-clock.ts';
 import { base, day, hour, minute } from '../../support/records.ts';
-import type { WindowQuery } from '../../../src/model.ts';
+import type { WindowQuery } from '../../../src/model/source.ts';
 import { Lines } from '../collect/world.ts';
 import { opened, source } from '../journal/opening.ts';
 import { WaybillError } from '../../../src/errors.ts';
-import { Delays } from '../../../src/observe/delays.ts';
+import { Delays } from '../../../src/telemetry/delays.ts';
 
 const found: Calibration = { firstPage: 1, pageSize: 1000, total: 40, dated: true };
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Config, SinkConfig } from '../../../src/config/load.ts';
-import { factsOf, settingsOf, settingsOfGone } from '../../../src/daemon/service-facts.ts';
+import { factsOf, settingsOf, settingsOfGone } from '../../../src/daemon/source/service-facts.ts';
 import { load, valid } from '../config/loading.ts';
 
 const key = 'a key of sixteen or more';

@@ -1,7 +1,7 @@
-/** What may be asked of a sink while its loop runs, and what is refused; what a command does alone is in test/unit/commands/sinks.test.ts. */
+/** What may be asked of a sink while its loop runs, and what is refused; what a command does alone is in test/unit/cli/sinks.test.ts. */
 import { expect, test } from 'vitest';
-import { perform } from '../../../src/daemon/acts.ts';
-import type { ActResult, ConfiguredSinks } from '../../../src/daemon/acts.ts';
+import { perform } from '../../../src/daemon/operations/acts.ts';
+import type { ActResult, ConfiguredSinks } from '../../../src/daemon/operations/requests.ts';
 import { WaybillError } from '../../../src/errors.ts';
 import { append, committed, deadLetters } from '../../support/model-journal.ts';
 import { Rig } from '../deliver/rig.ts';

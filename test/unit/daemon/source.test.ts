@@ -1,14 +1,16 @@
 /** One source as the daemon runs it, on the model of a service and a clock of the test: what it waits for, and what it does not. */
 import { expect, onTestFinished, test } from 'vitest';
-import { runSource } from '../../../src/daemon/source.ts';
+import { runSource } from '../../../src/daemon/source/source.ts';
 import { Views } from '../../../src/daemon/views.ts';
 import type { SourceConfig } from '../../../src/config/load.ts';
 import { WaybillError } from '../../../src/errors.ts';
 import { sourcesOf } from '../../../src/journal/history.ts';
-import { snapshotOf } from '../../../src/journal/report.ts';
-import type { Meters, PageRequest, Snapshot } from '../../../src/model.ts';
-import type { RoomLog } from '../../../src/observe/log.ts';
-import { statusText } from '../../../src/commands/status-text.ts';
+import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
+import type { Snapshot } from '../../../src/model/snapshot.ts';
+import type { PageRequest } from '../../../src/model/source.ts';
+import type { Meters } from '../../../src/model/telemetry.ts';
+import type { RoomLog } from '../../../src/telemetry/log.ts';
+import { statusText } from '../../../src/report/status-text.ts';
 import { Budgets } from '../../../src/source/limits.ts';
 import { ModelSource } from '../../support/model-source.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';

@@ -1,7 +1,8 @@
 /** When an acknowledgement is committed, how far the loop may run ahead of it, and what happens at the end and at the beginning of a life. */
 import { describe, expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
-import type { Acknowledgement, DeadLetter, DeliverJournal, Taken } from '../../../src/model.ts';
+import type { Acknowledgement, DeadLetter, DeliverJournal } from '../../../src/model/journal.ts';
+import type { Taken } from '../../../src/model/sink.ts';
 import { append, committed, copyState, deadLetters, numberOf, range } from '../../support/model-journal.ts';
 import { quiet } from '../../support/delivery-clock.ts';
 import { Rig } from './rig.ts';

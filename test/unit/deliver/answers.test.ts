@@ -1,7 +1,7 @@
 /** What the loop does with each answer of a sink, and with none (docs/guarantees.md, the three answers). */
 import { describe, expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
-import type { Batch, Taken } from '../../../src/model.ts';
+import type { Batch, Taken } from '../../../src/model/sink.ts';
 import { append, committed, deadLetters, numberOf, range, record } from '../../support/model-journal.ts';
 import { Rig } from './rig.ts';
 

@@ -1,7 +1,7 @@
 /** Messages keep their bytes while their batch is on its way and the next is made, whatever their lengths are. */
 import { expect, test } from 'vitest';
 import { BatchSpace } from '../../../src/deliver/batch-space.ts';
-import type { Message } from '../../../src/model.ts';
+import type { Message } from '../../../src/model/sink.ts';
 
 const textOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8');
 /** From 0 to 30,000 characters, and now and then one far larger, of one to four bytes each in UTF-8, some of them halves of a pair. */

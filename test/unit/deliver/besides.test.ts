@@ -1,7 +1,8 @@
 /** What a person has a sink get besides its batches: dead letters once more, a range of the journal again, events to try it out. */
 import { describe, expect, test } from 'vitest';
 import { codeOf, WaybillError } from '../../../src/errors.ts';
-import type { Batch, Entry, Operation } from '../../../src/model.ts';
+import type { Entry, Operation } from '../../../src/model/journal.ts';
+import type { Batch } from '../../../src/model/sink.ts';
 import { append, committed, deadLetters, numberOf, range } from '../../support/model-journal.ts';
 import { plain, Rig } from './rig.ts';
 import type { Loop } from './rig.ts';

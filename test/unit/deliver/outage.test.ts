@@ -5,7 +5,10 @@
 import { expect, test } from 'vitest';
 import { Delivery } from '../../../src/deliver/loop.ts';
 import { WaybillError } from '../../../src/errors.ts';
-import type { Acknowledgement, Batch, DeliverJournal, Entry, Limit, Log, Meters, Position } from '../../../src/model.ts';
+import type { Acknowledgement, DeliverJournal, Entry, Limit } from '../../../src/model/journal.ts';
+import type { Position } from '../../../src/model/ledger.ts';
+import type { Batch } from '../../../src/model/sink.ts';
+import type { Log, Meters } from '../../../src/model/telemetry.ts';
 import { DeliveryClock } from '../../support/delivery-clock.ts';
 import { plain } from './rig.ts';
 

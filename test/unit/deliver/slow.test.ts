@@ -1,7 +1,7 @@
 /** Receivers that are slow: what they have said to have is settled, what goes on has its time, and what was too much is less the next time. */
 import { describe, expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
-import type { Batch, GoesOn, Sink, Taken } from '../../../src/model.ts';
+import type { Batch, GoesOn, Sink, Taken } from '../../../src/model/sink.ts';
 import { append, committed, numberOf, range } from '../../support/model-journal.ts';
 import { Rig } from './rig.ts';
 

@@ -1,9 +1,9 @@
 import { PassThrough, Readable, Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { describe, expect, test, vi } from 'vitest';
-import { run, summary, usage } from '../../../src/commands/encode.ts';
+import { run, summary, usage } from '../../../src/cli/commands/encode.ts';
 import { codeOf } from '../../../src/errors.ts';
-import type { Clock } from '../../../src/model.ts';
+import type { Clock } from '../../../src/model/time.ts';
 import { identify } from '../../../src/record/identity.ts';
 import { parseRecord } from '../../../src/record/json.ts';
 import { fullest, rows } from '../normalize/records.ts';

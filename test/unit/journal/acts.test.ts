@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import type { Hold } from '../../../src/model.ts';
+import type { Hold } from '../../../src/model/ledger.ts';
 import { base, collected, day, hour, second } from '../../support/records.ts';
 import { gap, lastAge, opened, pageOf, proven, source, span } from './opening.ts';
 import type { Opened } from './opening.ts';

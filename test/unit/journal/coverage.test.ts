@@ -1,9 +1,10 @@
 /** What a ledger covers and what sinks owe, against rows that the test writes: each number can be counted by hand. */
 import type { Database } from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { coverageOf, owingSinks, unacknowledged } from '../../../src/journal/coverage.ts';
-import type { CoverageQuery } from '../../../src/journal/coverage.ts';
-import type { Coverage, Micros } from '../../../src/model.ts';
+import { coverageOf, owingSinks, unacknowledged } from '../../../src/journal/queries/coverage.ts';
+import type { CoverageQuery } from '../../../src/journal/queries/coverage.ts';
+import type { Coverage } from '../../../src/model/snapshot.ts';
+import type { Micros } from '../../../src/model/time.ts';
 import { base, collected, hour, second } from '../../support/records.ts';
 import { opened, pageOf, source } from './opening.ts';
 

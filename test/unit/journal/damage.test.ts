@@ -8,7 +8,7 @@ import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
 import { operationsOf, sourcesOf } from '../../../src/journal/history.ts';
-import { snapshotOf } from '../../../src/journal/report.ts';
+import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
 import { openReadOnly } from '../../../src/journal/state.ts';
 import { randomOf } from '../../../src/reference/random.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';

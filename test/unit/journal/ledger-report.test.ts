@@ -5,9 +5,9 @@
 import { zstdDecompressSync } from 'node:zlib';
 import type { Database } from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import type { ReportQuery } from '../../../src/journal/ledger-report.ts';
-import type { LedgerReport, LedgerReportSource } from '../../../src/model.ts';
-import { byPeriod } from '../../../src/observe/ledger-periods.ts';
+import type { ReportQuery } from '../../../src/journal/queries/ledger.ts';
+import type { LedgerReport, LedgerReportSource } from '../../../src/model/ledger-report.ts';
+import { byPeriod } from '../../../src/report/ledger/periods.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, between, collected, day, hour, minute, second, seeded } from '../../support/records.ts';
 import { ages, world } from '../collect/world.ts';

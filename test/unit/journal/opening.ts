@@ -7,7 +7,9 @@ import Database from 'better-sqlite3';
 import { onTestFinished } from 'vitest';
 import { Journal } from '../../../src/journal/journal.ts';
 import type { JournalOptions } from '../../../src/journal/journal.ts';
-import type { CollectedPage, CollectedRecord, Micros, Turn, Verdict, Window } from '../../../src/model.ts';
+import type { CollectedPage, CollectedRecord } from '../../../src/model/journal.ts';
+import type { Turn, Verdict, Window } from '../../../src/model/ledger.ts';
+import type { Micros } from '../../../src/model/time.ts';
 import { base, day, second } from '../../support/records.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
-import type { DeadLetter, Position } from '../../../src/model.ts';
+import type { DeadLetter } from '../../../src/model/journal.ts';
+import type { Position } from '../../../src/model/ledger.ts';
 import { base, collected, second } from '../../support/records.ts';
 import { beside, lastAge, opened, pageOf, proven, source, span, temporary } from './opening.ts';
 import { faultsOf, seenFaults } from './recompute.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Entry } from '../../../src/model.ts';
+import type { Entry } from '../../../src/model/journal.ts';
 import { base, between, collected, second, seeded } from '../../support/records.ts';
 import { lastAge, opened, pageOf, proven, source, span } from './opening.ts';
 

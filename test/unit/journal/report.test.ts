@@ -1,7 +1,7 @@
 /** What the state says of itself when nobody runs who could add anything. */
 import { expect, test } from 'vitest';
-import { snapshotOf } from '../../../src/journal/report.ts';
-import type { Snapshot } from '../../../src/model.ts';
+import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
+import type { Snapshot } from '../../../src/model/snapshot.ts';
 import { base, collected, second } from '../../support/records.ts';
 import { opened, pageOf, source } from './opening.ts';
 import type { Opened } from './opening.ts';

@@ -4,7 +4,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { roomOf } from '../../../src/journal/room.ts';
-import { snapshotOf } from '../../../src/journal/report.ts';
+import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
 import { base, collected } from '../../support/records.ts';
 import { beside, opened, pageOf } from './opening.ts';
 import type { Opened } from './opening.ts';

@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import categorization from '../../fixtures/ecs-9.4.0-categorization.json' with { type: 'json' };
 import ecs from '../../fixtures/ecs-9.4.0-fields.json' with { type: 'json' };
-import type { EcsDocument, EcsEvent } from '../../../src/model.ts';
+import type { EcsDocument, EcsEvent } from '../../../src/model/event.ts';
 import { normalizer, type NormalizeSettings } from '../../../src/normalize/normalizer.ts';
 import { outcomeCodes } from '../../../src/normalize/outcomes.ts';
 import { parseRecord } from '../../../src/record/json.ts';

@@ -2,7 +2,7 @@
  * Records for tests: the table of specification 2.8 with the meaning that docs/formats.md gives each row, written down a second time, and
  * records in each of the shapes that permissions make.
  */
-import type { AuditRecord } from '../../../src/model.ts';
+import type { AuditRecord } from '../../../src/model/record.ts';
 import type { NormalizeSettings } from '../../../src/normalize/normalizer.ts';
 import { identify } from '../../../src/record/identity.ts';
 import { parseRecord } from '../../../src/record/json.ts';

@@ -1,6 +1,5 @@
 /** Compares answers with the OpenAPI document of the service: status, media type and body must be what it says of the operation. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import type { Told } from './service.ts';
 
 interface Response {
   $ref?: string;
@@ -11,6 +10,13 @@ interface Document {
   servers: { url: string }[];
   paths: Record<string, Record<string, { responses: Record<string, Response> }>>;
   components: { responses: Record<string, Response> };
+}
+
+/** An answer with its JSON. */
+export interface Told {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  json: Record<string, unknown>;
 }
 
 export class Description {

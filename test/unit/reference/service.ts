@@ -8,6 +8,9 @@ import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
 import { Description } from './description.ts';
+import type { Told } from './description.ts';
+
+export type { Told } from './description.ts';
 
 export const program = fileURLToPath(new URL('../../../src/reference/main.ts', import.meta.url));
 
@@ -47,13 +50,6 @@ export interface Reply {
 export interface Caller {
   userId: string;
   token: string;
-}
-
-/** An answer with its JSON. */
-export interface Told {
-  status: number;
-  headers: Record<string, string | string[] | undefined>;
-  json: Record<string, unknown>;
 }
 
 export class Service implements AsyncDisposable {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { keyed, murmur2, partitionFor, rounds } from '../../../src/sink/kafka-messages.ts';
-import type { KafkaRecord } from '../../../src/sink/kafka-messages.ts';
+import { keyed, murmur2, partitionFor, rounds } from '../../../src/sink/kafka/messages.ts';
+import type { KafkaRecord } from '../../../src/sink/kafka/messages.ts';
 import { message } from '../../contract/sink-batches.ts';
 
 /** Apache Kafka, clients/src/test/java/org/apache/kafka/common/utils/UtilsTest.java, testMurmur2. */

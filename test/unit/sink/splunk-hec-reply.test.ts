@@ -1,7 +1,7 @@
 /** Every reply code of the HTTP Event Collector, against the list of codes and against what each asks for. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { readAcknowledgements, readReply, settingOf } from '../../../src/sink/splunk-hec-reply.ts';
+import { readAcknowledgements, readReply, settingOf } from '../../../src/sink/splunk-hec/reply.ts';
 
 interface Row {
   readonly code: number;

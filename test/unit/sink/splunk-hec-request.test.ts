@@ -1,7 +1,7 @@
 /** What requests to the HTTP Event Collector hold: envelope, metadata, size. */
 import { describe, expect, test } from 'vitest';
-import { requestsOf } from '../../../src/sink/splunk-hec-request.ts';
-import { metadataOf, splunkHecSettings } from '../../../src/sink/splunk-hec-settings.ts';
+import { requestsOf } from '../../../src/sink/splunk-hec/request.ts';
+import { metadataOf, splunkHecSettings } from '../../../src/sink/splunk-hec/settings.ts';
 import { message, messages } from '../../contract/sink-batches.ts';
 
 const url = 'https://splunk.example:8088';
@@ -73,7 +73,7 @@ describe('the size of a request', () => {
 });
 
 test('the path of an endpoint that was copied along is no part of the address', async () => {
-  const { baseOf } = await import('../../../src/sink/splunk-hec-settings.ts');
+  const { baseOf } = await import('../../../src/sink/splunk-hec/settings.ts');
   for (const end of ['', '/', '/services/collector', '/services/collector/event', '/services/collector/raw/1.0']) {
     expect(baseOf(splunkHecSettings.parse({ url: `${url}/siem${end}`, token: 'x' }))).toBe(`${url}/siem`);
   }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
 import type { ErrorCode } from '../../../src/errors.ts';
-import type { Page, PageRequest, Source } from '../../../src/model.ts';
+import type { Page, PageRequest, Source } from '../../../src/model/source.ts';
 import { calibrate, changesOf, emptyIsMissing } from '../../../src/source/calibrate.ts';
 import { ModelService } from '../../support/model-service.ts';
 import type { ModelLimits } from '../../support/model-service.ts';

@@ -1,7 +1,7 @@
 /** Everything is asked for without times, until a service that answers questions with times does not answer that one. */
 import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
-import type { PageRequest } from '../../../src/model.ts';
+import type { PageRequest } from '../../../src/model/source.ts';
 import { calibrate } from '../../../src/source/calibrate.ts';
 import { Everything } from '../../../src/source/everything.ts';
 import { ModelSource } from '../../support/model-source.ts';

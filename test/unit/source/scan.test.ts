@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { remember } from '../../../src/connect/secrets.ts';
+import { remember } from '../../../src/secrets.ts';
 import { codeOf } from '../../../src/errors.ts';
 import { itemsMax, scanPage, valuesMax } from '../../../src/source/scan.ts';
 

@@ -1,6 +1,7 @@
 /** Server time as collection.md section 4 has it; every number below is worked out by hand from that text. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { Log, Micros } from '../../../src/model.ts';
+import type { Log } from '../../../src/model/telemetry.ts';
+import type { Micros } from '../../../src/model/time.ts';
 import { ServerClock } from '../../../src/source/server-clock.ts';
 import type { ClockProfile } from '../../../src/source/server-clock.ts';
 import { VirtualClock } from './virtual-clock.ts';

@@ -1,5 +1,5 @@
 /** A clock that moves only when the test says so; the wall clock may be set apart from the monotonic one. */
-import type { Clock } from '../../../src/model.ts';
+import type { Clock } from '../../../src/model/time.ts';
 
 export class VirtualClock implements Clock {
   #monotonic = 1_000;

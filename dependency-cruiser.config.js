@@ -1,0 +1,125 @@
+/**
+ * Who may import whom, one row a room: `npm run lint` reads the real import graph and fails for an import that no row allows, and for a circle of
+ * files. Paths are below `src/`, a package has its own name, `node` stands for every built-in module. The longest path that fits a file is its row.
+ */
+const ground = ['model/', 'errors.ts'];
+const rows = [
+  // The ground floor.
+  ['model/', ['model/']],
+  ['escape.ts', []],
+  ['secrets.ts', []],
+  ['quote.ts', ['escape.ts', 'secrets.ts']],
+  ['errors.ts', ['quote.ts', 'secrets.ts']],
+  ['version.ts', ['node']],
+  ['clock.ts', ['model/', 'node']],
+  ['lock.ts', ['better-sqlite3', 'node']],
+  ['record/', ['record/', 'model/', 'node:crypto']],
+  ['settings/', ['settings/', ...ground, 'record/timestamp.ts', 'secrets.ts', 'zod', 'node']],
+  // From the service to the journal and on to a message.
+  ['connect/', ['connect/', ...ground, 'quote.ts', 'undici', 'node']],
+  ['source/', ['source/', 'connect/', ...ground, 'quote.ts', 'secrets.ts', 'undici', 'openid-client', 'jose', 'node']],
+  ['collect/', ['collect/', 'record/', ...ground, 'node:crypto']],
+  ['collect/windows.ts', ['model/']],
+  ['journal/', ['journal/', 'record/', 'lock.ts', ...ground, 'better-sqlite3', 'node']],
+  ['normalize/', ['normalize/', 'record/', ...ground, 'node:crypto']],
+  ['encode/', ['encode/', 'record/', 'model/', 'node:crypto']],
+  ['deliver/', ['deliver/', 'record/', ...ground]],
+  // A sink knows no other sink.
+  ['sink/define.ts', ['connect/', 'model/', 'zod']],
+  ['sink/index.ts', ['sink/']],
+  ['sink/stdout.ts', ['sink/define.ts', ...ground, 'zod', 'node']],
+  ['sink/elasticsearch/', sink('elasticsearch', '@elastic/elasticsearch', 'undici')],
+  ['sink/file/', sink('file', 'lock.ts')],
+  ['sink/kafka/', sink('kafka', 'kafkajs', 'undici')],
+  ['sink/splunk-hec/', sink('splunk-hec', 'version.ts', 'undici')],
+  ['sink/syslog/', sink('syslog', 'version.ts')],
+  // The settings of a room stand beside its code; the configuration is assembled of them.
+  ['connect/settings.ts', ['settings/', 'zod']],
+  ['source/settings.ts', ['settings/', 'connect/settings.ts', 'model/', 'zod']],
+  ['journal/settings.ts', ['settings/', 'zod']],
+  ['normalize/settings.ts', ['normalize/', 'record/', 'zod']],
+  ['encode/settings.ts', ['zod']],
+  ['deliver/settings.ts', ['settings/', 'sink/define.ts', 'model/', 'zod']],
+  ['admin/settings.ts', ['settings/', 'zod']],
+  [
+    'config/',
+    [
+      ...[
+        'config/',
+        'settings/',
+        'admin/settings.ts',
+        'connect/settings.ts',
+        'deliver/settings.ts',
+        'encode/settings.ts',
+        'journal/settings.ts',
+      ],
+      ...['normalize/', 'source/settings.ts', 'sink/define.ts', 'sink/index.ts', 'record/', 'secrets.ts', ...ground, 'zod', 'yaml', 'node'],
+    ],
+  ],
+  // Looking at the daemon.
+  ['telemetry/', ['telemetry/', 'escape.ts', 'secrets.ts', ...ground, 'pino', 'pino-pretty', '@opentelemetry/', 'node']],
+  ['report/', ['report/', 'telemetry/delays.ts', 'escape.ts', ...ground, 'node:crypto']],
+  ['admin/', ['admin/', 'report/', ...ground, 'fastify', 'node']],
+  // The wiring and the command line know every room but the reference service, which they start as a program.
+  ['daemon/', ['', 'zod', 'node']],
+  ['cli/', ['', 'zod', 'better-sqlite3', 'node']],
+  ['main.ts', ['cli/', 'errors.ts', 'version.ts', 'node']],
+  [
+    'reference/',
+    ['reference/', 'better-sqlite3', 'jose', '@peculiar/x509', '@rapideditor/country-coder', 'reflect-metadata', 'zod', 'node'],
+  ],
+];
+
+function sink(name, ...own) {
+  return [`sink/${name}/`, 'sink/define.ts', 'connect/', 'settings/', 'quote.ts', 'secrets.ts', ...ground, 'zod', 'node', ...own];
+}
+
+const escaped = (path) => path.replaceAll('.', '\\.');
+const isBuiltIn = (name) => name === 'node' || name.startsWith('node:');
+const isFile = (name) => name === '' || /\/$|\.ts$/.test(name);
+const isPackage = (name) => !isBuiltIn(name) && (name.startsWith('@') || !isFile(name));
+
+function pathOf(name) {
+  if (isPackage(name)) return `^node_modules/(@types/)?${escaped(name)}`;
+  return name === '' ? '^src/(?!reference/)' : `^src/${escaped(name)}`;
+}
+
+const forbidden = rows.flatMap(([room, allowed]) => {
+  // Files with a row of their own.
+  const others = rows.map(([path]) => path).filter((path) => path !== room && path.startsWith(room));
+  const from = { path: `^src/${escaped(room)}`, ...(others.length > 0 && { pathNot: others.map((path) => `^src/${escaped(path)}`) }) };
+  const paths = allowed.filter((name) => !isBuiltIn(name)).map(pathOf);
+  const modules = allowed.filter((name) => name.startsWith('node:')).map((name) => `^${name.slice('node:'.length)}$`);
+  return [
+    { name: `imports of ${room}`, severity: 'error', from, to: { pathNot: paths, dependencyTypesNot: ['core'] } },
+    ...(allowed.includes('node')
+      ? []
+      : [{ name: `built-in modules of ${room}`, severity: 'error', from, to: { dependencyTypes: ['core'], pathNot: modules } }]),
+  ];
+});
+
+export default {
+  forbidden: [
+    { name: 'no circle of files', severity: 'error', from: {}, to: { circular: true } },
+    // The client of the reference service is generated by its test.
+    {
+      name: 'nothing that cannot be found',
+      severity: 'error',
+      from: { pathNot: '^test/fixtures/reference-client/' },
+      to: { couldNotResolve: true },
+    },
+    ...forbidden,
+    {
+      name: 'end-to-end tests start programs and speak their protocols',
+      severity: 'error',
+      from: { path: '^test/e2e/' },
+      to: { path: '^(src|bench)/' },
+    },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'types', 'node', 'default'] },
+  },
+};

@@ -1,0 +1,44 @@
+/** Every command but `help`, in the order in which `waybill help` lists them: one file each, read only when it is asked for. */
+import { WaybillError } from '../errors.ts';
+import { nearest } from '../settings/nearest.ts';
+import type { Command } from './io.ts';
+
+export const files = {
+  init: () => import('./commands/init.ts'),
+  check: () => import('./commands/check/index.ts'),
+  run: () => import('./commands/run.ts'),
+  demo: () => import('./commands/demo/index.ts'),
+  reference: () => import('./commands/reference.ts'),
+  status: () => import('./commands/status.ts'),
+  ledger: () => import('./commands/ledger.ts'),
+  gaps: () => import('./commands/gaps.ts'),
+  backfill: () => import('./commands/backfill/index.ts'),
+  sources: () => import('./commands/sources.ts'),
+  sinks: () => import('./commands/sinks.ts'),
+  'dead-letters': () => import('./commands/dead-letters.ts'),
+  replay: () => import('./commands/replay.ts'),
+  operations: () => import('./commands/operations.ts'),
+  compare: () => import('./commands/compare/index.ts'),
+  setup: () => import('./commands/setup/index.ts'),
+  encode: () => import('./commands/encode.ts'),
+  schema: () => import('./commands/schema.ts'),
+} satisfies Record<string, () => Promise<Command>>;
+
+export type CommandName = keyof typeof files | 'help';
+
+/** Every command, `help` last. */
+export const commands: readonly CommandName[] = [...(Object.keys(files) as (keyof typeof files)[]), 'help'];
+
+export function isCommand(name: string): name is CommandName {
+  return name === 'help' || Object.hasOwn(files, name);
+}
+
+/** @throws WaybillError `usage` that names the nearest command */
+export function known(name: string): CommandName {
+  if (isCommand(name)) return name;
+  const meant = nearest(name, commands);
+  throw new WaybillError(
+    'usage',
+    `cannot find the command "${name}"${meant === undefined ? '' : `: the nearest is "${meant}"`}; waybill help lists all`,
+  );
+}

@@ -1,0 +1,36 @@
+/** What `waybill check --offline` says of the certificates that connections would show: each with its key, before anybody is asked. */
+import type { Config } from '../../../config/load.ts';
+import { Trust } from '../../../connect/trust.ts';
+import type { TlsSettings } from '../../../connect/trust.ts';
+import { WaybillError, wordsOf } from '../../../errors.ts';
+import type { Line } from './state.ts';
+
+/** One error for each that cannot be used. A file that is not there is no error: a configuration need not be checked where it runs. */
+export function certificateLines({ sources, sinks, tls: { ca } }: Pick<Config, 'sources' | 'sinks' | 'tls'>): Line[] {
+  const shown: [subject: string, setting: string, tls: TlsSettings | undefined][] = [
+    ...sources.flatMap(({ id, tls, auth }): [string, string, TlsSettings | undefined][] => [
+      [`source ${id}`, `sources.${id}`, tls],
+      [`source ${id}`, `sources.${id}.auth`, auth.tls],
+    ]),
+    ...sinks.map(({ id, settings }): [string, string, TlsSettings | undefined] => [
+      `sink ${id}`,
+      `sinks.${id}`,
+      (settings as { readonly tls?: TlsSettings }).tls,
+    ]),
+  ];
+  return shown.flatMap(([subject, setting, tls]) => {
+    if (tls?.cert === undefined) return [];
+    try {
+      new Trust(setting, tls, ca).context();
+      return [];
+    } catch (thrown) {
+      if (!(thrown instanceof WaybillError)) throw thrown;
+      if (thrown.code === 'secret_missing' || isAbsent(thrown.cause)) return [];
+      return [{ subject, level: 'error' as const, words: wordsOf(thrown), setting: `${setting}.tls` }];
+    }
+  });
+}
+
+function isAbsent(cause: unknown): boolean {
+  return cause instanceof Error && 'code' in cause && cause.code === 'ENOENT';
+}

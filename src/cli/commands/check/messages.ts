@@ -1,0 +1,71 @@
+/**
+ * What `waybill check` says of the messages that a sink would write: whether its receiver's frames hold the records of every outcome. The very
+ * code of the sink encodes them; no connection is needed.
+ */
+import type { Config, SinkConfig } from '../../../config/load.ts';
+import { settingsOf } from '../../../daemon/source/service-facts.ts';
+import { writerOf } from '../../../daemon/sink.ts';
+import type { EcsEvent } from '../../../model/event.ts';
+import { normalizer } from '../../../normalize/normalizer.ts';
+import { outcomes } from '../../../normalize/outcomes.ts';
+import { exampleRecord } from '../../../record/example.ts';
+import { identify } from '../../../record/identity.ts';
+import { parseRecord } from '../../../record/json.ts';
+import type { Line } from './state.ts';
+
+/** Characters of each text of a long record: the longest file name of the usual file systems. */
+const longText = 255;
+
+/** The most that `maxBytes` may be. */
+const roomMost = 1_048_576;
+
+/** Empty where the receiver takes any length, and where no source is configured. */
+export function messageLines(sink: SinkConfig, config: Config): Line[] {
+  const room = sink.definition.messageBytes?.(sink.settings);
+  const [source] = config.sources.filter(({ id }) => sink.sources?.includes(id) ?? true);
+  if (room === undefined || source === undefined) return [];
+  const subject = `sink ${sink.id}`;
+  const normalize = normalizer(settingsOf(source, sink, config));
+  const uidOf = identify(source.id);
+  const eventOf = (text: string): EcsEvent => {
+    const value = parseRecord(text);
+    return normalize({ text, value, uid: uidOf(value, () => text), received: Date.UTC(2024, 4, 1) * 1000 });
+  };
+  const typical = outcomes.map((outcome, index) => eventOf(exampleRecord(outcome, index)));
+  const long = outcomes.map((outcome, index) => eventOf(lengthened(exampleRecord(outcome, index))));
+
+  const fit = (events: readonly EcsEvent[], bytes: number): number => events.filter((event) => fits(sink, event, bytes)).length;
+  const share = (name: string, events: readonly EcsEvent[]): string => `${fit(events, room)} of ${events.length} ${name} records`;
+  const words = `${sink.format}: ${share('typical', typical)} and ${share('long', long)} fit into ${room} bytes, shortened where needed`;
+  const isAll = fit(long, room) === long.length && fit(typical, room) === typical.length;
+  if (isAll) return [{ subject, level: 'ok', words }];
+
+  // Header and frame take the same of any size.
+  const overhead = roomMost - (sink.definition.messageBytes?.({ ...sink.settings, maxBytes: roomMost }) ?? roomMost);
+  const all = [...typical, ...long];
+  let [low, high] = [room, roomMost];
+  while (low + 1 < high) {
+    const middle = Math.floor((low + high) / 2);
+    if (fit(all, middle) === all.length) high = middle;
+    else low = middle;
+  }
+  const setting = `sinks.${sink.id}.maxBytes`;
+  const hint = `the others would become dead letters: set maxBytes to ${high + overhead} or more, or choose a shorter format`;
+  // A default that loses records is nobody's choice.
+  const isDefault = (sink.settings as { readonly maxBytes?: number | undefined }).maxBytes === undefined;
+  const level = isDefault || fit(typical, room) < typical.length ? 'error' : 'warning';
+  return [{ subject, level, words: `${words}; ${hint}`, setting }];
+}
+
+function fits(sink: SinkConfig, event: EcsEvent, bytes: number): boolean {
+  const { encode, shorten } = writerOf(sink);
+  return Buffer.byteLength(encode(event)) <= bytes || shorten(event, bytes) !== undefined;
+}
+
+/** The same record with every free text as long as such texts get. */
+function lengthened(text: string): string {
+  const fixed = new Set(['actionAttempted', 'result', 'resultReason', 'logTimestamp', 'ipAddress', 'mac', 'uuid', 'latLong']);
+  return JSON.stringify(JSON.parse(text), (key, value: unknown) =>
+    typeof value === 'string' && !fixed.has(key) ? value.padEnd(longText, ' long text') : value,
+  );
+}

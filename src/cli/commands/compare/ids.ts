@@ -1,0 +1,138 @@
+/**
+ * The ids that another collector or a SIEM holds, read from its export as a stream: NDJSON (one event a line), CSV with a header, or one id a
+ * line. Digits are never turned into a number: ids beyond 2^53 stay what they are.
+ */
+import { WaybillError } from '../../../errors.ts';
+import type { JsonValue } from '../../../model/record.ts';
+import { objectOf, parseRecord, textOf } from '../../../record/json.ts';
+
+/** What one line, or row, gives: an id, or nothing under the field asked for. */
+export interface Read {
+  readonly id: string | undefined;
+  /** Of the first line that it stands on. */
+  readonly line: number;
+}
+
+/** Where exports put an event: Elasticsearch hits, Kibana's fields, Splunk's results. */
+const wrappers = ['_source', 'fields', 'result'];
+
+/**
+ * @param lines  without their ends; blank ones are stepped over
+ * @param field  a path such as `event.id`, or the name of a column; not looked at when the lines are ids
+ * @throws WaybillError `usage` naming the line that cannot be read
+ */
+export async function* idsOf(lines: AsyncIterable<string>, field: string): AsyncGenerator<Read, void, void> {
+  let read: ((text: string, line: number) => string | undefined) | undefined;
+  let number = 0;
+  let rest = '';
+  let begun = 0;
+  let isCsv = false;
+  for await (const raw of lines) {
+    number += 1;
+    const text = number === 1 ? raw.replace(/^\ufeff/, '') : raw;
+    if (rest === '') begun = number;
+    // A quoted cell may hold line breaks.
+    const whole = rest === '' ? text : `${rest}\n${text}`;
+    if (isCsv && isOpen(whole)) {
+      rest = whole;
+      continue;
+    }
+    rest = '';
+    if (whole.trim() === '') continue;
+    if (read === undefined) {
+      if (whole.trimStart().startsWith('{')) read = (line, at) => idOfEvent(line, field, at);
+      else {
+        const columns = cellsOf(whole);
+        const column = columns.indexOf(field);
+        if (column >= 0) {
+          isCsv = true;
+          read = (line, at) => idOfRow(line, column, columns.length, at);
+          continue;
+        }
+        if (columns.length > 1)
+          throw new WaybillError(
+            'usage',
+            `cannot find the column "${field}" in the header of --ids: there are ${columns.slice(0, 20).join(', ')}; see --field`,
+          );
+        read = (line, at) => idOfLine(line, at);
+      }
+    }
+    yield { id: read(whole, begun), line: begun };
+  }
+  if (rest !== '') throw new WaybillError('usage', `cannot read line ${begun} of --ids: a quotation mark is never closed`);
+}
+
+function idOfEvent(text: string, field: string, line: number): string | undefined {
+  let value: JsonValue;
+  try {
+    value = parseRecord(text);
+  } catch (cause) {
+    throw new WaybillError('usage', `cannot read line ${line} of --ids: it is not JSON`, { cause });
+  }
+  for (const place of [value, ...wrappers.map((name) => objectOf(value)?.[name])]) {
+    const found = at(place, field.split('.'));
+    const id = textOf(Array.isArray(found) ? (found as readonly JsonValue[])[0] : found);
+    if (id !== undefined && id.trim() !== '') return id;
+  }
+  return undefined;
+}
+
+/** `event.id` as `{"event": {"id": …}}`, as `{"event.id": …}`, or anything between. */
+function at(value: JsonValue | undefined, path: readonly string[]): JsonValue | undefined {
+  const object = objectOf(value);
+  if (object === undefined) return undefined;
+  for (let length = path.length; length >= 1; length -= 1) {
+    const name = path.slice(0, length).join('.');
+    if (!Object.hasOwn(object, name)) continue;
+    const found = length === path.length ? object[name] : at(object[name], path.slice(length));
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function idOfRow(text: string, column: number, columns: number, line: number): string | undefined {
+  const cells = cellsOf(text);
+  if (cells.length !== columns)
+    throw new WaybillError('usage', `cannot read line ${line} of --ids: it has ${cells.length} cells, the header has ${columns}`);
+  const id = cells[column]?.trim() ?? '';
+  return id === '' ? undefined : id;
+}
+
+function idOfLine(text: string, line: number): string {
+  const id = /^\s*"(.*)"\s*$/.exec(text)?.[1] ?? text.trim();
+  if (/[\s",{}]/.test(id))
+    throw new WaybillError('usage', `cannot read line ${line} of --ids: it is neither one id, nor JSON, nor CSV with a header`);
+  return id;
+}
+
+/** Whether a quoted cell goes on behind the end of the line. */
+function isOpen(text: string): boolean {
+  let quotes = 0;
+  for (let i = text.indexOf('"'); i >= 0; i = text.indexOf('"', i + 1)) quotes += 1;
+  return quotes % 2 === 1;
+}
+
+/** The cells of a row (RFC 4180). */
+function cellsOf(text: string): string[] {
+  const cells: string[] = [];
+  let i = 0;
+  for (;;) {
+    let cell = '';
+    if (text.charAt(i) === '"') {
+      i += 1;
+      for (;;) {
+        const end = text.indexOf('"', i);
+        if (end < 0) return [...cells, cell + text.slice(i)];
+        cell += text.slice(i, end);
+        i = end + 1;
+        if (text.charAt(i) !== '"') break;
+        cell += '"';
+        i += 1;
+      }
+    }
+    const comma = text.indexOf(',', i);
+    cells.push(cell + text.slice(i, comma < 0 ? undefined : comma));
+    if (comma < 0) return cells;
+    i = comma + 1;
+  }
+}

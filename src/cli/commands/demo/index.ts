@@ -1,0 +1,167 @@
+/**
+ * `waybill demo`: everything on one machine with nothing else installed. The reference service runs as a program of its own; the daemon
+ * collects from it over HTTPS, proves its windows, and writes events to a file, which is what this command shows.
+ */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { extname, join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { systemClock, systemRandom } from '../../../clock.ts';
+import { loadConfig } from '../../../config/load.ts';
+import { parseDuration } from '../../../settings/values.ts';
+import { runDaemon } from '../../../daemon/daemon.ts';
+import { WaybillError } from '../../../errors.ts';
+import { createLog } from '../../../telemetry/log.ts';
+import { version } from '../../../version.ts';
+import { DemoScreen } from './screen.ts';
+import type { Io } from '../../io.ts';
+
+export const summary = 'runs the whole on this machine, with a service made for it, and shows what happens';
+
+export const usage = `waybill demo [--port N] [--for DURATION] [--dir DIR]
+
+Starts the reference service with simulated people who protect, share and open files, so that records keep coming, some of them late; the
+daemon; and a file sink. Shows denials as they arrive, and then the ledger with its proofs. Everything is shortened: windows close after 4 s and are counted again after 6 and 12 s. Ctrl-C ends it.
+
+  --port N          port of the admin server; default any free one
+  --for DURATION    ends by itself after this long
+  --dir DIR         keeps configuration, state and events there; default a new directory under the system's temporary one
+
+Examples:
+  waybill demo
+  waybill demo --for 30s --dir ./demo
+`;
+
+/** What the reference service says when it listens (contract: docs/reference-service.md). */
+interface Service {
+  readonly baseUrl: string;
+  readonly authUrl: string;
+  readonly tenantId: string;
+  readonly scopeAddress: string;
+  readonly subscriptionKey: string;
+  readonly ca: string;
+  readonly clients: readonly { readonly clientId: string; readonly clientSecret: string; readonly roles: readonly string[] }[];
+}
+
+const startMs = 15_000;
+const historyMs = 60_000;
+
+export async function run(args: string[], io: Io): Promise<number> {
+  const { values } = parseArgs({
+    args,
+    options: { port: { type: 'string', default: '0' }, for: { type: 'string' }, dir: { type: 'string' } },
+  });
+  const lasts = values.for === undefined ? undefined : parseDuration(values.for);
+  if (values.for !== undefined && lasts === undefined)
+    throw new WaybillError('usage', `cannot read --for "${values.for}": not a duration such as 30s, 5m`);
+  if (!/^\d{1,5}$/.test(values.port) || Number(values.port) > 65_535)
+    throw new WaybillError('usage', `cannot read --port "${values.port}": not a port`);
+  const directory = values.dir === undefined ? mkdtempSync(join(tmpdir(), 'waybill-demo-')) : resolve(values.dir);
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+
+  const over = new AbortController();
+  const stop = AbortSignal.any([io.signal, over.signal, ...(lasts === undefined ? [] : [AbortSignal.timeout(lasts)])]);
+  const screen = new DemoScreen(io, directory);
+  screen.say('Starting the reference service and the daemon …');
+  const child = startService();
+  const ended = new Promise<void>((resolveEnd) => child.once('exit', () => resolveEnd()));
+  try {
+    const service = await listening(child, stop);
+    void ended.then(() => {
+      if (!stop.aborted) over.abort(new WaybillError('source_unreachable', 'cannot go on with the demo: the reference service has ended'));
+    });
+    const file = writeConfiguration(directory, service, values.port);
+    const { config } = await loadConfig(file, io.env);
+    // The log of the demo is a file, so that the terminal shows what the demo is about.
+    const logs = createLog(config.log, systemClock, screen.logFile(), io.env);
+    screen.begin(service.baseUrl, file);
+    const showing = screen.show(config, stop);
+    const options = { config, version, expectState: false, lockWait: 5_000, clock: systemClock, random: systemRandom, log: logs.root };
+    try {
+      const failure = await runDaemon({ ...options, listening: (addresses) => screen.listens(addresses) }, stop);
+      if (failure !== undefined) over.abort(failure);
+    } catch (thrown) {
+      over.abort(thrown);
+      throw thrown;
+    } finally {
+      await showing;
+      logs.flush();
+    }
+    if (over.signal.aborted) throw over.signal.reason;
+    screen.end(config);
+    return 0;
+  } catch (thrown) {
+    // Stopped before the service had begun to listen.
+    if (io.signal.aborted && thrown === io.signal.reason) return 0;
+    throw thrown;
+  } finally {
+    child.kill('SIGTERM');
+    await ended;
+  }
+}
+
+function startService(): ChildProcess {
+  const program = fileURLToPath(new URL(`../reference/main${extname(import.meta.url)}`, import.meta.url));
+  const records = ['--records', '1500', '--span', `${historyMs / 1000}s`, '--activity', '25', '--nodes', '3'];
+  const switches = ['--late-share', '0.05', '--late-delay', '8s', '--sort', 'unstable-ties', '--fault-503', '0.02'];
+  // A process group of its own: Ctrl-C reaches the daemon first, which then ends the service.
+  return spawn(process.execPath, [program, '--json', ...records, ...switches], {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    detached: true,
+  });
+}
+
+/** Waits for the one line that says where the service listens. */
+async function listening(child: ChildProcess, stop: AbortSignal): Promise<Service> {
+  if (!child.stdout) throw new WaybillError('invariant', 'the reference service was started without an output');
+  const lines = createInterface({ input: child.stdout, signal: AbortSignal.any([stop, AbortSignal.timeout(startMs)]) });
+  for await (const line of lines) return JSON.parse(line) as Service;
+  stop.throwIfAborted();
+  throw new WaybillError('source_unreachable', `cannot start the reference service: it did not listen within ${startMs / 1000} s`);
+}
+
+function writeConfiguration(directory: string, service: Service, port: string): string {
+  const client = service.clients.find(({ roles }) => roles.includes('Security Administrator'));
+  if (!client) throw new WaybillError('invariant', 'the reference service names no client with the role Security Administrator');
+  const secret = (name: string, value: string): string => {
+    const path = join(directory, name);
+    writeFileSync(path, value, { mode: 0o600 });
+    return `\${file:${path}}`;
+  };
+  const config = {
+    state: join(directory, 'state'),
+    sources: [
+      {
+        id: 'demo',
+        baseUrl: service.baseUrl,
+        auth: {
+          authUrl: service.authUrl,
+          tenantId: service.tenantId,
+          clientId: client.clientId,
+          clientSecret: secret('client-secret', client.clientSecret),
+          scopeAddress: service.scopeAddress,
+        },
+        subscriptionKey: secret('subscription-key', service.subscriptionKey),
+        tls: { ca: service.ca },
+        proxy: 'none',
+        start: new Date(systemClock.now() - historyMs - 5_000).toISOString(),
+        poll: '1s',
+        settle: '4s',
+        recount: ['6s', '12s'],
+        requests: { perSecond: 50 },
+      },
+    ],
+    sinks: [{ id: 'siem', type: 'file', path: join(directory, 'events.ndjson'), format: 'ecs', batch: { wait: '200ms' } }],
+    admin: { listen: `127.0.0.1:${port}` },
+    log: { level: 'info', format: 'pretty' },
+    grace: '5s',
+  };
+  const path = join(directory, 'waybill.yaml');
+  // JSON is YAML; the template of a secret is for the reader of the file as much as for the program.
+  writeFileSync(path, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 });
+  return path;
+}

@@ -1,0 +1,154 @@
+/** What the demo shows: denials as the file sink gets them, now and then the verdict, and the ledger once windows are proven and again at the end. */
+import { createWriteStream } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { systemClock } from '../../../clock.ts';
+import type { Config } from '../../../config/load.ts';
+import { reportSettings } from '../../../daemon/views.ts';
+import { openLedgerReport } from '../../../journal/queries/ledger.ts';
+import { snapshotOf, withCoverage } from '../../../journal/queries/snapshot.ts';
+import { openReadOnly } from '../../../journal/state.ts';
+import type { LongLedgerReport } from '../../../model/ledger-report.ts';
+import { counted } from '../../../report/time-words.ts';
+import { judged, presentOf, verdict } from '../../../report/verdict.ts';
+import { version } from '../../../version.ts';
+import { denialLine } from './line.ts';
+import type { Denial } from './line.ts';
+import type { Io } from '../../io.ts';
+import { ledgerText } from '../../../report/ledger/text.ts';
+
+type ShownEvent = Denial & { readonly event: { readonly outcome: string } };
+
+const lookMs = 250;
+/** A person can read about two lines a second; the rest is counted. */
+const linesPerLook = 1;
+const ledgerEveryMs = 10_000;
+const windowsShown = 8;
+
+export class DemoScreen {
+  readonly #io: Io;
+  readonly #directory: string;
+  readonly #color: boolean;
+
+  constructor(io: Io, directory: string) {
+    this.#io = io;
+    this.#directory = directory;
+    this.#color = 'isTTY' in io.stdout && io.stdout.isTTY === true && !io.env['NO_COLOR'];
+  }
+
+  say(line: string): void {
+    this.#io.stdout.write(`${line}\n`);
+  }
+
+  logFile(): { write(line: string): boolean } {
+    const stream = createWriteStream(join(this.#directory, 'waybill.log'), { flags: 'a', mode: 0o600 });
+    return { write: (line) => stream.write(line) };
+  }
+
+  begin(baseUrl: string, file: string): void {
+    this.say(`The service listens on ${baseUrl}:`);
+    this.say('1,500 records of the last minute, 25 a second, one in twenty up to 8 s late.');
+    this.say(`Configuration ${file}; events and log beside it.`);
+  }
+
+  listens(addresses: readonly string[]): void {
+    for (const address of addresses) this.say(`The daemon answers on ${address}/status,\n/ledger, /metrics and /readyz.`);
+    this.say('');
+    this.say('Denials, as they arrive in events.ndjson: time, reason, who, file, delay');
+  }
+
+  /** Follows the file and the ledger until stopped. */
+  async show(config: Config, stop: AbortSignal): Promise<void> {
+    const path = join(this.#directory, 'events.ndjson');
+    let offset = 0;
+    let ledgerAt = systemClock.monotonic() + ledgerEveryMs;
+    let unshown = 0;
+    while (!stop.aborted) {
+      await systemClock.sleep(lookMs, stop).catch(() => undefined);
+      const { lines, next } = await newLines(path, offset);
+      offset = next;
+      const denials = lines.map((line) => JSON.parse(line) as ShownEvent).filter(({ event }) => event.outcome === 'failure');
+      // The newest are shown: what arrives now is what the demo is about.
+      unshown += Math.max(0, denials.length - linesPerLook);
+      for (const denial of denials.slice(-linesPerLook)) {
+        this.say(denialLine(denial, (word) => this.#red(word)));
+      }
+      if (systemClock.monotonic() >= ledgerAt) {
+        ledgerAt = systemClock.monotonic() + ledgerEveryMs;
+        if (unshown > 0) this.say(this.#dim(`and ${counted(unshown, 'more denial')}, in events.ndjson`));
+        unshown = 0;
+        this.#showLedger(config);
+      }
+    }
+  }
+
+  end(config: Config): void {
+    this.#showLedger(config);
+    this.say(`Ended. The files stay in ${this.#directory}: events.ndjson, waybill.log, waybill.yaml, state.`);
+    this.say('Next: waybill init elasticsearch|splunk|kafka|syslog|file > waybill.yaml');
+  }
+
+  #showLedger(config: Config): void {
+    const db = openReadOnly(config.state);
+    try {
+      const now = systemClock.now() * 1000;
+      const known = snapshotOf(db, version, now, {
+        source: () => ({ trouble: undefined }),
+        sink: () => undefined,
+        settleSeconds: () => (config.sources[0]?.settle ?? 0) / 1000,
+        paused: undefined,
+        quota: config.journal.quota,
+        configured: config.sources.map(({ id }) => id),
+      });
+      const snapshot = withCoverage(db, known, reportSettings(config));
+      using reading = openLedgerReport(db, { now, ...reportSettings(config) });
+      const { report, found } = judged(reading, { now, from: undefined, to: undefined }, presentOf(snapshot), 'UTC');
+      this.say('');
+      this.say(verdict(snapshot));
+      this.say([...ledgerText(lastWindows(report), { by: 'window', tz: 'UTC', color: this.#color })].join('').trimEnd());
+      const whole = found.windows;
+      if (whole > windowsShown)
+        this.say(
+          this.#dim(
+            `(the last ${windowsShown} of ${whole} windows; waybill ledger --config ${join(this.#directory, 'waybill.yaml')} shows all)`,
+          ),
+        );
+      this.say('');
+    } finally {
+      db.close();
+    }
+  }
+
+  #dim(text: string): string {
+    return this.#color ? `\u001b[2m${text}\u001b[0m` : text;
+  }
+
+  #red(text: string): string {
+    return this.#color ? `\u001b[31m${text}\u001b[0m` : text;
+  }
+}
+
+/** The report with only its last windows: sums are of these. */
+function lastWindows(report: LongLedgerReport): LongLedgerReport {
+  return { ...report, sources: report.sources.map((source) => ({ ...source, windows: [...source.windows].slice(-windowsShown) })) };
+}
+
+/** The whole lines behind `offset`, and where the next ones begin. */
+async function newLines(path: string, offset: number): Promise<{ lines: string[]; next: number }> {
+  const handle = await open(path, 'r').catch(() => undefined);
+  if (!handle) return { lines: [], next: offset };
+  try {
+    const { size } = await handle.stat();
+    const bytes = Buffer.alloc(Math.max(0, size - offset));
+    const { bytesRead } = await handle.read(bytes, 0, bytes.length, offset);
+    const end = bytes.subarray(0, bytesRead).lastIndexOf(0x0a) + 1;
+    const lines = bytes
+      .subarray(0, end)
+      .toString('utf8')
+      .split('\n')
+      .filter((line) => line !== '');
+    return { lines, next: offset + end };
+  } finally {
+    await handle.close();
+  }
+}

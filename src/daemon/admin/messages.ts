@@ -1,0 +1,70 @@
+/** What the daemon's own thread and the thread of the admin server send each other. Everything can be cloned. */
+import { codeOf, WaybillError, wordsOf } from '../../errors.ts';
+import type { ErrorCode } from '../../errors.ts';
+import type { ReportQuery } from '../../journal/queries/ledger.ts';
+import type { ServiceWords } from '../../report/ledger/html.ts';
+
+/** What the thread is started with. */
+export interface AdminThreadData {
+  /** The state directory. */
+  readonly state: string;
+  readonly version: string;
+  readonly settings: Pick<ReportQuery, 'sinkSources' | 'filteredSinks' | 'configured' | 'recountAges'>;
+  /** What the head of a report says of each source. */
+  readonly services: Readonly<Record<string, ServiceWords>>;
+  /** Two numbers that the daemon's thread writes: see `pulse`. */
+  readonly pulse: Int32Array;
+}
+
+/** Places in `AdminThreadData.pulse`: a number that changes as long as the daemon's thread goes on, and 1 once the state is open. */
+export const pulse = { beat: 0, isOpen: 1 } as const;
+
+/** Addresses of the configuration, or the socket in the state directory. */
+export type Listen =
+  | {
+      readonly place: 'network';
+      readonly listen: string | readonly string[];
+      readonly tls: { readonly cert: string; readonly key: string } | undefined;
+      readonly tokens: readonly TokenName[];
+    }
+  | { readonly place: 'socket'; readonly path: string };
+
+export type TokenName = 'token' | 'readToken';
+
+export type Question = { readonly what: 'snapshot' | 'metrics' | TokenName } | { readonly what: 'operate'; readonly request: unknown };
+
+/** An error as it crosses from one thread to the other. */
+export interface Thrown {
+  readonly code: ErrorCode | undefined;
+  readonly words: string;
+  /** The words of its causes. */
+  readonly cause: string | undefined;
+}
+
+export function carried(thrown: unknown): Thrown {
+  if (!(thrown instanceof Error)) return { code: undefined, words: wordsOf(thrown), cause: undefined };
+  return { code: codeOf(thrown), words: thrown.message, cause: thrown.cause === undefined ? undefined : wordsOf(thrown.cause) };
+}
+
+export function revived({ code, words, cause }: Thrown): Error {
+  const options = cause === undefined ? {} : { cause: new Error(cause) };
+  return code === undefined ? new Error(words, options) : new WaybillError(code, words, options);
+}
+
+export type ToThread =
+  | { readonly kind: 'listen'; readonly listen: Listen }
+  | { readonly kind: 'answer'; readonly id: number; readonly value: unknown }
+  | { readonly kind: 'failed'; readonly id: number; readonly thrown: Thrown }
+  | { readonly kind: 'close' };
+
+export type FromThread =
+  | { readonly kind: 'question'; readonly id: number; readonly question: Question }
+  | { readonly kind: 'listens'; readonly addresses: readonly string[] }
+  | { readonly kind: 'refused'; readonly thrown: Thrown }
+  | {
+      readonly kind: 'log';
+      readonly level: 'warn' | 'error';
+      readonly fields: object;
+      readonly error: Thrown | undefined;
+      readonly phrase: string;
+    };

@@ -1,0 +1,92 @@
+/**
+ * The thread that makes one report for the admin server, with a connection of its own that only reads, piece by piece as it is asked
+ * for them: a long report takes seconds, in which the daemon's own thread collects and delivers. Started by reports.ts.
+ */
+import { constants, setPriority } from 'node:os';
+import { parentPort, workerData } from 'node:worker_threads';
+import { codeOf, wordsOf } from '../../errors.ts';
+import type { ErrorCode } from '../../errors.ts';
+import { gapsOf } from '../../journal/queries/gaps.ts';
+import { openLedgerReport } from '../../journal/queries/ledger.ts';
+import type { ReportQuery } from '../../journal/queries/ledger.ts';
+import { operationList } from '../../journal/queries/operations.ts';
+import { openReadOnly } from '../../journal/state.ts';
+import type { Micros } from '../../model/time.ts';
+import { ledgerDocument, zoneOfWords } from '../../report/ledger/document.ts';
+import type { LedgerDocument, LedgerDocumentOptions, LedgerFormat } from '../../report/ledger/document.ts';
+import { gathered, jsonPieces, joined } from '../../report/pieces.ts';
+import { judged } from '../../report/verdict.ts';
+import type { Present } from '../../report/verdict.ts';
+
+/** The report that is wanted. */
+export type ReportOrder = {
+  /** The state directory. */
+  readonly state: string;
+} & (
+  | {
+      readonly kind: 'ledger';
+      readonly query: ReportQuery & { readonly now: Micros };
+      /** The daemon's sources and sinks at that moment. */
+      readonly present: Present;
+      readonly format: LedgerFormat;
+      readonly options: LedgerDocumentOptions;
+    }
+  | { readonly kind: 'gaps'; readonly source: string | undefined }
+  /** `[from, to)` */
+  | { readonly kind: 'operations'; readonly from: Micros; readonly to: Micros }
+);
+
+/** Its answer each time it is asked: the next piece, with the media type in the first; or the end. The bytes change hands, they are not copied. */
+export type ReportAnswer =
+  | { readonly type: string; readonly bytes: Uint8Array }
+  | { readonly isEnd: true }
+  | { readonly code: ErrorCode | undefined; readonly words: string };
+
+type Connection = ReturnType<typeof openReadOnly>;
+
+const pieceLength = 32_768;
+
+function* answers(order: ReportOrder): Generator<ReportAnswer, ReportAnswer, void> {
+  const db = openReadOnly(order.state);
+  try {
+    yield* order.kind === 'ledger' ? ledger(db, order) : pieces(list(db, order));
+  } finally {
+    db.close();
+  }
+  return { isEnd: true };
+}
+
+function* ledger(
+  db: Connection,
+  { query, present, format, options }: Extract<ReportOrder, { kind: 'ledger' }>,
+): Generator<ReportAnswer, void, void> {
+  using reading = openLedgerReport(db, query);
+  const { report } = judged(reading, { now: query.now, from: query.from, to: query.to }, present, zoneOfWords(format, options.tz));
+  yield* pieces(ledgerDocument(report, format, options));
+}
+
+function list(db: Connection, order: Exclude<ReportOrder, { kind: 'ledger' }>): LedgerDocument {
+  const value = order.kind === 'gaps' ? { gaps: gapsOf(db, order.source) } : { operations: operationList(db, order.from, order.to) };
+  return { type: 'application/json; charset=utf-8', pieces: joined([jsonPieces(value), '\n'], '') };
+}
+
+function* pieces({ type, pieces }: LedgerDocument): Generator<ReportAnswer, void, void> {
+  for (const piece of gathered(pieces, pieceLength)) yield { type, bytes: new TextEncoder().encode(piece) };
+}
+
+function next(): ReportAnswer {
+  try {
+    return made.next().value;
+  } catch (thrown) {
+    return { code: codeOf(thrown), words: wordsOf(thrown) };
+  }
+}
+
+// Behind everything else that wants the CPU. Only Linux has a priority for each thread.
+if (process.platform === 'linux') setPriority(constants.priority.PRIORITY_LOW);
+
+const made = answers(workerData as ReportOrder);
+parentPort?.on('message', () => {
+  const answer = next();
+  parentPort?.postMessage(answer, 'bytes' in answer ? [answer.bytes.buffer as ArrayBuffer] : []);
+});

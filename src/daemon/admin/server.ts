@@ -1,0 +1,191 @@
+/**
+ * The admin server as the daemon runs it: in a thread of its own, which gets what it shows from here. Where that thread fails it is started
+ * again; nothing that a client does ends the daemon.
+ */
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import type { Snapshot } from '../../model/snapshot.ts';
+import type { Log } from '../../model/telemetry.ts';
+import type { Clock } from '../../model/time.ts';
+import { carried, pulse, revived } from './messages.ts';
+import type { AdminThreadData, FromThread, Listen, Question, ToThread, TokenName } from './messages.ts';
+
+/** What the thread asks for. */
+export interface AdminFacts {
+  /** Undefined while the state is not open. */
+  readonly snapshot: () => Snapshot | undefined;
+  readonly metricsText: () => Promise<string>;
+  readonly operate: (request: unknown) => Promise<unknown>;
+  /** @throws WaybillError `secret_missing` */
+  readonly token: (name: TokenName) => string;
+}
+
+export interface AdminOptions extends Omit<AdminThreadData, 'pulse'> {
+  readonly facts: AdminFacts;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const program = new URL(`./thread${extname(import.meta.url)}`, import.meta.url);
+const beatMs = 500;
+const restartMs = 1_000;
+/** What open connections may take to end. */
+const closeMs = 1_000;
+/** Far above what 512 connections and a metrics text take. */
+const heapMiB = 128;
+
+export class AdminServer implements AsyncDisposable {
+  readonly #options: AdminOptions;
+  readonly #pulse = new Int32Array(new SharedArrayBuffer(8));
+  readonly #end = new AbortController();
+  /** Listened on, in this order; again in every new thread. */
+  readonly #listens: Listen[] = [];
+  #thread: AdminThread;
+
+  constructor(options: AdminOptions) {
+    this.#options = options;
+    this.#thread = this.#start();
+    this.#beat().catch(() => undefined);
+  }
+
+  /** @returns the addresses listened on. @throws WaybillError `admin_unusable` */
+  async listen(listen: Listen): Promise<readonly string[]> {
+    const addresses = await this.#thread.listen(listen);
+    this.#listens.push(listen);
+    return addresses;
+  }
+
+  /** From now on `/healthz` says that the state is open. */
+  opened(): void {
+    Atomics.store(this.#pulse, pulse.isOpen, 1);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end.abort();
+    await this.#thread.close(this.#options.clock);
+  }
+
+  #start(): AdminThread {
+    const { facts, log, state, version, settings, services } = this.#options;
+    return new AdminThread({ state, version, settings, services, pulse: this.#pulse }, facts, log, (thrown) => void this.#restart(thrown));
+  }
+
+  async #restart(thrown: unknown): Promise<void> {
+    const { clock, log } = this.#options;
+    for (let failed = thrown; !this.#end.signal.aborted;) {
+      log.error({ error: failed }, 'admin server failed, restarting');
+      try {
+        await clock.sleep(restartMs, this.#end.signal);
+        this.#thread = this.#start();
+        for (const listen of this.#listens) await this.#thread.listen(listen);
+        log.info({}, 'admin server restarted');
+        return;
+      } catch (again) {
+        failed = again;
+      }
+    }
+  }
+
+  /** Changes a number as long as this thread goes on. */
+  async #beat(): Promise<void> {
+    for (;;) {
+      Atomics.add(this.#pulse, pulse.beat, 1);
+      await this.#options.clock.sleep(beatMs, this.#end.signal);
+    }
+  }
+}
+
+class AdminThread {
+  readonly #worker: Worker;
+  readonly #facts: AdminFacts;
+  readonly #log: Log;
+  readonly #gone: Promise<void>;
+  #isClosing = false;
+  #listening: { resolve: (addresses: readonly string[]) => void; reject: (thrown: unknown) => void } | undefined;
+  #failure: unknown;
+
+  constructor(data: AdminThreadData, facts: AdminFacts, log: Log, failed: (thrown: unknown) => void) {
+    this.#facts = facts;
+    this.#log = log;
+    this.#worker = new Worker(program, {
+      name: 'admin',
+      workerData: data,
+      resourceLimits: { maxOldGenerationSizeMb: heapMiB, maxYoungGenerationSizeMb: 16 },
+    });
+    this.#worker.on('message', (message: FromThread) => this.#receive(message));
+    this.#worker.once('error', (thrown) => {
+      this.#failure = thrown;
+    });
+    this.#gone = new Promise((resolve) => {
+      this.#worker.once('exit', () => {
+        resolve();
+        const thrown = this.#failure ?? new Error('the thread of the admin server has ended');
+        // Who waits for it to listen says so; else it is for the one who starts it again.
+        if (this.#listening) this.#listening.reject(thrown);
+        else if (!this.#isClosing) failed(thrown);
+      });
+    });
+  }
+
+  async listen(listen: Listen): Promise<readonly string[]> {
+    try {
+      return await new Promise((resolve, reject) => {
+        this.#listening = { resolve, reject };
+        this.#send({ kind: 'listen', listen });
+      });
+    } finally {
+      this.#listening = undefined;
+    }
+  }
+
+  /** Lets it end its answers for a moment, then ends it. */
+  async close(clock: Clock): Promise<void> {
+    this.#isClosing = true;
+    this.#send({ kind: 'close' });
+    const gone = new AbortController();
+    await Promise.race([this.#gone, clock.sleep(closeMs, gone.signal).catch(() => undefined)]);
+    gone.abort();
+    await this.#worker.terminate();
+  }
+
+  #receive(message: FromThread): void {
+    switch (message.kind) {
+      case 'question':
+        void this.#answer(message.id, message.question);
+        break;
+      case 'listens':
+        this.#listening?.resolve(message.addresses);
+        break;
+      case 'refused':
+        this.#listening?.reject(revived(message.thrown));
+        break;
+      case 'log':
+        this.#log[message.level]({ ...message.fields, error: message.error && revived(message.error) }, message.phrase);
+    }
+  }
+
+  async #answer(id: number, question: Question): Promise<void> {
+    try {
+      this.#send({ kind: 'answer', id, value: await this.#fact(question) });
+    } catch (thrown) {
+      this.#send({ kind: 'failed', id, thrown: carried(thrown) });
+    }
+  }
+
+  #fact(question: Question): unknown {
+    switch (question.what) {
+      case 'snapshot':
+        return this.#facts.snapshot();
+      case 'metrics':
+        return this.#facts.metricsText();
+      case 'operate':
+        return this.#facts.operate(question.request);
+      default:
+        return this.#facts.token(question.what);
+    }
+  }
+
+  #send(message: ToThread): void {
+    this.#worker.postMessage(message);
+  }
+}

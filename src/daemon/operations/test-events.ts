@@ -1,0 +1,46 @@
+/**
+ * Events to try a sink out, which nothing can mistake for real ones: synthetic records (record/example.ts) of this moment, named and tagged
+ * `waybill_test`, by the very code that the sink's records go through. They are in no journal.
+ */
+import type { Encode, Normalize } from '../../model/event.ts';
+import type { JsonValue } from '../../model/record.ts';
+import type { Message } from '../../model/sink.ts';
+import { outcomes } from '../../normalize/outcomes.ts';
+import { exampleRecord } from '../../record/example.ts';
+import { identify } from '../../record/identity.ts';
+import { parseRecord } from '../../record/json.ts';
+
+const tag = 'waybill_test';
+
+export interface TestEvents {
+  readonly source: string;
+  readonly normalize: Normalize;
+  /** The text of an event as the sink gets it. */
+  readonly write: Encode;
+  /** One of `outcomeCodes`. */
+  readonly code: string;
+  readonly count: number;
+  /** Wall clock, ms. */
+  readonly now: number;
+}
+
+export function testEvents({ source, normalize, write, code, count, now }: TestEvents): readonly Message[] {
+  const outcome = outcomes.find((each) => each.code === code);
+  if (!outcome) throw new RangeError(`there is no outcome "${code}"`);
+  const uidOf = identify(source);
+  return Array.from({ length: count }, (_, index): Message => {
+    const own = {
+      // Another test is another event.
+      logId: now * 1000 + index,
+      payloadName: `${tag} ${index + 1} of ${count}.docx`,
+      logTimestamp: new Date(now).toISOString().slice(0, 23),
+    };
+    const text = JSON.stringify({ ...(JSON.parse(exampleRecord(outcome, 0)) as object), ...own });
+    const value: JsonValue = parseRecord(text);
+    const uid = uidOf(value, () => text);
+    const event = normalize({ text, uid, received: now * 1000, value });
+    const { time, severity, action, key } = event;
+    const written = write({ ...event, document: { ...event.document, tags: [...event.document.tags, tag] } });
+    return { seq: index + 1, number: undefined, uid, source, time, severity, action, key, bytes: Buffer.from(written, 'utf8') };
+  });
+}

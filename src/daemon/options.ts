@@ -1,0 +1,22 @@
+/** The options of the daemon. The simulation passes its own clock, randomness and source. */
+import type { Config } from '../config/load.ts';
+import type { Clock, Random } from '../model/time.ts';
+import type { createSource } from '../source/client.ts';
+import type { RoomLog } from '../telemetry/log.ts';
+
+export interface DaemonOptions {
+  readonly config: Config;
+  readonly version: string;
+  readonly expectState: boolean;
+  /** ms */
+  readonly lockWait: number;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: RoomLog;
+  /** How a source is reached; default over HTTPS. A simulation gives its own, as it does with clock and chance. */
+  readonly openSource?: typeof createSource;
+  /** Lines of the log that could not be written, since the start. */
+  readonly lostLines?: () => number;
+  /** Told once, with the addresses of the admin server. */
+  readonly listening?: (addresses: readonly string[]) => void;
+}

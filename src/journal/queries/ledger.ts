@@ -1,0 +1,356 @@
+/**
+ * The completeness report, read from the state: for each window what the service counted, what was collected, what each sink has. Only reads;
+ * nothing is summed here but what the windows own, because a total counts the padding of its query too.
+ */
+import type { Database } from 'better-sqlite3';
+import type { LateDelays, Window } from '../../model/ledger.ts';
+import type {
+  LedgerReportDelays,
+  LedgerReportHold,
+  LedgerReportOperation,
+  LedgerReportSink,
+  LedgerReportState,
+  LedgerReportWindow,
+  LedgerReportWindows,
+  LedgerTables,
+  LongLedgerReportSource,
+} from '../../model/ledger-report.ts';
+import type { Coverage } from '../../model/snapshot.ts';
+import type { WindowQuery } from '../../model/source.ts';
+import type { Micros } from '../../model/time.ts';
+import { coverageOf, getsHistory, historyOf, owingSinks, rangesOf, unacknowledged, within } from './coverage.ts';
+import type { CoverageQuery, HistoryRange, SinkDbRow } from './coverage.ts';
+import { heldTogether } from '../history.ts';
+import { readLate, sumLate } from '../late.ts';
+import type { WindowDbRow } from '../ledger.ts';
+import { WindowCopy } from './window-copy.ts';
+import { kindLedger, unpackBody } from '../segment.ts';
+import { detailOf, flat, instant } from '../operation-detail.ts';
+import { Losses } from '../losses.ts';
+import { storedJson } from '../damage.ts';
+
+export interface ReportQuery extends CoverageQuery {
+  readonly source?: string | undefined;
+  /** Wall clock: when the report is made. */
+  readonly now?: Micros | undefined;
+  /** The sources of the configuration, and where the ledger of each begins when the configuration says a time. */
+  readonly configured?: ReadonlyMap<string, Micros | undefined> | undefined;
+  /** Ages of recount of each source, ms. */
+  readonly recountAges?: ReadonlyMap<string, readonly number[]> | undefined;
+}
+
+/** The tables of a report, and by source what the ledger has of the period: the verdict on it needs the present too (observe/verdict.ts). */
+export interface LedgerReading extends LedgerTables<LedgerReportWindows>, Disposable {
+  readonly coverage: ReadonlyMap<string, Coverage>;
+}
+
+interface SourceDbRow {
+  n: number;
+  id: string;
+  mode: string;
+  frontier_us: number | null;
+  /** null: not known, its ledger has not begun. */
+  begins_us: number | null;
+}
+
+const lateNames = ['1h', '6h', '1d', '3d', '7d', '14d', '30d', 'later'];
+
+/**
+ * The completeness report of one moment. Its sums are made here, its windows are read from a copy as often as somebody goes through them, so that
+ * memory does not grow with their number; the copy ends with the report, of which a connection has one at a time.
+ */
+export function openLedgerReport(db: Database, query: ReportQuery = {}): LedgerReading {
+  const copy = new WindowCopy(db);
+  try {
+    // One snapshot for all of it, and no longer: while somebody reads, the checkpoints of the daemon beside are held back.
+    return db.transaction(() => ({ ...reportOf(db, query, copy), [Symbol.dispose]: () => copy[Symbol.dispose]() }))();
+  } catch (thrown) {
+    copy[Symbol.dispose]();
+    throw thrown;
+  }
+}
+
+function reportOf(db: Database, query: ReportQuery, copy: WindowCopy): Omit<LedgerReading, keyof Disposable> {
+  const sinks = owingSinks(db);
+  const letters = new DeadLetterTimes(db);
+  const losses = new Losses(db);
+  const held = heldTogether(db);
+  const rows = sourceRows(db, query);
+  const coverage = new Map<string, Coverage>();
+  const sources = rows.map((source) => {
+    const { n, id, begins_us: start } = source;
+    const found = coverageOf(db, { n, id, start: start ?? undefined }, sinks, held.get(id), query);
+    coverage.set(id, found);
+    const own = sinks.filter((sink) => found.sinks.some((each) => each.id === sink.id));
+    return sourceReport(db, query, source, found, own, letters, losses, copy.take(n, query.from, query.to), held.get(id));
+  });
+  return {
+    made: instant(query.now ?? 0),
+    from: query.from === undefined ? null : instant(query.from),
+    to: query.to === undefined ? null : instant(query.to),
+    sources,
+    operations: operations(db, query),
+    coverage,
+  };
+}
+
+/** The sources that are asked for. One of the configuration that has never answered has no row in the state: it counts all the same. */
+function sourceRows(db: Database, { source: asked, configured = new Map() }: ReportQuery): SourceDbRow[] {
+  const known = db
+    .prepare<[], SourceDbRow>(
+      'SELECT n, id, mode, frontier_us, (SELECT min(from_us) FROM ranges WHERE source = n) AS begins_us FROM sources',
+    )
+    .all();
+  const ids = new Set(known.map(({ id }) => id));
+  const unbegun = [...configured]
+    .filter(([id]) => !ids.has(id))
+    // No row of any table has this number.
+    .map(([id, start]) => ({ n: 0, id, mode: 'normal', frontier_us: null, begins_us: start ?? null }));
+  return [...known, ...unbegun].filter(({ id }) => asked === undefined || id === asked).sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+function sourceReport(
+  db: Database,
+  query: ReportQuery,
+  source: SourceDbRow,
+  coverage: Coverage,
+  sinks: readonly SinkDbRow[],
+  letters: DeadLetterTimes,
+  losses: Losses,
+  rows: Iterable<WindowDbRow>,
+  held: ReadonlySet<Micros> = new Set(),
+): LongLedgerReportSource {
+  const ranges = rangesOf(db, source.n);
+  const ages = query.recountAges?.get(source.id)?.map((ms) => ms * 1000);
+  const orders = historyOf(ranges);
+  const waiting = new Map(sinks.map(({ id, acked }) => [id, unacknowledged(db, source.n, acked)]));
+  const isWaiting = ({ from_us: from, until_us: until }: WindowDbRow, sink: string): boolean =>
+    waiting.get(sink)?.some((stretch) => stretch.from < until && stretch.until > from) ?? false;
+  const has = (row: WindowDbRow): [id: string, has: SinkHas][] =>
+    sinks
+      .filter((sink) => isFor(sink, row, orders))
+      .map((sink) => [
+        sink.id,
+        {
+          complete: !isWaiting(row, sink.id) && !losses.has(sink.id, source.n, row.from_us, row.until_us),
+          deadLetters: letters.count(sink.id, source.n, row.from_us, row.until_us),
+        },
+      ]);
+  function* stored(): Generator<WindowDbRow, void, void> {
+    for (const row of rows) yield held.has(row.from_us) ? inDoubt(row) : row;
+  }
+  const sums = new WindowSums();
+  for (const row of stored()) sums.add(row, has(row));
+  const windows: LedgerReportWindows = {
+    *[Symbol.iterator]() {
+      for (const row of stored()) yield windowOf(row, ages, has(row));
+    },
+  };
+  const ever = db
+    .prepare<[number], { collected: number; inWindows: number }>(
+      'SELECT collected, (SELECT coalesce(sum(own), 0) FROM windows WHERE source = n) AS inWindows FROM sources WHERE n = ?',
+    )
+    .get(source.n) ?? { collected: 0, inWindows: 0 };
+  const live = ranges.find((range) => range.until_us === null);
+  return {
+    id: source.id,
+    mode: source.mode,
+    begins: ranges[0] ? instant(ranges[0].from_us) : null,
+    frontier: source.frontier_us === null ? null : instant(source.frontier_us),
+    reached: live ? instant(live.reached_us) : null,
+    collected: sums.own,
+    late: sums.late,
+    lateDelays: delaysOf(sums.delays),
+    ever: { ...ever, outside: ever.collected - ever.inWindows },
+    sinks: sinks.map((sink) => sinkReport(sink, query.filteredSinks?.has(sink.id) ?? false, sums.sink(sink.id))),
+    covered: sums.edges ? within(coverage.read, sums.edges).map(({ from, until }) => ({ from: instant(from), to: instant(until) })) : [],
+    holds: holds(db, source.n, query),
+    windows,
+  };
+}
+
+function windowOf(row: WindowDbRow, ages: readonly Micros[] | undefined, sinks: readonly [string, SinkHas][]): LedgerReportWindow {
+  return {
+    from: instant(row.from_us),
+    until: instant(row.until_us),
+    state: stateOf(row),
+    reason: row.reason,
+    words: row.words,
+    total: row.total,
+    received: row.seen,
+    own: row.own,
+    late: row.late,
+    lateLongestSeconds: row.late === 0 ? null : seconds(readLate(row.late_delays).longest),
+    passes: row.proof === null ? row.tries : (storedJson(row.proof) as { passes: number }).passes,
+    recounts: row.recounts,
+    recountsDue: recountsDue(row, ages),
+    nextRecount: row.next_us === null ? null : instant(row.next_us),
+    closed: row.state === 'gap' ? null : instant(row.closed_us),
+    digest: row.digest?.toString('hex') ?? null,
+    query: storedJson(row.query) as WindowQuery,
+    sinks: Object.fromEntries(sinks),
+  };
+}
+
+interface SinkHas {
+  readonly complete: boolean;
+  readonly deadLetters: number;
+}
+
+interface SinkSums {
+  windows: number;
+  complete: number;
+  /** Of the complete windows, less dead letters. */
+  records: number;
+  deadLetters: number;
+}
+
+/** What is said of all windows of a source, added up one by one. */
+class WindowSums {
+  /** From the begin of the first one to the end of the last one. */
+  edges: Window | undefined;
+  own = 0;
+  late = 0;
+  /** undefined: no window has late records. */
+  delays: LateDelays | undefined;
+  readonly #sinks = new Map<string, SinkSums>();
+
+  add(row: WindowDbRow, sinks: readonly [string, SinkHas][]): void {
+    this.edges = { from: this.edges?.from ?? row.from_us, until: row.until_us };
+    this.own += row.own;
+    this.late += row.late;
+    if (row.late > 0) {
+      const late = readLate(row.late_delays);
+      this.delays = this.delays ? sumLate([this.delays, late]) : late;
+    }
+    for (const [id, { complete, deadLetters }] of sinks) {
+      const sum = this.sink(id);
+      this.#sinks.set(id, sum);
+      sum.windows += 1;
+      sum.deadLetters += deadLetters;
+      if (!complete) continue;
+      sum.complete += 1;
+      sum.records += row.own - deadLetters;
+    }
+  }
+
+  sink(id: string): SinkSums {
+    return this.#sinks.get(id) ?? { windows: 0, complete: 0, records: 0, deadLetters: 0 };
+  }
+}
+
+/** Whether a sink gets all that a window owns: it began before the window did, or before somebody asked for the history that the window is of. */
+function isFor(sink: SinkDbRow, window: WindowDbRow, ranges: readonly HistoryRange[]): boolean {
+  const order = ranges.find(({ from, until }) => window.from_us >= from && window.from_us < until)?.order;
+  return order ? getsHistory(sink, order) && window.from_us >= (sink.from_us ?? 0) : window.from_us >= sink.begun_us;
+}
+
+function sinkReport(sink: SinkDbRow, filtered: boolean, { windows, complete, records, deadLetters }: SinkSums): LedgerReportSink {
+  return {
+    id: sink.id,
+    type: sink.type,
+    state: sink.state,
+    since: sink.begun_us === 0 ? null : instant(sink.begun_us),
+    filtered,
+    windows,
+    complete,
+    records: filtered ? null : records,
+    deadLetters,
+  };
+}
+
+/** A closed window that a hold for `rows` lists: the service shows fewer records of it now, and what that means is not known yet. */
+function inDoubt(row: WindowDbRow): WindowDbRow {
+  if (row.state !== 'closed' || row.reason !== null) return row;
+  return { ...row, reason: 'reread', words: 'the service shows fewer records than were proven' };
+}
+
+/** `final`: proven, and its last recount is done. A closed window that a later count put in doubt is `proven` with the reason `reread`, never final. */
+function stateOf(row: WindowDbRow): LedgerReportState {
+  if (row.state !== 'closed') return row.state;
+  return row.next_us === null && row.reason !== 'reread' ? 'final' : 'proven';
+}
+
+function recountsDue(row: WindowDbRow, ages: readonly Micros[] | undefined): number | null {
+  if (row.state === 'gap') return null;
+  if (row.next_us === null) return 0;
+  if (ages === undefined) return null;
+  const next = row.next_us - row.until_us;
+  return ages.filter((age) => age >= next).length;
+}
+
+function delaysOf(delays: LateDelays | undefined): LedgerReportDelays {
+  return {
+    longestSeconds: delays ? seconds(delays.longest) : null,
+    within: Object.fromEntries(lateNames.map((name, i) => [name, delays?.within[i] ?? 0])),
+  };
+}
+
+/** What people changed in the period, and what they ever changed about a window of it. */
+function operations(db: Database, query: ReportQuery): LedgerReportOperation[] {
+  const isAsked = (at: unknown): boolean => typeof at === 'number' && at >= (query.from ?? 0) && at < (query.to ?? Number.MAX_SAFE_INTEGER);
+  return db
+    .prepare<[], { at_us: number; who: string | null; what: string; detail: string | null }>(
+      'SELECT at_us, who, what, detail FROM operations ORDER BY n',
+    )
+    .all()
+    .map(({ at_us: at, who, what, detail }) => ({ at, who, what, detail: detailOf(detail) }))
+    .filter(({ at, detail }) => isAsked(at) || isAsked(detail['from']))
+    .filter(({ detail: { source } }) => query.source === undefined || source === undefined || source === query.source)
+    .map(({ at, who, what, detail }) => ({ at: instant(at), who, what, detail: flat(detail) }));
+}
+
+/** Entries of the ledger that are no window's: hold and its end stand at one moment, as lines in the journal. */
+function holds(db: Database, source: number, query: ReportQuery): LedgerReportHold[] {
+  const lines = db.prepare<[number, number, number], { kind: number; body: Buffer; min_us: number }>(
+    `SELECT kind, body, min_us FROM segments WHERE source = ? AND kind & 255 = ${kindLedger} AND min_us = max_us AND min_us >= ? AND min_us < ?
+     ORDER BY seq`,
+  );
+  return lines.all(source, query.from ?? 0, query.to ?? Number.MAX_SAFE_INTEGER).flatMap(({ kind, body, min_us: at }) => {
+    const line = storedJson(Buffer.from(unpackBody(kind, body)).toString('utf8')) as Readonly<Record<string, unknown>>;
+    const text = (name: string): string | null => (typeof line[name] === 'string' ? line[name] : null);
+    const what = text('ledger');
+    if (what === null || what === 'operation') return [];
+    return [{ at: instant(at), what: text('state') ?? what, reason: text('reason'), words: text('words') }];
+  });
+}
+
+/** How many records of a stretch of time one sink refused for good: times sorted once, then found by halving. */
+class DeadLetterTimes {
+  readonly #times = new Map<string, number[]>();
+
+  constructor(db: Database) {
+    const rows = db
+      .prepare<[], { sink: string; source: number; time_us: number }>(
+        'SELECT sink, source, time_us FROM dead_letters WHERE time_us IS NOT NULL ORDER BY time_us',
+      )
+      .iterate();
+    for (const { sink, source, time_us: time } of rows) {
+      const key = `${sink} ${source}`;
+      const times = this.#times.get(key);
+      if (times) times.push(time);
+      else this.#times.set(key, [time]);
+    }
+  }
+
+  count(sink: string, source: number, from: Micros, until: Micros): number {
+    const times = this.#times.get(`${sink} ${source}`);
+    return times === undefined ? 0 : before(times, until) - before(times, from);
+  }
+}
+
+/** How many of the sorted times lie before `at`. */
+function before(times: readonly number[], at: number): number {
+  let low = 0;
+  let high = times.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((times[middle] ?? 0) < at) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function seconds(micros: Micros): number {
+  return micros / 1e6;
+}

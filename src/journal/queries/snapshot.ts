@@ -1,0 +1,226 @@
+/**
+ * What the state says about itself at one moment, for status and metrics: only reads, on the daemon's own connection or on one that was opened
+ * beside it. The completeness report is in ledger-report.ts.
+ */
+import { dirname, resolve } from 'node:path';
+import type { Database } from 'better-sqlite3';
+import type { BackfillProgress, Hold } from '../../model/ledger.ts';
+import type { SinkSnapshot, Snapshot, SourceSnapshot, Wanted } from '../../model/snapshot.ts';
+import type { DelayMeasure } from '../../model/telemetry.ts';
+import type { Micros } from '../../model/time.ts';
+import { coverageOf, owingSinks } from './coverage.ts';
+import type { CoverageQuery } from './coverage.ts';
+import { backfillsOf, heldTogether, unreadOf } from '../history.ts';
+import type { ReportQuery } from './ledger.ts';
+import { roomOf, setAsideBytes, usedBytes } from '../room.ts';
+import { createdAt } from '../state.ts';
+import { storedJson } from '../damage.ts';
+
+interface SourceDbRow {
+  n: number;
+  id: string;
+  frontier_us: number;
+  tip_us: number;
+  collected: number;
+  late: number;
+  last_record_us: number | null;
+  mode: string;
+  profile: string | null;
+  reached_us: number;
+}
+
+interface SinkDbRow {
+  id: string;
+  type: string;
+  state: string;
+  acked: number;
+  taken: number;
+  from_seq: number;
+}
+
+/** What only the running daemon knows, by id; without it the snapshot is that of a stopped one. */
+export interface LiveViews {
+  readonly source: (id: string) => Partial<SourceSnapshot> | undefined;
+  readonly sink: (id: string) => Partial<SinkSnapshot> | undefined;
+  readonly backfill?: (source: string, range: BackfillProgress) => Pick<BackfillProgress, 'perSecond' | 'secondsLeft'>;
+  readonly settleSeconds: (id: string) => number;
+  readonly paused: string | undefined;
+  readonly quota: number;
+  readonly commits?: number;
+  /** Set when no daemon runs. */
+  readonly stopped?: Snapshot['stopped'];
+  /** Ids of sources that are configured, undefined where that is not known: one that has not answered yet has no row, and a row of another one is orphaned. */
+  readonly configured: readonly string[] | undefined;
+  /** From when on a source is to be collected, by its `start`, given its profile; undefined where no time is said. */
+  readonly wanted?: (id: string, profile: { readonly earliest?: Micros }, now: Micros) => Wanted | undefined;
+}
+
+/** The state of everything at one moment, as far as the file knows it, with what the daemon adds. */
+export function snapshotOf(db: Database, version: string, now: Micros, live: LiveViews): Snapshot {
+  const head = db.prepare<[], { seq: number }>('SELECT seq FROM head WHERE one = 1').get()?.seq ?? 0;
+  const used = db
+    .prepare<[], { pages: number }>('SELECT page_count - freelist_count AS pages FROM pragma_page_count, pragma_freelist_count')
+    .get();
+  const count = db.prepare<[number], { n: number }>('SELECT count(*) AS n FROM windows WHERE source = ?');
+  const open = db.prepare<[number], { state: string; reason: string | null; n: number }>(
+    "SELECT state, reason, count(*) AS n FROM windows WHERE source = ? AND (state <> 'closed' OR reason IS NOT NULL) GROUP BY state, reason",
+  );
+  const held = db.prepare<[number, string], { n: number }>(
+    `SELECT count(*) AS n FROM windows WHERE source = ? AND state = 'closed' AND reason IS NULL AND from_us IN (SELECT value FROM json_each(?))`,
+  );
+  const overdue = db.prepare<[number, number], { n: number }>('SELECT count(*) AS n FROM windows WHERE source = ? AND next_us < ?');
+  const letters = new Map(
+    db
+      .prepare<[], { sink: string; n: number }>("SELECT sink, count(*) AS n FROM dead_letters WHERE state = 'kept' GROUP BY sink")
+      .all()
+      .map((row) => [row.sink, row.n]),
+  );
+  const history = backfillsOf(db, false);
+  const sources = sourceRows(db).map((row): SourceSnapshot => {
+    const groups = open.all(row.n);
+    const view = live.source(row.id);
+    // Recounts are due by the clocks that windows are closed by. Without a Date the records say what time it is.
+    const due = view?.undated ? (view.undated.known ?? 0) : (view?.serverNow ?? now);
+    const profile =
+      row.profile === null
+        ? {}
+        : (storedJson(row.profile) as { readonly delays?: DelayMeasure; readonly hold?: Hold; readonly earliest?: Micros });
+    const of = (state: string): number => groups.filter((group) => group.state === state).reduce((sum, group) => sum + group.n, 0);
+    const reread = groups.filter((group) => group.state === 'closed' && group.reason === 'reread').reduce((sum, group) => sum + group.n, 0);
+    // What a hold has found to hold fewer is in doubt as well, and not marked so itself before the hold ends.
+    const { windows = [], shrunk = [] } = profile.hold ?? {};
+    const doubted = profile.hold ? (held.get(row.n, JSON.stringify([...windows, ...shrunk]))?.n ?? 0) : 0;
+    const gap = of('gap');
+    const wanted = live.wanted?.(row.id, profile, now);
+    const accepted = of('accepted');
+    return {
+      id: row.id,
+      // As at the start of the daemon, also where none has run since the configuration changed.
+      mode: row.mode === 'retired' || (live.configured?.includes(row.id) ?? true) ? row.mode : 'orphaned',
+      trouble: undefined,
+      frontier: row.frontier_us,
+      reached: row.reached_us,
+      tip: row.tip_us,
+      collected: row.collected,
+      late: row.late,
+      windows: { closed: (count.get(row.n)?.n ?? 0) - gap - accepted, gap, accepted },
+      gaps: gap + reread + doubted,
+      recountsOverdue: overdue.get(row.n, due - 60_000_000)?.n ?? 0,
+      settleSeconds: live.settleSeconds(row.id),
+      // A stopped daemon read up to there: its last response is not older by more than the two clocks differ.
+      lastSuccess: live.stopped && row.tip_us > 0 ? row.tip_us : undefined,
+      lastRecord: row.last_record_us ?? undefined,
+      lastError: undefined,
+      serverNow: undefined,
+      clockOffsetSeconds: undefined,
+      delays: profile.delays,
+      unread: wanted === undefined ? undefined : unreadOf(db, row.id, wanted),
+      held: profile.hold && { reason: profile.hold.reason, words: profile.hold.words },
+      ...view,
+      backfills: history.filter(({ source }) => source === row.id).map((range) => ({ ...range, ...live.backfill?.(row.id, range) })),
+    };
+  });
+  const sinks = sinkRows(db).map((row): SinkSnapshot => {
+    const lag = head - row.acked;
+    const view = live.sink(row.id);
+    return {
+      id: row.id,
+      type: row.type,
+      state: live.stopped && row.state === 'active' ? 'stopped' : row.state,
+      trouble: undefined,
+      acked: row.acked,
+      lagRecords: lag,
+      lagSeconds: lag === 0 ? 0 : lagSeconds(db, row.acked, now),
+      deadLetters: letters.get(row.id) ?? 0,
+      lastSuccess: undefined,
+      lastError: undefined,
+      ...view,
+      // A sink begins with `taken` at `from_seq`; an acknowledgement may wait in memory for the next transaction.
+      everDelivered: row.taken > row.from_seq || view?.lastSuccess !== undefined,
+    };
+  });
+  for (const id of live.configured ?? []) if (!sources.some((source) => source.id === id)) sources.push(unanswered(id, live));
+  return {
+    version,
+    created: createdAt(db),
+    now,
+    journal: {
+      bytes: usedBytes(used?.pages ?? 0, db, roomOf(live.quota)),
+      setAside: setAsideBytes(db, roomOf(live.quota)),
+      quota: live.quota,
+      head,
+      paused: live.paused,
+      directory: resolve(dirname(db.name)),
+      ...(live.commits === undefined ? {} : { commits: live.commits }),
+    },
+    sources,
+    sinks,
+    ...(live.stopped === undefined ? {} : { stopped: live.stopped }),
+  };
+}
+
+/**
+ * The snapshot with what the whole ledger of each source covers, for the verdict.
+ *
+ * @param query  its `configured` gives a source that is not in the state yet its begin
+ */
+export function withCoverage(db: Database, snapshot: Snapshot, query: Pick<ReportQuery, keyof CoverageQuery | 'configured'>): Snapshot {
+  return db.transaction((): Snapshot => {
+    const sinks = owingSinks(db);
+    const held = heldTogether(db);
+    const numbers = new Map(sourceRows(db).map(({ id, n }) => [id, n]));
+    const sources = snapshot.sources.map((source) => {
+      const { id } = source;
+      // No row of any table has the number 0.
+      const coverage = coverageOf(db, { n: numbers.get(id) ?? 0, id, start: query.configured?.get(id) }, sinks, held.get(id), query);
+      return { ...source, coverage };
+    });
+    return { ...snapshot, sources };
+  })();
+}
+
+/** A source whose ledger has not begun: `start: now` awaits its first answer. */
+function unanswered(id: string, live: LiveViews): SourceSnapshot {
+  return {
+    id,
+    mode: 'normal',
+    trouble: live.stopped ? undefined : 'no answer yet',
+    frontier: 0,
+    reached: 0,
+    tip: 0,
+    collected: 0,
+    late: 0,
+    windows: { closed: 0, gap: 0, accepted: 0 },
+    gaps: 0,
+    recountsOverdue: 0,
+    settleSeconds: live.settleSeconds(id),
+    lastSuccess: undefined,
+    lastRecord: undefined,
+    lastError: undefined,
+    serverNow: undefined,
+    clockOffsetSeconds: undefined,
+    ...live.source(id),
+  };
+}
+
+function sourceRows(db: Database): SourceDbRow[] {
+  return db
+    .prepare<[], SourceDbRow>(
+      'SELECT sources.*, ranges.reached_us FROM sources JOIN ranges ON ranges.source = n AND until_us IS NULL ORDER BY id',
+    )
+    .all();
+}
+
+function sinkRows(db: Database): SinkDbRow[] {
+  return db.prepare<[], SinkDbRow>('SELECT id, type, state, acked, taken, from_seq FROM sinks ORDER BY id').all();
+}
+
+/** How long ago the first record that is not acknowledged was received: it is in the last segment that begins at or before it. */
+function lagSeconds(db: Database, acked: number, now: Micros): number {
+  const next = db
+    .prepare<[number], { received_us: number }>(
+      'SELECT received_us FROM segments WHERE seq >= (SELECT coalesce(max(seq), 0) FROM segments WHERE seq <= ?) ORDER BY seq LIMIT 1',
+    )
+    .get(acked + 1);
+  return next ? Math.max(0, (now - next.received_us) / 1e6) : 0;
+}

@@ -1,0 +1,145 @@
+/** A record after normalization: the ECS document that every format is encoded from. */
+import type { AuditRecord } from './record.ts';
+import type { Micros } from './time.ts';
+
+/**
+ * A record after normalization: the ECS document (ECS 9.4.0, docs/formats.md), and beside it what an envelope needs without a look inside.
+ */
+export interface EcsEvent {
+  readonly document: EcsDocument;
+  /** What happened in a few constant words, without user or file: `Protected file open denied`. */
+  readonly name: string;
+  /** `logTimestamp` in µs, or the time of receipt when it cannot be read. */
+  readonly time: Micros;
+  /** 0-10. */
+  readonly severity: number;
+  /** actionAttempted as received, `Unknown` when absent. */
+  readonly action: string;
+  /** payloadId after privacy; undefined when the record has none or it is masked. */
+  readonly key: string | undefined;
+  /** The tags that say what is odd about the record (`missing_field`, …), each once; nearly always empty. */
+  readonly irregular: readonly string[];
+}
+
+/**
+ * What is written. An absent field is undefined (`JSON.stringify` leaves it out), never null, "" or an empty list or object; the order of
+ * keys is that of this type.
+ */
+export interface EcsDocument {
+  readonly '@timestamp': string;
+  readonly ecs: { readonly version: string };
+  readonly data_stream: { readonly type: 'logs'; readonly dataset: string; readonly namespace: string };
+  readonly event: {
+    readonly kind: 'event' | 'pipeline_error';
+    readonly category: readonly string[] | undefined;
+    readonly type: readonly string[] | undefined;
+    readonly action: string;
+    readonly outcome: 'success' | 'failure' | 'unknown';
+    readonly reason: string | undefined;
+    readonly code: string;
+    readonly id: string | undefined;
+    readonly provider: string;
+    readonly module: string;
+    readonly dataset: string;
+    readonly severity: number;
+    readonly timezone: string;
+    readonly created: string;
+    readonly original: string;
+    readonly hash: string;
+  };
+  readonly message: string;
+  readonly tags: readonly string[];
+  readonly user: EcsUser | undefined;
+  readonly file: EcsFile | undefined;
+  readonly source: EcsSource | undefined;
+  readonly host: EcsHost | undefined;
+  readonly network: { readonly name: string | undefined; readonly type: 'ipv4' | 'ipv6' | undefined } | undefined;
+  readonly related:
+    | {
+        readonly user: readonly string[] | undefined;
+        readonly ip: readonly string[] | undefined;
+        readonly hosts: readonly string[] | undefined;
+      }
+    | undefined;
+  readonly organization: { readonly id: string } | undefined;
+  /** The same object in every event of one source. */
+  readonly observer: EcsObserver;
+  readonly dpas: EcsDpas;
+}
+
+export interface EcsUser {
+  readonly id: string | undefined;
+  readonly email: string | undefined;
+  readonly full_name: string | undefined;
+  readonly name: string | undefined;
+  readonly domain: string | undefined;
+}
+
+export interface EcsFile {
+  readonly name: string | undefined;
+  readonly extension: string | undefined;
+  readonly uid: string | undefined;
+  readonly owner: string | undefined;
+}
+
+export interface EcsSource {
+  readonly address: string | undefined;
+  readonly ip: string | undefined;
+  readonly mac: string | undefined;
+  readonly geo: { readonly location: { readonly lat: number; readonly lon: number } } | undefined;
+  readonly as: { readonly organization: { readonly name: string } } | undefined;
+}
+
+export interface EcsHost {
+  readonly name: string | undefined;
+  readonly hostname: string | undefined;
+  readonly domain: string | undefined;
+  readonly id: string | undefined;
+  readonly mac: readonly string[] | undefined;
+  readonly type: string | undefined;
+}
+
+export interface EcsObserver {
+  readonly vendor: string;
+  readonly product: string;
+  readonly version: string;
+  readonly hostname: string | undefined;
+}
+
+/** What ECS has no place for, and the record's own words. */
+export interface EcsDpas {
+  readonly uid: string;
+  readonly action_attempted: string | undefined;
+  readonly result: string | undefined;
+  readonly result_reason: string | undefined;
+  readonly log_time: string | undefined;
+  readonly payload: { readonly id: string | undefined; readonly name: string | undefined } | undefined;
+  readonly user: { readonly id: string | undefined; readonly last_name_first_name: string | undefined } | undefined;
+  readonly owner:
+    | {
+        readonly id: string | undefined;
+        readonly email: string | undefined;
+        readonly full_name: string | undefined;
+        readonly last_name_first_name: string | undefined;
+      }
+    | undefined;
+  readonly network:
+    | {
+        readonly id: string | undefined;
+        readonly name: string | undefined;
+        readonly address: string | undefined;
+        readonly lat_long: string | undefined;
+        readonly device_type: string | undefined;
+        readonly mac: string | undefined;
+        readonly uuid: string | undefined;
+        readonly domain_name: string | undefined;
+        readonly service_provider: string | undefined;
+      }
+    | undefined;
+}
+
+/** Pure and total: what is odd about a record becomes a tag, never an exception. */
+export type Normalize = (record: AuditRecord) => EcsEvent;
+
+/** Pure and total; the text is one line without line break at its end, and well-formed. */
+export type Encode = (event: EcsEvent) => string;

@@ -1,0 +1,120 @@
+/** The boundary to a sink: batches of messages in, a delivery result out. */
+import type { Position } from './ledger.ts';
+import type { Micros } from './time.ts';
+
+/** What a sink gets: enough for an envelope without parsing the text again. */
+export interface Message {
+  readonly seq: number;
+  readonly number: number | undefined;
+  readonly uid: string;
+  readonly source: string;
+  /** `logTimestamp` (or the time of receipt) in µs. */
+  readonly time: Micros;
+  /** 0–10, docs/formats.md. */
+  readonly severity: number;
+  /** actionAttempted as received, `Unknown` when absent. */
+  readonly action: string;
+  /** Its record has no readable time: `time` is that of receipt, another one when it is read again by another state. */
+  readonly undated?: boolean;
+  /** payloadId, where the record has one. */
+  readonly key: string | undefined;
+  /** UTF-8, one line without its break; valid until the send of its batch is settled. */
+  readonly bytes: Uint8Array;
+}
+
+export interface Batch {
+  readonly messages: readonly Message[];
+  /** The position of the last entry that this batch settles (it may lie beyond the last message: entries not for this sink). */
+  readonly through: Position;
+  /** An earlier attempt at some of these messages may have been taken. */
+  readonly uncertain: boolean;
+  readonly bytes: number;
+  /**
+   * Set where a person has the sink get something besides: a dead letter once more, a range of the journal, or events that are in no journal (their
+   * `seq` only tells them apart). The sink's position stays: `through` is the one that it has, and a sink that keeps it writes it again.
+   */
+  readonly besides?: 'retry' | 'replay' | 'test' | undefined;
+}
+
+/** A message that the sink refused for good, with its own words. */
+export interface Rejection {
+  readonly seq: number;
+  readonly code: string;
+  readonly words: string;
+  /** How often it was sent; once, where that is not said. */
+  readonly tries?: number | undefined;
+}
+
+export interface Again {
+  readonly seqs: readonly number[];
+  /** `sink_blocked`: a person must act. */
+  readonly code: 'sink_again' | 'sink_blocked';
+  /** The sink's own words. */
+  readonly words: string;
+  readonly retryAfterMs?: number | undefined;
+  /** One that is named so often counts as refused, by what was said of it last; undefined: never. */
+  readonly tries?: number | undefined;
+  /** Those of `seqs` behind which others were taken: their tries count from here on. A server that takes nothing tells nothing of a message. Undefined: all. */
+  readonly amid?: readonly number[] | undefined;
+  /** What is said of single messages, where it is not the same of all: their rejections, should it come to that. */
+  readonly said?: readonly Rejection[] | undefined;
+}
+
+/** `certain`: how many messages, from the first on without a break, the receiver has said to have. They are settled, whatever becomes of the others. */
+export type GoesOn = (certain: number) => void;
+
+export interface Taken {
+  readonly rejections: readonly Rejection[];
+  /** Messages that were not taken, and may be later; all others of the batch are settled. */
+  readonly again?: Again | undefined;
+  /** How many of the messages the sink had already. */
+  readonly duplicates?: number | undefined;
+  /** What the sink wants to find again when it is opened; kept with the acknowledgement. */
+  readonly note?: string | undefined;
+}
+
+/** What a sink finds when it is opened: the last position that it took, and its note. */
+export interface Kept {
+  readonly journal: string;
+  readonly position: Position;
+  readonly note: string | undefined;
+  /** The chain of the segment that holds `seq`, or undefined when this journal has no such position. */
+  chainAt(seq: number): Promise<Uint8Array | undefined>;
+  /** Commits what is acknowledged so far with a new note, before the sink goes on (file: the begin of another file). */
+  commitNote(note: string): Promise<void>;
+  /** Reports that delivered records are gone, and commits it with a new note: the ledger no longer counts them as delivered. */
+  lost(loss: SinkLoss, note: string): Promise<void>;
+  /** A person has said that this journal continues what the sink holds: `position` takes the place of whatever position it keeps. */
+  readonly adopt?: boolean | undefined;
+}
+
+/**
+ * Sends. Does not retry, batch, log, measure, or know the journal: the loop around it does. Called by one loop, one batch at a time.
+ *
+ * `send` resolves when the batch is durably taken, except the rejected and those to be sent again. It throws WaybillError `sink_again` (nothing of these items was
+ * taken), `sink_blocked` (the same, and a person must act), `sink_refused` (the server refuses the request without naming an item), or
+ * anything else: the outcome is unknown.
+ */
+export interface Sink extends AsyncDisposable {
+  /** @param goesOn  told when the receiver has taken some more of the batch, or answered: the deadline begins anew */
+  send(batch: Batch, signal: AbortSignal, goesOn?: GoesOn): Promise<Taken>;
+  /** Only sinks that keep our progress on their side: the last position that they find to be true. */
+  position?(signal: AbortSignal): Promise<KeptPosition | undefined>;
+}
+
+/** Where a sink that keeps our progress is, when it is opened. */
+export interface KeptPosition {
+  readonly position: Position;
+  readonly note: string | undefined;
+  /** The entry of a dead letter that it took besides, last of all: whoever sent it may not know. */
+  readonly retried?: number | undefined;
+}
+
+/** Delivered records that a sink does not have any more. */
+export interface SinkLoss {
+  /** The first and the last entry that may be lost; more than those that are is safe. */
+  readonly first: number;
+  readonly last: number;
+  /** What happened, for a person. */
+  readonly words: string;
+}

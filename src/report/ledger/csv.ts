@@ -1,0 +1,106 @@
+/**
+ * The completeness report as CSV (RFC 4180, no sums) for scripts and spreadsheets: a comment line with the verdict, a header, rows. Header and rows
+ * by window are also what the digest of a report is taken over: the same ledger gives the same bytes, whenever it is asked. The verdict depends
+ * on the present, so it is not part of that.
+ */
+import { createHash } from 'node:crypto';
+import type { LongLedgerReport } from '../../model/ledger-report.ts';
+import { byPeriod } from './periods.ts';
+import { gathered } from '../pieces.ts';
+import { printable } from '../../escape.ts';
+
+type Cell = string | number | boolean | null;
+
+/** @param tz  zone in which days and months begin; times are UTC always */
+export function* ledgerCsv(report: LongLedgerReport, by: 'window' | 'day' | 'month', tz: string): Generator<string, void, void> {
+  yield `# ${harmless(printable(report.summary)).replaceAll('"', "'")}\r\n`;
+  yield* lines(by === 'window' ? windowRows(report) : periodRows(report, by, tz));
+}
+
+function* lines(rows: Iterable<readonly Cell[]>): Generator<string, void, void> {
+  for (const row of rows) yield `${row.map(cell).join(',')}\r\n`;
+}
+
+/** SHA-256 over the CSV by window without its first line, hex: `waybill ledger --format csv … | tail -n +2 | sha256sum` gives the same. */
+export function reportDigest(report: LongLedgerReport): string {
+  const hash = createHash('sha256');
+  for (const piece of gathered(lines(windowRows(report)), 16_384)) hash.update(piece);
+  return hash.digest('hex');
+}
+
+function* windowRows(report: LongLedgerReport): Generator<Cell[], void, void> {
+  const sinks = sinkIds(report);
+  const head = [
+    ...['source', 'from', 'until', 'state', 'reason', 'words', 'total', 'received', 'own', 'late', 'late_longest_seconds', 'passes'],
+    ...['recounts', 'recounts_due', 'next_recount', 'closed', 'start_time', 'end_time', 'digest'],
+    ...sinks.flatMap((id) => [`${id}.complete`, `${id}.dead_letters`]),
+  ];
+  yield head;
+  for (const source of report.sources) {
+    let isEmpty = true;
+    for (const window of source.windows) {
+      isEmpty = false;
+      yield [
+        ...[source.id, window.from, window.until, window.state, window.reason, window.words, window.total, window.received, window.own],
+        ...[window.late, window.lateLongestSeconds, window.passes, window.recounts, window.recountsDue, window.nextRecount, window.closed],
+        ...[window.query.startTime ?? null, window.query.endTime ?? null, window.digest],
+        ...sinkCells(sinks, window.sinks),
+      ];
+    }
+    if (isEmpty) yield nothing(source.id, head);
+  }
+}
+
+function* periodRows(report: LongLedgerReport, by: 'day' | 'month', tz: string): Generator<Cell[], void, void> {
+  const sinks = sinkIds(report);
+  const head = [
+    ...['source', by, 'from', 'until', 'state', 'reasons', 'windows', 'final', 'proven', 'accepted', 'gaps', 'own', 'late'],
+    ...['late_longest_seconds', 'passes', 'recounts', 'recounts_due', 'next_recount'],
+    ...sinks.flatMap((id) => [`${id}.complete`, `${id}.dead_letters`]),
+  ];
+  yield head;
+  for (const source of report.sources) {
+    const periods = byPeriod(source.windows, by, tz);
+    if (periods.length === 0) yield nothing(source.id, head);
+    for (const period of periods) {
+      const { counts } = period;
+      yield [
+        ...[source.id, period.name, period.from, period.until, period.state, period.reasons.join(' '), period.windows],
+        ...[counts.final, counts.proven, counts.accepted, counts.gap, period.own, period.late, period.lateLongestSeconds],
+        ...[period.passes, period.recounts, period.recountsDue, period.nextRecount],
+        ...sinkCells(sinks, period.sinks),
+      ];
+    }
+  }
+}
+
+/** The row of a source that has no window in the period: a file that did not name it would look whole. */
+function nothing(id: string, head: readonly Cell[]): Cell[] {
+  const row = new Map<Cell, Cell>([
+    ['source', id],
+    ['state', 'nothing'],
+  ]);
+  return head.map((name) => row.get(name) ?? null);
+}
+
+function sinkIds(report: LongLedgerReport): string[] {
+  return [...new Set(report.sources.flatMap((source) => source.sinks.map(({ id }) => id)))];
+}
+
+function sinkCells(ids: readonly string[], sinks: Readonly<Record<string, { complete: boolean; deadLetters: number }>>): Cell[] {
+  return ids.flatMap((id) => [sinks[id]?.complete ?? null, sinks[id]?.deadLetters ?? null]);
+}
+
+/**
+ * Text may hold what a server said: what a spreadsheet would take for a formula gets an apostrophe in front. Also inside of a text, as a
+ * spreadsheet may split at another character than the comma (`;` where the comma is the decimal sign).
+ */
+function harmless(text: string): string {
+  return text.replace(/(^|[,;|\t\r\n])(?=[\s"]*[=+\-@\uff1d\uff0b\uff0d\uff20])/g, "$1'").replace(/^[\t\r]/, "'$&");
+}
+
+function cell(value: Cell): string {
+  if (value === null) return '';
+  const text = typeof value === 'string' ? harmless(value) : String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

@@ -1,0 +1,41 @@
+/** The completeness report in the formats that a program or a reader asks for: one place for the command and for the admin server. */
+import type { LongLedgerReport } from '../../model/ledger-report.ts';
+import { ledgerCsv } from './csv.ts';
+import { ledgerHtml } from './html.ts';
+import type { LedgerHtmlOptions } from './html.ts';
+import { byPeriod } from './periods.ts';
+import { jsonPieces } from '../pieces.ts';
+
+export type LedgerFormat = 'json' | 'csv' | 'html';
+
+/** The zone of the times in words: programs get UTC, as everywhere in csv and json. */
+export function zoneOfWords(format: LedgerFormat | 'text', tz: string): string {
+  return format === 'csv' || format === 'json' ? 'UTC' : tz;
+}
+
+export interface LedgerDocument {
+  readonly type: string;
+  /** Its text in pieces, once. */
+  readonly pieces: Iterable<string>;
+}
+
+export type LedgerDocumentOptions = LedgerHtmlOptions;
+
+export function ledgerDocument(report: LongLedgerReport, format: LedgerFormat, options: LedgerDocumentOptions): LedgerDocument {
+  const { by, tz } = options;
+  if (format === 'csv') return { type: 'text/csv; charset=utf-8', pieces: ledgerCsv(report, by, tz) };
+  if (format === 'html') return { type: 'text/html; charset=utf-8', pieces: ledgerHtml(report, options) };
+  const asked = by === 'window' ? report : { ...report, sources: report.sources.map((source) => withPeriods(source, by, tz)) };
+  return { type: 'application/json; charset=utf-8', pieces: jsonText(asked) };
+}
+
+function* jsonText(value: unknown): Generator<string, void, void> {
+  yield* jsonPieces(value);
+  yield '\n';
+}
+
+/** `days` or `months` before the windows that they are made of. */
+function withPeriods(source: LongLedgerReport['sources'][number], by: 'day' | 'month', tz: string): object {
+  const { windows, ...rest } = source;
+  return { ...rest, [by === 'day' ? 'days' : 'months']: byPeriod(windows, by, tz), windows };
+}

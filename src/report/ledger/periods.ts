@@ -1,0 +1,123 @@
+/**
+ * The completeness report by day or month: windows added up, pure. A window counts for the period in which it begins; numbers are sums over
+ * what the windows own, because a total counts the padding of its query too and must never be summed.
+ */
+import type { LedgerReportState, LedgerReportWindow } from '../../model/ledger-report.ts';
+import { zoned } from '../time-words.ts';
+
+export interface LedgerPeriod {
+  /** `2026-11-20`, or `2026-11`, in the zone asked for. */
+  readonly name: string;
+  /** Where its first window begins and its last one ends. */
+  readonly from: string;
+  readonly until: string;
+  readonly windows: number;
+  /** The worst of its windows: gap, accepted, proven, final. */
+  readonly state: LedgerReportState;
+  readonly counts: Readonly<Record<LedgerReportState, number>>;
+  /** Each once. */
+  readonly reasons: readonly string[];
+  readonly own: number;
+  readonly late: number;
+  readonly lateLongestSeconds: number | null;
+  readonly passes: number;
+  readonly recounts: number;
+  /** null when it is not known of one of its windows. */
+  readonly recountsDue: number | null;
+  /** The earliest recount still to come. */
+  readonly nextRecount: string | null;
+  readonly sinks: Readonly<Record<string, { readonly complete: boolean; readonly deadLetters: number }>>;
+}
+
+/** The periods of a source in order; those without a window have no row. */
+export function byPeriod(windows: Iterable<LedgerReportWindow>, by: 'day' | 'month', tz = 'UTC'): readonly LedgerPeriod[] {
+  const length = by === 'day' ? 10 : 7;
+  const sums = new Map<string, PeriodSums>();
+  for (const window of windows) {
+    const name = zoned(Date.parse(window.from) * 1_000, tz).date.slice(0, length);
+    const sum = sums.get(name) ?? new PeriodSums(window);
+    sums.set(name, sum);
+    sum.add(window);
+  }
+  return [...sums].map(([name, sum]) => sum.period(name)).sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+const worstFirst: readonly LedgerReportState[] = ['gap', 'accepted', 'proven', 'final'];
+
+/** What is known of a period so far. */
+class PeriodSums {
+  #from: string;
+  #until: string;
+  #windows = 0;
+  readonly #counts = { gap: 0, accepted: 0, proven: 0, final: 0 };
+  readonly #reasons = new Set<string>();
+  #own = 0;
+  #late = 0;
+  #longest: number | null = null;
+  #passes = 0;
+  #recounts = 0;
+  #due: number | null = 0;
+  #next: string | null = null;
+  readonly #sinks: Record<string, { windows: number; complete: boolean; deadLetters: number }> = {};
+
+  constructor({ from, until }: LedgerReportWindow) {
+    this.#from = from;
+    this.#until = until;
+  }
+
+  add(window: LedgerReportWindow): void {
+    this.#from = earlier(this.#from, window.from);
+    this.#until = later(this.#until, window.until);
+    this.#windows += 1;
+    this.#counts[window.state] += 1;
+    if (window.reason !== null) this.#reasons.add(window.reason);
+    this.#own += window.own;
+    this.#late += window.late;
+    if (window.lateLongestSeconds !== null) this.#longest = Math.max(this.#longest ?? 0, window.lateLongestSeconds);
+    this.#passes += window.passes;
+    this.#recounts += window.recounts;
+    this.#due = this.#due === null || window.recountsDue === null ? null : this.#due + window.recountsDue;
+    if (window.nextRecount !== null) this.#next = this.#next === null ? window.nextRecount : earlier(this.#next, window.nextRecount);
+    for (const [id, { complete, deadLetters }] of Object.entries(window.sinks)) {
+      const sum = (this.#sinks[id] ??= { windows: 0, complete: true, deadLetters: 0 });
+      sum.windows += 1;
+      sum.complete &&= complete;
+      sum.deadLetters += deadLetters;
+    }
+  }
+
+  period(name: string): LedgerPeriod {
+    return {
+      name,
+      from: this.#from,
+      until: this.#until,
+      windows: this.#windows,
+      state: worstFirst.find((state) => this.#counts[state] > 0) ?? 'final',
+      counts: this.#counts,
+      reasons: [...this.#reasons],
+      own: this.#own,
+      late: this.#late,
+      lateLongestSeconds: this.#longest,
+      passes: this.#passes,
+      recounts: this.#recounts,
+      recountsDue: this.#due,
+      nextRecount: this.#next,
+      sinks: Object.fromEntries(
+        Object.entries(this.#sinks).map(([id, { windows, complete, deadLetters }]) => [
+          id,
+          // A sink that some windows do not name has not all of the period.
+          { complete: complete && windows === this.#windows, deadLetters },
+        ]),
+      ),
+    };
+  }
+}
+
+/** Compared as instants: RFC 3339 text with and without a fraction does not sort by itself. */
+function earlier(a: string, b: string): string {
+  return Date.parse(b) < Date.parse(a) ? b : a;
+}
+
+function later(a: string, b: string): string {
+  return Date.parse(b) > Date.parse(a) ? b : a;
+}

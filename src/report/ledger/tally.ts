@@ -1,0 +1,73 @@
+/** What the text and the page say of all windows of a source, counted in one pass. Pure. */
+import type { LedgerReportState, LedgerReportWindow } from '../../model/ledger-report.ts';
+
+export interface LedgerTally {
+  readonly windows: number;
+  readonly counts: Readonly<Record<LedgerReportState, number>>;
+  readonly own: number;
+  readonly late: number;
+  readonly recounts: number;
+  /** Proven windows that changed since: in doubt, or of which the service shows fewer records than it did. */
+  readonly reread: number;
+  readonly vanished: number;
+  /** Proven, not in doubt, and not final: recounts are to come, the latest of the next ones at this time, ms since 1970 or 0. */
+  readonly open: number;
+  readonly lastDue: number;
+  /** Gaps, accepted or not, what changed after it was closed, and windows with late records. */
+  readonly notable: number;
+  /** Begins of the windows that a person accepted. */
+  readonly accepted: readonly string[];
+  readonly first: string | undefined;
+  readonly last: string | undefined;
+  /** In the order in which windows name them. */
+  readonly sinks: ReadonlyMap<string, SinkTally>;
+}
+
+export interface SinkTally {
+  readonly windows: number;
+  readonly complete: number;
+  readonly deadLetters: number;
+}
+
+export function tallyOf(windows: Iterable<LedgerReportWindow>): LedgerTally {
+  const counts = { gap: 0, accepted: 0, proven: 0, final: 0 };
+  const tally = { windows: 0, own: 0, late: 0, recounts: 0, reread: 0, vanished: 0, open: 0, lastDue: 0, notable: 0 };
+  const accepted: string[] = [];
+  const sinks = new Map<string, SinkTally>();
+  let first: string | undefined;
+  let last: string | undefined;
+  for (const window of windows) {
+    const { state, reason } = window;
+    first ??= window.from;
+    last = window.until;
+    counts[state] += 1;
+    tally.windows += 1;
+    tally.own += window.own;
+    tally.late += window.late;
+    tally.recounts += window.recounts;
+    if (isNotable(window)) tally.notable += 1;
+    if (state === 'accepted') accepted.push(window.from);
+    if (state === 'proven' || state === 'final') {
+      if (reason === 'reread') tally.reread += 1;
+      else if (reason !== null) tally.vanished += 1;
+    }
+    if (state === 'proven' && reason !== 'reread') {
+      tally.open += 1;
+      if (window.nextRecount !== null) tally.lastDue = Math.max(tally.lastDue, Date.parse(window.nextRecount));
+    }
+    for (const [id, { complete, deadLetters }] of Object.entries(window.sinks)) {
+      const sum = sinks.get(id) ?? { windows: 0, complete: 0, deadLetters: 0 };
+      sinks.set(id, {
+        windows: sum.windows + 1,
+        complete: sum.complete + (complete ? 1 : 0),
+        deadLetters: sum.deadLetters + deadLetters,
+      });
+    }
+  }
+  return { ...tally, counts, accepted, first, last, sinks };
+}
+
+/** What a reader should look at: a gap, accepted or not, what changed after it was closed, late records. */
+export function isNotable({ state, reason, late }: LedgerReportWindow): boolean {
+  return state === 'gap' || state === 'accepted' || reason !== null || late > 0;
+}

@@ -1,0 +1,185 @@
+/**
+ * `waybill ledger` for people: first a paragraph that says whether the period is complete, then a table for each source, by window, day or
+ * month, then sums. The same report as the JSON; nothing is counted here that is not in it.
+ */
+import type { LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
+import { byPeriod } from './periods.ts';
+import type { LedgerPeriod } from './periods.ts';
+import { tallyOf } from './tally.ts';
+import type { LedgerTally } from './tally.ts';
+import { delayWords, detailWords, holesOf, local, reach, suspensionWords } from './words.ts';
+import { joined, mapped } from '../pieces.ts';
+import { printable } from '../../escape.ts';
+import { table, tableLines, type Column } from '../table.ts';
+import { counted, grouped } from '../time-words.ts';
+
+export interface LedgerTextOptions {
+  readonly by: 'window' | 'day' | 'month';
+  /** IANA name of the zone of all times and days. */
+  readonly tz: string;
+  /** Colours the first line; only when asked (the one who calls knows the terminal and NO_COLOR). */
+  readonly color?: boolean;
+  /** Said last, where `by` was chosen because there are so many windows. */
+  readonly isShortened?: boolean;
+}
+
+/** In pieces, without a line break at the end. */
+export function* ledgerText(report: LongLedgerReport, options: LedgerTextOptions): Generator<string, void, void> {
+  const { by, tz, color = false, isShortened = false } = options;
+  const tallies = report.sources.map(({ windows }) => tallyOf(windows));
+  yield paragraph(report, tallies, color);
+  for (const [i, source] of report.sources.entries()) {
+    const tally = tallies[i] ?? tallyOf(source.windows);
+    const lines = by === 'window' ? windowTable(source, tally, tz) : periodTable(tally, byPeriod(source.windows, by, tz), by, tz);
+    yield '\n\n';
+    yield* joined(
+      [`Source ${printable(source.id)}: ${reach(source, tz)}`, joined(lines, '\n'), sums(tally), ...notes(report, source, tz)],
+      '\n',
+    );
+  }
+  if (report.operations.length > 0) yield `\n\n${operationLines(report, tz)}`;
+  if (isShortened)
+    yield `\n\n${counted(
+      tallies.reduce((sum, { windows }) => sum + windows, 0),
+      'window',
+    )}, shown by ${by}; --by window lists each one.`;
+}
+
+/** The verdict on a line, then windows proven of windows, records, gaps, what came late. */
+function paragraph(report: LongLedgerReport, tallies: readonly LedgerTally[], color: boolean): string {
+  const sum = (of: (tally: LedgerTally) => number): number => tallies.reduce((total, tally) => total + of(tally), 0);
+  const windows = sum((tally) => tally.windows);
+  const final = sum(({ counts }) => counts.final);
+  const proven = sum(({ counts }) => counts.proven) + final;
+  const gap = sum(({ counts }) => counts.gap);
+  const acceptedCount = sum(({ counts }) => counts.accepted);
+  const empty = report.sources.filter((_, i) => tallies[i]?.windows === 0).map(({ id }) => printable(id));
+  const gaps = gap === 0 ? 'No gap' : counted(gap, 'gap');
+  const accepted = acceptedCount === 0 ? '' : `, ${counted(acceptedCount, 'gap')} accepted by a person`;
+  const changed = sum(({ reread, vanished }) => reread + vanished);
+  const numbers = [
+    `${grouped(proven)} of ${counted(windows, 'window')} ${proven === 1 ? 'is' : 'are'} proven, ${grouped(final)} of them final.`,
+    `${counted(
+      sum(({ own }) => own),
+      'record',
+    )} collected, each once; ${grouped(sum(({ late }) => late))} of them late.`,
+    `${gaps}${accepted}.`,
+  ];
+  const summary = printable(report.summary);
+  const tone = !report.complete ? '31' : report.delivered ? '32' : '33';
+  const sentences = [
+    ...(windows === 0 ? ['No window is closed in this period, so nothing is known of gaps.'] : numbers),
+    ...(empty.length === 0 || windows === 0 ? [] : [`Nothing is proven of ${empty.join(', ')}: no window is closed in this period.`]),
+    ...(changed === 0 ? [] : [`${counted(changed, 'proven window')} changed since (reread, vanished): see the reasons.`]),
+  ];
+  return `${color ? `\u001b[${tone};1m${summary}\u001b[0m` : summary}\n${sentences.join(' ')}`;
+}
+
+function windowTable(source: LongLedgerReportSource, tally: LedgerTally, tz: string): Iterable<string> {
+  const sinks = [...tally.sinks.keys()];
+  const columns: Column[] = [
+    ...heads([`FROM (${tz})`, 'UNTIL', 'STATE', 'REASON'], 'left'),
+    ...heads(['TOTAL', 'OWN', 'LATE', 'PASSES', 'RECOUNTS'], 'right'),
+    ...heads(['NEXT RECOUNT', ...sinks.map(printable)], 'left'),
+  ];
+  return tableLines(
+    columns,
+    mapped(source.windows, (window) => [
+      local(window.from, tz),
+      untilText(window, tz),
+      window.state,
+      window.reason ?? '-',
+      window.total === null ? '-' : grouped(window.total),
+      ...[window.own, window.late, window.passes].map(grouped),
+      recountWords(window),
+      window.nextRecount === null ? '-' : local(window.nextRecount, tz),
+      ...sinks.map((id) => sinkWords(window.sinks[id])),
+    ]),
+  );
+}
+
+function periodTable(tally: LedgerTally, periods: readonly LedgerPeriod[], by: 'day' | 'month', tz: string): string[] {
+  const sinks = [...tally.sinks.keys()];
+  const columns: Column[] = [
+    ...heads([`${by.toUpperCase()} (${tz})`, 'FROM', 'UNTIL', 'STATE', 'REASON'], 'left'),
+    ...heads(['WINDOWS', 'OWN', 'LATE', 'PASSES', 'RECOUNTS'], 'right'),
+    ...heads(['NEXT RECOUNT', ...sinks.map(printable)], 'left'),
+  ];
+  return table(
+    columns,
+    periods.map((period) => [
+      period.name,
+      by === 'day' ? local(period.from, tz).slice(11) : local(period.from, tz),
+      untilText(period, tz),
+      period.counts[period.state] === period.windows ? period.state : `${grouped(period.counts[period.state])} ${period.state}`,
+      period.reasons.length === 0 ? '-' : period.reasons.join(','),
+      ...[period.windows, period.own, period.late, period.passes].map(grouped),
+      recountWords(period),
+      period.nextRecount === null ? '-' : local(period.nextRecount, tz),
+      ...sinks.map((id) => sinkWords(period.sinks[id])),
+    ]),
+  );
+}
+
+/** `2 of 7`: done, of those that there will be. */
+function recountWords({ recounts, recountsDue }: { readonly recounts: number; readonly recountsDue: number | null }): string {
+  return recountsDue === null ? grouped(recounts) : `${grouped(recounts)} of ${grouped(recounts + recountsDue)}`;
+}
+
+function sums(tally: LedgerTally): string {
+  const sinks = [...tally.sinks].map(([id, { windows, complete, deadLetters }]) => {
+    const every =
+      windows === tally.windows
+        ? 'has every window'
+        : `has each of ${counted(windows, 'window')} that ${windows === 1 ? 'is' : 'are'} for it`;
+    const has = complete === windows ? every : `has ${grouped(complete)} of ${counted(windows, 'window')}`;
+    return `; ${printable(id)} ${has}${deadLetters === 0 ? '' : ` but for ${counted(deadLetters, 'dead letter')}`}`;
+  });
+  return `Sum: ${counted(tally.windows, 'window')}, ${counted(tally.own, 'record')}, ${grouped(tally.late)} late${sinks.join('')}`;
+}
+
+/** What stands beside the windows: how late, what is in no window, what the ledger does not cover, hold. */
+function notes(report: LongLedgerReport, source: LongLedgerReportSource, tz: string): string[] {
+  const { ever, lateDelays, holds } = source;
+  const delays = Object.entries(lateDelays.within).filter(([, count]) => count > 0);
+  return [
+    ...(delays.length === 0
+      ? []
+      : [
+          `Late: ${delays.map(([within, count]) => `${grouped(count)} ${within === 'later' ? 'later' : `within ${within}`}`).join(', ')}; the longest by ${delayWords(lateDelays.longestSeconds ?? 0)}`,
+        ]),
+    `Ever: ${counted(ever.collected, 'record')} = ${grouped(ever.inWindows)} in windows + ${grouped(ever.outside)} not (not closed yet, found since the last count, or without a readable time)`,
+    ...holesOf(report, source.id, tz).map((hole) => printable(`Not covered: ${hole}`)),
+    ...holds.map((hold) =>
+      printable(
+        `${local(hold.at, tz)} ${suspensionWords(hold)
+          .filter((words) => words !== '')
+          .join(', ')}`,
+      ),
+    ),
+  ];
+}
+
+function operationLines({ operations }: LongLedgerReport, tz: string): string {
+  const columns = heads([`CHANGED (${tz})`, 'BY (CLAIMED)', 'WHAT', 'DETAILS'], 'left');
+  return table(
+    columns,
+    operations.map((operation) => [local(operation.at, tz), operation.who ?? '-', operation.what, detailWords(operation)]),
+  ).join('\n');
+}
+
+function sinkWords(has: { readonly complete: boolean; readonly deadLetters: number } | undefined): string {
+  if (!has) return '-';
+  if (has.complete) return has.deadLetters === 0 ? 'complete' : `all but ${grouped(has.deadLetters)}`;
+  return has.deadLetters === 0 ? 'not yet' : `not yet, ${grouped(has.deadLetters)} dead`;
+}
+
+function heads(names: readonly string[], align: 'left' | 'right'): Column[] {
+  return names.map((head) => ({ head, align }));
+}
+
+/** The end without its date where that is the date of the beginning. */
+function untilText({ from, until }: { readonly from: string; readonly until: string }, tz: string): string {
+  const end = local(until, tz);
+  return end.slice(0, 10) === local(from, tz).slice(0, 10) ? end.slice(11) : end;
+}

@@ -1,0 +1,184 @@
+/**
+ * `waybill status` for people: the verdict, then sources, sinks and the journal in tables that line up, then what to do about the worst
+ * trouble. Never more than 24 lines: what has trouble stands first, what does not fit is counted.
+ */
+import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
+import { worst } from './advice.ts';
+import { backfillLines } from './backfill-words.ts';
+import { samples, seenWithin } from '../telemetry/delays.ts';
+import { bound } from './close-delay-advice.ts';
+import { size } from './size-words.ts';
+import { isFailing } from './sink-health.ts';
+import { printable } from '../escape.ts';
+import { cut, table, wrapped } from './table.ts';
+import { ago, clockTime, counted, grouped, span, zoned } from './time-words.ts';
+import { begun, serverTime, sinkNeedsYou, sourceNeedsYou, verdict } from './verdict.ts';
+
+export interface StatusTextOptions {
+  /** Only when asked: the one who calls knows the terminal and NO_COLOR. */
+  readonly color: boolean;
+  /** IANA name of the zone of all times. */
+  readonly tz: string;
+  /** Columns of the terminal. */
+  readonly width: number;
+}
+
+const linesMax = 24;
+const adviceMax = 6;
+const backfillsMax = 2;
+/** Lines about what a source waits for, and about why a sink fails. */
+const waitsMax = 2;
+const failuresMax = 3;
+
+export function statusText(snapshot: Snapshot, { color, tz, width }: StatusTextOptions): string {
+  const advice = worst(snapshot);
+  const head = wrapped(verdict(snapshot, tz), width, Infinity, '  ');
+  const tail = advice
+    ? [
+        ...wrapped(advice.what, width, adviceMax - 4, '  '),
+        ...wrapped(advice.lost, width, 2, '  '),
+        ...wrapped(`To do: ${advice.act}`, width, 2, '  '),
+      ]
+    : ['Nothing to do.'];
+  // Verdict, blank, sources, blank, sinks, blank, journal, blank, advice: rows get what the rest leaves, each kind at least half if it needs it.
+  const history = backfillLines(snapshot.sources, backfillsMax);
+  const waits = waitLines(snapshot, tz);
+  const journal = wrapped(journalLine(snapshot), width, 2, '  ');
+  const failures = snapshot.sinks.toSorted(byTrouble(sinkTrouble)).filter(hasFailureLine).slice(0, failuresMax);
+  const rest = [head, tail, history, waits, journal, failures].reduce((sum, { length }) => sum + length, 0);
+  const rows = linesMax - rest - 6;
+  const half = Math.floor(rows / 2);
+  const forSources = Math.min(snapshot.sources.length, Math.max(half, rows - snapshot.sinks.length));
+  const forSinks = Math.min(snapshot.sinks.length, rows - forSources);
+  const sources = sourceLines(snapshot, tz, forSources, width);
+  const body = [...sources, ...waits, '', ...sinkLines(snapshot, forSinks, failures), '', ...history, ...journal];
+
+  const needsYou = advice !== undefined;
+  const painted = (line: string): string => (color ? `\u001b[${needsYou ? '33' : '32'};1m${line}\u001b[0m` : line);
+  return [...head.map(painted), '', ...body.map((line) => cut(line, width)), '', ...tail].join('\n');
+}
+
+function sourceLines(snapshot: Snapshot, tz: string, room: number, width: number): string[] {
+  const measured = snapshot.sources.some(({ delays }) => delays !== undefined && samples(delays) > 0);
+  const lines = sourceTable(snapshot, tz, room, measured);
+  // A column that does not fit is left out as a whole.
+  return lines.some((line) => line.length > width) && measured ? sourceTable(snapshot, tz, room, false) : lines;
+}
+
+function sourceTable(snapshot: Snapshot, tz: string, room: number, measured: boolean): string[] {
+  const zone = tz === 'UTC' ? 'Z' : '';
+  const columns = [
+    { head: 'SOURCE' },
+    { head: 'MODE' },
+    { head: tz === 'UTC' ? 'WHOLE UP TO' : `WHOLE UP TO (${tz})` },
+    { head: 'ANSWERED' },
+    ...(['RECORDS', 'LATE', 'GAPS'] as const).map((name) => ({ head: name, align: 'right' as const })),
+    // The half, and all but one in a hundred, of the last one to two weeks.
+    ...(measured ? [{ head: 'DELAY p50, p99' }] : []),
+  ];
+  return rowsOf('SOURCE', snapshot.sources, sourceTrouble, room, columns, (source) => {
+    const now = serverTime(source, snapshot);
+    const { date, time } = zoned(source.frontier, tz);
+    const day = date === zoned(now, tz).date ? '' : `${date} `;
+    const frontier = begun(source) ? `${day}${time.slice(0, 5)}${zone} (${ago(source.frontier, now)})` : 'not yet';
+    const answer = source.lastSuccess === undefined ? 'none yet' : ago(source.lastSuccess, snapshot.now);
+    const mode = snapshot.stopped && source.mode === 'normal' ? 'stopped' : source.mode;
+    const cells = [source.id, mode, frontier, answer, grouped(source.collected), grouped(source.late), grouped(source.gaps)];
+    return measured ? [...cells, seen(source)] : cells;
+  });
+}
+
+function seen({ delays }: SourceSnapshot): string {
+  return delays === undefined || samples(delays) === 0 ? '-' : [0.5, 0.99].map((share) => bound(seenWithin(delays, share))).join(', ');
+}
+
+/** What the daemon waits for before it can prove the next window, and until when. */
+function waitLines(snapshot: Snapshot, tz: string): string[] {
+  const waiting = snapshot.sources.filter(({ mode, clock }) => mode === 'normal' && clock !== undefined);
+  return waiting.slice(0, waitsMax).map((source) => {
+    const { id, clock, nextProof } = source;
+    const left = `${span((clock?.remainingMs ?? 0) / 1000)} left`;
+    const answers = clock?.answersMissing ? `, ${counted(clock.answersMissing, 'response')} missing` : '';
+    const proof = nextProof === undefined ? '' : `; next window proven about ${clockTime(nextProof, serverTime(source, snapshot), tz)}`;
+    return `${id} waits: the clock of the service is being measured, ${left}${answers}${proof}`;
+  });
+}
+
+function sinkLines(snapshot: Snapshot, room: number, failures: readonly SinkSnapshot[]): string[] {
+  const columns = [
+    { head: 'SINK' },
+    { head: 'TYPE' },
+    { head: 'STATE' },
+    { head: 'BEHIND' },
+    { head: 'LAST TAKEN' },
+    { head: 'DEAD LETTERS', align: 'right' as const },
+  ];
+  const lines = rowsOf('SINK', snapshot.sinks, sinkTrouble, room, columns, (sink) => [
+    sink.id,
+    sink.type,
+    sink.tries === undefined || sink.tries === 0 ? sink.state : `${sink.state}, ${counted(sink.tries, 'try', 'tries')}`,
+    sink.lagRecords === 0 ? 'nothing' : `${grouped(sink.lagRecords)} (${span(sink.lagSeconds)})`,
+    lastDelivery(sink, snapshot),
+    grouped(sink.deadLetters),
+  ]);
+  return [...lines, ...failures.map((sink) => failureLine(sink, snapshot))];
+}
+
+function lastDelivery({ lastSuccess, everDelivered }: SinkSnapshot, { now, stopped }: Snapshot): string {
+  if (lastSuccess !== undefined) return ago(lastSuccess, now);
+  if (!everDelivered) return 'never';
+  return stopped ? 'not known' : 'before this start';
+}
+
+/** From the second failed attempt on: one is usually a restart of the receiver. */
+function hasFailureLine(sink: SinkSnapshot): boolean {
+  return sink.lastError !== undefined && sink.state !== 'retired' && ((sink.tries ?? 0) >= 2 || isFailing(sink));
+}
+
+function failureLine({ id, lastError = '', nextAttempt }: SinkSnapshot, { now }: Snapshot): string {
+  const next = nextAttempt === undefined || nextAttempt <= now ? '' : ` (next attempt in ${span((nextAttempt - now) / 1e6)})`;
+  return `${id}${next}: ${printable(lastError)}`;
+}
+
+/** A head and at most `room` lines below it, those with trouble first; the last one counts what is left out. */
+function rowsOf<Item extends { readonly id: string }>(
+  what: string,
+  items: readonly Item[],
+  trouble: (item: Item) => number,
+  room: number,
+  columns: Parameters<typeof table>[0],
+  cells: (item: Item) => readonly string[],
+): string[] {
+  if (items.length === 0) return [`${what}: none`];
+  const sorted = items.toSorted(byTrouble(trouble));
+  const shown = sorted.length <= room ? sorted : sorted.slice(0, Math.max(0, room - 1));
+  const rest = sorted.slice(shown.length);
+  const unwell = rest.filter((item) => trouble(item) > 0).length;
+  const more =
+    rest.length === 0 ? [] : [`and ${grouped(rest.length)} more, ${unwell === 0 ? 'all well' : `${grouped(unwell)} of them with trouble`}`];
+  return [...table(columns, shown.map(cells)), ...more];
+}
+
+function sourceTrouble(source: SourceSnapshot): number {
+  if (source.mode === 'retired') return -1;
+  return sourceNeedsYou(source) ? 2 : source.gaps > 0 || source.recountsOverdue > 0 ? 1 : 0;
+}
+
+function sinkTrouble(sink: SinkSnapshot): number {
+  if (sink.state === 'retired') return -1;
+  if (sinkNeedsYou(sink) || isFailing(sink)) return 2;
+  return sink.deadLetters > 0 || !sink.everDelivered ? 1 : 0;
+}
+
+function byTrouble<Item>(trouble: (item: Item) => number): (a: Item, b: Item) => number {
+  return (a, b) => trouble(b) - trouble(a);
+}
+
+function journalLine({ journal, created, now, version }: Snapshot): string {
+  const { bytes, quota, setAside = 0, head } = journal;
+  const limit = quota > 0 ? ` of ${size(quota)}` : '';
+  const aside = setAside > 0 ? ` (${size(setAside)} more set aside)` : '';
+  const paused = journal.paused === undefined ? '' : `, PAUSED: ${printable(journal.paused)}`;
+  const age = span((now - created) / 1e6);
+  return `JOURNAL  ${size(bytes - setAside)}${limit} used${aside}, ${counted(head, 'entry', 'entries')} in ${age}${paused}  waybill ${version}`;
+}

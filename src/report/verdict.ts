@@ -1,0 +1,502 @@
+/**
+ * The verdict on a period: is everything that is due proven, and is it delivered. One pure function serves the report in every format, and
+ * `status` over the whole ledger up to now. Below it the headline of `status`, and the same snapshot as JSON for programs.
+ */
+import type { BackfillProgress, Window } from '../model/ledger.ts';
+import type { LedgerReportWindows, LedgerTables, LongLedgerReport } from '../model/ledger-report.ts';
+import type { Coverage, SinkCoverage, SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
+import type { Micros } from '../model/time.ts';
+import { samples, seenWithin } from '../telemetry/delays.ts';
+import { ago, clockTime, counted, grouped, rfc3339, span, stretchWords } from './time-words.ts';
+
+/** What the verdict takes into account of the present. */
+export interface Present {
+  /** Set when no daemon runs. */
+  readonly stopped: Snapshot['stopped'];
+  /** Why collection is paused. */
+  readonly paused: string | undefined;
+  readonly sources: readonly Pick<SourceSnapshot, 'id' | 'mode' | 'settleSeconds' | 'serverNow' | 'trouble' | 'held'>[];
+  readonly sinks: readonly Pick<SinkSnapshot, 'id' | 'lastError'>[];
+}
+
+/** A period, the present, and what the ledger has of the period. Times in µs. */
+export interface Facts extends Present {
+  readonly now: Micros;
+  /** undefined: from the begin of each ledger. */
+  readonly from: Micros | undefined;
+  /** undefined: up to now. */
+  readonly to: Micros | undefined;
+  readonly coverage: ReadonlyMap<string, Coverage>;
+}
+
+export type HoleReason =
+  | 'before_ledger'
+  | 'not_requested'
+  | 'history_unread'
+  | 'retired'
+  | 'unconfigured'
+  | 'daemon_stopped'
+  | 'journal_full'
+  | 'suspended'
+  | 'source_failing'
+  | 'behind';
+
+/** Time that was due and is not proven, [from, to). */
+export interface Hole {
+  readonly source: string;
+  readonly from: Micros;
+  readonly to: Micros;
+  readonly reason: HoleReason;
+  readonly message: string;
+}
+
+/** A sink that does not have every window that it owes. */
+export interface Shortfall extends SinkCoverage {
+  readonly lastError: string | undefined;
+}
+
+export interface Completeness {
+  /** Everything that is due is proven: no gap, accepted or not, no window in doubt, no hole; and something is proven at all. */
+  readonly complete: boolean;
+  /** A part of the period is not due yet, and not proven. */
+  readonly soFar: boolean;
+  /** Every sink has every window that it owes. */
+  readonly delivered: boolean;
+  /** Nothing of the period will be looked at again, and nothing of it is outside of the ledger. */
+  readonly final: boolean;
+  readonly windows: number;
+  readonly gaps: number;
+  readonly accepted: number;
+  readonly inDoubt: number;
+  readonly uncovered: readonly Hole[];
+  /** Sources of which nothing is known, not even where their ledger begins. */
+  readonly unknown: readonly string[];
+  readonly shortfalls: readonly Shortfall[];
+  /** Several sources take part: a hole names its own. */
+  readonly isOfSeveral: boolean;
+  readonly isStopped: boolean;
+}
+
+const secondMicros = 1_000_000;
+
+/**
+ * A window is as wide as the close delay, between 10 s and 1 h, and is closed when its end has the age of the close delay (docs/guarantees.md):
+ * so time is proven at the latest after one close delay and one window. One more close delay is for the work itself.
+ */
+export function dueAfterSeconds(closeDelaySeconds: number): number {
+  return 2 * closeDelaySeconds + Math.min(3_600, Math.max(10, closeDelaySeconds));
+}
+
+/** The one function from which every verdict comes. */
+export function completeness(facts: Facts): Completeness {
+  const all = facts.sources.map((source) => examine(source, facts));
+  const taking = all.filter(({ takesPart }) => takesPart);
+  // A source whose ledger begins after the period, or that was retired before, has no part in it; but where that is so of all, nothing is proven.
+  const parts = taking.length > 0 ? taking : all;
+  const sum = (count: (coverage: Coverage) => number): number => parts.reduce((total, { coverage }) => total + count(coverage), 0);
+  const windows = sum(({ windows: { all: count } }) => count);
+  const gaps = sum((coverage) => coverage.windows.gaps);
+  const accepted = sum((coverage) => coverage.windows.accepted);
+  const inDoubt = sum((coverage) => coverage.windows.inDoubt);
+  const uncovered = parts.flatMap((part) => part.uncovered);
+  const unknown = parts.filter(({ isUnknown }) => isUnknown).map(({ id }) => id);
+  const soFar = parts.some(({ isPending }) => isPending);
+  const shortfalls = shortfallsOf(
+    parts.flatMap(({ coverage }) => coverage.sinks),
+    facts,
+  );
+  return {
+    complete: windows > 0 && gaps + accepted + inDoubt === 0 && uncovered.length === 0 && unknown.length === 0,
+    soFar,
+    delivered: shortfalls.length === 0,
+    final:
+      parts.length > 0 &&
+      parts.every(({ coverage: { windows: count } }) => count.all > 0 && count.final === count.all) &&
+      uncovered.length === 0 &&
+      // An end that was not asked for is no promise.
+      (facts.to === undefined || !soFar),
+    ...{ windows, gaps, accepted, inDoubt, uncovered, unknown, shortfalls },
+    isOfSeveral: parts.length > 1,
+    isStopped: facts.stopped !== undefined,
+  };
+}
+
+interface Examined {
+  readonly id: string;
+  readonly coverage: Coverage;
+  readonly takesPart: boolean;
+  readonly isUnknown: boolean;
+  readonly isPending: boolean;
+  readonly uncovered: readonly Hole[];
+}
+
+const nothingCovered: Coverage = {
+  ...{ startsAt: undefined, liveFrom: undefined, history: [], read: [], sinks: [] },
+  windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 },
+};
+
+function examine(source: Facts['sources'][number], facts: Facts): Examined {
+  const { id } = source;
+  const coverage = facts.coverage.get(id) ?? nothingCovered;
+  const begin = facts.from ?? coverage.startsAt;
+  const end = facts.to ?? facts.now;
+  const { read } = coverage;
+  const isOver = source.mode === 'retired' && read.every(({ until }) => begin !== undefined && until <= begin);
+  const takesPart = !isOver && (coverage.startsAt === undefined || coverage.startsAt < end);
+  const common = { id, coverage, takesPart };
+  if (begin === undefined) return { ...common, isUnknown: true, isPending: false, uncovered: [] };
+  // What both clocks have reached, as where windows are closed.
+  const reached = Math.min(facts.now, source.serverNow ?? facts.now);
+  const due = Math.floor((reached - dueAfterSeconds(source.settleSeconds) * 1e6) / secondMicros) * secondMicros;
+  const edges = [due, coverage.startsAt ?? begin, ...[...read, ...coverage.history].flatMap(({ from, until }) => [from, until])];
+  const uncovered: Hole[] = [];
+  let isPending = false;
+  for (const part of between(begin, end, edges)) {
+    if (read.some(({ from, until }) => from <= part.from && part.from < until)) continue;
+    if (part.from >= due) isPending = true;
+    else add(uncovered, { source: id, from: part.from, to: part.until, ...reasonAt(part.from, source, coverage, facts) });
+  }
+  return { ...common, isUnknown: false, isPending, uncovered };
+}
+
+/** A stretch of time cut at these edges. */
+function between(begin: Micros, end: Micros, edges: readonly Micros[]): Window[] {
+  if (begin >= end) return [];
+  const cuts = [...new Set([begin, ...edges.filter((edge) => begin < edge && edge < end), end])].sort((a, b) => a - b);
+  return cuts.slice(1).map((until, i) => ({ from: cuts[i] ?? begin, until }));
+}
+
+/** Two holes beside each other with one reason are one. */
+function add(holes: Hole[], hole: Hole): void {
+  const last = holes.at(-1);
+  if (last?.to === hole.from && last.reason === hole.reason) holes[holes.length - 1] = { ...last, to: hole.to };
+  else holes.push(hole);
+}
+
+function reasonAt(
+  at: Micros,
+  { mode, trouble, held }: Facts['sources'][number],
+  { startsAt, liveFrom, history }: Coverage,
+  { stopped, paused }: Facts,
+): Pick<Hole, 'reason' | 'message'> {
+  if (startsAt !== undefined && at < startsAt) return { reason: 'before_ledger', message: 'the ledger had not begun' };
+  if (liveFrom !== undefined && at < liveFrom) {
+    const range = history.find(({ from, until }) => from <= at && at < until);
+    if (!range) return { reason: 'not_requested', message: 'this history was not requested' };
+    return { reason: 'history_unread', message: range.paused ? 'the backfill is paused' : 'the backfill is not finished' };
+  }
+  if (mode === 'retired') return { reason: 'retired', message: 'the source was retired' };
+  if (mode === 'orphaned') return { reason: 'unconfigured', message: 'the source is not in the configuration' };
+  if (stopped) return { reason: 'daemon_stopped', message: 'the daemon is not running' };
+  if (paused !== undefined) return { reason: 'journal_full', message: `collection is paused (${paused})` };
+  if (held) return { reason: 'suspended', message: `collection is suspended (${held.reason}): ${held.words}` };
+  if (trouble !== undefined) return { reason: 'source_failing', message: `the source fails: ${trouble}` };
+  return { reason: 'behind', message: 'collection is behind' };
+}
+
+/** Of all sources together, by sink. */
+function shortfallsOf(parts: readonly SinkCoverage[], { sinks }: Facts): Shortfall[] {
+  const sums = new Map<string, SinkCoverage>();
+  for (const part of parts) {
+    const { windows = 0, lacking = 0, deadLetters = 0 } = sums.get(part.id) ?? {};
+    const sum = { windows: windows + part.windows, lacking: lacking + part.lacking, deadLetters: deadLetters + part.deadLetters };
+    sums.set(part.id, { id: part.id, ...sum });
+  }
+  return [...sums.values()]
+    .filter(({ lacking }) => lacking > 0)
+    .map((sum) => ({ ...sum, lastError: sinks.find(({ id }) => id === sum.id)?.lastError }));
+}
+
+/** More than these are counted, not named. */
+const namedMost = 3;
+
+/** The first line of a report. @param tz  the zone of the times in it, an IANA name */
+export function summaryOf(found: Completeness, tz: string): string {
+  const head = found.soFar ? 'COMPLETE SO FAR' : 'COMPLETE';
+  if (!found.complete) return `INCOMPLETE: ${missing(found, tz).join('; ')}`;
+  if (found.delivered) return `${head} AND DELIVERED`;
+  return `${head}, NOT ALL DELIVERED: ${named(found.shortfalls.map((one) => shortfallWords(one, found)))}`;
+}
+
+function missing({ windows, gaps, accepted, inDoubt, unknown, uncovered, isOfSeveral }: Completeness, tz: string): string[] {
+  const open = [
+    ...(gaps === 0 ? [] : [counted(gaps, 'gap')]),
+    ...(accepted === 0 ? [] : [counted(accepted, 'accepted gap')]),
+    ...(inDoubt === 0 ? [] : [`${counted(inDoubt, 'window')} in doubt`]),
+  ];
+  const holes = uncovered.map(
+    ({ source, from, to, message }) => `${isOfSeveral ? `${source} ` : ''}${stretchWords(from, to, tz)}, ${message}`,
+  );
+  return [
+    ...(windows === 0 ? ['nothing is proven'] : []),
+    ...(open.length === 0 ? [] : [open.join(', ')]),
+    ...unknown.map((id) => `nothing is known of ${id}: it has not responded yet`),
+    ...(holes.length === 0 ? [] : [`not covered: ${named(holes)}`]),
+  ];
+}
+
+function shortfallWords({ id, windows, lacking, deadLetters, lastError }: Shortfall, { isStopped }: Completeness): string {
+  const letters = deadLetters === 0 ? [] : [counted(deadLetters, 'dead letter')];
+  const reasons = [...(lastError === undefined ? [] : [lastError]), ...letters];
+  const otherwise = isStopped ? 'the daemon is not running' : 'delivery is in progress';
+  return `${id} lacks ${grouped(lacking)} of ${counted(windows, 'window')} (${reasons.length === 0 ? otherwise : reasons.join('; ')})`;
+}
+
+function named(items: readonly string[]): string {
+  const rest = items.length - namedMost;
+  return rest <= 0 ? items.join('; ') : `${items.slice(0, namedMost).join('; ')}; and ${grouped(rest)} more`;
+}
+
+/** The tables of a report with the verdict on its period in front: what `ledger --json` prints. */
+export function judged(
+  { made, from, to, sources, operations, coverage }: LedgerTables<LedgerReportWindows> & { readonly coverage: Facts['coverage'] },
+  period: Pick<Facts, 'now' | 'from' | 'to'>,
+  present: Present,
+  tz: string,
+): { readonly report: LongLedgerReport; readonly found: Completeness } {
+  const known = new Map(present.sources.map((source) => [source.id, source]));
+  const facts = sources.map(
+    ({ id, mode }) => known.get(id) ?? { id, mode, settleSeconds: 0, serverNow: undefined, trouble: undefined, held: undefined },
+  );
+  const found = completeness({ ...present, ...period, sources: facts, coverage });
+  const { complete, delivered, final } = found;
+  const summary = summaryOf(found, tz);
+  const uncovered = found.uncovered.map((hole) => ({ ...hole, from: rfc3339(hole.from), to: rfc3339(hole.to) }));
+  return { report: { summary, complete, delivered, final, uncovered, made, from, to, sources, operations }, found };
+}
+
+export function presentOf({ stopped, journal, sources, sinks }: Snapshot): Present {
+  return {
+    stopped,
+    paused: journal.paused,
+    sources: sources.map(({ id, mode, settleSeconds, serverNow, trouble, held }) => ({
+      id,
+      mode,
+      settleSeconds,
+      serverNow,
+      trouble,
+      held,
+    })),
+    sinks: sinks.map(({ id, lastError }) => ({ id, lastError })),
+  };
+}
+
+export interface StatusJson {
+  readonly verdict: string;
+  /** Over the whole ledger of every source that is polled, up to now, as in the report; false where none is. */
+  readonly complete: boolean;
+  readonly delivered: boolean;
+  readonly version: string;
+  readonly journal: { readonly bytes: number; readonly quota: number; readonly head: number };
+  readonly sources: readonly {
+    readonly id: string;
+    readonly mode: string;
+    readonly frontier: string | null;
+    readonly reached: string | null;
+    readonly tip: string | null;
+    /** Server time minus frontier. */
+    readonly lagSeconds: number | null;
+    readonly gaps: number;
+    readonly lastError: string | null;
+    /** Only where history is being added. */
+    readonly backfills?: readonly {
+      readonly from: string;
+      readonly until: string;
+      readonly reached: string;
+      readonly state: string;
+      readonly records: number;
+      readonly expected: number | null;
+      readonly perSecond: number | null;
+      readonly secondsLeft: number | null;
+    }[];
+    /** First seen minus logTimestamp, of the last one to two weeks: seconds within which a share was seen; null without records, or beyond 30 d. */
+    readonly delays: {
+      readonly records: number;
+      readonly p50: number | null;
+      readonly p90: number | null;
+      readonly p99: number | null;
+      readonly p999: number | null;
+    };
+  }[];
+  readonly sinks: readonly {
+    readonly id: string;
+    readonly type: string;
+    readonly state: string;
+    readonly acked: number;
+    readonly lagRecords: number;
+    readonly lagSeconds: number;
+    readonly deadLetters: number;
+    readonly lastError: string | null;
+    /** Whether it has accepted a message, in this run or an earlier one of the same state. */
+    readonly everDelivered: boolean;
+    /** In a row; null where no daemon runs. Then the times below are null too, as they are while no attempt fails. */
+    readonly failedAttempts: number | null;
+    readonly failingSince: string | null;
+    readonly nextAttempt: string | null;
+  }[];
+  /** About when the daemon ended; null while one runs. */
+  readonly stoppedSince: string | null;
+}
+
+/**
+ * The headline of `status`: the verdict on the whole ledger up to now, and what else a person should know first.
+ *
+ * @param tz  the zone of the times in it, an IANA name
+ */
+export function verdict(snapshot: Snapshot, tz = 'UTC'): string {
+  const { sources, sinks, journal, now, created, stopped } = snapshot;
+  const letters = sinks.reduce((sum, sink) => sum + sink.deadLetters, 0);
+  const isNew = now - created < hour;
+  const clauses = [
+    verdictClause(snapshot, tz),
+    ...(journal.paused === undefined ? [] : [`collection is paused (${journal.paused})`]),
+    needs(sources.filter(sourceNeedsYou).length, 'source'),
+    needs(sinks.filter(sinkNeedsYou).length, 'sink'),
+    ...(letters === 0 ? [] : [counted(letters, 'dead letter')]),
+    // A lost state starts anew without any other sign (docs/operations.md, "State lost").
+    ...(isNew ? [`new state since ${span((now - created) / 1e6)}`] : []),
+  ];
+  const line = clauses.filter((clause) => clause !== '').join(', ');
+  return stopped ? `DAEMON NOT RUNNING since about ${clockTime(stopped.since, now, tz)} (${ago(stopped.since, now)}); ${line}` : line;
+}
+
+/** The verdict over the whole ledger of every source that is polled, up to now; undefined where none is. */
+export function statusVerdict(snapshot: Snapshot): Completeness | undefined {
+  const sources = snapshot.sources.filter(({ mode }) => mode !== 'orphaned' && mode !== 'retired');
+  if (sources.length === 0) return undefined;
+  const coverage = new Map(sources.flatMap(({ id, coverage: found }) => (found ? [[id, found] as const] : [])));
+  return completeness({ ...presentOf({ ...snapshot, sources }), now: snapshot.now, from: undefined, to: undefined, coverage });
+}
+
+/** What `status --json` prints and `GET /status` answers (contract: docs/operations.md, "JSON of status"). */
+export function statusJson(snapshot: Snapshot): StatusJson {
+  const found = statusVerdict(snapshot);
+  return {
+    verdict: verdict(snapshot),
+    complete: found?.complete ?? false,
+    delivered: found?.delivered ?? false,
+    version: snapshot.version,
+    journal: { bytes: snapshot.journal.bytes, quota: snapshot.journal.quota, head: snapshot.journal.head },
+    sources: snapshot.sources.map((source) => ({
+      id: source.id,
+      mode: source.mode,
+      frontier: instant(source.frontier),
+      reached: instant(source.reached),
+      tip: instant(source.tip),
+      lagSeconds: begun(source) ? Math.max(0, (serverTime(source, snapshot) - source.frontier) / 1e6) : null,
+      gaps: source.gaps,
+      lastError: source.lastError ?? null,
+      ...(source.backfills?.length ? { backfills: source.backfills.map(backfillJson) } : {}),
+      delays: delaysOf(source),
+    })),
+    sinks: snapshot.sinks.map(({ id, type, state, acked, lagRecords, lagSeconds, deadLetters, lastError, everDelivered, ...attempts }) => ({
+      ...{ id, type, state, acked, lagRecords, lagSeconds, deadLetters },
+      lastError: lastError ?? null,
+      everDelivered,
+      failedAttempts: attempts.tries ?? null,
+      failingSince: attempts.failingSince === undefined ? null : rfc3339(attempts.failingSince),
+      nextAttempt: attempts.nextAttempt === undefined ? null : rfc3339(attempts.nextAttempt),
+    })),
+    stoppedSince: snapshot.stopped ? rfc3339(snapshot.stopped.since) : null,
+  };
+}
+
+function backfillJson({ from, until, reached, state, records, order, perSecond, secondsLeft }: BackfillProgress) {
+  return {
+    from: rfc3339(from),
+    until: rfc3339(until),
+    reached: rfc3339(reached),
+    state,
+    records,
+    expected: order.expected ?? null,
+    perSecond: perSecond ?? null,
+    secondsLeft: secondsLeft ?? null,
+  };
+}
+
+function delaysOf({ delays }: SourceSnapshot): StatusJson['sources'][number]['delays'] {
+  const within = (share: number): number | null => {
+    const seconds = delays && seenWithin(delays, share);
+    return seconds !== undefined && Number.isFinite(seconds) ? seconds : null;
+  };
+  return { records: delays ? samples(delays) : 0, p50: within(0.5), p90: within(0.9), p99: within(0.99), p999: within(0.999) };
+}
+
+export function sourceNeedsYou(source: SourceSnapshot): boolean {
+  return source.mode === 'hold' || source.mode === 'orphaned' || (source.mode !== 'retired' && source.trouble !== undefined);
+}
+
+/** So many failed attempts in a row, or so long without a first delivery, are no matter of chance. */
+const attemptsMost = 3;
+const firstDeliverySeconds = 60;
+
+/**
+ * Whether a sink is no longer healthy: blocked, gone from the configuration, in trouble, failed three times in a row, or without any delivery
+ * ever though it was tried, or though records have waited for a minute.
+ */
+export function sinkNeedsYou(sink: SinkSnapshot): boolean {
+  if (sink.state === 'retired') return false;
+  if (sink.state === 'blocked' || sink.state === 'orphaned' || sink.trouble !== undefined) return true;
+  const { tries = 0, everDelivered, lagSeconds } = sink;
+  return tries >= attemptsMost || (!everDelivered && (tries > 0 || lagSeconds >= firstDeliverySeconds));
+}
+
+/** The moment at the source, as far as it is known. */
+export function serverTime(source: SourceSnapshot, snapshot: Snapshot): Micros {
+  return source.serverNow ?? snapshot.now;
+}
+
+/** Whether the source has a place in time yet: before the first answer of `start: now` it has none. */
+export function begun(source: SourceSnapshot): boolean {
+  return source.frontier !== 0;
+}
+
+const hour = 3_600 * 1e6;
+
+function verdictClause(snapshot: Snapshot, tz: string): string {
+  const found = statusVerdict(snapshot);
+  if (!found) return snapshot.sources.length === 0 ? 'NO SOURCE is configured' : 'NO SOURCE is polled any more';
+  const polled = snapshot.sources.filter(({ mode }) => mode !== 'orphaned' && mode !== 'retired');
+  const fresh = polled.filter(({ coverage }) => coverage === undefined || coverage.windows.all === 0);
+  const known = polled.filter((source) => !fresh.includes(source) && begun(source));
+  const held = polled.filter(({ mode }) => mode === 'hold');
+  const [slowest] = known.toSorted((a, b) => a.frontier - b.frontier);
+  const proofs = fresh.map((source) => firstProof(source, snapshot, tz));
+  return [
+    `${held.length === 0 ? '' : `COLLECTION SUSPENDED at ${nameOrCount(held)}; `}${summaryOf(found, tz)}`,
+    ...(slowest ? [`proven up to ${when(slowest, snapshot, tz)}`] : []),
+    ...(proofs[0] === undefined ? [] : [known.length === 0 ? proofs[0] : `${proofs[0]} of ${nameOrCount(fresh)}`]),
+  ].join(', ');
+}
+
+/** The bound of the alert WaybillFrontierLate: a frontier lags about twice `settle` when all is well. */
+export function isLate(source: SourceSnapshot, time: Micros, snapshot: Snapshot): boolean {
+  return serverTime(source, snapshot) - time > (2 * source.settleSeconds + 900) * 1e6;
+}
+
+function when(source: SourceSnapshot, snapshot: Snapshot, tz: string): string {
+  const now = serverTime(source, snapshot);
+  return `${clockTime(source.frontier, now, tz)} (${ago(source.frontier, now)})`;
+}
+
+/** The first window is as wide as `settle`, held between 10 s and 1 h, and is closed when its end has that age (docs/guarantees.md). */
+function firstProof(source: SourceSnapshot, snapshot: Snapshot, tz: string): string {
+  if (!begun(source)) return source.lastSuccess === undefined ? 'first answer awaited' : 'where it begins is not known yet';
+  if (source.undated && source.undated.known === undefined) return 'first proof due with its first record, as its answers carry no Date';
+  const width = Math.min(3_600, Math.max(10, source.settleSeconds));
+  const due = source.frontier + (width + source.settleSeconds) * 1e6;
+  const now = serverTime(source, snapshot);
+  return due <= now ? 'first proof due now' : `first proof due about ${clockTime(due, now, tz)}`;
+}
+
+function nameOrCount(sources: readonly SourceSnapshot[]): string {
+  return sources.length === 1 && sources[0] ? sources[0].id : counted(sources.length, 'source');
+}
+
+function needs(count: number, what: string): string {
+  return count === 0 ? '' : `${counted(count, what)} ${count === 1 ? 'needs' : 'need'} attention`;
+}
+
+function instant(at: Micros): string | null {
+  return at === 0 ? null : rfc3339(at);
+}

@@ -1,0 +1,255 @@
+/**
+ * The kinds of value that settings are made of: durations, sizes, times, ids, addresses, secrets. A room's settings are put together from
+ * these, so that each kind is read, explained and described to an editor in one way. What a kind expects is kept beside it (`facts`), and
+ * the messages for wrong values are made from that.
+ */
+import { isIP } from 'node:net';
+import { z } from 'zod';
+import type { Micros } from '../model/time.ts';
+import { parseTimestamp } from '../record/timestamp.ts';
+import { PemFiles } from './pem.ts';
+import { Secret } from './secret.ts';
+
+/** What is known of a setting besides its type. */
+export interface Facts {
+  /** Completes the sentence `"15 minuts" is not …`. */
+  readonly expects?: string;
+  /** Its value is never printed, and `check` warns when it stands in the file itself. */
+  readonly secret?: boolean;
+  /** Whether a value that stands in the file itself is worth that warning; default: always. */
+  readonly telling?: (literal: string) => boolean;
+  /** What the JSON Schema says of the text. */
+  readonly pattern?: string;
+  /** Known only to be refused: it belongs to a later release. */
+  readonly later?: boolean;
+}
+
+export const facts = z.registry<Facts>();
+
+const durationPattern = String.raw`(\d+(ms|s|m|h|d))+`;
+const msOf: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const longestMs = 36_500 * 86_400_000;
+
+/** ms of `10s`, `5m`, `2h`, `30d`, `1h30m`; undefined for anything else. */
+export function parseDuration(text: string): number | undefined {
+  if (!new RegExp(`^${durationPattern}$`).test(text)) return undefined;
+  let total = 0;
+  for (const [, digits = '', unit = ''] of text.matchAll(/(\d+)(ms|[smhd])/g)) total += Number(digits) * (msOf[unit] ?? Number.NaN);
+  return total <= longestMs ? total : undefined;
+}
+
+/** A duration in the words of the configuration: `1h30m`. */
+export function durationText(ms: number): string {
+  let left = ms;
+  const parts = ['d', 'h', 'm', 's', 'ms'].flatMap((unit) => {
+    const count = Math.floor(left / (msOf[unit] ?? 1));
+    left -= count * (msOf[unit] ?? 1);
+    return count > 0 ? [`${count}${unit}`] : [];
+  });
+  return parts.join('') || '0s';
+}
+
+/** A duration in ms, within bounds that are given in the same words. */
+export function duration(bounds: { readonly min?: string; readonly max?: string } = {}) {
+  const min = parseDuration(bounds.min ?? '0s') ?? 0;
+  const max = parseDuration(bounds.max ?? '36500d') ?? longestMs;
+  return z
+    .string()
+    .transform((text, context) => {
+      const ms = parseDuration(text);
+      if (ms === undefined) return refuse(context, `is not ${expectations.duration}`);
+      if (ms < min) return refuse(context, `is less than ${bounds.min ?? ''}, the least that is possible here`);
+      if (ms > max) return refuse(context, `is more than ${bounds.max ?? ''}, the most that is possible here`);
+      return ms;
+    })
+    .register(facts, { expects: expectations.duration, pattern: `^${durationPattern}$` });
+}
+
+const unitBytes: Readonly<Record<string, number>> = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 };
+
+/** Bytes of `512KiB`, `2GiB`. */
+export function size(bounds: { readonly min?: string } = {}) {
+  const least = bytesOf(bounds.min ?? '1B') ?? 1;
+  return z
+    .string()
+    .transform((text, context) => {
+      const bytes = bytesOf(text);
+      if (bytes === undefined) return refuse(context, `is not ${expectations.size}`);
+      return bytes < least ? refuse(context, `is less than ${bounds.min ?? '1B'}, the least that is possible here`) : bytes;
+    })
+    .register(facts, { expects: expectations.size, pattern: String.raw`^\d+(B|KiB|MiB|GiB|TiB)$` });
+}
+
+const unitNames: readonly (readonly [name: RegExp, unit: string])[] = [
+  [/^(ms|millis|milliseconds?)$/, 'ms'],
+  [/^(s|secs?|seconds?)$/, 's'],
+  [/^(m|mins?|minutes?)$/, 'm'],
+  [/^(h|hrs?|hours?)$/, 'h'],
+  [/^(d|days?)$/, 'd'],
+];
+
+/** A duration or size with another name of its unit, as it is written here: `30 days` is `30d`, `10GB` is `10GiB`. @param refusal  why it is refused */
+export function correctedUnit(text: string, refusal: string): string | undefined {
+  const [, digits = '', name = ''] = /^\s*(\d+)\s*([A-Za-z]+)\s*$/.exec(text) ?? [];
+  const unit = name.toLowerCase();
+  if (refusal.includes(expectations.duration)) {
+    const [, known = ''] = unitNames.find(([names]) => names.test(unit)) ?? [];
+    const corrected = unit === 'weeks' || unit === 'week' || unit === 'w' ? `${Number(digits) * 7}d` : `${digits}${known}`;
+    return parseDuration(corrected) === undefined ? undefined : corrected;
+  }
+  if (!refusal.includes(expectations.size)) return undefined;
+  const [, prefix = ''] = /^([kmgt]?)(i?b)?$/.exec(unit) ?? [];
+  const corrected = `${digits}${prefix === '' ? 'B' : `${prefix.toUpperCase()}iB`}`;
+  return bytesOf(corrected) === undefined || name === '' ? undefined : corrected;
+}
+
+/** A size in the words of the configuration, by the largest unit that divides it: `512KiB`. */
+export function sizeText(bytes: number): string {
+  const unit = ['TiB', 'GiB', 'MiB', 'KiB'].find((each) => bytes > 0 && bytes % (unitBytes[each] ?? 1) === 0) ?? 'B';
+  return `${bytes / (unitBytes[unit] ?? 1)}${unit}`;
+}
+
+function bytesOf(text: string): number | undefined {
+  const [, digits, unit = ''] = /^(\d+)(B|KiB|MiB|GiB|TiB)$/.exec(text) ?? [];
+  const bytes = digits === undefined ? Number.NaN : Number(digits) * (unitBytes[unit] ?? Number.NaN);
+  return Number.isSafeInteger(bytes) ? bytes : undefined;
+}
+
+/** µs of a time as RFC 3339 has it, with `Z` or an offset; undefined for anything else, and outside 1970 to 2254. */
+export function parseInstant(text: string): Micros | undefined {
+  return instantPattern.test(text) ? parseTimestamp(text)?.us : undefined;
+}
+
+const instantPattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
+
+export function instant() {
+  return z
+    .string()
+    .transform((text, context) => parseInstant(text) ?? refuse(context, `is not ${expectations.instant}`))
+    .register(facts, { expects: expectations.instant, pattern: instantPattern.source });
+}
+
+const expectations = {
+  duration: 'a duration such as 10s, 5m, 2h',
+  size: 'a size such as 512KiB, 2GiB',
+  instant: 'a time such as 2026-11-21T00:00:00Z',
+  shortName: 'a short name: 1 to 32 of a-z, 0-9 and hyphen, no hyphen first',
+};
+
+export const shortNamePattern = /^[a-z0-9][a-z0-9-]{0,31}$/;
+
+/** The id of a source or a sink. */
+export function shortName() {
+  return text(shortNamePattern, expectations.shortName);
+}
+
+/** Text that fits a pattern, explained by what it should be. */
+export function text(pattern: RegExp, expects: string) {
+  return z.string().regex(pattern, `is not ${expects}`).register(facts, { expects, pattern: pattern.source });
+}
+
+/** Any text but an empty one, in one line. */
+export function line(expects = 'text in one line') {
+  return text(/^[^\p{Cc}]+$/u, expects);
+}
+
+/** The path of a file or a directory; a relative one starts where the program was started. */
+export function path() {
+  return text(/^[^\0]+$/, 'the path of a file or directory');
+}
+
+/** An address with `https:`, or with `http:` on a loopback address; without user, query, fragment and the slashes at its end. */
+export function httpsUrl() {
+  const expects = 'an address such as https://service.example/v2/api';
+  return z
+    .string()
+    .transform((text, context) => {
+      const url = URL.parse(text);
+      if (!url || !/^https?:\/\/[^/]/i.test(text)) return refuse(context, `is not ${expects}`);
+      if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
+        return refuse(context, 'must begin with https: (http: is for 127.0.0.0/8, ::1 and localhost alone)');
+      }
+      if (url.username || url.password) return refuse(context, 'must not hold a user or password');
+      if (url.search || url.hash) return refuse(context, 'must not hold a query or fragment');
+      return url.href.replace(/\/+$/, '');
+    })
+    .register(facts, { expects, pattern: '^[Hh][Tt][Tt][Pp][Ss]?://' });
+}
+
+/** Whether a host, as a URL writes it, can be reached from this machine alone. */
+export function isLoopback(hostname: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '').toLowerCase();
+  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+}
+
+/** A secret: never printed, read again when asked for. */
+export function secret() {
+  return z
+    .string()
+    .min(1, 'must not be empty')
+    .transform((text) => new Secret(text))
+    .register(facts, { secret: true, expects: 'text' });
+}
+
+/** The address of a proxy, which may hold a user and password and so counts as a secret. */
+export function proxyUrl() {
+  const expects = 'the address of a proxy such as http://proxy.example:3128';
+  return z
+    .string()
+    .transform((text, context) => {
+      const url = URL.parse(text);
+      const fits = url && /^https?:$/.test(url.protocol) && url.pathname === '/' && !url.search && !url.hash;
+      return fits || text === unresolved ? new Secret(text) : refuse(context, `is not ${expects}`);
+    })
+    .register(facts, { secret: true, expects, telling: (literal) => Boolean(URL.parse(literal)?.password) });
+}
+
+/** What stands in the place of a reference that leads nowhere; long enough for every kind of secret. */
+export const unresolved = '\u{FFFD} the reference leads nowhere \u{FFFD}';
+
+/** PEM files: a path, a list of paths, or a directory. */
+export function pemFiles() {
+  return oneOrMany(path())
+    .transform((paths) => new PemFiles(paths))
+    .register(facts, { expects: 'the path of a PEM file or of a directory, or a list of them' });
+}
+
+/** The path of one PEM file. */
+export function pemFile() {
+  return path()
+    .transform((path) => new PemFiles([path]))
+    .register(facts, { expects: 'the path of a PEM file' });
+}
+
+/** A value, or a list of such values; always a list afterwards. */
+export function oneOrMany<Item extends z.ZodType>(item: Item) {
+  return z
+    .union([item, z.array(item).min(1, 'names nothing')])
+    .transform((given) => (Array.isArray(given) ? given : [given]) as z.output<Item>[]);
+}
+
+/** `127.0.0.1:9464`, `[::]:9464`, `localhost:9464`; port 0 takes any that is free. */
+export function listenAddress() {
+  const expects = 'an address to listen on such as 127.0.0.1:9464, [::]:9464';
+  return z
+    .string()
+    .refine((text) => {
+      const [, bracketed, plain, port] = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9.-]+)):(\d{1,5})$/.exec(text) ?? [];
+      return Number(port) <= 65_535 && (plain !== undefined || isIP(bracketed ?? '') === 6);
+    }, `is not ${expects}`)
+    .register(facts, { expects });
+}
+
+/** A key that is known but does not work in this release. */
+export function notYet() {
+  return z
+    .unknown()
+    .refine((value) => value === undefined, 'is not in this release yet')
+    .optional()
+    .register(facts, { later: true });
+}
+
+function refuse(context: z.RefinementCtx, message: string): never {
+  context.addIssue({ code: 'custom', message });
+  return z.NEVER;
+}

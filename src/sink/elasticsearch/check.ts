@@ -1,0 +1,192 @@
+/** What `waybill check` asks of Elasticsearch, one line each: who we are, which server it is, which rights we have, and what weakens the guarantee. */
+import { quote } from '../../quote.ts';
+import { WaybillError, wordsOf } from '../../errors.ts';
+import type { Finding, SinkContext } from '../define.ts';
+import { ElasticClient, understood } from './client.ts';
+import type { Answer } from './client.ts';
+import { greet } from './greet.ts';
+import { membersOf, plainWords } from './items.ts';
+import { credentialsOf, patternOf } from './settings.ts';
+import type { ElasticsearchSettings } from './settings.ts';
+import { mappingOf, versionOf } from './templates.ts';
+
+/** So many fields of another type are named. */
+const conflictsShown = 5;
+
+/** Rights on what the sink writes to, and what the lack of one costs. */
+const rights: readonly (readonly [privilege: string, level: Finding['level'], cost: string])[] = [
+  ['create_doc', 'error', 'nothing can be written'],
+  ['auto_configure', 'error', 'the data stream cannot be made'],
+  ['read', 'warning', 'an unknown outcome cannot be resolved: one batch may come twice around a rollover'],
+  ['maintenance', 'warning', 'what was written last may not be seen while an unknown outcome is resolved'],
+  ['view_index_metadata', 'warning', 'mapping and settings of the index are not checked'],
+];
+
+export async function check(settings: ElasticsearchSettings, context: SinkContext, signal: AbortSignal): Promise<Finding[]> {
+  const { id } = context;
+  await using client = await ElasticClient.make(settings, context);
+  const findings: Finding[] = [];
+  const ask = async (): Promise<void> => {
+    const greeting = await greet(client, settings, context, signal);
+    findings.push(...ways(client), ...who(greeting, settings, id));
+    findings.push(await server(client, id, signal));
+    if (greeting.status === 200) findings.push(...(await privileges(client, settings, id, signal)));
+    findings.push(...(await mapping(client, settings, id, signal)), ...(await indexSettings(client, settings, id, signal)));
+    findings.push(
+      ...(settings.index === undefined ? await failureStore(client, settings, id, signal) : await aliases(client, settings, id, signal)),
+    );
+  };
+  try {
+    await understood(id, 'sink_again', signal, ask);
+  } catch (thrown) {
+    signal.throwIfAborted();
+    if (!(thrown instanceof WaybillError)) throw thrown;
+    findings.push({ level: 'error', words: wordsOf(thrown), setting: `sinks.${id}.nodes` });
+  }
+  return findings;
+}
+
+function ways(client: ElasticClient): Finding[] {
+  return client.routes().flatMap(({ target, proxy, peer }) => {
+    const issuer = peer === undefined ? '' : `, certificate of '${peer.subject}' issued by '${peer.issuer}'`;
+    return peer === undefined && proxy === undefined
+      ? []
+      : [{ level: 'ok', words: `${target} is reached ${proxy === undefined ? 'directly' : `through ${proxy}`}${issuer}` }];
+  });
+}
+
+function who({ status, body }: Answer, settings: ElasticsearchSettings, id: string): Finding[] {
+  if (status === 200) {
+    const { username = '' } = body;
+    const { name } = membersOf(body.api_key);
+    const named = (given: unknown): string => (typeof given === 'string' ? quote(given, 100) : '');
+    return [
+      {
+        level: 'ok',
+        words:
+          name === undefined
+            ? `the server knows us as the user "${named(username)}"`
+            : `the server knows us by the API key "${named(name)}"`,
+      },
+    ];
+  }
+  const words = 'the server asks nobody who they are: its security is off';
+  return [{ level: 'warning', words, setting: `sinks.${id}.${credentialsOf(settings)}` }];
+}
+
+async function server(client: ElasticClient, id: string, signal: AbortSignal): Promise<Finding> {
+  const found = await versionOf(client, signal);
+  if (found === undefined)
+    return { level: 'ok', words: 'the version of the server is not shown to this key (it needs monitor), and not needed' };
+  const major = Number(found.number.split('.')[0]);
+  const words = `the server is Elasticsearch ${found.number}${found.isServerless ? ', serverless' : ''}`;
+  if (major === 8 || major === 9) return { level: 'ok', words };
+  return { level: major < 8 ? 'error' : 'warning', words: `${words}; the lines 8 and 9 are known to work`, setting: `sinks.${id}.nodes` };
+}
+
+async function privileges(client: ElasticClient, settings: ElasticsearchSettings, id: string, signal: AbortSignal): Promise<Finding[]> {
+  const pattern = patternOf(settings);
+  const asked = { index: [{ names: [pattern], privileges: rights.map(([privilege]) => privilege) }] };
+  const answer = await client.request({ method: 'POST', path: '/_security/user/_has_privileges', json: asked }, signal);
+  const has = (answer.body as { readonly index?: Readonly<Record<string, Readonly<Record<string, boolean>>>> }).index?.[pattern];
+  const setting = `sinks.${id}.${credentialsOf(settings)}`;
+  if (has === undefined)
+    return [{ level: 'warning', words: `its rights cannot be asked for: ${answer.status} ${plainWords(answer.error)}`, setting }];
+  const missing = rights.filter(([privilege]) => has[privilege] !== true);
+  const granted = rights.filter(([privilege]) => has[privilege] === true).map(([privilege]) => privilege);
+  return [
+    ...(granted.length > 0 ? [{ level: 'ok', words: `it may ${granted.join(', ')} on "${pattern}"` } as const] : []),
+    ...missing.map(([privilege, level, cost]) => ({ level, words: `the right ${privilege} on "${pattern}" is missing: ${cost}`, setting })),
+  ];
+}
+
+async function mapping(client: ElasticClient, settings: ElasticsearchSettings, id: string, signal: AbortSignal): Promise<Finding[]> {
+  if (settings.templates === 'ignore') return [];
+  const { isOurs, exists, conflicts } = await mappingOf(client, settings, signal);
+  const pattern = patternOf(settings);
+  const setting = `sinks.${id}.templates`;
+  if (conflicts.length > 0) {
+    const list = conflicts.map(({ field, type, wanted }) => `${field} is ${type}, not ${wanted}`);
+    const shown = `${list.slice(0, conflictsShown).join('; ')}${list.length > conflictsShown ? `; and ${list.length - conflictsShown} more` : ''}`;
+    const refuses = conflicts.some((conflict) => conflict.refuses);
+    const effect = refuses ? 'records whose values do not fit that type become dead letters' : 'searches and dashboards may not find them';
+    const words = `"${conflicts[0]?.index}" maps fields differently: ${shown}: ${effect}; correct the template (often logs-…@custom) and roll over`;
+    return [{ level: refuses ? 'error' : 'warning', words, setting }];
+  }
+  if (isOurs === true) return [{ level: 'ok', words: `"${pattern}" has the mapping of waybill setup elasticsearch` }];
+  if (isOurs === undefined && !exists)
+    return [
+      { level: 'ok', words: `"${pattern}" is not there yet and is created with the first record; its templates are not shown to this key` },
+    ];
+  if (isOurs === undefined) return [{ level: 'warning', words: `whether "${pattern}" has our mapping is not shown to this key`, setting }];
+  if (settings.templates === 'install') return [{ level: 'ok', words: `the mapping of "${pattern}" is installed when the sink is opened` }];
+  const words = `"${pattern}" has not the mapping of Waybill: run waybill setup elasticsearch --sink ${id}, and roll over a data stream that is there already`;
+  return [{ level: 'warning', words, setting }];
+}
+
+interface IndexSettings {
+  readonly settings?: {
+    readonly index?: {
+      readonly translog?: { readonly durability?: string };
+      readonly blocks?: Readonly<Record<string, string>>;
+    };
+  };
+}
+
+async function indexSettings(client: ElasticClient, settings: ElasticsearchSettings, id: string, signal: AbortSignal): Promise<Finding[]> {
+  const pattern = patternOf(settings);
+  const setting = `sinks.${id}.${settings.index === undefined ? 'namespace' : 'index'}`;
+  const query = { filter_path: '*.settings.index.translog.durability,*.settings.index.blocks' };
+  const { status, body } = await client.request({ method: 'GET', path: `/${encodeURIComponent(pattern)}/_settings`, query }, signal);
+  if (status !== 200) return [];
+  // The last one is the one that is written to, of a data stream.
+  const indices = Object.entries(body as Record<string, IndexSettings>).sort(([a], [b]) => (a < b ? -1 : 1));
+  const isAsync = indices.some(([, { settings: each }]) => each?.index?.translog?.durability === 'async');
+  const blocked = indices.filter(([, { settings: each }]) =>
+    Object.entries(each?.index?.blocks ?? {}).some(
+      ([name, on]) => /^(write|read_only|read_only_allow_delete)$/.test(name) && on === 'true',
+    ),
+  );
+  const last = blocked.find(([name]) => name === indices.at(-1)?.[0]);
+  return [
+    ...(isAsync
+      ? [
+          {
+            level: 'warning',
+            words: `index.translog.durability is async on "${pattern}": a server that is killed loses what it has acknowledged in the last seconds`,
+            setting,
+          } as const,
+        ]
+      : []),
+    ...(last === undefined ? [] : [{ level: 'error', words: `"${last[0]}" is closed to writing (index.blocks)`, setting } as const]),
+  ];
+}
+
+/** A name that stands for several indices in turn: a uid is unique within one of them alone, and nothing is read before it is created. */
+async function aliases(client: ElasticClient, settings: ElasticsearchSettings, id: string, signal: AbortSignal): Promise<Finding[]> {
+  const { status, body } = await client.request({ method: 'GET', path: `/_alias/${encodeURIComponent(patternOf(settings))}` }, signal);
+  if (status !== 200) return [];
+  const indices = Object.entries(body as Readonly<Record<string, { readonly aliases: object }>>);
+  const names = new Set(indices.flatMap(([, { aliases: found }]) => Object.keys(found)));
+  return [...names].sort().map((name) => {
+    const behind = indices.filter(([, { aliases: found }]) => name in found).map(([index]) => index);
+    const words = `"${name}" is an alias, of ${behind.toSorted().join(', ')}: when it is rolled over, a batch whose answer was lost is there twice; name a data stream (no index), or an index by time such as dpas-audit-{yyyy.MM}`;
+    return { level: 'warning', words, setting: `sinks.${id}.index` };
+  });
+}
+
+async function failureStore(client: ElasticClient, settings: ElasticsearchSettings, id: string, signal: AbortSignal): Promise<Finding[]> {
+  const pattern = patternOf(settings);
+  const { status, body } = await client.request({ method: 'GET', path: `/_data_stream/${encodeURIComponent(pattern)}` }, signal);
+  if (status !== 200) return [];
+  const { data_streams = [] } = body as {
+    readonly data_streams?: readonly { readonly name: string; readonly failure_store?: { readonly enabled?: boolean } }[];
+  };
+  return data_streams
+    .filter(({ failure_store }) => failure_store?.enabled === true)
+    .map(({ name }) => ({
+      level: 'warning',
+      words: `"${name}" has a failure store: what the server refuses is kept there, and is a dead letter here too, perhaps for a reason outside the document`,
+      setting: `sinks.${id}.templates`,
+    }));
+}

@@ -1,0 +1,27 @@
+/**
+ * Elasticsearch, lines 8 and 9: a data stream, or ordinary indices named by the event's own time. Every event is created under its uid, so that one
+ * that is there is not taken twice, and what is uncertain is found out by reading.
+ */
+import { defineSink } from '../define.ts';
+import { dataStreamOf, elasticsearchSettings } from './settings.ts';
+
+export const elasticsearch = defineSink('elasticsearch', {
+  summary: 'Elasticsearch 8 or 9, a data stream or time-named indices',
+  config: elasticsearchSettings,
+  formats: ['ecs'],
+  batch: { records: 1_000, bytes: 5 * 1024 * 1024, wait: 1_000 },
+  resolvable: () => true,
+  deadline: 30_000,
+  destination: ({ index, dataset, namespace }) => (index === undefined ? `data stream logs-${dataset}-${namespace}` : `index ${index}`),
+  dataStream: dataStreamOf,
+  guarantee: ({ index }) =>
+    index === undefined
+      ? {
+          delivery: 'exactly once',
+          duplicates: '0; one batch at a rollover without the right to read, or if the lost request still travels while we look',
+          losses: '0 with index.translog.durability: request',
+        }
+      : { delivery: 'exactly once', duplicates: '0', losses: '0 with index.translog.durability: request' },
+  check: async (settings, context, signal) => (await import('./check.ts')).check(settings, context, signal),
+  open: async (settings, context, kept, signal) => (await import('./sink.ts')).ElasticsearchSink.open(settings, context, kept, signal),
+});

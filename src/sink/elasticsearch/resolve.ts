@@ -1,0 +1,123 @@
+/**
+ * Which records a data stream has already, found out by reading: `_id` is unique within one backing index alone (elastic/elasticsearch issue
+ * 44794), so after a rollover the same uid would be taken a second time.
+ */
+import { WaybillError } from '../../errors.ts';
+import type { ElasticClient } from './client.ts';
+import { plainWords } from './items.ts';
+
+/** Hits of one search at most: `index.max_result_window`, 10,000 unless set otherwise. */
+export const hitsMost = 10_000;
+
+/** What a search by uids found: how many documents there are, and the uids of those that it names. */
+export interface Found {
+  readonly total: number;
+  readonly uids: readonly string[];
+}
+
+/**
+ * Those of the uids that are there; undefined when nothing may be read. Where doubles from elsewhere fill the hits, stored ones would look missing: then half of them are asked for at
+ * a time.
+ */
+export async function present(
+  uids: readonly string[],
+  search: (uids: readonly string[]) => Promise<Found | undefined>,
+): Promise<Set<string> | undefined> {
+  if (uids.length === 0) return new Set();
+  const found = await search(uids);
+  if (found === undefined) return undefined;
+  if (found.total <= found.uids.length || uids.length === 1) return new Set(found.uids);
+  const middle = Math.ceil(uids.length / 2);
+  const lower = await present(uids.slice(0, middle), search);
+  const upper = await present(uids.slice(middle), search);
+  return upper && lower?.union(upper);
+}
+
+export class Reader {
+  readonly #client: ElasticClient;
+  readonly #id: string;
+  readonly #size: number;
+
+  constructor(client: ElasticClient, id: string, size = hitsMost) {
+    this.#client = client;
+    this.#id = id;
+    this.#size = size;
+  }
+
+  /**
+   * The uids that a data stream has; undefined when the right to read is missing. A stream that is not there has none.
+   * @throws WaybillError `sink_again`, `sink_blocked`
+   */
+  async has(target: string, uids: readonly string[], signal: AbortSignal): Promise<Set<string> | undefined> {
+    if (!(await this.#refresh(target, signal))) return new Set();
+    return present(uids, (part) => {
+      const query = { size: this.#size, track_total_hits: true, _source: false, query: { ids: { values: part } } };
+      return this.#search(target, query, signal);
+    });
+  }
+
+  /**
+   * The time of the newest event in a data stream, ms since 1970; null when it has none, or is not there; undefined when the right to read is
+   * missing.
+   */
+  async newest(target: string, signal: AbortSignal): Promise<number | null | undefined> {
+    if (!(await this.#refresh(target, signal))) return null;
+    const sort = [{ '@timestamp': { order: 'desc', unmapped_type: 'date', numeric_type: 'date' } }];
+    const found = await this.#search(target, { size: 1, track_total_hits: true, _source: false, sort }, signal);
+    return found === undefined ? undefined : (found.newest ?? null);
+  }
+
+  /** Makes visible what was written. @returns false when the stream is not there */
+  async #refresh(target: string, signal: AbortSignal): Promise<boolean> {
+    const { status } = await this.#ask(`/${encodeURIComponent(target)}/_refresh`, {}, undefined, signal);
+    return status !== 404;
+  }
+
+  async #search(
+    target: string,
+    query: object,
+    signal: AbortSignal,
+  ): Promise<(Found & { readonly newest: number | undefined }) | undefined> {
+    const answer = await this.#ask(
+      `/${encodeURIComponent(target)}/_search`,
+      { allow_partial_search_results: 'false', filter_path: 'timed_out,_shards.failed,hits.total.value,hits.hits._id,hits.hits.sort' },
+      query,
+      signal,
+    );
+    if (answer.status === 403) return undefined;
+    if (answer.status === 404) return { total: 0, uids: [], newest: undefined };
+    const { timed_out, _shards, hits } = answer.body as {
+      readonly timed_out?: boolean;
+      readonly _shards?: { readonly failed?: number };
+      readonly hits?: {
+        readonly total?: { readonly value?: number };
+        readonly hits?: readonly { readonly _id: string; readonly sort?: readonly [number] }[];
+      };
+    };
+    const total = hits?.total?.value;
+    if (timed_out !== false || _shards?.failed !== 0 || total === undefined) throw this.#again('was searched in part only');
+    const found = hits?.hits ?? [];
+    return { total, uids: found.map(({ _id }) => _id), newest: found[0]?.sort?.[0] };
+  }
+
+  /** Nothing is sent to be stored here, so whatever goes wrong is tried again. */
+  async #ask(path: string, query: Record<string, string>, json: unknown, signal: AbortSignal) {
+    let answer;
+    try {
+      answer = await this.#client.request({ method: 'POST', path, query, ...(json === undefined ? {} : { json }) }, signal);
+    } catch (thrown) {
+      if (thrown instanceof WaybillError && thrown.code === 'sink_unknown') throw new WaybillError('sink_again', thrown.message);
+      throw thrown;
+    }
+    const { status } = answer;
+    const { error } = answer;
+    if (status === 200 || status === 404 || (status === 403 && error?.type === 'security_exception')) return answer;
+    const words = `${status} ${plainWords(error)}`;
+    if (status === 401) throw new WaybillError('sink_blocked', `sink "${this.#id}" is not known to the server: ${words}`);
+    throw this.#again(`cannot be read: ${words}`);
+  }
+
+  #again(words: string): WaybillError {
+    return new WaybillError('sink_again', `what sink "${this.#id}" has taken ${words}`);
+  }
+}

@@ -1,0 +1,109 @@
+/** The settings of the sink `elasticsearch`, and what follows from them alone: addresses, where a record goes, who we are. */
+import { z } from 'zod';
+import { httpsUrl, line, oneOrMany, secret, text } from '../../settings/values.ts';
+import { remember } from '../../secrets.ts';
+import { proxySettings, tlsSettings } from '../../connect/settings.ts';
+import type { Micros } from '../../model/time.ts';
+
+const part = String.raw`[a-z0-9_.][a-z0-9_.]*`;
+
+export const elasticsearchSettings = z.strictObject({
+  nodes: oneOrMany(httpsUrl())
+    .optional()
+    .describe('Addresses of the cluster, one or a list: `https://es.example:9200`; each takes a request by turns'),
+  cloudId: text(/^[^:]*:[A-Za-z0-9+/=]+$/, 'a cloud id such as name:base64')
+    .optional()
+    .describe('The cloud id of a deployment, in place of `nodes`'),
+  apiKey: secret().optional().describe('API key: the encoded form, or `id:key`'),
+  username: line().optional().describe('User, in place of an API key; needs `password`'),
+  password: secret().optional().describe('Password of `username`'),
+  tls: tlsSettings.optional(),
+  proxy: proxySettings.optional(),
+  dataset: text(new RegExp(`^${part}$`), 'a dataset such as dpas.audit: small letters, digits, dot and underscore')
+    .max(100)
+    .default('dpas.audit')
+    .describe('Dataset of the data stream `logs-{dataset}-{namespace}`, without a hyphen'),
+  namespace: text(/^(?:[a-z0-9_.]|\{source\})+$/, 'a namespace such as default: small letters, digits, dot and underscore, or {source}')
+    .max(100)
+    .default('default')
+    .describe('Namespace of the data stream; `{source}` stands for the id of the source, with `_` for a hyphen'),
+  index: text(
+    /^[a-z0-9](?:[a-z0-9_.-]|\{source\}|\{yyyy\}|\{yyyy\.MM\}|\{yyyy\.MM\.dd\})+$/,
+    'the name of an index such as dpas-audit-{yyyy.MM}',
+  )
+    .optional()
+    .describe(
+      'Ordinary indices in place of a data stream: `dpas-audit-{yyyy.MM}`. `{yyyy}`, `{yyyy.MM}` and `{yyyy.MM.dd}` are of the event, `{source}` is the id of its source',
+    ),
+  templates: z
+    .enum(['check', 'install', 'ignore'])
+    .default('check')
+    .describe(
+      'The mapping that `waybill setup elasticsearch` installs: `check` warns where it is missing, `install` installs it when the sink is opened, `ignore` does neither',
+    ),
+});
+
+export type ElasticsearchSettings = z.output<typeof elasticsearchSettings>;
+
+/** The addresses of the cluster. A cloud id is `name:base64(domain$elasticsearch$kibana)`. */
+export function nodesOf({ nodes, cloudId }: ElasticsearchSettings): readonly string[] {
+  if (nodes !== undefined) return nodes;
+  const [domain = '', id = ''] = Buffer.from(cloudId?.split(':')[1] ?? '', 'base64')
+    .toString()
+    .split('$');
+  const [host = '', port = '443'] = domain.split(':');
+  return [`https://${id.split(':')[0] ?? ''}.${host}:${port}`];
+}
+
+/** What the events of a source are called: the data stream takes no others. */
+export function dataStreamOf({ dataset, namespace }: ElasticsearchSettings, source: string): { dataset: string; namespace: string } {
+  return { dataset, namespace: namespace.replaceAll('{source}', source.replaceAll('-', '_')) };
+}
+
+/** The data stream or index that a record goes to: from its source, and from its own time, never from now. */
+export function targeting(settings: ElasticsearchSettings): (source: string, time: Micros) => string {
+  const { index } = settings;
+  const known = new Map<string, string>();
+  if (index === undefined) {
+    return (source) => {
+      const found = known.get(source);
+      if (found !== undefined) return found;
+      const { dataset, namespace } = dataStreamOf(settings, source);
+      const made = `logs-${dataset}-${namespace}`;
+      known.set(source, made);
+      return made;
+    };
+  }
+  return (source, time) => {
+    const day = new Date(time / 1000).toISOString().slice(0, 10).replaceAll('-', '.');
+    return index
+      .replaceAll('{source}', source)
+      .replaceAll('{yyyy}', day.slice(0, 4))
+      .replaceAll('{yyyy.MM}', day.slice(0, 7))
+      .replaceAll('{yyyy.MM.dd}', day);
+  };
+}
+
+/** All that the sink may write to, as a pattern of the server. */
+export function patternOf({ index, dataset, namespace }: ElasticsearchSettings): string {
+  return (index ?? `logs-${dataset}-${namespace}`).replace(/\{[^}]+\}/g, '*');
+}
+
+/** The header that says who we are, from the secrets as they now stand; undefined: nobody. */
+export function authorizationOf({ apiKey, username, password }: ElasticsearchSettings): string | undefined {
+  if (apiKey !== undefined) {
+    const key = apiKey.read();
+    // A server shows it decoded.
+    if (!key.includes(':')) remember(apiKey, Buffer.from(key, 'base64').toString());
+    return `ApiKey ${key.includes(':') ? Buffer.from(key).toString('base64') : key}`;
+  }
+  if (username === undefined) return undefined;
+  const pair = `${username}:${password?.read() ?? ''}`;
+  if (password !== undefined) remember(password, pair);
+  return `Basic ${Buffer.from(pair).toString('base64')}`;
+}
+
+/** The setting that says who we are. */
+export function credentialsOf({ apiKey, username }: ElasticsearchSettings): 'apiKey' | 'password' {
+  return apiKey === undefined && username !== undefined ? 'password' : 'apiKey';
+}

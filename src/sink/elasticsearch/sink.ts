@@ -1,0 +1,232 @@
+/** The sink `elasticsearch` while it is open: finds out what is there where that is uncertain, creates the rest, and reads every item's answer. */
+import { WaybillError, codeOf } from '../../errors.ts';
+import type { Again, Batch, Kept, Message, Rejection, Sink, Taken } from '../../model/sink.ts';
+import type { SinkContext } from '../define.ts';
+import { ElasticClient, understood } from './client.ts';
+import type { Answer } from './client.ts';
+import { greet } from './greet.ts';
+import { errorFrom, itemFrom, judge, judgeRequest, membersOf, plainWords, wordsOfItem } from './items.ts';
+import type { Item, ItemError } from './items.ts';
+import { Reader } from './resolve.ts';
+import { credentialsOf, patternOf, targeting } from './settings.ts';
+import type { ElasticsearchSettings } from './settings.ts';
+import { install, mappingOf } from './templates.ts';
+
+/** How long the server may wait for a shard, so that it names the item before our own deadline is over. */
+const serverWait = '20s';
+
+const lineBreak = Buffer.from('\n');
+
+/** A message that was not taken and may be later. */
+interface Left {
+  readonly message: Message;
+  readonly verdict: 'again' | 'blocked';
+  readonly item: Item;
+}
+
+export class ElasticsearchSink implements Sink {
+  readonly #settings: ElasticsearchSettings;
+  readonly #id: string;
+  readonly #client: ElasticClient;
+  readonly #reader: Reader;
+  readonly #kept: Kept;
+  readonly #targetOf: (message: Message) => string;
+  readonly #marks: Map<string, number | null>;
+  /** How often in a row a request of one message was refused with 400. */
+  #refusedAlone = 0;
+
+  static async open(settings: ElasticsearchSettings, context: SinkContext, kept: Kept, signal: AbortSignal): Promise<ElasticsearchSink> {
+    const client = await ElasticClient.make(settings, context);
+    try {
+      await understood(context.id, 'sink_again', signal, async () => {
+        await greet(client, settings, context, signal);
+        if (settings.templates === 'install') await install(client, settings, context.id, signal);
+        if (settings.templates === 'check' && (await mappingOf(client, settings, signal)).isOurs === false) {
+          context.log.warn({ sink: context.id, target: patternOf(settings) }, 'index without the mapping of waybill setup elasticsearch');
+        }
+      });
+      return new ElasticsearchSink(settings, context.id, client, kept);
+    } catch (thrown) {
+      await client[Symbol.asyncDispose]();
+      throw thrown;
+    }
+  }
+
+  private constructor(settings: ElasticsearchSettings, id: string, client: ElasticClient, kept: Kept) {
+    this.#settings = settings;
+    this.#id = id;
+    this.#client = client;
+    this.#reader = new Reader(client, id);
+    this.#kept = kept;
+    const target = targeting(settings);
+    this.#targetOf = ({ source, time }) => target(source, time);
+    this.#marks = marksOf(kept.note);
+  }
+
+  async send(batch: Batch, signal: AbortSignal): Promise<Taken> {
+    return understood(this.#id, 'sink_unknown', signal, () => this.#send(batch, signal));
+  }
+
+  async #send(batch: Batch, signal: AbortSignal): Promise<Taken> {
+    const messages = this.#settings.index === undefined ? await this.#missing(batch, signal) : batch.messages;
+    const duplicates = batch.messages.length - messages.length;
+    if (messages.length === 0) return { rejections: [], duplicates };
+    const { index } = this.#settings;
+    const query = {
+      timeout: serverWait,
+      filter_path: 'items.create._id,items.create.status,items.create.error,items.create.failure_store',
+    };
+    const answer = await this.#client.request(
+      {
+        method: 'POST',
+        path: '/_bulk',
+        query: { ...query, ...(index === undefined && { require_data_stream: 'true' }) },
+        lines: this.#lines(messages),
+      },
+      signal,
+    );
+    const taken = await this.#settle(messages, this.#items(answer, messages), signal);
+    return { ...taken, duplicates: duplicates + (taken.duplicates ?? 0) };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#client[Symbol.asyncDispose]();
+  }
+
+  /** The messages that are not there yet, as far as that is in doubt. */
+  async #missing(batch: Batch, signal: AbortSignal): Promise<readonly Message[]> {
+    const there = new Set<string>();
+    for (const [target, messages] of Map.groupBy(batch.messages, this.#targetOf)) {
+      const mark = await this.#mark(target, signal);
+      const isOld = ({ time, undated }: Message): boolean => mark !== null && (undated === true || Math.floor(time / 1000) <= mark);
+      if (!batch.uncertain && !messages.some(isOld)) continue;
+      const uids = messages.map(({ uid }) => uid);
+      for (const uid of (await this.#reader.has(target, uids, signal)) ?? []) there.add(uid);
+    }
+    return there.size === 0 ? batch.messages : batch.messages.filter(({ uid }) => !there.has(uid));
+  }
+
+  /**
+   * The time, ms, of the newest event that was in a data stream when this state first wrote to it; null when there was none. What is dated up to
+   * then may be there from an earlier state, or from a second installation.
+   */
+  async #mark(target: string, signal: AbortSignal): Promise<number | null> {
+    const known = this.#marks.get(target);
+    if (known !== undefined) return known;
+    const found = await this.#reader.newest(target, signal);
+    // Without the right to read it is asked again when the sink is opened the next time.
+    this.#marks.set(target, found ?? null);
+    if (found !== undefined) await this.#kept.commitNote(noteOf(this.#marks));
+    return found ?? null;
+  }
+
+  #lines(messages: readonly Message[]): Buffer {
+    return Buffer.concat(
+      messages.flatMap((message) => [
+        Buffer.from(`{"create":{"_index":"${this.#targetOf(message)}","_id":"${message.uid}"}}\n`),
+        message.bytes,
+        lineBreak,
+      ]),
+    );
+  }
+
+  /** The answers to each message; throws for a request that was not answered with them. */
+  #items(answer: Answer, messages: readonly Message[]): readonly Item[] {
+    const { status, body, error, retryAfterMs } = answer;
+    const who = `sink "${this.#id}"`;
+    const alone = messages.length === 1 ? this.#refusedAlone : undefined;
+    if (status === 200) {
+      this.#refusedAlone = 0;
+      const items = Array.isArray(body.items) ? body.items.map((item) => membersOf(item).create) : undefined;
+      if (items?.length === messages.length) return items.map(itemFrom);
+      throw new WaybillError('sink_unknown', `${who}: ${items?.length ?? 'no'} items were answered of ${messages.length}`);
+    }
+    const words = `${who}: the request is answered with ${status} ${plainWords(error)}${this.#hint(status, error)}`;
+    const verdict = judgeRequest(status, error, alone);
+    if (status === 400 && alone !== undefined) this.#refusedAlone += 1;
+    throw new WaybillError(`sink_${verdict}`, words, { retryAfterMs, isCrowded: status === 429 });
+  }
+
+  async #settle(messages: readonly Message[], items: readonly Item[], signal: AbortSignal): Promise<Taken> {
+    const rejections: Rejection[] = [];
+    const left: Left[] = [];
+    let duplicates = 0;
+    for (const [at, message] of messages.entries()) {
+      const item = items[at] ?? {};
+      const { seq, uid } = message;
+      const verdict = judge(item);
+      // In the failure store a document has another id.
+      const isOther = item._id !== uid && item.failure_store !== 'used' && item.failure_store !== 'failed';
+      if (verdict === 'strange' || isOther)
+        throw new WaybillError(
+          'sink_unknown',
+          `sink "${this.#id}": item ${at} is answered with ${item.status ?? 'nothing'} for another document`,
+        );
+      if (verdict === 'there') duplicates += 1;
+      else if (verdict === 'refused') rejections.push({ seq, code: item.error?.type ?? 'refused', words: wordsOfItem(item) });
+      else if (verdict === 'aside') {
+        const words = await this.#failureWords(this.#targetOf(message), item._id ?? '', signal);
+        rejections.push({ seq, code: 'failure_store', words });
+      } else if (verdict !== 'taken') left.push({ message, verdict, item });
+    }
+    return { rejections, duplicates, again: this.#again(left, messages.length) };
+  }
+
+  /** What is left of a batch of so many, in the words of the worst of them. */
+  #again(left: readonly Left[], of: number): Again | undefined {
+    const worst = left.find(({ verdict }) => verdict === 'blocked') ?? left[0];
+    if (worst === undefined) return undefined;
+    const { message, verdict, item } = worst;
+    const { status = 0, error } = item;
+    return {
+      seqs: left.map(({ message: { seq } }) => seq),
+      code: verdict === 'blocked' ? 'sink_blocked' : 'sink_again',
+      words: `sink "${this.#id}" cannot write to "${this.#targetOf(message)}" (${left.length} of ${of}): ${status} ${plainWords(error)}${this.#hint(status, error)}`,
+    };
+  }
+
+  /** Which setting, right or command it is about. */
+  #hint(status: number, error: ItemError | undefined): string {
+    const setting = (name: string): string => `sinks.${this.#id}.${name}`;
+    const { type, reason = '' } = error ?? {};
+    if (status === 401) return ` (${setting(credentialsOf(this.#settings))})`;
+    if (status === 403 && type === 'security_exception')
+      return ` (${setting(credentialsOf(this.#settings))} needs create_doc and auto_configure on "${patternOf(this.#settings)}")`;
+    if (status === 404 || (status === 400 && reason.startsWith('pipeline ')))
+      return ` ("waybill setup elasticsearch --sink ${this.#id}" installs the templates)`;
+    if (status === 413) return ` (${setting('batch.bytes')})`;
+    if (status >= 300 && status < 400) return ` (${setting('nodes')})`;
+    if (status === 403 || status === 406 || status === 400) return ` (${setting(this.#settings.index === undefined ? 'nodes' : 'index')})`;
+    return '';
+  }
+
+  /** The failure store keeps a document under another id, and its answer does not say why. */
+  async #failureWords(target: string, id: string, signal: AbortSignal): Promise<string> {
+    const known = 'kept aside in the failure store of the data stream';
+    try {
+      const query = { size: 1, _source: ['error.type', 'error.message'], query: { ids: { values: [id] } } };
+      const path = `/${encodeURIComponent(`${target}::failures`)}`;
+      await this.#client.request({ method: 'POST', path: `${path}/_refresh` }, signal);
+      const { body } = await this.#client.request({ method: 'POST', path: `${path}/_search`, json: query }, signal);
+      const { hits } = body as { hits?: { hits?: readonly { _source?: { error?: { type?: unknown; message?: unknown } } }[] } };
+      const said = hits?.hits?.[0]?._source?.error;
+      const error = said && errorFrom({ type: said.type, reason: said.message });
+      return error === undefined ? known : `${known}: ${wordsOfItem({ error })}`;
+    } catch (thrown) {
+      // The document is stored aside, whether or not we may know why.
+      signal.throwIfAborted();
+      return `${known}: ${codeOf(thrown) ?? 'its words cannot be read'}`;
+    }
+  }
+}
+
+/** What the note keeps: by data stream, up to which time, ms, records may be there from elsewhere. */
+function noteOf(marks: ReadonlyMap<string, number | null>): string {
+  return JSON.stringify({ resolveUntil: Object.fromEntries(marks) });
+}
+
+function marksOf(note: string | undefined): Map<string, number | null> {
+  if (note === undefined) return new Map();
+  const { resolveUntil = {} } = JSON.parse(note) as { readonly resolveUntil?: Readonly<Record<string, number | null>> };
+  return new Map(Object.entries(resolveUntil));
+}

@@ -1,0 +1,267 @@
+/**
+ * The mapping, the pipeline and the templates of `content/elasticsearch/`, fitted to a sink and to the line of its server. What a line does not
+ * know is left out; what remains stands by itself.
+ */
+import { readFileSync } from 'node:fs';
+import { quote } from '../../quote.ts';
+import { WaybillError } from '../../errors.ts';
+import type { ElasticClient } from './client.ts';
+import { membersOf, plainWords } from './items.ts';
+import { credentialsOf, patternOf } from './settings.ts';
+import type { ElasticsearchSettings } from './settings.ts';
+
+/** What is known of a server before anything is installed. */
+export interface ServerFacts {
+  /** `[8, 19]`; undefined when the key may not ask. */
+  readonly version: readonly [major: number, minor: number] | undefined;
+  readonly isServerless: boolean;
+  /** Component templates of Elasticsearch itself that are there. */
+  readonly builtIn: ReadonlySet<string>;
+}
+
+export interface Retention {
+  /** As Elasticsearch writes it: `365d`. */
+  readonly after: string;
+  /** By the policy `waybill-audit`, or by the lifecycle of the data stream. */
+  readonly by: 'ilm' | 'lifecycle';
+}
+
+/** One request of the installation. */
+export interface Step {
+  readonly path: string;
+  readonly body: object;
+}
+
+const builtIn = ['logs@mappings', 'logs@settings', 'ecs@mappings'];
+const policyName = 'waybill-audit';
+
+interface Templates {
+  readonly component: { readonly template: { readonly mappings: { readonly properties: Properties } } };
+  readonly index: {
+    readonly index_patterns: readonly string[];
+    readonly composed_of: readonly string[];
+    readonly template: { readonly settings: object; readonly data_stream_options: object };
+  };
+  readonly pipeline: object;
+  readonly policy: { readonly policy: { readonly phases: { readonly delete: object } } };
+}
+
+function contents(): Templates {
+  const read = (name: string): never =>
+    JSON.parse(readFileSync(new URL(`../../../content/elasticsearch/${name}.json`, import.meta.url), 'utf8')) as never;
+  return {
+    component: read('component-template'),
+    index: read('index-template'),
+    pipeline: read('ingest-pipeline'),
+    policy: read('ilm-policy'),
+  };
+}
+
+/** What is to be put, in this order. Pure but for the files of `content/`. */
+export function stepsFor(settings: ElasticsearchSettings, id: string, server: ServerFacts, retention?: Retention): Step[] {
+  const { component, index, pipeline, policy } = contents();
+  const { dataset } = settings;
+  const name = settings.index === undefined ? `logs-${dataset}` : `waybill-${id}`;
+  const [mappings, ingested, custom] = [`${name}@mappings`, `${name}@ingested`, `${name}@custom`];
+  const knows = (major: number, minor: number): boolean => isFrom(server.version, major, minor);
+  const ignoresMissing = knows(8, 7);
+  const composed = [...builtIn.filter((each) => server.builtIn.has(each)), mappings, ...(ignoresMissing ? [custom] : [])];
+  // The failure store came with 8.19 and, of line 9, with 9.1.
+  const hasFailureStore = server.version?.[0] === 9 ? knows(9, 1) : knows(8, 19);
+  const isStream = settings.index === undefined;
+  const lifecycle = retention?.by === 'lifecycle' ? { lifecycle: { data_retention: retention.after } } : {};
+  const common = {
+    ...index,
+    index_patterns: isStream && dataset === 'dpas.audit' ? index.index_patterns : [isStream ? `logs-${dataset}-*` : patternOf(settings)],
+    composed_of: composed,
+    ignore_missing_component_templates: ignoresMissing ? [custom] : undefined,
+    data_stream: isStream ? {} : undefined,
+    template: {
+      settings: {
+        'index.final_pipeline': ingested,
+        ...(retention?.by === 'ilm' && { 'index.lifecycle.name': policyName }),
+        // `logs@settings` names a policy, which would go before the lifecycle of the stream.
+        ...(retention?.by === 'lifecycle' && !server.isServerless && knows(8, 11) && { 'index.lifecycle.prefer_ilm': false }),
+      },
+      ...(isStream ? lifecycle : { mappings: { properties: { '@timestamp': { type: 'date' } } } }),
+      ...(isStream && hasFailureStore && { data_stream_options: index.template.data_stream_options }),
+    },
+  };
+  const { delete: last } = policy.policy.phases;
+  const phases = { ...policy.policy.phases, delete: { ...last, min_age: retention?.after } };
+  return [
+    ...(retention?.by === 'ilm' ? [{ path: `/_ilm/policy/${policyName}`, body: { policy: { ...policy.policy, phases } } }] : []),
+    { path: `/_ingest/pipeline/${ingested}`, body: pipeline },
+    { path: `/_component_template/${mappings}`, body: component },
+    { path: `/_index_template/${name}`, body: common },
+  ];
+}
+
+function isFrom(version: ServerFacts['version'], major: number, minor: number): boolean {
+  if (version === undefined) return true;
+  return version[0] > major || (version[0] === major && version[1] >= minor);
+}
+
+/** Version and kind of the server; undefined where the key may not ask. */
+export async function versionOf(
+  client: ElasticClient,
+  signal: AbortSignal,
+): Promise<{ readonly number: string; readonly isServerless: boolean } | undefined> {
+  const { status, body } = await client.request({ method: 'GET', path: '/' }, signal);
+  const { number, build_flavor } = membersOf(body.version);
+  return status === 200 && typeof number === 'string'
+    ? { number: quote(number, 60), isServerless: build_flavor === 'serverless' }
+    : undefined;
+}
+
+export async function factsOf(client: ElasticClient, signal: AbortSignal): Promise<ServerFacts> {
+  const found = await versionOf(client, signal);
+  const [, major, minor] = /^(\d+)\.(\d+)/.exec(found?.number ?? '') ?? [];
+  const there = new Set<string>();
+  for (const name of builtIn) {
+    const { status } = await client.request({ method: 'GET', path: `/_component_template/${name}` }, signal);
+    if (status === 200) there.add(name);
+  }
+  return {
+    version: major === undefined ? undefined : [Number(major), Number(minor)],
+    isServerless: found?.isServerless ?? false,
+    builtIn: there,
+  };
+}
+
+/**
+ * Puts templates and pipeline; may be run again.
+ * @returns what was put
+ * @throws WaybillError `sink_blocked` where a right is missing or the server refuses; `sink_again`
+ */
+export async function install(
+  client: ElasticClient,
+  settings: ElasticsearchSettings,
+  id: string,
+  signal: AbortSignal,
+  retention?: Retention,
+): Promise<readonly Step[]> {
+  const steps = stepsFor(settings, id, await factsOf(client, signal), retention);
+  for (const { path, body } of steps) {
+    const answer = await client.request({ method: 'PUT', path, json: body }, signal);
+    const { status, error } = answer;
+    if (status === 200) continue;
+    const words = `cannot install "${path}" for sink "${id}": ${status} ${plainWords(error)}${error?.reason === undefined ? '' : `: ${error.reason}`}`;
+    const hint =
+      status === 401 || status === 403
+        ? ` (sinks.${id}.${credentialsOf(settings)}: templates need manage_index_templates and manage_ingest_pipelines)`
+        : '';
+    throw new WaybillError(status === 429 || status >= 500 ? 'sink_again' : 'sink_blocked', `${words}${hint}`);
+  }
+  return steps;
+}
+
+/** Rights that a sink needs on what it writes to; the last three may be missing, and cost what docs/guarantees.md says. */
+export const neededRights = ['create_doc', 'auto_configure', 'read', 'maintenance', 'view_index_metadata'] as const;
+
+/** Makes an API key with the rights of the sink alone. @returns its encoded form, which the server tells once */
+export async function makeKey(client: ElasticClient, settings: ElasticsearchSettings, id: string, signal: AbortSignal): Promise<string> {
+  const writer = { cluster: [], index: [{ names: [patternOf(settings)], privileges: neededRights }] };
+  const json = { name: `waybill-${id}`, role_descriptors: { writer }, metadata: { managed_by: 'waybill' } };
+  const answer = await client.request({ method: 'POST', path: '/_security/api_key', json }, signal);
+  const { encoded } = answer.body;
+  const { error } = answer;
+  if (answer.status === 200 && typeof encoded === 'string') return encoded;
+  throw new WaybillError(
+    'sink_blocked',
+    `cannot make an API key for sink "${id}": ${answer.status} ${plainWords(error)}${error?.reason === undefined ? '' : `: ${error.reason}`}`,
+  );
+}
+
+/** What the mapping of the target says: ours or not, the fields whose type conflicts, and whether there is a target yet. */
+export interface MappingFacts {
+  /** Undefined where the key may not ask. */
+  readonly isOurs: boolean | undefined;
+  /** Whether an index is there; it is created with the first record. */
+  readonly exists: boolean;
+  readonly conflicts: readonly MappingConflict[];
+}
+
+/** A field of ours that the newest index of a target maps as another type. */
+export interface MappingConflict {
+  readonly index: string;
+  readonly field: string;
+  readonly type: string;
+  readonly wanted: string;
+  /** Whether values of ours may not parse as that type: the server refuses such records. */
+  readonly refuses: boolean;
+}
+
+export async function mappingOf(client: ElasticClient, settings: ElasticsearchSettings, signal: AbortSignal): Promise<MappingFacts> {
+  const pattern = patternOf(settings);
+  const answer = await client.request({ method: 'GET', path: `/${encodeURIComponent(pattern)}/_mapping` }, signal);
+  if (answer.status === 200) {
+    const indices = newest(Object.entries(answer.body as Readonly<Record<string, { readonly mappings?: Mapping }>>));
+    const conflicts = indices.flatMap(([index, { mappings }]) => conflictsOf(index, mappings));
+    if (indices.length > 0) return { isOurs: isMeta(indices.at(-1)?.[1].mappings?._meta), exists: true, conflicts };
+  } else if (answer.status !== 404) return { isOurs: undefined, exists: true, conflicts: [] };
+  const name = pattern.replaceAll('*', 'x');
+  const simulated = await client.request({ method: 'POST', path: `/_index_template/_simulate_index/${encodeURIComponent(name)}` }, signal);
+  if (simulated.status !== 200) return { isOurs: undefined, exists: false, conflicts: [] };
+  const { mappings } = (simulated.body as { readonly template?: { readonly mappings?: Mapping } }).template ?? {};
+  return { isOurs: isMeta(mappings?._meta), exists: false, conflicts: conflictsOf(name, mappings) };
+}
+
+interface Mapping {
+  readonly _meta?: { readonly managed_by?: string };
+  readonly properties?: Properties;
+}
+
+type Properties = Readonly<Record<string, { readonly type?: string; readonly properties?: Properties }>>;
+
+function isMeta(meta: Mapping['_meta']): boolean {
+  return meta?.managed_by === 'waybill';
+}
+
+/** The last index of each data stream, and every other index, by name. */
+function newest<Index>(indices: readonly (readonly [name: string, index: Index])[]): (readonly [name: string, index: Index])[] {
+  const streams = Map.groupBy(
+    indices.toSorted(([a], [b]) => (a < b ? -1 : 1)),
+    ([name]) => /^\.ds-(.+)-\d{4}\.\d{2}\.\d{2}-\d{6,}$/.exec(name)?.[1] ?? name,
+  );
+  return [...streams.values()].flatMap((list) => list.slice(-1));
+}
+
+/** Types that take the same values (Elasticsearch, "Field data types"). */
+const families: readonly (readonly string[])[] = [
+  ['keyword', 'constant_keyword', 'wildcard', 'counted_keyword', 'text', 'match_only_text'],
+  ['long', 'integer', 'short', 'byte', 'unsigned_long', 'double', 'float', 'half_float', 'scaled_float'],
+  ['date', 'date_nanos'],
+];
+const takesAnyText = new Set(families[0]);
+
+function conflictsOf(index: string, mapping: Mapping | undefined): MappingConflict[] {
+  return fieldsOf(contents().component.template.mappings.properties).flatMap(({ path, type: wanted }) => {
+    const found = typeAt(mapping?.properties, path);
+    if (found === undefined || found.type === wanted) return [];
+    if (families.some((family) => family.includes(found.type) && family.includes(wanted))) return [];
+    return [{ index, field: found.path.join('.'), type: found.type, wanted, refuses: !takesAnyText.has(found.type) }];
+  });
+}
+
+function fieldsOf(properties: Properties, above: readonly string[] = []): { readonly path: readonly string[]; readonly type: string }[] {
+  return Object.entries(properties).flatMap(([name, { type, properties: below }]) => [
+    ...(type === undefined ? [] : [{ path: [...above, name], type }]),
+    ...(below === undefined ? [] : fieldsOf(below, [...above, name])),
+  ]);
+}
+
+/** The type of a field, or of what stands in its way; undefined where nothing is mapped. */
+function typeAt(
+  properties: Properties | undefined,
+  path: readonly string[],
+): { readonly path: readonly string[]; readonly type: string } | undefined {
+  const [name = '', ...below] = path;
+  const found = properties?.[name];
+  if (found === undefined) return undefined;
+  if (below.length === 0) return { path, type: found.type ?? 'object' };
+  if (found.properties === undefined)
+    return found.type === undefined || found.type === 'object' ? undefined : { path: [name], type: found.type };
+  const inner = typeAt(found.properties, below);
+  return inner && { path: [name, ...inner.path], type: inner.type };
+}

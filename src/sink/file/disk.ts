@@ -1,0 +1,70 @@
+/** What the file sink asks of the disk: what stands at a path, which file it is, and that a directory's names have reached the disk. */
+import { constants } from 'node:fs';
+import { lstat, open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import { WaybillError, wordsOf } from '../../errors.ts';
+import type { FileName } from './position.ts';
+
+export function blockedAt(path: string, id: string, words: string, cause?: unknown): WaybillError {
+  return new WaybillError('sink_blocked', `cannot open "${path}" for sink "${id}" (sinks.${id}.path): ${words}`, { cause });
+}
+
+/** Opens the file of a sink, or makes it with mode 0600; what is there in its place blocks the sink. */
+export async function openFile(path: string, id: string): Promise<FileHandle> {
+  try {
+    // Looked at before it is opened: to open a device can have an effect of its own.
+    const kind = await kindAt(path);
+    if (kind !== undefined) throw blockedAt(path, id, kind);
+    return await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+  } catch (cause) {
+    throw cause instanceof WaybillError ? cause : blockedAt(path, id, wordsOf(cause), cause);
+  }
+}
+
+/** Why a file with several names is refused: locks go by name, and each writer would cut and overwrite what the other one wrote. */
+export function linksWords(links: number): string {
+  return `the file has ${links} hard links, and another process may write it under another name: keep one name`;
+}
+
+/** What is there in place of a file; undefined for a file, and where nothing is. */
+export async function kindAt(path: string): Promise<string | undefined> {
+  const found = await lstat(path).catch((cause: unknown) => {
+    if (isAbsent(cause)) return undefined;
+    throw cause;
+  });
+  if (!found || found.isFile()) return undefined;
+  if (found.isSymbolicLink()) return 'it is a symbolic link, which is not followed: name the file itself';
+  if (found.isDirectory()) return 'it is a directory, not a file';
+  return `it is ${found.isFIFO() ? 'a FIFO' : found.isSocket() ? 'a socket' : 'a device'}, not a file`;
+}
+
+export function isAbsent(cause: unknown): boolean {
+  return (cause as { code?: unknown }).code === 'ENOENT';
+}
+
+/** Which file it is, its bytes, and under how many names it stands; 0 names: it was deleted. */
+export async function nameAndSize(handle: FileHandle): Promise<{ name: FileName; size: number; links: number }> {
+  const found = await handle.stat({ bigint: true });
+  return { name: nameOf(found), size: Number(found.size), links: Number(found.nlink) };
+}
+
+export function nameOf(found: { dev: bigint; ino: bigint; birthtimeNs: bigint }): FileName {
+  return { dev: String(found.dev), ino: String(found.ino), birth: String(found.birthtimeNs) };
+}
+
+/** Whether the bytes up to here end within a line: what follows would be glued to it. */
+export async function endsWithinLine(handle: FileHandle, length: number): Promise<boolean> {
+  if (length === 0) return false;
+  const last = Buffer.alloc(1);
+  await handle.read(last, 0, 1, length - 1);
+  return last[0] !== 0x0a;
+}
+
+export async function syncDirectory(path: string): Promise<void> {
+  const handle = await open(path, constants.O_RDONLY);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,78 @@
+/**
+ * Compresses the files that were put aside, one at a time, beside the writing of new ones. The plain file goes only when the compressed one and
+ * its name are on the disk; what a kill left half done is begun again.
+ */
+import { constants, createReadStream } from 'node:fs';
+import { open, readdir, rename, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import type { Log } from '../../model/telemetry.ts';
+import { syncDirectory } from './disk.ts';
+import { kindOfName } from './rotation.ts';
+
+export class Compressor implements AsyncDisposable {
+  readonly #path: string;
+  readonly #isWanted: boolean;
+  readonly #id: string;
+  readonly #log: Log;
+  readonly #stop = new AbortController();
+  #isDue = false;
+  #running: Promise<void> | undefined;
+
+  /** @param isWanted  whether files are compressed at all; what is half done is removed in any case */
+  constructor(path: string, isWanted: boolean, id: string, log: Log) {
+    this.#path = path;
+    this.#isWanted = isWanted;
+    this.#id = id;
+    this.#log = log;
+  }
+
+  /** Looks for what is to be done, now or after what is under way. What fails stays as it is, and is tried again at the next call. */
+  begin(): void {
+    this.#isDue = true;
+    this.#running ??= this.#run().finally(() => (this.#running = undefined));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop;
+    while (this.#isDue && !signal.aborted) {
+      this.#isDue = false;
+      try {
+        const folder = dirname(this.#path);
+        const files = (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isFile()).map(({ name }) => name);
+        for (const name of files) if (kindOfName(this.#path, name) === 'half') await unlink(join(folder, name));
+        if (!this.#isWanted) continue;
+        for (const name of files.sort()) if (kindOfName(this.#path, name) === 'plain') await compress(join(folder, name), signal);
+      } catch (error) {
+        if (!hasEnded(signal)) this.#log.warn({ sink: this.#id, path: this.#path, error }, 'rotated file is not compressed');
+      }
+    }
+  }
+}
+
+/** Asked anew after an await: the compiler remembers what the loop's condition found. */
+function hasEnded(signal: AbortSignal): boolean {
+  return signal.aborted;
+}
+
+async function compress(plain: string, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const half = `${plain}.gz.part`;
+  const to = await open(half, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW, 0o600);
+  try {
+    const from = createReadStream(plain);
+    await pipeline(from, createGzip(), (chunks: AsyncIterable<Buffer>) => to.writeFile(chunks), { signal });
+    await to.sync();
+  } finally {
+    await to.close();
+  }
+  await rename(half, `${plain}.gz`);
+  await syncDirectory(dirname(plain));
+  await unlink(plain);
+}

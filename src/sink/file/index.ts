@@ -1,0 +1,79 @@
+/** A file, one message a line: its settings, what it promises, and whether the disk can keep that. What writes it is FileSink (file-sink.ts). */
+import { constants } from 'node:fs';
+import { access, stat } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { z } from 'zod';
+import { duration, size } from '../../settings/values.ts';
+import { wordsOf } from '../../errors.ts';
+import { defineSink } from '../define.ts';
+import type { Finding } from '../define.ts';
+import { isAbsent, kindAt, linksWords } from './disk.ts';
+import { tooLongToPutAside } from './rotation.ts';
+import { FileSink } from './sink.ts';
+
+const config = z.strictObject({
+  path: z
+    .string()
+    .min(1)
+    .describe(
+      'The file; its directory must exist. A relative path is taken from the working directory; a link in place of the file is refused',
+    ),
+  rotate: z
+    .strictObject({
+      size: size({ min: '4KiB' })
+        .optional()
+        .describe('A file is put aside before it grows beyond this; a batch that is larger has a file of its own'),
+      interval: duration({ min: '1m' })
+        .optional()
+        .describe('A file is put aside by the first batch after the end of the interval, counted from 1970: `1d` ends at midnight UTC'),
+    })
+    .optional()
+    .describe('When Waybill itself puts the file aside, as `<path>.20261121T230000.000Z`; default never. Nothing is ever deleted'),
+  gzip: z.boolean().default(false).describe('Whether files that were put aside are compressed, as `<path>.20261121T230000.000Z.gz`'),
+});
+
+export const file = defineSink('file', {
+  summary: 'a file on a local disk, one message a line',
+  config,
+  formats: ['ecs', 'cef', 'leef', 'ocsf', 'raw'],
+  batch: { records: 250, bytes: 1024 * 1024, wait: 1_000 },
+  resolvable: () => true,
+  keepsPosition: () => true,
+  deadline: 60_000,
+  destination: ({ path }) => resolve(path),
+  guarantee: () => ({
+    delivery: 'exactly once',
+    duplicates: '0 (one batch in a file that somebody else rotated between the begin of a batch and the start after a kill)',
+    losses: '0',
+  }),
+  async check({ path, rotate, gzip }, { id }) {
+    const setting = `sinks.${id}.path`;
+    const words = (what: string, cause: unknown): string => `cannot ${what} "${path}" (${setting}): ${wordsOf(cause)}`;
+    try {
+      await access(dirname(resolve(path)), constants.W_OK | constants.X_OK);
+    } catch (cause) {
+      return [{ level: 'error', words: words('write in the directory of', cause), setting }];
+    }
+    const tooLong = rotate && tooLongToPutAside(path, gzip);
+    if (tooLong !== undefined) return [{ level: 'error', words: `cannot use "${path}" (${setting}): ${tooLong}`, setting }];
+    const found: Finding[] = [];
+    for (const each of [path, `${path}.position`, `${path}.lock`]) {
+      try {
+        const kind = await kindAt(each);
+        if (kind !== undefined) return [{ level: 'error', words: `cannot use "${each}" (${setting}): ${kind}`, setting }];
+        await access(each, constants.R_OK | constants.W_OK);
+        const { nlink } = await stat(each);
+        if (each === path && nlink > 1)
+          return [{ level: 'error', words: `cannot use "${each}" (${setting}): ${linksWords(nlink)}`, setting }];
+        if (each === path) found.push({ level: 'ok', words: `"${path}" is there and can be written` });
+      } catch (cause) {
+        if (!isAbsent(cause)) return [{ level: 'error', words: words('write', cause), setting }];
+        if (each === path) found.push({ level: 'ok', words: `"${path}" can be made` });
+      }
+    }
+    if (gzip && rotate === undefined)
+      found.push({ level: 'warning', words: 'gzip: nothing is put aside without rotate', setting: `sinks.${id}.gzip` });
+    return found;
+  },
+  open: (settings, context, kept) => FileSink.open(settings, context, kept),
+});

@@ -1,0 +1,25 @@
+/**
+ * The bytes of a batch, one message a line, put together in the same place each time: a batch is a megabyte or more, and a new buffer for each
+ * would be mostly garbage.
+ */
+import type { Message } from '../../model/sink.ts';
+
+const lineBreak = 0x0a;
+
+export class LineBuffer {
+  #bytes = Buffer.allocUnsafeSlow(256 * 1024);
+
+  /** The lines of these messages, after a line break where the file ends within a line; valid until the next call. */
+  lines(messages: readonly Message[], isWithinLine: boolean): Buffer {
+    const length = messages.reduce((sum, { bytes }) => sum + bytes.length + 1, isWithinLine ? 1 : 0);
+    if (length > this.#bytes.length) this.#bytes = Buffer.allocUnsafeSlow(Math.max(this.#bytes.length * 2, length));
+    let at = isWithinLine ? this.#bytes.writeUInt8(lineBreak, 0) : 0;
+    for (const { bytes } of messages) {
+      this.#bytes.set(bytes, at);
+      at += bytes.length;
+      this.#bytes[at] = lineBreak;
+      at += 1;
+    }
+    return this.#bytes.subarray(0, at);
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * The position that the file sink keeps beside its file: `<path>.position`, two slots written by turns, each with a checksum, so that a kill in
+ * the middle of one leaves the other. It is not synced: an old slot is only old, and the journal's own note is the other candidate.
+ */
+import { createHash } from 'node:crypto';
+import type { FileHandle } from 'node:fs/promises';
+import { WaybillError } from '../../errors.ts';
+import type { Position } from '../../model/ledger.ts';
+import type { Kept } from '../../model/sink.ts';
+
+/** A file by what stays when it is renamed: device, inode and birth time. */
+export interface FileName {
+  readonly dev: string;
+  readonly ino: string;
+  readonly birth: string;
+}
+
+/** Which file a position lies in, and how long it was then. Also the sink's note in the journal. */
+export interface FileMark {
+  readonly file: FileName;
+  readonly length: number;
+  /** The last entry that an earlier file holds: what this one holds came after it. Absent: not known. */
+  readonly after?: number | undefined;
+}
+
+export interface FilePosition extends FileMark {
+  readonly journal: string;
+  readonly position: Position;
+}
+
+interface Slot extends FilePosition {
+  readonly turn: number;
+}
+
+const slotBytes = 512;
+
+export class PositionFile {
+  readonly #handle: FileHandle;
+  #turn: number;
+  readonly newest: FilePosition | undefined;
+
+  /** Reads what is there; a slot without a good checksum counts as absent. */
+  static async read(handle: FileHandle): Promise<PositionFile> {
+    const bytes = Buffer.alloc(2 * slotBytes);
+    const { bytesRead } = await handle.read(bytes, 0, bytes.length, 0);
+    const slots = [0, 1].flatMap((i) => slotOf(bytes.subarray(0, bytesRead).subarray(i * slotBytes, (i + 1) * slotBytes)) ?? []);
+    return new PositionFile(handle, slots.sort((a, b) => b.turn - a.turn)[0]);
+  }
+
+  private constructor(handle: FileHandle, newest: Slot | undefined) {
+    this.#handle = handle;
+    this.#turn = newest?.turn ?? 0;
+    this.newest = newest;
+  }
+
+  async write(at: FilePosition): Promise<void> {
+    this.#turn += 1;
+    const text = JSON.stringify({
+      turn: this.#turn,
+      journal: at.journal,
+      seq: at.position.seq,
+      chain: Buffer.from(at.position.chain).toString('hex'),
+      file: at.file,
+      length: at.length,
+      after: at.after,
+    });
+    const line = `${checksum(text)} ${text}\n`;
+    await this.#handle.write(Buffer.from(line.padEnd(slotBytes, ' ')), 0, slotBytes, (this.#turn % 2) * slotBytes);
+  }
+}
+
+export function sameFile(a: FileName, b: FileName): boolean {
+  return a.dev === b.dev && a.ino === b.ino && a.birth === b.birth;
+}
+
+/** The mark in a note of the journal; undefined when the text is none. */
+function markOf(note: string | undefined): FileMark | undefined {
+  if (note === undefined) return undefined;
+  try {
+    const mark = JSON.parse(note) as Partial<FileMark>;
+    return mark.file && typeof mark.length === 'number' ? { file: mark.file, length: mark.length, after: mark.after } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Which of the two candidates is true: the journal's own note, or the newest slot beside the file. */
+export async function believed(
+  slots: PositionFile,
+  kept: Kept,
+  id: string,
+  path: string,
+): Promise<{ position: Position; mark: FileMark | undefined }> {
+  const slot = slots.newest;
+  if (kept.adopt === true) return { position: kept.position, mark: undefined };
+  const own = { position: kept.position, mark: markOf(kept.note) };
+  if (!slot) return own;
+  if (slot.journal !== kept.journal) {
+    throw new WaybillError(
+      'sink_blocked',
+      `cannot go on in "${path}" for sink "${id}": it belongs to another state (the state was lost, or two daemons write it); restore that state, use another path, or see "waybill sinks adopt"`,
+    );
+  }
+  if (slot.position.seq <= kept.position.seq) return own;
+  const chain = await kept.chainAt(slot.position.seq);
+  if (!chain || Buffer.compare(chain, slot.position.chain) !== 0) {
+    throw new WaybillError(
+      'sink_blocked',
+      `cannot go on in "${path}" for sink "${id}": it has entry ${slot.position.seq}, which this state does not know (an older copy was restored); restore the right state, use another path, or see "waybill sinks adopt"`,
+    );
+  }
+  return { position: slot.position, mark: { file: slot.file, length: slot.length, after: slot.after } };
+}
+
+function slotOf(bytes: Buffer): Slot | undefined {
+  const line = bytes.toString('utf8').trimEnd();
+  const text = line.slice(65);
+  if (line.length < 66 || line.slice(0, 64) !== checksum(text)) return undefined;
+  const slot = JSON.parse(text) as {
+    turn: number;
+    journal: string;
+    seq: number;
+    chain: string;
+    file: FileName;
+    length: number;
+    after?: number;
+  };
+  const { turn, journal, seq, chain, file, length, after } = slot;
+  return { turn, journal, position: { seq, chain: Buffer.from(chain, 'hex') }, file, length, after };
+}
+
+function checksum(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}

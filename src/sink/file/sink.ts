@@ -1,0 +1,321 @@
+/**
+ * Writes a file, each line exactly once: a batch is appended and synced before it is acknowledged, and what was written past the acknowledged
+ * position is cut when the file is opened again. Puts the file aside when it is done, and whoever else renames it (logrotate) is noticed before
+ * the next batch.
+ */
+import { stat } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { WaybillError, wordsOf } from '../../errors.ts';
+import type { Position } from '../../model/ledger.ts';
+import type { Batch, Kept, Sink, Taken } from '../../model/sink.ts';
+import type { Clock } from '../../model/time.ts';
+import type { SinkContext } from '../define.ts';
+import { blockedAt, endsWithinLine, isAbsent, kindAt, linksWords, nameAndSize, nameOf, openFile, syncDirectory } from './disk.ts';
+import { Compressor } from './gzip.ts';
+import { LineBuffer } from './lines.ts';
+import { lockFor } from './lock.ts';
+import { believed, PositionFile, sameFile } from './position.ts';
+import type { FileMark, FileName } from './position.ts';
+import { isDone, putAside, tooLongToPutAside } from './rotation.ts';
+import type { RotateSettings } from './rotation.ts';
+
+export interface FileSettings {
+  readonly path: string;
+  readonly rotate?: RotateSettings | undefined;
+  /** Whether files that were put aside are compressed. */
+  readonly gzip: boolean;
+}
+
+/** Which file each sink has, by its id: paths do not tell, for a file may have several. */
+const holders = new Map<string, { readonly name: FileName; readonly path: string }>();
+
+/** Writes and openings that are still under way, by path: a deadline cannot stop them, so whoever opens the file waits for them. */
+const underWay = new Map<string, Promise<unknown>>();
+
+export class FileSink implements Sink {
+  readonly #path: string;
+  readonly #id: string;
+  readonly #kept: Kept;
+  readonly #slots: PositionFile;
+  readonly #slotsHandle: FileHandle;
+  /** Lets go of the lock that keeps other processes out. */
+  readonly #letGo: () => void;
+  readonly #clock: Clock;
+  readonly #rotate: RotateSettings | undefined;
+  readonly #compressor: Compressor;
+  readonly #lines = new LineBuffer();
+  #handle: FileHandle;
+  #name: FileName;
+  /** Bytes of the file that are ours to keep: everything up to the last batch that was taken. */
+  #length: number;
+  #position: Position;
+  /** The last entry that an earlier file holds. */
+  #after: number;
+  /** What is not ours ends within a line. */
+  #isWithinLine = false;
+  /** When the file was begun, ms since 1970. */
+  #since = 0;
+
+  /** One life of a file begins when the one before has let go: an opening that comes too late must not cut what a later life has written. */
+  static async open(settings: FileSettings, context: SinkContext, kept: Kept): Promise<FileSink> {
+    const absolute = resolve(settings.path);
+    const opening = (underWay.get(absolute) ?? Promise.resolve()).then(() => FileSink.#open(absolute, settings, context, kept));
+    return whileUnderWay(absolute, opening);
+  }
+
+  static async #open(absolute: string, settings: FileSettings, context: SinkContext, kept: Kept): Promise<FileSink> {
+    const { path } = settings;
+    const { id } = context;
+    // Nothing is made beside what cannot be the file.
+    const kind = await kindAt(absolute).catch(() => undefined);
+    if (kind !== undefined) throw blockedAt(absolute, id, kind);
+    const tooLong = settings.rotate && tooLongToPutAside(absolute, settings.gzip);
+    if (tooLong !== undefined) throw blockedAt(absolute, id, tooLong);
+    const slotsHandle = await openFile(`${absolute}.position`, id);
+    let letGo: (() => void) | undefined;
+    try {
+      letGo = await lockFor(absolute, id);
+      const slots = await PositionFile.read(slotsHandle);
+      const at = await believed(slots, kept, id, path);
+      const handle = await openFile(absolute, id);
+      try {
+        const found = await nameAndSize(handle);
+        const ours = at.mark && sameFile(at.mark.file, found.name) ? at.mark : undefined;
+        const sink = new FileSink(
+          absolute,
+          settings,
+          context,
+          kept,
+          slots,
+          slotsHandle,
+          letGo,
+          handle,
+          found.name,
+          ours?.length ?? found.size,
+          at.position,
+          ours ? (ours.after ?? 0) : at.position.seq,
+        );
+        sink.#hold(found.name);
+        if (found.links > 1) throw blockedAt(absolute, id, linksWords(found.links));
+        if (!ours) {
+          if (kept.adopt === true) await sink.#adopt();
+          await sink.#begin();
+        } else if (found.size < ours.length) {
+          throw new WaybillError(
+            'file_lost_data',
+            `cannot go on in "${path}" for sink "${id}": it holds ${found.size} bytes, and ${ours.length} had been taken; restore it, give the sink a new id, or see "waybill sinks adopt"`,
+          );
+        } else if (found.size > ours.length) {
+          // What lies beyond was never acknowledged. The cut is synced before anything else is written.
+          await handle.truncate(ours.length);
+          await handle.sync();
+        }
+        await sink.#look();
+        if (settings.rotate || settings.gzip) sink.#compressor.begin();
+        return sink;
+      } catch (thrown) {
+        await handle.close();
+        throw thrown;
+      }
+    } catch (thrown) {
+      await slotsHandle.close();
+      letGo?.();
+      throw thrown;
+    }
+  }
+
+  private constructor(
+    path: string,
+    { rotate, gzip }: FileSettings,
+    { id, clock, log }: SinkContext,
+    kept: Kept,
+    slots: PositionFile,
+    slotsHandle: FileHandle,
+    letGo: () => void,
+    handle: FileHandle,
+    name: FileName,
+    length: number,
+    position: Position,
+    after: number,
+  ) {
+    this.#path = path;
+    this.#id = id;
+    this.#clock = clock;
+    this.#rotate = rotate;
+    this.#compressor = new Compressor(path, gzip, id, log);
+    this.#kept = kept;
+    this.#slots = slots;
+    this.#slotsHandle = slotsHandle;
+    this.#letGo = letGo;
+    this.#handle = handle;
+    this.#name = name;
+    this.#length = length;
+    this.#position = position;
+    this.#after = after;
+  }
+
+  async position(): Promise<{ position: Position; note: string }> {
+    return { position: this.#position, note: this.#note() };
+  }
+
+  async send(batch: Batch): Promise<Taken> {
+    return whileUnderWay(this.#path, this.#write(batch));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#compressor[Symbol.asyncDispose]();
+    await underWay.get(this.#path);
+    try {
+      await this.#handle.close();
+      await this.#slotsHandle.close();
+    } finally {
+      this.#letGo();
+    }
+  }
+
+  async #write(batch: Batch): Promise<Taken> {
+    try {
+      await this.#followPath();
+      if (this.#isDone(batch)) await this.#putAside();
+      const bytes = this.#lines.lines(batch.messages, this.#isWithinLine);
+      for (let written = 0; written < bytes.length;) {
+        const { bytesWritten } = await this.#handle.write(bytes, written, bytes.length - written, this.#length + written);
+        written += bytesWritten;
+      }
+      await this.#handle.datasync();
+      this.#length += bytes.length;
+      this.#isWithinLine = false;
+      this.#position = batch.through;
+      await this.#slots.write({ journal: this.#kept.journal, position: this.#position, ...this.#mark() });
+      return { rejections: [], note: this.#note() };
+    } catch (cause) {
+      if (cause instanceof WaybillError) throw cause;
+      throw new WaybillError(
+        'sink_unknown',
+        `cannot write "${this.#path}" for sink "${this.#id}" (sinks.${this.#id}.path): ${wordsOf(cause)}`,
+        { cause },
+      );
+    }
+  }
+
+  /**
+   * A file that was renamed has been rotated by another program, and writing goes on in the one that is there now. A file that is shorter than what it
+   * had taken, or that has no name any more, has lost delivered lines: that is reported before anything else is written.
+   */
+  async #followPath(): Promise<void> {
+    const at = await stat(this.#path, { bigint: true }).catch((cause: unknown) => {
+      if (isAbsent(cause)) return undefined;
+      throw cause;
+    });
+    const isOurs = at !== undefined && sameFile(nameOf(at), this.#name);
+    if (isOurs && Number(at.size) === this.#length) return;
+    const before = await nameAndSize(this.#handle);
+    const lost =
+      before.links === 0
+        ? 'was deleted (or compressed right after it was rotated: logrotate needs delaycompress)'
+        : before.size < this.#length
+          ? `was truncated from ${this.#length} to ${before.size} bytes`
+          : undefined;
+    const [first, last] = [this.#after + 1, this.#position.seq];
+    if (lost !== undefined && this.#length > 0 && first <= last) {
+      const words = `"${this.#path}" ${lost}: entries ${first} to ${last} may be lost; "waybill replay" sends again what the journal still holds`;
+      await this.#kept.lost(
+        { first, last, words },
+        JSON.stringify({ ...this.#mark(), length: before.size, after: last } satisfies FileMark),
+      );
+    }
+    if (!isOurs) await this.#openPath();
+    await this.#beginHere();
+  }
+
+  /** Own rotation. What is acknowledged so far is committed first: a file that was put aside is not looked at again. */
+  async #putAside(): Promise<void> {
+    await this.#kept.commitNote(this.#note());
+    await putAside(this.#path, this.#clock.now());
+    await this.#openPath();
+    await this.#beginHere();
+    this.#compressor.begin();
+  }
+
+  #isDone({ messages, bytes }: Batch): boolean {
+    return this.#rotate !== undefined && isDone(this.#rotate, this.#length, this.#since, bytes + messages.length, this.#clock.now());
+  }
+
+  /** Takes what is at the path now for the file to write. */
+  async #openPath(): Promise<void> {
+    const handle = await openFile(this.#path, this.#id);
+    try {
+      const { name, links } = await nameAndSize(handle);
+      this.#hold(name);
+      if (links > 1) throw blockedAt(this.#path, this.#id, linksWords(links));
+    } catch (thrown) {
+      await handle.close();
+      throw thrown;
+    }
+    await this.#handle.close();
+    this.#handle = handle;
+  }
+
+  async #beginHere(): Promise<void> {
+    const found = await nameAndSize(this.#handle);
+    this.#name = found.name;
+    this.#length = found.size;
+    this.#after = this.#position.seq;
+    await this.#begin();
+    await this.#look();
+  }
+
+  /** How the file ends, and how old it is; where a disk keeps no time of birth, as old as it is known. */
+  async #look(): Promise<void> {
+    this.#isWithinLine = await endsWithinLine(this.#handle, this.#length);
+    const birth = Number(BigInt(this.#name.birth) / 1_000_000n);
+    this.#since = birth > 0 || this.#rotate === undefined ? birth : this.#clock.now();
+  }
+
+  /** The position beside the file is from now on that of this journal, and synced: an older one would block the sink again. */
+  async #adopt(): Promise<void> {
+    await this.#slots.write({ journal: this.#kept.journal, position: this.#position, ...this.#mark() });
+    await this.#slotsHandle.datasync();
+  }
+
+  /** Before the first line goes into a file, the journal knows which file, and from where on it is ours. */
+  async #begin(): Promise<void> {
+    await this.#handle.sync();
+    await syncDirectory(dirname(this.#path));
+    await this.#kept.commitNote(this.#note());
+  }
+
+  /**
+   * One sink a file, for as long as the process runs: what another one writes there would be taken for lines that were never acknowledged, and
+   * cut. A later life of the same sink is another matter.
+   */
+  #hold(name: FileName): void {
+    const other = [...holders].find(([id, held]) => id !== this.#id && sameFile(held.name, name));
+    if (other) {
+      const [id, { path }] = other;
+      const words = `the sink "${id}" writes the same file, as "${path}"`;
+      throw new WaybillError('sink_blocked', `cannot use "${this.#path}" for sink "${this.#id}" (sinks.${this.#id}.path): ${words}`);
+    }
+    holders.set(this.#id, { name, path: this.#path });
+  }
+
+  #note(): string {
+    return JSON.stringify(this.#mark());
+  }
+
+  #mark(): FileMark {
+    return { file: this.#name, length: this.#length, after: this.#after };
+  }
+}
+
+/** Whoever opens the file next waits for this. */
+async function whileUnderWay<Result>(path: string, work: Promise<Result>): Promise<Result> {
+  const settled = work.catch(() => undefined);
+  underWay.set(path, settled);
+  try {
+    return await work;
+  } finally {
+    if (underWay.get(path) === settled) underWay.delete(path);
+  }
+}

@@ -1,0 +1,145 @@
+/** What `waybill check` says of a sink `kafka`: what is there, which rights are, and what weakens the guarantee. Sends no record. */
+import { WaybillError, wordsOf } from '../../errors.ts';
+import { isLoopback } from '../../connect/proxy.ts';
+import type { Finding, SinkContext } from '../define.ts';
+import type { KafkaClient, TopicFacts } from './client.ts';
+import { KafkaJsClient } from './kafkajs.ts';
+import { progressConfig, progressTopicOf, topicsOf } from './settings.ts';
+import type { KafkaSettings } from './settings.ts';
+import { TokenSource } from './token.ts';
+
+/** `message.max.bytes` of a broker that was not configured otherwise. */
+const usualMessageBytes = 1_048_588;
+
+/** A topic of its own id, so that no sink that runs is fenced by a check. */
+const checkId = (id: string): string => `waybill-check-${id}`;
+
+export async function checkKafka(settings: KafkaSettings, context: SinkContext, signal: AbortSignal): Promise<readonly Finding[]> {
+  const { id } = context;
+  const findings: Finding[] = [...unprotected(settings, id)];
+  const tokens = settings.sasl?.oauth && new TokenSource(settings.sasl.oauth, context);
+  const client = new KafkaJsClient(settings, context, tokens);
+  const cut = (): void => {
+    client.cut();
+  };
+  signal.addEventListener('abort', cut, { once: true });
+  try {
+    await look(client, settings, context, findings);
+  } catch (thrown) {
+    signal.throwIfAborted();
+    if (!(thrown instanceof WaybillError)) throw thrown;
+    findings.push({ level: 'error', words: wordsOf(thrown) });
+  } finally {
+    signal.removeEventListener('abort', cut);
+    await client[Symbol.asyncDispose]();
+    await tokens?.[Symbol.asyncDispose]();
+  }
+  return findings;
+}
+
+async function look(client: KafkaClient, settings: KafkaSettings, { id, sources }: SinkContext, findings: Finding[]): Promise<void> {
+  const { topic, exactlyOnce, tls } = settings;
+  for (const name of topicsOf(topic, sources ?? [])) await lookAtTopic(client, name, id, findings);
+  if (tls !== undefined && client.peer !== undefined) findings.push({ level: 'ok', words: client.peer });
+  if (exactlyOnce) await lookAtProgress(client, settings, id, findings);
+}
+
+async function lookAtTopic(client: KafkaClient, topic: string, id: string, findings: Finding[]): Promise<void> {
+  const setting = `sinks.${id}.topic`;
+  const found = await client.topic(topic, 'topic');
+  if (found === undefined) {
+    findings.push({
+      level: 'error',
+      words: `topic "${topic}" is not there: "waybill setup kafka --sink ${id}" prints how to make it`,
+      setting,
+    });
+    return;
+  }
+  findings.push({
+    level: 'ok',
+    words: `topic "${topic}" is there, with ${counted(found.partitions, 'partition')}; acks -1: every replica in sync has a message before it counts`,
+  });
+  findings.push(...durability(topic, found, setting));
+  const limit = Number(found.config?.get('max.message.bytes'));
+  if (limit < usualMessageBytes)
+    findings.push({
+      level: 'warning',
+      words: `"${topic}": max.message.bytes is ${limit}: a longer message becomes a dead letter without being sent (brokers grant ${usualMessageBytes} by default)`,
+      setting,
+    });
+  await right(findings, () => client.mayWrite(topic, 'topic'), `may write to "${topic}"`, setting);
+}
+
+async function lookAtProgress(client: KafkaClient, settings: KafkaSettings, id: string, findings: Finding[]): Promise<void> {
+  const progress = progressTopicOf(id, settings);
+  const setting = `sinks.${id}.progressTopic`;
+  const own = checkId(id);
+  await right(
+    findings,
+    () => client.own(own),
+    `may own transactional ids that begin with "waybill-" (tried with "${own}")`,
+    `sinks.${id}.exactlyOnce`,
+  );
+  const found = await client.topic(progress, 'progressTopic');
+  if (found === undefined) {
+    findings.push({
+      level: 'warning',
+      words: `progress topic "${progress}" is not there yet: it is made at the start if the right is there; "waybill setup kafka --sink ${id}" makes it now`,
+      setting,
+    });
+    return;
+  }
+  const different = Object.entries(progressConfig).filter(
+    ([name, value]) => found.config !== undefined && found.config.get(name) !== value,
+  );
+  if (found.partitions !== 1) {
+    findings.push({ level: 'error', words: `progress topic "${progress}" has ${found.partitions} partitions and must have one`, setting });
+  } else if (different.length > 0) {
+    const wanted = different.map(([name, value]) => `${name}=${value}, not ${found.config?.get(name) ?? 'unset'}`).join('; ');
+    findings.push({ level: 'warning', words: `progress topic "${progress}" should have ${wanted}`, setting });
+  } else findings.push({ level: 'ok', words: `progress topic "${progress}" is there, with one partition, compacted` });
+  findings.push(...durability(progress, found, setting));
+  await right(findings, () => client.mayWrite(progress, 'progressTopic'), `may write to "${progress}"`, setting);
+  await right(findings, () => client.mayRead(progress), `may read "${progress}", with a group that begins with "waybill-"`, setting);
+}
+
+/** One line for a right: that it is there, or what the broker said. */
+async function right(findings: Finding[], ask: () => Promise<unknown>, words: string, setting: string): Promise<void> {
+  try {
+    await ask();
+    findings.push({ level: 'ok', words });
+  } catch (thrown) {
+    if (!(thrown instanceof WaybillError)) throw thrown;
+    findings.push({ level: 'error', words: wordsOf(thrown), setting });
+  }
+}
+
+/** What the brokers may lose of a topic although they have acknowledged it. */
+function durability(topic: string, { replicas, config }: TopicFacts, setting: string): Finding[] {
+  const findings: Finding[] = [];
+  const warn = (words: string): void => {
+    findings.push({ level: 'warning', words: `"${topic}": ${words}`, setting });
+  };
+  if (replicas < 3) warn(`${counted(replicas, 'replica')}; with 3 one broker may fail and another be away for work`);
+  if (config === undefined) {
+    warn('min.insync.replicas and unclean.leader.election.enable cannot be seen: the right DescribeConfigs on the topic is missing');
+    return findings;
+  }
+  const insync = Number(config.get('min.insync.replicas') ?? 1);
+  if (insync < 2) warn(`min.insync.replicas is ${insync}: what one broker alone has counts as taken, and is lost with it; 2 or more`);
+  if (config.get('unclean.leader.election.enable') === 'true')
+    warn('unclean.leader.election.enable is true: a replica that lacks messages may become the leader, and they are lost');
+  return findings;
+}
+
+/** A password that can be read on the way. */
+function unprotected({ sasl, tls, brokers }: KafkaSettings, id: string): Finding[] {
+  const isLocal = brokers.every((broker) => isLoopback(broker.slice(0, broker.lastIndexOf(':'))));
+  if (sasl === undefined || tls !== undefined || isLocal || sasl.mechanism.startsWith('SCRAM')) return [];
+  const words = `${sasl.mechanism} without tls: ${sasl.mechanism === 'PLAIN' ? 'the password' : 'the token'} can be read on the way`;
+  return [{ level: 'warning', words, setting: `sinks.${id}.tls` }];
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

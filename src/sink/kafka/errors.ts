@@ -1,0 +1,123 @@
+/**
+ * What an error of the client means. It is told by its cause, never by `retriable`: what gave up after its retries also stands for a broker that is
+ * merely down. Pure.
+ */
+import { WaybillError } from '../../errors.ts';
+import type { ErrorCode } from '../../errors.ts';
+import { quote } from '../../quote.ts';
+
+/** What was being done, and the setting that it depends on. */
+export interface Attempt {
+  readonly id: string;
+  /** `send to topic "audit"` */
+  readonly what: string;
+  /** `topic` */
+  readonly setting: string;
+}
+
+/** The words of the protocol behind an error, by their names in Kafka's table of error codes. */
+const blocked: Readonly<Record<string, string | undefined>> = {
+  SASL_AUTHENTICATION_FAILED: 'sasl',
+  UNSUPPORTED_SASL_MECHANISM: 'sasl.mechanism',
+  ILLEGAL_SASL_STATE: 'sasl',
+  SECURITY_DISABLED: 'sasl',
+  TOPIC_AUTHORIZATION_FAILED: undefined,
+  GROUP_AUTHORIZATION_FAILED: undefined,
+  CLUSTER_AUTHORIZATION_FAILED: undefined,
+  TRANSACTIONAL_ID_AUTHORIZATION_FAILED: 'exactlyOnce',
+  INVALID_TRANSACTION_TIMEOUT: 'exactlyOnce',
+  UNKNOWN_TOPIC_OR_PARTITION: undefined,
+  INVALID_TOPIC_EXCEPTION: undefined,
+  POLICY_VIOLATION: undefined,
+  INVALID_REPLICATION_FACTOR: undefined,
+  INVALID_REQUIRED_ACKS: undefined,
+  UNSUPPORTED_VERSION: 'brokers',
+  UNSUPPORTED_COMPRESSION_TYPE: 'compression',
+  UNSUPPORTED_FOR_MESSAGE_FORMAT: 'exactlyOnce',
+};
+
+/** The right that is missing, where the broker says only that one is. */
+const rights: Readonly<Record<string, string>> = {
+  GROUP_AUTHORIZATION_FAILED: 'Read on groups that begin with "waybill-"',
+  CLUSTER_AUTHORIZATION_FAILED: 'Create on the cluster, or on the topic',
+  TRANSACTIONAL_ID_AUTHORIZATION_FAILED: 'Write on transactional ids that begin with "waybill-"',
+};
+
+/** Of a message, not of the batch or the server. */
+const refused: ReadonlySet<string> = new Set(['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE', 'INVALID_RECORD']);
+
+const plainer: Readonly<Record<string, string>> = {
+  UNKNOWN_TOPIC_OR_PARTITION: 'the topic is not there: "waybill setup kafka" prints how to make it',
+  INVALID_PRODUCER_EPOCH: 'another Waybill with the same state has taken over, or the transaction took too long',
+  NOT_ENOUGH_REPLICAS: 'fewer replicas are in sync than min.insync.replicas asks for',
+};
+
+/** The name of a protocol error among an error and its causes: the innermost one. */
+export function protocolError(thrown: unknown): string | undefined {
+  const types = causesOf(thrown).flatMap(({ type }) => (typeof type === 'string' ? [type] : []));
+  return types.at(-1);
+}
+
+/** Whether an error, or one that caused it, is of this name. */
+export function isNamed(thrown: unknown, wanted: string): boolean {
+  return causesOf(thrown).some(({ name }) => name === wanted);
+}
+
+/**
+ * @param sent  whether anything of a batch may have left: then what is not understood is `sink_unknown`, else `sink_again`
+ */
+export function translate(thrown: unknown, { id, what, setting }: Attempt, sent: boolean): WaybillError {
+  const own = causesOf(thrown).find((cause) => cause instanceof WaybillError);
+  if (own instanceof WaybillError) return own;
+  const type = protocolError(thrown);
+  const say = (code: ErrorCode, at: string | undefined, words: string): WaybillError =>
+    new WaybillError(code, `cannot ${what} for sink "${id}"${at === undefined ? '' : ` (sinks.${id}.${at})`}: ${words}`, {
+      cause: bare(thrown),
+    });
+  // A connection that ends within an answer leaves kafkajs without it, and its code stumbles.
+  const words = isNamed(thrown, 'TypeError')
+    ? `the connection ended before an answer was complete (kafkajs: ${wordsOfCauses(thrown)})`
+    : wordsOfCauses(thrown);
+  const isAuthentication = isNamed(thrown, 'KafkaJSSASLAuthenticationError');
+  if (isAuthentication) return say('sink_blocked', /mechanism is not supported/.test(words) ? 'sasl.mechanism' : 'sasl', words);
+  if (type !== undefined && type in blocked) {
+    const right = rights[type] === undefined ? '' : `; needs ${rights[type]}`;
+    return say('sink_blocked', blocked[type] ?? setting, `${plainer[type] ?? words}${right} (${type})`);
+  }
+  if (type !== undefined && refused.has(type)) return say('sink_refused', undefined, `${words} (${type})`);
+  const more = type === undefined ? words : `${plainer[type] ?? words} (${type})`;
+  if (sent) return say('sink_unknown', undefined, more);
+  const isConnection = isNamed(thrown, 'KafkaJSConnectionError') || isNamed(thrown, 'TypeError');
+  return say('sink_again', isConnection ? 'brokers' : undefined, more);
+}
+
+interface Cause {
+  readonly name?: unknown;
+  readonly type?: unknown;
+  readonly message?: unknown;
+}
+
+/** An error, its causes, and those that it gathers, outermost first. */
+function causesOf(thrown: unknown): readonly Cause[] {
+  const found: Cause[] = [];
+  const visit = (at: unknown): void => {
+    if (typeof at !== 'object' || at === null || found.length > 16 || found.includes(at)) return;
+    found.push(at);
+    const { errors, cause } = at as { errors?: unknown; cause?: unknown };
+    if (Array.isArray(errors)) errors.forEach(visit);
+    visit(cause);
+  };
+  visit(thrown);
+  return found;
+}
+
+/** The words of the innermost causes, which say it best. */
+function wordsOfCauses(thrown: unknown): string {
+  const words = causesOf(thrown).flatMap(({ message }) => (typeof message === 'string' && message !== '' ? [quote(message, 300)] : []));
+  return words.at(-1) ?? 'the client gave no reason';
+}
+
+/** The client's errors carry requests and retries: only their words go on. */
+function bare(thrown: unknown): Error {
+  return new Error(wordsOfCauses(thrown));
+}

@@ -1,0 +1,313 @@
+/**
+ * Kafka. With `exactlyOnce` messages and position are committed in one transaction, so that what consumers see that read committed is never twice and
+ * never less. Three rules stand against the client's own way with sequence numbers (docs/guarantees.md, "Kafka"): one send under way, a producer has no
+ * second life after an error, and its idempotence is no guarantee.
+ */
+import { randomUUID } from 'node:crypto';
+import { codeOf, WaybillError } from '../../errors.ts';
+import type { Position } from '../../model/ledger.ts';
+import type { Batch, Kept, KeptPosition, Rejection, Sink, Taken } from '../../model/sink.ts';
+import { defineSink } from '../define.ts';
+import type { Guarantee, SinkContext } from '../define.ts';
+import type { KafkaClient, Owner } from './client.ts';
+import { isTooLong, keyed, partitionFor, rounds } from './messages.ts';
+import type { KafkaRecord } from './messages.ts';
+import { holdsPosition, lastProgress, openKey, ownProgress, progressText } from './progress.ts';
+import type { Progress } from './progress.ts';
+import { kafkaSettings, progressConfig, progressTopicOf, sendDeadlineMs, transactionalIdOf } from './settings.ts';
+import type { KafkaSettings } from './settings.ts';
+import type { TokenSource } from './token.ts';
+
+export const kafka = defineSink('kafka', {
+  summary: 'a topic of Kafka, in transactions or plain',
+  config: kafkaSettings,
+  formats: ['ecs', 'cef', 'raw'],
+  batch: { records: 500, bytes: 1024 * 1024, wait: 1_000 },
+  // Without transactions nobody can tell whether a batch was taken.
+  resolvable: ({ exactlyOnce }) => exactlyOnce,
+  keepsPosition: ({ exactlyOnce }) => exactlyOnce,
+  deadline: sendDeadlineMs,
+  // Brokers are moved and renamed; the topic is the place.
+  destination: ({ topic }) => topic,
+  guarantee,
+  check: async (settings, context, signal) => (await import('./check.ts')).checkKafka(settings, context, signal),
+  open: (settings, context, kept, signal) => KafkaSink.open(settings, context, kept, signal),
+});
+
+function guarantee({ exactlyOnce }: KafkaSettings): Guarantee {
+  const losses = '0 with acks -1 and min.insync.replicas of 2 or more';
+  if (exactlyOnce) return { delivery: 'exactly once', duplicates: '0 for consumers that read committed', losses };
+  return { delivery: 'at least once', duplicates: 'one batch per failure', losses };
+}
+
+/** The largest batch of a topic that nothing is known of: the brokers' own limit is 1,048,588 bytes. */
+const batchBytesUsual = 1_000_000;
+/** The note of a batch that was sent without a transaction: the position in the progress topic, if there is one, is older. */
+const notInTransactions = '';
+/** So far before the end of the progress topic the last position is looked for first. */
+const lookBack = 1_000n;
+/** Sequence numbers of the client go wrong at 2^31: long before that a producer is replaced. */
+const messagesMost = 1_000_000_000;
+
+/** Sinks that were open in this process, by id: their settings have worked. */
+const opened = new Set<string>();
+
+/** One life of a client: it ends with the first error, and nothing of it is used again. */
+interface Life {
+  readonly client: KafkaClient;
+  /** Undefined outside of transactions. */
+  readonly owner: Owner | undefined;
+  sent: number;
+}
+
+interface Topic {
+  readonly partitions: number;
+  /** Bytes of a batch at most. */
+  readonly bytes: number;
+  /** `max.message.bytes`; undefined without the right to read it. */
+  readonly limit: number | undefined;
+}
+
+class KafkaSink implements Sink {
+  readonly #settings: KafkaSettings;
+  readonly #context: SinkContext;
+  readonly #kept: Kept;
+  readonly #tokens: TokenSource | undefined;
+  readonly #progressTopic: string;
+  readonly #topics = new Map<string, Topic>();
+  #life: Life | undefined;
+  #position: Position | undefined;
+  /** What the last transaction has taken besides, as it was found: a dead letter. */
+  #retried: number | undefined;
+  /** Whether a batch may have been committed without our knowing: then only a new opening can tell. */
+  #isUnknown = false;
+
+  static async open(settings: KafkaSettings, context: SinkContext, kept: Kept, signal: AbortSignal): Promise<KafkaSink> {
+    const oauth = settings.sasl?.oauth;
+    const tokens = oauth && new (await import('./token.ts')).TokenSource(oauth, context);
+    const sink = new KafkaSink(settings, context, kept, tokens);
+    try {
+      await sink.#begin(signal, (life) => sink.#resume(life));
+      opened.add(context.id);
+      return sink;
+    } catch (thrown) {
+      await sink[Symbol.asyncDispose]();
+      throw thrown;
+    }
+  }
+
+  private constructor(settings: KafkaSettings, context: SinkContext, kept: Kept, tokens: TokenSource | undefined) {
+    this.#settings = settings;
+    this.#context = context;
+    this.#kept = kept;
+    this.#progressTopic = progressTopicOf(context.id, settings);
+    this.#tokens = tokens;
+  }
+
+  async position(): Promise<KeptPosition | undefined> {
+    return this.#position && { position: this.#position, note: this.#note(), retried: this.#retried };
+  }
+
+  async send(batch: Batch, signal: AbortSignal): Promise<Taken> {
+    if (this.#isUnknown) throw this.#error('sink_unknown', 'the outcome of a batch is not known yet');
+    if (this.#life && this.#life.sent > messagesMost) await this.#end();
+    // Behind an error that says that nothing was taken, the position is what it was: it need not be read again.
+    const life = this.#life ?? (await this.#begin(signal));
+    try {
+      return await this.#within(signal, life.client, () => this.#send(life, batch));
+    } catch (thrown) {
+      const code = codeOf(thrown);
+      this.#isUnknown ||= code !== 'sink_blocked' && code !== 'sink_again' && code !== 'sink_refused';
+      await this.#end();
+      throw thrown;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const life = this.#life;
+    this.#life = undefined;
+    await life?.client[Symbol.asyncDispose]();
+    await this.#tokens?.[Symbol.asyncDispose]();
+  }
+
+  async #send(life: Life, batch: Batch): Promise<Taken> {
+    const records = await this.#records(life.client, batch);
+    const rejections = await this.#tooLong(life.client, batch, records);
+    const left =
+      rejections.length === 0 ? records : records.filter((_, i) => !rejections.some(({ seq }) => seq === batch.messages[i]?.seq));
+    const requests = rounds(left, (topic) => this.#topics.get(topic)?.bytes ?? batchBytesUsual);
+    life.sent += batch.messages.length;
+    const { owner, client } = life;
+    if (owner === undefined) {
+      for (const request of requests) await client.send(request);
+      return { rejections, note: notInTransactions };
+    }
+    const transaction = await owner.begin();
+    const last = [...(requests.pop() ?? []), this.#progressOf(batch)];
+    for (const request of [...requests, last]) await transaction.send(request);
+    // Until its answer is there the outcome is not known, whatever ends the waiting: a refused certificate of another broker, too.
+    this.#isUnknown = true;
+    await transaction.commit();
+    this.#isUnknown = false;
+    this.#position = batch.through;
+    return { rejections, note: this.#note() };
+  }
+
+  /** A new client and, in transactions, the ownership of the transactional id, which ends whatever an earlier life has under way. */
+  async #begin(signal: AbortSignal, then: (life: Life) => Promise<void> = async () => undefined): Promise<Life> {
+    const { exactlyOnce } = this.#settings;
+    const { KafkaJsClient } = await import('./kafkajs.ts');
+    const client = new KafkaJsClient(this.#settings, this.#context, this.#tokens, opened.has(this.#context.id));
+    try {
+      return await this.#within(signal, client, async () => {
+        await this.#prepare(client);
+        const owner = exactlyOnce ? await client.own(transactionalIdOf(this.#kept.journal, this.#context.id)) : undefined;
+        const life = { client, owner, sent: 0 };
+        await then(life);
+        this.#life = life;
+        return life;
+      });
+    } catch (thrown) {
+      client.cut();
+      throw thrown;
+    }
+  }
+
+  async #end(): Promise<void> {
+    const life = this.#life;
+    this.#life = undefined;
+    life?.client.cut();
+  }
+
+  /** Ends the client with the signal: whatever it has under way then can reach nobody any more. */
+  async #within<Result>(signal: AbortSignal, client: KafkaClient, work: () => Promise<Result>): Promise<Result> {
+    signal.throwIfAborted();
+    const cut = (): void => {
+      client.cut();
+    };
+    signal.addEventListener('abort', cut, { once: true });
+    try {
+      return await work();
+    } catch (thrown) {
+      signal.throwIfAborted();
+      throw thrown;
+    } finally {
+      signal.removeEventListener('abort', cut);
+    }
+  }
+
+  /** What must be there is there, before anything is sent: a missing topic would be tried for long by the client. */
+  async #prepare(client: KafkaClient): Promise<void> {
+    const { topic, exactlyOnce } = this.#settings;
+    if (!topic.includes('{source}')) await this.#topic(client, topic);
+    if (!exactlyOnce) return;
+    const found = await client.topic(this.#progressTopic, 'progressTopic');
+    if (found === undefined) await client.create(this.#progressTopic, progressConfig, 'progressTopic');
+    else if (found.partitions !== 1)
+      throw this.#error('sink_blocked', `"${this.#progressTopic}" has ${found.partitions} partitions and must have one`, 'progressTopic');
+  }
+
+  /**
+   * The position that the topic has: from our own "open" record, which is its end whatever control records follow, back to the last one of this sink.
+   * Only an owner asks: what an earlier life was about to commit is committed by then, or never will be.
+   */
+  async #resume({ client, owner }: Life): Promise<void> {
+    if (owner === undefined) return;
+    const { id } = this.#context;
+    const topic = this.#progressTopic;
+    const mark = `${this.#kept.journal}/${randomUUID()}`;
+    const transaction = await owner.begin();
+    const end = await transaction.send([{ ...this.#progressRecord(openKey(id), mark) }]);
+    await transaction.commit();
+    const isMark = ({ key, value }: { key: string | undefined; value: string | undefined }): boolean =>
+      key === openKey(id) && value === mark;
+    const from = end > lookBack ? end - lookBack : 0n;
+    let records = await client.read(topic, from, isMark);
+    if (from > 0n && !holdsPosition(records, id)) records = await client.read(topic, 0n, isMark);
+    if (this.#kept.adopt === true) {
+      ownProgress(records, id, topic);
+      await this.#adopt(owner);
+      return;
+    }
+    const last = this.#believed(lastProgress(records, id, this.#kept.journal, topic));
+    this.#position = last?.position;
+    this.#retried = last?.retried;
+  }
+
+  /** The present position of this journal takes the place of what the topic has: from now on the topic is ours. */
+  async #adopt(owner: Owner): Promise<void> {
+    const { journal, position } = this.#kept;
+    const transaction = await owner.begin();
+    await transaction.send([this.#progressRecord(this.#context.id, progressText({ journal, position, adopted: true }))]);
+    await transaction.commit();
+    this.#position = position;
+  }
+
+  /** Where no batch was taken in a transaction yet, an older position is of no use; where one was, a topic without any has lost it. */
+  #believed(found: Progress | undefined): Progress | undefined {
+    const { note, position } = this.#kept;
+    if (note === undefined || note === notInTransactions) return found && found.position.seq < position.seq ? undefined : found;
+    if (found !== undefined) return found;
+    const words = `"${this.#progressTopic}" has no position, and entry ${position.seq} had been taken (by "${note}"): the topic was emptied, or another one is meant; put it back, or see "waybill sinks adopt"`;
+    throw this.#error('sink_blocked', words, 'progressTopic');
+  }
+
+  async #records(client: KafkaClient, { messages }: Batch): Promise<KafkaRecord[]> {
+    const records: KafkaRecord[] = [];
+    for (const message of messages) {
+      const { spread, ...record } = keyed(message, this.#settings);
+      const { partitions } = this.#topics.get(record.topic) ?? (await this.#topic(client, record.topic));
+      records.push({ ...record, partition: partitionFor(spread, partitions) });
+    }
+    return records;
+  }
+
+  /** Messages that the broker would refuse for `max.message.bytes`: it names none, so each would be found by halving, with a transaction a step. */
+  async #tooLong(client: KafkaClient, { messages }: Batch, records: readonly KafkaRecord[]): Promise<Rejection[]> {
+    const { compress } = await import('./kafkajs.ts');
+    const isBeyond = (record: KafkaRecord): boolean => {
+      const { limit } = this.#topics.get(record.topic) ?? {};
+      return limit !== undefined && isTooLong(record, limit, compress[this.#settings.compression]);
+    };
+    // The limit may have been raised since it was read.
+    const names = new Set(records.filter(isBeyond).map(({ topic }) => topic));
+    for (const name of names) await this.#topic(client, name);
+    return records.flatMap((record, i) => {
+      const { seq } = messages[i] ?? {};
+      if (seq === undefined || !names.has(record.topic) || !isBeyond(record)) return [];
+      const { limit } = this.#topics.get(record.topic) ?? {};
+      const words = `a message of ${record.value.length} bytes is longer than max.message.bytes=${limit} of topic "${record.topic}" allows; it was not sent`;
+      return [{ seq, code: 'MESSAGE_TOO_LARGE', words }];
+    });
+  }
+
+  async #topic(client: KafkaClient, name: string): Promise<Topic> {
+    const found = await client.topic(name, 'topic');
+    if (found === undefined)
+      throw this.#error('sink_blocked', `topic "${name}" is not there: "waybill setup kafka" prints how to make it`, 'topic');
+    const given = Number(found.config?.get('max.message.bytes'));
+    const limit = given > 0 ? given : undefined;
+    const topic = { partitions: found.partitions, bytes: Math.min(limit ?? batchBytesUsual, batchBytesUsual), limit };
+    this.#topics.set(name, topic);
+    return topic;
+  }
+
+  #progressOf({ through: position, besides, messages }: Batch): KafkaRecord {
+    const retried = besides === 'retry' ? messages[0]?.seq : undefined;
+    return this.#progressRecord(this.#context.id, progressText({ journal: this.#kept.journal, position, retried }));
+  }
+
+  #progressRecord(key: string, value: string): KafkaRecord {
+    return { topic: this.#progressTopic, partition: 0, key, value: Buffer.from(value), headers: {} };
+  }
+
+  /** Kept with the acknowledgement: that this sink has its position in Kafka, and where. */
+  #note(): string {
+    return this.#progressTopic;
+  }
+
+  #error(code: 'sink_blocked' | 'sink_unknown', words: string, setting?: string): WaybillError {
+    const { id } = this.#context;
+    return new WaybillError(code, `cannot go on with sink "${id}"${setting === undefined ? '' : ` (sinks.${id}.${setting})`}: ${words}`);
+  }
+}

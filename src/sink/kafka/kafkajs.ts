@@ -1,0 +1,360 @@
+/** kafkajs as the client of the sink `kafka`: see kafka-client.ts for what is asked of it, and docs/guarantees.md for what must not be asked. */
+import { randomUUID } from 'node:crypto';
+import { constants, gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+import kafkajs from 'kafkajs';
+import type { Admin, CompressionTypes, Kafka, KafkaConfig, Producer, ProducerConfig, SASLOptions, Transaction } from 'kafkajs';
+import { WaybillError } from '../../errors.ts';
+import type { SinkContext } from '../define.ts';
+import type { KafkaClient, OpenTransaction, Owner, TopicFacts } from './client.ts';
+import { isNamed, protocolError, translate } from './errors.ts';
+import type { Attempt } from './errors.ts';
+import type { KafkaRecord } from './messages.ts';
+import type { ReadRecord } from './progress.ts';
+import { sendDeadlineMs, transactionTimeoutMs } from './settings.ts';
+import type { KafkaSettings } from './settings.ts';
+import { Sockets } from './sockets.ts';
+import { quietTimers } from './timers.ts';
+import type { TokenSource } from './token.ts';
+
+/** After an error that passes: from 20 ms on, for about ten seconds. The client's own 300 ms would be paid at nearly every transaction. */
+const retry = { initialRetryTime: 20, maxRetryTime: 1_000, multiplier: 2, factor: 0.2, retries: 15 };
+/** Without transactions each further try may double what the one before has sent: that is for the loop to decide. */
+const once = { retries: 0 };
+const connectMs = 10_000;
+const closeMs = 2_000;
+/**
+ * Longer waits for records hold up the end of the reader. When its connection breaks it joins its group once more, as another member, and waits for the first
+ * one as long as a session may take: 6 s is the least that brokers grant by themselves.
+ */
+const readTimes = { maxWaitTimeInMs: 100, sessionTimeout: 6_000, rebalanceTimeout: 6_000, heartbeatInterval: 2_000 };
+/** A topic that was just made is looked for so often, with so long between. */
+const looksMost = 50;
+const lookMs = 100;
+const ended = new WaybillError('aborted', 'the client has ended');
+
+export class KafkaJsClient implements KafkaClient {
+  readonly #settings: KafkaSettings;
+  readonly #context: SinkContext;
+  readonly #wasOpen: boolean;
+  readonly #sockets: Sockets;
+  readonly #kafka: Kafka;
+  /** For what is asked before anything is owned: it says soon that nobody answers. */
+  readonly #asking: Kafka;
+  readonly #compression: CompressionTypes;
+  /** Rejects when a certificate is refused: nothing else will come of this client. */
+  readonly #refusal = Promise.withResolvers<never>();
+  readonly #producers: Producer[] = [];
+  #admin: Admin | undefined;
+  #plain: Promise<Producer> | undefined;
+  readonly #over = new AbortController();
+  /** Why no coordinator was found: the client says it to its log alone. */
+  #noCoordinator: unknown;
+
+  /** @param wasOpen  the settings are known to work: a broker that ends a connection is restarting, not asking for SASL */
+  constructor(settings: KafkaSettings, context: SinkContext, tokens: TokenSource | undefined, wasOpen = false) {
+    this.#wasOpen = wasOpen;
+    quietTimers();
+    this.#settings = settings;
+    this.#context = context;
+    this.#refusal.promise.catch(() => undefined);
+    this.#sockets = new Sockets(context, settings.tls, (reason) => {
+      this.#refusal.reject(reason);
+      this.#sockets.end();
+    });
+    this.#compression = compressions[settings.compression];
+    const sasl = saslOf(settings, tokens);
+    const config: KafkaConfig = {
+      brokers: settings.brokers,
+      clientId: settings.clientId,
+      // Said so that a mechanism that sends a password knows; the connection itself is made by `socketFactory`.
+      ...(settings.tls === undefined ? {} : { ssl: true }),
+      ...(sasl === undefined ? {} : { sasl }),
+      socketFactory: this.#sockets.connect,
+      connectionTimeout: connectMs,
+      authenticationTimeout: connectMs,
+      requestTimeout: sendDeadlineMs,
+      retry,
+      logLevel: kafkajs.logLevel.INFO,
+      logCreator: this.#logCreator(),
+    };
+    this.#kafka = new kafkajs.Kafka(config);
+    this.#asking = new kafkajs.Kafka({ ...config, retry: { ...retry, retries: settings.brokers.length + 2 } });
+  }
+
+  get peer(): string | undefined {
+    const { peer } = this.#sockets;
+    return peer === undefined ? undefined : `certificate of '${peer.subject}' issued by '${peer.issuer}'`;
+  }
+
+  topic(name: string, setting: string): Promise<TopicFacts | undefined> {
+    return this.#do({ what: `look at topic "${name}"`, setting }, false, async () => {
+      const admin = await this.#administration();
+      const found = await this.#look(admin, name);
+      return found && { ...found, config: await configOf(admin, name) };
+    });
+  }
+
+  create(name: string, config: Readonly<Record<string, string>>, setting: string): Promise<void> {
+    return this.#do({ what: `create topic "${name}"`, setting }, false, async () => {
+      const configEntries = Object.entries(config).map(([key, value]) => ({ name: key, value }));
+      const admin = await this.#administration();
+      await admin.createTopics({
+        waitForLeaders: false,
+        topics: [{ topic: name, numPartitions: 1, replicationFactor: -1, configEntries }],
+      });
+      // Made is not yet seen: each broker learns of it in its own time.
+      for (let tries = 0; (await this.#look(admin, name)) === undefined; tries += 1) {
+        if (tries >= looksMost) throw new Error('it is made, and no broker shows it yet');
+        await this.#context.clock.sleep(lookMs, this.#over.signal);
+      }
+    });
+  }
+
+  own(transactionalId: string): Promise<Owner> {
+    const { topic } = this.#settings;
+    return this.#do({ what: `own the transactional id "${transactionalId}"`, setting: 'exactlyOnce' }, false, async () => {
+      // No `idempotent: true`: it asks for a second producer id, and a right that nobody needs.
+      const producer = this.#producer({ transactionalId, transactionTimeout: transactionTimeoutMs, maxInFlightRequests: 1 });
+      await producer.connect();
+      // The client asks for its producer id, which fences, when the first transaction begins.
+      let first: Transaction | undefined = await this.#telling(() => producer.transaction());
+      const begin = async (): Promise<OpenTransaction> => {
+        const transaction = first ?? (await producer.transaction());
+        first = undefined;
+        return {
+          send: (records) =>
+            this.#do({ what: `send to topic "${topic}"`, setting: 'topic' }, true, () => this.#sendBy(transaction, records)),
+          commit: () => this.#do({ what: 'commit a transaction', setting: 'exactlyOnce' }, true, () => transaction.commit()),
+        };
+      };
+      return { begin: () => this.#do({ what: 'begin a transaction', setting: 'exactlyOnce' }, true, begin) };
+    });
+  }
+
+  send(records: readonly KafkaRecord[]): Promise<void> {
+    return this.#do({ what: `send to topic "${this.#settings.topic}"`, setting: 'topic' }, true, async () => {
+      this.#plain ??= this.#connected(this.#producer({ maxInFlightRequests: 1, retry: once }));
+      await this.#sendBy(await this.#plain, records);
+    });
+  }
+
+  read(topic: string, from: bigint, isLast: (record: ReadRecord) => boolean): Promise<readonly ReadRecord[]> {
+    return this.#do({ what: `read topic "${topic}"`, setting: 'progressTopic' }, false, async () => {
+      const records: ReadRecord[] = [];
+      await this.#consume(topic, from, (record) => {
+        records.push(record);
+        return isLast(record);
+      });
+      return records;
+    });
+  }
+
+  mayRead(topic: string): Promise<void> {
+    return this.#do({ what: `read topic "${topic}"`, setting: 'progressTopic' }, false, () => this.#consume(topic, 0n, undefined));
+  }
+
+  async mayWrite(topic: string, setting: string): Promise<void> {
+    await this.#do({ what: `write to topic "${topic}"`, setting }, false, async () => {
+      this.#plain ??= this.#connected(this.#producer({ maxInFlightRequests: 1, retry: once }));
+      try {
+        await (await this.#plain).send({ topic, acks: 2, messages: [{ partition: 0, value: '' }] });
+      } catch (thrown) {
+        if (protocolError(thrown) !== 'INVALID_REQUIRED_ACKS') throw thrown;
+      }
+    });
+  }
+
+  cut(): void {
+    this.#over.abort(ended);
+    this.#refusal.reject(ended);
+    this.#sockets.end();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#over.signal.aborted)
+      await this.#soon(Promise.allSettled([...this.#producers.map((one) => one.disconnect()), this.#admin?.disconnect()]));
+    this.cut();
+  }
+
+  #producer(options: ProducerConfig): Producer {
+    const producer = this.#kafka.producer({
+      ...options,
+      allowAutoTopicCreation: false,
+      // Every message says its partition: one that is sent again must not be given another.
+      createPartitioner:
+        () =>
+        ({ message }) =>
+          message.partition ?? 0,
+    });
+    this.#producers.push(producer);
+    return producer;
+  }
+
+  /** Reads what is committed until it is told to stop; with nobody to tell, until the first answer. */
+  async #consume(topic: string, from: bigint, isLast: ((record: ReadRecord) => boolean) | undefined): Promise<void> {
+    // A group of its own: a killed member of an old one would hold the partition. Nothing is committed to it.
+    const groupId = `waybill-${randomUUID()}`;
+    let isRead = false;
+    // Else a reader that crashes while it ends would be started again, for ever.
+    const restartOnFailure = async (): Promise<boolean> => !isRead && !this.#over.signal.aborted;
+    const consumer = this.#kafka.consumer({ groupId, ...readTimes, allowAutoTopicCreation: false, retry: { ...retry, restartOnFailure } });
+    try {
+      await consumer.connect();
+      await consumer.subscribe({ topic, fromBeginning: true });
+      const { promise, resolve, reject } = Promise.withResolvers<undefined>();
+      // Nobody waits for it when the reader fails before.
+      promise.catch(() => undefined);
+      consumer.on(consumer.events.CRASH, ({ payload }) => {
+        // A coordinator that is still being loaded is asked again by the client itself.
+        if (!payload.restart) reject(payload.error);
+      });
+      if (isLast === undefined) consumer.on(consumer.events.FETCH, () => resolve(undefined));
+      const running = consumer.run({
+        autoCommit: false,
+        eachBatch: async ({ batch }) => {
+          for (const { offset, key, value } of batch.messages) {
+            const record = { offset: BigInt(offset), key: key?.toString(), value: value?.toString() };
+            if (record.offset < from || !isLast?.(record)) continue;
+            resolve(undefined);
+            return;
+          }
+        },
+      });
+      running.catch(reject);
+      consumer.seek({ topic, partition: 0, offset: String(from) });
+      await this.#telling(() => this.#orOver(promise));
+    } finally {
+      isRead = true;
+      await this.#soon(consumer.disconnect());
+    }
+  }
+
+  async #connected(producer: Producer): Promise<Producer> {
+    await producer.connect();
+    return producer;
+  }
+
+  async #administration(): Promise<Admin> {
+    if (this.#admin === undefined) {
+      this.#admin = this.#asking.admin();
+      await this.#admin.connect();
+    }
+    return this.#admin;
+  }
+
+  async #look(admin: Admin, topic: string): Promise<Omit<TopicFacts, 'config'> | undefined> {
+    try {
+      const { topics } = await admin.fetchTopicMetadata({ topics: [topic] });
+      const partitions = topics[0]?.partitions ?? [];
+      return { partitions: partitions.length, replicas: Math.min(...partitions.map(({ replicas }) => replicas.length)) };
+    } catch (thrown) {
+      if (protocolError(thrown) === 'UNKNOWN_TOPIC_OR_PARTITION') return undefined;
+      throw thrown;
+    }
+  }
+
+  async #sendBy(sender: Pick<Producer, 'sendBatch'>, records: readonly KafkaRecord[]): Promise<bigint> {
+    const topics = Map.groupBy(records, ({ topic }) => topic);
+    const topicMessages = [...topics].map(([topic, list]) => ({
+      topic,
+      messages: list.map(({ partition, key, value, headers }) => ({ partition, key, headers, value: asBuffer(value) })),
+    }));
+    const taken = await sender.sendBatch({ acks: -1, compression: this.#compression, topicMessages });
+    return BigInt(taken[0]?.baseOffset ?? 0);
+  }
+
+  /** Does it, unless this client ends before; whatever is thrown says what it means. */
+  async #do<Result>(attempt: Omit<Attempt, 'id'>, sent: boolean, work: () => Promise<Result>): Promise<Result> {
+    try {
+      return await this.#orOver(work());
+    } catch (thrown) {
+      const cause = isNamed(thrown, 'KafkaJSGroupCoordinatorNotFound') ? (this.#noCoordinator ?? thrown) : thrown;
+      const error = translate(cause, { ...attempt, id: this.#context.id }, sent);
+      const { id } = this.#context;
+      const isEnded = !this.#wasOpen && error.code === 'sink_again' && isNamed(thrown, 'KafkaJSConnectionClosedError');
+      const isSilent = this.#sockets.silent !== undefined && ['sink_again', 'sink_unknown'].includes(error.code);
+      if (!isEnded && !isSilent) throw error;
+      const setting = isSilent ? 'brokers' : 'sasl';
+      const what = isSilent ? this.#sockets.mismatch() : 'the broker ends the connection: does it want SASL, or another kind of it?';
+      const words = `cannot ${attempt.what} for sink "${id}" (sinks.${id}.${setting}): ${what}`;
+      throw new WaybillError('sink_blocked', words, { cause: error, retryAfterMs: mismatchMs });
+    }
+  }
+
+  async #orOver<Result>(work: Promise<Result>): Promise<Result> {
+    work.catch(() => undefined);
+    return Promise.race([work, this.#refusal.promise]);
+  }
+
+  /** Has the client say what it says at debug alone, for as long as this takes. */
+  async #telling<Result>(work: () => Promise<Result>): Promise<Result> {
+    const logger = this.#kafka.logger();
+    logger.setLogLevel(kafkajs.logLevel.DEBUG);
+    try {
+      return await work();
+    } finally {
+      logger.setLogLevel(kafkajs.logLevel.INFO);
+    }
+  }
+
+  /** Whether it ends well or not, and not for long: its connections are cut anyway. */
+  async #soon(closing: Promise<unknown>): Promise<void> {
+    const over = new AbortController();
+    const late = this.#context.clock.sleep(closeMs, over.signal).catch(() => undefined);
+    await Promise.race([closing.catch(() => undefined), late, this.#refusal.promise.catch(() => undefined)]);
+    over.abort(ended);
+  }
+
+  /** Ordinary answers of the protocol are errors to the client's own log; what matters of them comes as an error of a call. */
+  #logCreator(): NonNullable<KafkaConfig['logCreator']> {
+    const { log, id } = this.#context;
+    return () =>
+      ({ namespace, level, label, log: { message, error } }) => {
+        if (message === 'Tried to find group coordinator') this.#noCoordinator = error;
+        if (level < kafkajs.logLevel.DEBUG) log.debug({ sink: id, name: namespace, level: label, message }, 'kafka client');
+      };
+  }
+}
+
+/** A broker that is being started may look the same: so it is asked again soon. */
+const mismatchMs = 5_000;
+
+const compressions = { none: kafkajs.CompressionTypes.None, gzip: kafkajs.CompressionTypes.GZIP, zstd: kafkajs.CompressionTypes.ZSTD };
+const zstd = (bytes: Uint8Array): Buffer => zstdCompressSync(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 3 } });
+kafkajs.CompressionCodecs[kafkajs.CompressionTypes.ZSTD] = () => ({
+  compress: async (encoder: { readonly buffer: Buffer }) => zstd(encoder.buffer),
+  decompress: async (buffer: Buffer) => zstdDecompressSync(buffer),
+});
+
+/** The bytes as this client sends them. */
+export const compress: Readonly<Record<KafkaSettings['compression'], (bytes: Uint8Array) => Uint8Array>> = {
+  none: (bytes) => bytes,
+  gzip: (bytes) => gzipSync(bytes),
+  zstd,
+};
+
+function saslOf({ sasl }: KafkaSettings, tokens: TokenSource | undefined): SASLOptions | undefined {
+  if (sasl === undefined) return undefined;
+  if (sasl.mechanism === 'OAUTHBEARER') {
+    return { mechanism: 'oauthbearer', oauthBearerProvider: async () => ({ value: (await tokens?.get()) ?? '' }) };
+  }
+  const { username = '', password } = sasl;
+  password?.refresh();
+  const mechanism = sasl.mechanism.toLowerCase() as 'plain' | 'scram-sha-256' | 'scram-sha-512';
+  return { mechanism, username, password: password?.read() ?? '' };
+}
+
+async function configOf(admin: Admin, topic: string): Promise<ReadonlyMap<string, string> | undefined> {
+  try {
+    const resources = [{ type: kafkajs.ConfigResourceTypes.TOPIC, name: topic }];
+    const { resources: found } = await admin.describeConfigs({ includeSynonyms: false, resources });
+    return new Map(found[0]?.configEntries.map(({ configName, configValue }) => [configName, configValue]));
+  } catch (thrown) {
+    if (/AUTHORIZATION_FAILED$/.test(protocolError(thrown) ?? '')) return undefined;
+    throw thrown;
+  }
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

@@ -1,0 +1,97 @@
+/** What becomes of a batch: records with key, partition and headers, and which of them go together in one request. Pure. */
+import type { Message } from '../../model/sink.ts';
+import type { KafkaSettings } from './settings.ts';
+
+export interface KafkaRecord {
+  readonly topic: string;
+  readonly partition: number;
+  readonly key: string | null;
+  readonly value: Uint8Array;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** A record before its partition is known. */
+export type Keyed = Omit<KafkaRecord, 'partition'> & { readonly spread: string };
+
+export function keyed(message: Message, { topic, key }: Pick<KafkaSettings, 'topic' | 'key'>): Keyed {
+  const { uid, source, number, bytes } = message;
+  const chosen = { payloadId: message.key, uid, source, none: undefined }[key];
+  return {
+    topic: topic.replaceAll('{source}', source),
+    key: chosen ?? null,
+    spread: chosen ?? uid,
+    value: bytes,
+    headers: { id: uid, ...(number === undefined ? {} : { number: String(number) }), source },
+  };
+}
+
+/** The partition of a key as the clients of Kafka choose it: murmur2 of its UTF-8, without the sign, modulo the number of partitions. */
+export function partitionFor(key: string, partitions: number): number {
+  return (murmur2(Buffer.from(key)) & 0x7fffffff) % partitions;
+}
+
+const seed = 0x9747b28c;
+const factor = 0x5bd1e995;
+
+/** MurmurHash2, 32 bits, with the seed of Kafka (org.apache.kafka.common.utils.Utils#murmur2). */
+export function murmur2(bytes: Uint8Array): number {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const whole = bytes.length & ~3;
+  let hash = seed ^ bytes.length;
+  for (let at = 0; at < whole; at += 4) {
+    const word = Math.imul(view.getInt32(at, true), factor);
+    hash = Math.imul(hash, factor) ^ Math.imul(word ^ (word >>> 24), factor);
+  }
+  for (let at = bytes.length - 1; at >= whole; at -= 1) hash ^= (bytes[at] ?? 0) << (8 * (at - whole));
+  if (whole < bytes.length) hash = Math.imul(hash, factor);
+  hash = Math.imul(hash ^ (hash >>> 13), factor);
+  return hash ^ (hash >>> 15);
+}
+
+/** Records of one partition and request at most: the client copies what it has for each further one. */
+const recordsMost = 1_000;
+/** What a record needs besides key, value and headers, at most (docs of Kafka, "Record Batch": five varints, attributes, lengths). */
+const recordOverhead = 70;
+
+/**
+ * Requests one after another, each with at most so many bytes for any partition, in the order of the messages of each partition. A record that is longer by
+ * itself goes alone: compressed it may fit.
+ * @param bytesOf  the largest batch of a topic, in bytes
+ */
+export function rounds(records: readonly KafkaRecord[], bytesOf: (topic: string) => number): KafkaRecord[][] {
+  const made: KafkaRecord[][] = [];
+  const filled = new Map<string, { round: number; bytes: number; count: number }>();
+  for (const record of records) {
+    const size = sizeOf(record);
+    const partition = `${record.topic} ${record.partition}`;
+    const at = filled.get(partition) ?? { round: 0, bytes: 0, count: 0 };
+    if (at.count > 0 && (at.bytes + size > bytesOf(record.topic) || at.count >= recordsMost)) {
+      at.round += 1;
+      at.bytes = at.count = 0;
+    }
+    at.bytes += size;
+    at.count += 1;
+    filled.set(partition, at);
+    (made[at.round] ??= []).push(record);
+  }
+  return made;
+}
+
+/** What a batch of one record needs besides key, value and headers, at least (docs of Kafka, "Record Batch": 61 bytes, and 7 of the record). */
+const batchOverhead = 68;
+
+/**
+ * Whether no batch of at most so many bytes can hold the record. Brokers compare `max.message.bytes` with the compressed batch.
+ * @param compressed  the value as the batch would hold it
+ */
+export function isTooLong({ key, value, headers }: KafkaRecord, most: number, compressed: (value: Uint8Array) => Uint8Array): boolean {
+  let size = batchOverhead + (key === null ? 0 : Buffer.byteLength(key));
+  for (const name in headers) size += 2 + name.length + Buffer.byteLength(headers[name] ?? '');
+  return size + value.length > most && batchOverhead + compressed(value).length > most;
+}
+
+function sizeOf({ key, value, headers }: KafkaRecord): number {
+  let size = recordOverhead + value.length + (key === null ? 0 : Buffer.byteLength(key));
+  for (const name in headers) size += 4 + name.length + Buffer.byteLength(headers[name] ?? '');
+  return size;
+}

@@ -1,0 +1,89 @@
+/**
+ * What stands in the progress topic: under the sink's id its position, in the transaction of the messages that it settles; under `<id>/open` what each
+ * opening wrote, which marks the end of what is to be read. Pure.
+ */
+import { WaybillError } from '../../errors.ts';
+import type { Position } from '../../model/ledger.ts';
+
+/** A record as it is read back. */
+export interface ReadRecord {
+  readonly offset: bigint;
+  readonly key: string | undefined;
+  readonly value: string | undefined;
+}
+
+export interface Progress {
+  readonly journal: string;
+  readonly position: Position;
+  /** The entry of the dead letter that was taken in this transaction; what moves the position has none. */
+  readonly retried?: number | undefined;
+  /** Its journal takes over: what stands before it, of whatever journal, counts no more. */
+  readonly adopted?: boolean | undefined;
+}
+
+export function progressText({ journal, position, retried, adopted }: Progress): string {
+  return JSON.stringify({ journal, seq: position.seq, chain: Buffer.from(position.chain).toString('hex'), retried, adopted });
+}
+
+export function openKey(id: string): string {
+  return `${id}/open`;
+}
+
+/** Whether these hold a position of the sink: else what lies before them must be read too. */
+export function holdsPosition(records: readonly ReadRecord[], id: string): boolean {
+  return records.some(({ key }) => key === id);
+}
+
+/**
+ * The last position in a progress topic, which is the sink's own.
+ * @throws WaybillError `sink_blocked`: another sink, or another journal, writes there too
+ */
+export function lastProgress(records: readonly ReadRecord[], id: string, journal: string, topic: string): Progress | undefined {
+  const all = ownProgress(records, id, topic);
+  const begin = all.findLastIndex(({ progress }) => progress.adopted === true && progress.journal === journal);
+  const found = all.slice(Math.max(0, begin));
+  const isOurs = ({ progress }: Found): boolean => progress.journal === journal;
+  const other = found.find((each, i) => i > 0 && !isOurs(each) && found.slice(0, i).some(isOurs));
+  if (other)
+    throw refusal(
+      id,
+      `"${topic}" is shared: another state wrote record ${other.offset} behind one of ours; end whoever else writes it, then see "waybill sinks adopt", or name another topic`,
+    );
+  const last = found.at(-1)?.progress;
+  if (last && last.journal !== journal)
+    throw refusal(
+      id,
+      `"${topic}" belongs to another state, whose entry ${last.position.seq} it has (the state was lost, or two daemons write it); restore that state, name another topic, or see "waybill sinks adopt"`,
+    );
+  return last;
+}
+
+interface Found {
+  readonly offset: bigint;
+  readonly progress: Progress;
+}
+
+/** What a topic holds of positions of this sink, of whatever journal. @throws WaybillError `sink_blocked`: something else writes there too */
+export function ownProgress(records: readonly ReadRecord[], id: string, topic: string): readonly Found[] {
+  return records.flatMap(({ offset, key, value }) => {
+    if (key === openKey(id)) return [];
+    const progress = key === id ? readProgress(value) : undefined;
+    if (progress) return [{ offset, progress }];
+    throw refusal(id, `"${topic}" is not its own: record ${offset} has the key "${key ?? ''}"; name a topic that nobody else writes`);
+  });
+}
+
+function refusal(id: string, words: string): WaybillError {
+  return new WaybillError('sink_blocked', `cannot go on with sink "${id}" (sinks.${id}.progressTopic): ${words}`);
+}
+
+function readProgress(value: string | undefined): Progress | undefined {
+  try {
+    const { journal, seq, chain, retried, adopted } = JSON.parse(value ?? '') as Readonly<Record<string, unknown>>;
+    if (typeof journal !== 'string' || typeof seq !== 'number' || typeof chain !== 'string') return undefined;
+    const besides = { retried: typeof retried === 'number' ? retried : undefined, adopted: adopted === true };
+    return { journal, position: { seq, chain: Buffer.from(chain, 'hex') }, ...besides };
+  } catch {
+    return undefined;
+  }
+}

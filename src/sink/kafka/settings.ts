@@ -1,0 +1,102 @@
+/** The settings of the sink `kafka`, and what follows from them alone. */
+import { z } from 'zod';
+import { facts, httpsUrl, line, secret, text } from '../../settings/values.ts';
+import { tlsSettings } from '../../connect/settings.ts';
+
+/** SASL mechanisms by the names that Kafka has for them. */
+const mechanisms = ['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512', 'OAUTHBEARER'] as const;
+const brokerExpects = 'host:port, a name or an IPv4 address (the client cannot take an IPv6 address: give it a name)';
+const topicName = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}$/;
+
+const saslSettings = z
+  .strictObject({
+    mechanism: z.enum(mechanisms).describe('How Waybill authenticates itself'),
+    username: line().optional().describe('User of PLAIN and SCRAM'),
+    password: secret().optional().describe('Password of PLAIN and SCRAM'),
+    oauth: z
+      .strictObject({
+        tokenUrl: httpsUrl().describe('Token endpoint; asked with the grant client_credentials'),
+        clientId: line().describe('Client id'),
+        clientSecret: secret().describe('Client secret, sent by HTTP Basic'),
+        scope: line().optional().describe('Scope of the token'),
+      })
+      .optional()
+      .describe('Where tokens of OAUTHBEARER come from'),
+  })
+  .superRefine(({ mechanism, username, password, oauth }, context) => {
+    const isOauth = mechanism === 'OAUTHBEARER';
+    const given = { username, password, oauth };
+    for (const key of ['username', 'password', 'oauth'] as const) {
+      const isNeeded = (key === 'oauth') === isOauth;
+      if (isNeeded && given[key] === undefined)
+        context.addIssue({ code: 'custom', path: [key], message: `is missing: ${mechanism} needs it` });
+      if (!isNeeded && given[key] !== undefined)
+        context.addIssue({
+          code: 'custom',
+          path: [key],
+          message: `is not used: ${mechanism} takes ${isOauth ? 'oauth' : 'username and password'}`,
+        });
+    }
+  })
+  .describe('Authentication; without it none, or the certificate of `tls`');
+
+export const kafkaSettings = z.strictObject({
+  brokers: z
+    .array(text(/^[A-Za-z0-9._-]+:[0-9]{1,5}$/, brokerExpects))
+    .min(1, 'names no broker')
+    .describe('Brokers to begin with, `host:port`; the others are learned from them'),
+  topic: z
+    .string()
+    .refine((name) => topicName.test(name.replaceAll('{source}', 'x')), 'is not the name of a topic')
+    .register(facts, {
+      expects: 'the name of a topic: letters, digits, dot, hyphen and underscore; {source} stands for the id of the source',
+    })
+    .describe('Topic of the messages, which must be there; `{source}` stands for the id of the source'),
+  clientId: line().default('waybill').describe('Name of the client in the logs, metrics and quotas of the brokers'),
+  tls: tlsSettings
+    .optional()
+    .describe('TLS to the brokers: trust and client certificate. `tls: {}` trusts the built-in roots; without it no TLS'),
+  sasl: saslSettings.optional(),
+  compression: z.enum(['none', 'gzip', 'zstd']).default('none').describe('How batches are compressed'),
+  key: z
+    .enum(['payloadId', 'uid', 'source', 'none'])
+    .default('payloadId')
+    .describe('Key of each message, which chooses its partition. A message without one goes by its uid'),
+  exactlyOnce: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Messages and position in one transaction: once for consumers that read committed. `false`: at least once, without transactions',
+    ),
+  progressTopic: text(topicName, 'the name of a topic: letters, digits, dot, hyphen and underscore')
+    .optional()
+    .describe('Topic of the position, of this sink alone; default `waybill-progress-` and the id of the sink'),
+});
+
+export type KafkaSettings = z.output<typeof kafkaSettings>;
+
+/** Every topic that messages of these sources go to. */
+export function topicsOf(topic: string, sources: readonly string[]): readonly string[] {
+  return topic.includes('{source}') ? sources.map((source) => topic.replaceAll('{source}', source)) : [topic];
+}
+
+export function progressTopicOf(id: string, { progressTopic }: KafkaSettings): string {
+  return progressTopic ?? `waybill-progress-${id}`;
+}
+
+/** How the progress topic is made: compacted soon, or opening would read 170,000 records for each day (two transactions a second). */
+export const progressConfig: Readonly<Record<string, string>> = {
+  'cleanup.policy': 'compact',
+  'segment.bytes': '16777216',
+  'segment.ms': '600000',
+  'min.cleanable.dirty.ratio': '0.01',
+};
+
+/** One owner of a journal's sink: whoever comes later fences the one before. */
+export function transactionalIdOf(journal: string, id: string): string {
+  return `waybill-${journal}-${id}`;
+}
+
+/** ms a transaction may take before the broker ends it: longer than our own deadline by a minute. */
+export const transactionTimeoutMs = 90_000;
+export const sendDeadlineMs = 30_000;

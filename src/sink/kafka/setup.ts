@@ -1,0 +1,78 @@
+/** What `waybill setup kafka` prints for the administrator of a cluster: topics, rights, and a consumer that sees only what was committed. Reads no file but `tls.cert`. */
+import { X509Certificate } from 'node:crypto';
+import { wordsOf } from '../../errors.ts';
+import { progressConfig, progressTopicOf, topicsOf } from './settings.ts';
+import type { KafkaSettings } from './settings.ts';
+
+/** @param sources  ids of the sources that the sink takes: each has a topic where `{source}` stands in its name */
+export function setupText(id: string, settings: KafkaSettings, sources: readonly string[]): string {
+  const { brokers, topic, exactlyOnce } = settings;
+  const server = `--bootstrap-server ${brokers.join(',')}`;
+  const topics = topicsOf(topic, sources);
+  const progress = progressTopicOf(id, settings);
+  const principal = principalOf(settings);
+  const who = `User:${principal.name}`;
+  const create = (name: string, partitions: number, config: Readonly<Record<string, string>>): string =>
+    `kafka-topics.sh ${server} --create --if-not-exists --topic ${name} --partitions ${partitions} --replication-factor 3 ${options(
+      'config',
+      Object.entries(config).map(([key, value]) => `${key}=${value}`),
+    )}`;
+  const allow = (operations: readonly string[], resource: string): string =>
+    `kafka-acls.sh ${server} --add --allow-principal '${who}' ${options('operation', operations)} ${resource}`;
+  const durable = { 'min.insync.replicas': '2', 'unclean.leader.election.enable': 'false' };
+  const prefixed = '--resource-pattern-type prefixed';
+  const lines = [
+    '# Topics. Choose the partitions of the first; 3 replicas of which 2 are in sync are what the guarantee rests on.',
+    ...topics.map((name) => create(name, 6, durable)),
+    ...(exactlyOnce ? [create(progress, 1, { ...progressConfig, ...durable })] : []),
+    '',
+    `# Rights of the sink "${id}". DescribeConfigs lets "waybill check" see what weakens the guarantee.`,
+    ...principal.remarks.map((remark) => `# ${remark}`),
+    ...topics.map((name) => allow(['Write', 'Describe', 'DescribeConfigs'], `--topic ${name}`)),
+    ...(exactlyOnce
+      ? [
+          allow(['Read', 'Write', 'Describe', 'DescribeConfigs'], `--topic ${progress}`),
+          allow(['Write', 'Describe'], `--transactional-id waybill- ${prefixed}`),
+          allow(['Read'], `--group waybill- ${prefixed}`),
+        ]
+      : []),
+    '',
+    exactlyOnce
+      ? '# A consumer. It must read committed: any other sees messages of transactions that failed, and sees them again.'
+      : '# A consumer. A message may come twice after a failure: the header "id" is the same then.',
+    ...topics.flatMap((name) => [
+      `kcat -C -b ${brokers.join(',')} -t ${name} -X isolation.level=read_committed -o beginning -e -f '%k %h %s\\n'`,
+      `kafka-console-consumer.sh ${server} --topic ${name} --isolation-level read_committed --from-beginning`,
+    ]),
+    ...(exactlyOnce ? ['# Of any client of Kafka: isolation.level=read_committed'] : []),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+/** Attribute types that Java writes by name in RFC 2253 (X500Principal.getName); others it writes as an OID with a value in hex. */
+const namedTypes = new Set(['CN', 'C', 'L', 'ST', 'O', 'OU', 'STREET', 'DC', 'UID']);
+
+/** Whom the brokers take the sink for: its SASL user, else the subject of its client certificate in the order of RFC 2253. */
+function principalOf({ sasl, tls }: KafkaSettings): { readonly name: string; readonly remarks: readonly string[] } {
+  const user = sasl?.username ?? sasl?.oauth?.clientId;
+  if (user !== undefined) return { name: user, remarks: [] };
+  if (tls?.cert === undefined) return { name: 'ANONYMOUS', remarks: ['Without SASL and without tls.cert the brokers see User:ANONYMOUS.'] };
+  const remark = 'The principal is the subject of tls.cert; ssl.principal.mapping.rules of the brokers may change it.';
+  try {
+    // Node gives a line for each relative name, first to last, escaped as in RFC 2253; that standard begins with the last.
+    const parts = new X509Certificate(tls.cert.read().join('\n')).subject.split('\n').reverse();
+    const isNamed = parts.flatMap((part) => part.split(' + ')).every((part) => namedTypes.has(part.split('=', 1)[0] ?? ''));
+    const odd =
+      'Its subject has types that Java writes as OIDs: compare the principal in the log of the brokers (kafka.authorizer.logger).';
+    return { name: parts.join(',').replaceAll(' + ', '+'), remarks: isNamed ? [remark] : [remark, odd] };
+  } catch (thrown) {
+    return {
+      name: '<subject of tls.cert>',
+      remarks: [remark, `tls.cert cannot be read here (${wordsOf(thrown)}): openssl x509 -noout -subject -nameopt RFC2253 -in CERT`],
+    };
+  }
+}
+
+function options(name: string, values: readonly string[]): string {
+  return values.map((value) => `--${name} ${value}`).join(' ');
+}

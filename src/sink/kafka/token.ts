@@ -1,0 +1,100 @@
+/** Tokens for SASL OAUTHBEARER, by the grant client_credentials (RFC 6749 section 4.4). One serves all connections until 80 % of its life are over. */
+import { request } from 'undici';
+import { Connection } from '../../connect/connection.ts';
+import { quote } from '../../quote.ts';
+import { remember } from '../../secrets.ts';
+import { codeOf, WaybillError, wordsOf } from '../../errors.ts';
+import type { SinkContext } from '../define.ts';
+import type { KafkaSettings } from './settings.ts';
+
+type Oauth = NonNullable<NonNullable<KafkaSettings['sasl']>['oauth']>;
+
+const timeoutMs = 10_000;
+/** Of a token that says nothing about its life. */
+const lifeUnknownMs = 5 * 60_000;
+const answerMost = 64 * 1024;
+
+export class TokenSource implements AsyncDisposable {
+  readonly #oauth: Oauth;
+  readonly #context: SinkContext;
+  readonly #connection: Connection;
+  #current: { readonly token: string; readonly until: number } | undefined;
+
+  constructor(oauth: Oauth, context: SinkContext) {
+    this.#oauth = oauth;
+    this.#context = context;
+    const setting = `sinks.${context.id}.sasl.oauth`;
+    this.#connection = new Connection({ setting, url: oauth.tokenUrl, sharedCa: context.ca, proxy: context.proxy, timeoutMs });
+  }
+
+  /** @throws WaybillError `sink_blocked` (refused), `sink_again` (not reached); marked so that the client does not ask for it again and again */
+  async get(): Promise<string> {
+    const now = this.#context.clock.monotonic();
+    if (this.#current !== undefined && now < this.#current.until) return this.#current.token;
+    try {
+      const { token, lifeMs } = await this.#ask();
+      this.#current = { token, until: now + lifeMs * 0.8 };
+      return token;
+    } catch (thrown) {
+      throw Object.assign(thrown as Error, { retriable: false });
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#connection[Symbol.asyncDispose]();
+  }
+
+  async #ask(): Promise<{ token: string; lifeMs: number }> {
+    const { tokenUrl, clientId, clientSecret, scope } = this.#oauth;
+    clientSecret.refresh();
+    const secret = clientSecret.read();
+    // RFC 6749 section 2.3.1: id and secret are form-encoded before they become a user and a password.
+    const pair = `${encodeURIComponent(clientId)}:${encodeURIComponent(secret)}`;
+    remember(this, pair);
+    const basic = Buffer.from(pair).toString('base64');
+    const say = (code: 'sink_again' | 'sink_blocked', words: string, at = 'tokenUrl'): WaybillError => {
+      const { id } = this.#context;
+      return new WaybillError(code, `cannot get a token from "${tokenUrl}" for sink "${id}" (sinks.${id}.sasl.oauth.${at}): ${words}`);
+    };
+    let status: number;
+    let body: string;
+    try {
+      const answer = await request(tokenUrl, {
+        dispatcher: this.#connection.dispatcher,
+        method: 'POST',
+        headers: { authorization: `Basic ${basic}`, 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
+        body: new URLSearchParams({ grant_type: 'client_credentials', ...(scope === undefined ? {} : { scope }) }).toString(),
+        signal: AbortSignal.timeout(timeoutMs),
+      });
+      status = answer.statusCode;
+      body = (await answer.body.text()).slice(0, answerMost);
+    } catch (thrown) {
+      const reason = this.#connection.translate(thrown);
+      throw say(codeOf(reason) === 'tls_untrusted' ? 'sink_blocked' : 'sink_again', wordsOf(reason));
+    }
+    const said = json(body);
+    if (status === 200 && typeof said['access_token'] === 'string' && /^[\x21-\x7e]+$/.test(said['access_token'])) {
+      const seconds = Number(said['expires_in']);
+      remember(this.#oauth, said['access_token']);
+      return { token: said['access_token'], lifeMs: seconds > 0 ? seconds * 1_000 : lifeUnknownMs };
+    }
+    const words = [said['error'], said['error_description']].filter((word) => typeof word === 'string').join(': ');
+    const isSuccess = status >= 200 && status <= 299;
+    const shown = isSuccess ? 'the answer holds no usable access_token' : quote(words, 300) || `status ${status}`;
+    if (status === 429 || status >= 500) throw say('sink_again', shown);
+    throw say(
+      'sink_blocked',
+      shown,
+      said['error'] === 'invalid_scope' ? 'scope' : status === 401 || status === 400 ? 'clientSecret' : 'tokenUrl',
+    );
+  }
+}
+
+function json(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,177 @@
+/**
+ * The requests of the HTTP Event Collector over one connection: data, the question for acknowledgements, health. Cookies are kept, since only
+ * the server behind a load balancer that took the data knows of its acknowledgement.
+ */
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { request } from 'undici';
+import { Connection } from '../../connect/connection.ts';
+import type { Route } from '../../connect/connection.ts';
+import { plainPort } from '../../connect/plain-port.ts';
+import { WaybillError, wordsOf } from '../../errors.ts';
+import type { Clock } from '../../model/time.ts';
+import { version } from '../../version.ts';
+import type { SinkContext } from '../define.ts';
+import { baseOf, requestsMost } from './settings.ts';
+import type { SplunkHecSettings } from './settings.ts';
+
+/** ms from the first byte that is sent to the last of the answer; also for the way there. */
+export const requestMs = 30_000;
+/** An answer is a line of JSON; of a proxy's page the beginning is enough. */
+const answerMost = 64 * 1024;
+
+const compressed = promisify(gzip);
+const ended = new WaybillError('aborted', 'the answer is here');
+
+export interface HecAnswer {
+  readonly status: number;
+  readonly body: string;
+  readonly mediaType: string | string[] | undefined;
+  /** `Retry-After` in ms. */
+  readonly retryAfterMs: number | undefined;
+}
+
+export class HecClient implements AsyncDisposable {
+  readonly #settings: SplunkHecSettings;
+  readonly #id: string;
+  readonly #clock: Clock;
+  readonly #connection: Connection;
+  readonly #cookies = new Map<string, string>();
+  #isClosed = false;
+
+  constructor(settings: SplunkHecSettings, { id, clock, ca, proxy, shown }: SinkContext) {
+    this.#settings = settings;
+    this.#id = id;
+    this.#clock = clock;
+    this.#connection = new Connection({
+      setting: `sinks.${id}`,
+      url: baseOf(settings),
+      tls: settings.tls,
+      sharedCa: ca,
+      proxy: settings.proxy === 'none' ? undefined : (settings.proxy ?? proxy),
+      timeoutMs: requestMs,
+      shown,
+      connections: requestsMost(settings),
+    });
+  }
+
+  route(): Route {
+    return this.#connection.route();
+  }
+
+  /**
+   * Posts one body to `/services/collector/…` and reads the whole answer.
+   * @param channel  the request's channel, where it needs one
+   * @throws WaybillError `sink_again` or `sink_blocked` where no connection came about and nothing was sent, else `sink_unknown`; or the
+   *         signal's reason
+   */
+  async post(endpoint: string, body: Uint8Array, channel: string | undefined, signal: AbortSignal): Promise<HecAnswer> {
+    const zipped = body.length === 0 ? body : await compressed(body);
+    return this.#exchange('POST', endpoint, zipped, channel, signal);
+  }
+
+  async health(signal: AbortSignal): Promise<HecAnswer> {
+    return this.#exchange('GET', 'health', undefined, undefined, signal);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    await this.#connection[Symbol.asyncDispose]();
+  }
+
+  async #exchange(
+    method: 'GET' | 'POST',
+    endpoint: string,
+    body: Uint8Array | undefined,
+    channel: string | undefined,
+    signal: AbortSignal,
+  ): Promise<HecAnswer> {
+    signal.throwIfAborted();
+    const { token } = this.#settings;
+    const authorization = `Splunk ${this.#readToken()}`;
+    const over = new AbortController();
+    const finished = new AbortController();
+    const timer = this.#clock.sleep(requestMs, finished.signal).then(
+      () => over.abort(),
+      () => undefined, // the answer came first
+    );
+    try {
+      const head = await request(`${baseOf(this.#settings)}/services/collector/${endpoint}`, {
+        dispatcher: this.#connection.dispatcher,
+        method,
+        headers: {
+          authorization,
+          'user-agent': `waybill/${version}`,
+          ...(body === undefined || body.length === 0 ? {} : { 'content-type': 'application/json', 'content-encoding': 'gzip' }),
+          ...(channel === undefined ? {} : { 'x-splunk-request-channel': channel }),
+          ...(this.#cookies.size === 0 ? {} : { cookie: [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ') }),
+        },
+        body: body ?? null,
+        signal: AbortSignal.any([signal, over.signal]),
+      });
+      this.#keepCookies(head.headers['set-cookie']);
+      const text = await readBegin(head.body);
+      // A token that was replaced is found at the next request.
+      if (head.statusCode === 401 || head.statusCode === 403) token.refresh();
+      return {
+        status: head.statusCode,
+        body: text,
+        mediaType: head.headers['content-type'],
+        retryAfterMs: this.#waitOf(head.headers['retry-after']),
+      };
+    } catch (thrown) {
+      signal.throwIfAborted();
+      const where = `cannot send to "${baseOf(this.#settings)}" for sink "${this.#id}"`;
+      if (over.signal.aborted) throw new WaybillError('sink_unknown', `${where}: no whole answer within ${requestMs / 1000} s`);
+      throw this.#translated(thrown, where);
+    } finally {
+      finished.abort(ended);
+      await timer;
+    }
+  }
+
+  #readToken(): string {
+    try {
+      return this.#settings.token.read();
+    } catch (cause) {
+      throw new WaybillError('sink_blocked', `cannot send for sink "${this.#id}": ${wordsOf(cause)}`, { cause });
+    }
+  }
+
+  /** What the connection itself says came before the first byte; everything else may have come after the last. */
+  #translated(thrown: unknown, where: string): WaybillError {
+    const known = this.#connection.translate(thrown);
+    const plain = plainPort(known);
+    if (plain !== undefined) return new WaybillError('sink_blocked', `${where}: ${plain}; see sinks.${this.#id}.url`);
+    const isPlain = this.#settings.url.startsWith('http:') && !(thrown instanceof WaybillError);
+    const hint = isPlain ? `; sinks.${this.#id}.url begins with http: perhaps the port speaks TLS` : '';
+    const words = `${where}: ${wordsOf(known)}${hint}`;
+    if (known.code !== 'source_unreachable') return new WaybillError('sink_blocked', words, { cause: known });
+    return new WaybillError(thrown instanceof WaybillError ? 'sink_again' : 'sink_unknown', words, { cause: known });
+  }
+
+  #keepCookies(given: string | string[] | undefined): void {
+    for (const cookie of typeof given === 'string' ? [given] : (given ?? [])) {
+      const [, name, value] = /^\s*([^=;\s]+)=([^;]*)/.exec(cookie) ?? [];
+      if (name !== undefined && value !== undefined) this.#cookies.set(name, value.trim());
+    }
+  }
+
+  /** Seconds or a date (RFC 9110 section 10.2.3). */
+  #waitOf(given: string | string[] | undefined): number | undefined {
+    if (typeof given !== 'string') return undefined;
+    const ms = /^\s*\d+\s*$/.test(given) ? Number(given) * 1000 : Date.parse(given) - this.#clock.now();
+    return Number.isNaN(ms) ? undefined : ms;
+  }
+}
+
+async function readBegin(body: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    if (bytes < answerMost) chunks.push(chunk);
+    bytes += chunk.length;
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}

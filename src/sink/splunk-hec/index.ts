@@ -1,0 +1,212 @@
+/**
+ * Splunk by its HTTP Event Collector. An answer of 200 says that a request is in Splunk's input queue; with `acknowledge` a batch is taken when
+ * Splunk says that all of its requests are indexed. Splunk cannot be asked what it has, so what is unknown is sent again.
+ */
+import { randomUUID } from 'node:crypto';
+import { codeOf, WaybillError, wordsOf } from '../../errors.ts';
+import type { Batch, Message, Sink, Taken } from '../../model/sink.ts';
+import type { Clock } from '../../model/time.ts';
+import { defineSink } from '../define.ts';
+import type { Format, SinkContext } from '../define.ts';
+import { acknowledged } from './acknowledge.ts';
+import type { HecClient } from './client.ts';
+import { readReply, settingOf } from './reply.ts';
+import type { Reply } from './reply.ts';
+import { requestsOf } from './request.ts';
+import type { HecRequest } from './request.ts';
+import { baseOf, metadataOf, requestsMost, splunkHecSettings } from './settings.ts';
+import type { Metadata, SplunkHecSettings } from './settings.ts';
+
+/** How long to wait when Splunk says that it is nearly full, ms. */
+const crowdedMs = 1_000;
+
+export const splunkHec = defineSink('splunk-hec', {
+  summary: 'Splunk, by its HTTP Event Collector',
+  config: splunkHecSettings,
+  formats: ['ecs', 'ocsf', 'raw', 'cef', 'leef'],
+  original: false,
+  batch: { records: 4_000, bytes: 8 * 1024 * 1024, wait: 1_000 },
+  resolvable: () => false,
+  // Each request and the wait for acknowledgements have limits of their own.
+  deadline: 600_000,
+  // The address may change, and the rest of it is Splunk's affair.
+  destination: ({ index }) => (index === undefined ? "the token's index" : `index ${index}`),
+  guarantee: ({ acknowledge }) =>
+    acknowledge
+      ? {
+          delivery: 'at least once',
+          duplicates: 'one batch per crash, timeout or refused event',
+          losses: '0 after the acknowledgement',
+        }
+      : {
+          delivery: 'at least once',
+          duplicates: 'one batch per failure',
+          losses: 'whatever Splunk loses after its 200, which is for its input queue',
+        },
+  check: async (settings, context, signal) => (await import('./check.ts')).checkCollector(settings, context, signal),
+  open: (settings, context, _kept, signal) => SplunkHecSink.open(settings, context, signal),
+});
+
+interface Answered {
+  readonly asked: readonly Message[];
+  readonly reply: Reply;
+  readonly retryAfterMs: number | undefined;
+}
+
+class SplunkHecSink implements Sink {
+  readonly #settings: SplunkHecSettings;
+  readonly #id: string;
+  readonly #clock: Clock;
+  readonly #client: HecClient;
+  readonly #channel: string;
+  readonly #kind: 'event' | 'raw';
+  readonly #metadataOf: (source: string) => Metadata;
+  /** Messages at which Splunk stopped: each begins a request, so that a second refusal is for it alone. */
+  readonly #suspects = new Set<number>();
+  #isCrowded = false;
+  /** Set after a success without `ackId`: the receiver is asked whether it acknowledges before more is sent. */
+  #mustProbe = false;
+  #hasAnswered = false;
+
+  static async open(settings: SplunkHecSettings, context: SinkContext, signal: AbortSignal): Promise<SplunkHecSink> {
+    const { HecClient } = await import('./client.ts');
+    const { probe } = await import('./check.ts');
+    const sink = new SplunkHecSink(settings, context, new HecClient(settings, context));
+    try {
+      await probe(sink.#client, settings, context.id, sink.#channel, signal);
+      return sink;
+    } catch (thrown) {
+      await sink[Symbol.asyncDispose]();
+      throw thrown;
+    }
+  }
+
+  private constructor(settings: SplunkHecSettings, context: SinkContext, client: HecClient) {
+    this.#settings = settings;
+    this.#id = context.id;
+    this.#clock = context.clock;
+    this.#client = client;
+    this.#channel = settings.channel ?? randomUUID();
+    this.#kind = isLine(context.format) ? 'raw' : 'event';
+    this.#metadataOf = metadataOf(settings);
+  }
+
+  /** Some requests at once, then the next: what is not taken ends the send, and what was taken is settled. */
+  async send({ messages }: Batch, signal: AbortSignal): Promise<Taken> {
+    if (this.#mustProbe) {
+      const { probe } = await import('./check.ts');
+      await probe(this.#client, this.#settings, this.#id, this.#channel, signal);
+      this.#mustProbe = false;
+    }
+    const requests = requestsOf(this.#kind, messages, this.#metadataOf, this.#suspects);
+    const ackIds: number[] = [];
+    const stopped: Taken[] = [];
+    for (let sent = 0; sent < requests.length && stopped.length === 0;) {
+      // The first answer says, by its cookie, which server behind a load balancer has the channel.
+      const now = requests.slice(sent, sent + (this.#hasAnswered ? requestsMost(this.#settings) : 1));
+      sent += now.length;
+      const answers = await this.#postAll(now, signal);
+      const later = requests.slice(sent).flatMap((each) => each.messages);
+      const failed = answers.filter(({ reply }) => reply.meaning !== 'taken' && reply.meaning !== 'crowded');
+      for (const answer of failed) {
+        const { reply, asked, retryAfterMs } = answer;
+        if (reply.meaning === 'unknown') throw this.#error('sink_unknown', messages, reply, retryAfterMs);
+        stopped.push(this.#stopped(asked, answer === failed.at(-1) ? later : [], messages, answer));
+      }
+      if (!this.#settings.acknowledge) continue;
+      for (const answer of answers) if (!failed.includes(answer)) ackIds.push(await this.#ackIdOf(answer.reply));
+    }
+    if (ackIds.length > 0) await acknowledged(this.#client, this.#channel, ackIds, { id: this.#id, clock: this.#clock }, signal);
+    return together(stopped);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#client[Symbol.asyncDispose]();
+  }
+
+  /** No request is under way any more when it ends, well or not. */
+  async #postAll(requests: readonly HecRequest[], signal: AbortSignal): Promise<readonly Answered[]> {
+    const settled = await Promise.allSettled(requests.map((request) => this.#post(request, signal)));
+    const failed = settled.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []));
+    const unknown = failed.find((thrown) => codeOf(thrown) !== 'sink_again' && codeOf(thrown) !== 'sink_blocked');
+    // Where some were sent and others were not, what came of all of them together is not known.
+    if (unknown !== undefined) throw unknown as Error;
+    if (failed.length > 0 && failed.length < settled.length)
+      throw new WaybillError('sink_unknown', wordsOf(failed[0]), { cause: failed[0] });
+    if (failed[0] !== undefined) throw failed[0] as WaybillError;
+    this.#hasAnswered = true;
+    return settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+  }
+
+  async #post(request: HecRequest, signal: AbortSignal): Promise<Answered> {
+    if (this.#isCrowded) await this.#clock.sleep(crowdedMs, signal);
+    const needsChannel = this.#settings.acknowledge || this.#kind === 'raw';
+    const answer = await this.#client.post(`${this.#kind}${request.query}`, request.body, needsChannel ? this.#channel : undefined, signal);
+    const reply = readReply(answer);
+    this.#isCrowded = reply.meaning === 'crowded';
+    return { asked: request.messages, reply, retryAfterMs: answer.retryAfterMs };
+  }
+
+  /**
+   * What is left to send after an answer that is no success. Splunk takes the events before the one that it names (moby/moby issue 35862);
+   * nobody acknowledges them, so with `acknowledge` they go again. Only a message that stood first is refused by its name alone.
+   */
+  #stopped(asked: readonly Message[], later: readonly Message[], all: readonly Message[], answer: Answered): Taken {
+    const { reply, retryAfterMs } = answer;
+    const { meaning, stoppedAt = -1 } = reply;
+    const suspect = asked[stoppedAt];
+    const settled = suspect && !this.#settings.acknowledge ? stoppedAt : 0;
+    const isNamed = meaning === 'refused' && suspect !== undefined;
+    const isRefused = isNamed && stoppedAt === 0;
+    const rest = [...asked.slice(isRefused ? 1 : settled), ...later];
+    const code = meaning === 'blocked' ? 'sink_blocked' : 'sink_again';
+    if (isRefused) this.#suspects.delete(suspect.seq);
+    else if (isNamed) this.#suspects.add(suspect.seq);
+    else if (rest.length === all.length) throw this.#error(meaning === 'refused' ? 'sink_refused' : code, all, reply, retryAfterMs);
+    const rejections = isRefused
+      ? [{ seq: suspect.seq, code: String(reply.code), words: this.#words('sink_refused', [suspect], reply) }]
+      : [];
+    if (rest.length === 0) return { rejections };
+    return { rejections, again: { code, seqs: rest.map(({ seq }) => seq), words: this.#words(code, rest, reply), retryAfterMs } };
+  }
+
+  async #ackIdOf({ ackId, words }: Reply): Promise<number> {
+    if (ackId !== undefined) return ackId;
+    this.#mustProbe = true;
+    const { notAcknowledging } = await import('./check.ts');
+    throw notAcknowledging(this.#settings, this.#id, `${words}, without ackId`);
+  }
+
+  #error(
+    code: 'sink_again' | 'sink_blocked' | 'sink_refused' | 'sink_unknown',
+    messages: readonly Message[],
+    reply: Reply,
+    retryAfterMs?: number,
+  ): WaybillError {
+    return new WaybillError(code, this.#words(code, messages, reply), { retryAfterMs });
+  }
+
+  #words(code: string, messages: readonly Message[], reply: Reply): string {
+    const count = messages.length === 1 ? 'one message' : `${messages.length} messages`;
+    const about = settingOf(reply);
+    const named = about === 'token' ? this.#settings.token.describe() : `sinks.${this.#id}.${about}`;
+    const setting = code === 'sink_blocked' ? ` (${named})` : '';
+    return `cannot send ${count} to "${baseOf(this.#settings)}" for sink "${this.#id}"${setting}: ${reply.words}`;
+  }
+}
+
+/** What several requests of one batch have come to. */
+function together(parts: readonly Taken[]): Taken {
+  const rejections = parts.flatMap((part) => part.rejections);
+  const again = parts.flatMap((part) => part.again ?? []);
+  const [first] = again;
+  if (!first) return { rejections };
+  const code = again.some((each) => each.code === 'sink_blocked') ? 'sink_blocked' : 'sink_again';
+  const waits = again.flatMap(({ retryAfterMs }) => retryAfterMs ?? []);
+  const retryAfterMs = waits.length === 0 ? undefined : Math.max(...waits);
+  return { rejections, again: { ...first, code, seqs: again.flatMap(({ seqs }) => seqs), retryAfterMs } };
+}
+
+function isLine(format: Format): boolean {
+  return format === 'cef' || format === 'leef';
+}

@@ -1,0 +1,70 @@
+/**
+ * Puts messages into requests of the HTTP Event Collector: events, JSON objects one after another, each with its time and metadata; or lines,
+ * of which a whole request shares its metadata. Pure.
+ */
+import type { Message } from '../../model/sink.ts';
+import type { Metadata } from './settings.ts';
+
+/** Bytes of a request before compression: what Splunk Cloud takes, and every version of Splunk Enterprise. */
+export const requestBytesMost = 1_000_000;
+
+export interface HecRequest {
+  readonly messages: readonly Message[];
+  readonly body: Buffer;
+  /** What stands behind the path of the endpoint. */
+  readonly query: string;
+}
+
+const openBrace = 0x7b;
+const lineBreak = Buffer.from('\n');
+
+/**
+ * @param kind   `event` for JSON, `raw` for lines
+ * @param first  messages with which a request begins, by seq
+ */
+export function requestsOf(
+  kind: 'event' | 'raw',
+  messages: readonly Message[],
+  metadataOf: (source: string) => Metadata,
+  first: ReadonlySet<number>,
+): HecRequest[] {
+  const requests: HecRequest[] = [];
+  let held: Message[] = [];
+  let pieces: Buffer[] = [];
+  let bytes = 0;
+  let query = '';
+  const close = (): void => {
+    if (held.length > 0) requests.push({ messages: held, body: Buffer.concat(pieces), query });
+    [held, pieces, bytes] = [[], [], 0];
+  };
+  for (const message of messages) {
+    const metadata = metadataOf(message.source);
+    const own = kind === 'event' ? eventOf(message, metadata) : [bytesOf(message), lineBreak];
+    const length = own.reduce((sum, piece) => sum + piece.length, 0);
+    const ownQuery = kind === 'event' ? '' : queryOf(metadata);
+    if (bytes + length > requestBytesMost || first.has(message.seq) || ownQuery !== query) close();
+    query = ownQuery;
+    pieces.push(...own);
+    held.push(message);
+    bytes += length;
+  }
+  close();
+  return requests;
+}
+
+/** An event in its envelope. What is no JSON object goes as its text: null or an empty string would be refused. */
+function eventOf(message: Message, metadata: Metadata): Buffer[] {
+  const { time, uid, number } = message;
+  const head = `{"time":${(time / 1e6).toFixed(6)},${JSON.stringify(metadata).slice(1, -1)},"event":`;
+  const bytes = bytesOf(message);
+  const event = bytes[0] === openBrace ? bytes : Buffer.from(JSON.stringify(bytes.toString('utf8')));
+  return [Buffer.from(head), event, Buffer.from(`,"fields":${JSON.stringify({ id: uid, number })}}`)];
+}
+
+function bytesOf({ bytes }: Message): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+}
+
+function queryOf(metadata: Metadata): string {
+  return `?${new URLSearchParams({ ...metadata }).toString()}`;
+}

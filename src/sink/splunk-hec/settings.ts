@@ -1,0 +1,68 @@
+/** The settings of the sink `splunk-hec`, and what follows from them alone. */
+import { hostname } from 'node:os';
+import { z } from 'zod';
+import { httpsUrl, line, secret, text } from '../../settings/values.ts';
+import { proxySettings, tlsSettings } from '../../connect/settings.ts';
+
+const guid = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
+
+export const splunkHecSettings = z.strictObject({
+  url: httpsUrl().describe('Address of the HTTP Event Collector, such as `https://splunk.example:8088`'),
+  token: secret().describe('Token of the HTTP Event Collector'),
+  index: line()
+    .optional()
+    .describe("Index of each event; `{source}` stands for the id of the source; default that of the token's settings"),
+  source: line().default('waybill').describe('`source` of each event; `{source}` stands for the id of the source'),
+  sourcetype: line().default('dpas:audit').describe('`sourcetype` of each event'),
+  host: line().optional().describe('`host` of each event; default the name of this machine'),
+  acknowledge: z
+    .boolean()
+    .default(false)
+    .describe('Whether a batch is taken only when Splunk says that it is indexed; the token must have indexer acknowledgement switched on'),
+  channel: text(guid, 'a GUID such as 0aeeac95-ac74-4aa9-b30d-6c4c0ac581ba')
+    .optional()
+    .describe('Channel of acknowledgements and of lines; default a random one for each start'),
+  tls: tlsSettings.optional(),
+  proxy: proxySettings.optional().describe('Proxy of this sink in place of the general one; `none` connects directly'),
+});
+
+export type SplunkHecSettings = z.output<typeof splunkHecSettings>;
+
+/**
+ * Requests under way at once. With acknowledgement a batch is taken when all of its requests are indexed, so their order says nothing; without, the
+ * first that is not taken ends the batch, and what came before it is settled.
+ */
+export function requestsMost({ acknowledge }: SplunkHecSettings): number {
+  return acknowledge ? 8 : 1;
+}
+
+/** What Splunk keeps beside an event, by the source of its record. */
+export interface Metadata {
+  readonly host: string;
+  readonly source: string;
+  readonly sourcetype: string;
+  readonly index?: string;
+}
+
+/** Made once for each source. */
+export function metadataOf(settings: SplunkHecSettings): (source: string) => Metadata {
+  const made = new Map<string, Metadata>();
+  const host = settings.host ?? hostname();
+  const { sourcetype, index } = settings;
+  return (source) => {
+    const filled = (template: string): string => template.replaceAll('{source}', source);
+    const metadata = made.get(source) ?? {
+      host,
+      source: filled(settings.source),
+      sourcetype,
+      ...(index === undefined ? {} : { index: filled(index) }),
+    };
+    made.set(source, metadata);
+    return metadata;
+  };
+}
+
+/** The address without the path of an endpoint, which is often copied along. */
+export function baseOf({ url }: SplunkHecSettings): string {
+  return url.replace(/\/services\/collector(\/.*)?$/, '');
+}

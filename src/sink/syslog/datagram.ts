@@ -1,0 +1,80 @@
+/** Syslog by UDP: nobody answers. */
+import { createSocket } from 'node:dgram';
+import type { Socket } from 'node:dgram';
+import { isIP } from 'node:net';
+import { WaybillError, wordsOf } from '../../errors.ts';
+import type { Batch, Sink, Taken } from '../../model/sink.ts';
+import type { Clock } from '../../model/time.ts';
+import type { SinkContext } from '../define.ts';
+import { frame, Header } from './message.ts';
+import { headerOf, partsOf } from './settings.ts';
+import type { SyslogSettings } from './settings.ts';
+
+/** Datagrams a millisecond. */
+const burstMost = 20;
+
+export class DatagramSink implements Sink {
+  readonly #id: string;
+  readonly #address: string;
+  readonly #socket: Socket;
+  readonly #clock: Clock;
+  readonly #header: Header;
+  #count = 0;
+
+  static async open(settings: SyslogSettings, context: SinkContext, signal: AbortSignal): Promise<DatagramSink> {
+    const { host, port } = partsOf(settings.address);
+    signal.throwIfAborted();
+    const socket = createSocket({ type: isIP(host) === 6 ? 'udp6' : 'udp4' });
+    try {
+      await new Promise<void>((resolve, reject) => {
+        socket.once('error', reject);
+        // It is told of a name that does not resolve, and no event is.
+        socket.connect(port, host, (cause?: Error | null) => (cause ? reject(cause) : resolve()));
+      });
+    } catch (cause) {
+      socket.close();
+      throw new WaybillError('sink_again', `cannot reach "${settings.address}" for sink "${context.id}": ${wordsOf(cause)}`, { cause });
+    }
+    return new DatagramSink(settings, context, socket);
+  }
+
+  private constructor(settings: SyslogSettings, { id, clock }: SinkContext, socket: Socket) {
+    this.#id = id;
+    this.#clock = clock;
+    this.#address = settings.address;
+    this.#socket = socket;
+    this.#header = new Header(headerOf(settings));
+    // "Port unreachable" may come at any time; the next send tells it.
+    socket.on('error', () => undefined);
+  }
+
+  async send({ messages }: Batch, signal: AbortSignal): Promise<Taken> {
+    for (const message of messages) {
+      // A burst is lost in the receiver's buffer, and nobody says so.
+      if ((this.#count += 1) % burstMost === 0) await this.#clock.sleep(1, signal);
+      await this.#sent(frame('datagram', this.#header.of(message), message.bytes));
+    }
+    return { rejections: [] };
+  }
+
+  #sent(datagram: Uint8Array): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#socket.send(datagram, (cause) => {
+        if (cause === null) resolve();
+        else
+          reject(new WaybillError('sink_unknown', `cannot send to "${this.#address}" of sink "${this.#id}": ${wordsOf(cause)}`, { cause }));
+      });
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await new Promise<void>((resolve) => {
+      try {
+        this.#socket.close(() => resolve());
+      } catch {
+        // It is closed already.
+        resolve();
+      }
+    });
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * Syslog, RFC 5424, over UDP, TCP, TLS or RELP. Only RELP has acknowledgements; over TCP and TLS a batch is a connection that the receiver
+ * has read to its end (`confirm: close`), since writing without error says nothing about what was read.
+ */
+import { wordsOf } from '../../errors.ts';
+import { defineSink } from '../define.ts';
+import type { Finding, Guarantee, SinkContext } from '../define.ts';
+import { DatagramSink } from './datagram.ts';
+import { headerBytes } from './message.ts';
+import { RelpSink } from './relp.ts';
+import { frameBytes, headerOf, partsOf, syslogSettings } from './settings.ts';
+import type { Scheme, SyslogSettings } from './settings.ts';
+import { checkStream, StreamSink } from './stream.ts';
+
+export const syslog = defineSink('syslog', {
+  summary: 'a syslog receiver, by UDP, TCP, TLS or RELP',
+  config: syslogSettings,
+  formats: ['cef', 'leef', 'ecs', 'ocsf', 'raw'],
+  batch: { records: 5_000, bytes: 8 * 1024 * 1024, wait: 5_000 },
+  resolvable: () => false,
+  deadline: 90_000,
+  messageBytes: (settings) => roomOf(settings),
+  // Hosts may change, and a receiver knows no other place.
+  destination: () => 'syslog',
+  guarantee: ({ address, confirm }) => guarantees(partsOf(address).scheme, confirm),
+  checkSettings: (settings, id) => checkSettings(settings, id),
+  check: (settings, context, signal) => check(settings, context, signal),
+  async open(settings, context, _kept, signal) {
+    switch (partsOf(settings.address).scheme) {
+      case 'udp':
+        return DatagramSink.open(settings, context, signal);
+      case 'relp':
+      case 'relp+tls':
+        return RelpSink.open(settings, context, signal);
+      default:
+        return StreamSink.open(settings, context, signal);
+    }
+  },
+});
+
+function guarantees(scheme: Scheme, confirm: SyslogSettings['confirm']): Guarantee {
+  if (scheme === 'udp') return { delivery: 'at most once', duplicates: 'one batch after a crash', losses: 'unknown: nobody answers' };
+  if (scheme === 'relp' || scheme === 'relp+tls')
+    return { delivery: 'at least once', duplicates: 'one batch per reconnect', losses: '0 to the receiver; its own queue must be on disk' };
+  if (confirm === 'none')
+    return { delivery: 'best effort', duplicates: 'one batch', losses: 'what lies in buffers and on the wire: 240 KB to 4 MB a break' };
+  return {
+    delivery: 'at least once',
+    duplicates: 'one batch (a connection)',
+    losses: '0 to a receiver that reads to the end; one that closes by itself at that very moment may lose what it had not read',
+  };
+}
+
+/** What header and frame leave for the message itself, in bytes. */
+function roomOf(settings: SyslogSettings): number {
+  return frameBytes(settings) - headerBytes(headerOf(settings));
+}
+
+/**
+ * Ports on which one framing is usual, by what listens there: another one makes one endless message of everything, or many messages of one.
+ * Splunk Connect for Syslog wants newline on 514 and, over TLS, on 6514, and octet counting on 601 and 5425.
+ */
+const usualFraming: ReadonlyMap<number, SyslogSettings['framing']> = new Map([
+  [514, 'newline'],
+  [6_514, 'newline'],
+  [601, 'octet-counting'],
+  [5_425, 'octet-counting'],
+]);
+
+/** RFC 5425 section 4.1. Whether a receiver wants TLS shows only when something is sent. */
+const securePort = 6_514;
+
+function checkSettings(settings: SyslogSettings, id: string): Finding[] {
+  const { address, framing, fingerprint, tls } = settings;
+  const { scheme, port } = partsOf(address);
+  const room = roomOf(settings);
+  const findings: Finding[] = [];
+  const setting = `sinks.${id}.address`;
+  if (room < 200)
+    findings.push({
+      level: 'error',
+      words: `leaves ${room} bytes for the message itself`,
+      setting: `sinks.${id}.maxBytes`,
+    });
+  if (!scheme.endsWith('tls') && (tls !== undefined || fingerprint !== undefined))
+    findings.push({ level: 'warning', words: `"${address}" is not encrypted: tls and fingerprint have no effect`, setting });
+  const usual = usualFraming.get(port);
+  const isSecureByPlain = scheme === 'tcp' && port === securePort;
+  if ((scheme === 'tcp' || scheme === 'tls') && !isSecureByPlain && usual !== undefined && framing !== usual)
+    findings.push({
+      level: 'warning',
+      words:
+        usual === 'newline'
+          ? `receivers on port ${port} often expect framing: newline (Splunk Connect for Syslog, Splunk TCP inputs)`
+          : `receivers on port ${port} expect framing: octet-counting (RFC 6587, RFC 5425, Splunk Connect for Syslog)`,
+      setting: `sinks.${id}.framing`,
+    });
+  if (isSecureByPlain)
+    findings.push({ level: 'warning', words: `port ${port} is that of syslog over TLS: tls:// in place of tcp://?`, setting });
+  return findings;
+}
+
+async function check(settings: SyslogSettings, context: SinkContext, signal: AbortSignal): Promise<Finding[]> {
+  const { address, confirm } = settings;
+  const { id } = context;
+  const { scheme } = partsOf(address);
+  const findings: Finding[] = [];
+  const setting = `sinks.${id}.address`;
+  const isStream = scheme === 'tcp' || scheme === 'tls';
+  try {
+    if (scheme === 'udp') {
+      const sink = await DatagramSink.open(settings, context, signal);
+      await sink[Symbol.asyncDispose]();
+      findings.push({ level: 'warning', words: `"${address}" is resolved; whether anybody listens cannot be told by UDP`, setting });
+    } else if (isStream) {
+      findings.push(await checkStream(settings, context, signal));
+      if (confirm === 'none')
+        findings.push({ level: 'warning', words: 'confirm: none: what a break loses is not known', setting: `sinks.${id}.confirm` });
+    } else {
+      const sink = await RelpSink.open(settings, context, signal);
+      await sink[Symbol.asyncDispose]();
+      findings.push({ level: 'ok', words: `"${address}" speaks RELP; "200" means its queue: see that this is on disk` });
+    }
+  } catch (thrown) {
+    signal.throwIfAborted();
+    findings.push({ level: 'error', words: wordsOf(thrown), setting });
+  }
+  return findings;
+}

@@ -1,0 +1,86 @@
+/** What stands around a message: the header of RFC 5424 section 6, and the frame of RFC 6587 (docs/formats.md, "Syslog"). */
+import type { Message } from '../../model/sink.ts';
+
+/** Numerical codes of RFC 5424 section 6.2.1, by the names of syslog.conf. */
+export const facilities = {
+  ...{ kern: 0, user: 1, mail: 2, daemon: 3, auth: 4, syslog: 5, lpr: 6, news: 7, uucp: 8, cron: 9, authpriv: 10, ftp: 11 },
+  ...{ local0: 16, local1: 17, local2: 18, local3: 19, local4: 20, local5: 21, local6: 22, local7: 23 },
+} as const;
+
+export type Facility = keyof typeof facilities;
+
+export interface HeaderSettings {
+  readonly facility: Facility;
+  readonly hostname: string;
+  readonly appName: string;
+  readonly processId: number;
+  readonly enterpriseId: number | undefined;
+}
+
+/** Of `sequenceId`, which begins with 1 again behind it (RFC 5424 section 7.3.1). */
+const sequenceMost = 2_147_483_647;
+
+/** The longest that a header can be for a message of ours, in bytes: the rest of a frame is for the message itself. */
+export function headerBytes(settings: HeaderSettings): number {
+  const message = {
+    severity: 0,
+    time: 0,
+    action: 'x'.repeat(32),
+    uid: 'x'.repeat(22),
+    number: Number.MAX_SAFE_INTEGER,
+    source: 'x'.repeat(32),
+  };
+  return Buffer.byteLength(new Header(settings, sequenceMost - 1).of(message));
+}
+
+/** Writes headers; counts what it was asked for. */
+export class Header {
+  readonly #settings: HeaderSettings;
+  readonly #fixed: string;
+  #sequence: number;
+
+  constructor(settings: HeaderSettings, sequence = 0) {
+    const { hostname, appName, processId } = settings;
+    this.#settings = settings;
+    this.#fixed = `${field(hostname, 255)} ${field(appName, 48)} ${field(String(processId), 128)}`;
+    this.#sequence = sequence;
+  }
+
+  /** The header of the next message, with the blank behind it; ASCII. */
+  of({ severity, time, action, uid, number, source }: Pick<Message, 'severity' | 'time' | 'action' | 'uid' | 'number' | 'source'>): string {
+    const { facility, enterpriseId } = this.#settings;
+    this.#sequence = this.#sequence >= sequenceMost ? 1 : this.#sequence + 1;
+    const priority = facilities[facility] * 8 + severityOf(severity);
+    const own = enterpriseId === undefined ? '' : `[waybill@${enterpriseId} id="${uid}" number="${number}" source="${source}"]`;
+    return `<${priority}>1 ${timestamp(time)} ${this.#fixed} ${field(action, 32)} [meta sequenceId="${this.#sequence}"]${own} `;
+  }
+}
+
+export type Framing = 'octet-counting' | 'newline' | 'datagram';
+
+/** One frame: RFC 6587 section 3.4.1 or 3.4.2, or the bytes of a datagram. */
+export function frame(framing: Framing, header: string, message: Uint8Array): Uint8Array {
+  const length = header.length + message.length;
+  if (framing === 'octet-counting') return Buffer.concat([Buffer.from(`${length} ${header}`, 'latin1'), message]);
+  return Buffer.concat([Buffer.from(header, 'latin1'), message, ...(framing === 'newline' ? [lineBreak] : [])]);
+}
+
+const lineBreak = Buffer.from('\n');
+
+/** 0-10 as in the outcome table: informational, notice, warning, critical (RFC 5424 table 2). */
+function severityOf(severity: number): number {
+  return severity <= 3 ? 6 : severity <= 6 ? 5 : severity <= 8 ? 4 : 2;
+}
+
+/** Three fraction digits: more than six are an error (RFC 5424 section 6.2.3), and some receivers read only three. */
+function timestamp(micros: number): string {
+  const text = new Date(Math.floor(micros / 1_000)).toISOString();
+  // Years that have not four digits cannot be written.
+  return text.length === 24 ? text : '-';
+}
+
+/** A field of the header: printable US-ASCII without blanks, `-` when nothing is left. */
+function field(text: string, max: number): string {
+  const clean = text.replace(/[^\x21-\x7e]/g, '').slice(0, max);
+  return clean === '' ? '-' : clean;
+}

@@ -1,0 +1,95 @@
+/** Syslog by RELP: each message is acknowledged by the receiver. */
+import { quote } from '../../quote.ts';
+import { codeOf, WaybillError, wordsOf } from '../../errors.ts';
+import type { Batch, GoesOn, Message, Rejection, Sink, Taken } from '../../model/sink.ts';
+import type { Clock } from '../../model/time.ts';
+import type { SinkContext } from '../define.ts';
+import { frame, Header } from './message.ts';
+import { firstLine, RelpSession } from './session.ts';
+import { dialerOf, headerOf } from './settings.ts';
+import type { SyslogSettings } from './settings.ts';
+import { hangUp } from './socket.ts';
+import type { Line } from './socket.ts';
+
+/** How long a receiver of RELP may take to answer that a session is closed, ms: everything is acknowledged by then. */
+const closeSessionMs = 1_000;
+/**
+ * A message that the receiver cannot take while it takes others behind it counts as refused when it says so as often as this: for about a minute, as
+ * the loop waits. A receiver whose disk is full says the same of every message, and that is no fault of theirs.
+ */
+const triesMost = 10;
+
+export class RelpSink implements Sink {
+  readonly #id: string;
+  readonly #clock: Clock;
+  readonly #header: Header;
+  readonly #line: Line;
+  readonly #session: RelpSession;
+
+  static async open(settings: SyslogSettings, context: SinkContext, signal: AbortSignal): Promise<RelpSink> {
+    const dialer = dialerOf(settings, context);
+    const line = await dialer.connectKept(signal, context.clock);
+    const session = new RelpSession(line.stream, `"${settings.address}" of sink "${context.id}"`);
+    const abort = (): void => hangUp(line);
+    signal.addEventListener('abort', abort, { once: true });
+    try {
+      await session.open();
+    } catch (thrown) {
+      hangUp(line);
+      signal.throwIfAborted();
+      if (codeOf(thrown) === 'sink_blocked') throw thrown;
+      // Before the first message nothing can have been taken.
+      const cause = dialer.translate(thrown instanceof WaybillError && thrown.cause !== undefined ? thrown.cause : thrown);
+      const plainHint = `sinks.${context.id}.address begins with relp: perhaps the port speaks TLS`;
+      const hint = session.isOver ? `; ${dialer.target.isSecure ? dialer.endedEarly : plainHint}` : '';
+      throw cause.code === 'sink_blocked' ? cause : new WaybillError('sink_again', `${wordsOf(thrown)}${hint}`, { cause });
+    } finally {
+      signal.removeEventListener('abort', abort);
+    }
+    return new RelpSink(settings, context, line, session);
+  }
+
+  private constructor(settings: SyslogSettings, { id, clock }: SinkContext, line: Line, session: RelpSession) {
+    this.#id = id;
+    this.#clock = clock;
+    this.#header = new Header(headerOf(settings));
+    this.#line = line;
+    this.#session = session;
+  }
+
+  async send({ messages }: Batch, signal: AbortSignal, goesOn: GoesOn = () => undefined): Promise<Taken> {
+    const abort = (): void => hangUp(this.#line);
+    signal.addEventListener('abort', abort, { once: true });
+    try {
+      const frames = messages.map((message) => frame('datagram', this.#header.of(message), message.bytes));
+      const answers = await this.#session.send(frames, goesOn);
+      return this.#judge(messages, answers);
+    } finally {
+      signal.removeEventListener('abort', abort);
+    }
+  }
+
+  /** Every message was answered: those that were not taken are wanted again. */
+  #judge(messages: readonly Message[], answers: readonly { code: number; words: string }[]): Taken {
+    const said = messages.flatMap(({ seq }, i): Rejection[] => {
+      const { code, words } = answers[i] ?? { code: 0, words: '' };
+      if (code === 200) return [];
+      return [{ seq, code: String(code), words: `the receiver of sink "${this.#id}" answers ${code} ${quote(firstLine(words), 200)}` }];
+    });
+    const [first] = said;
+    if (!first) return { rejections: [] };
+    const lastTaken = messages[answers.findLastIndex(({ code }) => code === 200)]?.seq ?? 0;
+    const seqs = said.map(({ seq }) => seq);
+    const amid = seqs.filter((seq) => seq < lastTaken);
+    return { rejections: [], again: { code: 'sink_again', seqs, words: first.words, tries: triesMost, amid, said } };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#session.isOver) return;
+    const closed = this.#session.close().catch(() => undefined);
+    const over = new AbortController();
+    await Promise.race([closed, this.#clock.sleep(closeSessionMs, over.signal).catch(() => undefined)]);
+    over.abort(new WaybillError('aborted', 'the session is over'));
+    hangUp(this.#line);
+  }
+}

@@ -1,0 +1,368 @@
+/** TCP and TLS connections of the sink `syslog`: how they begin, how their errors are told, and how one finds out that all was read. */
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { connect as connectTcp, isIP } from 'node:net';
+import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import { connect as connectTls } from 'node:tls';
+import type { PeerCertificate, TLSSocket } from 'node:tls';
+import { plainPort } from '../../connect/plain-port.ts';
+import { Trust, onPeer } from '../../connect/trust.ts';
+import type { Peer, Pem, Shown, TlsSettings } from '../../connect/trust.ts';
+import { WaybillError, codeOf, wordsOf } from '../../errors.ts';
+import type { Clock } from '../../model/time.ts';
+
+export interface Target {
+  readonly id: string;
+  /** As it is written, for messages: `tls://siem.example:6514`. */
+  readonly address: string;
+  readonly host: string;
+  readonly port: number;
+  readonly isSecure: boolean;
+  readonly tls: TlsSettings | undefined;
+  /** SHA-256 of the certificate that is trusted, and no other: 64 hex digits in lower case. */
+  readonly fingerprint: string | undefined;
+  readonly ca: Pem | undefined;
+  readonly shown: Shown | undefined;
+}
+
+/** A receiver that has not ended a new connection by then keeps it, ms. */
+export const quietMs = 250;
+/** How long behind its end a receiver may say why, ms. */
+const refusalMs = 250;
+/** A server of TLS answers the first flight at once; over the slowest of links within this. */
+const handshakeMs = 10_000;
+
+/** One connection: where one writes, and the TCP below it, which is the same without TLS. */
+export interface Line {
+  readonly stream: Socket;
+  readonly tcp: Socket;
+}
+
+export function hangUp({ stream, tcp }: Line): void {
+  stream.destroy();
+  tcp.destroy();
+}
+
+/** Makes connections to one receiver; TLS sessions are resumed from one to the next. */
+export class Dialer {
+  readonly target: Target;
+  readonly #trust: Trust;
+  #session: Buffer | undefined;
+  #peer: Peer | undefined;
+  /** Whether the receiver has taken anything: what ends a connection then is no wrong setting. */
+  hasTaken = false;
+  /** What the last connection ended with after its handshake. */
+  #failure: Error | undefined;
+
+  constructor(target: Target) {
+    this.target = target;
+    this.#trust = new Trust(`sinks.${target.id}`, target.tls, target.ca);
+  }
+
+  /** The certificate of the last connection. */
+  get peer(): Peer | undefined {
+    return this.#peer;
+  }
+
+  /**
+   * A connection on which nothing was sent yet.
+   * @throws WaybillError `sink_again`, or `sink_blocked` for a certificate: in either case nothing was sent
+   */
+  async connect(signal: AbortSignal): Promise<Line> {
+    signal.throwIfAborted();
+    const { host, port, isSecure, address, id } = this.target;
+    // `allowHalfOpen`: the end of the other side must be seen, and not answered by itself.
+    const tcp = connectTcp({ host, port, noDelay: true, allowHalfOpen: true });
+    let stream = tcp;
+    try {
+      await happened(tcp, 'connect', signal);
+      if (isSecure) {
+        const secure = (stream = this.#secure(tcp));
+        onPeer(secure, (peer) => {
+          this.#peer = peer;
+          this.target.shown?.(`${host}:${port}`, peer);
+        });
+        await this.#handshake(secure, signal);
+        this.#pinned(secure);
+      }
+      this.#failure = undefined;
+      stream.on('error', (cause: Error) => (this.#failure ??= cause));
+      return { stream, tcp };
+    } catch (thrown) {
+      hangUp({ stream, tcp });
+      signal.throwIfAborted();
+      throw (
+        this.#refusal(thrown) ??
+        new WaybillError('sink_again', `cannot reach "${address}" for sink "${id}": ${wordsOf(thrown)}`, { cause: thrown })
+      );
+    }
+  }
+
+  /**
+   * A connection that the receiver keeps. A receiver that refuses a client certificate may close the connection without an alert (rsyslog with gtls),
+   * and under TLS 1.3 only after our side has finished the handshake: so no record is sent before the receiver has kept a connection.
+   * @throws WaybillError as `connect`; `sink_blocked` when the receiver ends two connections in a row right after the handshake
+   */
+  async connectKept(signal: AbortSignal, clock: Clock): Promise<Line> {
+    if (!this.target.isSecure) return this.connect(signal);
+    for (let hasEnded = false; ; hasEnded = true) {
+      const line = await this.connect(signal);
+      const thrown = await endOf(line, clock, signal);
+      if (thrown === undefined) return line;
+      const cause = await this.ended(thrown, line, clock);
+      hangUp(line);
+      signal.throwIfAborted();
+      if (cause.code === 'sink_blocked') throw cause;
+      if (hasEnded)
+        throw new WaybillError('sink_blocked', `cannot use "${this.target.address}" for sink "${this.target.id}": ${this.endedEarly}`, {
+          cause,
+        });
+    }
+  }
+
+  /** The likely cause of an end right after the handshake of TLS, as words for an error. */
+  get endedEarly(): string {
+    const { cert } = this.target.tls ?? {};
+    const wanted = cert === undefined ? 'a client certificate' : 'another client certificate';
+    return `the receiver ends the connection right after the TLS handshake: it may want ${wanted} (sinks.${this.target.id}.tls.cert)`;
+  }
+
+  /** A receiver of plain text reads what looks like a long message to it, and waits for more. */
+  async #handshake(secure: TLSSocket, signal: AbortSignal): Promise<void> {
+    const patience = AbortSignal.timeout(handshakeMs);
+    const shaken = happened(secure, 'secureConnect', AbortSignal.any([signal, patience]));
+    const isLate = await shaken.then(
+      () => false,
+      (thrown: unknown) => {
+        if (!patience.aborted || signal.aborted) throw thrown;
+        return true;
+      },
+    );
+    if (!isLate) return;
+    const { id, address } = this.target;
+    const words = `nothing of TLS came within ${handshakeMs / 1000} s: perhaps the port does not speak TLS (sinks.${id}.address)`;
+    throw new WaybillError('sink_again', `cannot reach "${address}" for sink "${id}": ${words}`);
+  }
+
+  /**
+   * What ended a connection that was made: blocked where a certificate was refused, for then nothing was read; else unknown. TLS 1.3 ends its
+   * handshake before the server has looked at our certificate (RFC 8446 section 4.4.2.4), and its refusal comes behind its end of the stream.
+   */
+  async ended(thrown: unknown, { stream }: Line, clock: Clock): Promise<WaybillError> {
+    if (this.target.isSecure && !stream.destroyed) {
+      const over = new AbortController();
+      const late = clock.sleep(refusalMs, over.signal).catch(() => undefined);
+      await Promise.race([happened(stream, 'close', over.signal).catch(() => undefined), late]);
+      over.abort(new Error('enough'));
+    }
+    return this.translate(this.#failure ?? thrown);
+  }
+
+  translate(thrown: unknown): WaybillError {
+    if (thrown instanceof WaybillError) return thrown;
+    const { id, address } = this.target;
+    return (
+      this.#refusal(thrown) ??
+      new WaybillError('sink_unknown', `connection to "${address}" of sink "${id}" ended: ${wordsOf(thrown)}${this.#hint()}`, {
+        cause: thrown,
+      })
+    );
+  }
+
+  /** A receiver that speaks TLS ends a connection of plain text, and one that refuses our certificate may, without a word. */
+  #hint(): string {
+    const { id, isSecure, address } = this.target;
+    if (this.hasTaken) return '';
+    if (isSecure) return `; ${this.endedEarly}`;
+    return `; sinks.${id}.address begins with ${address.split(':')[0] ?? ''}: perhaps the port speaks TLS`;
+  }
+
+  #secure(tcp: Socket): TLSSocket {
+    const { host, fingerprint } = this.target;
+    const servername = this.#trust.serverName ?? host;
+    const socket = connectTls({
+      socket: new Wire(tcp),
+      host,
+      ...(isIP(servername) === 0 ? { servername } : {}),
+      ...(this.#session === undefined ? {} : { session: this.#session }),
+      secureContext: this.#trust.context(),
+      minVersion: 'TLSv1.2',
+      // A pinned certificate is trusted for itself: its issuer and its name do not matter (RFC 5425 section 5.1).
+      rejectUnauthorized: fingerprint === undefined,
+    });
+    socket.on('session', (session: Buffer) => (this.#session = session));
+    return socket;
+  }
+
+  #pinned(socket: TLSSocket): void {
+    const { fingerprint, id, address } = this.target;
+    if (fingerprint === undefined) return;
+    // A session that is resumed brings no certificate again: it was that of the connection before, which was looked at.
+    const { raw } = socket.getPeerCertificate() as Partial<PeerCertificate>;
+    if (raw === undefined && socket.isSessionReused()) return;
+    const found = raw === undefined ? 'none' : createHash('sha256').update(raw).digest('hex');
+    if (found === fingerprint) return;
+    this.#session = undefined;
+    throw new WaybillError('sink_blocked', `sinks.${id}.fingerprint: "${address}" shows a certificate with another fingerprint: ${found}`);
+  }
+
+  #refusal(thrown: unknown): WaybillError | undefined {
+    if (codeOf(thrown) === 'sink_blocked' || codeOf(thrown) === 'sink_again') return thrown as WaybillError;
+    const plain = plainPort(thrown);
+    if (plain !== undefined) {
+      const { id, address } = this.target;
+      return new WaybillError('sink_blocked', `cannot connect sink "${id}" to "${address}": ${plain}; see sinks.${id}.address`);
+    }
+    const reason = thrown instanceof WaybillError ? thrown : this.#trust.explain(thrown, this.target.host, this.#peer);
+    if (reason === undefined) return undefined;
+    return new WaybillError('sink_blocked', `cannot connect sink "${this.target.id}": ${wordsOf(reason)}`, { cause: thrown });
+  }
+}
+
+/** How the receiver ended a connection on which nothing was sent; undefined when it has not within `quietMs`. */
+async function endOf({ stream, tcp }: Line, clock: Clock, signal: AbortSignal): Promise<Error | undefined> {
+  const over = new AbortController();
+  const either = AbortSignal.any([signal, over.signal]);
+  const closed = (): Error => new Error('the receiver closed the connection');
+  // An end is seen only by a reader; a receiver of syslog does not speak first.
+  stream.resume();
+  const ends = [happened(stream, 'end', either), happened(tcp, 'end', either)].map((end) =>
+    end.then(closed, (thrown: unknown) => thrown as Error),
+  );
+  const quiet = clock.sleep(quietMs, either).then(
+    () => undefined,
+    (thrown: unknown) => thrown as Error,
+  );
+  try {
+    return await Promise.race([...ends, quiet]);
+  } finally {
+    over.abort(new WaybillError('aborted', 'the connection was watched long enough'));
+  }
+}
+
+/** Resolves when the event has come; rejects when the connection ends before, or with the signal's reason. */
+export function happened(socket: Socket, event: 'connect' | 'secureConnect' | 'end' | 'close', signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const done = (): void => {
+      socket.off(event, take).off('error', fail).off('close', closed);
+      signal.removeEventListener('abort', abort);
+    };
+    const take = (): void => {
+      done();
+      resolve();
+    };
+    const fail = (cause: Error): void => {
+      done();
+      reject(cause);
+    };
+    const closed = (): void => fail(new Error('connection closed'));
+    const abort = (): void => {
+      fail(signal.reason as Error);
+    };
+    // A later error finds a listener too: without one it would end the process.
+    socket.on('error', () => undefined);
+    socket.once(event, take).once('error', fail);
+    if (event !== 'close') socket.once('close', closed);
+    signal.addEventListener('abort', abort, { once: true });
+  });
+}
+
+/** So much is given to the kernel at once, bytes: less than a slow receiver reads within a deadline. */
+const pieceBytes = 256 * 1024;
+
+/** Writes all of it, as fast as the other side reads; resolves when the last byte is with the kernel. `reads` is told of each piece that is. */
+export async function written(socket: Socket, chunks: readonly Uint8Array[], signal: AbortSignal, reads: () => void): Promise<void> {
+  let piece: Uint8Array[] = [];
+  let bytes = 0;
+  for (const chunk of chunks) {
+    piece.push(chunk);
+    if ((bytes += chunk.length) < pieceBytes) continue;
+    await writtenAtOnce(socket, piece, signal);
+    reads();
+    [piece, bytes] = [[], 0];
+  }
+  await writtenAtOnce(socket, piece, signal);
+}
+
+function writtenAtOnce(socket: Socket, chunks: readonly Uint8Array[], signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const done = (cause?: Error | null): void => {
+      socket.off('close', closed);
+      signal.removeEventListener('abort', abort);
+      if (cause) reject(cause);
+      else resolve();
+    };
+    const closed = (): void => done(new Error('connection closed'));
+    const abort = (): void => done(signal.reason as Error);
+    socket.once('close', closed);
+    signal.addEventListener('abort', abort, { once: true });
+    socket.cork();
+    for (const chunk of chunks.slice(0, -1)) socket.write(chunk);
+    socket.write(chunks.at(-1) ?? new Uint8Array(), done);
+    socket.uncork();
+  });
+}
+
+/** Between two looks at what the kernel still has to send, ms. */
+const lookMs = 5;
+
+/**
+ * Resolves when the kernel has nothing more to send on this connection: everything is acknowledged by the other machine. Linux alone can tell
+ * (proc(5), /proc/net/tcp: `tx_queue`); elsewhere it resolves at once. `reads` is told when there is less to send than before.
+ */
+export async function sendQueueEmpty(tcp: Socket, clock: Clock, signal: AbortSignal, reads: () => void): Promise<void> {
+  const { localAddress, localPort, remotePort } = tcp;
+  if (process.platform !== 'linux' || localAddress === undefined || localPort === undefined || remotePort === undefined) return;
+  const file = isIP(localAddress) === 6 ? '/proc/net/tcp6' : '/proc/net/tcp';
+  const line = new RegExp(`^ *\\d+: [0-9A-F]+:${hex(localPort)} [0-9A-F]+:${hex(remotePort)} [0-9A-F]{2} ([0-9A-F]{8}):`, 'm');
+  for (let before = Infinity; ;) {
+    const table = await readFile(file, 'latin1').catch(() => '');
+    const queue = Number.parseInt(line.exec(table)?.[1] ?? '0', 16);
+    if (queue === 0) return;
+    if (queue < before) reads();
+    before = queue;
+    await clock.sleep(lookMs, signal);
+  }
+}
+
+function hex(port: number): string {
+  return port.toString(16).toUpperCase().padStart(4, '0');
+}
+
+/**
+ * A TCP connection as something that TLS can be spoken over, and that outlives it. A receiver that closes with bytes unread says the end of TLS
+ * first and then resets TCP: the socket of `node:tls` is closed by then, and nobody would see it.
+ */
+class Wire extends Duplex {
+  readonly #tcp: Socket;
+
+  constructor(tcp: Socket) {
+    super({ allowHalfOpen: true });
+    this.#tcp = tcp;
+    tcp.on('data', (bytes: Buffer) => {
+      if (!this.push(bytes)) tcp.pause();
+    });
+    tcp.on('end', () => this.push(null));
+    tcp.on('error', (cause) => this.destroy(cause));
+    tcp.on('close', () => this.destroy());
+  }
+
+  override _read(): void {
+    this.#tcp.resume();
+  }
+
+  override _write(bytes: Buffer, _encoding: BufferEncoding, done: (cause?: Error | null) => void): void {
+    this.#tcp.write(bytes, done);
+  }
+
+  override _final(done: () => void): void {
+    this.#tcp.end(done);
+  }
+
+  /** Whatever comes is read on: an end that is not read is not seen. */
+  override _destroy(cause: Error | null, done: (cause: Error | null) => void): void {
+    this.#tcp.removeAllListeners('data').resume();
+    done(cause);
+  }
+}

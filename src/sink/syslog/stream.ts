@@ -1,0 +1,173 @@
+/** Syslog by TCP and TLS: a batch is a connection that the receiver has read to its end, or, with `confirm: none`, what the kernel took. */
+import { WaybillError } from '../../errors.ts';
+import type { Batch, GoesOn, Sink, Taken } from '../../model/sink.ts';
+import type { Finding, SinkContext } from '../define.ts';
+import { frame, Header } from './message.ts';
+import { dialerOf, headerOf } from './settings.ts';
+import type { SyslogSettings } from './settings.ts';
+import { hangUp, happened, quietMs, sendQueueEmpty, written } from './socket.ts';
+import type { Dialer, Line } from './socket.ts';
+
+/** How long the receiver may take to end its side once ours is ended, ms: it may still have to read what its kernel has taken for it. */
+const closeMs = 60_000;
+/** The same of a connection on which nothing was sent, ms. */
+const closeEmptyMs = 10_000;
+
+export class StreamSink implements Sink {
+  readonly #settings: SyslogSettings;
+  readonly #context: SinkContext;
+  readonly #dialer: Dialer;
+  readonly #header: Header;
+  /** With `confirm: none` it stays from batch to batch. */
+  #line: Line | undefined;
+
+  /** One connection is made and ended: what cannot be reached is known before the first batch. */
+  static async open(settings: SyslogSettings, context: SinkContext, signal: AbortSignal): Promise<StreamSink> {
+    const sink = new StreamSink(settings, context);
+    const line = await sink.#dialer.connectKept(signal, context.clock);
+    if (settings.confirm === 'none') sink.#keep(line);
+    else hangUp(line);
+    return sink;
+  }
+
+  private constructor(settings: SyslogSettings, context: SinkContext) {
+    this.#settings = settings;
+    this.#context = context;
+    this.#dialer = dialerOf(settings, context);
+    this.#header = new Header(headerOf(settings));
+  }
+
+  async send({ messages }: Batch, signal: AbortSignal, goesOn: GoesOn = () => undefined): Promise<Taken> {
+    const { framing, confirm } = this.#settings;
+    const frames = messages.map((message) => frame(framing, this.#header.of(message), message.bytes));
+    // Nothing is certain before the end, but the receiver reads.
+    const reads = (): void => goesOn(0);
+    if (confirm === 'close') await this.#confirmed(frames, signal, reads);
+    else await this.#written(frames, signal, reads);
+    return { rejections: [] };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#line) hangUp(this.#line);
+    this.#line = undefined;
+  }
+
+  /**
+   * A batch is a connection. Taken: the kernel has sent everything, our end came first, and the receiver then ended its own side, in TLS and in
+   * TCP, without an error. A receiver that closes with bytes unread makes a reset; one whose end comes first may have read less.
+   */
+  async #confirmed(frames: readonly Uint8Array[], signal: AbortSignal, reads: () => void): Promise<void> {
+    const { clock } = this.#context;
+    const line = await this.#dialer.connect(signal);
+    const { stream, tcp } = line;
+    const over = new AbortController();
+    const either = AbortSignal.any([signal, over.signal]);
+    let isEnding = false;
+    const fate = new Promise<void>((resolve, reject) => {
+      stream.once('error', reject);
+      tcp.once('error', reject);
+      stream.once('end', () => {
+        if (!isEnding) reject(new Error('the receiver closed the connection before it had everything'));
+      });
+      // The end of TCP, not of TLS alone: what was closed with bytes unread is reset here.
+      tcp.once('end', () => {
+        if (isEnding) resolve();
+        else reject(new Error('the receiver closed the connection before it had everything'));
+      });
+      tcp.once('close', () => reject(new Error('connection closed')));
+    });
+    fate.catch(() => undefined);
+    // What a receiver says is of no interest, but its end is only seen by who reads.
+    stream.resume();
+    try {
+      await Promise.race([written(stream, frames, signal, reads), fate]);
+      await Promise.race([sendQueueEmpty(tcp, clock, either, reads), fate]);
+      isEnding = true;
+      stream.end();
+      const late = clock.sleep(closeMs, either).then(() => {
+        const words = `the receiver of "${this.#settings.address}" of sink "${this.#context.id}" did not end the connection within ${closeMs / 1_000} s`;
+        throw new WaybillError('sink_unknown', words, { isLate: true });
+      });
+      late.catch(() => undefined);
+      await Promise.race([fate, late]);
+      this.#dialer.hasTaken = true;
+    } catch (thrown) {
+      signal.throwIfAborted();
+      throw await this.#dialer.ended(thrown, line, clock);
+    } finally {
+      over.abort(new WaybillError('aborted', 'the connection is over'));
+      hangUp(line);
+    }
+  }
+
+  async #written(frames: readonly Uint8Array[], signal: AbortSignal, reads: () => void): Promise<void> {
+    const line = this.#line ?? this.#keep(await this.#dialer.connect(signal));
+    try {
+      await written(line.stream, frames, signal, reads);
+    } catch (thrown) {
+      this.#line = undefined;
+      const cause = signal.aborted ? thrown : await this.#dialer.ended(thrown, line, this.#context.clock);
+      hangUp(line);
+      signal.throwIfAborted();
+      throw cause;
+    }
+  }
+
+  /** A connection that ends between two batches is replaced with the next one. */
+  #keep(line: Line): Line {
+    const forget = (): void => {
+      if (this.#line === line) this.#line = undefined;
+      hangUp(line);
+    };
+    line.stream.resume().on('error', forget).on('end', forget).on('close', forget);
+    this.#line = line;
+    return line;
+  }
+}
+
+/** Opens and ends an empty connection, and says how the receiver ended its side. */
+export async function checkStream(settings: SyslogSettings, context: SinkContext, signal: AbortSignal): Promise<Finding> {
+  const dialer = dialerOf(settings, context);
+  const line = await dialer.connect(signal);
+  const { stream, tcp } = line;
+  const { address } = settings;
+  const { peer } = dialer;
+  const shown = peer === undefined ? '' : `, certificate of '${peer.subject}' issued by '${peer.issuer}'`;
+  const over = new AbortController();
+  try {
+    stream.resume();
+    const ended = happened(tcp, 'end', signal);
+    ended.catch(() => undefined);
+    const silent = context.clock.sleep(quietMs, AbortSignal.any([signal, over.signal])).then(() => 'silent' as const);
+    silent.catch(() => undefined);
+    if ((await Promise.race([ended, happened(stream, 'end', signal), silent])) !== 'silent') {
+      const words = `"${address}" is reached${shown}, but ends the connection by itself before anything is sent`;
+      if (dialer.target.isSecure) {
+        const cause = await dialer.ended(new Error('the receiver closed the connection'), line, context.clock);
+        if (cause.code === 'sink_blocked') throw cause;
+        return { level: 'error', words: `${words}: ${dialer.endedEarly}`, setting: `sinks.${context.id}.tls.cert` };
+      }
+      return settings.confirm === 'none'
+        ? { level: 'error', words, setting: `sinks.${context.id}.address` }
+        : {
+            level: 'error',
+            words: `${words}: with confirm: close every batch would be sent again`,
+            setting: `sinks.${context.id}.confirm`,
+          };
+    }
+    stream.end();
+    const late = context.clock.sleep(closeEmptyMs, AbortSignal.any([signal, over.signal])).then(() => 'late' as const);
+    late.catch(() => undefined);
+    const seen = await Promise.race([ended.then(() => 'ended' as const), late]);
+    if (seen === 'ended') return { level: 'ok', words: `"${address}" is reached, and ends a connection that we end${shown}` };
+    const words = `"${address}" is reached${shown}, but keeps a connection that we end open for more than ${closeEmptyMs / 1_000} s: with confirm: close every batch would be sent again`;
+    return settings.confirm === 'none'
+      ? { level: 'ok', words: `"${address}" is reached${shown}` }
+      : { level: 'error', words, setting: `sinks.${context.id}.confirm` };
+  } catch (thrown) {
+    throw await dialer.ended(thrown, line, context.clock);
+  } finally {
+    over.abort(new WaybillError('aborted', 'the connection is over'));
+    hangUp(line);
+  }
+}

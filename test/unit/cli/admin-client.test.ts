@@ -1,0 +1,168 @@
+/** `--admin`: the same output through the admin server as from the state itself, and what is said where it cannot be asked. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { adminReports } from '../../../src/daemon/admin/reports.ts';
+import { Reports } from '../../../src/daemon/admin/report-maker.ts';
+import { dispatch } from '../../../src/main.ts';
+import { startAdmin } from '../../../src/admin/server.ts';
+import { createAuthority } from '../../support/certificates.ts';
+import { base, day, hour } from '../../support/records.ts';
+import { gap, lastAge, opened, proven, source, temporary } from '../journal/opening.ts';
+import { now, snapshot } from '../report/snapshots.ts';
+
+const program = fileURLToPath(new URL('../../../bin/waybill.js', import.meta.url));
+const token = 'read-only-token-4711';
+const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+
+interface Shown {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function waybill(env: NodeJS.ProcessEnv, ...argv: string[]): Promise<Shown> {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const code = await dispatch(argv, { stdin: new PassThrough(), stdout, stderr, env, signal: new AbortController().signal });
+  const text = (stream: PassThrough): string => String((stream.read() as Buffer | null) ?? '');
+  return { code, stdout: text(stdout), stderr: text(stderr) };
+}
+
+interface Served {
+  readonly url: string;
+  /** File of the CA. */
+  readonly ca: string;
+  readonly state: string;
+}
+
+/** A state with a window, a gap and an operation, behind the admin server with a read token and a certificate of its own CA. */
+async function served(): Promise<Served> {
+  const { journal, directory, close } = await opened();
+  await journal.close(source, { from: base, until: base + hour }, proven(0, base + hour, base + day), lastAge);
+  await journal.close(source, { from: base + hour, until: base + 2 * hour }, gap(), lastAge);
+  journal.history.add(source, { from: base - day, until: base }, { rate: 3 }, { who: 'j.doe', why: 'ticket 4711' });
+  await close();
+  const place = temporary();
+  const authority = await createAuthority('Own CA');
+  const { cert, key } = await authority.issue({ name: 'waybill', hosts: ['127.0.0.1'] });
+  const [ca, certFile, keyFile] = ['ca.pem', 'cert.pem', 'key.pem'].map((name) => join(place, name)) as [string, string, string];
+  writeFileSync(ca, authority.cert);
+  writeFileSync(certFile, cert);
+  writeFileSync(keyFile, key);
+  const settings = { configured: new Map([[source, undefined]]) };
+  const reports = adminReports(new Reports(systemClock), {
+    ...{ state: directory, settings, services: {}, version: '0', clock: systemClock },
+    snapshot: async () => snapshot(),
+  });
+  const admin = await startAdmin(
+    { listen: '127.0.0.1:0', readToken: { read: () => token }, tls: { cert: certFile, key: keyFile } },
+    { snapshot: () => snapshot(), ...reports, metricsText: async () => '', log: silent, clock: systemClock },
+  );
+  onTestFinished(() => admin[Symbol.asyncDispose]());
+  return { url: admin.addresses[0] ?? '', ca, state: directory };
+}
+
+test('status, ledger, gaps list and operations list print the same through the admin server, with a read token', async () => {
+  const { url, ca, state } = await served();
+  const env = { WAYBILL_ADMIN_TOKEN: token };
+  const admin = ['--admin', url, '--admin-ca', ca];
+  for (const command of [
+    ['gaps', 'list'],
+    ['gaps', 'list', '--source', source, '--json'],
+    ['operations', 'list'],
+    ['operations', 'list', '--from', '-7d', '--json'],
+  ]) {
+    const [far, near] = [await waybill(env, ...command, ...admin), await waybill({}, ...command, '--state', state)];
+    expect([far.code, far.stderr, far.stdout]).toEqual([0, '', near.stdout]);
+    expect(far.stdout).not.toBe('');
+  }
+  // The moment at which a report is made is in it.
+  const timeless = (text: string): string => text.replace(/"(made|generatedAt)": ?"[^"]*"|made [^\n]*|\d+ recounts? .*due/g, '');
+  for (const format of ['text', 'csv', 'json']) {
+    const command = ['ledger', '--format', format, '--from', '2026-11-20', '--to', '2026-11-20'];
+    const [far, near] = [await waybill(env, ...command, ...admin), await waybill({}, ...command, '--state', state)];
+    expect([far.code, far.stderr]).toEqual([3, '']);
+    expect(timeless(far.stdout)).toBe(timeless(near.stdout));
+  }
+  const status = await waybill(env, 'status', '--json', ...admin);
+  expect(JSON.parse(status.stdout)).toMatchObject({ sources: [{ id: 'production', gaps: 0 }] });
+  expect((await waybill(env, 'status', '--exit-code', ...admin)).stdout).toContain('Nothing to do.');
+  expect(now).toBeGreaterThan(0);
+});
+
+test('NODE_EXTRA_CA_CERTS names the CA as well', async () => {
+  const { url, ca } = await served();
+  const child = spawn(process.execPath, [program, 'gaps', 'list', '--json', '--admin', url], {
+    env: { PATH: process.env['PATH'], NODE_EXTRA_CA_CERTS: ca, WAYBILL_ADMIN_TOKEN: token },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let text = '';
+  child.stdout.setEncoding('utf8').on('data', (part: string) => (text += part));
+  await once(child, 'close');
+  expect(JSON.parse(text)).toMatchObject({ gaps: [{ source, message: 'received 2, the service counted 3' }] });
+});
+
+test('what is missing is named: the CA, the token, the right token, a server', async () => {
+  const { url, ca } = await served();
+  const call = async (env: NodeJS.ProcessEnv, ...more: string[]): Promise<string> => {
+    const { code, stdout, stderr } = await waybill(env, 'gaps', 'list', '--admin', url, ...more);
+    expect([code, stdout]).toEqual([1, '']);
+    return stderr;
+  };
+  expect(await call({ WAYBILL_ADMIN_TOKEN: token })).toMatch(
+    /^cannot reach the admin server at .*certificate is not trusted \(\w+\); --admin-ca FILE or NODE_EXTRA_CA_CERTS names its CA\n$/,
+  );
+  expect(await call({}, '--admin-ca', ca)).toMatch(/: it asks for a token, and WAYBILL_ADMIN_TOKEN is not set/);
+  const wrong = await call({ WAYBILL_ADMIN_TOKEN: 'wrong-token-0815' }, '--admin-ca', ca);
+  expect(wrong).toMatch(/: it does not accept the token in WAYBILL_ADMIN_TOKEN/);
+  expect(wrong).not.toContain('wrong-token-0815');
+  const closed = createServer().listen(0, '127.0.0.1');
+  await once(closed, 'listening');
+  const { port } = closed.address() as AddressInfo;
+  await new Promise((resolve) => closed.close(resolve));
+  const { code, stderr } = await waybill({}, 'status', '--admin', `http://127.0.0.1:${port}`);
+  expect([code, stderr]).toEqual([
+    1,
+    `cannot reach the admin server at http://127.0.0.1:${port}: nothing listens there (ECONNREFUSED); does the daemon run, and does admin.listen name this address?\n`,
+  ]);
+});
+
+test('a server that answers with the token it was sent does not bring it into a message', async () => {
+  const server = createServer((request, response) => {
+    response
+      .writeHead(500, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ error: `no ${request.headers.authorization ?? ''}` }));
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const { code, stderr } = await waybill({ WAYBILL_ADMIN_TOKEN: token }, 'status', '--admin', `http://127.0.0.1:${port}`);
+  expect(code).toBe(1);
+  expect(stderr).toContain('it answered 500');
+  expect(stderr).not.toContain(token);
+});
+
+test.each([
+  ['http://192.0.2.7:9464', /http would send the token and the report in the clear/],
+  ['ftp://127.0.0.1', /not an address such as/],
+  ['waybill.example:9464', /not an address such as/],
+  ['https://:hush@waybill.example', /set WAYBILL_ADMIN_TOKEN/],
+  ['https://waybill.example/?a=b', /a query or a fragment/],
+])('the address %s is refused before anything is sent', async (address, words) => {
+  const { code, stderr } = await waybill({ WAYBILL_ADMIN_TOKEN: token }, 'status', '--admin', address);
+  expect([code, stderr]).toEqual([2, expect.stringMatching(words)]);
+  expect(stderr).not.toContain('hush');
+});
+
+test('--admin-ca without --admin, and a token that no header can carry, are refused', async () => {
+  expect(await waybill({}, 'status', '--admin-ca', 'ca.pem')).toMatchObject({ code: 2, stderr: 'cannot use --admin-ca without --admin\n' });
+  const { code, stderr } = await waybill({ WAYBILL_ADMIN_TOKEN: 'a\nb' }, 'status', '--admin', 'http://127.0.0.1:1');
+  expect([code, stderr]).toEqual([2, expect.stringMatching(/a character that no header can carry/)]);
+});

@@ -1,0 +1,91 @@
+/** What `check` says of the messages and the framing of a sink, with and without a connection: from the settings and the sink's own encoder. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { expect, test } from 'vitest';
+import { run } from '../../../src/cli/commands/check/index.ts';
+import { temporaryDirectory } from '../config/loading.ts';
+
+interface Finding {
+  readonly subject: string;
+  readonly level: string;
+  readonly words: string;
+  readonly setting?: string;
+}
+
+/** Of `check --offline` for one sink with these settings: its exit code, and what is said of the sink. */
+async function offline(settings: Readonly<Record<string, unknown>>): Promise<{ code: number; findings: Finding[] }> {
+  using directory = temporaryDirectory();
+  const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
+  const sources = [{ id: 'production', baseUrl: 'https://service.example/v2/api', auth, start: '2026-11-21T00:00:00Z' }];
+  const file = join(directory.path, 'waybill.yaml');
+  const state = join(directory.path, 'state');
+  writeFileSync(file, JSON.stringify({ state, sources, sinks: [{ id: 'siem', type: 'syslog', hostname: 'gateway-1', ...settings }] }));
+  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
+  const code = await run(['--config', file, '--offline', '--json'], io);
+  const { findings } = JSON.parse(String(stdout.read())) as { findings: Finding[] };
+  return { code, findings: findings.filter(({ subject }) => subject === 'sink siem') };
+}
+
+const udp = 'udp://siem.example:5140';
+
+test.each(['ecs', 'ocsf'])('%s by UDP at the default size is an error that names a size', async (format) => {
+  const { code, findings } = await offline({ address: udp, format });
+  expect(code).toBe(1);
+  expect(findings).toEqual([
+    { subject: 'sink siem', level: 'error', words: expect.stringMatching(/set maxBytes to \d+ or more/) as string, setting: 'sinks.siem.maxBytes' },
+  ]); // prettier-ignore
+  const size = Number(/set maxBytes to (\d+)/.exec(findings[0]?.words ?? '')?.[1]);
+  // The size that is named is enough, and the least that is.
+  expect((await offline({ address: udp, format, maxBytes: size })).findings[0]).toMatchObject({ level: 'ok' });
+  expect((await offline({ address: udp, format, maxBytes: size - 1 })).findings[0]?.level).not.toBe('ok');
+});
+
+test.each(['cef', 'leef', 'raw'])('%s by UDP at the default size fits, typical and long records', async (format) => {
+  const { code, findings } = await offline({ address: udp, format });
+  expect([code, findings]).toEqual([
+    0,
+    [{ subject: 'sink siem', level: 'ok', words: expect.stringContaining('17 of 17 typical records and 17 of 17 long records') as string }],
+  ]);
+  const tcp = await offline({ address: 'tcp://siem.example:1514', format });
+  expect(tcp.findings[0]).toMatchObject({ level: 'ok' });
+});
+
+test('a size at which typical CEF becomes dead letters is an error, one at which only long records do a warning', async () => {
+  for (const maxBytes of [480, 600])
+    expect((await offline({ address: udp, format: 'cef', maxBytes })).findings[0]).toMatchObject({
+      level: 'error',
+      words: expect.stringContaining('0 of 17 typical') as string,
+    });
+  expect((await offline({ address: udp, format: 'cef', maxBytes: 1_000 })).findings[0]).toMatchObject({
+    level: 'warning',
+    words: expect.stringContaining('17 of 17 typical') as string,
+  });
+});
+
+// Ports as Splunk Connect for Syslog documents them ("SC4S Configuration Variables": default, TLS, RFC 6587 and RFC 5425 ports).
+test.each([
+  ['tcp', 514, 'octet-counting', 'newline'],
+  ['tls', 514, 'octet-counting', 'newline'],
+  ['tls', 6514, 'octet-counting', 'newline'],
+  ['tcp', 601, 'newline', 'octet-counting'],
+  ['tls', 5425, 'newline', 'octet-counting'],
+])('%s on port %i with framing %s: hint at %s, without a connection', async (scheme, port, framing, usual) => {
+  const address = `${scheme}://siem.example:${port}`;
+  const hints = async (given: string): Promise<Finding[]> =>
+    (await offline({ address, framing: given })).findings.filter(({ setting }) => setting === 'sinks.siem.framing');
+  expect(await hints(framing)).toEqual([
+    expect.objectContaining({ level: 'warning', words: expect.stringContaining(`framing: ${usual}`) as string }),
+  ]);
+  expect(await hints(usual)).toEqual([]);
+});
+
+test('other ports, UDP and RELP have no usual framing; tcp:// on the port of TLS is a warning of its own', async () => {
+  for (const address of ['tcp://siem.example:1514', 'udp://siem.example:514', 'relp://siem.example:601'])
+    for (const framing of ['octet-counting', 'newline'])
+      expect((await offline({ address, framing })).findings.filter(({ level }) => level !== 'ok')).toEqual([]);
+  expect((await offline({ address: 'tcp://siem.example:6514' })).findings).toContainEqual(
+    expect.objectContaining({ level: 'warning', setting: 'sinks.siem.address' }),
+  );
+});

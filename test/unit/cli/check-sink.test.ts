@@ -1,0 +1,64 @@
+/** What `check` says of a sink that does not answer, or falls over: one line that names sink and setting, and the others are looked at. */
+import { once } from 'node:events';
+import { expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { checkSink } from '../../../src/cli/commands/check/sink.ts';
+import type { SinkConfig } from '../../../src/config/load.ts';
+import type { Finding } from '../../../src/sink/define.ts';
+
+const never = new AbortController().signal;
+
+function sinkThat(check: (signal: AbortSignal) => Promise<readonly Finding[]>): SinkConfig {
+  const definition = {
+    guarantee: () => ({ delivery: 'exactly once', duplicates: '0', losses: '0' }),
+    check: (_settings: unknown, _context: unknown, signal: AbortSignal) => check(signal),
+  };
+  return { id: 'siem', type: 'model', format: 'ecs', settings: { nodes: 'https://es.example' }, definition } as unknown as SinkConfig;
+}
+
+const promise = { subject: 'sink siem', level: 'ok', words: 'model, ecs: exactly once; twice at most 0; lost at most 0' };
+
+test('one that never answers is given up after a minute, and told so', async () => {
+  let isTold = false;
+  const sink = sinkThat(async (signal) => {
+    await once(signal, 'abort');
+    isTold = true;
+    return [];
+  });
+  let waited = 0;
+  const clock = { ...systemClock, monotonic: () => waited, sleep: async (ms: number) => void (waited += ms) };
+  expect(await checkSink(sink, { clock }, never)).toEqual([
+    promise,
+    {
+      subject: 'sink siem',
+      level: 'error',
+      words: expect.stringMatching(/^sink "siem" did not answer within 60 s: .* sinks\.siem\.nodes .*TLS/) as string,
+      setting: 'sinks.siem.nodes',
+    },
+  ]);
+  expect([waited, isTold]).toEqual([60_000, true]);
+});
+
+test('one whose check throws is wrong, in one line', async () => {
+  const sink = sinkThat(async () => (null as unknown as { readonly version: never }).version);
+  expect(await checkSink(sink, { clock: systemClock }, never)).toEqual([
+    promise,
+    {
+      subject: 'sink siem',
+      level: 'error',
+      words: `cannot check sink "siem" (sinks.siem.nodes): Cannot read properties of null (reading 'version')`,
+      setting: 'sinks.siem.nodes',
+    },
+  ]);
+});
+
+test('whoever ends the command ends it', async () => {
+  const stop = new AbortController();
+  const checking = checkSink(
+    sinkThat(() => new Promise(() => undefined)),
+    { clock: systemClock },
+    stop.signal,
+  );
+  stop.abort(new Error('stopped by SIGINT'));
+  await expect(checking).rejects.toThrow('stopped by SIGINT');
+});

@@ -1,0 +1,48 @@
+/** What `check --offline` says of the requests that sources will ask. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { expect, test } from 'vitest';
+import { run } from '../../../src/cli/commands/check/index.ts';
+import { temporaryDirectory } from '../config/loading.ts';
+
+interface Finding {
+  readonly subject: string;
+  readonly level: string;
+  readonly words: string;
+}
+
+/** The findings about a configuration with so many sources, all of one group. */
+async function findings(count: number, perSecond: number): Promise<Finding[]> {
+  using directory = temporaryDirectory();
+  const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
+  const sources = Array.from({ length: count }, (_, i) => ({
+    ...{ id: `tenant-${i}`, baseUrl: 'https://service.example/v2/api', auth, start: '2026-11-21T00:00:00Z' },
+    requests: { perSecond, group: 'gateway' },
+  }));
+  const file = join(directory.path, 'waybill.yaml');
+  writeFileSync(file, JSON.stringify({ state: join(directory.path, 'state'), sources, sinks: [{ id: 'out', type: 'stdout' }] }));
+  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
+  expect(await run(['--config', file, '--offline', '--json'], io)).toBe(0);
+  return (JSON.parse(String(stdout.read())) as { findings: Finding[] }).findings;
+}
+
+test('with the defaults a source asks 9,792 times a day', async () => {
+  expect(await findings(1, 10)).toContainEqual({
+    subject: 'source tenant-0',
+    level: 'ok',
+    words: 'about 9792 requests a day at rest, 0.11 a second',
+  });
+});
+
+test('sources that share a budget are held against it together', async () => {
+  const ofGroup = async (count: number, perSecond: number): Promise<Finding[]> =>
+    (await findings(count, perSecond)).filter(({ subject }) => subject === 'group gateway');
+  // 88 times 9,792 a day are 9.97 a second, 100 times are 11.3.
+  expect(await ofGroup(88, 10)).toEqual([]);
+  expect(await ofGroup(100, 10)).toEqual([
+    { subject: 'group gateway', level: 'warning', words: expect.stringMatching(/^100 sources share 10 .* ask 11\.3 at rest/) as string },
+  ]);
+  expect(await ofGroup(100, 12)).toEqual([]);
+});

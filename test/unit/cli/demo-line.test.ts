@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import { denialLine } from '../../../src/cli/commands/demo/line.ts';
+import type { Denial } from '../../../src/cli/commands/demo/line.ts';
+import { rows } from '../normalize/records.ts';
+
+const denial = (reason: string, email?: string, name?: string): Denial => ({
+  '@timestamp': '2026-11-22T15:03:59.100Z',
+  event: { reason, created: '2026-11-22T15:03:59.300Z' },
+  ...(email !== undefined && { user: { email } }),
+  ...(name !== undefined && { file: { name } }),
+});
+
+test('time, reason, user, file and delay', () => {
+  expect(denialLine(denial('UserPayloadNoAccess', 'echo-sample@example.com', 'Review 5407.txt'))).toBe(
+    '15:03:59 DENIED UserPayloadNoAccess  echo-sample@…    Review 5407.txt  0.2 s',
+  );
+  expect(denialLine(denial('GeoValidationFailed'), (word) => `<${word}>`)).toMatch(
+    /^15:03:59 <DENIED> GeoValidationFailed {2}- +- {2}0\.2 s$/,
+  );
+});
+
+test('no line is wider than 78 columns, and the reason is whole in each', () => {
+  const reasons = rows.filter(({ outcome }) => outcome === 'failure').map(({ triple }) => triple[2]);
+  expect(reasons.length).toBeGreaterThan(5);
+  for (const reason of reasons) {
+    for (const [email, name] of [
+      ['application.service-user-administrator@example.com', 'Contract 2024-7229 with a very long name.docx'],
+      ['a@b', 'x'],
+      ['a@b', 'Contract 2024-7229 with a very long name.docx'],
+    ]) {
+      const line = denialLine(denial(reason, email, name));
+      expect(line.length, line).toBeLessThanOrEqual(78);
+      expect(line).toContain(` DENIED ${reason} `);
+      expect(line).toMatch(/ {2}0\.2 s$/);
+    }
+  }
+  const late = { ...denial('UserPayloadNoAccess', 'a@b', 'x'), '@timestamp': '2026-11-22T13:03:59Z' };
+  expect(denialLine(late)).toMatch(/ {2}120 min$/);
+});
+
+test('what stands in a record cannot steer the terminal', () => {
+  expect(denialLine(denial('UserPayloadNoAccess', 'a\u001b[2J@b', 'c\nd'))).not.toMatch(/[\u001b\n]/);
+});

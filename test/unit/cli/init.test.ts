@@ -1,0 +1,129 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { expect, test } from 'vitest';
+import { run, usage } from '../../../src/cli/commands/init.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import type { Clock } from '../../../src/model/time.ts';
+import { temporaryDirectory } from '../config/loading.ts';
+
+const at = (iso: string): Clock => ({ now: () => Date.parse(iso), monotonic: () => 0, sleep: () => Promise.resolve() });
+const blanks = ['BASE_URL', 'AUTH_URL', 'TENANT_ID', 'CLIENT_ID', 'CLIENT_SECRET', 'SCOPE_ADDRESS', 'SUBSCRIPTION_KEY'];
+
+async function init(args: string[], clock = at('2026-11-21T14:59:59.999Z')): Promise<string> {
+  const stdout = new PassThrough();
+  expect(await run(args, { stdout }, clock)).toBe(0);
+  return String(stdout.read());
+}
+
+async function loaded(text: string, environment: Record<string, string>) {
+  using directory = temporaryDirectory();
+  const file = join(directory.path, 'waybill.yaml');
+  writeFileSync(file, text);
+  return await loadConfig(file, environment);
+}
+
+test('what it prints is a valid configuration without warnings once its variables are set', async () => {
+  const values: Record<string, string> = { BASE_URL: 'https://service.example/v2/api', AUTH_URL: 'https://login.example' };
+  const environment = Object.fromEntries(blanks.map((name) => [`WAYBILL_${name}`, values[name] ?? 'filled']));
+  const { config, warnings } = await loaded(await init(['file']), environment);
+  expect(warnings).toEqual([]);
+  expect(config.state).toBe('./state');
+  expect(config.sources[0]?.start).toEqual({ kind: 'instant', at: Date.UTC(2026, 10, 21, 14) * 1000 });
+  expect(config.sources[0]?.auth.clientSecret?.describe()).toBe(
+    'sources.production.auth.clientSecret (environment variable WAYBILL_CLIENT_SECRET)',
+  );
+  expect(config.sinks).toMatchObject([{ id: 'file', type: 'file', format: 'ecs', settings: { path: './audit.ndjson' } }]);
+});
+
+test('the one for syslog is valid too', async () => {
+  const environment = Object.fromEntries(
+    blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'filled']),
+  );
+  const { config, warnings } = await loaded(await init(['syslog']), { ...environment, WAYBILL_SYSLOG: 'tls://siem.example:6514' });
+  expect(warnings).toEqual([]);
+  expect(config.sinks).toMatchObject([
+    { id: 'siem', type: 'syslog', format: 'cef', settings: { address: 'tls://siem.example:6514', confirm: 'close' } },
+  ]);
+});
+
+test('the one for splunk is valid too', async () => {
+  const environment = Object.fromEntries(
+    blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'filled']),
+  );
+  const splunk = { WAYBILL_SPLUNK_URL: 'https://splunk.example:8088', WAYBILL_SPLUNK_TOKEN: 'b0221cd8' };
+  const { config, warnings } = await loaded(await init(['splunk']), { ...environment, ...splunk });
+  expect(warnings).toEqual([]);
+  expect(config.sinks).toMatchObject([
+    {
+      id: 'splunk',
+      type: 'splunk-hec',
+      format: 'ecs',
+      original: false,
+      settings: { url: 'https://splunk.example:8088', acknowledge: false },
+    },
+  ]);
+});
+
+test('the one for elasticsearch is valid too', async () => {
+  const environment = Object.fromEntries(
+    blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'filled']),
+  );
+  const own = { WAYBILL_ELASTICSEARCH: 'https://es.example:9200', WAYBILL_ELASTICSEARCH_KEY: 'a2V5' };
+  const { config, warnings } = await loaded(await init(['elasticsearch']), { ...environment, ...own });
+  expect(warnings).toEqual([]);
+  expect(config.sinks).toMatchObject([
+    { id: 'siem', type: 'elasticsearch', format: 'ecs', settings: { nodes: ['https://es.example:9200'], namespace: 'default' } },
+  ]);
+});
+
+test('each variable that is not set is named with its line, and nothing else', async () => {
+  const text = await init(['file']);
+  const lines = text.split('\n');
+  const problems = blanks.map((name) => {
+    const index = lines.findIndex((line) => line.includes(`\${env:WAYBILL_${name}}`));
+    const setting = /^ *(\w+):/.exec(lines[index] ?? '')?.[1] ?? '';
+    const group = ['baseUrl', 'subscriptionKey'].includes(setting) ? '' : 'auth.';
+    return `sources.production.${group}${setting} (line ${index + 1}): environment variable "WAYBILL_${name}" is not set`;
+  });
+  await expect(loaded(text, {})).rejects.toMatchObject({ problems });
+});
+
+test('the start is the hour in which it is printed, in UTC', async () => {
+  expect(await init(['file'], at('2027-01-01T00:30:00+01:00'))).toContain('\n    start: 2026-12-31T23:00:00Z\n');
+});
+
+test.each([
+  [[], 'cannot begin a configuration: name one type of sink, as in "waybill init file"'],
+  [['file', 'kafka'], 'cannot begin a configuration: name one type of sink, as in "waybill init file"'],
+  [
+    ['archive'],
+    'cannot begin a configuration for "archive": it is not in this release yet; there is elasticsearch, file, kafka, syslog, splunk',
+  ],
+  [
+    ['stdout'],
+    'cannot begin a configuration for "stdout": there is none for it: begin with "waybill init file", and write { id: out, type: stdout } in the place of its sink',
+  ],
+  [['flie'], 'cannot begin a configuration for "flie": the nearest is "file"'],
+  [['__proto__'], 'cannot begin a configuration for "__proto__": there are elasticsearch, file, kafka, syslog, splunk'],
+])('init %j is refused', async (args, message) => {
+  await expect(init(args)).rejects.toMatchObject({ code: 'usage', message });
+});
+
+test('the type of the sink in a configuration is an alias', async () => {
+  expect(await init(['splunk-hec'])).toBe(await init(['splunk']));
+});
+
+test('its help says what to do with what it prints', () => {
+  expect(usage).toMatchInlineSnapshot(`
+    "waybill init elasticsearch|file|kafka|splunk|syslog
+
+    Prints a commented configuration for one type of sink. Write it to waybill.yaml, set the environment variables that it names (or write what
+    they stand for), and ask "waybill check".
+
+    Examples:
+      waybill init file > waybill.yaml
+      waybill init syslog | sudo tee /etc/waybill/waybill.yaml
+    "
+  `);
+});

@@ -1,0 +1,111 @@
+/** What `operations list` shows of what the state keeps: every time is one that a person can read. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { expect, test } from 'vitest';
+import { run as runLedger } from '../../../src/cli/commands/ledger.ts';
+import { run as runOperations } from '../../../src/cli/commands/operations.ts';
+import { base, day, hour } from '../../support/records.ts';
+import { gap, lastAge, opened, source, temporary } from '../journal/opening.ts';
+
+test('times of backfills and retirements are RFC 3339, in the text and as JSON', async () => {
+  const { journal, directory } = await opened();
+  const by = { who: 'j.doe', why: 'ticket 4711' };
+  // base is 2026-11-20T02:00:00Z.
+  journal.history.add(source, { from: base - day, until: base + day }, { rate: 3 }, by);
+  journal.history.cancel(source, base - day, base - day / 2, { ...by, why: undefined });
+  journal.orphanSources(new Set());
+  journal.history.retire(source, by);
+  const file = join(temporary(), 'waybill.yaml');
+  const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
+  const sources = [{ id: 'other', baseUrl: 'https://service.example/v2/api', auth }];
+  writeFileSync(file, JSON.stringify({ state: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
+  const shown = async (...options: string[]): Promise<string> => {
+    const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+    const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
+    expect(await runOperations(['list', '--config', file, ...options], io)).toBe(0);
+    return String(stdout.read());
+  };
+  const { operations } = JSON.parse(await shown('--json')) as { operations: object[] };
+  expect(operations).toMatchObject([
+    {
+      ...{ what: 'backfill', source, why: 'ticket 4711' },
+      detail: {
+        ...{ from: '2026-11-19T02:00:00Z', until: '2026-11-21T02:00:00Z', rate: 3 },
+        parts: [{ from: '2026-11-19T02:00:00Z', until: '2026-11-20T02:00:00Z' }],
+      },
+    },
+    { what: 'backfill cancel', why: null, detail: { ends: '2026-11-19T14:00:00Z' } },
+    { what: 'sources retire', detail: { reached: '2026-11-20T02:00:00Z' } },
+  ]);
+  const text = await shown();
+  expect(text).toContain('parts 2026-11-19T02:00:00Z to 2026-11-20T02:00:00Z, rate 3');
+  expect(text).toContain('ends 2026-11-19T14:00:00Z');
+  expect(text).not.toMatch(/\d{13}/);
+});
+
+test('characters that a terminal would obey are escaped, in the text and as JSON', async () => {
+  const { journal, directory } = await opened();
+  // CSI as one C1 character, DEL, a line separator, marks of direction.
+  const why = 'a\u009b2Jb\u007fc\u2028d\u202ee\u200ff\u061cg';
+  journal.history.add(source, { from: base - day, until: base }, {}, { who: 'j\u009bdoe', why });
+  const file = join(temporary(), 'waybill.yaml');
+  const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
+  const sources = [{ id: source, baseUrl: 'https://service.example/v2/api', auth }];
+  writeFileSync(file, JSON.stringify({ state: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
+  for (const run of [runOperations, runLedger])
+    for (const json of [true, false]) {
+      const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+      const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
+      await run([...(run === runOperations ? ['list'] : []), '--config', file, ...(json ? ['--json'] : [])], io);
+      const text = String(stdout.read());
+      expect(text).toContain('2Jb');
+      expect(text).not.toMatch(/[\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/);
+      // The value is the same for a program.
+      if (json) expect(JSON.stringify(JSON.parse(text))).toContain(JSON.stringify(why));
+    }
+});
+
+test('the text has an outcome, one row for what one command did to several windows, and times that line up', async () => {
+  const { journal, directory, clock, close } = await opened();
+  const windows = [0, 1, 2].map((i) => ({ from: base + i * hour, until: base + (i + 1) * hour }));
+  for (const window of windows) await journal.close(source, window, gap(), lastAge);
+  const act = { who: 'j.doe', why: 'ticket 4711' };
+  for (const [i, { from }] of windows.entries()) await journal.retryGap(source, from, { ...act, at: base + day + i * 40_000 });
+  await clock.sleep(120_000, new AbortController().signal);
+  journal.progress.register('siem', 'model', 'place', journal.positionFor('journal'), undefined);
+  const test = {
+    at: base + 2 * day,
+    who: 'j.doe',
+    what: 'sinks test',
+    detail: { sink: 'siem', code: 'Decrypt:AccessDenied:TimeEmbargoFailed', count: 3 },
+  };
+  const failed = await journal.operate(test);
+  await journal.writeOutcome(failed, 'failed: sink_blocked');
+  const taken = await journal.operate({ ...test, at: base + 3 * day });
+  await journal.writeOutcome(taken, 'accepted');
+  await journal.operate({ ...test, at: base + 4 * day });
+  await close();
+  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
+  expect(await runOperations(['list', '--state', directory], io)).toBe(0);
+  const [head = '', ...rows] = String(stdout.read()).trimEnd().split('\n');
+  expect(rows).toHaveLength(4);
+  const cell = (row: string, from: string, to?: string): string =>
+    row.slice(head.indexOf(from), to === undefined ? undefined : head.indexOf(to)).trim();
+  expect(rows.map((row) => cell(row, 'time', 'actor'))).toEqual([
+    '2026-11-21T02:00:00.000Z',
+    '2026-11-22T02:00:00.000Z',
+    '2026-11-23T02:00:00.000Z',
+    '2026-11-24T02:00:00.000Z',
+  ]);
+  expect(rows.map((row) => cell(row, 'source or sink', 'outcome').replace(/ +/, ' '))).toEqual([
+    `${source} 3`,
+    'siem 3',
+    'siem 3',
+    'siem 3',
+  ]);
+  expect(rows.map((row) => cell(row, 'outcome', 'reason'))).toEqual(['done', 'failed: sink_blocked', 'accepted', 'not known']);
+  expect(cell(rows[0] ?? '', 'detail')).toBe('between 2026-11-20T02:00:00Z and 2026-11-20T05:00:00Z');
+  expect(rows.join()).not.toContain('reason count');
+});

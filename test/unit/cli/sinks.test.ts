@@ -1,0 +1,304 @@
+/**
+ * What a person does to sinks from the command line, on a state that no daemon has open: the real commands, the real journal, the real file
+ * sink. The same with a running daemon is an end-to-end test.
+ */
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough, Writable } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { isCommand } from '../../../src/cli/catalog.ts';
+import { loadCommand } from '../../../src/cli/registry.ts';
+import type { Journal } from '../../../src/journal/journal.ts';
+import type { Rejection } from '../../../src/model/sink.ts';
+import { KafkaModel } from '../../support/kafka-model.ts';
+import { append, openJournal, source } from '../../support/model-journal.ts';
+
+let directory: string;
+
+const configuration = (more = ''): string => `
+state: ${join(directory, 'state')}
+sources:
+  - { id: ${source}, baseUrl: https://service.test/v2/api, start: 2026-11-20T00:00:00Z,
+      auth: { authUrl: https://login.test, tenantId: t, clientId: c, clientSecret: s, scopeAddress: a } }
+sinks:
+  - { id: siem, type: file, path: ${join(directory, 'siem.ndjson')}, format: raw${more} }
+`;
+
+interface Said {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function waybill(name: string, ...args: string[]): Promise<Said> {
+  const said = { stdout: '', stderr: '' };
+  const into = (key: 'stdout' | 'stderr'): Writable =>
+    new Writable({
+      write: (chunk: Buffer, _encoding, done) => {
+        said[key] += chunk.toString('utf8');
+        done();
+      },
+    });
+  if (!isCommand(name)) throw new Error(`no command ${name}`);
+  const command = await loadCommand(name);
+  const io = { stdin: new PassThrough(), stdout: into('stdout'), stderr: into('stderr'), env: {}, signal: new AbortController().signal };
+  try {
+    const code = await command.run([...args, '--config', join(directory, 'waybill.yaml')], io);
+    return { code, ...said };
+  } catch (thrown) {
+    const { code, message } = thrown as { code?: string; message: string };
+    return { code: code === 'usage' || code === 'config_invalid' ? 2 : 1, ...said, stderr: `${said.stderr}${message}` };
+  }
+}
+
+async function json<Value>(name: string, ...args: string[]): Promise<Value> {
+  const { code, stdout, stderr } = await waybill(name, ...args, '--json');
+  expect(code, stderr).toBe(0);
+  return JSON.parse(stdout) as Value;
+}
+
+/** A state as a daemon leaves it: 20 records, all taken by the sink but some that were refused. */
+async function leave(
+  refused: readonly number[],
+  change?: (journal: Journal) => Promise<void>,
+  [type, destination] = ['file', join(directory, 'siem.ndjson')],
+): Promise<void> {
+  const journal = await openJournal(join(directory, 'state'), systemClock);
+  journal.progress.register('siem', type, destination, journal.positionFor('journal'), undefined);
+  await append(journal, 20, () => ({ payloadName: 'salaries.xlsx' }));
+  const entries = await journal.read(0, { records: 20, bytes: 1e9 });
+  const letters = entries
+    .filter(({ seq }) => refused.includes(seq))
+    .map((entry) => {
+      const rejection: Rejection = { seq: entry.seq, code: 'bad_document', words: `cannot parse "salaries.xlsx" of ${entry.seq}` };
+      return { entry, rejection, tries: 1 };
+    });
+  await journal.acknowledge('siem', { acked: 20, taken: undefined }, letters);
+  await change?.(journal);
+  await journal[Symbol.asyncDispose]();
+}
+
+const lines = (): string[] =>
+  existsSync(join(directory, 'siem.ndjson')) ? readFileSync(join(directory, 'siem.ndjson'), 'utf8').split('\n').slice(0, -1) : [];
+const numbers = (): unknown[] => lines().map((line) => (JSON.parse(line) as { logId: number }).logId);
+const operations = async (): Promise<unknown[]> => (await json<{ operations: unknown[] }>('operations', 'list')).operations;
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'waybill-sinks-'));
+  mkdirSync(join(directory, 'state'), { mode: 0o700 });
+  writeFileSync(join(directory, 'waybill.yaml'), configuration());
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+describe('dead-letters', () => {
+  test('list says which there are and nothing of the records; show prints them as they are', async () => {
+    await leave([3, 7]);
+    const listed = await waybill('dead-letters', 'list');
+    expect(listed.stdout).toMatch(/siem +3 +records +2026-11-20T00:00:03Z .* bad_document +1 +kept\n/);
+    const inJson = await waybill('dead-letters', 'list', '--sink', 'siem', '--json');
+    expect((JSON.parse(inJson.stdout) as { deadLetters: unknown[] }).deadLetters).toMatchObject([{ seq: 3 }, { seq: 7 }]);
+    // Neither a record nor the words of the sink, which quote one.
+    expect(listed.stdout + listed.stderr + inJson.stdout).not.toContain('salaries');
+    const shown = await waybill('dead-letters', 'show', '7');
+    expect(JSON.parse(shown.stdout)).toMatchObject({ logId: 7, payloadName: 'salaries.xlsx' });
+    expect(shown.stderr).toContain('cannot parse "salaries.xlsx" of 7');
+    const { deadLetters } = await json<{ deadLetters: { record: string }[] }>('dead-letters', 'show', '--all');
+    expect(deadLetters.map(({ record }) => (JSON.parse(record) as { logId: number }).logId)).toEqual([3, 7]);
+  });
+
+  test('retry sends them; what is taken is gone, and it stands in operations', async () => {
+    await leave([3, 7]);
+    expect((await waybill('dead-letters', 'retry', '--all')).code, 'nobody can be asked here').toBe(2);
+    expect(lines()).toEqual([]);
+    const { code, stdout, stderr } = await waybill('dead-letters', 'retry', '--all', '--yes', '--by', 'j.doe', '--why', 'mended');
+    expect([code, stdout], stderr).toEqual([0, '2 records taken\n']);
+    expect(numbers()).toEqual([3, 7]);
+    expect(await json('dead-letters', 'list')).toEqual({ deadLetters: [] });
+    expect(await operations()).toMatchObject(
+      [3, 7].map((seq) => ({ who: 'j.doe', what: 'dead-letters retry', why: 'mended', sink: 'siem', detail: { seq, taken: true } })),
+    );
+    // Once: the file is opened again by the next one, and nothing is cut or written twice.
+    expect((await waybill('sinks', 'test', '--sink', 'siem', '--yes')).code).toBe(0);
+    expect(numbers().slice(0, 2)).toEqual([3, 7]);
+    expect(lines()).toHaveLength(3);
+  });
+
+  test('discard deletes the copy and keeps the rest', async () => {
+    await leave([3, 7]);
+    expect(await waybill('dead-letters', 'discard', '3', '--yes')).toMatchObject({ code: 0, stdout: 'done\n' });
+    const { deadLetters } = await json<{ deadLetters: unknown[] }>('dead-letters', 'list');
+    expect(deadLetters).toMatchObject([
+      { seq: 3, state: 'discarded', code: 'bad_document' },
+      { seq: 7, state: 'kept' },
+    ]);
+    const shown = await waybill('dead-letters', 'show', '3');
+    expect([shown.stdout, shown.stderr.includes('discarded')]).toEqual(['', true]);
+    expect((await waybill('dead-letters', 'retry', '3', '--yes')).code).toBe(2);
+    expect(await operations()).toMatchObject([{ what: 'dead-letters discard', sink: 'siem', detail: { count: 1, seqs: [3] } }]);
+    expect((await waybill('status', '--json')).stdout).toMatch(/"deadLetters": 1/);
+  });
+
+  test.each([
+    [['retry', '4', '--yes'], /cannot find a dead letter "4"/],
+    [['retry', '--yes'], /cannot retry nothing/],
+    [['show', '3', '--all'], /both --all and entries/],
+    [['list', '--sink', 'other'], /cannot find the sink "other"/],
+    [['mend'], /there are dead-letters list, show, retry and discard/],
+  ])('%j is refused with 2', async (args, words) => {
+    await leave([3]);
+    const { code, stderr } = await waybill('dead-letters', ...args);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(words)]);
+  });
+});
+
+describe('replay', () => {
+  test('sends a range again, by positions and by times', async () => {
+    await leave([7]);
+    const said = await waybill('replay', '--sink', 'siem', '--from', '5', '--to', '8', '--yes');
+    expect([said.code, said.stdout], said.stderr).toEqual([0, 'replay to siem is done: 3 records sent\n']);
+    expect(numbers()).toEqual([5, 6, 8]);
+    const done = await json('replay', '--sink', 'siem', '--from', '2026-11-20T00:00:10Z', '--to', '2026-11-20T00:00:12Z', '--yes');
+    expect(done).toMatchObject({ state: 'done', sent: 2, refused: 0 });
+    expect(numbers()).toEqual([5, 6, 8, 10, 11]);
+    expect(await operations()).toMatchObject([
+      { what: 'replay', sink: 'siem', detail: { first: 5, last: 8 } },
+      { what: 'replay', sink: 'siem', detail: { from: '2026-11-20T00:00:10Z', until: '2026-11-20T00:00:12Z' } },
+    ]);
+    const nothing = await waybill('replay', '--sink', 'siem', '--from', '2020', '--to', '2021-01-01', '--yes');
+    expect(nothing.code).toBe(2);
+    for (const [from, to] of [
+      ['10', '5'],
+      ['2026-11-20T00:00:12Z', '2026-11-20T00:00:10Z'],
+    ] as const)
+      expect(await waybill('replay', '--sink', 'siem', '--from', from, '--to', to, '--yes')).toEqual({
+        ...{ code: 2, stdout: '', stderr: `cannot replay: --from ${from} lies behind --to ${to}` },
+      });
+  });
+});
+
+describe('sinks', () => {
+  test('list', async () => {
+    await leave([7]);
+    const { sinks } = await json<{ sinks: unknown[] }>('sinks', 'list');
+    expect(sinks).toEqual([
+      {
+        ...{ id: 'siem', type: 'file', state: 'stopped', configured: true, destination: join(directory, 'siem.ndjson'), since: null },
+        ...{ acked: 20, lagRecords: 0, deadLetters: 1, adopt: false, verify: null },
+      },
+    ]);
+    expect((await waybill('sinks', 'list')).stdout).toMatch(/siem +file +active +yes +the begin +20 +0 +1 /);
+  });
+
+  test('retire: only one that is gone from the configuration; it holds back pruning no more', async () => {
+    await leave([], async (journal) => {
+      journal.progress.register('old', 'stdout', 'stdout', journal.positionFor('now'), undefined);
+      await append(journal, 5);
+    });
+    expect((await waybill('sinks', 'retire', '--sink', 'siem', '--yes')).stderr).toContain('it is configured');
+    const said = await waybill('sinks', 'retire', '--sink', 'old', '--yes', '--why', 'replaced');
+    expect([said.code, said.stdout]).toEqual([0, 'done\n']);
+    expect(said.stderr).toContain('5 records behind that are never sent to it');
+    expect((await json<{ sinks: unknown[] }>('sinks', 'list')).sinks[0]).toMatchObject({ id: 'old', state: 'retired' });
+    expect(await operations()).toMatchObject([{ what: 'sinks retire', sink: 'old', why: 'replaced', detail: { acked: 20 } }]);
+    expect((await waybill('sinks', 'retire', '--sink', 'old', '--yes')).stderr).toContain('retired already');
+  });
+
+  test('what cannot be done is refused before anybody is asked', async () => {
+    await leave([]);
+    expect(await waybill('sinks', 'verify', '--sink', 'siem', '--from', '2026-11-20', '--yes')).toEqual({
+      ...{ code: 2, stdout: '', stderr: 'cannot verify the sink "siem": a sink of type file cannot be asked which records it has' },
+    });
+    writeFileSync(join(directory, 'waybill.yaml'), configuration().replace(/- \{ id: siem.*/, '- { id: siem, type: stdout }'));
+    expect(await waybill('sinks', 'adopt', '--sink', 'siem', '--yes')).toEqual({
+      ...{ code: 2, stdout: '', stderr: 'cannot adopt the sink "siem": a sink of type file keeps no position that could be another\'s' },
+    });
+  });
+
+  test('test sends events that nothing can mistake, in the format of the sink', async () => {
+    writeFileSync(join(directory, 'waybill.yaml'), configuration().replace('raw', 'ecs'));
+    await leave([]);
+    const said = await waybill(
+      'sinks',
+      'test',
+      '--sink',
+      'siem',
+      '--count',
+      '2',
+      '--as',
+      'Decrypt:AccessDenied:TimeEmbargoFailed',
+      '--yes',
+    );
+    expect([said.code, said.stdout], said.stderr).toEqual([0, '2 events taken\n']);
+    const events = lines().map(
+      (line) => JSON.parse(line) as { tags: string[]; source: { ip: string }; dpas: { uid: string; result_reason: string } },
+    );
+    expect(events).toHaveLength(2);
+    for (const event of events) {
+      expect(event.tags).toContain('waybill_test');
+      expect(event.source.ip).toMatch(/^192\.0\.2\./);
+      expect(event.dpas.result_reason).toBe('TimeEmbargoFailed');
+    }
+    expect(new Set(events.map(({ dpas }) => dpas.uid)).size).toBe(2);
+    const { sinks } = await json<{ sinks: { acked: number }[] }>('sinks', 'list');
+    expect(sinks[0]?.acked).toBe(20);
+    expect((await waybill('sinks', 'test', '--sink', 'siem', '--as', 'Nothing', '--yes')).code).toBe(2);
+  });
+
+  test('verify is for a sink that can be asked which records it has', async () => {
+    await leave([]);
+    const { code, stderr } = await waybill('sinks', 'verify', '--sink', 'siem', '--from', '2026-11-20', '--yes');
+    expect([code, stderr]).toEqual([2, expect.stringContaining('cannot be asked which records it has')]);
+  });
+
+  test('adopt: after the state was lost, the new one continues what the file holds, and only then', async () => {
+    await leave([7]);
+    await waybill('dead-letters', 'retry', '--all', '--yes');
+    // Half a line, as a kill may have left it.
+    writeFileSync(join(directory, 'siem.ndjson'), '{"logId":', { flag: 'a' });
+    rmSync(join(directory, 'state'), { recursive: true });
+    await leave([3]);
+    const blocked = await waybill('dead-letters', 'retry', '--all', '--yes');
+    expect([blocked.code, blocked.stderr]).toEqual([1, expect.stringMatching(/another state.*sinks adopt/s)]);
+    const said = await waybill('sinks', 'adopt', '--sink', 'siem', '--yes', '--why', 'volume lost');
+    expect([said.code, said.stdout], said.stderr).toEqual([0, 'done\n']);
+    expect(said.stderr).toContain('the 0 records behind entry 20 may come twice');
+    expect((await waybill('sinks', 'list')).stdout).toContain('to be adopted');
+    expect(await waybill('dead-letters', 'retry', '--all', '--yes')).toMatchObject({ code: 0 });
+    expect(lines().map((line, i) => (i === 1 ? line : (JSON.parse(line) as { logId: number }).logId))).toEqual([7, '{"logId":', 3]);
+    expect((await json<{ sinks: unknown[] }>('sinks', 'list')).sinks[0]).toMatchObject({ adopt: false });
+    // From now on the file is this state's.
+    expect(await waybill('replay', '--sink', 'siem', '--from', '1', '--to', '2', '--yes')).toMatchObject({ code: 0 });
+    expect(lines()).toHaveLength(5);
+  });
+
+  test('adopt: kafka too; and a dead letter that was taken before a kill is not sent again', async () => {
+    await using broker = await new KafkaModel().create('audit').listen();
+    const sink = `  - { id: siem, type: kafka, brokers: ['127.0.0.1:${broker.port}'], topic: audit, format: raw }`;
+    writeFileSync(join(directory, 'waybill.yaml'), configuration().replace(/^ {2}- \{ id: siem.*$/m, sink));
+    const taken = (): number[] =>
+      broker.committed('audit').flatMap((one) => one.map(({ value }) => (JSON.parse(value) as { logId: number }).logId));
+    await leave([7, 8], undefined, ['kafka', 'audit']);
+    // The power goes between the broker's commit and ours.
+    const state = join(directory, 'state');
+    cpSync(state, join(directory, 'before'), { recursive: true });
+    expect(await waybill('dead-letters', 'retry', '8', '--yes')).toMatchObject({ code: 0 });
+    rmSync(state, { recursive: true });
+    renameSync(join(directory, 'before'), state);
+    expect(await waybill('dead-letters', 'retry', '--all', '--yes')).toMatchObject({ code: 0, stdout: '2 records taken\n' });
+    expect(taken()).toEqual([8, 7]);
+    expect(await operations()).toMatchObject([{ who: null, detail: { seq: 8, found: true } }, { detail: { seq: 7, taken: true } }]);
+
+    rmSync(state, { recursive: true });
+    await leave([3], undefined, ['kafka', 'audit']);
+    const blocked = await waybill('dead-letters', 'retry', '--all', '--yes');
+    expect([blocked.code, blocked.stderr]).toEqual([1, expect.stringMatching(/belongs to another state.*sinks adopt/s)]);
+    expect(await waybill('sinks', 'adopt', '--sink', 'siem', '--yes', '--why', 'volume lost')).toMatchObject({ code: 0 });
+    expect(await waybill('dead-letters', 'retry', '--all', '--yes')).toMatchObject({ code: 0 });
+    expect((await json<{ sinks: unknown[] }>('sinks', 'list')).sinks[0]).toMatchObject({ adopt: false });
+    expect(await waybill('replay', '--sink', 'siem', '--from', '1', '--to', '2', '--yes')).toMatchObject({ code: 0 });
+    expect(taken()).toEqual([8, 7, 3, 1, 2]);
+    expect((await waybill('sinks', 'verify', '--sink', 'siem', '--from', '2026-11-20', '--yes')).stderr).toContain('cannot be asked');
+  });
+});

@@ -1,0 +1,39 @@
+/** `waybill sources` and `status` on the state of a daemon that has not run since a source went from the configuration. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { expect, test } from 'vitest';
+import { run as runSources } from '../../../src/cli/commands/sources.ts';
+import { run as runStatus } from '../../../src/cli/commands/status.ts';
+import { opened, source, temporary } from '../journal/opening.ts';
+
+test('a source that is gone is orphaned, and can be retired, without a start in between', async () => {
+  const { directory, close, beside } = await opened();
+  await close();
+  const mode = (): unknown => beside().prepare('SELECT mode FROM sources WHERE id = ?').pluck().get(source);
+  expect(mode()).toBe('normal');
+  const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
+  const configOf = (id: string): string => {
+    const file = join(temporary(), 'waybill.yaml');
+    const sources = [{ id, baseUrl: 'https://service.example/v2/api', auth }];
+    writeFileSync(file, JSON.stringify({ state: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
+    return file;
+  };
+  const shown = async (run: typeof runStatus, ...args: string[]): Promise<string> => {
+    const stdout = new PassThrough();
+    const { signal } = new AbortController();
+    const io = { stdin: new PassThrough(), stdout, stderr: new PassThrough(), env: {}, signal };
+    expect(await run(args, io)).toBe(0);
+    return String(stdout.read());
+  };
+  const status = async (): Promise<unknown> => JSON.parse(await shown(runStatus, '--json', '--config', configOf('other')));
+  const retire = (id: string): Promise<string> =>
+    shown(runSources, 'retire', '--source', source, '--why', 'renamed', '--by', 'j.doe', '--yes', '--config', configOf(id));
+
+  expect(await status()).toMatchObject({ sources: [{ id: source, mode: 'orphaned' }, { id: 'other' }] });
+  await expect(retire(source)).rejects.toThrow('it is configured; take it out of the configuration first');
+  expect(mode()).toBe('normal');
+  expect(await retire('other')).toBe('done\n');
+  expect(mode()).toBe('retired');
+  expect(await status()).toMatchObject({ sources: [{ id: source, mode: 'retired' }, { id: 'other' }] });
+});

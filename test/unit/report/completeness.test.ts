@@ -1,0 +1,321 @@
+/** The verdict on a period, case by case: what was read, what is due, what sinks have, in numbers that a reader can follow. */
+import { describe, expect, test } from 'vitest';
+import type { Coverage, SinkCoverage } from '../../../src/model/snapshot.ts';
+import { completeness, dueAfterSeconds, statusVerdict, summaryOf } from '../../../src/report/verdict.ts';
+import type { Facts } from '../../../src/report/verdict.ts';
+import { coverage as sound, now as snapshotNow, sink, snapshot, source } from './snapshots.ts';
+
+/** µs of a time of day on 20 November 2026. */
+function at(clock: string): number {
+  return Date.parse(`2026-11-20T${clock}Z`) * 1_000;
+}
+
+/** A ledger that begins at 00:00 with a close delay of 15 min: at 12:00 everything up to 11:15 is due. */
+function covered(until: string, change: Partial<Coverage> = {}): Coverage {
+  return {
+    ...{ startsAt: at('00:00:00'), liveFrom: at('00:00:00'), history: [], sinks: [] },
+    read: [{ from: at('00:00:00'), until: at(until) }],
+    windows: { all: 45, final: 40, gaps: 0, accepted: 0, inDoubt: 0 },
+    ...change,
+  };
+}
+
+type SourceFacts = Facts['sources'][number];
+
+function polled(change: Partial<SourceFacts> = {}): SourceFacts {
+  return { id: 'production', mode: 'normal', settleSeconds: 900, serverNow: undefined, trouble: undefined, held: undefined, ...change };
+}
+
+function facts(coverage: Coverage, change: Partial<Facts> = {}): Facts {
+  return {
+    ...{ now: at('12:00:00'), from: undefined, to: undefined, stopped: undefined, paused: undefined, sinks: [], sources: [polled()] },
+    coverage: new Map([['production', coverage]]),
+    ...change,
+  };
+}
+
+function said(given: Facts): string {
+  return summaryOf(completeness(given), 'UTC');
+}
+
+function lacking(id: string, windows: number, missing: number, deadLetters = 0): SinkCoverage {
+  return { id, windows, lacking: missing, deadLetters };
+}
+
+test('a ledger that is read up to what is due is complete so far, and complete for a period that it covers', () => {
+  expect(said(facts(covered('11:15:00')))).toBe('COMPLETE SO FAR AND DELIVERED');
+  expect(said(facts(covered('11:15:00'), { to: at('11:15:00') }))).toBe('COMPLETE AND DELIVERED');
+  expect(said(facts(covered('11:15:00'), { to: at('11:15:01') }))).toBe('COMPLETE SO FAR AND DELIVERED');
+  // What is proven before it is due is proven all the same.
+  expect(said(facts(covered('11:30:00'), { to: at('11:30:00') }))).toBe('COMPLETE AND DELIVERED');
+});
+
+test('time is due after two close delays and a window, which is 10 s to 1 h wide', () => {
+  expect([0, 5, 10, 300, 900, 3_600, 7_200].map(dueAfterSeconds)).toEqual([10, 20, 30, 900, 2_700, 10_800, 18_000]);
+  expect(said(facts(covered('11:14:59')))).toBe('INCOMPLETE: not covered: 2026-11-20 11:14:59–11:15 UTC, collection is behind');
+  // The clock that is behind counts, as where windows are closed.
+  const behind = facts(covered('11:14:59'), { sources: [polled({ serverNow: at('11:59:59') })] });
+  expect(completeness(behind)).toMatchObject({ complete: true, uncovered: [], soFar: true });
+  const ahead = facts(covered('11:14:59'), { sources: [polled({ serverNow: at('13:00:00') })] });
+  expect(completeness(ahead).uncovered).toMatchObject([{ from: at('11:14:59'), to: at('11:15:00') }]);
+});
+
+test.each<[string, Partial<Facts>, Partial<Coverage>, string]>([
+  [
+    'the ledger had not begun',
+    { from: Date.parse('2026-11-01') * 1_000 },
+    {},
+    '2026-11-01 00:00–2026-11-20 00:00 UTC, the ledger had not begun',
+  ],
+  [
+    'the service fails',
+    { sources: [polled({ trouble: 'no answer yet' })] },
+    { read: [] },
+    '2026-11-20 00:00–11:15 UTC, the source fails: no answer yet',
+  ],
+  [
+    'collection is suspended',
+    { sources: [polled({ mode: 'hold', held: { reason: 'rows', words: 'fewer' }, trouble: 'hold (rows)' })] },
+    { read: [{ from: at('00:00:00'), until: at('09:00:00') }] },
+    '2026-11-20 09:00–11:15 UTC, collection is suspended (rows): fewer',
+  ],
+  [
+    'the daemon is not running',
+    { stopped: { since: at('08:00:00') }, sources: [polled({ trouble: 'the daemon does not run' })] },
+    { read: [{ from: at('00:00:00'), until: at('07:45:00') }] },
+    '2026-11-20 07:45–11:15 UTC, the daemon is not running',
+  ],
+  [
+    'the journal is full',
+    { paused: 'quota', sources: [polled({ trouble: 'x' })] },
+    { read: [{ from: at('00:00:00'), until: at('07:45:00') }] },
+    '2026-11-20 07:45–11:15 UTC, collection is paused (quota)',
+  ],
+  [
+    'the source is gone from the configuration',
+    { sources: [polled({ mode: 'orphaned', settleSeconds: 0, trouble: 'x' })] },
+    {},
+    '2026-11-20 11:15–11:59:50 UTC, the source is not in the configuration',
+  ],
+  [
+    'the source was retired within the period',
+    { from: at('11:00:00'), sources: [polled({ mode: 'retired', settleSeconds: 0 })] },
+    {},
+    '2026-11-20 11:15–11:59:50 UTC, the source was retired',
+  ],
+  [
+    'history between two ranges was not requested',
+    {},
+    {
+      startsAt: at('00:00:00'),
+      liveFrom: at('06:00:00'),
+      history: [{ from: at('00:00:00'), until: at('02:00:00'), paused: false }],
+      read: [
+        { from: at('00:00:00'), until: at('02:00:00') },
+        { from: at('06:00:00'), until: at('11:15:00') },
+      ],
+    },
+    '2026-11-20 02:00–06:00 UTC, this history was not requested',
+  ],
+  [
+    'history that is being read',
+    {},
+    {
+      startsAt: at('00:00:00'),
+      liveFrom: at('06:00:00'),
+      history: [{ from: at('00:00:00'), until: at('06:00:00'), paused: false }],
+      read: [
+        { from: at('00:00:00'), until: at('02:00:00') },
+        { from: at('06:00:00'), until: at('11:15:00') },
+      ],
+    },
+    '2026-11-20 02:00–06:00 UTC, the backfill is not finished',
+  ],
+  [
+    'history that is paused',
+    { from: at('01:00:00'), to: at('05:00:00') },
+    {
+      startsAt: at('00:00:00'),
+      liveFrom: at('06:00:00'),
+      history: [{ from: at('00:00:00'), until: at('06:00:00'), paused: true }],
+      read: [],
+    },
+    '2026-11-20 01:00–05:00 UTC, the backfill is paused',
+  ],
+])('time that is due and not proven is named with its reason: %s', (_, change, part, hole) => {
+  const given = facts(covered('11:15:00', part), change);
+  expect(said(given)).toBe(`INCOMPLETE: not covered: ${hole}`);
+  expect(completeness(given)).toMatchObject({ complete: false, delivered: true, final: false });
+});
+
+test('holes beside each other with one reason are one, and more than three are counted', () => {
+  const hours = ['01', '03', '05', '07', '09'].map((hour) => ({ from: at(`${hour}:00:00`), until: at(`${hour}:30:00`), paused: false }));
+  const read = [...hours, { from: at('10:00:00'), until: at('11:15:00') }].map(({ from, until }) => ({ from, until }));
+  const given = facts(covered('11:15:00', { startsAt: at('01:00:00'), liveFrom: at('10:00:00'), history: hours, read }));
+  expect(completeness(given).uncovered.map(({ from, to }) => [from, to])).toEqual([
+    [at('01:30:00'), at('03:00:00')],
+    [at('03:30:00'), at('05:00:00')],
+    [at('05:30:00'), at('07:00:00')],
+    [at('07:30:00'), at('09:00:00')],
+    [at('09:30:00'), at('10:00:00')],
+  ]);
+  expect(said(given)).toMatch(/; 2026-11-20 05:30–07:00 UTC, this history was not requested; and 2 more$/);
+  const twoRanges = [
+    { from: at('00:00:00'), until: at('01:00:00'), paused: false },
+    { from: at('01:00:00'), until: at('02:00:00'), paused: false },
+  ];
+  const beside = facts(
+    covered('11:15:00', { liveFrom: at('02:00:00'), history: twoRanges, read: [{ from: at('02:00:00'), until: at('11:15:00') }] }),
+  );
+  expect(completeness(beside).uncovered).toMatchObject([{ from: at('00:00:00'), to: at('02:00:00') }]);
+});
+
+test('time is cut where its reason changes: at the begin of the ledger, and where requested history ends', () => {
+  const late = covered('11:15:00', { read: [{ from: at('01:00:00'), until: at('11:15:00') }] });
+  expect(completeness(facts(late, { from: at('00:00:00') - 3_600_000_000 })).uncovered).toMatchObject([
+    { from: at('00:00:00') - 3_600_000_000, to: at('00:00:00'), reason: 'before_ledger' },
+    { from: at('00:00:00'), to: at('01:00:00'), reason: 'behind' },
+  ]);
+  const history = [{ from: at('00:00:00'), until: at('04:00:00'), paused: false }];
+  const live = { liveFrom: at('06:00:00'), history, read: [{ from: at('06:00:00'), until: at('11:15:00') }] };
+  expect(completeness(facts(covered('11:15:00', live))).uncovered).toMatchObject([
+    { from: at('00:00:00'), to: at('04:00:00'), reason: 'history_unread' },
+    { from: at('04:00:00'), to: at('06:00:00'), reason: 'not_requested' },
+  ]);
+});
+
+test('a gap, an accepted gap and a window in doubt each make it incomplete', () => {
+  const of = (windows: Partial<Coverage['windows']>): string =>
+    said(facts(covered('11:15:00', { windows: { all: 45, final: 0, gaps: 0, accepted: 0, inDoubt: 0, ...windows } })));
+  expect(of({ gaps: 1 })).toBe('INCOMPLETE: 1 gap');
+  expect(of({ accepted: 2 })).toBe('INCOMPLETE: 2 accepted gaps');
+  expect(of({ inDoubt: 1 })).toBe('INCOMPLETE: 1 window in doubt');
+  expect(of({ gaps: 6, accepted: 1, inDoubt: 2 })).toBe('INCOMPLETE: 6 gaps, 1 accepted gap, 2 windows in doubt');
+  expect(of({ all: 0 })).toBe('INCOMPLETE: nothing is proven');
+  const all = { windows: { all: 45, final: 0, gaps: 1, accepted: 0, inDoubt: 0 }, read: [{ from: at('00:00:00'), until: at('09:00:00') }] };
+  expect(said(facts(covered('09:00:00', all)))).toBe('INCOMPLETE: 1 gap; not covered: 2026-11-20 09:00–11:15 UTC, collection is behind');
+});
+
+test('what sinks lack is named with the last error and the dead letters', () => {
+  const of = (sinks: readonly SinkCoverage[], change: Partial<Facts> = {}): string => said(facts(covered('11:15:00', { sinks }), change));
+  const errors = {
+    sinks: [
+      { id: 'splunk', lastError: '503 code 9 Server is busy' },
+      { id: 'lake', lastError: undefined },
+    ],
+  };
+  expect(of([lacking('splunk', 46, 46), lacking('lake', 46, 0)], errors)).toBe(
+    'COMPLETE SO FAR, NOT ALL DELIVERED: splunk lacks 46 of 46 windows (503 code 9 Server is busy)',
+  );
+  expect(of([lacking('splunk', 46, 2, 3)], { ...errors, to: at('11:15:00') })).toBe(
+    'COMPLETE, NOT ALL DELIVERED: splunk lacks 2 of 46 windows (503 code 9 Server is busy; 3 dead letters)',
+  );
+  expect(of([lacking('lake', 1, 1, 1)], errors)).toBe('COMPLETE SO FAR, NOT ALL DELIVERED: lake lacks 1 of 1 window (1 dead letter)');
+  expect(of([lacking('lake', 2, 1)], errors)).toBe(
+    'COMPLETE SO FAR, NOT ALL DELIVERED: lake lacks 1 of 2 windows (delivery is in progress)',
+  );
+  expect(of([lacking('lake', 2, 1)], { ...errors, stopped: { since: at('11:59:00') } })).toBe(
+    'COMPLETE SO FAR, NOT ALL DELIVERED: lake lacks 1 of 2 windows (the daemon is not running)',
+  );
+  expect(of(['a', 'b', 'c', 'd', 'e'].map((id) => lacking(id, 1, 1)))).toMatch(/; c lacks 1 of 1 window \([^)]*\); and 2 more$/);
+  const incomplete = facts(covered('09:00:00', { sinks: [lacking('lake', 2, 1)] }));
+  expect(completeness(incomplete)).toMatchObject({ complete: false, delivered: false });
+  expect(said(incomplete)).toMatch(/^INCOMPLETE: not covered/);
+});
+
+describe('several sources', () => {
+  const two = (first: Coverage | undefined, second: Coverage | undefined, change: Partial<Facts> = {}): Facts => ({
+    ...facts(covered('11:15:00')),
+    sources: [polled(), polled({ id: 'test' })],
+    coverage: new Map([...(first ? [['production', first] as const] : []), ...(second ? [['test', second] as const] : [])]),
+    ...change,
+  });
+
+  test('all must be complete; what is missing names its source, and sinks are summed', () => {
+    expect(said(two(covered('11:15:00'), covered('11:15:00')))).toBe('COMPLETE SO FAR AND DELIVERED');
+    expect(said(two(covered('11:15:00'), covered('11:00:00')))).toBe(
+      'INCOMPLETE: not covered: test 2026-11-20 11:00–11:15 UTC, collection is behind',
+    );
+    const siem = { sinks: [lacking('siem', 10, 1, 1)] };
+    expect(said(two(covered('11:15:00', siem), covered('11:15:00', { sinks: [lacking('siem', 20, 2)] })))).toBe(
+      'COMPLETE SO FAR, NOT ALL DELIVERED: siem lacks 3 of 30 windows (1 dead letter)',
+    );
+  });
+
+  test('one whose ledger begins after the period has no part in it, nor one retired before it', () => {
+    const late = covered('11:15:00', {
+      startsAt: at('10:00:00'),
+      liveFrom: at('10:00:00'),
+      read: [],
+      windows: { ...sound().windows, all: 0 },
+    });
+    expect(said(two(covered('11:15:00'), late, { to: at('10:00:00') }))).toBe('COMPLETE AND DELIVERED');
+    expect(said(two(covered('11:15:00'), late, { to: at('10:00:01') }))).toBe(
+      'INCOMPLETE: not covered: test 2026-11-20 10:00–10:00:01 UTC, collection is behind',
+    );
+    // It owes all of a period in which it began, and keeps none from being final that ends there.
+    const begun = covered('11:15:00', {
+      startsAt: at('10:00:00'),
+      liveFrom: at('10:00:00'),
+      read: [{ from: at('10:00:00'), until: at('11:15:00') }],
+    });
+    expect(said(two(covered('11:15:00'), begun, { from: at('09:00:00'), to: at('11:00:00') }))).toBe(
+      'INCOMPLETE: not covered: test 2026-11-20 09:00–10:00 UTC, the ledger had not begun',
+    );
+    const final = covered('11:15:00', { windows: { all: 45, final: 45, gaps: 0, accepted: 0, inDoubt: 0 } });
+    expect(completeness(two(final, late, { to: at('10:00:00') })).final).toBe(true);
+    const retired = { sources: [polled(), polled({ id: 'test', mode: 'retired' })] };
+    const old = covered('05:00:00');
+    expect(said(two(covered('11:15:00'), old, { ...retired, from: at('05:00:00'), to: at('06:00:00') }))).toBe('COMPLETE AND DELIVERED');
+    expect(said(two(covered('11:15:00'), old, { ...retired, from: at('04:59:59'), to: at('06:00:00') }))).toBe(
+      'INCOMPLETE: not covered: test 2026-11-20 05:00–06:00 UTC, the source was retired',
+    );
+    // Where that is so of all, nothing is proven.
+    const none = { ...late, windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 } };
+    expect(said(facts(none, { from: at('01:00:00'), to: at('02:00:00') }))).toBe(
+      'INCOMPLETE: nothing is proven; not covered: 2026-11-20 01:00–02:00 UTC, the ledger had not begun',
+    );
+  });
+
+  test('one that has not begun is named; where its start is known it owes the time from there', () => {
+    expect(said(two(covered('11:15:00'), undefined))).toBe('INCOMPLETE: nothing is known of test: it has not responded yet');
+    const nothing = { liveFrom: undefined, read: [], windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 } };
+    expect(said(two(covered('11:15:00'), covered('11:15:00', { ...nothing, startsAt: at('11:30:00') })))).toBe(
+      'COMPLETE SO FAR AND DELIVERED',
+    );
+    expect(said(two(covered('11:15:00'), covered('11:15:00', { ...nothing, startsAt: at('11:00:00') })))).toBe(
+      'INCOMPLETE: not covered: test 2026-11-20 11:00–11:15 UTC, collection is behind',
+    );
+    expect(said(two(covered('11:15:00'), undefined, { from: at('11:00:00') }))).toBe(
+      'INCOMPLETE: not covered: test 2026-11-20 11:00–11:15 UTC, collection is behind',
+    );
+  });
+});
+
+test('final: every window is, and nothing of the period is outside of the ledger or still to come', () => {
+  const of = (coverage: Partial<Coverage>, change: Partial<Facts> = {}): boolean => {
+    const windows = { all: 45, final: 45, gaps: 0, accepted: 0, inDoubt: 0 };
+    return completeness(facts(covered('11:15:00', { windows, ...coverage }), { to: at('11:15:00'), ...change })).final;
+  };
+  expect(of({})).toBe(true);
+  expect(of({ windows: { all: 45, final: 44, gaps: 0, accepted: 0, inDoubt: 0 } })).toBe(false);
+  expect(of({ windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 } })).toBe(false);
+  expect(of({}, { to: at('11:15:01') })).toBe(false);
+  expect(of({}, { to: undefined })).toBe(true);
+  expect(of({}, { to: undefined, now: at('12:00:01') })).toBe(false);
+  expect(of({}, { from: Date.parse('2026-11-01') * 1_000 })).toBe(false);
+  expect(of({ sinks: [lacking('siem', 1, 1)] })).toBe(true);
+});
+
+test('status speaks of the whole ledger up to now, of the sources that are polled', () => {
+  const behind = sound({ read: [{ from: sound().startsAt ?? 0, until: snapshotNow - 3_600_000_000 }] });
+  expect(statusVerdict(snapshot())).toMatchObject({ complete: true, soFar: true, delivered: true });
+  expect(statusVerdict(snapshot({ sources: [source({ coverage: behind })] }))).toMatchObject({ complete: false });
+  for (const mode of ['orphaned', 'retired'])
+    expect(statusVerdict(snapshot({ sources: [source(), source({ id: 'old', mode, coverage: behind })] }))?.complete).toBe(true);
+  expect(statusVerdict(snapshot({ sources: [source({ mode: 'orphaned' })] }))).toBeUndefined();
+  const short = sound({ sinks: [lacking('siem', 412, 1)] });
+  expect(
+    statusVerdict(snapshot({ sources: [source({ coverage: short })], sinks: [sink({ lastError: 'busy' })] }))?.shortfalls,
+  ).toMatchObject([{ id: 'siem', lacking: 1, lastError: 'busy' }]);
+});

@@ -1,0 +1,84 @@
+/** Completeness reports, as tests of the observe room write them down. */
+import type { LedgerReport, LedgerReportSource, LedgerReportWindow } from '../../../src/model/ledger-report.ts';
+
+export function window(from: string, until: string, change: Partial<LedgerReportWindow> = {}): LedgerReportWindow {
+  return {
+    ...{ from, until, state: 'final', reason: null, words: null, total: 420, received: 420, own: 412, late: 0, lateLongestSeconds: null },
+    ...{ passes: 1, recounts: 7, recountsDue: 0, nextRecount: null, closed: '2026-11-20T03:00:02Z', digest: 'ab'.repeat(32) },
+    query: { startTime: '2026-11-19T22:14:59.00', endTime: '2026-11-19T22:30:01.00' },
+    sinks: { siem: { complete: true, deadLetters: 0 }, lake: { complete: true, deadLetters: 0 } },
+    ...change,
+  };
+}
+
+export const noDelays = { longestSeconds: null, within: { '1h': 0, '6h': 0, '1d': 0, '3d': 0, '7d': 0, '14d': 0, '30d': 0, later: 0 } };
+
+export function reportSource(windows: readonly LedgerReportWindow[], change: Partial<LedgerReportSource> = {}): LedgerReportSource {
+  const collected = windows.reduce((sum, { own }) => sum + own, 0);
+  return {
+    ...{
+      id: 'production',
+      mode: 'normal',
+      begins: '2026-11-19T22:15:00Z',
+      frontier: '2026-11-19T22:30:00Z',
+      reached: '2026-11-19T22:30:00Z',
+    },
+    ...{ collected, late: windows.reduce((sum, { late }) => sum + late, 0), lateDelays: noDelays },
+    ...{ ever: { collected, inWindows: collected, outside: 0 }, covered: coveredBy(windows), sinks: [], holds: [] },
+    windows,
+    ...change,
+  };
+}
+
+/** Windows of these tests lie end to end. */
+function coveredBy(windows: readonly LedgerReportWindow[]): { from: string; to: string }[] {
+  const [first, last] = [windows[0], windows.at(-1)];
+  return first && last ? [{ from: first.from, to: last.until }] : [];
+}
+
+export function reportOf(sources: readonly LedgerReportSource[], change: Partial<LedgerReport> = {}): LedgerReport {
+  return {
+    ...{ summary: 'COMPLETE AND DELIVERED', complete: true, delivered: true, final: true, uncovered: [] },
+    ...{ made: '2026-11-20T03:03:00Z', from: null, to: null, sources, operations: [] },
+    ...change,
+  };
+}
+
+/** Four windows, one in each state; every number differs, so that none can stand for another. */
+export const mixed: LedgerReport = reportOf(
+  [
+    reportSource(
+      [
+        window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', {
+          sinks: { siem: { complete: true, deadLetters: 2 }, lake: { complete: true, deadLetters: 0 } },
+        }),
+        window('2026-11-19T22:30:00Z', '2026-11-19T23:30:00Z', {
+          ...{ state: 'gap', reason: 'total', words: 'the service gave no usable total', total: null, received: 1_009, own: 1_000 },
+          ...{ passes: 6, recounts: 1, recountsDue: null, nextRecount: '2026-11-20T05:30:00Z', closed: null },
+        }),
+        window('2026-11-19T23:30:00Z', '2026-11-20T00:00:00Z', { state: 'accepted', reason: 'count', own: 17 }),
+        window('2026-11-20T00:00:00Z', '2026-11-20T00:00:01Z', {
+          ...{ state: 'proven', total: 3, received: 3, own: 2, late: 3, lateLongestSeconds: 22_320.5 },
+          ...{ recounts: 2, recountsDue: 5, nextRecount: '2026-11-20T06:00:01.5Z' },
+          sinks: { siem: { complete: false, deadLetters: 1 } },
+        }),
+      ],
+      {
+        reached: '2026-11-20T00:15:00Z',
+        lateDelays: { longestSeconds: 22_320.5, within: { ...noDelays.within, '1h': 2, '1d': 1 } },
+        ever: { collected: 5_000, inWindows: 1_431, outside: 3_569 },
+        sinks: [
+          {
+            ...{ id: 'siem', type: 'file', state: 'active', since: null, filtered: false, windows: 4, complete: 3, records: 1_427 },
+            deadLetters: 3,
+          },
+          {
+            ...{ id: 'lake', type: 'file', state: 'active', since: '2026-11-19T22:00:00Z', filtered: true, windows: 3, complete: 3 },
+            ...{ records: null, deadLetters: 0 },
+          },
+        ],
+      },
+    ),
+  ],
+  { summary: 'INCOMPLETE: 1 gap, 1 accepted gap', complete: false, delivered: false, final: false },
+);

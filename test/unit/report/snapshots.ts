@@ -1,0 +1,79 @@
+/** Moments of a daemon, as tests of the observe room write them down: a sound one, from which each test departs. */
+import type { Coverage, SinkSnapshot, Snapshot, SourceSnapshot } from '../../../src/model/snapshot.ts';
+
+/** µs of a time as people write it. */
+export function micros(text: string): number {
+  return Date.parse(text) * 1_000;
+}
+
+export const now = micros('2026-11-20T03:03:00Z');
+
+/** Of a ledger of two days without a gap, of which every sink has everything. */
+export function coverage(change: Partial<Coverage> = {}): Coverage {
+  const from = micros('2026-11-18T00:00:00Z');
+  return {
+    ...{ startsAt: from, liveFrom: from, history: [], read: [{ from, until: micros('2026-11-20T02:45:00Z') }] },
+    windows: { all: 412, final: 300, gaps: 0, accepted: 0, inDoubt: 0 },
+    sinks: [{ id: 'siem', windows: 412, lacking: 0, deadLetters: 0 }],
+    ...change,
+  };
+}
+
+export function source(change: Partial<SourceSnapshot> = {}): SourceSnapshot {
+  return {
+    id: 'production',
+    mode: 'normal',
+    trouble: undefined,
+    frontier: micros('2026-11-20T02:45:00Z'),
+    reached: micros('2026-11-20T02:45:00Z'),
+    tip: micros('2026-11-20T03:02:55Z'),
+    collected: 12_345,
+    late: 7,
+    windows: { closed: 412, gap: 0, accepted: 0 },
+    gaps: 0,
+    recountsOverdue: 0,
+    settleSeconds: 900,
+    lastSuccess: micros('2026-11-20T03:02:58Z'),
+    lastRecord: micros('2026-11-20T03:02:41.25Z'),
+    lastError: undefined,
+    serverNow: micros('2026-11-20T03:03:01Z'),
+    coverage: coverage(),
+    clockOffsetSeconds: 1,
+    ...change,
+  };
+}
+
+export function sink(change: Partial<SinkSnapshot> = {}): SinkSnapshot {
+  return {
+    id: 'siem',
+    type: 'elasticsearch',
+    state: 'active',
+    trouble: undefined,
+    acked: 12_345,
+    lagRecords: 0,
+    lagSeconds: 0,
+    deadLetters: 0,
+    lastSuccess: micros('2026-11-20T03:02:59Z'),
+    lastError: undefined,
+    everDelivered: true,
+    ...change,
+  };
+}
+
+export function snapshot(change: Partial<Snapshot> = {}): Snapshot {
+  return {
+    version: '0.1.0',
+    created: micros('2026-11-01T00:00:00Z'),
+    now,
+    journal: { bytes: 52_428_800, quota: 10_737_418_240, head: 12_345, paused: undefined, directory: '/var/lib/waybill/state' },
+    sources: [source()],
+    sinks: [sink()],
+    certificates: [{ target: 'sources.production', at: micros('2027-01-01T00:00:00Z') }],
+    ...change,
+  };
+}
+
+/** Counts of 21 buckets of delays: those given by their place, 0 elsewhere. */
+export function delayCounts(some: Readonly<Record<number, number>>): number[] {
+  return Array.from({ length: 21 }, (_, i) => some[i] ?? 0);
+}

@@ -1,0 +1,391 @@
+import { describe, expect, test } from 'vitest';
+import { statusText, type StatusTextOptions } from '../../../src/report/status-text.ts';
+import type { Snapshot, SourceSnapshot } from '../../../src/model/snapshot.ts';
+import { coverage, delayCounts, micros, now, sink, snapshot, source } from './snapshots.ts';
+
+const plain: StatusTextOptions = { color: false, tz: 'UTC', width: 80 };
+
+function lines(change: Partial<Snapshot>, options: Partial<StatusTextOptions> = {}): string[] {
+  return statusText(snapshot(change), { ...plain, ...options }).split('\n');
+}
+
+/** The lines of a table: from its head to the blank line after it. */
+function block(all: readonly string[], head: string): string[] {
+  const at = all.findIndex((line) => line.startsWith(head));
+  const rest = all.slice(at);
+  return rest.slice(0, rest.indexOf(''));
+}
+
+test('verdict, sources, sinks, journal, and what to do, in this order', () => {
+  expect(lines({})).toEqual([
+    'COMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)',
+    '',
+    'SOURCE      MODE    WHOLE UP TO          ANSWERED  RECORDS  LATE  GAPS',
+    'production  normal  02:45Z (18 min ago)  2 s ago    12,345     7     0',
+    '',
+    'SINK  TYPE           STATE   BEHIND   LAST TAKEN  DEAD LETTERS',
+    'siem  elasticsearch  active  nothing  1 s ago                0',
+    '',
+    'JOURNAL  50 MiB of 10 GiB used, 12,345 entries in 19 d  waybill 0.1.0',
+    '',
+    'Nothing to do.',
+  ]);
+});
+
+test('how late records are stands beside a source once it is measured', () => {
+  const delays = { since: 1, until: 2, recent: delayCounts({ 2: 50, 5: 49, 12: 1 }), before: delayCounts({}), longest: 3_000 };
+  const all = lines({ sources: [source({ delays }), source({ id: 'new' })] }, { width: 120 });
+  expect(block(all, 'SOURCE')).toEqual([
+    'SOURCE      MODE    WHOLE UP TO          ANSWERED  RECORDS  LATE  GAPS  DELAY p50, p99',
+    'production  normal  02:45Z (18 min ago)  2 s ago    12,345     7     0  5 s, 30 s',
+    'new         normal  02:45Z (18 min ago)  2 s ago    12,345     7     0  -',
+  ]);
+});
+
+test('every cell of a table begins or ends where its head does', () => {
+  const all = lines(
+    {
+      sources: [source(), source({ id: 'a-name-of-twenty-four-let', mode: 'hold', collected: 1_204_311, lastSuccess: undefined })],
+      sinks: [sink({ lagRecords: 1_000_000, lagSeconds: 7_000 }), sink({ id: 'x', type: 'file', deadLetters: 12 })],
+    },
+    { width: 200 },
+  );
+  for (const [head, leftColumns, rightColumns] of [
+    ['SOURCE', ['SOURCE', 'MODE', 'WHOLE UP TO', 'ANSWERED'], ['RECORDS', 'LATE', 'GAPS']],
+    ['SINK', ['SINK', 'TYPE', 'STATE', 'BEHIND', 'LAST TAKEN'], ['DEAD LETTERS']],
+  ] as const) {
+    const [first = '', ...rows] = block(all, head);
+    expect(rows).toHaveLength(2);
+    for (const row of rows) {
+      for (const column of leftColumns) {
+        const at = first.indexOf(column);
+        expect(row.slice(Math.max(0, at - 2), at + 1), `${column} in "${row}"`).toMatch(at === 0 ? /^\S/ : /^ {2}\S$/);
+      }
+      for (const column of rightColumns) {
+        const end = first.indexOf(column) + column.length;
+        expect(row.slice(end - 1, end), `${column} in "${row}"`).toMatch(/\d/);
+        expect(row.charAt(end), `${column} in "${row}"`).toMatch(/^ ?$/);
+      }
+    }
+  }
+});
+
+test('with many sources and sinks it stays within 24 lines, trouble first, the rest counted', () => {
+  const all = lines({
+    sources: Array.from({ length: 100 }, (_, i) => source({ id: `acme-${i}`, ...(i === 70 && { trouble: 'no answer for 2 min' }) })),
+    sinks: Array.from({ length: 30 }, (_, i) => sink({ id: `siem-${i}`, ...(i % 3 === 0 && { state: 'blocked' }) })),
+  });
+  expect(all.length).toBeLessThanOrEqual(24);
+  const sources = block(all, 'SOURCE');
+  expect(sources[1]).toMatch(/^acme-70 /);
+  expect(sources.at(-1)).toBe(`and ${100 - (sources.length - 2)} more, all well`);
+  const sinks = block(all, 'SINK');
+  expect(sinks[1]).toMatch(/^siem-0 +elasticsearch +blocked/);
+  const shown = sinks.length - 2;
+  expect(sinks.at(-1)).toBe(`and ${30 - shown} more, ${10 - shown} of them with trouble`);
+});
+
+test('room that one kind does not need goes to the other, and nothing is counted out without need', () => {
+  const all = lines({ sources: Array.from({ length: 13 }, (_, i) => source({ id: `acme-${i}` })) });
+  expect(block(all, 'SOURCE')).toHaveLength(14);
+  expect(all.join('\n')).not.toContain('more');
+});
+
+describe('at any width', () => {
+  test.each([40, 60, 80, 120])('no line is longer than %i and there are at most 24', (width) => {
+    const all = lines(
+      {
+        sources: Array.from({ length: 50 }, (_, i) =>
+          source({ id: `tenant-with-a-long-name-${i}`, trouble: 'word '.repeat(60), lastError: 'x'.repeat(300) }),
+        ),
+        sinks: [sink({ state: 'blocked', deadLetters: 1 })],
+        journal: { bytes: 1, quota: 2, head: 3, paused: 'quota: 97 % of it are used', directory: '/state' },
+        created: micros('2026-11-20T03:00:00Z'),
+      },
+      { width },
+    );
+    expect(Math.max(...all.map((line) => line.length))).toBeLessThanOrEqual(width);
+    expect(all.length).toBeLessThanOrEqual(24);
+  });
+});
+
+test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
+  [
+    'a paused journal before all',
+    {
+      journal: { bytes: 16_400_000, quota: 16_777_216, head: 1, paused: 'quota', directory: '/state' },
+      sources: [source({ mode: 'hold' })],
+      sinks: [sink({ id: 'archive', lagRecords: 3 }), sink({ lagRecords: 40 }), sink({ id: 'old', state: 'retired', lagRecords: 99 })],
+    },
+    /^Collecting is paused: the state in \/state uses 15\.6 MiB of its quota of 16 MiB\.$/,
+    /^Nothing is lost while the service keeps its log: what is new waits there; delivering goes on\.$/,
+    'mend sink siem, which is furthest behind, or raise journal.quota; collecting goes on by itself below 90 % of it.',
+  ],
+  [
+    'a paused journal that every sink has taken',
+    { journal: { bytes: 1, quota: 1, head: 1, paused: 'quota', directory: '/state' } },
+    /^Collecting is paused/,
+    /delivering goes on\.$/,
+    'raise journal.quota; ',
+  ],
+  [
+    'a full disk of the state: which one, and that it goes on by itself',
+    { journal: { bytes: 1, quota: 9, head: 1, paused: 'disk', directory: '/var/lib/waybill/state' }, sources: [source({ mode: 'hold' })] },
+    /^The disk of the state is full: nothing can be written in \/var\/lib\/waybill\/state\.$/,
+    /^Nothing is lost while the service keeps its log: collecting and delivering wait\.$/,
+    'make room on the disk of /var/lib/waybill/state; everything goes on by itself.',
+  ],
+  [
+    'a full disk of a sink',
+    {
+      sinks: [sink({ state: 'waiting', trouble: 'cannot write "/out/a.ndjson" for sink "siem": ENOSPC: no space left on device, write' })],
+    },
+    /^Sink siem is waiting: cannot write "\/out\/a\.ndjson" for sink "siem": ENOSPC/,
+    /^Nothing is lost: the journal keeps what siem has not taken/,
+    'make room there; siem goes on by itself',
+  ],
+  [
+    'a hold before a blocked sink',
+    { sources: [source({ mode: 'hold', trouble: 'fewer rows' })], sinks: [sink({ state: 'blocked' })] },
+    /^Source production is on hold: fewer rows/,
+    /cannot be collected/,
+    'Give the client',
+  ],
+  [
+    'a hold whose reason the state knows, of a daemon that does not run',
+    {
+      sources: [
+        source({ mode: 'hold', trouble: 'the daemon does not run', held: { reason: 'fields', words: 'userNetwork is not shown' } }),
+      ],
+    },
+    /^Source production is on hold \(fields\): userNetwork is not shown; the daemon does not run\.$/,
+    /cannot be collected/,
+    'Give the client of production its rights back; it',
+  ],
+  [
+    'a hold of a running daemon, whose reason is said once',
+    { sources: [source({ mode: 'hold', trouble: 'hold (forbidden): 403', held: { reason: 'forbidden', words: '403' } })] },
+    /^Source production is on hold \(forbidden\): 403\.$/,
+    /^Nothing is lost while/,
+    'Give the client of production the right to read logs',
+  ],
+  [
+    'a hold for a clock is not about rights',
+    { sources: [source({ mode: 'hold', held: { reason: 'clock', words: 'an hour ahead' } })] },
+    /on hold \(clock\): an hour ahead\.$/,
+    /^Nothing is lost: records are collected/,
+    'Set the clock of this machine right',
+  ],
+  [
+    'nor is one for times that cannot be read',
+    { sources: [source({ mode: 'hold', held: { reason: 'timestamp', words: 'none of 100' } })] },
+    /on hold \(timestamp\): none of 100\.$/,
+    /^Nothing is lost: records are collected/,
+    'Ask whoever runs the service of production',
+  ],
+  [
+    'a silent source',
+    { sources: [source({ trouble: 'no token', lastError: 'invalid_client' })] },
+    /^Source production: no token \(invalid_client\)/,
+    /^Nothing is lost while/,
+    'waybill check --source production',
+  ],
+  [
+    'a silent source whose last failure is what is told already',
+    { sources: [source({ trouble: 'cannot read: 503 down', lastError: 'cannot read: 503 down' })] },
+    /^Source production: cannot read: 503 down\.$/,
+    /^Nothing is lost while/,
+    'waybill check --source production',
+  ],
+  [
+    'a source that is gone from the configuration',
+    { sources: [source(), source({ id: 'old', mode: 'orphaned', trouble: 'the daemon does not run' })] },
+    /^Source old is gone from the configuration/,
+    /^What was collected is delivered/,
+    'put sources.old back into the configuration, or waybill sources retire --source old if it was meant to go',
+  ],
+  [
+    'a blocked sink before a gap',
+    { sources: [source({ gaps: 1 })], sinks: [sink({ state: 'blocked', lastError: '403' })] },
+    /^Sink siem is blocked: 403/,
+    /^Nothing is lost: the journal/,
+    'waybill check --sink siem',
+  ],
+  [
+    'a start that the ledger does not reach back to',
+    {
+      sources: [
+        source({
+          unread: { from: micros('2026-11-18T00:00:00Z'), until: micros('2026-11-19T00:00:00Z'), begins: micros('2026-11-19T00:00:00Z') },
+        }),
+      ],
+    },
+    /^Source production: start lies before 2026-11-19T00:00:00Z, where its ledger begins\.$/,
+    /^What is dated before is not collected/,
+    'waybill backfill --source production --from 2026-11-18T00:00:00Z --to 2026-11-19T00:00:00Z',
+  ],
+  ['a gap', { sources: [source({ gaps: 2 })] }, /^2 windows of production could not be proven/, /is not known/, 'waybill gaps list'],
+  [
+    'dead letters',
+    { sinks: [sink({ deadLetters: 1 })] },
+    /^Sink siem refused 1 record for good/,
+    /^Nothing is lost/,
+    'waybill dead-letters show --all --sink siem; then "retry" once the reason is mended, or "discard"',
+  ],
+])('what to do: %s', (_, change, what, lost, act) => {
+  const tail = lines(change, { width: 200 }).slice(-3);
+  expect(tail[0]).toMatch(what);
+  expect(tail[1]).toMatch(lost);
+  expect(tail[2]).toContain(`To do: ${act}`);
+});
+
+const refused = 'cannot reach "https://splunk.example:8088": connect ECONNREFUSED 192.0.2.7:8088';
+const failing = sink({
+  ...{ id: 'splunk', type: 'splunk-hec', state: 'waiting', tries: 9, lagRecords: 349, lagSeconds: 64, lastError: refused },
+  ...{ lastSuccess: now - 73e6, failingSince: now - 73e6, nextAttempt: now + 34e6 },
+});
+
+test('a sink that failed three times in a row stands first, with its last error and its next attempt, and is to be seen to', () => {
+  const all = lines({ sinks: [sink(), sink({ id: 'archive', deadLetters: 2 }), failing] }, { width: 100 });
+  expect(block(all, 'SINK')).toEqual([
+    'SINK     TYPE           STATE             BEHIND      LAST TAKEN  DEAD LETTERS',
+    'splunk   splunk-hec     waiting, 9 tries  349 (64 s)  73 s ago               0',
+    'archive  elasticsearch  active            nothing     1 s ago                2',
+    'siem     elasticsearch  active            nothing     1 s ago                0',
+    `splunk (next attempt in 34 s): ${refused}`.slice(0, 99) + (`splunk (next attempt in 34 s): ${refused}`.length > 100 ? '…' : ''),
+  ]);
+  const tail = all
+    .slice(
+      all.indexOf(
+        '',
+        all.findIndex((line) => line.startsWith('JOURNAL')),
+      ) + 1,
+    )
+    .join(' ')
+    .replace(/ +/g, ' ');
+  expect(tail).toBe(
+    `Sink splunk fails: 9 attempts failed, for 73 s (${refused}). The next one is in 34 s. ` +
+      'Nothing is lost: the journal keeps what splunk has not taken, until its quota is full. ' +
+      'To do: waybill check --sink splunk; it retries by itself',
+  );
+});
+
+test('two failures in a row show the last error, and are no matter for a person yet', () => {
+  const all = lines({ sinks: [sink({ ...failing, tries: 2 })] }, { width: 120 });
+  expect(block(all, 'SINK').at(-1)).toBe(`splunk (next attempt in 34 s): ${refused}`);
+  expect(all.at(-1)).toBe('Nothing to do.');
+});
+
+test('a sink that has never delivered says so, and fails with its first attempt', () => {
+  const fresh = { everDelivered: false, lastSuccess: undefined };
+  expect(block(lines({ sinks: [sink(fresh)] }), 'SINK')[1]).toMatch(/ never +0$/);
+  expect(lines({ sinks: [sink(fresh)] }).at(-1)).toBe('Nothing to do.');
+  const all = lines({ sinks: [sink({ ...fresh, state: 'waiting', tries: 1, lastError: '401' })] });
+  expect(all).toContain('Sink siem has never delivered: 1 attempt failed (401).');
+});
+
+test('after a start a sink that delivered before is told from one that never did', () => {
+  expect(block(lines({ sinks: [sink({ lastSuccess: undefined })] }), 'SINK')[1]).toContain('  before this start  ');
+});
+
+test('a stopped daemon is what is to be done first; rows keep what the state knows', () => {
+  const all = lines(
+    {
+      stopped: { since: now - 960e6 },
+      sources: [source({ gaps: 1 })],
+      sinks: [sink({ state: 'stopped', lastSuccess: undefined })],
+    },
+    { width: 120 },
+  );
+  expect(block(all, 'SOURCE')[1]).toBe('production  stopped  02:45Z (18 min ago)  2 s ago    12,345     7     1');
+  expect(block(all, 'SINK')[1]).toMatch(/^siem +elasticsearch +stopped +nothing +not known +0$/);
+  expect(all.slice(-3)).toEqual([
+    'No daemon runs; the state was last written 16 min ago.',
+    'Nothing is lost while the service keeps its log: the next start collects it.',
+    'To do: start it (waybill run, or your service manager). The last lines of its log say why it ended.',
+  ]);
+});
+
+test('while the clock of the service is measured, a line says how long, and when the next window can be proven', () => {
+  const waiting = source({ clock: { remainingMs: 180_000, answersMissing: 0 }, nextProof: micros('2026-11-20T03:08:00Z') });
+  const all = lines({ sources: [waiting] }, { width: 120 });
+  expect(block(all, 'SOURCE').at(-1)).toBe(
+    'production waits: the clock of the service is being measured, 3 min left; next window proven about 03:08 UTC',
+  );
+  const few = source({ clock: { remainingMs: 0, answersMissing: 4 } });
+  expect(block(lines({ sources: [few] }, { width: 120 }), 'SOURCE').at(-1)).toBe(
+    'production waits: the clock of the service is being measured, 0 s left, 4 responses missing',
+  );
+});
+
+test('at 80 columns a column that does not fit is left out, and the journal is wrapped', () => {
+  const delays = { since: 1, until: 2, recent: delayCounts({ 2: 50 }), before: delayCounts({}), longest: 3_000 };
+  const all = lines({
+    sources: [source({ delays, id: 'acme-1' })],
+    journal: {
+      bytes: 65_745_715,
+      setAside: 65_536_000,
+      quota: 10_737_418_240,
+      head: 1_234_567,
+      paused: 'quota: 97 % of it are used',
+      directory: '/s',
+    },
+  });
+  expect(all.join('\n')).not.toMatch(/DELAY|…/);
+  expect(block(all, 'JOURNAL').join(' ').replace(/ +/g, ' ')).toBe(
+    'JOURNAL 205 KiB of 10 GiB used (62.5 MiB more set aside), 1,234,567 entries in 19 d, PAUSED: quota: 97 % of it are used waybill 0.1.0',
+  );
+});
+
+test('the verdict is never shortened', () => {
+  const words = Array.from({ length: 60 }, (_, i) => `word${i}`).join(' ');
+  const all = lines({ journal: { bytes: 1, quota: 2, head: 3, paused: words, directory: '/s' } }, { width: 40 });
+  expect(all.slice(0, all.indexOf('')).join(' ').replace(/ +/g, ' ')).toContain(words);
+});
+
+test('words of a server cannot steer the terminal or add lines', () => {
+  const text = statusText(snapshot({ sources: [source({ trouble: 'a\u001b[2J\nTRAIL WHOLE\u202e' })] }), plain);
+  expect(text).toContain('a\\u001b[2J\\u000aTRAIL WHOLE\\u202e');
+  expect(text).not.toMatch(/[\u001b\u202e]/);
+});
+
+test('colour only when asked, and then of the verdict alone', () => {
+  expect(statusText(snapshot(), plain)).not.toContain('\u001b');
+  const [verdict, ...rest] = statusText(snapshot(), { ...plain, color: true }).split('\n');
+  expect(verdict).toBe('\u001b[32;1mCOMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)\u001b[0m');
+  expect(rest.join('')).not.toContain('\u001b');
+});
+
+test('in another zone the head of the column names it', () => {
+  const all = lines({}, { tz: 'America/New_York', width: 120 });
+  expect(all[0]).toBe('COMPLETE SO FAR AND DELIVERED, proven up to 21:45 America/New_York (18 min ago)');
+  expect(block(all, 'SOURCE')[0]).toContain('WHOLE UP TO (America/New_York)');
+  expect(block(all, 'SOURCE')[1]).toContain('  21:45 (18 min ago)  ');
+});
+
+test('without a Date in the answers ages go by our own clock, and what its records do not say yet is told once the trail is late', () => {
+  const undated = (known: string): SourceSnapshot =>
+    source({
+      ...{ serverNow: undefined, clockOffsetSeconds: undefined, frontier: micros(known), undated: { known: micros(known) } },
+      coverage: coverage({ read: [{ from: coverage().startsAt ?? 0, until: micros(known) }] }),
+    });
+  const late = lines({ sources: [undated('2026-11-20T02:10:00Z')] }, { width: 200 });
+  expect(late[0]).toBe('INCOMPLETE: not covered: 2026-11-20 02:10–02:18 UTC, collection is behind, proven up to 02:10 UTC (53 min ago)');
+  expect(late.join('\n')).toContain(
+    'The answers of production carry no Date, and its records do not say yet that it is later there than 53 min ago.',
+  );
+  expect(lines({ sources: [undated('2026-11-20T02:20:00Z')] })).toContain('Nothing to do.');
+});
+
+test('a calibration that fails is told', () => {
+  const all = lines({ sources: [source({ uncalibrated: '504 timeout' })] }, { width: 200 }).join('\n');
+  expect(all).toContain('The calibration of production is due and fails: 504 timeout.');
+});
+
+test('a service whose clock is hours behind is told: nothing of the present can be proven', () => {
+  const all = lines({ sources: [source({ clockOffsetSeconds: -7_300 })] }, { width: 200 }).join('\n');
+  expect(all).toContain('The clock of the service of production is 2 h behind the clock of this machine.');
+  expect(lines({ sources: [source({ clockOffsetSeconds: -3_500 })] })).toContain('Nothing to do.');
+  const ahead = lines({ sources: [source({ clockOffsetSeconds: 720 })] }, { width: 200 }).join('\n');
+  expect(ahead).toContain('The clock of the service of production is 12 min ahead of the clock of this machine.');
+});

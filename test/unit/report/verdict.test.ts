@@ -1,0 +1,219 @@
+import { describe, expect, test } from 'vitest';
+import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../../../src/model/snapshot.ts';
+import { rfc3339, span } from '../../../src/report/time-words.ts';
+import { sinkNeedsYou, statusJson, verdict } from '../../../src/report/verdict.ts';
+import { coverage, delayCounts, micros, now, sink, snapshot, source } from './snapshots.ts';
+
+/** A source that is read up to a time of 20 November. */
+function readTo(clock: string, change: Partial<SourceSnapshot> = {}): SourceSnapshot {
+  const until = micros(`2026-11-20T${clock}Z`);
+  const { startsAt = 0 } = coverage();
+  return source({ frontier: until, reached: until, coverage: coverage({ read: [{ from: startsAt, until }] }), ...change });
+}
+
+const none = { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 };
+const three = micros('2026-11-20T03:00:00Z');
+const begins = source({
+  ...{ id: 'test', frontier: three, reached: three },
+  coverage: coverage({ startsAt: three, liveFrom: three, read: [], windows: none }),
+});
+const well = 'COMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)';
+
+// now is 03:03:00 UTC here and 03:03:01 at the service; what is older than 02:18:00 is due.
+test.each<[string, Partial<Snapshot>, string]>([
+  ['all is well', {}, well],
+  ['a blocked sink', { sinks: [sink({ state: 'blocked' })] }, `${well}, 1 sink needs attention`],
+  [
+    'two sinks, one of them only in trouble, and a source',
+    {
+      sources: [source({ trouble: 'no token' })],
+      sinks: [sink({ trouble: 'x' }), sink({ id: 'b', state: 'orphaned' }), sink({ id: 'c' })],
+    },
+    `${well}, 1 source needs attention, 2 sinks need attention`,
+  ],
+  ['a retired sink', { sinks: [sink({ state: 'retired', trouble: 'x' })] }, well],
+  ['dead letters', { sinks: [sink({ deadLetters: 1 }), sink({ deadLetters: 1_233 })] }, `${well}, 1,234 dead letters`],
+  [
+    'a sink that lacks windows',
+    {
+      sources: [source({ coverage: coverage({ sinks: [{ id: 'siem', windows: 412, lacking: 46, deadLetters: 0 }] }) })],
+      sinks: [sink({ state: 'waiting', tries: 2, lastError: '503 busy' })],
+    },
+    'COMPLETE SO FAR, NOT ALL DELIVERED: siem lacks 46 of 412 windows (503 busy), proven up to 02:45 UTC (18 min ago)',
+  ],
+  [
+    'the oldest frontier of several sources counts',
+    { sources: [source(), readTo('02:30:00', { id: 'b' })] },
+    'COMPLETE SO FAR AND DELIVERED, proven up to 02:30 UTC (33 min ago)',
+  ],
+  [
+    'a gap',
+    {
+      sources: [
+        readTo('02:45:00', { frontier: micros('2026-11-19T23:45:00Z'), coverage: coverage({ windows: { ...none, all: 4, gaps: 1 } }) }),
+      ],
+    },
+    'INCOMPLETE: 1 gap, proven up to 2026-11-19 23:45 UTC (3 h ago)',
+  ],
+  [
+    'an accepted gap is never forgotten',
+    { sources: [source({ coverage: coverage({ windows: { ...none, all: 4, accepted: 2 } }) })] },
+    'INCOMPLETE: 2 accepted gaps, proven up to 02:45 UTC (18 min ago)',
+  ],
+  [
+    'collection is suspended',
+    { sources: [source({ mode: 'hold' }), source({ id: 'b' })] },
+    `COLLECTION SUSPENDED at production; ${well}, 1 source needs attention`,
+  ],
+  [
+    'the frontier stands still',
+    { sources: [readTo('02:17:59')] },
+    'INCOMPLETE: not covered: 2026-11-20 02:17:59–02:18 UTC, collection is behind, proven up to 02:17 UTC (45 min ago)',
+  ],
+  ['the last second before that', { sources: [readTo('02:18:00')] }, 'COMPLETE SO FAR AND DELIVERED, proven up to 02:18 UTC (45 min ago)'],
+  [
+    'a daemon that stopped a while ago',
+    { stopped: { since: micros('2026-11-20T02:50:30Z') }, sources: [source({ trouble: 'the daemon does not run' })] },
+    `DAEMON NOT RUNNING since about 02:50 UTC (12 min ago); ${well}, 1 source needs attention`,
+  ],
+  [
+    'a daemon that stopped so long ago that time is not covered',
+    { stopped: { since: micros('2026-11-20T01:20:00Z') }, sources: [readTo('01:03:00')] },
+    'DAEMON NOT RUNNING since about 01:20 UTC (1 h ago); INCOMPLETE: not covered: 2026-11-20 01:03–02:18 UTC, the daemon is not running, proven up to 01:03 UTC (2 h ago)',
+  ],
+  [
+    'without a Date and a record nobody knows when the first proof is due',
+    { sources: [{ ...begins, serverNow: undefined, undated: { known: undefined } }] },
+    'INCOMPLETE: nothing is proven, first proof due with its first record, as its answers carry no Date',
+  ],
+  ['the beginning', { sources: [begins] }, 'INCOMPLETE: nothing is proven, first proof due about 03:30 UTC'],
+  [
+    'the beginning of a new state',
+    { sources: [begins], created: now - 32_000_000 },
+    'INCOMPLETE: nothing is proven, first proof due about 03:30 UTC, new state since 32 s',
+  ],
+  [
+    'before the first answer',
+    { sources: [{ ...begins, frontier: 0, reached: 0, tip: 0, lastSuccess: undefined, coverage: undefined }] },
+    'INCOMPLETE: nothing is proven; nothing is known of test: it has not responded yet, first answer awaited',
+  ],
+  ['a source that is added later', { sources: [source(), begins] }, `${well}, first proof due about 03:30 UTC of test`],
+  ['a state as old as 59 minutes', { created: micros('2026-11-20T02:04:00Z') }, `${well}, new state since 59 min`],
+  ['a state of an hour', { created: now - 3_600_000_000 }, well],
+  [
+    'paused',
+    { journal: { bytes: 97, quota: 100, head: 1, paused: 'quota', directory: '/state' } },
+    `${well}, collection is paused (quota)`,
+  ],
+  ['no source', { sources: [] }, 'NO SOURCE is configured'],
+  [
+    'a source gone from the configuration',
+    { sources: [source({ mode: 'orphaned' })] },
+    'NO SOURCE is polled any more, 1 source needs attention',
+  ],
+  [
+    'an orphaned source does not hold the verdict back',
+    { sources: [source(), readTo('00:00:00', { id: 'old', mode: 'orphaned' })] },
+    `${well}, 1 source needs attention`,
+  ],
+])('%s', (_, change, sentence) => {
+  expect(verdict(snapshot(change))).toBe(sentence);
+});
+
+test.each<[string, Partial<SinkSnapshot>, boolean]>([
+  ['that delivers', {}, false],
+  ['that failed twice in a row', { state: 'waiting', tries: 2, lagSeconds: 500, lagRecords: 1 }, false],
+  ['that failed three times in a row', { state: 'waiting', tries: 3 }, true],
+  ['that never delivered and failed once', { everDelivered: false, state: 'waiting', tries: 1 }, true],
+  ['that never delivered while records wait for a minute', { everDelivered: false, lagRecords: 1, lagSeconds: 60 }, true],
+  ['that never delivered, and has had less than a minute', { everDelivered: false, lagRecords: 1, lagSeconds: 59.9 }, false],
+  ['that never delivered, and there is nothing to deliver', { everDelivered: false }, false],
+  ['that was retired', { everDelivered: false, state: 'retired', tries: 9 }, false],
+  ['that is blocked', { state: 'blocked' }, true],
+  ['that is gone from the configuration', { state: 'orphaned' }, true],
+  ['in trouble', { trouble: 'no answer for 15 min' }, true],
+])('a sink %s needs attention or not', (_, change, needs) => {
+  expect(sinkNeedsYou(sink(change))).toBe(needs);
+});
+
+test('in another zone the time is that of the zone and says so', () => {
+  expect(verdict(snapshot(), 'Asia/Kolkata')).toBe('COMPLETE SO FAR AND DELIVERED, proven up to 08:15 Asia/Kolkata (18 min ago)');
+});
+
+test('the first window is as wide as settle, within 10 s and 1 h', () => {
+  const at = (settleSeconds: number): string => verdict(snapshot({ sources: [{ ...begins, settleSeconds }] }));
+  expect(at(7_200)).toBe('INCOMPLETE: nothing is proven, first proof due about 06:00 UTC');
+  expect(at(180)).toBe('INCOMPLETE: nothing is proven, first proof due about 03:06 UTC');
+});
+
+test('status as JSON has the shape of the contract, to the letter', () => {
+  // 90 records within 1 s, 9 within 20 s, one beyond 30 days.
+  const delays = { since: 1, until: 2, recent: delayCounts({ 0: 40, 4: 9 }), before: delayCounts({ 0: 50, 20: 1 }), longest: 2_600_000 };
+  const asked = snapshot({
+    sources: [
+      source({ tip: micros('2026-11-20T03:02:55.25Z'), lastError: 'reset', delays }),
+      source({ id: 'new', frontier: 0, reached: 0, tip: 0, coverage: undefined }),
+    ],
+    sinks: [sink({ lagRecords: 3, lagSeconds: 1.5, deadLetters: 2, tries: 2, failingSince: now - 60e6, nextAttempt: now + 1e6 })],
+    stopped: { since: now },
+  });
+  expect(JSON.parse(JSON.stringify(statusJson(asked)))).toEqual({
+    verdict: verdict(asked),
+    complete: false,
+    delivered: true,
+    version: '0.1.0',
+    journal: { bytes: 52_428_800, quota: 10_737_418_240, head: 12_345 },
+    sources: [
+      {
+        id: 'production',
+        mode: 'normal',
+        frontier: '2026-11-20T02:45:00Z',
+        reached: '2026-11-20T02:45:00Z',
+        tip: '2026-11-20T03:02:55.25Z',
+        lagSeconds: 1_081,
+        gaps: 0,
+        lastError: 'reset',
+        delays: { records: 100, p50: 1, p90: 1, p99: 20, p999: null },
+      },
+      {
+        ...{ id: 'new', mode: 'normal', frontier: null, reached: null, tip: null, lagSeconds: null, gaps: 0, lastError: null },
+        delays: { records: 0, p50: null, p90: null, p99: null, p999: null },
+      },
+    ],
+    sinks: [
+      {
+        id: 'siem',
+        type: 'elasticsearch',
+        state: 'active',
+        acked: 12_345,
+        lagRecords: 3,
+        lagSeconds: 1.5,
+        deadLetters: 2,
+        lastError: null,
+        ...{ everDelivered: true, failedAttempts: 2, failingSince: '2026-11-20T03:02:00Z', nextAttempt: '2026-11-20T03:03:01Z' },
+      },
+    ],
+    stoppedSince: '2026-11-20T03:03:00Z',
+  });
+});
+
+describe('time in words', () => {
+  test.each([
+    [-5, '0 s'],
+    [89.9, '89 s'],
+    [90, '1 min'],
+    [1_081, '18 min'],
+    [5_399, '89 min'],
+    [5_400, '1 h'],
+    [129_599, '35 h'],
+    [129_600, '1 d'],
+    [2_592_000, '30 d'],
+  ])('%d seconds are %s', (seconds, words) => expect(span(seconds)).toBe(words));
+
+  test.each([
+    [0, '1970-01-01T00:00:00Z'],
+    [1, '1970-01-01T00:00:00.000001Z'],
+    [-1, '1969-12-31T23:59:59.999999Z'],
+    [1_795_142_700_120_000, '2026-11-20T02:45:00.12Z'],
+  ])('%d µs are %s', (at, text) => expect(rfc3339(at)).toBe(text));
+});
