@@ -11,7 +11,7 @@ import type { Io } from '../io.ts';
 export const summary = 'runs the reference service: an implementation of the polled service, with people, credentials and records';
 
 // Sources when this file is a source, the build when it is built.
-const program = fileURLToPath(new URL(`../reference/main${extname(import.meta.url)}`, import.meta.url));
+const program = fileURLToPath(new URL(`../../reference/main${extname(import.meta.url)}`, import.meta.url));
 
 /** The service's own help: it alone knows its switches. */
 export const usage = execFileSync(process.execPath, [program, '--help'], { encoding: 'utf8' });
