@@ -7,10 +7,10 @@ import { worst } from '../observe/advice.ts';
 import { backfillLines } from '../observe/backfill-words.ts';
 import { bound, samples, seenWithin } from '../observe/delays.ts';
 import { size } from '../observe/size-words.ts';
-import { isFailing } from '../observe/sink-health.ts';
+import { isFailing, sinkNeedsYou } from '../observe/sink-health.ts';
 import { cut, printable, table, wrapped } from '../observe/table.ts';
 import { ago, clockTime, counted, grouped, span, zoned } from '../observe/time-words.ts';
-import { begun, serverTime, sinkNeedsYou, sourceNeedsYou, verdict } from '../observe/verdict.ts';
+import { begun, serverTime, sourceNeedsYou, verdict } from '../observe/verdict.ts';
 
 export interface StatusTextOptions {
   /** Only when asked: the one who calls knows the terminal and NO_COLOR. */
@@ -164,7 +164,7 @@ function sourceTrouble(source: SourceSnapshot): number {
 
 function sinkTrouble(sink: SinkSnapshot): number {
   if (sink.state === 'retired') return -1;
-  if (sinkNeedsYou(sink) || isFailing(sink)) return 2;
+  if (sinkNeedsYou(sink)) return 2;
   return sink.deadLetters > 0 || !sink.everDelivered ? 1 : 0;
 }
 
