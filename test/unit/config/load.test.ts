@@ -76,9 +76,12 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
     ['admin.listen[0] (line 1): 9464 is not an address to listen on such as 127.0.0.1:9464, [::]:9464'],
   ],
   [
-    'a listen without a port',
-    { top: 'admin: { listen: nowhere }' },
-    ['admin.listen (line 1): "nowhere" is not an address to listen on such as 127.0.0.1:9464, [::]:9464'],
+    'addresses of the admin server',
+    { top: 'admin: { listen: nowhere, publicUrl: waybill }' },
+    [
+      'admin.listen (line 1): "nowhere" is not an address to listen on such as 127.0.0.1:9464, [::]:9464',
+      'admin.publicUrl (line 1): "waybill" is not an address such as https://service.example/v2/api',
+    ],
   ],
   ['no listen', { top: 'admin: { listen: [] }' }, ['admin.listen (line 1): an empty list names nothing']],
   [
