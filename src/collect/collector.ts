@@ -191,7 +191,7 @@ export class Collector {
       } catch (thrown) {
         signal.throwIfAborted();
         if (codeOf(thrown) !== 'journal_full') throw thrown;
-        this.#pauses({ code: 'journal_full', error: thrown });
+        this.#pauses({ code: 'journal_full', reason: this.#parts.journal.paused(), error: thrown });
         await this.#parts.clock.sleep(pausedMs, signal);
       }
     }

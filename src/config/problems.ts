@@ -121,8 +121,10 @@ function shownValue(root: Root, document: Document, path: Path, value: unknown):
   if (typeof value === 'object' && value !== null) return 'a group of settings';
   if (typeof value !== 'string') return String(value);
   if (value.includes('-----BEGIN')) return 'PEM text';
-  const isAddress = typesAt(root, path, document.value).some(({ facts }) => /^(an address|host:port)/.test(facts.expects ?? ''));
-  // It may be a secret in the wrong line.
+  const isAddress =
+    (path[0] === 'sources' || path[0] === 'sinks') &&
+    typesAt(root, path, document.value).some(({ facts }) => /^(an address|host:port)/.test(facts.expects ?? ''));
+  // It may be a secret in the wrong line: next to it stands one.
   if (isAddress && !addressLike.test(value))
     return `${JSON.stringify(`${value.slice(0, Math.min(4, value.length / 2))}…`)} (${value.length} characters)`;
   const harmless = value.replace(/\/\/[^/@]*@/g, '//…@').replace(/[?#].*$/s, isAddress ? '…' : '$&');

@@ -23,9 +23,13 @@ export function typesAt(root: z.core.$ZodType, path: Path, value: unknown): read
   return types;
 }
 
-/** The names of the settings that stand inside the one at a path. */
+/** The names of the settings that may stand inside the one at a path: without those that are known only to be refused. */
 export function keysAt(root: z.core.$ZodType, path: Path, value: unknown): readonly string[] {
-  return typesAt(root, path, value).flatMap(({ schema }) => (schema instanceof z.ZodObject ? Object.keys(schema.shape) : []));
+  return typesAt(root, path, value).flatMap(({ schema }) =>
+    schema instanceof z.ZodObject
+      ? Object.entries(schema.shape as Record<string, z.core.$ZodType>).flatMap(([key, member]) => (facts.get(member)?.later ? [] : [key]))
+      : [],
+  );
 }
 
 export function isSecretAt(root: z.core.$ZodType, path: Path, value: unknown): boolean {

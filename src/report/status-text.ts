@@ -8,11 +8,11 @@ import { backfillLines } from './backfill-words.ts';
 import { samples, seenWithin } from '../telemetry/delays.ts';
 import { bound } from './close-delay-advice.ts';
 import { size } from './size-words.ts';
-import { isFailing } from './sink-health.ts';
+import { isFailing, sinkNeedsYou } from './sink-health.ts';
 import { printable } from '../escape.ts';
 import { cut, table, wrapped } from './table.ts';
 import { ago, clockTime, counted, grouped, span, zoned } from './time-words.ts';
-import { begun, serverTime, sinkNeedsYou, sourceNeedsYou, verdict } from './verdict.ts';
+import { begun, serverTime, sourceNeedsYou, verdict } from './verdict.ts';
 
 export interface StatusTextOptions {
   /** Only when asked: the one who calls knows the terminal and NO_COLOR. */
@@ -166,7 +166,7 @@ function sourceTrouble(source: SourceSnapshot): number {
 
 function sinkTrouble(sink: SinkSnapshot): number {
   if (sink.state === 'retired') return -1;
-  if (sinkNeedsYou(sink) || isFailing(sink)) return 2;
+  if (sinkNeedsYou(sink)) return 2;
   return sink.deadLetters > 0 || !sink.everDelivered ? 1 : 0;
 }
 

@@ -7,6 +7,7 @@ import type { LedgerReportWindows, LedgerTables, LongLedgerReport } from '../mod
 import type { Coverage, SinkCoverage, SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
 import { samples, seenWithin } from '../telemetry/delays.ts';
+import { sinkNeedsYou } from './sink-health.ts';
 import { ago, clockTime, counted, grouped, rfc3339, span, stretchWords } from './time-words.ts';
 
 /** What the verdict takes into account of the present. */
@@ -424,21 +425,6 @@ function delaysOf({ delays }: SourceSnapshot): StatusJson['sources'][number]['de
 
 export function sourceNeedsYou(source: SourceSnapshot): boolean {
   return source.mode === 'hold' || source.mode === 'orphaned' || (source.mode !== 'retired' && source.trouble !== undefined);
-}
-
-/** So many failed attempts in a row, or so long without a first delivery, are no matter of chance. */
-const attemptsMost = 3;
-const firstDeliverySeconds = 60;
-
-/**
- * Whether a sink is no longer healthy: blocked, gone from the configuration, in trouble, failed three times in a row, or without any delivery
- * ever though it was tried, or though records have waited for a minute.
- */
-export function sinkNeedsYou(sink: SinkSnapshot): boolean {
-  if (sink.state === 'retired') return false;
-  if (sink.state === 'blocked' || sink.state === 'orphaned' || sink.trouble !== undefined) return true;
-  const { tries = 0, everDelivered, lagSeconds } = sink;
-  return tries >= attemptsMost || (!everDelivered && (tries > 0 || lagSeconds >= firstDeliverySeconds));
 }
 
 /** The moment at the source, as far as it is known. */

@@ -245,7 +245,7 @@ describe.concurrent('history', () => {
       const { code, ledger: after } = await readLedgerOf(place);
       expect({ code, frontier: after.sources[0]?.frontier }).toEqual({ code: 3, frontier: after.sources[0]?.reached });
       const text = await waybill(place, 'operations', 'list');
-      expect(text.stdout).toMatch(/j\.doe\s+gaps accept\s+production\s+outage, ticket 4711/);
+      expect(text.stdout).toMatch(/j\.doe +gaps accept +production +1 +done +outage, ticket 4711 +from /);
       expect((await operations(place)).slice(0, 2)).toMatchObject([{ what: 'gaps accept' }, { what: 'gaps retry', source: 'production' }]);
     }),
   );

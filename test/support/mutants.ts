@@ -3022,18 +3022,18 @@ export const mutants: readonly Mutant[] = [
   {
     id: 'W355',
     what: 'a sink that fails three times in a row is healthy',
-    suite: 'test/unit/report/verdict.test.ts',
-    edits: [{ file: 'src/report/verdict.ts', text: `const attemptsMost = 3;`, replacement: `const attemptsMost = 4;` }],
+    suite: 'test/unit/report/sink-health.test.ts',
+    edits: [{ file: 'src/report/sink-health.ts', text: `const failedMost = 3;`, replacement: `const failedMost = 4;` }],
   },
   {
     id: 'W356',
     what: 'a sink that never delivered is healthy',
-    suite: 'test/unit/report/verdict.test.ts',
+    suite: 'test/unit/report/sink-health.test.ts',
     edits: [
       {
-        file: 'src/report/verdict.ts',
-        text: `(!everDelivered && (tries > 0 || lagSeconds >= firstDeliverySeconds))`,
-        replacement: `(!everDelivered && tries > 9)`,
+        file: 'src/report/sink-health.ts',
+        text: `return tries > 0 || lagSeconds >= firstDeliverySeconds;`,
+        replacement: `return tries > 9;`,
       },
     ],
   },

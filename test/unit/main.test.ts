@@ -218,7 +218,7 @@ test('a state that is damaged: each command that opens it says so in one line an
   }
   const { code, stdout } = await dispatched('check', '--offline', '--config', file);
   expect(code).toBe(0);
-  expect(stdout).toMatch(/state +WARNING +cannot read the state/);
+  expect(stdout).toMatch(/^warning +state\n +cannot read the state in /m);
 });
 
 test('the first SIGINT asks the command to stop, the second ends the program at once', async () => {

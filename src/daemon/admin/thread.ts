@@ -74,8 +74,8 @@ function cached<Value>(make: () => Promise<Value>): () => Promise<Value> {
 
 const snapshot = (): Promise<Snapshot | undefined> => ask({ what: 'snapshot' }) as Promise<Snapshot | undefined>;
 /** Read here and not by the daemon's thread: the cost grows with the ledger. */
-async function status(): Promise<Snapshot | undefined> {
-  const known = await snapshot();
+async function status(read = snapshot): Promise<Snapshot | undefined> {
+  const known = await read();
   if (!known) return undefined;
   const db = openReadOnly(data.state);
   try {
@@ -126,25 +126,39 @@ function limited(perform: (request: unknown) => Promise<unknown>): (request: unk
   };
 }
 
-const reports = adminReports(new Reports(clock), { ...data, snapshot, clock });
+const reports = new Reports(clock);
 const sources = {
-  ...reports,
   health: () => (Atomics.load(data.pulse, pulse.isOpen) === 1 ? 'ok' : 'waiting for the owner of the state'),
   stalled: () => (missed >= stallSeconds ? `the daemon has not responded for ${missed} s` : undefined),
   log: log(),
   clock,
 } satisfies Partial<AdminSources>;
 
+/** What is made of a snapshot, given how one is had. */
+function reading(read: typeof snapshot) {
+  return { ...adminReports(reports, { ...data, snapshot: read, clock }), snapshot: read };
+}
+
 async function listen(wanted: Listen): Promise<void> {
   try {
+    const recent = cached(snapshot);
     const admin =
       wanted.place === 'network'
         ? await startAdmin(
             { listen: wanted.listen, tls: wanted.tls, ...Object.fromEntries(wanted.tokens.map((name) => [name, token(name)])) },
-            { ...sources, snapshot: cached(snapshot), status: cached(status), metricsText: cached(metrics), operate: limited(operate) },
+            {
+              ...sources,
+              ...reading(recent),
+              status: cached(() => status(recent)),
+              metricsText: cached(metrics),
+              operate: limited(operate),
+            },
           )
         : // For its owner, who sees at once what he changed.
-          await startAdmin({ listen: [] }, { ...sources, snapshot, status, metricsText: metrics, operate, socketPath: wanted.path });
+          await startAdmin(
+            { listen: [] },
+            { ...sources, ...reading(snapshot), status, metricsText: metrics, operate, socketPath: wanted.path },
+          );
     open.push(admin);
     send({ kind: 'listens', addresses: admin.addresses });
   } catch (thrown) {

@@ -61,11 +61,15 @@ async function served(): Promise<Served> {
     ...{ state: directory, settings, services: {}, version: '0', clock: systemClock },
     snapshot: async () => snapshot(),
   });
+  const sources = { snapshot: () => snapshot(), ...reports, metricsText: async () => '', log: silent, clock: systemClock };
   const admin = await startAdmin(
     { listen: '127.0.0.1:0', readToken: { read: () => token }, tls: { cert: certFile, key: keyFile } },
-    { snapshot: () => snapshot(), ...reports, metricsText: async () => '', log: silent, clock: systemClock },
+    sources,
   );
   onTestFinished(() => admin[Symbol.asyncDispose]());
+  // The daemon runs for those beside it as well: by its socket.
+  const beside = await startAdmin({ listen: [] }, { ...sources, socketPath: join(directory, 'waybill.sock') });
+  onTestFinished(() => beside[Symbol.asyncDispose]());
   return { url: admin.addresses[0] ?? '', ca, state: directory };
 }
 

@@ -209,11 +209,9 @@ test('whatever cannot be mended ends the loop with what happened', async () => {
   await expect(other.collector.run(other.signal)).rejects.toMatchObject({ code: 'invariant' });
 });
 
-test('at the quota collecting pauses and asks nothing, and goes on by itself', async () => {
-  const it = await world({ after: hour });
-  let full = true;
-  let refused = 0;
-  const journal: CollectJournal = {
+/** The journal, of which a test answers some questions itself. */
+function withJournal(it: { readonly journal: CollectJournal }, own: Pick<CollectJournal, 'paused' | 'append'>): CollectJournal {
+  return {
     marks: (id) => it.journal.marks(id),
     close: (...args) => it.journal.close(...args),
     confirm: (...args) => it.journal.confirm(...args),
@@ -230,8 +228,17 @@ test('at the quota collecting pauses and asks nothing, and goes on by itself', a
     divide: (...args) => it.journal.divide(...args),
     setHold: (...args) => it.journal.setHold(...args),
     setProfile: (...args) => it.journal.setProfile(...args),
-    paused: () => (full ? 'quota' : undefined),
     behind: () => it.journal.behind(),
+    ...own,
+  };
+}
+
+test('at the quota collecting pauses and asks nothing, and goes on by itself', async () => {
+  const it = await world({ after: hour });
+  let full = true;
+  let refused = 0;
+  const journal = withJournal(it, {
+    paused: () => (full ? 'quota' : undefined),
     append: async (page) => {
       // The hard stop, met by the first page after the pause.
       if (refused === 0 && page.records.length > 0) {
@@ -240,7 +247,7 @@ test('at the quota collecting pauses and asks nothing, and goes on by itself', a
       }
       return it.journal.append(page);
     },
-  };
+  });
   const own = running(it, {}, journal);
   own.source.add(1, base + hour - 10 * second);
   await own.runUntil(own.source.now() + minute);
@@ -251,6 +258,28 @@ test('at the quota collecting pauses and asks nothing, and goes on by itself', a
   expect(appended(it.beside())).toHaveLength(1);
   const phrases = own.lines.lines.map(({ phrase }) => phrase).filter((phrase) => /^collect/.test(phrase));
   expect(phrases).toEqual(['collecting pauses', expect.stringMatching(/^collection resumed after 6[0-3] s$/)]);
+});
+
+test('a write that the quota refuses begins a pause, and the log names the reason', async () => {
+  const it = await world({ after: hour });
+  const refused = new WaybillError('journal_full', 'cannot write the state: the quota is full');
+  let full = false;
+  const own = running(
+    it,
+    {},
+    withJournal(it, {
+      paused: () => (full ? 'quota' : undefined),
+      append: (page) => {
+        full ||= page.records.length > 0;
+        return full ? Promise.reject(refused) : it.journal.append(page);
+      },
+    }),
+  );
+  own.source.add(1, base + hour - 10 * second);
+  await own.runUntil(own.source.now() + minute);
+  expect(own.lines.lines.filter(({ level }) => level === 'error')).toEqual([
+    { level: 'error', phrase: 'collecting pauses', fields: { source: sourceId, code: 'journal_full', reason: 'quota', error: refused } },
+  ]);
 });
 
 test('killed at any request and started again, nothing is lost, nothing comes twice, and the ledger stays whole', async () => {

@@ -7,7 +7,7 @@ import { load, problemsOf, temporaryDirectory, valid } from './loading.ts';
 
 const at = 'sources.production';
 
-const topSettings = 'there are state, journal, tls, proxy, sources, privacy, mapping, sinks, grace, admin, log, include, telemetry';
+const topSettings = 'there are state, journal, tls, proxy, sources, privacy, mapping, sinks, grace, admin, log, include';
 
 /** What is written, and every problem that it must give. Lines: `top` stands on 1 and moves what follows; `auth` on 10; `source` on 11. */
 const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly string[]])[] = [
@@ -74,6 +74,14 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
     'listen',
     { top: 'admin: { listen: [9464] }' },
     ['admin.listen[0] (line 1): 9464 is not an address to listen on such as 127.0.0.1:9464, [::]:9464'],
+  ],
+  [
+    'addresses of the admin server',
+    { top: 'admin: { listen: nowhere, publicUrl: waybill }' },
+    [
+      'admin.listen (line 1): "nowhere" is not an address to listen on such as 127.0.0.1:9464, [::]:9464',
+      'admin.publicUrl (line 1): "waybill" is not an address such as https://service.example/v2/api',
+    ],
   ],
   ['no listen', { top: 'admin: { listen: [] }' }, ['admin.listen (line 1): an empty list names nothing']],
   [
@@ -280,11 +288,12 @@ test('what a variable or a wrong place holds of a secret is not repeated', async
   expect(problems.join('\n')).not.toMatch(/canary\d/);
 });
 
-test('a secret in the line of an address is not shown: of what is no address only the begin and the length are', async () => {
+test('a secret in the address of a source, a token endpoint or a sink is not shown: only its begin and its length are', async () => {
   const token = 'B5A79AAD-D822-46CC-80D1-819F80D7BFB0';
   const problems = await problemsOf(
-    valid({ top: `admin: { listen: [${token}] }` })
+    valid({})
       .replace('https://service.example', token)
+      .replace('https://login.example', token)
       .replace(
         /^sinks:[^]*/m,
         `sinks: [{ id: hec, type: splunk-hec, url: ${token}, token: x }, { id: relp, type: syslog, address: ${token} }]`,

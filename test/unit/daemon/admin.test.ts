@@ -7,7 +7,7 @@ import { systemClock } from '../../../src/clock.ts';
 import { AdminServer } from '../../../src/daemon/admin/server.ts';
 import type { AdminFacts } from '../../../src/daemon/admin/server.ts';
 import { WaybillError } from '../../../src/errors.ts';
-import { temporary } from '../journal/opening.ts';
+import { opened } from '../journal/opening.ts';
 import { snapshot } from '../report/snapshots.ts';
 
 const token = 'admin-token-1';
@@ -17,7 +17,8 @@ async function started(
 ): Promise<{ url: string; socketPath: string; logged: object[]; admin: AdminServer }> {
   const logged: object[] = [];
   const say = (level: string) => (fields: object, phrase: string) => void logged.push({ level, phrase, ...fields });
-  const state = temporary();
+  // The thread reads what the ledger covers from the state itself.
+  const { directory: state } = await opened();
   const admin = new AdminServer({
     ...{ state, version: '0.1.0', settings: {}, services: {}, clock: systemClock },
     log: { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') },
@@ -60,6 +61,20 @@ test('asks the daemon once a second at most, however many ask the server', async
   }
   const seconds = Math.ceil((performance.now() - began) / 1000) + 1;
   expect(Math.max(...Object.values(asked))).toBeLessThanOrEqual(seconds);
+});
+
+test('reports that are asked for together ask the daemon for one snapshot a second at most', async () => {
+  const asked: number[] = [];
+  const { url } = await started({
+    snapshot: () => {
+      asked.push(performance.now());
+      return snapshot();
+    },
+  });
+  const ledgers = await Promise.all(Array.from({ length: 6 }, () => ask(url, '/ledger')));
+  for (const ledger of ledgers) expect([ledger.status, await ledger.json()]).toMatchObject([200, { sources: [{ id: 'production' }] }]);
+  const [first = 0, last = 0] = [asked[0], asked.at(-1)];
+  expect(asked.length).toBeLessThanOrEqual(Math.ceil((last - first) / 1000) + 1);
 });
 
 test('operations reach the daemon, with their errors; of a flood of them it performs fifty a second', async () => {

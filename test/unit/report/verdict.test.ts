@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../../../src/model/snapshot.ts';
+import type { Snapshot, SourceSnapshot } from '../../../src/model/snapshot.ts';
 import { rfc3339, span } from '../../../src/report/time-words.ts';
-import { sinkNeedsYou, statusJson, verdict } from '../../../src/report/verdict.ts';
+import { statusJson, verdict } from '../../../src/report/verdict.ts';
 import { coverage, delayCounts, micros, now, sink, snapshot, source } from './snapshots.ts';
 
 /** A source that is read up to a time of 20 November. */
@@ -118,22 +118,6 @@ test.each<[string, Partial<Snapshot>, string]>([
   ],
 ])('%s', (_, change, sentence) => {
   expect(verdict(snapshot(change))).toBe(sentence);
-});
-
-test.each<[string, Partial<SinkSnapshot>, boolean]>([
-  ['that delivers', {}, false],
-  ['that failed twice in a row', { state: 'waiting', tries: 2, lagSeconds: 500, lagRecords: 1 }, false],
-  ['that failed three times in a row', { state: 'waiting', tries: 3 }, true],
-  ['that never delivered and failed once', { everDelivered: false, state: 'waiting', tries: 1 }, true],
-  ['that never delivered while records wait for a minute', { everDelivered: false, lagRecords: 1, lagSeconds: 60 }, true],
-  ['that never delivered, and has had less than a minute', { everDelivered: false, lagRecords: 1, lagSeconds: 59.9 }, false],
-  ['that never delivered, and there is nothing to deliver', { everDelivered: false }, false],
-  ['that was retired', { everDelivered: false, state: 'retired', tries: 9 }, false],
-  ['that is blocked', { state: 'blocked' }, true],
-  ['that is gone from the configuration', { state: 'orphaned' }, true],
-  ['in trouble', { trouble: 'no answer for 15 min' }, true],
-])('a sink %s needs attention or not', (_, change, needs) => {
-  expect(sinkNeedsYou(sink(change))).toBe(needs);
 });
 
 test('in another zone the time is that of the zone and says so', () => {

@@ -105,7 +105,7 @@ export async function run(args: string[], io: Io): Promise<number> {
 }
 
 function startService(): ChildProcess {
-  const program = fileURLToPath(new URL(`../reference/main${extname(import.meta.url)}`, import.meta.url));
+  const program = fileURLToPath(new URL(`../../../reference/main${extname(import.meta.url)}`, import.meta.url));
   const records = ['--records', '1500', '--span', `${historyMs / 1000}s`, '--activity', '25', '--nodes', '3'];
   const switches = ['--late-share', '0.05', '--late-delay', '8s', '--sort', 'unstable-ties', '--fault-503', '0.02'];
   // A process group of its own: Ctrl-C reaches the daemon first, which then ends the service.
