@@ -963,12 +963,16 @@ export interface Coverage {
   readonly sinks: readonly SinkCoverage[];
 }
 
-/** What one sink has of the windows that it owes: those of its sources, at or after its start. */
+/** What one sink has of the windows that it owes: of its sources, those that begin at or after its start. */
 export interface SinkCoverage {
   readonly id: string;
   readonly windows: number;
-  /** Windows of whose time it has not acknowledged a record that was collected, and those that hold a dead letter. */
+  /** Windows of whose time it has not acknowledged a collected record, or lost a delivered one, and windows that hold a dead letter. */
   readonly lacking: number;
+  /** Of the lacking windows: those of whose time it lost delivered records. */
+  readonly lost: number;
+  /** Only with `lost`: what happened last, for a person. */
+  readonly loss?: string;
   /** In those windows; 0 where a filter decides what it gets. */
   readonly deadLetters: number;
 }
@@ -1086,8 +1090,20 @@ export interface LedgerReportSink {
   readonly filtered: boolean;
   readonly windows: number;
   readonly complete: number;
+  /** Windows of whose time it lost delivered records; none of them is complete. */
+  readonly lost: number;
   /** Records of the complete windows less its dead letters; null when `filtered`. */
   readonly records: number | null;
+  readonly deadLetters: number;
+}
+
+/** What a sink has of a window, or of all windows of a day or month. */
+export interface LedgerReportSinkWindow {
+  /** It has acknowledged every record of the window's time, and lost none since. */
+  readonly complete: boolean;
+  /** Only where it lost delivered records of the window's time; then it is not complete. */
+  readonly lost?: true;
+  /** Records that it refused for good. */
   readonly deadLetters: number;
 }
 
@@ -1135,6 +1151,5 @@ export interface LedgerReportWindow {
   readonly digest: string | null;
   /** The bounds of the query that was counted, word for word. */
   readonly query: WindowQuery;
-  /** `complete`: the sink has acknowledged every record of the window's time; `deadLetters` of its records the sink refused for good. */
-  readonly sinks: Readonly<Record<string, { readonly complete: boolean; readonly deadLetters: number }>>;
+  readonly sinks: Readonly<Record<string, LedgerReportSinkWindow>>;
 }
