@@ -34,31 +34,35 @@ export function writeLoss(store: Store, sink: string, { first, last, words }: Si
   }
 }
 
+interface LossRow {
+  readonly sink: string;
+  readonly source: number;
+  readonly from_us: Micros;
+  readonly until_us: Micros;
+  readonly words: string;
+}
+
 /** What sinks lost, for a report: read once. */
 export class Losses {
-  readonly #rows: readonly { sink: string; source: number; from_us: Micros; until_us: Micros }[];
+  readonly #rows: readonly LossRow[];
 
   constructor(db: Database) {
     // A state that no daemon of this release has opened has no such table.
     const exists = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'sink_losses'").get() !== undefined;
     this.#rows = exists
-      ? db
-          .prepare<[], { sink: string; source: number; from_us: Micros; until_us: Micros }>(
-            'SELECT sink, source, from_us, until_us FROM sink_losses',
-          )
-          .all()
+      ? db.prepare<[], LossRow>('SELECT sink, source, from_us, until_us, words FROM sink_losses ORDER BY at_us, first').all()
       : [];
   }
 
-  /** The stretches of time [from, until) in which a sink may have lost records of a source. */
-  stretches(sink: string, source: number): Window[] {
+  /** The stretches of time [from, until) in which a sink may have lost records of a source, oldest loss first, with what happened, for a person. */
+  of(sink: string, source: number): (Window & { readonly words: string })[] {
     return this.#rows
       .filter((row) => row.sink === sink && row.source === source)
-      .map((row) => ({ from: row.from_us, until: row.until_us + 1 }));
+      .map((row) => ({ from: row.from_us, until: row.until_us + 1, words: row.words }));
   }
 
   /** Whether a sink lost records that may lie in [from, until). */
   has(sink: string, source: number, from: Micros, until: Micros): boolean {
-    return this.stretches(sink, source).some((lost) => lost.from < until && lost.until > from);
+    return this.of(sink, source).some((lost) => lost.from < until && lost.until > from);
   }
 }

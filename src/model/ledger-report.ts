@@ -80,8 +80,20 @@ export interface LedgerReportSink {
   readonly filtered: boolean;
   readonly windows: number;
   readonly complete: number;
+  /** Windows of whose time it lost delivered records; none of them is complete. */
+  readonly lost: number;
   /** Records of the complete windows less its dead letters; null when `filtered`. */
   readonly records: number | null;
+  readonly deadLetters: number;
+}
+
+/** What a sink has of a window, or of all windows of a day or month. */
+export interface LedgerReportSinkWindow {
+  /** It has acknowledged every record of the window's time, and lost none since. */
+  readonly complete: boolean;
+  /** Only where it lost delivered records of the window's time; then it is not complete. */
+  readonly lost?: true;
+  /** Records that it refused for good. */
   readonly deadLetters: number;
 }
 
@@ -129,6 +141,5 @@ export interface LedgerReportWindow {
   readonly digest: string | null;
   /** The bounds of the query that was counted, word for word. */
   readonly query: WindowQuery;
-  /** `complete`: the sink has acknowledged every record of the window's time; `deadLetters` of its records the sink refused for good. */
-  readonly sinks: Readonly<Record<string, { readonly complete: boolean; readonly deadLetters: number }>>;
+  readonly sinks: Readonly<Record<string, LedgerReportSinkWindow>>;
 }

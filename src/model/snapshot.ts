@@ -108,12 +108,16 @@ export interface Coverage {
   readonly sinks: readonly SinkCoverage[];
 }
 
-/** What one sink has of the windows that it owes: those of its sources, at or after its start. */
+/** What one sink has of the windows that it owes: of its sources, those that begin at or after its start. */
 export interface SinkCoverage {
   readonly id: string;
   readonly windows: number;
-  /** Windows of whose time it has not acknowledged a record that was collected, and those that hold a dead letter. */
+  /** Windows of whose time it has not acknowledged a collected record, or lost a delivered one, and windows that hold a dead letter. */
   readonly lacking: number;
+  /** Of the lacking windows: those of whose time it lost delivered records. */
+  readonly lost: number;
+  /** Only with `lost`: what happened last, for a person. */
+  readonly loss?: string;
   /** In those windows; 0 where a filter decides what it gets. */
   readonly deadLetters: number;
 }

@@ -199,9 +199,9 @@ function reasonAt(
 function shortfallsOf(parts: readonly SinkCoverage[], { sinks }: Facts): Shortfall[] {
   const sums = new Map<string, SinkCoverage>();
   for (const part of parts) {
-    const { windows = 0, lacking = 0, deadLetters = 0 } = sums.get(part.id) ?? {};
-    const sum = { windows: windows + part.windows, lacking: lacking + part.lacking, deadLetters: deadLetters + part.deadLetters };
-    sums.set(part.id, { id: part.id, ...sum });
+    const { windows = 0, lacking = 0, lost = 0, deadLetters = 0, ...known } = sums.get(part.id) ?? {};
+    const sum = { windows: windows + part.windows, lacking: lacking + part.lacking, lost: lost + part.lost };
+    sums.set(part.id, { ...known, ...part, ...sum, deadLetters: deadLetters + part.deadLetters });
   }
   return [...sums.values()]
     .filter(({ lacking }) => lacking > 0)
@@ -236,9 +236,10 @@ function missing({ windows, gaps, accepted, inDoubt, unknown, uncovered, isOfSev
   ];
 }
 
-function shortfallWords({ id, windows, lacking, deadLetters, lastError }: Shortfall, { isStopped }: Completeness): string {
+function shortfallWords({ id, windows, lacking, lost, loss, deadLetters, lastError }: Shortfall, { isStopped }: Completeness): string {
+  const losses = lost === 0 ? [] : [`lost ${grouped(lost)}${loss === undefined ? '' : `: ${loss}`}`];
   const letters = deadLetters === 0 ? [] : [counted(deadLetters, 'dead letter')];
-  const reasons = [...(lastError === undefined ? [] : [lastError]), ...letters];
+  const reasons = [...losses, ...(lastError === undefined ? [] : [lastError]), ...letters];
   const otherwise = isStopped ? 'the daemon is not running' : 'delivery is in progress';
   return `${id} lacks ${grouped(lacking)} of ${counted(windows, 'window')} (${reasons.length === 0 ? otherwise : reasons.join('; ')})`;
 }

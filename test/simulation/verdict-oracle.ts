@@ -1,6 +1,6 @@
 /**
- * What the verdict must be at a moment, second by second. The oracle knows the service's list of records, what receivers hold and refuse, when the
- * daemon ran and what was requested; of the state it reads the rows with its own SQL. It shares no code with the program.
+ * What the verdict must be at a moment, second by second. The oracle knows the service's list of records, what receivers hold, refuse and lost, where
+ * sinks begin by the configuration, when the daemon ran and what was requested; of the state it reads the rows with its own SQL. It shares no code with the program.
  */
 import type Database from 'better-sqlite3';
 import type { Receiver } from './receiver.ts';
@@ -34,8 +34,8 @@ export interface Expected {
   readonly accepted: number;
   readonly inDoubt: number;
   readonly missed: readonly Missed[];
-  /** By sink: windows that it owes, and those that it lacks. */
-  readonly sinks: ReadonlyMap<string, { readonly windows: number; readonly lacking: number }>;
+  /** By sink: windows that it owes, windows that it lacks, and of these the windows in which it lost records. */
+  readonly sinks: ReadonlyMap<string, { readonly windows: number; readonly lacking: number; readonly lost: number }>;
 }
 
 interface Row {
@@ -59,13 +59,35 @@ export class VerdictOracle {
   /** History that was requested, [a, b) in µs, and when. */
   readonly #requested: { readonly a: number; readonly b: number; readonly asked: number }[] = [];
 
-  /** `start` and `closeDelay` as configured, µs; `filtered`: sinks that get only some records. */
-  constructor(truths: readonly Truth[], receivers: readonly Receiver[], start: number, closeDelay: number, filtered: ReadonlySet<string>) {
+  readonly #begins: ReadonlyMap<string, number>;
+  /** Times [a, b] of records that a sink may have lost. */
+  readonly #losses: { readonly sink: string; readonly a: number; readonly b: number }[] = [];
+
+  /** `start` and `closeDelay` as configured, µs; `filtered`: sinks that get only some records; `begins`: `from` of sinks where it is an instant, µs. */
+  constructor(
+    truths: readonly Truth[],
+    receivers: readonly Receiver[],
+    start: number,
+    closeDelay: number,
+    filtered: ReadonlySet<string>,
+    begins: ReadonlyMap<string, number>,
+  ) {
     this.#truths = truths;
     this.#receivers = receivers;
     this.#start = start;
     this.#closeDelay = closeDelay;
     this.#filtered = filtered;
+    this.#begins = begins;
+  }
+
+  /** A sink says that it lost these entries: any record between the first and the last time on their pages may be gone. */
+  lost(db: Database.Database, sink: string, first: number, last: number): void {
+    const pages = db
+      .prepare<[number, number], { a: number | null; b: number | null }>(
+        'SELECT min(min_us) AS a, max(max_us) AS b FROM segments WHERE seq <= ? AND seq + n > ? AND kind % 256 = 1',
+      )
+      .get(last, first);
+    if (pages && pages.a !== null && pages.b !== null) this.#losses.push({ sink, a: pages.a, b: pages.b });
   }
 
   requested(a: number, b: number, asked: number): void {
@@ -114,7 +136,7 @@ export class VerdictOracle {
       const uids = new Set(has.map(({ uid }) => uid));
       const waits = this.#waiting(db, sink.acked);
       return rows.flatMap((row) => {
-        if (row.state !== 'closed' || !this.#owes(row, sink.begun) || waits(row)) return [];
+        if (row.state !== 'closed' || !this.#owes(row, id, sink.begun) || waits(row) || this.#isLost(row, id)) return [];
         const counted = this.#truths.filter(({ at, visible }) => at >= row.a && at < row.b && visible <= row.closed - 2 * second);
         const lost = counted.filter(({ uid }) => !uids.has(uid) && !this.#isRefused(db, id, uid));
         return lost.length === 0 ? [] : [`${id} lacks ${lost.length} records of the window that begins at ${row.a}`];
@@ -171,10 +193,15 @@ export class VerdictOracle {
     return ({ a, b }) => pages.some(({ first, last }) => last !== null && first < b && last >= a);
   }
 
-  /** A sink gets what begins after it, and history that was requested after it began. */
-  #owes({ a }: Row, begun: number): boolean {
+  /** A sink gets what begins after it, and history that was requested after it began; nothing from before an instant that it is configured from. */
+  #owes({ a }: Row, sink: string, begun: number): boolean {
+    if (a < (this.#begins.get(sink) ?? a)) return false;
     const range = this.#requested.find((each) => a >= each.a && a < each.b);
     return range ? range.asked >= begun : a >= begun;
+  }
+
+  #isLost({ a, b }: Row, sink: string): boolean {
+    return this.#losses.some((loss) => loss.sink === sink && loss.a < b && loss.b >= a);
   }
 
   #isRefused(db: Database.Database, sink: string, uid: string): boolean {
@@ -191,14 +218,14 @@ export class VerdictOracle {
         const { id } = receiver.settings;
         const sink = this.#sink(db, id);
         if (!sink) return [];
-        const owed = rows.filter((row) => this.#owes(row, sink.begun));
+        const owed = rows.filter((row) => this.#owes(row, id, sink.begun));
         const letters = this.#filtered.has(id) ? [] : this.#letters(db, id);
         // A dead letter that the receiver would have taken is no dead letter.
         if (letters.some(({ uid }) => !receiver.refuses(uid.toString('hex')))) throw new Error(`${id} did not refuse its dead letter`);
         const holds = ({ a, b }: Row): boolean => letters.some(({ at }) => at !== null && at >= a && at < b);
         const waits = this.#waiting(db, sink.acked);
-        const lacking = owed.filter((row) => waits(row) || holds(row)).length;
-        return [[id, { windows: owed.length, lacking }] as const];
+        const lacking = owed.filter((row) => waits(row) || holds(row) || this.#isLost(row, id)).length;
+        return [[id, { windows: owed.length, lacking, lost: owed.filter((row) => this.#isLost(row, id)).length }] as const];
       }),
     );
   }

@@ -9,6 +9,7 @@ import type Database from 'better-sqlite3';
 import type { Config } from '../../src/config/load.ts';
 import { reportSettings } from '../../src/daemon/views.ts';
 import { WaybillError, wordsOf } from '../../src/errors.ts';
+import type { Journal } from '../../src/journal/journal.ts';
 import { openLedgerReport } from '../../src/journal/queries/ledger.ts';
 import { snapshotOf, withCoverage } from '../../src/journal/queries/snapshot.ts';
 import { openReadOnly } from '../../src/journal/state.ts';
@@ -101,6 +102,8 @@ interface Plan {
   readonly accepts: number | undefined;
   /** Where one sink begins. */
   readonly sinkFrom: number | undefined;
+  /** When a receiver loses records that it had taken, and which of those: shares of what is acknowledged. */
+  readonly loss: { readonly at: number; readonly sink: string; readonly first: number; readonly last: number } | undefined;
 }
 
 function drawPlan(seed: number, environment: Environment): Plan {
@@ -123,7 +126,15 @@ function drawPlan(seed: number, environment: Environment): Plan {
       : undefined,
     accepts: chance.is(0.4) ? chance.between(hour, lasts) : undefined,
     sinkFrom: chance.is(0.5) ? chance.whole(-60, 400) * minute : undefined,
+    loss: drawLoss(new Chance(seed, 'loss'), environment),
   };
+}
+
+function drawLoss(chance: Chance, { sinks }: Environment): Plan['loss'] {
+  const [id, ...others] = sinks.map((sink) => sink.id);
+  if (id === undefined || !chance.is(0.3)) return undefined;
+  const [first = 0, last = 1] = [chance.between(0, 1), chance.between(0, 1)].sort((a, b) => a - b);
+  return { at: chance.between(hour, lasts), sink: chance.pick([id, ...others] as const), first, last };
 }
 
 /** A service, receivers and settings without the faults of the other simulation: the plan has its own. */
@@ -212,6 +223,12 @@ class PlannedReceiver extends Receiver {
   override isDown(): boolean {
     return this.isAway;
   }
+
+  /** Entries [first, last] are gone from it. */
+  lose(first: number, last: number): void {
+    const left = this.has.filter(({ seq }) => seq < first || seq > last);
+    this.has.splice(0, Infinity, ...left);
+  }
 }
 
 interface Figures {
@@ -219,13 +236,14 @@ interface Figures {
   checks: number;
   kills: number;
   stops: number;
+  losses: number;
   /** Checks by the first words of the verdict, and by the reasons of what was not covered. */
   readonly heads: Record<string, number>;
 }
 
 class Day {
   readonly faults: string[] = [];
-  readonly figures: Figures = { seeds: 1, checks: 0, kills: 0, stops: 0, heads: {} };
+  readonly figures: Figures = { seeds: 1, checks: 0, kills: 0, stops: 0, losses: 0, heads: {} };
   readonly #plan: Plan;
   readonly #environment: Environment;
   readonly #config: Config;
@@ -276,7 +294,8 @@ class Day {
     this.#starts = (environment.beginMs - environment.daemon.historyMs) * 1_000;
     this.#disturbedMs = environment.beginMs;
     const filtered = new Set(environment.sinks.filter(({ where }) => where !== undefined).map(({ id }) => id));
-    this.#oracle = new VerdictOracle(truths, this.#receivers, this.#starts, environment.daemon.settleMs * 1_000, filtered);
+    const begins = new Map(sinkFrom === undefined ? [] : [['by-position', sinkFrom] as const]);
+    this.#oracle = new VerdictOracle(truths, this.#receivers, this.#starts, environment.daemon.settleMs * 1_000, filtered, begins);
   }
 
   async run(): Promise<void> {
@@ -303,7 +322,7 @@ class Day {
 
   async #act(at: number): Promise<void> {
     const within = (parts: readonly Stretch[]): boolean => parts.some(({ from, until }) => from <= at && at < until);
-    const { down, cut, totalless, shrunk, away, sinks, history, accepts } = this.#plan;
+    const { down, cut, totalless, shrunk, away, sinks, history, accepts, loss } = this.#plan;
     const set = (key: 'isDown' | 'isCut' | 'isTotalless' | 'isShrunk', is: boolean): void => {
       if (this.#service[key] !== is || is) this.#disturbedMs = this.#world.ms;
       this.#service[key] = is;
@@ -324,6 +343,7 @@ class Day {
     const journal = this.#life?.journal;
     if (!journal?.hasSource('service')) return;
     if (history && at >= history.at && at < history.at + minute) this.#request(history.from, history.until);
+    if (loss && at >= loss.at && at < loss.at + minute) await this.#lose(journal, loss);
     if (accepts !== undefined && at >= accepts && at < accepts + minute) {
       const open = journal.db.prepare<[], { at: number }>("SELECT from_us AS at FROM windows WHERE state = 'gap'").all();
       for (const gap of open) await journal.acceptGap('service', gap.at, { at: this.#world.now, who: 'uid 1000', why: 'no total' });
@@ -337,6 +357,17 @@ class Day {
     this.#disturbedMs = this.#world.ms;
     this.#life?.journal?.history.add('service', { from: a, until: b }, {}, { who: 'uid 1000', why: undefined });
     this.#oracle.requested(a, b, this.#world.now);
+  }
+
+  /** As the file sink does when its file was cut: what it says is kept with its note, and it goes on. */
+  async #lose(journal: Journal, { sink, first: from, last: to }: NonNullable<Plan['loss']>): Promise<void> {
+    const { acked, note } = journal.sinkMarks(sink);
+    const [first, last] = [Math.floor(from * acked) + 1, Math.ceil(to * acked)];
+    if (first > last) return;
+    await journal.lost(sink, { first, last, words: 'the receiver was emptied' }, note ?? '');
+    this.#receivers.find(({ settings: { id } }) => id === sink)?.lose(first, last);
+    this.#oracle.lost(journal.db, sink, first, last);
+    this.figures.losses += 1;
   }
 
   #begin(): void {
@@ -477,9 +508,10 @@ class Day {
     if (said.size !== expected.missed.length) fault(`${said.size} seconds are not covered, and should be ${expected.missed.length}`);
     const wrong = expected.missed.find(({ second, reasons }) => !reasons.includes(said.get(second) ?? ''));
     if (wrong) fault(`the reason at ${wrong.second} is ${said.get(wrong.second) ?? 'none'}, and should be ${wrong.reasons.join(' or ')}`);
-    for (const [id, { windows, lacking }] of expected.sinks) {
+    for (const [id, { windows, lacking, lost }] of expected.sinks) {
       const short = found.shortfalls.find((each) => each.id === id);
       if ((short?.lacking ?? 0) !== lacking) fault(`${id} lacks ${short?.lacking ?? 0}, and should lack ${lacking}`);
+      if ((short?.lost ?? 0) !== lost) fault(`${id} lost ${short?.lost ?? 0}, and should have lost ${lost}`);
       if (short && short.windows !== windows) fault(`${id} owes ${short.windows}, and should owe ${windows}`);
     }
     for (const head of [found.complete ? 'complete' : 'incomplete', ...new Set(found.uncovered.map(({ reason }) => reason as string))])
@@ -496,7 +528,7 @@ class Day {
     const late = found.uncovered.find(({ reason }) => reason !== 'not_requested' && reason !== 'history_unread');
     if (late) this.faults.push(`${new Date(this.#world.ms).toISOString()}: long after the last disturbance ${JSON.stringify(late)}`);
     // What has just come may be under way for a look or two.
-    const short = found.shortfalls.find(({ deadLetters }) => deadLetters === 0);
+    const short = found.shortfalls.find(({ deadLetters, lacking, lost }) => deadLetters === 0 && lacking > lost);
     this.#shortLooks = short ? this.#shortLooks + 1 : 0;
     if (short && this.#shortLooks > underWayLooks)
       this.faults.push(`${new Date(this.#world.ms).toISOString()}: long after the last disturbance ${JSON.stringify(short)}`);
@@ -515,13 +547,13 @@ async function main(): Promise<number> {
   });
   const place = new Place();
   const began = performance.now();
-  const sums: Figures = { seeds: 0, checks: 0, kills: 0, stops: 0, heads: {} };
+  const sums: Figures = { seeds: 0, checks: 0, kills: 0, stops: 0, losses: 0, heads: {} };
   try {
     const base = await baseConfig(place);
     for (let seed = Number(values.from); seed < Number(values.from) + Number(values.seeds); seed += 1) {
       const day = new Day(seed, base, place);
       await day.run();
-      for (const name of ['seeds', 'checks', 'kills', 'stops'] as const) sums[name] += day.figures[name];
+      for (const name of ['seeds', 'checks', 'kills', 'stops', 'losses'] as const) sums[name] += day.figures[name];
       for (const [head, count] of Object.entries(day.figures.heads)) sums.heads[head] = (sums.heads[head] ?? 0) + count;
       if (seed % 50 === 0) console.error(`seed ${seed}: ${((performance.now() - began) / 1_000).toFixed(0)} s`);
       if (day.faults.length === 0) continue;
@@ -532,7 +564,7 @@ async function main(): Promise<number> {
     const counts = Object.entries(sums.heads).map(([head, count]) => `${head} ${count}`);
     const seconds = (performance.now() - began) / 1_000;
     console.log(
-      `seeds ${sums.seeds}, checks ${sums.checks}, kills ${sums.kills}, stops ${sums.stops}; ${counts.join(', ')}; ${seconds.toFixed(0)} s`,
+      `seeds ${sums.seeds}, checks ${sums.checks}, kills ${sums.kills}, stops ${sums.stops}, losses ${sums.losses}; ${counts.join(', ')}; ${seconds.toFixed(0)} s`,
     );
     return 0;
   } finally {

@@ -35,10 +35,14 @@ export async function ledgerDays(place: Place, days: readonly string[]): Promise
     ...['ledger', '--config', 'waybill.yaml', '--source', 'production', ...period, '--by', 'day', '--format', 'csv', '--out', 'days.csv'],
   );
   if (done.stderr !== '') throw new Error(inspect(done));
-  return readFileSync(place.path('days.csv'), 'utf8')
-    .trimEnd()
-    .split('\r\n')
-    .slice(1)
-    .map((line) => line.split(','))
-    .map((cells) => ({ day: cells[1] ?? '', from: cells[2] ?? '', until: cells[3] ?? '', own: Number(cells[11]) }));
+  return (
+    readFileSync(place.path('days.csv'), 'utf8')
+      .trimEnd()
+      .split('\r\n')
+      // The verdict is a comment before the header.
+      .filter((line) => !line.startsWith('# '))
+      .slice(1)
+      .map((line) => line.split(','))
+      .map((cells) => ({ day: cells[1] ?? '', from: cells[2] ?? '', until: cells[3] ?? '', own: Number(cells[11]) }))
+  );
 }

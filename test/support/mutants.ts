@@ -3044,8 +3044,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/journal/queries/coverage.ts',
-        text: `const lacked = new Set([...waiting.map((row) => row.from_us), ...letters.map(({ from }) => from)]);`,
-        replacement: `const lacked = new Set(waiting.map((row) => row.from_us));`,
+        text: `const lacked = new Set([...waiting.map((row) => row.from_us), ...lostBegins, ...letters.map(({ from }) => from)]);`,
+        replacement: `const lacked = new Set([...waiting.map((row) => row.from_us), ...lostBegins]);`,
       },
     ],
   },
@@ -3056,8 +3056,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/journal/queries/coverage.ts',
-        text: `const lacked = new Set([...waiting.map((row) => row.from_us), ...letters.map(({ from }) => from)]);`,
-        replacement: `const lacked = new Set(letters.map(({ from }) => (void waiting, from)));`,
+        text: `const lacked = new Set([...waiting.map((row) => row.from_us), ...lostBegins, ...letters.map(({ from }) => from)]);`,
+        replacement: `const lacked = new Set([...lostBegins, ...letters.map(({ from }) => (void waiting, from))]);`,
       },
     ],
   },
@@ -3128,6 +3128,78 @@ export const mutants: readonly Mutant[] = [
         file: 'src/journal/queries/coverage.ts',
         text: `if (getsHistory(sink, order)) owed.push({ from, until });`,
         replacement: `owed.push({ from, until });`,
+      },
+    ],
+  },
+  {
+    id: 'W366',
+    what: 'what a sink lost is delivered, to verdict and status',
+    suite: 'test/unit/journal/coverage.test.ts',
+    edits: [{ file: 'src/journal/queries/coverage.ts', text: ` ...lostBegins, ...letters`, replacement: ` ...letters` }],
+  },
+  {
+    id: 'W367',
+    what: 'a sink that begins at an instant owes history from before it',
+    suite: 'test/unit/journal/coverage.test.ts',
+    edits: [{ file: 'src/journal/queries/coverage.ts', text: `return least === null ? all`, replacement: `return least !== 0 ? all` }],
+  },
+  {
+    id: 'W368',
+    what: 'what a sink lost is complete in the report',
+    suite: 'test/unit/journal/losses.test.ts',
+    edits: [
+      {
+        file: 'src/journal/queries/ledger.ts',
+        text: `const complete = !isWaiting(row, id) && !isLost;`,
+        replacement: `const complete = !isWaiting(row, id);`,
+      },
+    ],
+  },
+  {
+    id: 'W369',
+    what: 'the verdict does not say what was lost',
+    suite: 'test/unit/report/completeness.test.ts',
+    edits: [{ file: 'src/report/verdict.ts', text: `const reasons = [...losses, `, replacement: `const reasons = [...losses.slice(1), ` }],
+  },
+  {
+    id: 'W370',
+    what: 'every sink lost what a sink lost',
+    suite: 'test/unit/journal/losses.test.ts',
+    edits: [
+      {
+        file: 'src/journal/losses.ts',
+        text: `.filter((row) => row.sink === sink && row.source === source)`,
+        replacement: `.filter((row) => (row.sink === sink || row.sink !== '') && row.source === source)`,
+      },
+    ],
+  },
+  {
+    id: 'W371',
+    what: 'what a sink lost of another source is not counted',
+    suite: 'test/unit/report/completeness.test.ts',
+    edits: [{ file: 'src/report/verdict.ts', text: `lost: lost + part.lost`, replacement: `lost: lost || part.lost` }],
+  },
+  {
+    id: 'W372',
+    what: 'the loss that the verdict names is outside of the period',
+    suite: 'test/unit/journal/coverage.test.ts',
+    edits: [
+      {
+        file: 'src/journal/queries/coverage.ts',
+        text: `losing.findLast(({ begins: some }) => some.some((at) => lost.has(at)))`,
+        replacement: `losing.findLast(({ begins: some }) => lost.size > 0 && some.length > 0)`,
+      },
+    ],
+  },
+  {
+    id: 'W373',
+    what: 'a lost window is said to be under way',
+    suite: 'test/unit/report/ledger-html.test.ts',
+    edits: [
+      {
+        file: 'src/report/ledger/words.ts',
+        text: `const missing = sink.windows - sink.complete - sink.lost;`,
+        replacement: `const missing = sink.windows - sink.complete;`,
       },
     ],
   },

@@ -33,7 +33,7 @@ export interface SinkDbRow {
   readonly state: string;
   readonly acked: number;
   readonly begun_us: number;
-  /** It gets no record dated before this, of history neither. */
+  /** It gets no record dated before this, not of requested history either. */
   readonly from_us: number | null;
 }
 
@@ -72,7 +72,7 @@ export function historyOf(ranges: readonly RangeDbRow[]): HistoryRange[] {
 }
 
 /** Whether a sink gets a range of history: it had begun when the history was requested, and the request is for it. */
-export function getsHistory(sink: Pick<SinkDbRow, 'id' | 'begun_us'>, order: BackfillOrder): boolean {
+function getsHistory(sink: SinkDbRow, order: BackfillOrder): boolean {
   return order.asked >= sink.begun_us && (order.sinks?.includes(sink.id) ?? true);
 }
 
@@ -174,9 +174,13 @@ function sinkCoverage(
     'SELECT from_us FROM windows WHERE source = ? AND from_us < ? AND until_us > ?',
   );
   const waiting = unacknowledged(db, source, sink.acked).flatMap(({ from, until }) => touched.all(source, until, from));
-  const lost = losses.stretches(sink.id, source).flatMap(({ from, until }) => touched.all(source, until, from));
+  const losing = losses
+    .of(sink.id, source)
+    .map(({ from, until, words }) => ({ words, begins: touched.all(source, until, from).map((row) => row.from_us) }));
+  const lostBegins = new Set(losing.flatMap(({ begins: some }) => some));
   const letters = isFiltered ? [] : lettersOf(db, source, sink.id);
-  const lacked = new Set([...[...waiting, ...lost].map((row) => row.from_us), ...letters.map(({ from }) => from)]);
+  const lacked = new Set([...waiting.map((row) => row.from_us), ...lostBegins, ...letters.map(({ from }) => from)]);
+  const lost = new Set<Micros>();
   let [windows, lacking, deadLetters] = [0, 0, 0];
   for (const stretch of owedStretches(sink, history)) {
     const from = Math.max(stretch.from, begins.from);
@@ -185,23 +189,30 @@ function sinkCoverage(
     const isHere = (at: Micros): boolean => at >= from && at < until;
     windows += count.get(source, from, until)?.n ?? 0;
     lacking += [...lacked].filter(isHere).length;
+    for (const at of lostBegins) if (isHere(at)) lost.add(at);
     deadLetters += letters.reduce((sum, letter) => sum + (isHere(letter.from) ? letter.records : 0), 0);
   }
-  return { id: sink.id, windows, lacking, deadLetters };
+  const newest = losing.findLast(({ begins: some }) => some.some((at) => lost.has(at)));
+  return { id: sink.id, windows, lacking, lost: lost.size, ...(newest ? { loss: newest.words } : {}), deadLetters };
 }
 
-/** Where the windows begin that a sink owes: from its start on, but of requested history all or nothing. Ascending, disjoint. */
-function owedStretches(sink: SinkDbRow, history: readonly HistoryRange[]): Window[] {
+/**
+ * Where the windows begin that a sink owes: from its start on, but of requested history all or nothing. With `from` as an instant nothing that begins
+ * before it, not of history either: the sink gets no record dated before it. The window that spans the instant is not owed, as the sink cannot have
+ * all of it. Ascending, disjoint.
+ */
+export function owedStretches(sink: SinkDbRow, history: readonly HistoryRange[]): Window[] {
   const owed: Window[] = [];
   let at = sink.begun_us;
   for (const { from, until, order } of history) {
     if (!order) continue;
     if (from > at) owed.push({ from: at, until: from });
-    const start = Math.max(from, sink.from_us ?? from);
-    if (getsHistory(sink, order) && start < until) owed.push({ from: start, until });
+    if (getsHistory(sink, order)) owed.push({ from, until });
     at = Math.max(at, until);
   }
-  return [...owed, { from: at, until: forever }];
+  const { from_us: least } = sink;
+  const all = [...owed, { from: at, until: forever }];
+  return least === null ? all : all.flatMap(({ from, until }) => (until > least ? [{ from: Math.max(from, least), until }] : []));
 }
 
 /**

@@ -9,6 +9,7 @@ import type {
   LedgerReportHold,
   LedgerReportOperation,
   LedgerReportSink,
+  LedgerReportSinkWindow,
   LedgerReportState,
   LedgerReportWindow,
   LedgerReportWindows,
@@ -18,8 +19,8 @@ import type {
 import type { Coverage } from '../../model/snapshot.ts';
 import type { WindowQuery } from '../../model/source.ts';
 import type { Micros } from '../../model/time.ts';
-import { coverageOf, getsHistory, historyOf, owingSinks, rangesOf, unacknowledged, within } from './coverage.ts';
-import type { CoverageQuery, HistoryRange, SinkDbRow } from './coverage.ts';
+import { coverageOf, historyOf, owedStretches, owingSinks, rangesOf, unacknowledged, within } from './coverage.ts';
+import type { CoverageQuery, SinkDbRow } from './coverage.ts';
 import { heldTogether } from '../history.ts';
 import { readLate, sumLate } from '../late.ts';
 import type { WindowDbRow } from '../ledger.ts';
@@ -122,20 +123,19 @@ function sourceReport(
 ): LongLedgerReportSource {
   const ranges = rangesOf(db, source.n);
   const ages = query.recountAges?.get(source.id)?.map((ms) => ms * 1000);
-  const orders = historyOf(ranges);
+  const history = historyOf(ranges);
+  const owed = new Map(sinks.map((sink) => [sink.id, owedStretches(sink, history)]));
   const waiting = new Map(sinks.map(({ id, acked }) => [id, unacknowledged(db, source.n, acked)]));
   const isWaiting = ({ from_us: from, until_us: until }: WindowDbRow, sink: string): boolean =>
     waiting.get(sink)?.some((stretch) => stretch.from < until && stretch.until > from) ?? false;
-  const has = (row: WindowDbRow): [id: string, has: SinkHas][] =>
+  const has = (row: WindowDbRow): [id: string, has: LedgerReportSinkWindow][] =>
     sinks
-      .filter((sink) => isFor(sink, row, orders))
-      .map((sink) => [
-        sink.id,
-        {
-          complete: !isWaiting(row, sink.id) && !losses.has(sink.id, source.n, row.from_us, row.until_us),
-          deadLetters: letters.count(sink.id, source.n, row.from_us, row.until_us),
-        },
-      ]);
+      .filter(({ id }) => owed.get(id)?.some(({ from, until }) => row.from_us >= from && row.from_us < until) ?? false)
+      .map(({ id }) => {
+        const isLost = losses.has(id, source.n, row.from_us, row.until_us);
+        const complete = !isWaiting(row, id) && !isLost;
+        return [id, { complete, ...(isLost ? { lost: true } : {}), deadLetters: letters.count(id, source.n, row.from_us, row.until_us) }];
+      });
   function* stored(): Generator<WindowDbRow, void, void> {
     for (const row of rows) yield held.has(row.from_us) ? inDoubt(row) : row;
   }
@@ -169,7 +169,11 @@ function sourceReport(
   };
 }
 
-function windowOf(row: WindowDbRow, ages: readonly Micros[] | undefined, sinks: readonly [string, SinkHas][]): LedgerReportWindow {
+function windowOf(
+  row: WindowDbRow,
+  ages: readonly Micros[] | undefined,
+  sinks: readonly [string, LedgerReportSinkWindow][],
+): LedgerReportWindow {
   return {
     from: instant(row.from_us),
     until: instant(row.until_us),
@@ -192,14 +196,10 @@ function windowOf(row: WindowDbRow, ages: readonly Micros[] | undefined, sinks: 
   };
 }
 
-interface SinkHas {
-  readonly complete: boolean;
-  readonly deadLetters: number;
-}
-
 interface SinkSums {
   windows: number;
   complete: number;
+  lost: number;
   /** Of the complete windows, less dead letters. */
   records: number;
   deadLetters: number;
@@ -215,7 +215,7 @@ class WindowSums {
   delays: LateDelays | undefined;
   readonly #sinks = new Map<string, SinkSums>();
 
-  add(row: WindowDbRow, sinks: readonly [string, SinkHas][]): void {
+  add(row: WindowDbRow, sinks: readonly [string, LedgerReportSinkWindow][]): void {
     this.edges = { from: this.edges?.from ?? row.from_us, until: row.until_us };
     this.own += row.own;
     this.late += row.late;
@@ -223,11 +223,12 @@ class WindowSums {
       const late = readLate(row.late_delays);
       this.delays = this.delays ? sumLate([this.delays, late]) : late;
     }
-    for (const [id, { complete, deadLetters }] of sinks) {
+    for (const [id, { complete, lost, deadLetters }] of sinks) {
       const sum = this.sink(id);
       this.#sinks.set(id, sum);
       sum.windows += 1;
       sum.deadLetters += deadLetters;
+      if (lost) sum.lost += 1;
       if (!complete) continue;
       sum.complete += 1;
       sum.records += row.own - deadLetters;
@@ -235,17 +236,11 @@ class WindowSums {
   }
 
   sink(id: string): SinkSums {
-    return this.#sinks.get(id) ?? { windows: 0, complete: 0, records: 0, deadLetters: 0 };
+    return this.#sinks.get(id) ?? { windows: 0, complete: 0, lost: 0, records: 0, deadLetters: 0 };
   }
 }
 
-/** Whether a sink gets all that a window owns: it began before the window did, or before somebody asked for the history that the window is of. */
-function isFor(sink: SinkDbRow, window: WindowDbRow, ranges: readonly HistoryRange[]): boolean {
-  const order = ranges.find(({ from, until }) => window.from_us >= from && window.from_us < until)?.order;
-  return order ? getsHistory(sink, order) && window.from_us >= (sink.from_us ?? 0) : window.from_us >= sink.begun_us;
-}
-
-function sinkReport(sink: SinkDbRow, filtered: boolean, { windows, complete, records, deadLetters }: SinkSums): LedgerReportSink {
+function sinkReport(sink: SinkDbRow, filtered: boolean, { windows, complete, lost, records, deadLetters }: SinkSums): LedgerReportSink {
   return {
     id: sink.id,
     type: sink.type,
@@ -254,6 +249,7 @@ function sinkReport(sink: SinkDbRow, filtered: boolean, { windows, complete, rec
     filtered,
     windows,
     complete,
+    lost,
     records: filtered ? null : records,
     deadLetters,
   };

@@ -3,7 +3,7 @@
  * without seeing. Whatever stands in it is escaped; a record is never in it.
  */
 import { createHash } from 'node:crypto';
-import type { LedgerReportWindow, LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
+import type { LedgerReportSinkWindow, LedgerReportWindow, LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
 import { reportDigest } from './csv.ts';
 import { byPeriod } from './periods.ts';
 import { isNotable, tallyOf } from './tally.ts';
@@ -169,7 +169,7 @@ function sinkTable(source: LongLedgerReportSource): Pieces {
     text(sink.type),
     text(sink.state),
     text(sink.since === null ? 'the beginning' : sink.since),
-    number(`${grouped(sink.complete)} of ${grouped(sink.windows)}`),
+    number(`${grouped(sink.complete)} of ${grouped(sink.windows)}${sink.lost === 0 ? '' : ` (${grouped(sink.lost)} lost)`}`),
     number(sink.records === null ? 'by its filter' : grouped(sink.records)),
     number(grouped(sink.deadLetters)),
   ]);
@@ -309,6 +309,7 @@ const glossary: readonly (readonly [word: string, meaning: string])[] = [
   ['Accepted', 'A gap that a person accepted; it stays a gap in this report.'],
   ['Recount', 'Waybill asks the service again for the number of records of a proven window.'],
   ['Frontier', 'The instant before which every window is proven or accepted.'],
+  ['Lost', 'The sink reported that delivered records, which may be of this window, are gone from it; the window counts as not delivered.'],
   ['Dead letter', 'A record that a sink rejected for good; it counts as not delivered.'],
 ];
 
@@ -325,10 +326,10 @@ function capital(words: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-function sinkWords(has: { readonly complete: boolean; readonly deadLetters: number } | undefined): string {
+function sinkWords(has: LedgerReportSinkWindow | undefined): string {
   if (!has) return 'not for it';
   const letters = has.deadLetters === 0 ? '' : `, ${counted(has.deadLetters, 'dead letter')}`;
-  return `${has.complete ? 'complete' : 'not yet'}${letters}`;
+  return `${has.complete ? 'complete' : has.lost ? 'lost' : 'not yet'}${letters}`;
 }
 
 function stateCell(state: string, reason: string | null, count?: number, words: string | null = null): string {

@@ -2,7 +2,7 @@
  * The completeness report by day or month: windows added up, pure. A window counts for the period in which it begins; numbers are sums over
  * what the windows own, because a total counts the padding of its query too and must never be summed.
  */
-import type { LedgerReportState, LedgerReportWindow } from '../../model/ledger-report.ts';
+import type { LedgerReportSinkWindow, LedgerReportState, LedgerReportWindow } from '../../model/ledger-report.ts';
 import { zoned } from '../time-words.ts';
 
 export interface LedgerPeriod {
@@ -26,7 +26,7 @@ export interface LedgerPeriod {
   readonly recountsDue: number | null;
   /** The earliest recount still to come. */
   readonly nextRecount: string | null;
-  readonly sinks: Readonly<Record<string, { readonly complete: boolean; readonly deadLetters: number }>>;
+  readonly sinks: Readonly<Record<string, LedgerReportSinkWindow>>;
 }
 
 /** The periods of a source in order; those without a window have no row. */
@@ -58,7 +58,7 @@ class PeriodSums {
   #recounts = 0;
   #due: number | null = 0;
   #next: string | null = null;
-  readonly #sinks: Record<string, { windows: number; complete: boolean; deadLetters: number }> = {};
+  readonly #sinks: Record<string, { windows: number; complete: boolean; lost: boolean; deadLetters: number }> = {};
 
   constructor({ from, until }: LedgerReportWindow) {
     this.#from = from;
@@ -78,10 +78,11 @@ class PeriodSums {
     this.#recounts += window.recounts;
     this.#due = this.#due === null || window.recountsDue === null ? null : this.#due + window.recountsDue;
     if (window.nextRecount !== null) this.#next = this.#next === null ? window.nextRecount : earlier(this.#next, window.nextRecount);
-    for (const [id, { complete, deadLetters }] of Object.entries(window.sinks)) {
-      const sum = (this.#sinks[id] ??= { windows: 0, complete: true, deadLetters: 0 });
+    for (const [id, { complete, lost = false, deadLetters }] of Object.entries(window.sinks)) {
+      const sum = (this.#sinks[id] ??= { windows: 0, complete: true, lost: false, deadLetters: 0 });
       sum.windows += 1;
       sum.complete &&= complete;
+      sum.lost ||= lost;
       sum.deadLetters += deadLetters;
     }
   }
@@ -103,10 +104,10 @@ class PeriodSums {
       recountsDue: this.#due,
       nextRecount: this.#next,
       sinks: Object.fromEntries(
-        Object.entries(this.#sinks).map(([id, { windows, complete, deadLetters }]) => [
+        Object.entries(this.#sinks).map(([id, { windows, complete, lost, deadLetters }]) => [
           id,
           // A sink that some windows do not name has not all of the period.
-          { complete: complete && windows === this.#windows, deadLetters },
+          { complete: complete && windows === this.#windows, ...(lost ? { lost } : {}), deadLetters },
         ]),
       ),
     };

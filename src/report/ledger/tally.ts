@@ -26,6 +26,7 @@ export interface LedgerTally {
 export interface SinkTally {
   readonly windows: number;
   readonly complete: number;
+  readonly lost: number;
   readonly deadLetters: number;
 }
 
@@ -55,11 +56,12 @@ export function tallyOf(windows: Iterable<LedgerReportWindow>): LedgerTally {
       tally.open += 1;
       if (window.nextRecount !== null) tally.lastDue = Math.max(tally.lastDue, Date.parse(window.nextRecount));
     }
-    for (const [id, { complete, deadLetters }] of Object.entries(window.sinks)) {
-      const sum = sinks.get(id) ?? { windows: 0, complete: 0, deadLetters: 0 };
+    for (const [id, { complete, lost, deadLetters }] of Object.entries(window.sinks)) {
+      const sum = sinks.get(id) ?? { windows: 0, complete: 0, lost: 0, deadLetters: 0 };
       sinks.set(id, {
         windows: sum.windows + 1,
         complete: sum.complete + (complete ? 1 : 0),
+        lost: sum.lost + (lost ? 1 : 0),
         deadLetters: sum.deadLetters + deadLetters,
       });
     }

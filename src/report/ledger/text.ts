@@ -2,7 +2,7 @@
  * `waybill ledger` for people: first a paragraph that says whether the period is complete, then a table for each source, by window, day or
  * month, then sums. The same report as the JSON; nothing is counted here that is not in it.
  */
-import type { LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
+import type { LedgerReportSinkWindow, LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
 import { byPeriod } from './periods.ts';
 import type { LedgerPeriod } from './periods.ts';
 import { tallyOf } from './tally.ts';
@@ -127,12 +127,15 @@ function recountWords({ recounts, recountsDue }: { readonly recounts: number; re
 }
 
 function sums(tally: LedgerTally): string {
-  const sinks = [...tally.sinks].map(([id, { windows, complete, deadLetters }]) => {
+  const sinks = [...tally.sinks].map(([id, { windows, complete, lost, deadLetters }]) => {
     const every =
       windows === tally.windows
         ? 'has every window'
         : `has each of ${counted(windows, 'window')} that ${windows === 1 ? 'is' : 'are'} for it`;
-    const has = complete === windows ? every : `has ${grouped(complete)} of ${counted(windows, 'window')}`;
+    const has =
+      complete === windows
+        ? every
+        : `has ${grouped(complete)} of ${counted(windows, 'window')}${lost === 0 ? '' : ` (${grouped(lost)} lost)`}`;
     return `; ${printable(id)} ${has}${deadLetters === 0 ? '' : ` but for ${counted(deadLetters, 'dead letter')}`}`;
   });
   return `Sum: ${counted(tally.windows, 'window')}, ${counted(tally.own, 'record')}, ${grouped(tally.late)} late${sinks.join('')}`;
@@ -168,10 +171,11 @@ function operationLines({ operations }: LongLedgerReport, tz: string): string {
   ).join('\n');
 }
 
-function sinkWords(has: { readonly complete: boolean; readonly deadLetters: number } | undefined): string {
+function sinkWords(has: LedgerReportSinkWindow | undefined): string {
   if (!has) return '-';
   if (has.complete) return has.deadLetters === 0 ? 'complete' : `all but ${grouped(has.deadLetters)}`;
-  return has.deadLetters === 0 ? 'not yet' : `not yet, ${grouped(has.deadLetters)} dead`;
+  const what = has.lost ? 'lost' : 'not yet';
+  return has.deadLetters === 0 ? what : `${what}, ${grouped(has.deadLetters)} dead`;
 }
 
 function heads(names: readonly string[], align: 'left' | 'right'): Column[] {

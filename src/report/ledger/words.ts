@@ -114,11 +114,12 @@ function deliveredWords({ sinks }: LongLedgerReportSource): string[] {
   if (sinks.length === 0) return [];
   const parts = sinks.map((sink) => {
     const letters = sink.deadLetters === 0 ? '' : ` and ${counted(sink.deadLetters, 'dead letter')}`;
-    const missing = sink.windows - sink.complete;
+    const lost = sink.lost === 0 ? '' : `, ${counted(sink.lost, 'window')} lost`;
+    const missing = sink.windows - sink.complete - sink.lost;
     const under = missing === 0 ? '' : `, ${counted(missing, 'window')} under way`;
     const since = sink.since === null ? '' : `, from ${sink.since} on`;
     const what = sink.records === null ? `what its filter lets through of ${counted(sink.complete, 'window')}` : grouped(sink.records);
-    return `${sink.id} ${what}${letters}${under}${since}`;
+    return `${sink.id} ${what}${letters}${lost}${under}${since}`;
   });
   return [`Delivered: ${parts.join('; ')}.`];
 }

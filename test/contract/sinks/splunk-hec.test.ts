@@ -427,10 +427,11 @@ describe('acknowledgement', () => {
     await using rig = await rigOf(acknowledging);
     const sink = await rig.open();
     rig.model.tokens.set(tokenText, { indexes: ['main'] });
+    // Of a success its size is shown, not its text: {"text":"Success","code":0}.
     await expect(sink.send(batchOf([message(1)]), never)).rejects.toMatchObject({
       code: 'sink_blocked',
       message: expect.stringMatching(
-        /\(sinks\.siem\.acknowledge\): this receiver does not acknowledge: .* sinks\.siem\.acknowledge: false: 200 code 0 Success, without ackId$/,
+        /\(sinks\.siem\.acknowledge\): this receiver does not acknowledge: .* sinks\.siem\.acknowledge: false: 200 code 0 \(27 bytes of application\/json\), without ackId$/,
       ) as string,
     });
     for (let i = 0; i < 3; i += 1) await expect(sink.send(batchOf([message(1)]), never)).rejects.toMatchObject({ code: 'sink_blocked' });

@@ -5,6 +5,7 @@ import { coverageOf, owingSinks, unacknowledged } from '../../../src/journal/que
 import type { CoverageQuery } from '../../../src/journal/queries/coverage.ts';
 import type { Coverage } from '../../../src/model/snapshot.ts';
 import type { Micros } from '../../../src/model/time.ts';
+import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, collected, hour, second } from '../../support/records.ts';
 import { opened, pageOf, source } from './opening.ts';
 
@@ -93,19 +94,19 @@ test('a dead letter is not delivered, but for a sink with a filter; it counts wh
   insert.run(5, 2, at(1), 'kept');
   insert.run(6, 1, null, 'kept');
   const siem = (query?: CoverageQuery): unknown => of(query).sinks.find(({ id }) => id === 'siem');
-  expect(siem()).toEqual({ id: 'siem', windows: 10, lacking: 2, deadLetters: 3 });
-  expect(siem({ from: at(1), to: at(3) })).toEqual({ id: 'siem', windows: 2, lacking: 0, deadLetters: 0 });
-  expect(siem({ from: at(3) })).toEqual({ id: 'siem', windows: 7, lacking: 1, deadLetters: 1 });
-  expect(siem({ filteredSinks: new Set(['siem']) })).toEqual({ id: 'siem', windows: 10, lacking: 0, deadLetters: 0 });
+  expect(siem()).toEqual({ id: 'siem', windows: 10, lacking: 2, lost: 0, deadLetters: 3 });
+  expect(siem({ from: at(1), to: at(3) })).toEqual({ id: 'siem', windows: 2, lacking: 0, lost: 0, deadLetters: 0 });
+  expect(siem({ from: at(3) })).toEqual({ id: 'siem', windows: 7, lacking: 1, lost: 0, deadLetters: 1 });
+  expect(siem({ filteredSinks: new Set(['siem']) })).toEqual({ id: 'siem', windows: 10, lacking: 0, lost: 0, deadLetters: 0 });
 });
 
 test('a sink owes windows at or after its start, of its sources, and requested history as it was requested', async () => {
   const { db, at, of } = await ledger();
   db.prepare("UPDATE sinks SET begun_us = ?, acked = 0 WHERE id = 'siem'").run(at(1));
   const siem = (query?: CoverageQuery): unknown => of(query).sinks.find(({ id }) => id === 'siem');
-  expect(siem()).toEqual({ id: 'siem', windows: 9, lacking: 3, deadLetters: 0 });
+  expect(siem()).toEqual({ id: 'siem', windows: 9, lacking: 3, lost: 0, deadLetters: 0 });
   db.prepare("UPDATE sinks SET begun_us = ? WHERE id = 'siem'").run(at(1) + 1);
-  expect(siem()).toEqual({ id: 'siem', windows: 8, lacking: 2, deadLetters: 0 });
+  expect(siem()).toEqual({ id: 'siem', windows: 8, lacking: 2, lost: 0, deadLetters: 0 });
   expect(siem({ sinkSources: new Map([['siem', ['another']]]) })).toBeUndefined();
   expect(siem({ sinkSources: new Map([['siem', [source]]]) })).toBeDefined();
   db.prepare("UPDATE sinks SET begun_us = ? WHERE id = 'siem'").run(at(2));
@@ -130,6 +131,63 @@ test('a sink owes windows at or after its start, of its sources, and requested h
   });
 });
 
+test('a sink that begins at an instant owes no window that begins before it, not of requested history either', async () => {
+  const { db, at, of } = await ledger();
+  const range = db.prepare('INSERT INTO ranges (source, from_us, until_us, reached_us, remembered_us, backfill) VALUES (1, ?, ?, ?, 0, ?)');
+  const window = db.prepare(
+    "INSERT INTO windows (source, from_us, until_us, query, state, own, closed_us, seq) VALUES (1, ?, ?, '{}', 'closed', 1, 0, 1)",
+  );
+  // An hour of history in six windows, requested after the sink had begun.
+  range.run(base - hour, base, base, JSON.stringify({ asked: at(20), paused: false }));
+  for (let i = 0; i < 6; i += 1) window.run(base - hour + (i * hour) / 6, base - hour + ((i + 1) * hour) / 6);
+  // Both the coverage, of which verdict and status are made, and the tables of the report.
+  const owed = (begun: Micros, from: Micros | null): unknown => {
+    db.prepare("UPDATE sinks SET begun_us = ?, from_us = ? WHERE id = 'siem'").run(begun, from);
+    const counts = [of().sinks, ledgerReport(db).sources[0]?.sinks ?? []].map((sinks) => sinks.find(({ id }) => id === 'siem')?.windows);
+    expect(counts[1]).toBe(counts[0]);
+    return counts[0];
+  };
+  expect(owed(at(3), null)).toBe(13);
+  expect(owed(at(3), at(3))).toBe(7);
+  // It spans the instant: the sink gets the part of it that lies behind, which is not the window.
+  expect(owed(at(3) + 1, at(3) + 1)).toBe(6);
+  expect(owed(at(4) - 1, at(4) - 1)).toBe(6);
+  const half = base - hour / 2;
+  expect([owed(half, half), owed(half + 1, half + 1), owed(base - 2 * hour, base - 2 * hour)]).toEqual([13, 12, 16]);
+  // It was retired and came back with an instant, before it had everything from before that.
+  expect(owed(0, at(4))).toBe(6);
+});
+
+test('windows of the time that a sink lost are lacking at that sink, with what happened last in the period', async () => {
+  const { db, at, of } = await ledger();
+  const insert = db.prepare(
+    'INSERT INTO sink_losses (sink, source, first, last, from_us, until_us, at_us, words) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+  );
+  const siem = (query?: CoverageQuery): unknown => of(query).sinks.find(({ id }) => id === 'siem');
+  insert.run('siem', 1, 4, 6, at(3), at(4), 20, 'was deleted');
+  insert.run('siem', 1, 1, 3, at(0) + second, at(1) - 1, 10, 'was truncated');
+  insert.run('siem', 2, 1, 3, at(8), at(9), 30, 'of another source');
+  insert.run('lake', 1, 1, 3, at(9), at(9), 5, 'was emptied');
+  expect(siem()).toEqual({ id: 'siem', windows: 10, lacking: 3, lost: 3, loss: 'was deleted', deadLetters: 0 });
+  expect(of().sinks.find(({ id }) => id === 'lake')).toEqual({
+    id: 'lake',
+    windows: 10,
+    lacking: 1,
+    lost: 1,
+    loss: 'was emptied',
+    deadLetters: 0,
+  });
+  expect(siem({ to: at(3) })).toEqual({ id: 'siem', windows: 3, lacking: 1, lost: 1, loss: 'was truncated', deadLetters: 0 });
+  expect(siem({ from: at(1), to: at(3) })).toEqual({ id: 'siem', windows: 2, lacking: 0, lost: 0, deadLetters: 0 });
+  // A filter does not bring back what is gone.
+  expect(siem({ filteredSinks: new Set(['siem']) })).toMatchObject({ lacking: 3, lost: 3 });
+  // Waiting and lost is lacking once, and what the sink does not owe it cannot lack.
+  db.prepare("UPDATE sinks SET acked = 3 WHERE id = 'siem'").run();
+  expect(siem()).toMatchObject({ lacking: 3, lost: 3 });
+  db.prepare("UPDATE sinks SET begun_us = ? WHERE id = 'siem'").run(at(4));
+  expect(siem()).toMatchObject({ windows: 6, lacking: 1, lost: 1 });
+});
+
 test('a retired sink owes nothing, and a source without a row covers nothing', async () => {
   const { db, of } = await ledger();
   db.prepare("UPDATE sinks SET state = 'retired' WHERE id = 'siem'").run();
@@ -137,6 +195,6 @@ test('a retired sink owes nothing, and a source without a row covers nothing', a
   expect(coverageOf(db, { n: 0, id: 'silent', start: base }, owingSinks(db))).toEqual({
     ...{ startsAt: base, liveFrom: undefined, history: [], read: [] },
     windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 },
-    sinks: ['lake'].map((id) => ({ id, windows: 0, lacking: 0, deadLetters: 0 })),
+    sinks: ['lake'].map((id) => ({ id, windows: 0, lacking: 0, lost: 0, deadLetters: 0 })),
   });
 });

@@ -1,5 +1,7 @@
 /** What the ledger says of a sink that lost delivered records: the windows of their time are not delivered, all others are. */
 import { expect, test } from 'vitest';
+import { snapshotOf, withCoverage } from '../../../src/journal/queries/snapshot.ts';
+import { presentOf, statusJson, verdict } from '../../../src/report/verdict.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, collected, second } from '../../support/records.ts';
 import { lastAge, opened, pageOf, proven, source, span } from './opening.ts';
@@ -42,4 +44,41 @@ test('of entries that are pruned any time may be lost, up to the newest of those
   journal.db.prepare('UPDATE head SET pruned_seq = ?').run(first[0]);
   await journal.lost('siem', { first: 1, last: first[1] ?? 0, words: 'was deleted' }, 'a new note');
   expect(complete('siem')).toEqual([false, false, true]);
+});
+
+test('status and the report say the same of a sink that lost records', async () => {
+  const { journal, first } = await delivered();
+  const [, second_ = 0] = first;
+  const now = base + 30 * second;
+  const live = {
+    source: () => undefined,
+    sink: () => undefined,
+    settleSeconds: () => 10,
+    paused: undefined,
+    quota: 1,
+    configured: [source],
+  };
+  const both = (): unknown => {
+    const snapshot = withCoverage(journal.db, snapshotOf(journal.db, '0.1.0', now, live), {});
+    const report = ledgerReport(journal.db, { now }, presentOf(snapshot));
+    const { complete, delivered: isDelivered } = statusJson(snapshot);
+    expect({ complete, delivered: isDelivered }).toEqual({ complete: report.complete, delivered: report.delivered });
+    expect(verdict(snapshot).startsWith(`${report.summary}, proven up to `)).toBe(true);
+    return [report.summary, report.sources[0]?.sinks.map(({ id, windows, complete: all, lost }) => [id, windows, all, lost])];
+  };
+  expect(both()).toEqual([
+    'COMPLETE AND DELIVERED',
+    [
+      ['lake', 3, 3, 0],
+      ['siem', 3, 3, 0],
+    ],
+  ]);
+  await journal.lost('siem', { first: second_, last: second_, words: 'file was truncated' }, 'a new note');
+  expect(both()).toEqual([
+    'COMPLETE, NOT ALL DELIVERED: siem lacks 1 of 3 windows (lost 1: file was truncated)',
+    [
+      ['lake', 3, 3, 0],
+      ['siem', 3, 2, 1],
+    ],
+  ]);
 });

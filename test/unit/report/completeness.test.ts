@@ -38,8 +38,8 @@ function said(given: Facts): string {
   return summaryOf(completeness(given), 'UTC');
 }
 
-function lacking(id: string, windows: number, missing: number, deadLetters = 0): SinkCoverage {
-  return { id, windows, lacking: missing, deadLetters };
+function lacking(id: string, windows: number, missing: number, deadLetters = 0, losses: Partial<SinkCoverage> = {}): SinkCoverage {
+  return { id, windows, lacking: missing, lost: 0, deadLetters, ...losses };
 }
 
 test('a ledger that is read up to what is due is complete so far, and complete for a period that it covers', () => {
@@ -223,6 +223,17 @@ test('what sinks lack is named with the last error and the dead letters', () => 
   expect(said(incomplete)).toMatch(/^INCOMPLETE: not covered/);
 });
 
+test('lost windows of a sink are named before its other troubles, with what happened', () => {
+  const of = (...sinks: SinkCoverage[]): string => said(facts(covered('11:15:00', { sinks }), { to: at('11:15:00') }));
+  const loss = '"siem.ndjson" was truncated from 900 to 0 bytes';
+  expect(of(lacking('siem', 96, 3, 0, { lost: 3, loss }))).toBe(
+    `COMPLETE, NOT ALL DELIVERED: siem lacks 3 of 96 windows (lost 3: ${loss})`,
+  );
+  expect(of(lacking('siem', 96, 5, 2, { lost: 1_200, loss }))).toBe(
+    `COMPLETE, NOT ALL DELIVERED: siem lacks 5 of 96 windows (lost 1,200: ${loss}; 2 dead letters)`,
+  );
+});
+
 describe('several sources', () => {
   const two = (first: Coverage | undefined, second: Coverage | undefined, change: Partial<Facts> = {}): Facts => ({
     ...facts(covered('11:15:00')),
@@ -240,6 +251,11 @@ describe('several sources', () => {
     expect(said(two(covered('11:15:00', siem), covered('11:15:00', { sinks: [lacking('siem', 20, 2)] })))).toBe(
       'COMPLETE SO FAR, NOT ALL DELIVERED: siem lacks 3 of 30 windows (1 dead letter)',
     );
+    const lost = { sinks: [lacking('siem', 10, 4, 0, { lost: 4, loss: 'was deleted' })] };
+    const more = { sinks: [lacking('siem', 20, 2, 0, { lost: 1, loss: 'was emptied' })] };
+    const none = { sinks: [lacking('siem', 5, 0)] };
+    expect(said(two(covered('11:15:00', lost), covered('11:15:00', more)))).toContain('siem lacks 6 of 30 windows (lost 5: was emptied)');
+    expect(said(two(covered('11:15:00', lost), covered('11:15:00', none)))).toContain('siem lacks 4 of 15 windows (lost 4: was deleted)');
   });
 
   test('one whose ledger begins after the period has no part in it, nor one retired before it', () => {

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { ledgerCsv as csvPieces, reportDigest } from '../../../src/report/ledger/csv.ts';
 import { ledgerHtml as htmlPieces, ledgerHtmlPolicy } from '../../../src/report/ledger/html.ts';
 import { delayWords } from '../../../src/report/ledger/words.ts';
-import { mixed, reportOf, reportSource, window } from './reports.ts';
+import { mixed, reportOf, reportSource, window, withLoss } from './reports.ts';
 
 const ledgerCsv = (...given: Parameters<typeof csvPieces>): string => [...csvPieces(...given)].join('');
 const ledgerHtml = (...given: Parameters<typeof htmlPieces>): string => [...htmlPieces(...given)].join('');
@@ -330,13 +330,25 @@ test('it can be read without seeing: language, title, one first heading, headed 
   for (const [, label = ''] of html.matchAll(/tabindex="0" aria-label="([^"]*)"/g)) expect(label).not.toBe('');
 });
 
+test('lost windows of a sink stand in the quotable paragraph, in its row and in theirs', () => {
+  const html = ledgerHtml(withLoss, options);
+  expect(html).toContain('Delivered: siem 412 and 1 dead letter, 1 window lost, 1 window under way.');
+  expect(tables(html).get('What each sink has of these windows')?.slice(1)).toEqual([
+    ['siem', 'file', 'active', 'the beginning', '1 of 3 (1 lost)', '412', '1'],
+  ]);
+  const cells = (tables(html).get('Every window of production') ?? []).map((row) => row[7]);
+  expect(cells).toEqual(['siem', 'complete', 'lost, 1 dead letter', 'not yet', '']);
+});
+
 test('whatever stands in it is escaped', () => {
   const evil = `"><script>alert('1')</script>&amp;\u001b[31m\u202e\n<!--`;
   const windows = [window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { state: 'gap', reason: evil, words: evil })];
   const source = reportSource(windows, {
     mode: evil,
     holds: [{ at: '2026-11-19T22:15:00Z', what: evil, reason: evil, words: evil }],
-    sinks: [{ id: evil, type: evil, state: evil, since: null, filtered: false, windows: 1, complete: 1, records: 1, deadLetters: 0 }],
+    sinks: [
+      { id: evil, type: evil, state: evil, since: null, filtered: false, windows: 1, complete: 1, lost: 0, records: 1, deadLetters: 0 },
+    ],
   });
   const operations = [{ at: '2026-11-19T22:15:00Z', who: evil, what: evil, detail: { [evil]: evil } }];
   const html = ledgerHtml(reportOf([source], { operations }), { ...options, version: evil });

@@ -4,7 +4,7 @@ import { ledgerCsv as csvPieces } from '../../../src/report/ledger/csv.ts';
 import { ledgerHtml as htmlPieces } from '../../../src/report/ledger/html.ts';
 import type { LedgerReport } from '../../../src/model/ledger-report.ts';
 import { byPeriod } from '../../../src/report/ledger/periods.ts';
-import { mixed as report, reportOf, reportSource, window } from './reports.ts';
+import { mixed as report, reportOf, reportSource, window, withLoss } from './reports.ts';
 
 const ledgerCsv = (...given: Parameters<typeof csvPieces>): string => [...csvPieces(...given)].join('');
 const ledgerHtml = (...given: Parameters<typeof htmlPieces>): string => [...htmlPieces(...given)].join('');
@@ -27,6 +27,19 @@ test('by window: a paragraph, an aligned table, sums over what the windows own',
     'Late: 2 within 1h, 1 within 1d; the longest by 6 h 12 min',
     'Ever: 5,000 records = 1,431 in windows + 3,569 not (not closed yet, found since the last count, or without a readable time)',
   ]);
+});
+
+test('a lost window is lost, not on its way; so is the day that has it', () => {
+  const cells = (by: 'window' | 'day'): string[] =>
+    ledgerText(withLoss, { by, tz: 'UTC' })
+      .split('\n')
+      .filter((line) => line.startsWith('2026-'))
+      .map((line) => line.split(/ {2,}/).at(-1) ?? '');
+  expect([cells('window'), cells('day')]).toEqual([
+    ['complete', 'lost, 1 dead', 'not yet'],
+    ['lost, 1 dead', 'not yet'],
+  ]);
+  expect(ledgerText(withLoss, { by: 'window', tz: 'UTC' })).toContain('; siem has 1 of 3 windows (1 lost) but for 1 dead letter\n');
 });
 
 test('by day in another zone: a window belongs to the day in which it begins there', () => {

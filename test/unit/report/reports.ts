@@ -44,6 +44,28 @@ export function reportOf(sources: readonly LedgerReportSource[], change: Partial
   };
 }
 
+/** Three windows, of which `siem` lost the second and has not yet the third; the first two begin on the same day. */
+export const withLoss: LedgerReport = reportOf(
+  [
+    reportSource(
+      [
+        window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { sinks: { siem: { complete: true, deadLetters: 0 } } }),
+        window('2026-11-19T22:30:00Z', '2026-11-19T22:45:00Z', { sinks: { siem: { complete: false, lost: true, deadLetters: 1 } } }),
+        window('2026-11-20T00:00:00Z', '2026-11-20T00:15:00Z', { sinks: { siem: { complete: false, deadLetters: 0 } } }),
+      ],
+      {
+        sinks: [
+          {
+            ...{ id: 'siem', type: 'file', state: 'active', since: null, filtered: false, windows: 3, complete: 1, lost: 1 },
+            ...{ records: 412, deadLetters: 1 },
+          },
+        ],
+      },
+    ),
+  ],
+  { summary: 'COMPLETE, NOT ALL DELIVERED: siem lacks 2 of 3 windows (lost 1: was deleted)', delivered: false },
+);
+
 /** Four windows, one in each state; every number differs, so that none can stand for another. */
 export const mixed: LedgerReport = reportOf(
   [
@@ -70,11 +92,11 @@ export const mixed: LedgerReport = reportOf(
         sinks: [
           {
             ...{ id: 'siem', type: 'file', state: 'active', since: null, filtered: false, windows: 4, complete: 3, records: 1_427 },
-            deadLetters: 3,
+            ...{ lost: 0, deadLetters: 3 },
           },
           {
             ...{ id: 'lake', type: 'file', state: 'active', since: '2026-11-19T22:00:00Z', filtered: true, windows: 3, complete: 3 },
-            ...{ records: null, deadLetters: 0 },
+            ...{ lost: 0, records: null, deadLetters: 0 },
           },
         ],
       },

@@ -14,7 +14,7 @@ export function coverage(change: Partial<Coverage> = {}): Coverage {
   return {
     ...{ startsAt: from, liveFrom: from, history: [], read: [{ from, until: micros('2026-11-20T02:45:00Z') }] },
     windows: { all: 412, final: 300, gaps: 0, accepted: 0, inDoubt: 0 },
-    sinks: [{ id: 'siem', windows: 412, lacking: 0, deadLetters: 0 }],
+    sinks: [{ id: 'siem', windows: 412, lacking: 0, lost: 0, deadLetters: 0 }],
     ...change,
   };
 }

@@ -36,7 +36,7 @@ test.each<[string, Partial<Snapshot>, string]>([
   [
     'a sink that lacks windows',
     {
-      sources: [source({ coverage: coverage({ sinks: [{ id: 'siem', windows: 412, lacking: 46, deadLetters: 0 }] }) })],
+      sources: [source({ coverage: coverage({ sinks: [{ id: 'siem', windows: 412, lacking: 46, lost: 0, deadLetters: 0 }] }) })],
       sinks: [sink({ state: 'waiting', tries: 2, lastError: '503 busy' })],
     },
     'COMPLETE SO FAR, NOT ALL DELIVERED: siem lacks 46 of 412 windows (503 busy), proven up to 02:45 UTC (18 min ago)',
