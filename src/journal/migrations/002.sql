@@ -1,2 +1,2 @@
--- What a person asked for with a range of history, as JSON (BackfillOrder of src/model.ts); NULL for the live range.
+-- What a person asked for with a range of history, as JSON (BackfillOrder of src/model/ledger.ts); NULL for the live range.
 ALTER TABLE ranges ADD COLUMN backfill TEXT;
