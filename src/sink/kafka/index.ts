@@ -52,6 +52,11 @@ const messagesMost = 1_000_000_000;
 /** Sinks that were open in this process, by id: their settings have worked. */
 const opened = new Set<string>();
 
+/** A sink by the settings that decide whether a broker keeps a connection: another listener or mechanism is unproven again. */
+function wayTo({ brokers, sasl, tls }: KafkaSettings, id: string): string {
+  return JSON.stringify([id, brokers, sasl?.mechanism, tls !== undefined]);
+}
+
 /** One life of a client: it ends with the first error, and nothing of it is used again. */
 interface Life {
   readonly client: KafkaClient;
@@ -88,7 +93,7 @@ class KafkaSink implements Sink {
     const sink = new KafkaSink(settings, context, kept, tokens);
     try {
       await sink.#begin(signal, (life) => sink.#resume(life));
-      opened.add(context.id);
+      opened.add(wayTo(settings, context.id));
       return sink;
     } catch (thrown) {
       await sink[Symbol.asyncDispose]();
@@ -157,7 +162,7 @@ class KafkaSink implements Sink {
   async #begin(signal: AbortSignal, then: (life: Life) => Promise<void> = async () => undefined): Promise<Life> {
     const { exactlyOnce } = this.#settings;
     const { KafkaJsClient } = await import('./kafkajs.ts');
-    const client = new KafkaJsClient(this.#settings, this.#context, this.#tokens, opened.has(this.#context.id));
+    const client = new KafkaJsClient(this.#settings, this.#context, this.#tokens, opened.has(wayTo(this.#settings, this.#context.id)));
     try {
       return await this.#within(signal, client, async () => {
         await this.#prepare(client);
