@@ -47,6 +47,14 @@ export function createDelivery(
   const start = journal.positionFor(from);
   const destination = definition.destination(sink.settings);
   const state = journal.progress.register(id, sink.type, destination, start, sink.from.kind === 'instant' ? sink.from.at : undefined);
+  const { isChanged, widened } = journal.progress.select(id, { sources: sink.sources, where: sink.where });
+  if (isChanged)
+    log.warn(
+      { sink: id, widened },
+      widened.length === 0
+        ? 'sink takes other records than before: its sources or its where changed'
+        : 'sink takes other records than before: of the sources named, the ledger says nothing of it about earlier windows',
+    );
   const kept = {
     journal: journal.id,
     get position() {

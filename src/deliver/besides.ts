@@ -207,6 +207,7 @@ export class Besides {
     const { id, clock, log } = this.#parts;
     const prepared = await replay.next();
     if (!prepared) {
+      await turn.commit(() => this.#parts.journal.resent(id, replay.resent()));
       replay.end(clock.now());
       const { sent, refused, first, last } = replay.progress();
       log.info({ sink: id, from: first, through: last, sent, refused }, 'replay ended');

@@ -1,5 +1,5 @@
 /** A range of the journal on its way to one sink once more: which batches that makes, and how far it is. Sends nothing by itself. */
-import type { DeliverJournal, Entry, Limit, ReplayProgress, ReplayRange } from '../model/journal.ts';
+import type { DeliverJournal, Entry, Limit, ReplayProgress, ReplayRange, Resent } from '../model/journal.ts';
 import type { Position } from '../model/ledger.ts';
 import type { Batch } from '../model/sink.ts';
 import { Batches, type Prepared } from './batches.ts';
@@ -21,6 +21,8 @@ export interface ReplayParts {
 export class Replay {
   readonly #parts: ReplayParts;
   readonly #batches: Batches;
+  /** The first entry from which on nothing was pruned before it was read. */
+  #from: number;
   /** The last entry that is settled. */
   #at: number;
   #passed = 0;
@@ -31,6 +33,7 @@ export class Replay {
   constructor(parts: ReplayParts) {
     const { pipeline, limit, range, isLetter } = parts;
     this.#parts = parts;
+    this.#from = range.first;
     this.#at = range.first - 1;
     const isWanted = (entry: Entry): boolean => this.#isInTime(entry) && !isLetter(entry.seq);
     const wanted: Pipeline = (entry, put) => (isWanted(entry) ? pipeline(entry, put) : undefined);
@@ -65,6 +68,12 @@ export class Replay {
     this.#ended = now;
   }
 
+  /** What was sent, once it has ended. */
+  resent(): Resent {
+    const { range, began } = this.#parts;
+    return { ...range, first: this.#from, began: began * 1000 };
+  }
+
   progress(): ReplayProgress {
     const { range, expected, began } = this.#parts;
     return {
@@ -78,6 +87,7 @@ export class Replay {
   async #read(given: number, limit: Limit): Promise<readonly Entry[]> {
     const { journal, range } = this.#parts;
     const after = Math.max(given, journal.pruned());
+    if (after > given) this.#from = after + 1;
     if (after >= range.last) return [];
     if (!range.times) return journal.read(after, { ...limit, records: Math.min(limit.records, range.last - after) });
     const segment = await journal.segmentOf(after, range.times);

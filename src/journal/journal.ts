@@ -19,6 +19,7 @@ import type {
   LetterFate,
   Limit,
   Operation,
+  Resent,
   SinkMarks,
 } from '../model/journal.ts';
 import type { SinkLoss } from '../model/sink.ts';
@@ -30,7 +31,7 @@ import { Judge } from './judge.ts';
 import type { Judged } from './judge.ts';
 import { Ledger } from './ledger.ts';
 import { Letters } from './letters.ts';
-import { writeLoss } from './losses.ts';
+import { shrinkLosses, writeLoss } from './losses.ts';
 import { Operations, writeMoment } from './operations.ts';
 import { Progress } from './progress.ts';
 import { leastRemembered } from './remembered.ts';
@@ -368,6 +369,11 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
       this.progress.writeNote(id, note);
       writeLoss(this.#store, id, loss, this.#clock.now() * 1000);
     });
+  }
+
+  /** See DeliverJournal.resent. */
+  async resent(id: string, sent: Resent): Promise<void> {
+    this.#store.transaction(() => shrinkLosses(this.#store, id, sent));
   }
 
   async letter(id: string, seq: number): Promise<Entry | undefined> {

@@ -3,6 +3,7 @@
  * ledger stops counting windows of that time as delivered.
  */
 import type { Database } from 'better-sqlite3';
+import type { Resent } from '../model/journal.ts';
 import type { SinkLoss } from '../model/sink.ts';
 import type { Window } from '../model/ledger.ts';
 import type { Micros } from '../model/time.ts';
@@ -31,6 +32,27 @@ export function writeLoss(store: Store, sink: string, { first, last, words }: Si
   for (const source of ids) {
     const row = known.get(source);
     insert.run(sink, source, first, last, pruned >= first ? 0 : (row?.from ?? 0), row?.until ?? at, at, words);
+  }
+}
+
+/** Within a transaction: takes what was sent again out of the losses of a sink. What cannot be told apart stays lost. */
+export function shrinkLosses({ db }: Store, sink: string, { first, last, times, began }: Resent): void {
+  const rows = db
+    .prepare<[string, Micros, number, number], { source: number; first: number; last: number; from: Micros; until: Micros }>(
+      'SELECT source, first, last, from_us AS "from", until_us AS until FROM sink_losses WHERE sink = ? AND at_us <= ? AND last >= ? AND first <= ?',
+    )
+    .all(sink, began, first, last);
+  const remove = db.prepare('DELETE FROM sink_losses WHERE sink = ? AND source = ? AND first = ?');
+  const set = db.prepare('UPDATE sink_losses SET last = ?, from_us = ?, until_us = ? WHERE sink = ? AND source = ? AND first = ?');
+  for (const row of rows) {
+    const isWhole = first <= row.first && row.last <= last;
+    const from = times?.from ?? 0;
+    const until = times?.until ?? Number.MAX_SAFE_INTEGER;
+    if (isWhole && from <= row.from && row.until < until) remove.run(sink, row.source, row.first);
+    else if (isWhole && from <= row.from && row.from < until) set.run(row.last, until, row.until, sink, row.source, row.first);
+    else if (isWhole && row.from < from && row.until < until && from <= row.until)
+      set.run(row.last, row.from, from - 1, sink, row.source, row.first);
+    else if (!times && row.first < first && row.last <= last) set.run(first - 1, row.from, row.until, sink, row.source, row.first);
   }
 }
 

@@ -8,6 +8,8 @@ import type { Acknowledgement, DeadLetter, SinkMarks, SinkOrders } from '../mode
 import type { Position } from '../model/ledger.ts';
 import type { Micros } from '../model/time.ts';
 import { storedJson } from './damage.ts';
+import { isSame, selectionOf, widened } from './selection.ts';
+import type { Selection, StoredSelection } from './selection.ts';
 import type { Store } from './store.ts';
 
 /** A sink as the state knows it. */
@@ -22,6 +24,7 @@ export interface SinkState extends SinkMarks {
   fromTime: Micros | undefined;
   deadLetters: number;
   orders: SinkOrders;
+  selection: StoredSelection | undefined;
 }
 
 interface SinkRow {
@@ -35,6 +38,7 @@ interface SinkRow {
   note: string | null;
   from_us: number | null;
   orders: string | null;
+  selection: string | null;
 }
 
 /**
@@ -99,7 +103,19 @@ export class Progress {
     const moved = known && movedWords(known, type, destination);
     if (moved !== undefined) throw new WaybillError('config_invalid', `cannot use sinks.${id}: ${moved}`);
     const state = known ?? {
-      ...{ id, type, destination, state: 'active', acked: from.seq, taken: from, note: undefined, fromTime, deadLetters: 0, orders: {} },
+      ...{
+        id,
+        type,
+        destination,
+        state: 'active',
+        acked: from.seq,
+        taken: from,
+        note: undefined,
+        fromTime,
+        deadLetters: 0,
+        orders: {},
+        selection: undefined,
+      },
     };
     this.#store.transaction(() => {
       if (known?.state === 'retired') this.#begin(known, from, fromTime);
@@ -115,6 +131,28 @@ export class Progress {
       });
     });
     return state;
+  }
+
+  /**
+   * Keeps which records a sink of the configuration takes. With another selection than last time it takes what lies behind its position: of what is
+   * new to it, it owes nothing from before that. The first selection that is kept counts from the start of the sink.
+   *
+   * @returns whether it is another selection, and the sources of which the sink takes records that it did not take before
+   */
+  select(id: string, { sources, where }: Selection): { readonly isChanged: boolean; readonly widened: readonly string[] } {
+    const sink = this.sink(id);
+    const { selection: before } = sink;
+    const isChanged = before !== undefined && !isSame(before, { sources, where });
+    if (before && !isChanged) return { isChanged, widened: [] };
+    const wider = before ? widened(before, { sources, where }, [...this.#sourceNumbers.keys()]) : [];
+    const at = this.#begunBehind(sink.acked);
+    const since = { ...before?.since, ...Object.fromEntries(wider.map((source) => [source, at])) };
+    const selection: StoredSelection = { sources, where, since };
+    this.#store.transaction(() => {
+      this.#store.db.prepare('UPDATE sinks SET selection = ? WHERE id = ?').run(JSON.stringify(selection), id);
+      this.#store.after(() => (sink.selection = selection));
+    });
+    return { isChanged, widened: wider };
   }
 
   /**
@@ -277,6 +315,7 @@ function stateOf(row: SinkRow): SinkState {
     fromTime: row.from_us ?? undefined,
     deadLetters: 0,
     orders: ordersOf(row.orders),
+    selection: selectionOf(row.selection),
   };
 }
 

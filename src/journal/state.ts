@@ -15,7 +15,7 @@ import { damaged } from './damage.ts';
 import { pageBytes, roomOf } from './room.ts';
 
 /** The schema this release writes, and the oldest schema number that a release must know to read it. */
-const schemaVersion = 5;
+const schemaVersion = 6;
 const minReader = 1;
 const readableFrom = '0.1.0';
 /** Versions from 3.7.0 to 3.51.2 can corrupt a WAL file when two connections write or checkpoint at once (sqlite.org, "WAL-reset bug"). */

@@ -181,6 +181,12 @@ export interface ReplayRange {
   readonly times: Window | undefined;
 }
 
+/** A range of the journal that a sink has taken again; what it refused of it is a dead letter. */
+export interface Resent extends ReplayRange {
+  /** When the sending began: a loss that is found later may be of what was sent. µs, wall clock. */
+  readonly began: Micros;
+}
+
 /** How far a replay is. */
 export interface ReplayProgress extends ReplayRange {
   /** running | done; `sent` and `refused` count messages, `passed` and `expected` entries. */
@@ -220,6 +226,8 @@ export interface DeliverJournal {
   settleLetter(sink: string, seq: number, fate: LetterFate, operation: Operation): Promise<void>;
   /** What a sink was asked to adopt is adopted. */
   adopted(sink: string): Promise<void>;
+  /** Losses of the sink end where it has taken again what it lost. */
+  resent(sink: string, sent: Resent): Promise<void>;
   /** Entries up to here are pruned. */
   pruned(): number;
   /** The first segment of records behind `after` that may hold some of these times, as its first and last entry. */

@@ -120,6 +120,10 @@ export interface SinkCoverage {
   readonly loss?: string;
   /** In those windows; 0 where a filter decides what it gets. */
   readonly deadLetters: number;
+  /** Records without a readable time that it lacks: they wait, or are dead letters. They belong to no window. Left out where it is 0. */
+  readonly undated?: number;
+  /** Set where it owes no window yet, and records of the period wait for it. */
+  readonly waits?: boolean;
 }
 
 /** The state of the whole daemon at one moment: what status, probes and gauges are made of. */

@@ -88,6 +88,13 @@ function sinkFails({ id, everDelivered, tries = 0, failingSince, nextAttempt, la
   };
 }
 
+/** The first sink that lost delivered records, with what happened. */
+function lossOf(sources: readonly SourceSnapshot[]): { readonly id: string; readonly words: string } | undefined {
+  const polled = sources.filter(({ mode }) => mode !== 'orphaned' && mode !== 'retired');
+  const found = polled.flatMap(({ coverage }) => coverage?.sinks ?? []).find(({ lost }) => lost > 0);
+  return found && { id: found.id, words: found.loss ?? 'its receiver does not hold them any more' };
+}
+
 /** Undefined when nothing needs a person. */
 export function worst(snapshot: Snapshot): Advice | undefined {
   const { sources, sinks, journal, stopped, now } = snapshot;
@@ -163,6 +170,14 @@ export function worst(snapshot: Snapshot): Advice | undefined {
       what: `Sink ${orphaned.id} is gone from the configuration; the journal keeps everything for it.`,
       lost: 'Nothing is lost, but the journal grows until its quota is full.',
       act: `waybill sinks retire --sink ${orphaned.id}, if it was meant to go; else put sinks.${orphaned.id} back into the configuration`,
+    };
+  }
+  const loss = lossOf(sources);
+  if (loss) {
+    return {
+      what: `Sink ${loss.id} lost delivered records: ${loss.words}.`,
+      lost: 'Nothing is lost that the journal still holds: it can be sent again.',
+      act: `waybill replay --sink ${loss.id} --from POSITION, with the first of these entries; once it has ended they count as delivered`,
     };
   }
   const refused = sinks.find(({ deadLetters, state }) => deadLetters > 0 && state !== 'retired');

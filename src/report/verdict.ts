@@ -61,7 +61,7 @@ export interface Completeness {
   readonly complete: boolean;
   /** A part of the period is not due yet, and not proven. */
   readonly soFar: boolean;
-  /** Every sink has every window that it owes. */
+  /** Every sink has every window that it owes, and every record without a readable time; where it owes no window yet, nothing waits for it. */
   readonly delivered: boolean;
   /** Nothing of the period will be looked at again, and nothing of it is outside of the ledger. */
   readonly final: boolean;
@@ -199,12 +199,13 @@ function reasonAt(
 function shortfallsOf(parts: readonly SinkCoverage[], { sinks }: Facts): Shortfall[] {
   const sums = new Map<string, SinkCoverage>();
   for (const part of parts) {
-    const { windows = 0, lacking = 0, lost = 0, deadLetters = 0, ...known } = sums.get(part.id) ?? {};
+    const { windows = 0, lacking = 0, lost = 0, deadLetters = 0, undated = 0, ...known } = sums.get(part.id) ?? {};
     const sum = { windows: windows + part.windows, lacking: lacking + part.lacking, lost: lost + part.lost };
-    sums.set(part.id, { ...known, ...part, ...sum, deadLetters: deadLetters + part.deadLetters });
+    const all = undated + (part.undated ?? 0);
+    sums.set(part.id, { ...known, ...part, ...sum, deadLetters: deadLetters + part.deadLetters, ...(all === 0 ? {} : { undated: all }) });
   }
   return [...sums.values()]
-    .filter(({ lacking }) => lacking > 0)
+    .filter(({ lacking, undated = 0, waits = false }) => lacking > 0 || undated > 0 || waits)
     .map((sum) => ({ ...sum, lastError: sinks.find(({ id }) => id === sum.id)?.lastError }));
 }
 
@@ -236,12 +237,22 @@ function missing({ windows, gaps, accepted, inDoubt, unknown, uncovered, isOfSev
   ];
 }
 
-function shortfallWords({ id, windows, lacking, lost, loss, deadLetters, lastError }: Shortfall, { isStopped }: Completeness): string {
+function shortfallWords(
+  { id, windows, lacking, lost, loss, deadLetters, undated = 0, lastError }: Shortfall,
+  { isStopped }: Completeness,
+): string {
   const losses = lost === 0 ? [] : [`lost ${grouped(lost)}${loss === undefined ? '' : `: ${loss}`}`];
   const letters = deadLetters === 0 ? [] : [counted(deadLetters, 'dead letter')];
   const reasons = [...losses, ...(lastError === undefined ? [] : [lastError]), ...letters];
   const otherwise = isStopped ? 'the daemon is not running' : 'delivery is in progress';
-  return `${id} lacks ${grouped(lacking)} of ${counted(windows, 'window')} (${reasons.length === 0 ? otherwise : reasons.join('; ')})`;
+  const lacks = [
+    ...(lacking === 0 ? [] : [`${grouped(lacking)} of ${counted(windows, 'window')}`]),
+    ...(undated === 0 ? [] : [`${counted(undated, 'record')} without a readable time`]),
+  ];
+  const what = lacks.length === 0 ? 'records that wait for it' : lacks.join(' and ');
+  // Without a window that lacks, records without a time may be dead letters alone: nothing is said of what is not known.
+  const why = reasons.length > 0 ? reasons.join('; ') : lacking === 0 && undated > 0 ? '' : otherwise;
+  return `${id} lacks ${what}${why === '' ? '' : ` (${why})`}`;
 }
 
 function named(items: readonly string[]): string {
@@ -279,8 +290,13 @@ export function presentOf({ stopped, journal, sources, sinks }: Snapshot): Prese
       trouble,
       held,
     })),
-    sinks: sinks.map(({ id, lastError }) => ({ id, lastError })),
+    // The error of a failure that is over is no reason for anything.
+    sinks: sinks.map((sink) => ({ id: sink.id, lastError: failsNow(sink) ? sink.lastError : undefined })),
   };
+}
+
+function failsNow({ state, tries = 0, trouble }: SinkSnapshot): boolean {
+  return state === 'waiting' || state === 'blocked' || tries > 0 || trouble !== undefined;
 }
 
 export interface StatusJson {

@@ -35,7 +35,10 @@ export interface Expected {
   readonly inDoubt: number;
   readonly missed: readonly Missed[];
   /** By sink: windows that it owes, windows that it lacks, and of these the windows in which it lost records. */
-  readonly sinks: ReadonlyMap<string, { readonly windows: number; readonly lacking: number; readonly lost: number }>;
+  readonly sinks: ReadonlyMap<
+    string,
+    { readonly windows: number; readonly lacking: number; readonly lost: number; readonly waits: boolean }
+  >;
 }
 
 interface Row {
@@ -116,12 +119,12 @@ export class VerdictOracle {
     const count = (is: (row: Row) => boolean): number => rows.filter(is).length;
     const [gaps, accepted] = [count(({ state }) => state === 'gap'), count(({ state }) => state === 'accepted')];
     const inDoubt = count(({ state, reason }) => state === 'closed' && reason === 'reread');
-    const sinks = this.#sinks(moment, rows);
+    const sinks = this.#sinks(moment, rows, begin, end);
     const isFinal = ({ state, reason, next }: Row): boolean => state === 'closed' && next === null && reason !== 'reread';
     return {
       complete: rows.length > 0 && gaps === 0 && accepted === 0 && inDoubt === 0 && missed.length === 0,
       soFar,
-      delivered: [...sinks.values()].every(({ lacking }) => lacking === 0),
+      delivered: [...sinks.values()].every(({ lacking, waits }) => lacking === 0 && !waits),
       final: rows.length > 0 && rows.every(isFinal) && missed.length === 0 && (to === undefined || !soFar),
       ...{ gaps, accepted, inDoubt, missed, sinks },
     };
@@ -183,7 +186,7 @@ export class VerdictOracle {
   }
 
   /** What says of a window whether a page of records that may be of it lies beyond what is acknowledged. */
-  #waiting(db: Database.Database, acked: number): (row: Row) => boolean {
+  #waiting(db: Database.Database, acked: number): (row: Pick<Row, 'a' | 'b'>) => boolean {
     const pages = db
       .prepare<[number, number], { first: number; last: number | null }>(
         'SELECT min_us AS first, max_us AS last FROM segments WHERE seq > ? AND kind % 256 = 1 AND seq + n > ? + 1',
@@ -194,7 +197,15 @@ export class VerdictOracle {
   }
 
   /** A sink gets what begins after it, and history that was requested after it began; nothing from before an instant that it is configured from. */
-  #owes({ a }: Row, sink: string, begun: number): boolean {
+  /** The period, cut where what a sink owes may begin or end. */
+  #edges(begin: number, end: number, sink: string, begun: number): { readonly a: number; readonly b: number }[] {
+    const least = this.#begins.get(sink) ?? begun;
+    const cuts = [begin, end, begun, least, ...this.#requested.flatMap(({ a, b }) => [a, b])].filter((at) => at >= begin && at <= end);
+    const sorted = [...new Set(cuts)].sort((one, other) => one - other);
+    return sorted.slice(1).map((b, i) => ({ a: sorted[i] ?? b, b }));
+  }
+
+  #owes({ a }: Pick<Row, 'a'>, sink: string, begun: number): boolean {
     if (a < (this.#begins.get(sink) ?? a)) return false;
     const range = this.#requested.find((each) => a >= each.a && a < each.b);
     return range ? range.asked >= begun : a >= begun;
@@ -212,7 +223,7 @@ export class VerdictOracle {
     return db.prepare<[string], { uid: Buffer; at: number | null }>('SELECT uid, time_us AS at FROM dead_letters WHERE sink = ?').all(sink);
   }
 
-  #sinks({ db }: Moment, rows: readonly Row[]): Expected['sinks'] {
+  #sinks({ db }: Moment, rows: readonly Row[], begin: number, end: number): Expected['sinks'] {
     return new Map(
       this.#receivers.flatMap((receiver) => {
         const { id } = receiver.settings;
@@ -225,7 +236,11 @@ export class VerdictOracle {
         const holds = ({ a, b }: Row): boolean => letters.some(({ at }) => at !== null && at >= a && at < b);
         const waits = this.#waiting(db, sink.acked);
         const lacking = owed.filter((row) => waits(row) || holds(row) || this.#isLost(row, id)).length;
-        return [[id, { windows: owed.length, lacking, lost: owed.filter((row) => this.#isLost(row, id)).length }] as const];
+        const lost = owed.filter((row) => this.#isLost(row, id)).length;
+        // Before its first window of the period a sink that has something to take is not done.
+        const isOwed = (at: number): boolean => this.#owes({ a: at }, id, sink.begun);
+        const parts = (owed.length > 0 ? [] : this.#edges(begin, end, id, sink.begun)).filter(({ a }) => isOwed(a));
+        return [[id, { windows: owed.length, lacking, lost, waits: parts.some(waits) }] as const];
       }),
     );
   }

@@ -2540,8 +2540,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/report/verdict.ts',
-        text: `.filter(({ lacking }) => lacking > 0)`,
-        replacement: `.filter(({ lacking }) => lacking > 1)`,
+        text: `.filter(({ lacking, undated = 0, waits = false }) => lacking > 0 || undated > 0 || waits)`,
+        replacement: `.filter(({ lacking, undated = 0, waits = false }) => lacking > 1 || undated > 0 || waits)`,
       },
     ],
   },

@@ -8,7 +8,8 @@ import type { Coverage, SinkCoverage } from '../../model/snapshot.ts';
 import type { Micros } from '../../model/time.ts';
 import { Losses } from '../losses.ts';
 import { storedJson } from '../damage.ts';
-import { kindRecords } from '../segment.ts';
+import { flagNoTime, kindRecords } from '../segment.ts';
+import { selectionOf, takes } from '../selection.ts';
 
 export interface CoverageQuery {
   /** Windows that begin before `to` and end after `from`. */
@@ -35,6 +36,8 @@ export interface SinkDbRow {
   readonly begun_us: number;
   /** It gets no record dated before this, not of requested history either. */
   readonly from_us: number | null;
+  /** JSON of StoredSelection; a state that no daemon of this release has opened has none. */
+  readonly selection?: string | null;
 }
 
 export interface RangeDbRow {
@@ -54,9 +57,24 @@ const forever = Number.MAX_SAFE_INTEGER;
 
 /** The sinks that owe something: all but those that were retired. */
 export function owingSinks(db: Database): SinkDbRow[] {
-  return db
-    .prepare<[], SinkDbRow>("SELECT id, type, state, acked, begun_us, from_us FROM sinks WHERE state <> 'retired' ORDER BY id")
-    .all();
+  return db.prepare<[], SinkDbRow>("SELECT * FROM sinks WHERE state <> 'retired' ORDER BY id").all();
+}
+
+/** The sink as it is to one source; undefined where it does not take it. What the sink uses counts, and the configuration where that is not known. */
+function asTaking(sink: SinkDbRow, source: string, query: CoverageQuery): SinkDbRow | undefined {
+  const selection = selectionOf(sink.selection) ?? { sources: query.sinkSources?.get(sink.id) };
+  if (!takes(selection, source)) return undefined;
+  return { ...sink, begun_us: Math.max(sink.begun_us, selection.since?.[source] ?? 0) };
+}
+
+export function isFiltered({ id, selection }: SinkDbRow, query: CoverageQuery): boolean {
+  const known = selectionOf(selection);
+  return known ? known.where !== undefined : (query.filteredSinks?.has(id) ?? false);
+}
+
+/** The sinks that take a source, each with its begin there. */
+export function takingSinks(sinks: readonly SinkDbRow[], source: string, query: CoverageQuery): SinkDbRow[] {
+  return sinks.flatMap((sink) => asTaking(sink, source, query) ?? []);
 }
 
 export function rangesOf(db: Database, source: number): RangeDbRow[] {
@@ -124,9 +142,9 @@ export function coverageOf(
       accepted: sum(inState('accepted')),
       inDoubt: sum(reread) + listed.length,
     },
-    sinks: sinks
-      .filter(({ id }) => query.sinkSources?.get(id)?.includes(source.id) ?? true)
-      .map((sink) => sinkCoverage(db, source.n, sink, history, begins, query.filteredSinks?.has(sink.id) ?? false, losses)),
+    sinks: takingSinks(sinks, source.id, query).map((sink) =>
+      sinkCoverage(db, source.n, sink, history, begins, isFiltered(sink, query), losses, query),
+    ),
   };
 }
 
@@ -166,6 +184,7 @@ function sinkCoverage(
   begins: Window,
   isFiltered: boolean,
   losses: Losses,
+  query: CoverageQuery,
 ): SinkCoverage {
   const count = db.prepare<[number, number, number], { n: number }>(
     'SELECT count(*) AS n FROM windows INDEXED BY windows_due WHERE source = ? AND from_us >= ? AND from_us < ?',
@@ -173,7 +192,8 @@ function sinkCoverage(
   const touched = db.prepare<[number, number, number], { from_us: number }>(
     'SELECT from_us FROM windows WHERE source = ? AND from_us < ? AND until_us > ?',
   );
-  const waiting = unacknowledged(db, source, sink.acked).flatMap(({ from, until }) => touched.all(source, until, from));
+  const unsent = unacknowledged(db, source, sink.acked);
+  const waiting = unsent.flatMap(({ from, until }) => touched.all(source, until, from));
   const losing = losses
     .of(sink.id, source)
     .map(({ from, until, words }) => ({ words, begins: touched.all(source, until, from).map((row) => row.from_us) }));
@@ -182,10 +202,12 @@ function sinkCoverage(
   const lacked = new Set([...waiting.map((row) => row.from_us), ...lostBegins, ...letters.map(({ from }) => from)]);
   const lost = new Set<Micros>();
   let [windows, lacking, deadLetters] = [0, 0, 0];
+  let isWaiting = false;
   for (const stretch of owedStretches(sink, history)) {
     const from = Math.max(stretch.from, begins.from);
     const until = Math.min(stretch.until, begins.until);
     if (from >= until) continue;
+    isWaiting ||= unsent.some((each) => each.from < until && each.until > from);
     const isHere = (at: Micros): boolean => at >= from && at < until;
     windows += count.get(source, from, until)?.n ?? 0;
     lacking += [...lacked].filter(isHere).length;
@@ -193,7 +215,12 @@ function sinkCoverage(
     deadLetters += letters.reduce((sum, letter) => sum + (isHere(letter.from) ? letter.records : 0), 0);
   }
   const newest = losing.findLast(({ begins: some }) => some.some((at) => lost.has(at)));
-  return { id: sink.id, windows, lacking, lost: lost.size, ...(newest ? { loss: newest.words } : {}), deadLetters };
+  const undated = undatedLacking(db, source, sink, isFiltered, query.from ?? 0);
+  return {
+    ...{ id: sink.id, windows, lacking, lost: lost.size, ...(newest ? { loss: newest.words } : {}), deadLetters },
+    ...(undated === 0 ? {} : { undated }),
+    ...(windows === 0 && isWaiting ? { waits: true } : {}),
+  };
 }
 
 /**
@@ -234,6 +261,28 @@ export function unacknowledged(db: Database, source: number, acked: number): Win
     else merged.push({ from, until });
   }
   return merged;
+}
+
+/**
+ * How many records without a readable time a sink lacks: those that wait for it, and its dead letters. They belong to no window, and to no period that
+ * begins after they were received.
+ */
+function undatedLacking(db: Database, source: number, { id, acked }: SinkDbRow, filtered: boolean, from: Micros): number {
+  const letters = db
+    .prepare<[string, number, number], { n: number }>(
+      'SELECT count(*) AS n FROM dead_letters WHERE sink = ? AND source = ? AND time_us IS NULL AND received_us >= ?',
+    )
+    .get(id, source, from);
+  const segments = db
+    .prepare<[number, number, number, number], { seq: number; flags: Buffer }>(
+      `SELECT seq, flags FROM segments
+       WHERE seq >= (SELECT coalesce(max(seq), 0) FROM segments WHERE seq <= ?) AND seq + n - 1 > ? AND source = ? AND kind & 255 = ${kindRecords}
+         AND length(flags) > 0 AND received_us >= ?`,
+    )
+    .iterate(acked + 1, acked, source, from);
+  let waiting = 0;
+  for (const { seq, flags } of segments) flags.forEach((flag, i) => (waiting += seq + i > acked && (flag & flagNoTime) !== 0 ? 1 : 0));
+  return waiting + (filtered ? 0 : (letters?.n ?? 0));
 }
 
 interface LetterWindow {

@@ -19,7 +19,7 @@ import type {
 import type { Coverage } from '../../model/snapshot.ts';
 import type { WindowQuery } from '../../model/source.ts';
 import type { Micros } from '../../model/time.ts';
-import { coverageOf, historyOf, owedStretches, owingSinks, rangesOf, unacknowledged, within } from './coverage.ts';
+import { coverageOf, historyOf, isFiltered, owedStretches, owingSinks, rangesOf, takingSinks, unacknowledged, within } from './coverage.ts';
 import type { CoverageQuery, SinkDbRow } from './coverage.ts';
 import { heldTogether } from '../history.ts';
 import { readLate, sumLate } from '../late.ts';
@@ -82,7 +82,7 @@ function reportOf(db: Database, query: ReportQuery, copy: WindowCopy): Omit<Ledg
     const { n, id, begins_us: start } = source;
     const found = coverageOf(db, { n, id, start: start ?? undefined }, sinks, held.get(id), query);
     coverage.set(id, found);
-    const own = sinks.filter((sink) => found.sinks.some((each) => each.id === sink.id));
+    const own = takingSinks(sinks, id, query);
     return sourceReport(db, query, source, found, own, letters, losses, copy.take(n, query.from, query.to), held.get(id));
   });
   return {
@@ -162,7 +162,7 @@ function sourceReport(
     late: sums.late,
     lateDelays: delaysOf(sums.delays),
     ever: { ...ever, outside: ever.collected - ever.inWindows },
-    sinks: sinks.map((sink) => sinkReport(sink, query.filteredSinks?.has(sink.id) ?? false, sums.sink(sink.id))),
+    sinks: sinks.map((sink) => sinkReport(sink, isFiltered(sink, query), sums.sink(sink.id))),
     covered: sums.edges ? within(coverage.read, sums.edges).map(({ from, until }) => ({ from: instant(from), to: instant(until) })) : [],
     holds: holds(db, source.n, query),
     windows,

@@ -345,6 +345,7 @@ function wrapped(
     letter: (sink, seq) => journal.letter(sink, seq),
     settleLetter: (sink, seq, fate, operation) => journal.settleLetter(sink, seq, fate, operation),
     adopted: (sink) => journal.adopted(sink),
+    resent: (sink, sent) => journal.resent(sink, sent),
     pruned: () => journal.pruned(),
     segmentOf: (after, times) => journal.segmentOf(after, times),
   };

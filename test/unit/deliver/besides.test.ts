@@ -202,6 +202,22 @@ describe('a dead letter that is sent again', () => {
 });
 
 describe('a replay', () => {
+  test('that has ended ends the loss of what it sent, and no loss before that', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4 });
+    await append(rig.journal, 20);
+    loop.run();
+    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 20);
+    const { note = '' } = rig.journal.sinkMarks('sink');
+    await rig.journal.lost('sink', { first: 3, last: 12, words: 'was truncated' }, note);
+    await rig.journal.lost('sink', { first: 14, last: 20, words: 'was truncated' }, note);
+    const losses = (): unknown => rig.journal.db.prepare('SELECT first, last FROM sink_losses ORDER BY first').all();
+    loop.delivery.besides.replay({ first: 3, last: 16, times: undefined }, 14, none);
+    expect(losses()).toHaveLength(2);
+    await rig.clock.until(() => loop.delivery.view().replay?.state === 'done', 10_000);
+    expect(losses()).toEqual([{ first: 14, last: 20 }]);
+  });
+
   test('sends a range again, in order, as uncertain, with the position that the sink has (D42)', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4, keepsPosition: true });

@@ -77,6 +77,7 @@ class Moments {
       letter: (sink, seq) => journal.letter(sink, seq),
       settleLetter: (sink, seq, fate, operation) => both('settleLetter', () => journal.settleLetter(sink, seq, fate, operation)),
       adopted: (sink) => both('adopted', () => journal.adopted(sink)),
+      resent: (sink, sent) => journal.resent(sink, sent),
       pruned: () => journal.pruned(),
       segmentOf: (after, times) => journal.segmentOf(after, times),
     };

@@ -66,6 +66,7 @@ class Numbers implements DeliverJournal {
   letter = async (): Promise<undefined> => undefined;
   settleLetter = async (): Promise<void> => undefined;
   adopted = async (): Promise<void> => undefined;
+  resent = async (): Promise<void> => undefined;
   pruned = (): number => 0;
   segmentOf = async (): Promise<undefined> => undefined;
 }

@@ -94,7 +94,8 @@ test('a dead letter is not delivered, but for a sink with a filter; it counts wh
   insert.run(5, 2, at(1), 'kept');
   insert.run(6, 1, null, 'kept');
   const siem = (query?: CoverageQuery): unknown => of(query).sinks.find(({ id }) => id === 'siem');
-  expect(siem()).toEqual({ id: 'siem', windows: 10, lacking: 2, lost: 0, deadLetters: 3 });
+  expect(siem()).toEqual({ id: 'siem', windows: 10, lacking: 2, lost: 0, deadLetters: 3, undated: 1 });
+  // The last one has no readable time, and was received before these periods begin.
   expect(siem({ from: at(1), to: at(3) })).toEqual({ id: 'siem', windows: 2, lacking: 0, lost: 0, deadLetters: 0 });
   expect(siem({ from: at(3) })).toEqual({ id: 'siem', windows: 7, lacking: 1, lost: 0, deadLetters: 1 });
   expect(siem({ filteredSinks: new Set(['siem']) })).toEqual({ id: 'siem', windows: 10, lacking: 0, lost: 0, deadLetters: 0 });
@@ -197,4 +198,43 @@ test('a retired sink owes nothing, and a source without a row covers nothing', a
     windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 },
     sinks: ['lake'].map((id) => ({ id, windows: 0, lacking: 0, lost: 0, deadLetters: 0 })),
   });
+});
+
+test('a record without a readable time is lacking while it waits, on a page with others too, and while it is a dead letter', async () => {
+  const { journal, beside } = await opened();
+  journal.progress.register('siem', 'file', 'siem', journal.positionFor('journal'), undefined);
+  await journal.append(pageOf([collected(1, base + second), collected(2, undefined), collected(3, undefined)]));
+  await journal.append(pageOf([collected(4, undefined)]));
+  const db = beside();
+  const undated = (acked: number, query?: CoverageQuery): number | undefined => {
+    db.prepare('UPDATE sinks SET acked = ?').run(acked);
+    return coverageOf(db, { n: 1, id: source }, owingSinks(db), undefined, query).sinks[0]?.undated;
+  };
+  expect([0, 1, 2, 3, 4].map((acked) => undated(acked))).toEqual([3, 3, 2, 1, undefined]);
+  expect(undated(4, { filteredSinks: new Set(['siem']) })).toBeUndefined();
+  // It was received at 7 µs after `base`: it cannot be of a later time.
+  expect([undated(3, { from: base + 7 }), undated(3, { from: base + 8 })]).toEqual([1, undefined]);
+  db.prepare(
+    "INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, code, words, tries, at_us, state) VALUES ('siem', 4, 1, x'00', NULL, ?, '400', '', 1, 0, 'kept')",
+  ).run(base);
+  expect([undated(4), undated(4, { from: base + 1 })]).toEqual([1, undefined]);
+  db.prepare('UPDATE sinks SET acked = 4').run();
+  const report = ledgerReport(db, { now: base + 20 * second });
+  expect(report).toMatchObject({ delivered: false });
+});
+
+test('a sink that owes no window yet waits while a record of the period is not acknowledged', async () => {
+  const { journal, beside } = await opened();
+  journal.progress.register('siem', 'file', 'siem', journal.positionFor('journal'), undefined);
+  await journal.append(pageOf([collected(1, base + second)]));
+  const db = beside();
+  const waits = (query?: CoverageQuery): boolean | undefined =>
+    coverageOf(db, { n: 1, id: source }, owingSinks(db), undefined, query).sinks[0]?.waits;
+  expect([waits(), waits({ from: base + 2 * second }), waits({ to: base + second }), waits({ to: base + second + 1 })]).toEqual([
+    ...[true, undefined, undefined, true],
+  ]);
+  expect(ledgerReport(db, { now: base + 5 * second })).toMatchObject({ complete: false, delivered: false });
+  db.prepare('UPDATE sinks SET acked = 1').run();
+  expect(waits()).toBeUndefined();
+  expect(ledgerReport(db, { now: base + 5 * second })).toMatchObject({ complete: false, delivered: true });
 });

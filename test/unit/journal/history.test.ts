@@ -213,7 +213,7 @@ describe('cancelling', () => {
     it.journal.history.add(source, { from: base - hour, until: base }, {}, act);
     await it.close();
     it.beside().exec(
-      "DROP TABLE sink_losses; ALTER TABLE ranges DROP COLUMN collected_us; ALTER TABLE sinks DROP COLUMN orders; UPDATE meta SET value = 2 WHERE key = 'schema'",
+      "DROP TABLE sink_losses; ALTER TABLE ranges DROP COLUMN collected_us; ALTER TABLE sinks DROP COLUMN orders; ALTER TABLE sinks DROP COLUMN selection; UPDATE meta SET value = 2 WHERE key = 'schema'",
     );
     const { journal } = await opened(it);
     expect(journal.history.cancel(source, base - hour, undefined, act)).toBe(base);

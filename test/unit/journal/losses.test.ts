@@ -82,3 +82,23 @@ test('status and the report say the same of a sink that lost records', async () 
     ],
   ]);
 });
+
+const later = base + 3_600 * second;
+const all = { first: 1, last: 1_000, times: undefined, began: later };
+
+test.each<[string, object, [boolean, boolean, boolean]]>([
+  ['all of it', {}, [true, true, true]],
+  ['its end alone', { first: 2 }, [false, false, false]],
+  ['the time of its first window', { times: { from: base, until: base + 10 * second } }, [true, false, false]],
+  ['the time of its last window', { times: { from: base + 20 * second, until: later } }, [false, false, true]],
+  ['the time of its middle window', { times: { from: base + 10 * second, until: base + 20 * second } }, [false, false, false]],
+  ['all of it, before it was lost', { began: base - 1 }, [false, false, false]],
+])('a replay of %s ends the loss of what it sent again', async (_, sent, expected) => {
+  const { journal, complete } = await delivered();
+  const { seq } = journal.head();
+  for (const id of ['siem', 'lake']) await journal.lost(id, { first: 1, last: seq, words: 'was truncated' }, 'a new note');
+  expect(complete('siem')).toEqual([false, false, false]);
+  await journal.resent('siem', { ...all, last: seq, ...sent });
+  expect(complete('siem')).toEqual(expected);
+  expect(complete('lake')).toEqual([false, false, false]);
+});

@@ -332,6 +332,6 @@ test('status speaks of the whole ledger up to now, of the sources that are polle
   expect(statusVerdict(snapshot({ sources: [source({ mode: 'orphaned' })] }))).toBeUndefined();
   const short = sound({ sinks: [lacking('siem', 412, 1)] });
   expect(
-    statusVerdict(snapshot({ sources: [source({ coverage: short })], sinks: [sink({ lastError: 'busy' })] }))?.shortfalls,
+    statusVerdict(snapshot({ sources: [source({ coverage: short })], sinks: [sink({ state: 'waiting', lastError: 'busy' })] }))?.shortfalls,
   ).toMatchObject([{ id: 'siem', lacking: 1, lastError: 'busy' }]);
 });

@@ -1,0 +1,81 @@
+/** A sink whose `sources` or `where` changes owes and claims only what it was sent under the new selection. */
+import { expect, test } from 'vitest';
+import type { Journal } from '../../../src/journal/journal.ts';
+import type { Selection } from '../../../src/journal/selection.ts';
+import { ledgerReport } from '../../support/ledger-report.ts';
+import { base, collected, second } from '../../support/records.ts';
+import { lastAge, opened, pageOf, proven, source, span } from './opening.ts';
+
+const denied = { result: ['AccessDenied'] };
+
+/** One window of ten seconds from `from` on, with a record that arrives at its end and is acknowledged, or passed over. */
+async function window(journal: Journal, from: number): Promise<void> {
+  await journal.append(pageOf([collected(from + 1, base + (from + 5) * second)], { received: base + (from + 10) * second }));
+  await journal.close(source, span(from, from + 10), proven(1, base + (from + 10) * second), lastAge);
+  const { seq, chain } = journal.head();
+  await journal.acknowledge('siem', { acked: seq, taken: { position: { seq, chain }, note: undefined } }, []);
+}
+
+async function changed(before: Selection | undefined, after: Selection) {
+  const { journal } = await opened();
+  journal.progress.register('siem', 'file', 'siem', journal.positionFor('journal'), undefined);
+  if (before) journal.progress.select('siem', before);
+  await window(journal, 0);
+  await window(journal, 10);
+  const said = journal.progress.select('siem', after);
+  await window(journal, 20);
+  await window(journal, 30);
+  const report = ledgerReport(journal.db);
+  const [sink] = report.sources[0]?.sinks ?? [];
+  const owed = report.sources[0]?.windows.map(({ sinks }) => 'siem' in sinks);
+  return { said, owed, since: sink?.since, claimed: sink && [sink.windows, sink.complete, sink.records], filtered: sink?.filtered };
+}
+
+const here = new Date((base + 20 * second) / 1000).toISOString().slice(0, 19);
+
+test.each<[string, Selection, Selection]>([
+  ['a filter is lifted', { where: denied }, {}],
+  ['a source is added', { sources: ['another'] }, {}],
+  ['a source is added by name', { sources: ['another'] }, { sources: ['another', source] }],
+])('when %s, the sink owes and claims what comes after', async (_, before, after) => {
+  const { said, owed, since, claimed, filtered } = await changed(before, after);
+  expect(said).toEqual({ isChanged: true, widened: [source] });
+  expect(owed).toEqual([false, false, true, true]);
+  expect(claimed).toEqual([2, 2, 2]);
+  expect(since?.startsWith(here)).toBe(true);
+  expect(filtered).toBe(false);
+});
+
+test('with another filter the sink owes what comes after, without a number of records', async () => {
+  const { said, owed, claimed, filtered } = await changed({ where: denied }, { where: { result: ['Failed'] } });
+  expect(said).toEqual({ isChanged: true, widened: [source] });
+  expect([owed, claimed, filtered]).toEqual([[false, false, true, true], [2, 2, null], true]);
+});
+
+test.each<[string, Selection | undefined, Selection, boolean]>([
+  ['nothing changes', { where: denied, sources: [source] }, { where: denied, sources: [source] }, false],
+  ['the order of sources changes', { sources: [source, 'b'] }, { sources: ['b', source] }, false],
+  ['a filter comes to be', {}, { where: denied }, true],
+  ['the list names what was taken before', {}, { sources: [source] }, true],
+  ['the selection before is not known', undefined, {}, false],
+])('when %s, the sink owes what it owed', async (_, before, after, isChanged) => {
+  const { said, owed, since } = await changed(before, after);
+  expect(said).toEqual({ isChanged, widened: [] });
+  expect(owed).toEqual([true, true, true, true]);
+  expect(since).toBeNull();
+});
+
+test('what a sink was sent counts, whatever the configuration beside says, and a restart keeps it', async () => {
+  const { journal, directory, close } = await opened();
+  journal.progress.register('siem', 'file', 'siem', journal.positionFor('journal'), undefined);
+  journal.progress.select('siem', { where: denied });
+  await window(journal, 0);
+  // The configuration has no filter any more, and no daemon has used it.
+  expect(ledgerReport(journal.db).sources[0]?.sinks).toMatchObject([{ filtered: true, records: null }]);
+  await close();
+  const again = await opened({ directory });
+  expect(again.journal.progress.select('siem', {})).toEqual({ isChanged: true, widened: [source] });
+  await window(again.journal, 10);
+  expect(again.journal.progress.select('siem', {})).toEqual({ isChanged: false, widened: [] });
+  expect(ledgerReport(again.journal.db).sources[0]?.sinks).toMatchObject([{ filtered: false, windows: 1, complete: 1, records: 1 }]);
+});

@@ -1,0 +1,34 @@
+/** What `status` advises, where no other test of the report room shows it. */
+import { expect, test } from 'vitest';
+import { worst } from '../../../src/report/advice.ts';
+import { presentOf, statusJson, verdict } from '../../../src/report/verdict.ts';
+import { coverage, sink, snapshot, source } from './snapshots.ts';
+
+const short = { id: 'siem', windows: 4, lacking: 4, lost: 4, loss: '"a.ndjson" was truncated: entries 3 to 9 may be lost', deadLetters: 0 };
+
+test('a loss of delivered records is said in the verdict and in the advice, with the command that sends them again', () => {
+  const lost = snapshot({ sources: [source({ coverage: coverage({ sinks: [short] }) })] });
+  const advice = worst(lost);
+  expect(advice?.what).toBe(`Sink siem lost delivered records: ${short.loss}.`);
+  expect(advice?.act).toContain('waybill replay --sink siem');
+  expect(verdict(lost)).toContain(`siem lacks 4 of 4 windows (lost 4: ${short.loss})`);
+  expect(statusJson(lost).delivered).toBe(false);
+  expect(worst(snapshot())).toBeUndefined();
+});
+
+test.each([
+  [{ state: 'active', tries: 0 }, undefined],
+  [{ state: 'stopped' }, undefined],
+  [{ state: 'active', tries: 1 }, 'refused'],
+  [{ state: 'waiting', tries: 2 }, 'refused'],
+  [{ state: 'blocked' }, 'refused'],
+])('an error is the reason only while the sink fails: %j', (change, lastError) => {
+  expect(presentOf(snapshot({ sinks: [sink({ ...change, lastError: 'refused' })] })).sinks).toEqual([{ id: 'siem', lastError }]);
+});
+
+test('what lacks without a window is named', () => {
+  const said = (change: object): string =>
+    verdict(snapshot({ sources: [source({ coverage: coverage({ sinks: [{ ...short, lacking: 0, lost: 0, ...change }] }) })] }));
+  expect(said({ undated: 2 })).toContain('NOT ALL DELIVERED: siem lacks 2 records without a readable time, proven');
+  expect(said({ waits: true })).toContain('NOT ALL DELIVERED: siem lacks records that wait for it (delivery is in progress), proven');
+});
