@@ -22,6 +22,7 @@ export interface Flood {
 }
 
 export interface Flooded {
+  /** Requests, or begun ones, that the kernel has taken. */
   readonly sent: number;
   /** Answers by status. */
   readonly answers: Readonly<Record<string, number>>;
@@ -118,8 +119,9 @@ function ask(socket: Socket): void {
 /** As fast as the connection takes it. */
 function pipeline(socket: Socket): void {
   while (!isOver() && !socket.destroyed) {
-    sent += batch;
-    if (!socket.write(many)) {
+    // Handed to the kernel: what the server closes before counts as nothing.
+    const counted = (error?: Error | null): void => void (sent += error ? 0 : batch);
+    if (!socket.write(many, counted)) {
       socket.once('drain', () => pipeline(socket));
       return;
     }

@@ -25,8 +25,20 @@ const { values } = parseArgs({
     /** Floods whose name holds this text. */
     only: { type: 'string' },
     json: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
   },
 });
+if (values.help) {
+  process.stdout.write(`npm run bench -- flood [options]
+
+  --rate N         records a second that the service makes; default 1000
+  --rest SECONDS   how long before and after each flood is measured; default 10
+  --seconds N      how long a flood lasts; default 20
+  --only TEXT      floods whose name holds this text
+  --json           as JSON
+`);
+  process.exit();
+}
 const rate = Number(values.rate);
 const restMs = Number(values.rest) * 1000;
 const seconds = Number(values.seconds);
@@ -137,7 +149,17 @@ function report(rows: readonly Row[], endedMs: number): void {
     const share = (of: Rates): string => whole(of.mainThread * 100);
     process.stdout.write(
       `${table(
-        ['flood', 'sent', 'answered', 'before', 'during', 'after', 'main thread, % of a CPU', '/healthz at most, ms', 'memory, MiB'],
+        [
+          'flood',
+          'requests written',
+          'answered',
+          'before',
+          'during',
+          'after',
+          'main thread, % of a CPU',
+          '/healthz at most, ms',
+          'memory, MiB',
+        ],
         rows.map((row) => [
           row.name,
           whole(row.flooded.sent),

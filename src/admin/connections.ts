@@ -1,9 +1,9 @@
 /**
  * What clients of the admin server may hold at once. Each connection serves one request: a second one before the answer closes it, so that no
- * client can have answers pile up. Connections are bounded; a new one takes the place of the oldest that still waits for its request.
+ * client can have answers pile up. Connections are bounded; a new one takes the place of the oldest whose request is not there yet, with its body.
  */
 import { readFileSync } from 'node:fs';
-import type { RequestListener, Server } from 'node:http';
+import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import { Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 
@@ -19,7 +19,10 @@ export function connectionBudget(): number {
 interface Connection {
   /** As accepted: under TLS, what carries it. */
   readonly socket: Socket;
-  isServing: boolean;
+  /** Its request, once the head of it is there. */
+  request: IncomingMessage | undefined;
+  /** It keeps its place although the body of its request is not there yet. */
+  isKept: boolean;
 }
 
 export class Connections {
@@ -51,14 +54,20 @@ export class Connections {
     return (request, response) => {
       const { socket } = request;
       const connection = this.#bySocket.get(socket);
-      if (socket.destroyed || !connection || connection.isServing) {
+      if (socket.destroyed || !connection || connection.request) {
         socket.destroy();
         return;
       }
-      connection.isServing = true;
+      connection.request = request;
       response.setHeader('connection', 'close');
       handler(request, response);
     };
+  }
+
+  /** A client that may send this body is not displaced while it does. */
+  keep(socket: Socket): void {
+    const connection = this.#bySocket.get(socket);
+    if (connection) connection.isKept = true;
   }
 
   #secured(secure: Socket): void {
@@ -70,7 +79,7 @@ export class Connections {
 
   #opened(socket: Socket): void {
     if (this.#open.size >= this.#most) {
-      const oldest = [...this.#open].find(({ isServing }) => !isServing);
+      const oldest = this.#open.values().find(({ request, isKept }) => !isKept && request?.complete !== true);
       if (!oldest) {
         socket.destroy();
         return;
@@ -78,7 +87,7 @@ export class Connections {
       this.#open.delete(oldest);
       oldest.socket.destroy();
     }
-    const connection = { socket, isServing: false };
+    const connection = { socket, request: undefined, isKept: false };
     this.#open.add(connection);
     this.#bySocket.set(socket, connection);
     socket.once('close', () => this.#open.delete(connection));

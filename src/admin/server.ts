@@ -84,6 +84,8 @@ const limits: ServerOptions = {
 /** A connection on which nothing moves for so long is closed; longer than a report waits for its reader. */
 const idleMs = 65_000;
 const handshakeMs = 5_000;
+/** How many connections the kernel holds until they are accepted, as far as it allows: beyond that a probe is sent again only after a second. */
+const backlog = 4_096;
 
 /** @throws WaybillError `admin_unusable`, naming the setting: nothing listens then */
 export async function startAdmin(settings: AdminSettings, sources: AdminSources): Promise<Admin> {
@@ -96,7 +98,7 @@ export async function startAdmin(settings: AdminSettings, sources: AdminSources)
     const { host, port } = parseListen(listen);
     const app = build(isLoopback(host) ? 'loopback' : 'elsewhere', gate, connections, sources, listen, tls);
     started.defer(() => app.close());
-    await app.listen({ host, port }).catch((thrown: unknown) => {
+    await app.listen({ host, port, backlog }).catch((thrown: unknown) => {
       throw new WaybillError('admin_unusable', `cannot listen on admin.listen "${listen}": ${listenWords(thrown)}`, { cause: thrown });
     });
     // Typed as if it could be a pipe as well.
@@ -155,7 +157,10 @@ function build(
   const admit = (what: 'metrics' | 'read' | 'write') => async (request: FastifyRequest, reply: FastifyReply) => {
     const { host, authorization } = request.headers;
     const answer = await gate({ place, address: request.ip, host, authorization }, what);
-    if (answer.admitted) return;
+    if (answer.admitted) {
+      if (what === 'write') connections.keep(request.raw.socket);
+      return;
+    }
     if (answer.status === 401) reply.header('www-authenticate', 'Basic realm="waybill", charset="UTF-8"');
     else reply.header('retry-after', '60');
     return reply.code(answer.status).send({ error: answer.words });
@@ -177,8 +182,10 @@ function build(
       return reply.type(type).send(text);
     };
 
-  app.addHook('onRequest', async (_, reply) => {
+  app.addHook('onRequest', async (request, reply) => {
     reply.headers(protective);
+    // Answered before its body is read: whoever sends one byte of it would hold a connection.
+    if (request.is404) return reply.code(404).send({ error: 'nothing is here' });
   });
   app.get('/healthz', async (_, reply) => {
     const stalled = sources.stalled?.();
@@ -233,7 +240,6 @@ function build(
         return reply.code(code === 'usage' ? 400 : 503).send({ error: wordsOf(thrown), code });
       });
     });
-  app.setNotFoundHandler((_, reply) => reply.code(404).send({ error: 'nothing is here' }));
   app.setErrorHandler((thrown, request, reply) => {
     if (codeOf(thrown) === 'usage') return reply.code(400).send({ error: wordsOf(thrown) });
     if (codeOf(thrown) === 'admin_busy')

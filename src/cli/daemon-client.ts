@@ -78,9 +78,16 @@ export interface AdminValues {
   readonly 'admin-ca'?: string | undefined;
 }
 
+/** Members of an answer by which it is known to be Waybill's: an object, or a list of objects. */
+export type Members<Value> = Readonly<Partial<Record<keyof Value & string, 'object' | 'objects'>>>;
+
 export interface AdminServer {
-  /** Asks for one path of the admin server, with these parameters. @returns its JSON */
-  get<Value>(path: string, parameters?: Readonly<Record<string, string | undefined>>): Promise<Value>;
+  /**
+   * Asks for one path of the admin server, with these parameters.
+   * @returns its JSON, an object with these members at least
+   * @throws WaybillError `admin_unreachable` when nobody answers, or another program than Waybill
+   */
+  get<Value>(path: string, members: Members<Value>, parameters?: Readonly<Record<string, string | undefined>>): Promise<Value>;
 }
 
 /** @returns undefined without `--admin`. @throws WaybillError `usage` for an address or token that cannot be used */
@@ -98,7 +105,7 @@ export function adminServer(values: AdminValues, env: NodeJS.ProcessEnv): AdminS
   const headers = token === undefined || token === '' ? {} : { authorization: `Bearer ${token}` };
   const options: RequestOptions & { ca?: string } = { headers, ...(caFile !== undefined && { ca: certificates(caFile) }) };
   return {
-    async get<Value>(path: string, parameters: Readonly<Record<string, string | undefined>> = {}): Promise<Value> {
+    async get<Value>(path: string, members: Members<Value>, parameters: Readonly<Record<string, string | undefined>> = {}): Promise<Value> {
       const url = new URL(`${base.pathname.replace(/\/$/, '')}${path}`, base);
       for (const [name, value] of Object.entries(parameters)) if (value !== undefined) url.searchParams.set(name, value);
       const asking = url.protocol === 'https:' ? httpsRequest(url, options) : httpRequest(url, options);
@@ -108,7 +115,9 @@ export function adminServer(values: AdminValues, env: NodeJS.ProcessEnv): AdminS
         });
       });
       if (answer.status !== 200) throw refusal(base, answer, token);
-      return jsonOf(base, answer.body) as Value;
+      const value = jsonOf(base, answer.body);
+      if (!hasMembers(value, members)) throw unusable(base, "it answers JSON that is not Waybill's");
+      return value as Value;
     },
   };
 }
@@ -160,8 +169,26 @@ function jsonOf(base: URL, body: string): unknown {
   try {
     return JSON.parse(body);
   } catch (cause) {
-    throw new WaybillError('admin_unreachable', `cannot use the admin server at ${base.origin}: its answer is not JSON`, { cause });
+    throw unusable(base, 'its answer is not JSON', cause);
   }
+}
+
+function unusable(base: URL, words: string, cause?: unknown): WaybillError {
+  return new WaybillError('admin_unreachable', `cannot use the admin server at ${base.origin}: ${words}`, { cause });
+}
+
+function hasMembers(value: unknown, members: Readonly<Record<string, 'object' | 'objects' | undefined>>): boolean {
+  return (
+    isObject(value) &&
+    Object.entries(members).every(([name, kind]) => {
+      const member = value[name];
+      return kind === 'object' ? isObject(member) : Array.isArray(member) && member.every(isObject);
+    })
+  );
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function unreachableWords(thrown: unknown): string {

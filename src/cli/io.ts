@@ -23,10 +23,13 @@ export interface Command {
   run(args: string[], io: Io): Promise<number>;
 }
 
-/** A terminal may say that it has 0 columns (`script`, `expect`, `docker exec -t`); what is no terminal is read as lines. */
-export function widthOf(stream: NodeJS.WritableStream): number {
+/**
+ * A terminal may say that it has 0 columns (`script`, `expect`, `docker exec -t`); what is no terminal is read as lines.
+ * @param elsewhere  columns of what is no terminal
+ */
+export function widthOf(stream: NodeJS.WritableStream, elsewhere = 120): number {
   const columns = 'columns' in stream && typeof stream.columns === 'number' ? stream.columns : undefined;
-  if (columns === undefined) return 120;
+  if (columns === undefined) return elsewhere;
   return columns > 0 ? columns : 80;
 }
 

@@ -52,11 +52,13 @@ const crowdedMost = 3;
 const closeMs = 10_000;
 const closeAbandonedMs = 1_000;
 
-/** What became of a batch: taken but for the rejections; or, with `refused` or `unknown`, what is left of it refused whole, or of unknown outcome. */
+/** What became of a batch: taken but for the rejections; or what is left of it refused whole, of unknown outcome, or still to be sent. */
 interface Answer extends Taken {
   readonly refused?: string;
   /** What the sink threw. */
   readonly unknown?: { readonly thrown: unknown };
+  /** What is left is sent at once. */
+  readonly isAtOnce?: boolean;
   readonly rest: readonly Message[];
 }
 
@@ -360,8 +362,22 @@ export class Delivery {
       const due = refused.filter((rejection) => !isLater(rejection));
       const [only] = answer.rest;
       if (answer.unknown) {
+        const open = answer.rest[0]?.seq ?? Infinity;
+        const certain = part.messages.filter(({ seq }) => seq < open);
+        if (certain.length > 0 && part.besides === undefined)
+          this.#succeeded(batchOf(part, certain), { rejections: refused.filter(({ seq }) => seq < open) });
         await this.#keepCertain(part, answer, refused, entries, stop);
         throw answer.unknown.thrown;
+      }
+      if (answer.isAtOnce === true) {
+        const left = new Set(answer.rest);
+        this.#succeeded(batchOf(part, part.messages.filter((message) => !left.has(message))), answer); // prettier-ignore
+        const certain = await this.#keepCertain(part, answer, refused, entries, stop);
+        count += refused.length;
+        refused = refused.filter(({ seq }) => seq > certain);
+        count -= refused.length;
+        parts.unshift(batchOf(part, answer.rest));
+        continue;
       }
       if (answer.refused === undefined) {
         this.#succeeded(part, answer);
@@ -381,21 +397,23 @@ export class Delivery {
     return count;
   }
 
-  /** What was settled before an answer did not come stays so, up to the first message of which that is not known. What is sent besides moves nothing. */
+  /**
+   * What is settled stays so, up to the first message that is left. What is sent besides moves nothing.
+   * @returns the last entry that is acknowledged by it; 0: none
+   */
   async #keepCertain(
     part: Batch,
     { rest }: Answer,
     refused: readonly Rejection[],
     entries: ReadonlyMap<number, Entry>,
     stop: AbortSignal,
-  ): Promise<void> {
+  ): Promise<number> {
     const open = rest[0]?.seq ?? Infinity;
-    const certain = part.messages.filter(({ seq }) => seq < open);
-    const last = certain.at(-1);
-    if (!last || part.besides !== undefined) return;
+    const last = part.messages.findLast(({ seq }) => seq < open);
+    if (!last || part.besides !== undefined) return 0;
     const due = refused.filter(({ seq }) => seq <= last.seq);
-    this.#succeeded(batchOf(part, certain), { rejections: due });
     await this.#acknowledge(entries, last.seq, undefined, due, stop);
+    return last.seq;
   }
 
   /** One batch until the sink has taken it, refuses whole what is left of it, or does not say. */
@@ -431,6 +449,7 @@ export class Delivery {
           batch,
           batch.messages.filter(({ seq }) => left.has(seq)),
         );
+        if (again.isAtOnce === true) return { rejections, isAtOnce: true, rest: batch.messages };
         await this.#pause(new WaybillError(again.code, again.words, { retryAfterMs: again.retryAfterMs }), until);
       } catch (thrown) {
         const code = codeOf(thrown);

@@ -70,8 +70,7 @@ export async function openState(directory: string, options: StateOptions, clock:
 export function openReadOnly(directory: string): Database.Database {
   requireSqlite();
   const file = join(directory, 'waybill.db');
-  const missing = (): WaybillError =>
-    new WaybillError('state_missing', `cannot find a state in "${directory}": has the daemon run with this configuration?`);
+  const missing = (): WaybillError => new WaybillError('state_missing', `cannot find a state in "${directory}": ${lackIn(directory)}`);
   let db: Database.Database | undefined;
   try {
     accessSync(file, constants.R_OK);
@@ -87,6 +86,13 @@ export function openReadOnly(directory: string): Database.Database {
     if (code === 'EACCES') throw forbidden(directory, thrown);
     throw asStateError(thrown, directory);
   }
+}
+
+/** Why there is no state in it, as far as it can be seen. */
+function lackIn(directory: string): string {
+  const found = statOf(directory);
+  if (found === undefined) return 'there is no such directory; has the daemon run?';
+  return found.isDirectory() ? 'the directory holds none; has the daemon run?' : 'it is not a directory';
 }
 
 /** When the state was last written to, µs of the wall clock, by the times of its files: about when its daemon ended, if none runs. */
@@ -142,7 +148,7 @@ export function forbidden(directory: string, cause: unknown): WaybillError {
   const mode = found && (found.mode & 0o777).toString(8).padStart(4, '0');
   const words =
     owner === undefined ? `a directory above it is closed to ${self}` : `it belongs to ${owner} (mode ${mode}), this is ${self}`;
-  const act = `run the command as ${owner ?? 'the owner'}, or ask the running daemon: --admin URL, with the read token in WAYBILL_ADMIN_TOKEN`;
+  const act = `run the command as ${owner ?? 'the owner'}, or ask the running daemon: status, ledger, gaps list and operations list take --admin URL, with the read token in WAYBILL_ADMIN_TOKEN`;
   return new WaybillError('state_unusable', `cannot read the state in "${directory}": ${words}; ${act}`, { cause });
 }
 

@@ -58,6 +58,8 @@ export interface Again {
   readonly amid?: readonly number[] | undefined;
   /** What is said of single messages, where it is not the same of all: their rejections, should it come to that. */
   readonly said?: readonly Rejection[] | undefined;
+  /** The server has answered about a single message, and takes: the others are sent at once, and what comes before them is acknowledged. */
+  readonly isAtOnce?: boolean | undefined;
 }
 
 /** `certain`: how many messages, from the first on without a break, the receiver has said to have. They are settled, whatever becomes of the others. */

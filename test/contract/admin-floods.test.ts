@@ -81,6 +81,53 @@ test('the body of a request that needs none is not waited for', async () => {
   );
 });
 
+test('an unknown address or method is answered and closed before its body is there', async () => {
+  const port = await start();
+  for (const target of ['POST /x', 'POST /healthz', 'PUT /operations', 'DELETE /status', 'POST /nothing/at/all']) {
+    const began = performance.now();
+    const answer = await raw(port, `${head(target, 'content-type: application/json\r\ncontent-length: 100\r\n')}{`);
+    expect(answer, target).toMatch(/^HTTP\/1.1 404 [^]*"nothing is here"/);
+    // A body that does not come is given up after 10 s.
+    expect(performance.now() - began, target).toBeLessThan(8_000);
+  }
+});
+
+test('more connections than there is room for, each with a byte of a body, keep nobody out', async () => {
+  const port = await start();
+  const hostile = `${head('POST /x', 'content-type: application/json\r\ncontent-length: 100\r\n')}{`;
+  const begun = Array.from({ length: 600 }, () => raw(port, hostile));
+  for (let i = 0; i < 5; i += 1) expect(await status(port, '/healthz')).toBe(200);
+  await Promise.all(begun);
+});
+
+test('a request whose body is not there gives its place up, unless its sender may send it', async () => {
+  const connections = new Connections(2);
+  const server = createServer(
+    connections.oneEach((request) => {
+      if (request.headers.authorization !== undefined) connections.keep(request.socket);
+    }),
+  );
+  connections.watch(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  running.defer(() => void server.close());
+  const { port } = server.address() as import('node:net').AddressInfo;
+  const post = async (more: string): Promise<Socket> => {
+    const socket = connect(port, '127.0.0.1');
+    socket.on('error', () => undefined);
+    running.defer(() => void socket.destroy());
+    socket.write(`${head('POST /', `${more}content-length: 100\r\n`)}{`);
+    await once(server, 'request');
+    return socket;
+  };
+  const kept = await post('authorization: Bearer x\r\n');
+  const other = await post('');
+  const gone = once(other, 'close');
+  const third = await post('');
+  await gone;
+  expect([kept.destroyed, third.destroyed]).toEqual([false, false]);
+});
+
 test('an address that cannot be decoded, and what is no HTTP, are answered in words of Waybill', async () => {
   const port = await start();
   const body = '{"error":"cannot read this request"}';

@@ -1999,8 +1999,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/sink/splunk-hec/index.ts',
-        text: 'return { rejections, again: { ...first, code, seqs: again.flatMap(({ seqs }) => seqs), retryAfterMs } };',
-        replacement: 'return code && retryAfterMs !== undefined ? { rejections, again: first } : { rejections };',
+        text: 'return { rejections, again: { ...first, code, seqs: again.flatMap(({ seqs }) => seqs), retryAfterMs, isAtOnce } };',
+        replacement: 'return code && isAtOnce && retryAfterMs !== undefined ? { rejections, again: first } : { rejections };',
       },
     ],
   },

@@ -61,7 +61,7 @@ export async function run(args: string[], io: Io): Promise<number> {
     const { source } = values;
     list(
       server
-        ? (await server.get<{ readonly gaps: readonly Gap[] }>('/gaps', { source })).gaps
+        ? (await server.get<{ readonly gaps: readonly Gap[] }>('/gaps', { gaps: 'objects' }, { source })).gaps
         : readGaps((await settingsFor(values, io)).settings, source),
       values.json,
       io,

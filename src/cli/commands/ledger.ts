@@ -125,7 +125,11 @@ async function openReport(values: StateValues & AdminValues, asked: Asked, tz: s
 
 function reportOf(server: AdminServer, { source, from, to }: Asked): Promise<LedgerReport> {
   const time = (at: Micros | undefined): string | undefined => (at === undefined ? undefined : rfc3339(at));
-  return server.get<LedgerReport>('/ledger', { source, from: time(from), to: time(to), by: 'window', format: 'json' });
+  return server.get<LedgerReport>(
+    '/ledger',
+    { sources: 'objects' },
+    { source, from: time(from), to: time(to), by: 'window', format: 'json' },
+  );
 }
 
 /** A source may be gone from the configuration: its ledger stays. */

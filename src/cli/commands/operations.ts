@@ -62,7 +62,8 @@ async function operations(values: Values, io: Io): Promise<readonly OperationIte
   const server = adminServer(values, io.env);
   if (server) {
     const period = { from: values.from === undefined ? undefined : rfc3339(from), to: values.to === undefined ? undefined : rfc3339(to) };
-    return (await server.get<{ readonly operations: readonly OperationItem[] }>('/operations', period)).operations;
+    return (await server.get<{ readonly operations: readonly OperationItem[] }>('/operations', { operations: 'objects' }, period))
+      .operations;
   }
   const { settings } = await settingsFor(values, io);
   const db = openReadOnly(settings.state);

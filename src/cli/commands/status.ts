@@ -58,7 +58,8 @@ export async function run(args: string[], io: Io): Promise<number> {
   if (values.json) io.stdout.write(`${JSON.stringify(statusJson(snapshot), null, 2)}\n`);
   else {
     const color = 'isTTY' in io.stdout && io.stdout.isTTY === true && !io.env['NO_COLOR'];
-    const text = statusText(snapshot, { color, tz, width: widthOf(io.stdout) });
+    // A program or a file gets whole lines: what is cut off is lost there.
+    const text = statusText(snapshot, { color, tz, width: widthOf(io.stdout, Infinity) });
     io.stdout.write(text.endsWith('\n') ? text : `${text}\n`);
   }
   return values['exit-code'] && worst(snapshot) !== undefined ? 3 : 0;
@@ -67,7 +68,9 @@ export async function run(args: string[], io: Io): Promise<number> {
 /** The moment as a running daemon knows it, here or elsewhere, else as the state does. */
 export async function currentSnapshot(values: StateValues & AdminValues, io: Io): Promise<Snapshot> {
   const server = adminServer(values, io.env);
-  return server ? server.get<Snapshot>('/snapshot') : localSnapshot(await settingsFor(values, io));
+  return server
+    ? server.get<Snapshot>('/snapshot', { sources: 'objects', sinks: 'objects', journal: 'object' })
+    : localSnapshot(await settingsFor(values, io));
 }
 
 /** The moment as the daemon on this state knows it, else as the state does. */

@@ -167,7 +167,8 @@ class SplunkHecSink implements Sink {
       ? [{ seq: suspect.seq, code: String(reply.code), words: this.#words('sink_refused', [suspect], reply) }]
       : [];
     if (rest.length === 0) return { rejections };
-    return { rejections, again: { code, seqs: rest.map(({ seq }) => seq), words: this.#words(code, rest, reply), retryAfterMs } };
+    const seqs = rest.map(({ seq }) => seq);
+    return { rejections, again: { code, seqs, words: this.#words(code, rest, reply), retryAfterMs, isAtOnce: isNamed } };
   }
 
   async #ackIdOf({ ackId, words }: Reply): Promise<number> {
@@ -204,7 +205,8 @@ function together(parts: readonly Taken[]): Taken {
   const code = again.some((each) => each.code === 'sink_blocked') ? 'sink_blocked' : 'sink_again';
   const waits = again.flatMap(({ retryAfterMs }) => retryAfterMs ?? []);
   const retryAfterMs = waits.length === 0 ? undefined : Math.max(...waits);
-  return { rejections, again: { ...first, code, seqs: again.flatMap(({ seqs }) => seqs), retryAfterMs } };
+  const isAtOnce = again.every((each) => each.isAtOnce === true);
+  return { rejections, again: { ...first, code, seqs: again.flatMap(({ seqs }) => seqs), retryAfterMs, isAtOnce } };
 }
 
 function isLine(format: Format): boolean {

@@ -295,11 +295,11 @@ describe('answers', () => {
     const sink = await rig.open();
     rig.model.refuses = (event) => ([3, 4].includes((event as { seq: number }).seq) ? 'Invalid data format' : undefined);
     const first = await sink.send(batchOf(messages(1, 6)), never);
-    expect(first).toMatchObject({ rejections: [], again: { code: 'sink_again', seqs: [3, 4, 5, 6] } });
+    expect(first).toMatchObject({ rejections: [], again: { code: 'sink_again', seqs: [3, 4, 5, 6], isAtOnce: true } });
     const second = await sink.send(batchOf(messages(3, 6)), never);
-    expect(second).toMatchObject({ rejections: [{ seq: 3, code: '6' }], again: { seqs: [4, 5, 6] } });
+    expect(second).toMatchObject({ rejections: [{ seq: 3, code: '6' }], again: { seqs: [4, 5, 6], isAtOnce: true } });
     const third = await sink.send(batchOf(messages(4, 6)), never);
-    expect(third).toMatchObject({ rejections: [{ seq: 4 }], again: { seqs: [5, 6] } });
+    expect(third).toMatchObject({ rejections: [{ seq: 4 }], again: { seqs: [5, 6], isAtOnce: true } });
     expect(await sink.send(batchOf(messages(5, 6)), never)).toEqual({ rejections: [] });
     expect(rig.model.events.map(({ fields }) => fields['number'])).toEqual([1, 2, 5, 6]);
   });

@@ -16,7 +16,7 @@ import { startAdmin } from '../../../src/admin/server.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import { base, day, hour } from '../../support/records.ts';
 import { gap, lastAge, opened, proven, source, temporary } from '../journal/opening.ts';
-import { now, snapshot } from '../report/snapshots.ts';
+import { now, sink, snapshot } from '../report/snapshots.ts';
 
 const program = fileURLToPath(new URL('../../../bin/waybill.js', import.meta.url));
 const token = 'read-only-token-4711';
@@ -152,6 +152,41 @@ test('a server that answers with the token it was sent does not bring it into a 
   expect(stderr).toContain('it answered 500');
   expect(stderr).not.toContain(token);
 });
+
+test('status cuts no line where its output is no terminal', async () => {
+  const lastError = `connect ECONNREFUSED ${'word '.repeat(60)}end`;
+  const failing = sink({ state: 'waiting', lastError, tries: 3, lagRecords: 7, lagSeconds: 700 });
+  const server = createServer((_, response) => {
+    response.end(JSON.stringify(snapshot({ sinks: [failing] })));
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const shown = await waybill({}, 'status', '--admin', `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  expect([shown.code, shown.stderr]).toEqual([0, '']);
+  expect(shown.stdout).toContain(lastError);
+  expect(shown.stdout).not.toContain('…');
+});
+
+test.each([['status'], ['ledger'], ['gaps', 'list'], ['operations', 'list']])(
+  'JSON of another program is no answer to %s',
+  async (...command) => {
+    for (const body of ['{}', '[]', 'null', '"ok"', '{"sources":{},"gaps":[1],"operations":"none"}', '{"sources":[],"sinks":[]}']) {
+      const isLedger = command[0] === 'ledger' && body.includes('"sources":[]');
+      if (isLedger) continue;
+      const server = createServer((_, response) => {
+        response.writeHead(200, { 'content-type': 'application/json' }).end(body);
+      }).listen(0, '127.0.0.1');
+      onTestFinished(() => void server.close());
+      await once(server, 'listening');
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      expect(await waybill({}, ...command, '--admin', url), body).toMatchObject({
+        code: 1,
+        stdout: '',
+        stderr: `cannot use the admin server at ${url}: it answers JSON that is not Waybill's\n`,
+      });
+    }
+  },
+);
 
 test.each([
   ['http://192.0.2.7:9464', /http would send the token and the report in the clear/],

@@ -167,10 +167,18 @@ test('a daemon that does not run: since when, what the state knows, and what to 
 
 test('a directory without a state, and one of another user, are told apart', async ({ skip }) => {
   const empty = temporary();
-  expect(await waybill('status', '--state', join(empty, 'none'))).toMatchObject({
-    code: 1,
-    stderr: `cannot find a state in "${join(empty, 'none')}": has the daemon run with this configuration?\n`,
-  });
+  const file = join(empty, 'file');
+  writeFileSync(file, '');
+  for (const [directory, words] of [
+    [join(empty, 'none'), 'there is no such directory; has the daemon run?'],
+    [empty, 'the directory holds none; has the daemon run?'],
+    [file, 'it is not a directory'],
+  ] as const) {
+    expect(await waybill('status', '--state', directory)).toMatchObject({
+      code: 1,
+      stderr: `cannot find a state in "${directory}": ${words}\n`,
+    });
+  }
   if (process.getuid?.() !== 0) return skip('only root can become another user');
   const place = temporary();
   chmodSync(place, 0o755);
@@ -180,12 +188,12 @@ test('a directory without a state, and one of another user, are told apart', asy
   chmodSync(directory, 0o700);
   // Reads as nobody, who may read the program.
   const options = { encoding: 'utf8', uid: 65_534, gid: 65_534, env: { PATH: process.env['PATH'] } } as const;
-  for (const command of [['status'], ['ledger'], ['gaps', 'list']]) {
+  for (const command of [['status'], ['ledger'], ['gaps', 'list'], ['sinks', 'list']]) {
     const { status, stderr } = spawnSync(process.execPath, [program, ...command, '--state', directory], options);
     if (stderr.includes('EACCES') && stderr.includes('waybill.js')) return skip('another user cannot read the checkout');
     expect([status, stderr]).toEqual([
       1,
-      `cannot read the state in "${directory}": it belongs to root (mode 0700), this is nobody; run the command as root, or ask the running daemon: --admin URL, with the read token in WAYBILL_ADMIN_TOKEN\n`,
+      `cannot read the state in "${directory}": it belongs to root (mode 0700), this is nobody; run the command as root, or ask the running daemon: status, ledger, gaps list and operations list take --admin URL, with the read token in WAYBILL_ADMIN_TOKEN\n`,
     ]);
   }
 });

@@ -109,6 +109,58 @@ describe('again for some messages of a batch', () => {
     expect(loop.counted.sent).toBe(8);
   });
 
+  test('at once: each refusal is a dead letter before the next send, without a pause, and the sink counts as taking', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 6 });
+    const seen: unknown[] = [];
+    loop.receiver.answer = (batch) => {
+      const letters = deadLetters(rig.journal).map(({ seq }) => seq);
+      seen.push([batch.messages.map(({ seq }) => seq), letters, loop.delivery.view().state]);
+      const [first, ...rest] = batch.messages;
+      if (first === undefined || first.seq > 4) return loop.receiver.take(batch);
+      const seqs = rest.map(({ seq }) => seq);
+      return {
+        rejections: [{ seq: first.seq, code: '6', words: 'invalid data' }],
+        again: { code: 'sink_again', seqs, words: 'invalid data', isAtOnce: true },
+      };
+    };
+    await append(rig.journal, 6);
+    loop.run();
+    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 6);
+    expect(seen).toEqual([
+      [[1, 2, 3, 4, 5, 6], [], 'active'],
+      [[2, 3, 4, 5, 6], [1], 'active'],
+      [[3, 4, 5, 6], [1, 2], 'active'],
+      [[4, 5, 6], [1, 2, 3], 'active'],
+      [[5, 6], [1, 2, 3, 4], 'active'],
+    ]);
+    expect(new Set(loop.receiver.attempts.map(({ at }) => at)).size).toBe(1);
+    expect(loop.counted.sent).toBe(2);
+    expect(loop.lines.filter(({ phrase }) => phrase === 'sink does not take')).toEqual([]);
+  });
+
+  test('at once, with one before them that is left: its refusal waits for it', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4 });
+    loop.receiver.answer = (batch, _signal, attempt) => {
+      if (attempt > 1) return loop.receiver.take(batch);
+      loop.receiver.has.push(...batch.messages.filter(({ seq }) => seq === 2 || seq === 4));
+      return some([1], {
+        rejections: [{ seq: 3, code: '6', words: 'invalid data' }],
+        again: { code: 'sink_again', seqs: [1], words: 'invalid data', isAtOnce: true },
+      });
+    };
+    await append(rig.journal, 4);
+    loop.run();
+    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 4);
+    expect(loop.receiver.attempts.map(({ at, batch }) => [at, batch.messages.map(numberOf)])).toEqual([
+      [0, [1, 2, 3, 4]],
+      [0, [1]],
+    ]);
+    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, words: 'invalid data' }]);
+    expect(loop.counted.sent).toBe(3);
+  });
+
   test('a refusal beside them is kept, and acknowledged when all of the batch is settled', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
