@@ -214,13 +214,15 @@ export class Collector {
     const isRecent = health.lastSuccess !== undefined && now - health.lastSuccess < Math.max(3 * settings.poll, 5_000) * 1000;
     const bound = serverClock.now();
     const agreed = serverClock.agreed();
+    const stood = serverClock.stoodSince();
+    const still = stood === undefined ? undefined : `the clock of the service stands still since ${microsToIso(stood)}`;
     const trouble = isRecent ? undefined : (health.trouble?.words ?? 'no answer yet');
     return {
-      trouble: this.#holds.words ?? trouble ?? this.#closer.trouble,
+      trouble: this.#holds.words ?? trouble ?? still ?? this.#closer.trouble,
       hold: this.#holds.current !== undefined,
       lastSuccess: health.lastSuccess,
       lastError: health.lastError,
-      serverNow: agreed,
+      serverNow: serverClock.expected(),
       clockOffsetSeconds: bound === undefined ? undefined : (bound - now) / 1e6,
       clock: serverClock.measuring(),
       nextProof: this.#nextProof(agreed ?? now),

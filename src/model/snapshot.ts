@@ -38,7 +38,7 @@ export interface SourceSnapshot {
   readonly lastSuccess: Micros | undefined;
   readonly lastRecord: Micros | undefined;
   readonly lastError: string | undefined;
-  /** What both clocks have reached, that of the service and ours: windows are closed by it. */
+  /** What both clocks have reached, that of the service and ours; while the clock of the service stands still it goes on with ours. */
   readonly serverNow: Micros | undefined;
   /** The clock of the service less that of this machine. */
   readonly clockOffsetSeconds: number | undefined;
@@ -60,6 +60,8 @@ export interface SourceSnapshot {
   readonly undated?: { readonly known: Micros | undefined } | undefined;
   /** Why the calibration that is due could not be made, while that is so. */
   readonly uncalibrated?: string | undefined;
+  /** When it was retired; only of a retired source. */
+  readonly retiredAt?: Micros | undefined;
   /** Of its whole ledger; only where a verdict was asked for. */
   readonly coverage?: Coverage | undefined;
 }

@@ -61,6 +61,10 @@ export interface ServerClock {
    * it may go back when the clock of the service is set right.
    */
   agreed(): Micros | undefined;
+  /** As `agreed()`, but it goes on with our own clock while the clock of the service stands still: what is due follows from it. */
+  expected(): Micros | undefined;
+  /** The `Date` that the service repeats for longer than `settle`; undefined while its clock moves on. */
+  stoodSince(): Micros | undefined;
   /** Until then nothing is closed, recounted, tried again or forgotten. */
   established(): boolean;
   /**

@@ -42,7 +42,8 @@ export function statusText(snapshot: Snapshot, { color, tz, width }: StatusTextO
     : ['Nothing to do.'];
   // Verdict, blank, sources, blank, sinks, blank, journal, blank, advice: rows get what the rest leaves, each kind at least half if it needs it.
   const history = backfillLines(snapshot.sources, backfillsMax);
-  const waits = waitLines(snapshot, tz);
+  // The time stands at the end: a line that is cut would lose what is wanted.
+  const waits = waitLines(snapshot, tz).flatMap((line) => wrapped(line, width, Infinity, '  '));
   const journal = wrapped(journalLine(snapshot), width, 2, '  ');
   const failures = snapshot.sinks.toSorted(byTrouble(sinkTrouble)).filter(hasFailureLine).slice(0, failuresMax);
   const rest = [head, tail, history, waits, journal, failures].reduce((sum, { length }) => sum + length, 0);
@@ -97,10 +98,11 @@ function waitLines(snapshot: Snapshot, tz: string): string[] {
   const waiting = snapshot.sources.filter(({ mode, clock }) => mode === 'normal' && clock !== undefined);
   return waiting.slice(0, waitsMax).map((source) => {
     const { id, clock, nextProof } = source;
-    const left = `${span((clock?.remainingMs ?? 0) / 1000)} left`;
-    const answers = clock?.answersMissing ? `, ${counted(clock.answersMissing, 'response')} missing` : '';
+    const { remainingMs = 0, answersMissing = 0 } = clock ?? {};
+    const left = remainingMs > 0 || answersMissing === 0 ? `, ${span(remainingMs / 1000)} left` : '';
+    const answers = answersMissing === 0 ? '' : `, ${counted(answersMissing, 'more response')} needed`;
     const proof = nextProof === undefined ? '' : `; next window proven about ${clockTime(nextProof, serverTime(source, snapshot), tz)}`;
-    return `${id} waits: the clock of the service is being measured, ${left}${answers}${proof}`;
+    return `${id} waits: the clock of the service is being measured${left}${answers}${proof}`;
   });
 }
 

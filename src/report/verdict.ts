@@ -10,13 +10,18 @@ import { samples, seenWithin } from '../telemetry/delays.ts';
 import { sinkNeedsYou } from './sink-health.ts';
 import { ago, clockTime, counted, grouped, rfc3339, span, stretchWords } from './time-words.ts';
 
+type SourceFacts = Pick<
+  SourceSnapshot,
+  'id' | 'mode' | 'settleSeconds' | 'serverNow' | 'trouble' | 'held' | 'clock' | 'nextProof' | 'undated' | 'retiredAt'
+>;
+
 /** What the verdict takes into account of the present. */
 export interface Present {
   /** Set when no daemon runs. */
   readonly stopped: Snapshot['stopped'];
   /** Why collection is paused. */
   readonly paused: string | undefined;
-  readonly sources: readonly Pick<SourceSnapshot, 'id' | 'mode' | 'settleSeconds' | 'serverNow' | 'trouble' | 'held'>[];
+  readonly sources: readonly SourceFacts[];
   readonly sinks: readonly Pick<SinkSnapshot, 'id' | 'lastError'>[];
 }
 
@@ -72,6 +77,8 @@ export interface Completeness {
   readonly uncovered: readonly Hole[];
   /** Sources of which nothing is known, not even where their ledger begins. */
   readonly unknown: readonly string[];
+  /** Set where no window is in the period and none of it is due: about when the first window is proven, where that is known. */
+  readonly nothingDue?: { readonly firstProof: Micros | undefined; readonly now: Micros };
   readonly shortfalls: readonly Shortfall[];
   /** Several sources take part: a hole names its own. */
   readonly isOfSeveral: boolean;
@@ -85,7 +92,11 @@ const secondMicros = 1_000_000;
  * so time is proven at the latest after one close delay and one window. One more close delay is for the work itself.
  */
 export function dueAfterSeconds(closeDelaySeconds: number): number {
-  return 2 * closeDelaySeconds + Math.min(3_600, Math.max(10, closeDelaySeconds));
+  return 2 * closeDelaySeconds + widthSeconds(closeDelaySeconds);
+}
+
+function widthSeconds(closeDelaySeconds: number): number {
+  return Math.min(3_600, Math.max(10, closeDelaySeconds));
 }
 
 /** The one function from which every verdict comes. */
@@ -102,6 +113,9 @@ export function completeness(facts: Facts): Completeness {
   const uncovered = parts.flatMap((part) => part.uncovered);
   const unknown = parts.filter(({ isUnknown }) => isUnknown).map(({ id }) => id);
   const soFar = parts.some(({ isPending }) => isPending);
+  const isNothingDue = windows === 0 && parts.length > 0 && parts.every(({ isAllPending }) => isAllPending);
+  const proofs = parts.flatMap(({ firstProof }) => firstProof ?? []);
+  const firstProof = proofs.length === 0 ? undefined : Math.min(...proofs);
   const shortfalls = shortfallsOf(
     parts.flatMap(({ coverage }) => coverage.sinks),
     facts,
@@ -117,6 +131,7 @@ export function completeness(facts: Facts): Completeness {
       // An end that was not asked for is no promise.
       (facts.to === undefined || !soFar),
     ...{ windows, gaps, accepted, inDoubt, uncovered, unknown, shortfalls },
+    ...(isNothingDue && { nothingDue: { firstProof, now: facts.now } }),
     isOfSeveral: parts.length > 1,
     isStopped: facts.stopped !== undefined,
   };
@@ -128,6 +143,10 @@ interface Examined {
   readonly takesPart: boolean;
   readonly isUnknown: boolean;
   readonly isPending: boolean;
+  /** Nothing of the period is due, nor proven before it is due. */
+  readonly isAllPending?: boolean;
+  /** Only with it, where it is known. */
+  readonly firstProof?: Micros | undefined;
   readonly uncovered: readonly Hole[];
 }
 
@@ -136,13 +155,15 @@ const nothingCovered: Coverage = {
   windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 },
 };
 
-function examine(source: Facts['sources'][number], facts: Facts): Examined {
-  const { id } = source;
+function examine(source: SourceFacts, facts: Facts): Examined {
+  const { id, retiredAt } = source;
   const coverage = facts.coverage.get(id) ?? nothingCovered;
   const begin = facts.from ?? coverage.startsAt;
-  const end = facts.to ?? facts.now;
+  // A source that was retired owes the time up to its retirement, as far as it was read or not.
+  const asked = facts.to ?? facts.now;
+  const end = Math.min(asked, retiredAt ?? asked);
   const { read } = coverage;
-  const isOver = source.mode === 'retired' && read.every(({ until }) => begin !== undefined && until <= begin);
+  const isOver = retiredAt !== undefined && begin !== undefined && retiredAt <= begin;
   const takesPart = !isOver && (coverage.startsAt === undefined || coverage.startsAt < end);
   const common = { id, coverage, takesPart };
   if (begin === undefined) return { ...common, isUnknown: true, isPending: false, uncovered: [] };
@@ -151,13 +172,23 @@ function examine(source: Facts['sources'][number], facts: Facts): Examined {
   const due = Math.floor((reached - dueAfterSeconds(source.settleSeconds) * 1e6) / secondMicros) * secondMicros;
   const edges = [due, coverage.startsAt ?? begin, ...[...read, ...coverage.history].flatMap(({ from, until }) => [from, until])];
   const uncovered: Hole[] = [];
-  let isPending = false;
+  let pendingFrom: Micros | undefined;
   for (const part of between(begin, end, edges)) {
     if (read.some(({ from, until }) => from <= part.from && part.from < until)) continue;
-    if (part.from >= due) isPending = true;
-    else add(uncovered, { source: id, from: part.from, to: part.until, ...reasonAt(part.from, source, coverage, facts) });
+    if (part.from >= due) {
+      pendingFrom ??= part.from;
+    } else add(uncovered, { source: id, from: part.from, to: part.until, ...reasonAt(part.from, source, coverage, facts) });
   }
-  return { ...common, isUnknown: false, isPending, uncovered };
+  // A period that is wholly in the future has no stretch to look at.
+  const isAllPending = uncovered.length === 0 && (asked <= begin ? begin >= due && !isOver : pendingFrom === begin);
+  const firstProof = isAllPending ? firstProofOf(begin, source) : undefined;
+  return { ...common, isUnknown: false, isPending: pendingFrom !== undefined, uncovered, isAllPending, firstProof };
+}
+
+/** When time from there on is proven at the earliest; undefined where nobody knows yet what time it is at the service. */
+function firstProofOf(from: Micros, { settleSeconds, nextProof = 0, undated }: SourceFacts): Micros | undefined {
+  if (undated && undated.known === undefined) return undefined;
+  return Math.max(from + (widthSeconds(settleSeconds) + settleSeconds) * 1e6, nextProof);
 }
 
 /** A stretch of time cut at these edges. */
@@ -176,7 +207,7 @@ function add(holes: Hole[], hole: Hole): void {
 
 function reasonAt(
   at: Micros,
-  { mode, trouble, held }: Facts['sources'][number],
+  { mode, trouble, held, clock }: SourceFacts,
   { startsAt, liveFrom, history }: Coverage,
   { stopped, paused }: Facts,
 ): Pick<Hole, 'reason' | 'message'> {
@@ -192,7 +223,7 @@ function reasonAt(
   if (paused !== undefined) return { reason: 'journal_full', message: `collection is paused (${paused})` };
   if (held) return { reason: 'suspended', message: `collection is suspended (${held.reason}): ${held.words}` };
   if (trouble !== undefined) return { reason: 'source_failing', message: `the source fails: ${trouble}` };
-  return { reason: 'behind', message: 'collection is behind' };
+  return { reason: 'behind', message: clock ? 'the clock of the service is being measured' : 'collection is behind' };
 }
 
 /** Of all sources together, by sink. */
@@ -215,6 +246,10 @@ const namedMost = 3;
 /** The first line of a report. @param tz  the zone of the times in it, an IANA name */
 export function summaryOf(found: Completeness, tz: string): string {
   const head = found.soFar ? 'COMPLETE SO FAR' : 'COMPLETE';
+  if (found.nothingDue) {
+    const { firstProof, now } = found.nothingDue;
+    return `NOTHING DUE YET: first proof ${firstProof === undefined ? 'with its first record' : whenDue(firstProof, now, tz)}`;
+  }
   if (!found.complete) return `INCOMPLETE: ${missing(found, tz).join('; ')}`;
   if (found.delivered) return `${head} AND DELIVERED`;
   return `${head}, NOT ALL DELIVERED: ${named(found.shortfalls.map((one) => shortfallWords(one, found)))}`;
@@ -232,7 +267,7 @@ function missing({ windows, gaps, accepted, inDoubt, unknown, uncovered, isOfSev
   return [
     ...(windows === 0 ? ['nothing is proven'] : []),
     ...(open.length === 0 ? [] : [open.join(', ')]),
-    ...unknown.map((id) => `nothing is known of ${id}: it has not responded yet`),
+    ...unknown.map((id) => `nothing is known of ${id}: its ledger has not begun yet`),
     ...(holes.length === 0 ? [] : [`not covered: ${named(holes)}`]),
   ];
 }
@@ -282,13 +317,8 @@ export function presentOf({ stopped, journal, sources, sinks }: Snapshot): Prese
   return {
     stopped,
     paused: journal.paused,
-    sources: sources.map(({ id, mode, settleSeconds, serverNow, trouble, held }) => ({
-      id,
-      mode,
-      settleSeconds,
-      serverNow,
-      trouble,
-      held,
+    sources: sources.map(({ id, mode, settleSeconds, serverNow, trouble, held, clock, nextProof, undated, retiredAt }) => ({
+      ...{ id, mode, settleSeconds, serverNow, trouble, held, clock, nextProof, undated, retiredAt },
     })),
     // The error of a failure that is over is no reason for anything.
     sinks: sinks.map((sink) => ({ id: sink.id, lastError: failsNow(sink) ? sink.lastError : undefined })),
@@ -301,7 +331,7 @@ function failsNow({ state, tries = 0, trouble }: SinkSnapshot): boolean {
 
 export interface StatusJson {
   readonly verdict: string;
-  /** Over the whole ledger of every source that is polled, up to now, as in the report; false where none is. */
+  /** Over the whole ledger of every source, up to now, as in the report; false where there is none. */
   readonly complete: boolean;
   readonly delivered: boolean;
   readonly version: string;
@@ -378,12 +408,12 @@ export function verdict(snapshot: Snapshot, tz = 'UTC'): string {
   return stopped ? `DAEMON NOT RUNNING since about ${clockTime(stopped.since, now, tz)} (${ago(stopped.since, now)}); ${line}` : line;
 }
 
-/** The verdict over the whole ledger of every source that is polled, up to now; undefined where none is. */
+/** The verdict over the whole ledger of every source, up to now, as the report has it; undefined where there is no source. */
 export function statusVerdict(snapshot: Snapshot): Completeness | undefined {
-  const sources = snapshot.sources.filter(({ mode }) => mode !== 'orphaned' && mode !== 'retired');
+  const { sources } = snapshot;
   if (sources.length === 0) return undefined;
   const coverage = new Map(sources.flatMap(({ id, coverage: found }) => (found ? [[id, found] as const] : [])));
-  return completeness({ ...presentOf({ ...snapshot, sources }), now: snapshot.now, from: undefined, to: undefined, coverage });
+  return completeness({ ...presentOf(snapshot), now: snapshot.now, from: undefined, to: undefined, coverage });
 }
 
 /** What `status --json` prints and `GET /status` answers (contract: docs/operations.md, "JSON of status"). */
@@ -458,11 +488,14 @@ const hour = 3_600 * 1e6;
 
 function verdictClause(snapshot: Snapshot, tz: string): string {
   const found = statusVerdict(snapshot);
-  if (!found) return snapshot.sources.length === 0 ? 'NO SOURCE is configured' : 'NO SOURCE is polled any more';
+  if (!found) return 'NO SOURCE is configured';
   const polled = snapshot.sources.filter(({ mode }) => mode !== 'orphaned' && mode !== 'retired');
+  if (polled.length === 0) return `NO SOURCE is polled any more; ${summaryOf(found, tz)}`;
   const fresh = polled.filter(({ coverage }) => coverage === undefined || coverage.windows.all === 0);
   const known = polled.filter((source) => !fresh.includes(source) && begun(source));
   const held = polled.filter(({ mode }) => mode === 'hold');
+  // It says itself when the first proof is due.
+  if (found.nothingDue) return summaryOf(found, tz);
   const [slowest] = known.toSorted((a, b) => a.frontier - b.frontier);
   const proofs = fresh.map((source) => firstProof(source, snapshot, tz));
   return [
@@ -486,10 +519,13 @@ function when(source: SourceSnapshot, snapshot: Snapshot, tz: string): string {
 function firstProof(source: SourceSnapshot, snapshot: Snapshot, tz: string): string {
   if (!begun(source)) return source.lastSuccess === undefined ? 'first answer awaited' : 'where it begins is not known yet';
   if (source.undated && source.undated.known === undefined) return 'first proof due with its first record, as its answers carry no Date';
-  const width = Math.min(3_600, Math.max(10, source.settleSeconds));
-  const due = source.frontier + (width + source.settleSeconds) * 1e6;
   const now = serverTime(source, snapshot);
-  return due <= now ? 'first proof due now' : `first proof due about ${clockTime(due, now, tz)}`;
+  const measured = source.clock ? now + source.clock.remainingMs * 1000 : 0;
+  return `first proof due ${whenDue(Math.max(firstProofOf(source.frontier, source) ?? 0, measured), now, tz)}`;
+}
+
+function whenDue(due: Micros, now: Micros, tz: string): string {
+  return due <= now ? 'now' : `about ${clockTime(due, now, tz)}`;
 }
 
 function nameOrCount(sources: readonly SourceSnapshot[]): string {

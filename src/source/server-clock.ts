@@ -49,6 +49,7 @@ export class ServerClock implements Boundary {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #windowMs: number;
+  readonly #settle: number;
   /** Until the first answers have confirmed or refuted it. */
   #restored: ClockProfile | undefined;
   #answers: Answer[] = [];
@@ -63,15 +64,23 @@ export class ServerClock implements Boundary {
   #newest: number | undefined;
   /** The greatest bound given since it was established, µs; undefined while it is being built. */
   #floor: Micros | undefined;
+  /** The last answers whose `Date` was newer than that of the answer before. */
+  #moved: Answer[] = [];
+  /** The `Date` that answers have repeated for longer than `settle`, ms; undefined while it moves on. */
+  #stood: number | undefined;
+  #lastDate: number | undefined;
 
   constructor({ source, settle, clock, log, profile }: ServerClockOptions) {
     this.#source = source;
     this.#clock = clock;
     this.#log = log;
+    this.#settle = settle;
     this.#windowMs = Math.min(windowMaxMs, settle / 3);
     this.#restored = profile;
     // The service's clock has not gone back since; how long the process was away only our own could tell, and it may have jumped.
     if (profile?.dated === false && profile.bound !== undefined) this.#newest = profile.bound / 1000 - clock.monotonic();
+    // Where the clock has stood still since an earlier run its first answer here would look like a clock that is behind.
+    if (profile?.dated === true) this.#moved = [{ at: clock.monotonic(), offset: profile.offsetMs + clock.now() - clock.monotonic() }];
     this.#local();
   }
 
@@ -85,6 +94,7 @@ export class ServerClock implements Boundary {
     const at = page.receivedMonotonic;
     if (newest !== undefined) this.#newest = Math.max(this.#newest ?? -Infinity, newest / 1000 - at);
     if (page.date !== undefined) {
+      this.#follow(page.date, at);
       const offset = page.date - marginMs - at;
       const bound = this.#established() ? this.now() : undefined;
       if (bound !== undefined && page.date + (this.#clock.monotonic() - at) < bound / 1000 - toleranceMs) {
@@ -119,6 +129,40 @@ export class ServerClock implements Boundary {
   agreed(): Micros | undefined {
     const bound = this.now();
     return bound === undefined ? undefined : Math.min(bound, Math.floor(this.#local() * 1000));
+  }
+
+  /**
+   * What time it is where windows should be closed by now, µs: as `agreed()`, but a clock of the service that stands still does not hold it back.
+   * Only answers whose `Date` moves on say how far the service is behind our own clock; since the last of them our monotonic clock goes on.
+   */
+  expected(): Micros | undefined {
+    const agreed = this.agreed();
+    const least = this.#moved.reduce((least, { offset }) => Math.min(least, offset), Infinity);
+    if (agreed === undefined || !this.#dated || least === Infinity) return agreed;
+    return Math.max(agreed, Math.floor(Math.min(this.#local(), least + this.#clock.monotonic()) * 1000));
+  }
+
+  /** The `Date` that the service has repeated for longer than `settle`, µs; undefined while its clock moves on. */
+  stoodSince(): Micros | undefined {
+    return this.#stood === undefined ? undefined : this.#stood * 1000;
+  }
+
+  #follow(date: number, at: number): void {
+    const isFirst = this.#lastDate === undefined;
+    const isNewer = this.#lastDate !== undefined && date > this.#lastDate;
+    this.#lastDate = date;
+    if (isNewer || (isFirst && this.#moved.length === 0)) {
+      this.#moved = [...this.#moved, { at, offset: date - marginMs - at }].slice(-answersMin);
+      this.#stood = undefined;
+      return;
+    }
+    const since = this.#moved.at(-1)?.at ?? at;
+    if (this.#stood !== undefined || at - since <= this.#settle + toleranceMs) return;
+    this.#stood = date;
+    this.#log.warn(
+      { event: 'source.clock_stands_still', source: this.#source, since: new Date(date).toISOString() },
+      'the clock of the service stands still: its responses repeat one Date, so no window can be proven',
+    );
   }
 
   /** Our own clock: the furthest that it ever was beside the monotonic one, ms. */
@@ -181,7 +225,8 @@ export class ServerClock implements Boundary {
   profile(): ClockProfile | undefined {
     const offsetMs = this.offsetMs();
     const bound = this.now();
-    if (offsetMs === undefined || bound === undefined || !this.#established()) return undefined;
+    // What was kept before the clock stood still says more than the clock that stands still.
+    if (offsetMs === undefined || bound === undefined || this.#stood !== undefined || !this.#established()) return undefined;
     return this.#dated ? { offsetMs, dated: true } : { offsetMs, dated: false, bound };
   }
 

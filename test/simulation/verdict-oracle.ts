@@ -28,6 +28,8 @@ interface Missed {
 export interface Expected {
   readonly complete: boolean;
   readonly soFar: boolean;
+  /** No window, and every second of the period is to come or not due. */
+  readonly nothingDue: boolean;
   readonly delivered: boolean;
   readonly final: boolean;
   readonly gaps: number;
@@ -124,6 +126,7 @@ export class VerdictOracle {
     return {
       complete: rows.length > 0 && gaps === 0 && accepted === 0 && inDoubt === 0 && missed.length === 0,
       soFar,
+      nothingDue: rows.length === 0 && missed.length === 0 && Math.floor(begin / second) * second + second > due,
       delivered: [...sinks.values()].every(({ lacking, waits }) => lacking === 0 && !waits),
       final: rows.length > 0 && rows.every(isFinal) && missed.length === 0 && (to === undefined || !soFar),
       ...{ gaps, accepted, inDoubt, missed, sinks },

@@ -534,8 +534,12 @@ class Day {
       this.faults.push(`${new Date(this.#world.ms).toISOString()}: long after the last disturbance ${JSON.stringify(short)}`);
   }
 
-  #words(summary: string, { complete, soFar, delivered }: Expected): void {
-    const first = complete ? `COMPLETE${soFar ? ' SO FAR' : ''}${delivered ? ' AND DELIVERED' : ', NOT ALL DELIVERED: '}` : 'INCOMPLETE: ';
+  #words(summary: string, { complete, soFar, nothingDue, delivered }: Expected): void {
+    const first = complete
+      ? `COMPLETE${soFar ? ' SO FAR' : ''}${delivered ? ' AND DELIVERED' : ', NOT ALL DELIVERED: '}`
+      : nothingDue
+        ? 'NOTHING DUE YET: '
+        : 'INCOMPLETE: ';
     if (!(complete && delivered ? summary === first : summary.startsWith(first)))
       this.faults.push(`the report begins "${summary}", and should begin "${first}"`);
   }

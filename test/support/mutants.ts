@@ -2564,7 +2564,7 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/report/verdict.ts',
-        text: `return 2 * closeDelaySeconds + Math.min(3_600, Math.max(10, closeDelaySeconds));`,
+        text: `return 2 * closeDelaySeconds + widthSeconds(closeDelaySeconds);`,
         replacement: `return 2 * closeDelaySeconds;`,
       },
     ],
@@ -2582,8 +2582,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/report/verdict.ts',
-        text: `2 * closeDelaySeconds + Math.min(3_600,`,
-        replacement: `2 * closeDelaySeconds + Math.min(Infinity,`,
+        text: `return Math.min(3_600, Math.max(10,`,
+        replacement: `return Math.min(Infinity, Math.max(10,`,
       },
     ],
   },
@@ -2630,8 +2630,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/report/verdict.ts',
-        text: `const end = facts.to ?? facts.now;`,
-        replacement: `const end = facts.to ?? coverage.read.at(-1)?.until ?? facts.now;`,
+        text: `const asked = facts.to ?? facts.now;`,
+        replacement: `const asked = facts.to ?? coverage.read.at(-1)?.until ?? facts.now;`,
       },
     ],
   },
@@ -2654,8 +2654,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/report/verdict.ts',
-        text: `if (part.from >= due) isPending = true;`,
-        replacement: `if (part.until >= due) isPending = true;`,
+        text: `if (part.from >= due) {`,
+        replacement: `if (part.until >= due) {`,
       },
     ],
   },
@@ -2860,8 +2860,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/report/verdict.ts',
-        text: `const isOver = source.mode === 'retired' &&`,
-        replacement: `const isOver = source.mode === 'gone' &&`,
+        text: `const isOver = retiredAt !== undefined &&`,
+        replacement: `const isOver = retiredAt === undefined &&`,
       },
     ],
   },
@@ -2872,8 +2872,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/report/verdict.ts',
-        text: `begin !== undefined && until <= begin);`,
-        replacement: `begin !== undefined && until <= end);`,
+        text: `begin !== undefined && retiredAt <= begin;`,
+        replacement: `begin !== undefined && retiredAt <= end;`,
       },
     ],
   },
@@ -3007,12 +3007,12 @@ export const mutants: readonly Mutant[] = [
   },
   {
     id: 'W354',
-    what: 'status speaks of sources that are gone',
+    what: 'status leaves out sources that were retired',
     suite: 'test/unit/report/completeness.test.ts',
     edits: [
       {
         file: 'src/report/verdict.ts',
-        text: `const sources = snapshot.sources.filter(({ mode }) => mode !== 'orphaned' && mode !== 'retired');
+        text: `const { sources } = snapshot;
   if`,
         replacement: `const sources = snapshot.sources.filter(({ mode }) => mode !== 'retired');
   if`,

@@ -32,7 +32,7 @@ export const usage = `waybill ledger [--source ID] [--from T] [--to T] [--by win
 The completeness report: for each window what the service counted for its query, what was collected, what each sink has, late records and
 how late, recounts done and due, and gaps with their reasons. The first line is the verdict on the period, which ends now without --to:
 COMPLETE (SO FAR, where its end is not due yet), AND DELIVERED or NOT ALL DELIVERED, or INCOMPLETE with the gaps and the time that is not
-covered. Exits 0 when it is complete and delivered, else 3.
+covered. NOTHING DUE YET: no window can be proven so soon. Exits 0 when it is complete and delivered, else 3.
 
   --source ID         only this source
   --from T, --to T    a time, a date, a month, 2026-Q3, -7d or -6h

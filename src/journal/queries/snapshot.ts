@@ -75,6 +75,9 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       .all()
       .map((row) => [row.sink, row.n]),
   );
+  const retired = db.prepare<[string], { at: Micros | null }>(
+    "SELECT max(at_us) AS at FROM operations WHERE what = 'sources retire' AND json_extract(detail, '$.source') = ?",
+  );
   const history = backfillsOf(db, false);
   const sources = sourceRows(db).map((row): SourceSnapshot => {
     const groups = open.all(row.n);
@@ -116,6 +119,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       delays: profile.delays,
       unread: wanted === undefined ? undefined : unreadOf(db, row.id, wanted),
       held: profile.hold && { reason: profile.hold.reason, words: profile.hold.words },
+      ...(row.mode === 'retired' && { retiredAt: retired.get(row.id)?.at ?? undefined }),
       ...view,
       backfills: history.filter(({ source }) => source === row.id).map((range) => ({ ...range, ...live.backfill?.(row.id, range) })),
     };

@@ -13,7 +13,7 @@ type Cell = string | number | boolean | null;
 
 /** @param tz  zone in which days and months begin; times are UTC always */
 export function* ledgerCsv(report: LongLedgerReport, by: 'window' | 'day' | 'month', tz: string): Generator<string, void, void> {
-  yield `# ${harmless(printable(report.summary)).replaceAll('"', "'")}\r\n`;
+  yield `# ${harmless(printable(report.summary))}\r\n`;
   yield* lines(by === 'window' ? windowRows(report) : periodRows(report, by, tz));
 }
 

@@ -18,6 +18,20 @@ function stopped({ beside }: Opened): Snapshot {
   return snapshotOf(beside(), '0.1.0', base, live);
 }
 
+test('a source that was retired carries the time of its retirement, the last one where there were several', async () => {
+  const it = await opened();
+  const act = { who: 'uid 1000', why: undefined };
+  expect(stopped(it).sources[0]?.retiredAt).toBeUndefined();
+  for (const seconds of [60, 60]) {
+    await it.clock.advance(seconds * 1_000);
+    it.journal.registerSource(source, 'tenant', undefined);
+    it.journal.orphanSources(new Set());
+    expect(stopped(it).sources[0]?.retiredAt).toBeUndefined();
+    it.journal.history.retire(source, act);
+    expect(stopped(it).sources[0]?.retiredAt).toBe(it.clock.now() * 1000);
+  }
+});
+
 test('a source on hold is shown with the reason, whatever else its profile says, until the hold has ended', async () => {
   const it = await opened();
   await it.journal.setProfile(source, '{"calibrated":7}');

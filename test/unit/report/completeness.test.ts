@@ -184,6 +184,23 @@ test('time is cut where its reason changes: at the begin of the ledger, and wher
   ]);
 });
 
+test('a period of which nothing is due says when the first proof is due, and is not complete', () => {
+  const none = { windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 } };
+  const of = (from: string, to: string | undefined, change: Partial<SourceFacts> = {}): string =>
+    said(facts(covered('11:15:00', none), { from: at(from), to: to === undefined ? undefined : at(to), sources: [polled(change)] }));
+  expect(of('11:30:00', undefined)).toBe('NOTHING DUE YET: first proof now');
+  expect(of('11:59:40', undefined)).toBe('NOTHING DUE YET: first proof about 12:29 UTC');
+  expect(of('11:30:00', undefined, { nextProof: at('12:04:00') })).toBe('NOTHING DUE YET: first proof about 12:04 UTC');
+  // Wholly in the future, with and without an end.
+  expect(of('13:00:00', '14:00:00')).toBe('NOTHING DUE YET: first proof about 13:30 UTC');
+  expect(of('13:00:00', undefined)).toBe('NOTHING DUE YET: first proof about 13:30 UTC');
+  expect(of('11:59:40', undefined, { undated: { known: undefined } })).toBe('NOTHING DUE YET: first proof with its first record');
+  const { complete } = completeness(facts(covered('11:15:00', none), { from: at('11:59:40') }));
+  expect(complete).toBe(false);
+  // What is due and not proven is no such period.
+  expect(of('11:14:59', undefined)).not.toContain('NOTHING DUE YET');
+});
+
 test('a gap, an accepted gap and a window in doubt each make it incomplete', () => {
   const of = (windows: Partial<Coverage['windows']>): string =>
     said(facts(covered('11:15:00', { windows: { all: 45, final: 0, gaps: 0, accepted: 0, inDoubt: 0, ...windows } })));
@@ -280,12 +297,16 @@ describe('several sources', () => {
     );
     const final = covered('11:15:00', { windows: { all: 45, final: 45, gaps: 0, accepted: 0, inDoubt: 0 } });
     expect(completeness(two(final, late, { to: at('10:00:00') })).final).toBe(true);
-    const retired = { sources: [polled(), polled({ id: 'test', mode: 'retired' })] };
+    const retired = { sources: [polled(), polled({ id: 'test', mode: 'retired', retiredAt: at('05:00:00') })] };
     const old = covered('05:00:00');
     expect(said(two(covered('11:15:00'), old, { ...retired, from: at('05:00:00'), to: at('06:00:00') }))).toBe('COMPLETE AND DELIVERED');
-    expect(said(two(covered('11:15:00'), old, { ...retired, from: at('04:59:59'), to: at('06:00:00') }))).toBe(
-      'INCOMPLETE: not covered: test 2026-11-20 05:00–06:00 UTC, the source was retired',
-    );
+    expect(said(two(covered('11:15:00'), old, { ...retired, from: at('04:59:59'), to: at('06:00:00') }))).toBe('COMPLETE AND DELIVERED');
+    // What failed before the retirement stays uncovered, in a part of that time too.
+    const failed = { sources: [polled(), polled({ id: 'test', mode: 'retired', retiredAt: at('07:00:00') })] };
+    const within = (from: string, to: string): string => said(two(covered('11:15:00'), old, { ...failed, from: at(from), to: at(to) }));
+    expect(within('05:30:00', '06:00:00')).toBe('INCOMPLETE: not covered: test 2026-11-20 05:30–06:00 UTC, the source was retired');
+    expect(within('06:30:00', '08:00:00')).toBe('INCOMPLETE: not covered: test 2026-11-20 06:30–07:00 UTC, the source was retired');
+    expect(within('07:00:00', '08:00:00')).toBe('COMPLETE AND DELIVERED');
     // Where that is so of all, nothing is proven.
     const none = { ...late, windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 } };
     expect(said(facts(none, { from: at('01:00:00'), to: at('02:00:00') }))).toBe(
@@ -294,7 +315,7 @@ describe('several sources', () => {
   });
 
   test('one that has not begun is named; where its start is known it owes the time from there', () => {
-    expect(said(two(covered('11:15:00'), undefined))).toBe('INCOMPLETE: nothing is known of test: it has not responded yet');
+    expect(said(two(covered('11:15:00'), undefined))).toBe('INCOMPLETE: nothing is known of test: its ledger has not begun yet');
     const nothing = { liveFrom: undefined, read: [], windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 } };
     expect(said(two(covered('11:15:00'), covered('11:15:00', { ...nothing, startsAt: at('11:30:00') })))).toBe(
       'COMPLETE SO FAR AND DELIVERED',
@@ -323,13 +344,13 @@ test('final: every window is, and nothing of the period is outside of the ledger
   expect(of({ sinks: [lacking('siem', 1, 1)] })).toBe(true);
 });
 
-test('status speaks of the whole ledger up to now, of the sources that are polled', () => {
+test('status speaks of the whole ledger up to now, of the sources that the report has', () => {
   const behind = sound({ read: [{ from: sound().startsAt ?? 0, until: snapshotNow - 3_600_000_000 }] });
   expect(statusVerdict(snapshot())).toMatchObject({ complete: true, soFar: true, delivered: true });
   expect(statusVerdict(snapshot({ sources: [source({ coverage: behind })] }))).toMatchObject({ complete: false });
   for (const mode of ['orphaned', 'retired'])
-    expect(statusVerdict(snapshot({ sources: [source(), source({ id: 'old', mode, coverage: behind })] }))?.complete).toBe(true);
-  expect(statusVerdict(snapshot({ sources: [source({ mode: 'orphaned' })] }))).toBeUndefined();
+    expect(statusVerdict(snapshot({ sources: [source(), source({ id: 'old', mode, coverage: behind })] }))?.complete).toBe(false);
+  expect(statusVerdict(snapshot({ sources: [] }))).toBeUndefined();
   const short = sound({ sinks: [lacking('siem', 412, 1)] });
   expect(
     statusVerdict(snapshot({ sources: [source({ coverage: short })], sinks: [sink({ state: 'waiting', lastError: 'busy' })] }))?.shortfalls,

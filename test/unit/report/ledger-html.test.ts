@@ -130,7 +130,7 @@ test('csv: whatever a program takes for the separator, no cell of a report is a 
 test('csv: the verdict is a comment before the header, on one line', () => {
   const summary = 'COMPLETE, NOT ALL DELIVERED: siem lacks 1 of 4 windows (503 "busy"\nretry)';
   const [first, second] = ledgerCsv({ ...mixed, summary }, 'window', 'UTC').split('\r\n');
-  expect(first).toBe("# COMPLETE, NOT ALL DELIVERED: siem lacks 1 of 4 windows (503 'busy'\\u000aretry)");
+  expect(first).toBe('# COMPLETE, NOT ALL DELIVERED: siem lacks 1 of 4 windows (503 "busy"\\u000aretry)');
   expect(second?.startsWith('source,from,until,state,')).toBe(true);
 });
 

@@ -158,7 +158,7 @@ test('what the ledger does not cover, hold and operations stand below the window
 
 describe('without a window', () => {
   const silent = reportSource([], { id: 'second', begins: null, frontier: null, reached: null });
-  const incomplete = { summary: 'INCOMPLETE: nothing is known of second: it has not responded yet', complete: false, final: false };
+  const incomplete = { summary: 'INCOMPLETE: nothing is known of second: its ledger has not begun yet', complete: false, final: false };
   const beside = reportOf([reportSource(windows.slice(0, 1)), silent], incomplete);
   const alone = reportOf([silent], incomplete);
   const options = { by: 'window', tz: 'UTC', version: '0' } as const;

@@ -314,8 +314,11 @@ test('while the clock of the service is measured, a line says how long, and when
   );
   const few = source({ clock: { remainingMs: 0, answersMissing: 4 } });
   expect(block(lines({ sources: [few] }, { width: 120 }), 'SOURCE').at(-1)).toBe(
-    'production waits: the clock of the service is being measured, 0 s left, 4 responses missing',
+    'production waits: the clock of the service is being measured, 4 more responses needed',
   );
+  // At any width the time can be read.
+  const narrow = block(lines({ sources: [waiting] }, { width: 60 }), 'SOURCE');
+  expect(narrow.join(' ').replace(/\s+/g, ' ')).toContain('being measured, 3 min left; next window proven about 03:08 UTC');
 });
 
 test('at 80 columns a column that does not fit is left out, and the journal is wrapped', () => {

@@ -84,18 +84,18 @@ test.each<[string, Partial<Snapshot>, string]>([
   [
     'without a Date and a record nobody knows when the first proof is due',
     { sources: [{ ...begins, serverNow: undefined, undated: { known: undefined } }] },
-    'INCOMPLETE: nothing is proven, first proof due with its first record, as its answers carry no Date',
+    'NOTHING DUE YET: first proof with its first record',
   ],
-  ['the beginning', { sources: [begins] }, 'INCOMPLETE: nothing is proven, first proof due about 03:30 UTC'],
+  ['the beginning', { sources: [begins] }, 'NOTHING DUE YET: first proof about 03:30 UTC'],
   [
     'the beginning of a new state',
     { sources: [begins], created: now - 32_000_000 },
-    'INCOMPLETE: nothing is proven, first proof due about 03:30 UTC, new state since 32 s',
+    'NOTHING DUE YET: first proof about 03:30 UTC, new state since 32 s',
   ],
   [
     'before the first answer',
     { sources: [{ ...begins, frontier: 0, reached: 0, tip: 0, lastSuccess: undefined, coverage: undefined }] },
-    'INCOMPLETE: nothing is proven; nothing is known of test: it has not responded yet, first answer awaited',
+    'INCOMPLETE: nothing is proven; nothing is known of test: its ledger has not begun yet, first answer awaited',
   ],
   ['a source that is added later', { sources: [source(), begins] }, `${well}, first proof due about 03:30 UTC of test`],
   ['a state as old as 59 minutes', { created: micros('2026-11-20T02:04:00Z') }, `${well}, new state since 59 min`],
@@ -109,12 +109,34 @@ test.each<[string, Partial<Snapshot>, string]>([
   [
     'a source gone from the configuration',
     { sources: [source({ mode: 'orphaned' })] },
-    'NO SOURCE is polled any more, 1 source needs attention',
+    'NO SOURCE is polled any more; COMPLETE SO FAR AND DELIVERED, 1 source needs attention',
   ],
   [
-    'an orphaned source does not hold the verdict back',
+    'an orphaned source owes its time as in the report',
     { sources: [source(), readTo('00:00:00', { id: 'old', mode: 'orphaned' })] },
-    `${well}, 1 source needs attention`,
+    'INCOMPLETE: not covered: old 2026-11-20 00:00–02:18 UTC, the source is not in the configuration, proven up to 02:45 UTC (18 min ago), 1 source needs attention',
+  ],
+  [
+    'a retired source owes the time up to its retirement',
+    { sources: [source(), readTo('00:00:00', { id: 'old', mode: 'retired', retiredAt: micros('2026-11-20T01:00:00Z') })] },
+    'INCOMPLETE: not covered: old 2026-11-20 00:00–01:00 UTC, the source was retired, proven up to 02:45 UTC (18 min ago)',
+  ],
+  [
+    'a retired source that was read up to its retirement',
+    { sources: [source(), readTo('01:00:00', { id: 'old', mode: 'retired', retiredAt: micros('2026-11-20T01:00:00Z') })] },
+    well,
+  ],
+  [
+    'the clock of the service is being measured, so the proof is not due before it is known',
+    {
+      sources: [
+        readTo('02:00:00', {
+          ...{ frontier: micros('2026-11-20T00:00:00Z'), nextProof: micros('2026-11-20T03:07:00Z') },
+          ...{ clock: { remainingMs: 240_000, answersMissing: 0 }, coverage: coverage({ read: [], windows: none }) },
+        }),
+      ],
+    },
+    'INCOMPLETE: nothing is proven; not covered: 2026-11-18 00:00–2026-11-20 02:18 UTC, the clock of the service is being measured, first proof due about 03:07 UTC',
   ],
 ])('%s', (_, change, sentence) => {
   expect(verdict(snapshot(change))).toBe(sentence);
@@ -126,8 +148,8 @@ test('in another zone the time is that of the zone and says so', () => {
 
 test('the first window is as wide as settle, within 10 s and 1 h', () => {
   const at = (settleSeconds: number): string => verdict(snapshot({ sources: [{ ...begins, settleSeconds }] }));
-  expect(at(7_200)).toBe('INCOMPLETE: nothing is proven, first proof due about 06:00 UTC');
-  expect(at(180)).toBe('INCOMPLETE: nothing is proven, first proof due about 03:06 UTC');
+  expect(at(7_200)).toBe('NOTHING DUE YET: first proof about 06:00 UTC');
+  expect(at(180)).toBe('NOTHING DUE YET: first proof about 03:06 UTC');
 });
 
 test('status as JSON has the shape of the contract, to the letter', () => {

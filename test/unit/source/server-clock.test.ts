@@ -323,6 +323,69 @@ describe('what both clocks have reached', () => {
   });
 });
 
+describe('a clock of the service that stands still', () => {
+  const expectedMs = (): number => (server.expected() ?? Number.NaN) / 1000 - clock.now();
+  /** Answers that all carry the `Date` of the first of them. */
+  const frozen = (count: number, everyMs: number): void => {
+    const date = clock.now();
+    for (let n = 0; n < count; n += 1) {
+      answer(date - clock.now());
+      clock.advance(everyMs);
+    }
+  };
+
+  test.each([10_000, settle])('does not hold back what is due, with a settle of %i ms, and one warning says so', (settleMs) => {
+    server = make({ settle: settleMs });
+    answers(60, 0, 10_000);
+    const since = clock.now();
+    frozen(180, 10_000);
+    // The bound of the answers is behind by many minutes: windows are not closed by a clock that nobody knows.
+    expect((server.agreed() ?? 0) / 1000 - clock.now()).toBeLessThan(-2 * minute);
+    expect(expectedMs()).toBe(-1_000);
+    expect(server.stoodSince()).toBe(since * 1000);
+    expect(warnings.filter((words) => words.startsWith('the clock of the service stands still'))).toHaveLength(1);
+    answer(0);
+    expect(server.stoodSince()).toBeUndefined();
+  });
+
+  test('one that is an hour behind and moves on counts as it is, also where it was set back', () => {
+    answers(60, -hour, 10_000);
+    expect([expectedMs(), server.stoodSince()]).toEqual([-hour - 1_000, undefined]);
+
+    server = make();
+    answers(60, 0, 10_000);
+    answers(120, -hour, 10_000);
+    expect([expectedMs(), server.stoodSince()]).toEqual([-hour - 1_000, undefined]);
+  });
+
+  test('half of the responses repeat one Date: the others say what is due', () => {
+    server = make({ settle: 10_000 });
+    answers(60, 0, 2_000);
+    const date = clock.now();
+    for (let n = 0; n < 300; n += 1) {
+      answer(n % 2 === 0 ? date - clock.now() : 0);
+      clock.advance(2_000);
+    }
+    expect(expectedMs()).toBe(-1_000);
+  });
+
+  test('no answer at all is not such a clock', () => {
+    answers(60, 0, 10_000);
+    clock.advance(2 * hour);
+    expect([expectedMs(), server.stoodSince()]).toEqual([-1_000, undefined]);
+  });
+
+  test('after a restart the offset of the earlier run counts, and it is kept while the clock stands', () => {
+    server = make({ profile: { offsetMs: -1_000, dated: true } });
+    const date = clock.now() - 20 * minute;
+    for (let n = 0; n < 180; n += 1) {
+      answer(date - clock.now());
+      clock.advance(10_000);
+    }
+    expect([expectedMs(), server.profile()]).toEqual([-1_000, undefined]);
+  });
+});
+
 describe('our own clock jumps by hours while the process lives', () => {
   test.each([-7, -25, 9])('by %i h: the service is not taken to be ahead, and the time that both have reached goes on', (hours) => {
     answers(31, 0, 10_000);
