@@ -193,7 +193,8 @@ describe.concurrent('history', () => {
       const daemon = new Daemon(place);
       await daemon.logged('first window proven', 60_000);
       const add = ['backfill', '--source', 'production', '--from', begin, '--no-wait', '--yes'];
-      await json(place, ...add);
+      // So slow that it is not done before it is cancelled.
+      await json(place, ...add, '--rate', '2');
       await until('some of it is read', 15_000, async () => (((await running(daemon))[0]?.records ?? 0) > 0 ? true : undefined));
       const { ends } = await json<{ ends: string }>(place, 'backfill', 'cancel', '--yes');
       expect(Date.parse(ends)).toBeGreaterThan(Date.parse(begin));
