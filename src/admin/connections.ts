@@ -104,7 +104,7 @@ function oneRequest(socket: Socket, serve: () => void): void {
   silence.addEventListener('abort', late, { once: true });
   const close = (): void => silence.removeEventListener('abort', late);
   socket.once('close', close);
-  // Those that the server has for errors come when it is served.
+  // The HTTP server adds its own error listener once it serves the connection.
   socket.on('error', late);
   socket.once('data', (first: Buffer) => {
     close();

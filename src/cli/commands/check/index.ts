@@ -175,7 +175,7 @@ async function countLine(source: Source, settings: SourceConfig, found: Calibrat
   }
 }
 
-/** How far the clock of the service is from ours: windows are closed by the one that is behind. */
+/** Compares the service's clock with the local one: the slower of the two decides when a window is due. */
 async function clockLine(source: Source, subject: string, pageSize: number, signal: AbortSignal): Promise<Line[]> {
   const { date, received } = await source.page({ query: {}, page: undefined, pageSize }, signal);
   if (date === undefined) return [];
