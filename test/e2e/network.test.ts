@@ -10,7 +10,7 @@ import { inPlace } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 import { startProxy } from '../support/proxy.ts';
 
-test("everything through a proxy with a password, and a wrong password is the proxy's refusal", { timeout: 110_000 }, () =>
+test("everything through a proxy with a password, and a wrong password is the proxy's refusal", { timeout: 300_000 }, () =>
   inPlace('proxy', async (place) => {
     const service = await Service.start(place, '--records', '3000', '--span', '2m', '--fault-reset', '0.05');
     const port = Number(new URL(service.line.baseUrl).port);

@@ -96,7 +96,7 @@ function odd(): string[] {
   ];
 }
 
-test('whatever a record is: once in each sink, and the daemon goes on', { timeout: 60_000 }, async () => {
+test('whatever a record is: once in each sink, and the daemon goes on', { timeout: 300_000 }, async () => {
   await inPlace('records', async (place) => {
     const service = await Service.start(
       place,
@@ -121,7 +121,7 @@ test('whatever a record is: once in each sink, and the daemon goes on', { timeou
     const daemon = new Daemon(place);
     const files = formats.map((format) => place.path(`${format}.out`));
     await delivered(service, files.slice(0, 1));
-    await until('as many lines in the others', 10_000, () =>
+    await until('as many lines in the others', 60_000, () =>
       files.every((file) => existsSync(file) && linesOf(file).length === linesOf(files[0] ?? '').length) ? true : undefined,
     );
     await daemon.ready(200);

@@ -31,7 +31,7 @@ function holdsOf(place: Place): { state: string; reason: string }[] {
   }
 }
 
-test('fields, rows, and the right itself: held, said, and mended without a person', { timeout: 60_000 }, () =>
+test('fields, rows, and the right itself: held, said, and mended without a person', { timeout: 300_000 }, () =>
   inPlace('rights', async (place) => {
     const service = await Service.start(place, '--records', '1200', '--span', '45s', '--rate', '30');
     const start = ago(60_000);
@@ -74,7 +74,7 @@ test('fields, rows, and the right itself: held, said, and mended without a perso
     let open: unknown;
     await until(
       () => `every window whole: ${JSON.stringify(open)}`,
-      20_000,
+      60_000,
       async () => {
         const [source] = (await daemon.ledger()).sources;
         open = source?.windows.filter(

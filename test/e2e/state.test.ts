@@ -62,7 +62,7 @@ describe.concurrent('the state', () => {
       expect(offline.stdout).toMatch(/sources\.production\.auth\.clientSecret/);
     }));
 
-  test('one owner: a second daemon exits 75, and the first is not disturbed', { timeout: 120_000 }, () =>
+  test('one owner: a second daemon exits 75, and the first is not disturbed', { timeout: 300_000 }, () =>
     inPlace('owner', async (place) => {
       const service = await startService(place);
       configure(place, [sourceOf(service, ago(150_000), quick)], [file]);
@@ -100,7 +100,7 @@ describe.concurrent('the state', () => {
       expect(existsSync(place.path('siem.ndjson'))).toBe(false);
     }));
 
-  test('a state of a newer release is refused in one line that says which to start', { timeout: 120_000 }, () =>
+  test('a state of a newer release is refused in one line that says which to start', { timeout: 300_000 }, () =>
     inPlace('newer', async (place) => {
       const service = await startService(place);
       configure(place, [sourceOf(service, ago(150_000), quick)], [file]);
@@ -133,7 +133,7 @@ describe.concurrent('the state', () => {
     }),
   );
 
-  test('a state that was lost: the file is blocked with a reason, a new sink gets everything again from start', { timeout: 120_000 }, () =>
+  test('a state that was lost: the file is blocked with a reason, a new sink gets everything again from start', { timeout: 300_000 }, () =>
     inPlace('lost', async (place) => {
       const service = await startService(place);
       const source = sourceOf(service, ago(150_000), quick);
@@ -166,7 +166,7 @@ describe.concurrent('the state', () => {
     }),
   );
 
-  test('SIGTERM while much is under way: exit 0 within the grace, no torn line, and the next life goes on', { timeout: 120_000 }, () =>
+  test('SIGTERM while much is under way: exit 0 within the grace, no torn line, and the next life goes on', { timeout: 300_000 }, () =>
     inPlace('stop', async (place) => {
       const service = await Service.start(
         place,
@@ -184,7 +184,7 @@ describe.concurrent('the state', () => {
       configure(place, [sourceOf(service, ago(310_000), quick)], [file]);
       for (const after of ['admin server listens', 'first record', 'first event taken', 'first window proven']) {
         const daemon = new Daemon(place);
-        await daemon.logged(after, 30_000);
+        await daemon.logged(after, 60_000);
         await pause(place.chance() * 300);
         const { code, signal, ms } = await daemon.stop();
         expect({ code, signal }, after).toEqual({ code: 0, signal: null });
@@ -196,17 +196,17 @@ describe.concurrent('the state', () => {
       }
       await service.set({ faultSlow: 0, faultStalled: 0 });
       const daemon = new Daemon(place);
-      await daemon.logged('first record', 30_000);
+      await daemon.logged('first record', 60_000);
       // The configuration is not read again: that is said, and nothing ends.
       daemon.signal('SIGHUP');
-      await daemon.logged('the configuration is read at the start only: start again to use a changed one', 10_000);
+      await daemon.logged('the configuration is read at the start only: start again to use a changed one', 60_000);
       await delivered(service, [place.path('siem.ndjson')]);
       expect(await daemon.stop()).toMatchObject({ code: 0 });
       expect((await readLedgerOf(place)).code).toBe(0);
     }),
   );
 
-  test('the journal is a directory of its owner alone, and so is what it writes', { timeout: 120_000 }, () =>
+  test('the journal is a directory of its owner alone, and so is what it writes', { timeout: 300_000 }, () =>
     inPlace('modes', async (place) => {
       const service = await startService(place);
       configure(place, [sourceOf(service, ago(150_000), quick)], [file]);
@@ -221,7 +221,7 @@ describe.concurrent('the state', () => {
 
   test(
     'a sink whose directory is not there is blocked, others go on; made and started again, it has everything',
-    { timeout: 120_000 },
+    { timeout: 300_000 },
     () =>
       inPlace('directory', async (place) => {
         const service = await startService(place);

@@ -7,7 +7,7 @@ import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSyn
 import { describe, expect, test } from 'vitest';
 import { ago, configure, Daemon, ledgerOf, readLedgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, linesOf, originalOf, Seconds } from '../support/e2e-oracle.ts';
-import { inPlace, pause, until } from '../support/e2e-place.ts';
+import { inPlace, inPlaceIfLong, pause, until } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
 import { mounted } from '../support/e2e-tmpfs.ts';
 import { Service } from '../support/e2e-service.ts';
@@ -30,7 +30,7 @@ function sizeOf(place: Place): number {
 describe.concurrent('trouble with the state', () => {
   test(
     'an older copy of the state: the file is ahead of it and blocked, nothing is written; with the right state it goes on',
-    { timeout: 120_000 },
+    { timeout: 300_000 },
     () =>
       inPlace('restored', async (place) => {
         const service = await Service.start(place, '--records', '600', '--span', '1m');
@@ -73,7 +73,7 @@ describe.concurrent('trouble with the state', () => {
       }),
   );
 
-  test('a state directory that cannot be written, or made: one clear line, at once, and exit 1', { timeout: 60_000 }, () =>
+  test('a state directory that cannot be written, or made: one clear line, at once, and exit 1', { timeout: 300_000 }, () =>
     inPlace('unwritable', async (place) => {
       const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush-hush', scopeAddress: 's' };
       const source = { id: 'production', baseUrl: 'https://service.example/v2/api', auth, start: ago(0) };
@@ -110,7 +110,7 @@ describe.concurrent('trouble with the state', () => {
 
   test(
     'a disk that fills: collecting and delivering stop and say so; with room again everything goes on, each record once',
-    { timeout: 120_000 },
+    { timeout: 300_000 },
     () =>
       inPlace('disk', async (place) => {
         await using volume = mounted(place, 'volume', 'size=12m');
@@ -122,7 +122,7 @@ describe.concurrent('trouble with the state', () => {
         const fill = (): void => expect(() => writeFileSync(place.path('volume/plug'), Buffer.alloc(16 * 2 ** 20))).toThrow('ENOSPC');
         fill();
         await service.set({ rate: 150 });
-        await full.ready(503, /journal: collecting is paused \(disk\)/, 30_000);
+        await full.ready(503, /journal: collecting is paused \(disk\)/, 60_000);
         expect((await full.get('/healthz')).status).toBe(200);
         const status = await place.waybill('status', '--config', 'waybill.yaml');
         const state = place.path('volume/state');
@@ -133,7 +133,7 @@ describe.concurrent('trouble with the state', () => {
         rmSync(place.path('volume/plug'));
         await full.ready(200, undefined, 60_000);
         fill();
-        await full.ready(503, /journal: collecting is paused \(disk\)/, 30_000);
+        await full.ready(503, /journal: collecting is paused \(disk\)/, 60_000);
         // A stop is clean: what could not be acknowledged is settled at the next start.
         expect(await full.stop()).toMatchObject({ code: 0, signal: null });
         rmSync(place.path('volume/plug'));
@@ -142,7 +142,7 @@ describe.concurrent('trouble with the state', () => {
         await service.set({ rate: 0 });
         const truth = await service.truth();
         expect(truth.length).toBeGreaterThan(200);
-        await settled(daemon, Math.ceil(new Seconds(truth).last + 1) * 1000, 30_000);
+        await settled(daemon, Math.ceil(new Seconds(truth).last + 1) * 1000, 60_000);
         await delivered(service, [place.path('siem.ndjson')]);
         expect(await daemon.stop()).toMatchObject({ code: 0 });
         expect(compare(linesOf(place.path('siem.ndjson')), truth, originalOf)).toEqual(exactlyOnce);
@@ -152,9 +152,9 @@ describe.concurrent('trouble with the state', () => {
 
   test(
     'the quota is reached: collecting pauses, the file of the state stays below it, a stop is clean; then it resumes',
-    { timeout: 120_000 },
-    () =>
-      inPlace('quota', async (place) => {
+    { timeout: 300_000 },
+    (context) =>
+      inPlaceIfLong(context, 'quota', async (place) => {
         const quota = 16 * 2 ** 20;
         interface Status {
           readonly sinks: readonly { readonly lagRecords: number }[];
@@ -175,7 +175,7 @@ describe.concurrent('trouble with the state', () => {
         configure(place, [sourceOf(service, ago(320_000), quick)], [away], { journal: { quota: '16MiB' } });
         const first = new Daemon(place);
         await first.ready(503, /journal: collecting is paused \(quota\)/, 60_000);
-        expect(await first.logged('collecting pauses', 30_000)).toMatchObject({ level: 'error' });
+        expect(await first.logged('collecting pauses', 60_000)).toMatchObject({ level: 'error' });
         const before = await ledgerOf(place);
         await pause(1_500);
         expect((await ledgerOf(place)).ledger.sources[0]?.reached, 'nothing is closed meanwhile').toBe(before.ledger.sources[0]?.reached);

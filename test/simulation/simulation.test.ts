@@ -4,8 +4,9 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
-const seeds = process.env['WAYBILL_SIMULATION_SEEDS'] ?? '300';
-const from = process.env['WAYBILL_SEED'] ?? '1';
+const seeds = process.env['WAYBILL_SIMULATION_SEEDS'] ?? '50';
+/** From 51 on: seed 100 is among them, and every hundredth seed runs twice. */
+const from = process.env['WAYBILL_SEED'] ?? '51';
 
 test(`nothing is lost, repeated or claimed without proof in ${seeds} seeds from ${from}`, { timeout: 600_000 }, async () => {
   const main = join(import.meta.dirname, 'main.ts');

@@ -105,7 +105,7 @@ export class Daemon {
   }
 
   /** The first line of the log with this message; waits for it. */
-  async logged(message: string, ms = 15_000): Promise<LogLine> {
+  async logged(message: string, ms = 60_000): Promise<LogLine> {
     return until(
       () => `"${message}" in the log\n${this.words()}`,
       ms,
@@ -141,7 +141,7 @@ export class Daemon {
   }
 
   /** Waits until `/readyz` answers with this status and, with `words`, says them. @returns its text */
-  async ready(status: number, words?: RegExp, ms = 15_000): Promise<string> {
+  async ready(status: number, words?: RegExp, ms = 60_000): Promise<string> {
     let last = '';
     return until(
       () => `/readyz with ${status}${words ? ` and ${words.source}` : ''}, but ${last}\n${this.words()}`,

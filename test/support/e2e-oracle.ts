@@ -57,7 +57,7 @@ export function compare(lines: readonly string[], truth: readonly string[], reco
 }
 
 /** Waits until ECS files hold every record that the service shows now, each exactly once. */
-export async function delivered(service: Service, files: readonly string[], ms = 30_000): Promise<void> {
+export async function delivered(service: Service, files: readonly string[], ms = 60_000): Promise<void> {
   const truth = await service.truth();
   let found: Difference[] = [];
   await until(

@@ -665,7 +665,7 @@ describe('kafka', () => {
       expect(secure.committed('audit')[0]).toHaveLength(3);
     });
 
-    test('TLS to a port without, and the other way round: blocked', { timeout: 60_000 }, async () => {
+    test('TLS to a port without, and the other way round: blocked', { timeout: 300_000 }, async () => {
       const tls = await authority.issue({ name: 'broker', hosts: ['127.0.0.1'] });
       await using secure = await new KafkaModel({ tls }).create('audit').listen();
       const [plainToTls, tlsToPlain] = await Promise.all([

@@ -13,7 +13,7 @@ const { poll, settle, recount } = sourceSettings.parse({ id: sourceId, baseUrl: 
 
 test(
   'a month after its begin a quiet source is asked as often as check says, and at most 0.15 times a second',
-  { timeout: 60_000 },
+  { timeout: 300_000 },
   async () => {
     const days = 30;
     const measured = 3 * hour;

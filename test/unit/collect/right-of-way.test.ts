@@ -49,7 +49,7 @@ test('behind ten windows of close each: first the recount, then the gap, then hi
 
 test(
   'no window of history begins while a newer one is settled, a recount or another try is due, or a poll',
-  { timeout: 30_000 },
+  { timeout: 300_000 },
   async () => {
     const it = await begun({ after: 3 * hour });
     for (let i = 0; i < 200; i += 1) it.source.add(i, base + i * minute, 0);

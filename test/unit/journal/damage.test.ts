@@ -92,7 +92,7 @@ function stateOf(bytes: Buffer): string {
   return directory;
 }
 
-test('overwritten anywhere: a report and a daemon meet no error but ours, and much of it is found', { timeout: 120_000 }, async () => {
+test('overwritten anywhere: a report and a daemon meet no error but ours, and much of it is found', { timeout: 300_000 }, async () => {
   const directory = await stopped();
   const whole = readFileSync(join(directory, 'waybill.db'));
   expect(whole.length).toBeGreaterThan(150_000);

@@ -55,7 +55,7 @@ function only(report: LedgerReport): LedgerReportSource {
   return source;
 }
 
-test('every number of the report, counted a second time in the file and at the service', { timeout: 60_000 }, async () => {
+test('every number of the report, counted a second time in the file and at the service', { timeout: 300_000 }, async () => {
   const random = seeded(20_261_121);
   const it = await world({ after: 0, pageSize: 50 });
   const end = base + 40 * hour;

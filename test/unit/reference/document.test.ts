@@ -50,7 +50,7 @@ function runExample(place: string): ReturnType<typeof run> {
 }
 
 describe('the client', () => {
-  test('in curl protects, authorizes, opens as the colleague and is refused as a stranger', { timeout: 60_000 }, async ({ skip }) => {
+  test('in curl protects, authorizes, opens as the colleague and is refused as a stranger', { timeout: 300_000 }, async ({ skip }) => {
     if (spawnSync('curl', ['--version']).status !== 0) return skip('there is no curl on the path');
     const place = folder();
     installed(place, fileURLToPath(new URL('../../../bin/waybill.js', import.meta.url)));
@@ -65,7 +65,7 @@ describe('the client', () => {
     expect(readFileSync(join(place, 'plan.IKD')).toString('hex', 0, 4)).toBe('89494b44');
   });
 
-  test('in curl ends when the service does not begin', { timeout: 60_000 }, async () => {
+  test('in curl ends when the service does not begin', { timeout: 300_000 }, async () => {
     const place = folder();
     writeFileSync(join(place, 'ended'), '#!/bin/sh\nexit 1\n', { mode: 0o755 });
     installed(place, join(place, 'ended'));

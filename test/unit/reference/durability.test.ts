@@ -33,7 +33,7 @@ test('a service that is killed in the middle of its work has lost nothing that i
     }
   };
   const ended = Promise.allSettled(Array.from({ length: 4 }, work));
-  await expect.poll(() => shared.length, { interval: 5, timeout: 20_000 }).toBeGreaterThan(30);
+  await expect.poll(() => shared.length, { interval: 5, timeout: 60_000 }).toBeGreaterThan(30);
   await before.stop('SIGKILL');
   await ended;
 

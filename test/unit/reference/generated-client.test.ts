@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test('compiles with every call of the specification', { timeout: 120_000 }, () => {
+test('compiles with every call of the specification', { timeout: 300_000 }, () => {
   const program = ts.createProgram([calls], {
     target: ts.ScriptTarget.ES2024,
     lib: ['lib.es2024.d.ts', 'lib.dom.d.ts'],
@@ -44,7 +44,7 @@ test('compiles with every call of the specification', { timeout: 120_000 }, () =
   expect(ts.formatDiagnostics(ts.getPreEmitDiagnostics(program), host)).toBe('');
 });
 
-test('gets success for every call of the specification', { timeout: 120_000 }, async () => {
+test('gets success for every call of the specification', { timeout: 300_000 }, async () => {
   await using service = await Service.start('--records', '40');
   const administrator = await service.as('Super Administrator');
   const { json } = await service.call(administrator, 'GET', '/groups');

@@ -96,7 +96,7 @@ describe('the command line', () => {
     onTestFinished(() => void child.kill('SIGKILL'));
     let out = '';
     child.stdout.on('data', (part: Buffer) => (out += part.toString()));
-    await expect.poll(() => existsSync(`${file}-wal`), { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => existsSync(`${file}-wal`), { timeout: 60_000 }).toBe(true);
     const ended = once(child, 'exit');
     child.kill('SIGTERM');
     expect([await ended, out]).toEqual([[0, null], '']);
@@ -150,9 +150,9 @@ describe('the command line', () => {
     expect(readFileSync(after.line.ca, 'utf8')).toBe(authority);
     expect((await after.page('pageSize=1')).pagination.totalRecords).toBeGreaterThanOrEqual(lines.length);
     expect(await after.truthLines()).toEqual(expect.arrayContaining(lines));
-    await expect.poll(() => after.truthLines(), { timeout: 20_000 }).toContain('{"logId":1}');
+    await expect.poll(() => after.truthLines(), { timeout: 60_000 }).toContain('{"logId":1}');
     await after.set({ rate: 100 });
-    await expect.poll(async () => (await after.truth()).length, { timeout: 20_000 }).toBeGreaterThan(310);
+    await expect.poll(async () => (await after.truth()).length, { timeout: 60_000 }).toBeGreaterThan(310);
     const ids = (await after.truth()).map((record) => record.logId);
     expect(new Set(ids).size).toBe(ids.length);
     // One process has the file, which is for this user alone.
@@ -217,7 +217,7 @@ describe('the control port', () => {
     await service.control('POST', '/records?visibleIn=400', JSON.stringify(late));
     expect(await service.truthLines()).toHaveLength(36);
     await expect
-      .poll(async () => (await service.truthLines()).some((line) => line.startsWith('{"logId":77,')), { timeout: 20_000 })
+      .poll(async () => (await service.truthLines()).some((line) => line.startsWith('{"logId":77,')), { timeout: 60_000 })
       .toBe(true);
 
     const refused = await service.control('POST', '/records', '{"logId":1}\n{"logId":');

@@ -217,17 +217,17 @@ const rows: Row[] = [
   { of: { retention: '300ms' }, seen: async (before) => (await stats()).records.visible < before.records.visible },
 ];
 
-test('people act, and there is a row for each switch', { timeout: 30_000 }, async () => {
-  await expect.poll(async () => (await stats()).records.visible, { timeout: 25_000 }).toBeGreaterThan(60);
+test('people act, and there is a row for each switch', { timeout: 300_000 }, async () => {
+  await expect.poll(async () => (await stats()).records.visible, { timeout: 60_000 }).toBeGreaterThan(60);
   expect(rows.flatMap(({ of }) => Object.keys(of)).sort()).toEqual([...Object.keys(defaults), 'revokeTokens', 'rotateKeys'].sort());
 });
 
-test.each(rows.map((row) => [JSON.stringify(row.of), row] as const))('%s acts, and people go on', { timeout: 30_000 }, async (_, row) => {
+test.each(rows.map((row) => [JSON.stringify(row.of), row] as const))('%s acts, and people go on', { timeout: 300_000 }, async (_, row) => {
   const before = await stats();
   service.patienceMs = row.patienceMs ?? service.patienceMs;
   await service.set({ ...row.with, ...row.of });
-  await expect.poll(() => row.seen(before), { timeout: 12_000, interval: 30 }).toBe(true);
+  await expect.poll(() => row.seen(before), { timeout: 60_000, interval: 30 }).toBe(true);
   if (row.stops === true) await service.set(defaults);
   const done = granted(await stats());
-  await expect.poll(async () => granted(await stats()), { timeout: 12_000, interval: 30 }).toBeGreaterThan(done + 1);
+  await expect.poll(async () => granted(await stats()), { timeout: 60_000, interval: 30 }).toBeGreaterThan(done + 1);
 });
