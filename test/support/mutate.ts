@@ -9,7 +9,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, wri
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { absent, mutants } from './mutants.ts';
+import { mutants } from './mutants.ts';
 import type { Edit, Mutant } from './mutants.ts';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -160,15 +160,8 @@ const { values, positionals } = parseArgs({
     parallel: { type: 'string', default: '2' },
   },
 });
-const notYet = absent.flatMap(({ ids, what }) => ids.map((id) => ({ id, what })));
 const unknown = positionals.filter((id) => !mutants.some((mutant) => mutant.id === id));
-if (unknown.length > 0) {
-  const wordsOf = (id: string): string => {
-    const what = notYet.find((each) => each.id === id)?.what;
-    return what === undefined ? id : `${id} (${what} is not there yet)`;
-  };
-  throw new Error(`no such mutant: ${unknown.map(wordsOf).join(', ')}`);
-}
+if (unknown.length > 0) throw new Error(`no such mutant: ${unknown.join(', ')}`);
 const chosen = mutants.filter(({ id }) => positionals.length === 0 || positionals.includes(id));
 const verdicts = new Map<string, readonly Verdict[]>();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -201,10 +194,6 @@ for (const { id, what } of chosen) {
     console.log(`| ${id} | ${what} | ${outcome} | ${where} | ${seconds.toFixed(0)} |`);
   }
 }
-if (positionals.length === 0) {
-  console.log('\nnot applicable yet:');
-  for (const { ids, what } of absent) console.log(`  ${ids.join(', ')}: ${what} is not there yet`);
-}
 const outcomes = chosen.map(({ id }) => ({ id, outcome: outcomeOf(verdicts.get(id) ?? []) }));
 const idsWith = (wanted: Verdict['outcome']): string[] => outcomes.filter(({ outcome }) => outcome === wanted).map(({ id }) => id);
 const counted = (wanted: Verdict['outcome'], word: string): string => {
@@ -213,7 +202,6 @@ const counted = (wanted: Verdict['outcome'], word: string): string => {
 };
 console.log(
   `\n${chosen.length} mutants in ${((performance.now() - began) / 60_000).toFixed(1)} min, seeds ${values.from} to ${Number(values.from) + Number(values.seeds) - 1}: ` +
-    [counted('caught', 'caught'), counted('alive', 'alive'), counted('stuck', 'not decided')].join(', ') +
-    (positionals.length === 0 ? `; ${notYet.length} not applicable yet` : ''),
+    [counted('caught', 'caught'), counted('alive', 'alive'), counted('stuck', 'not decided')].join(', '),
 );
 process.exitCode = outcomes.every(({ outcome }) => outcome === 'caught') ? 0 : 1;
