@@ -4,6 +4,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { commands } from '../src/cli/catalog.ts';
 import { sinks } from '../src/sink/index.ts';
+import { applyToFiles, namesIn, namesInChange } from './support/hooks.ts';
 import { mutants } from './support/mutants.ts';
 
 const root = resolve(import.meta.dirname, '..');
@@ -50,24 +51,27 @@ describe('files', () => {
 });
 
 describe('mutants', () => {
-  it('still apply: each text stands once in its file, and each suite is there', () => {
-    const faults = mutants.flatMap(({ id, suite, edits }) => {
-      const texts = new Map<string, string>();
-      const misplaced = edits.filter(({ file, text, replacement }) => {
-        const source = texts.get(file) ?? readFileSync(join(root, file), 'utf8');
-        const parts = source.split(text);
-        texts.set(file, parts.join(replacement));
-        return parts.length !== 2;
-      });
-      const isThere = suite === 'simulation' || existsSync(join(root, suite));
-      return [...misplaced.map(({ file, text }) => `${id}: ${file}: ${text}`), ...(isThere ? [] : [`${id}: ${suite}`])];
+  const sources = new Map(files.filter(({ path }) => path.startsWith('src/')).map(({ path, text }) => [path, text]));
+
+  it('apply to the source, and the mutated source parses', () => {
+    const faults = mutants.flatMap(({ name, changes }) => {
+      try {
+        return applyToFiles(sources, changes).size > 0 ? [] : [`${name}: changes nothing`];
+      } catch (thrown) {
+        return [`${name}: ${String(thrown)}`];
+      }
     });
     expect(faults).toEqual([]);
-    const missing = mutants.flatMap(({ id, also = [] }) =>
-      also.filter((suite) => !existsSync(join(root, suite))).map((suite) => `${id}: ${suite}`),
-    );
-    expect(missing).toEqual([]);
-    expect(new Set(mutants.map(({ id }) => id)).size).toBe(mutants.length);
+  });
+
+  it('have one name each, and a suite that exists', () => {
+    expect(new Set(mutants.map(({ name }) => name)).size).toBe(mutants.length);
+    expect(mutants.filter(({ suite }) => suite !== 'simulation' && !existsSync(join(root, suite))).map(({ name }) => name)).toEqual([]);
+  });
+
+  it('use every hook, and every hook is in the source once', () => {
+    const used = mutants.flatMap(({ changes }) => [...Object.keys(changes), ...Object.values(changes).flatMap(namesInChange)]);
+    expect([...sources.values()].flatMap(namesIn).sort()).toEqual([...new Set(used)].sort());
   });
 });
 

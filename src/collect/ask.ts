@@ -179,6 +179,7 @@ export class Asker {
       } catch (thrown) {
         const code = codeOf(thrown);
         if (code === 'page_malformed') return none;
+        // mutant: count-failure
         if (code !== 'page_refused' && code !== 'page_missing') throw thrown;
         if (failures >= refusalsMost && (await this.isOfTheQuery(query, signal))) return none;
         await this.wait(thrown, failures, signal);
@@ -260,6 +261,7 @@ export class Asker {
           thrown = caught;
         }
         const code = codeOf(thrown);
+        // mutant: final-failure
         if (code === undefined || code === 'page_missing' || code === 'page_refused') throw thrown;
         if (code === 'page_malformed' && (malformed += 1) >= malformedTries) {
           this.#failed(thrown);
@@ -351,6 +353,7 @@ export class Asker {
   }
 
   #observe(page: Page, newest: Micros | undefined): void {
+    // mutant: cached-answer
     if (this.#serverClock.observe(page, newest) === 'accepted') return;
     throw new WaybillError('source_busy', `answer of "${this.#sourceId}" is cached: it is older than an answer before it`, {
       // Not longer each time: so many that agree with each other have the bound built anew.

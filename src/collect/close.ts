@@ -100,6 +100,7 @@ export class Closer {
     const read = await this.#readNext(window, width, range, signal);
     // Nor when a clock was set right meanwhile: its end has not settled by the time that holds now.
     if (!read || !this.#isSettled(read.window)) return true;
+    // mutant: record-window
     await this.#record(read.window, read.verdict, 1, false);
     this.reading = undefined;
     return true;
@@ -229,6 +230,7 @@ export class Closer {
    * Of fewer records than a window has shown a proof is worth nothing while rows are hidden: what is shown then proves itself. Undefined in hold.
    */
   async #believed(window: LedgerWindow, verdict: Verdict, signal: AbortSignal): Promise<Verdict | undefined> {
+    // mutant: proof-of-fewer
     if (!verdict.proven || verdict.proof.total >= mostOf(window)) return verdict;
     const { query, total, own, digest, passes, requests } = verdict.proof;
     const found = await this.#recounter.whereTheyAre(window, total, signal);
@@ -245,7 +247,7 @@ export class Closer {
   async #record(window: Window, verdict: Verdict, tries: number, recount: boolean): Promise<void> {
     const { journal, log, ages, clock, settle } = this.#parts;
     const at = this.#serverNow();
-    const next = verdict.proven ? nextRecount(window.until, ages, at) : nextTry(window.until, tries, ages, at);
+    const next = /* mutant: next-try */ verdict.proven ? nextRecount(window.until, ages, at) : nextTry(window.until, tries, ages, at);
     await journal.close(this.#source, window, { verdict, next, at, recount }, this.#lastAge());
     this.lookBack();
     const fields = { source: this.#source, from: microsToIso(window.from), until: microsToIso(window.until) };

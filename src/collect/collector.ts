@@ -351,6 +351,7 @@ export class Collector {
 
   /** What is new is read between two questions about a window too, also while one of them is answered by failures alone. */
   async between(signal: AbortSignal): Promise<void> {
+    // mutant: poll-between-pages
     if (!this.#isRunning || this.#inTip || !this.#tipMayCutIn()) return;
     await this.#tip(signal);
   }

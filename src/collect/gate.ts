@@ -85,6 +85,7 @@ export class Gate {
     const gone = await this.#gone(missing, signal);
     if (gone.length > 0 && !(await holds.passesAfresh(async () => (await this.#gone(gone, signal)).length === 0, signal))) {
       const words = `${gone.join(', ')} ${gone.length === 1 ? 'is' : 'are'} not shown any more, in records that showed ${gone.length === 1 ? 'it' : 'them'} before`;
+      // mutant: suspend-source
       await holds.begin({ reason: 'fields', words, fields: gone });
       return false;
     }

@@ -133,6 +133,7 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
       } catch (thrown) {
         pending = undefined;
         const code = codeOf(thrown);
+        // mutant: page-missing
         if (code === 'page_missing' && offset > 0) return;
         // A larger page was answered at this place: smaller ones are refused for their size, and what cannot be read is looked for no further.
         const larger = code === 'page_refused' && malformed?.offset === offset && size < malformed.size ? malformed : undefined;
@@ -211,7 +212,8 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
       unreadable = 0;
       empty = length === 0 ? empty + 1 : 0;
       // Granted less than was asked for: believed when the page is full of it and more follows. A last page may call its own length its size.
-      const isLess = answer.pageSize !== undefined && answer.pageSize < size && length === answer.pageSize && length > 0;
+      const isLess =
+        /* mutant: granted-size */ answer.pageSize !== undefined && answer.pageSize < size && length === answer.pageSize && length > 0;
       if (isLess && total !== undefined && total > offset + length) {
         paging.size = length;
         if (offset > 0) {
@@ -221,6 +223,7 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
         }
         granted = size = length;
       } else if (isLess && total === undefined && offset === 0) granted = size = length;
+      // mutant: short-first-page
       if (offset === 0 && length > 0 && length < size && total !== undefined && total > length) {
         // A short first page under a greater total: a cap that the answer does not admit. Or rows that are counted and not shown, or a total that is
         // wrong: so it counts for this pass alone, and does not make every later page small.
@@ -230,6 +233,7 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
       const isFirst = offset === 0;
       const isShort = length < size;
       offset += size;
+      // mutant: counted-end
       const isCounted = (): boolean => total !== undefined && total > offset && empty < emptyMost;
       if (isShort && isCounted() && guessedFrom !== undefined) {
         // Under a cap this page would be full: rows are taken out of pages. What the first page spanned has been shown.
@@ -237,7 +241,7 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
         offset = Math.max(size, offset - (offset % size));
         guessedFrom = undefined;
       }
-      const isLast = isShort && !isCounted();
+      const isLast = /* mutant: last-page */ isShort && !isCounted();
       if (size === granted) tooLarge = 0;
       previous = answer;
       // Back to the full size where a full page begins.

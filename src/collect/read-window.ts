@@ -94,6 +94,7 @@ export async function readWindow(
   let rounds = 0;
   let exceeded = 0;
   let total: number | undefined;
+  // mutant: window-count
   let strangers = 0;
   // Two records of one answer with one identity: the distinct ones are fewer than the records, and a total of as many proves nothing.
   const shared = new Set<string>();
@@ -127,6 +128,7 @@ export async function readWindow(
     };
   };
   const store = async (answer: Answer): Promise<void> => {
+    // mutant: store-page
     await journal.append({
       source: reading.sourceId,
       records: answer.records,
@@ -137,6 +139,7 @@ export async function readWindow(
     const inAnswer = new Set<string>();
     for (const { uid, time } of answer.records) {
       if (inAnswer.has(uid)) shared.add(uid);
+      // mutant: count-record
       inAnswer.add(uid);
       if (time !== undefined && (time < window.from - filterSlack || time >= window.until + filterSlack)) strangers += 1;
       else seen.set(uid, time !== undefined && owns(window, time));
@@ -161,6 +164,7 @@ export async function readWindow(
     });
     for await (const { answer, isFirst, isAhead } of pages) {
       first ??= answer.serverNow;
+      // mutant: page-total
       shown = answer.total;
       // Lets the question that was asked ahead leave before this thread is busy with storing.
       await clock.sleep(0, signal);
@@ -191,14 +195,15 @@ export async function readWindow(
       continue;
     }
     const counted = await asker.count(query, paging.first, signal);
+    // mutant: window-total
     total = counted.total;
     rounds += 1;
     // In hold nothing is closed: what the service shows now may be less than there is.
     if (gate.isHeld) return { held: true };
     if (total === seen.size && shared.size > 0)
       return gap('count', `received ${seen.size}, the service counted ${total}${sharedBy(shared)} and count as one here`);
-    if (total === seen.size) {
-      if (!(await mayBeCap(reading, query, total, signal))) {
+    if (/* mutant: proof */ total === seen.size) {
+      if (/* mutant: cap */ !(await mayBeCap(reading, query, total, signal))) {
         const own = ownOf(seen);
         const requests = asker.health.requests - requestsBefore;
         const last = counted.serverNow ?? first ?? 0;

@@ -59,11 +59,12 @@ export class Recounter {
     if (holds.current) return;
     const at = now();
     const fields = this.#fields(window, total);
-    if (total !== undefined && total === window.total) {
+    if (/* mutant: recount-agrees */ total !== undefined && total === window.total) {
       await journal.confirm(sourceId, window, nextRecount(window.until, ages, at), at, this.#lastAge);
       log.debug(fields, 'recount agrees');
       return;
     }
+    // mutant: recount-fewer
     if (total !== undefined && window.total !== undefined && total < window.total) {
       await this.#fewer(window, total, signal);
       return;
@@ -288,7 +289,7 @@ export class Recounter {
 
   async #count(window: LedgerWindow, signal: AbortSignal, isSound = this.#parts.holds.isSound(window)): Promise<number | undefined> {
     const { asker, paging, clock, holds } = this.#parts;
-    const { total } = await asker.count(window.query, paging.first, signal);
+    const { total } = await asker.count(/* mutant: recount-query */ window.query, paging.first, signal);
     // What was closed since may have been read while less was shown: that it is as it was says nothing.
     if ((window.total ?? 0) === 0 || !isSound) return total;
     this.#countedAt = clock.monotonic();

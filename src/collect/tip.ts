@@ -35,7 +35,9 @@ export interface Resume {
 export function beginOf({ journal, sourceId, settle, begin }: Tip, serverNow: Micros): Micros {
   const { tip, live } = journal.marks(sourceId);
   const mark = tip === 0 ? begin : tip;
-  return wholeSecond(Math.max(Math.min(live.reached, serverNow - settle), Math.min(mark, serverNow) - tipOverlap));
+  return wholeSecond(
+    /* mutant: poll-overlap */ Math.max(Math.min(live.reached, serverNow - settle), Math.min(mark, serverNow) - tipOverlap),
+  );
 }
 
 /**
@@ -46,14 +48,15 @@ export function beginOf({ journal, sourceId, settle, begin }: Tip, serverNow: Mi
  */
 export async function pollTip(tip: Tip, serverNow: Micros, resume: Resume | undefined, signal: AbortSignal): Promise<Resume | undefined> {
   const mark = tip.journal.marks(tip.sourceId).tip || tip.begin;
+  // mutant: poll-begin
   const from = resume?.from ?? beginOf(tip, serverNow);
-  const query = queryFrom(from);
+  const query = /* mutant: poll-query */ queryFrom(from);
   let newest: Micros | undefined;
   let ended = false;
   let pages = 0;
   const unreadable: number[] = [];
   let half: Resume | undefined;
-  const markAfter = (): Micros => Math.min(serverNow, newest ?? mark);
+  const markAfter = (): Micros => /* mutant: poll-progress */ Math.min(serverNow, newest ?? mark);
   const read = pass({
     asker: tip.asker,
     paging: tip.paging,

@@ -33,7 +33,10 @@ export const filterSlack = 2 * secondMicros;
  * bound. Who owns a record is decided here, exactly, and not by the service (specification 4.6 says nothing about the bounds).
  */
 export function queryOf(window: Window): WindowQuery {
-  return { startTime: boundText(window.from - secondMicros), endTime: boundText(window.until + secondMicros) };
+  return {
+    startTime: boundText(/* mutant: padding-before */ window.from - secondMicros),
+    endTime: boundText(/* mutant: padding-after */ window.until + secondMicros),
+  };
 }
 
 /** The query of tip: no upper bound, so that records of a node whose clock is ahead arrive too. */
@@ -126,6 +129,7 @@ export function endsOf({ from, until }: Window): readonly [Window, Window] {
 
 /** The next recount of a window: the first age that is still ahead of server time; undefined when none is. Ages in µs, ascending. */
 export function nextRecount(until: Micros, ages: readonly Micros[], serverNow: Micros): Micros | undefined {
+  // mutant: recount-ages
   for (const age of ages) if (until + age > serverNow) return until + age;
   return undefined;
 }

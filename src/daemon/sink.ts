@@ -125,7 +125,7 @@ export function createDelivery(
 /** By source: those that are configured, and those that are gone and whose records may still be in the journal. */
 function normalizersOf(sink: SinkConfig, config: Config, journal: Journal): Map<string, Normalize> {
   const isWanted = (id: string): boolean => sink.sources?.includes(id) ?? true;
-  const gone = journal.sourceIds().filter((id) => !config.sources.some((source) => source.id === id));
+  const gone = journal.sourceIds().filter((id) => /* mutant: unconfigured-source */ !config.sources.some((source) => source.id === id));
   return new Map([
     ...gone
       .filter(isWanted)

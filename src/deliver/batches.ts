@@ -155,7 +155,7 @@ export function halve(batch: Batch, entries: ReadonlyMap<number, Entry>): [Batch
   const lower = batch.messages.slice(0, middle);
   const upper = batch.messages.slice(middle);
   const last = batch.besides === undefined ? entries.get(lower.at(-1)?.seq ?? 0) : undefined;
-  const through = last ? { seq: last.seq, chain: last.chain } : batch.through;
+  const through = /* mutant: lower-half */ last ? { seq: last.seq, chain: last.chain } : batch.through;
   return [batchOf({ ...batch, through, uncertain: true }, lower), batchOf({ ...batch, uncertain: true }, upper)];
 }
 

@@ -88,7 +88,7 @@ export class Delivery {
     const { journal, pipeline, settings, clock, random } = parts;
     this.#patience = new Patience(clock, random);
     this.#acked = journal.sinkMarks(settings.id).acked;
-    this.#uncertain = this.#acked + uncertainMost;
+    this.#uncertain = /* mutant: uncertain-after-start */ this.#acked + uncertainMost;
     this.#limit = new BatchLimit(settings.batch, settings.deadline);
     this.#batches = new Batches((after, limit) => journal.read(after, limit), pipeline, this.#limit, this.#acked);
     this.besides = new Besides({
@@ -210,10 +210,12 @@ export class Delivery {
     const found = sink.position
       ? await this.#within((signal) => sink.position?.(signal) ?? Promise.resolve(undefined), abandon)
       : undefined;
+    // mutant: compare-position
     if (found) await this.#compare(found.position);
-    if (found && found.position.seq > journal.sinkMarks(settings.id).acked) {
+    if (/* mutant: sink-position */ found && found.position.seq > journal.sinkMarks(settings.id).acked) {
       await journal.acknowledge(settings.id, { acked: found.position.seq, taken: found }, []);
     }
+    // mutant: delivered-dead-letter
     if (found?.retried !== undefined) await this.besides.found(found.retried);
     const { acked, orders } = journal.sinkMarks(settings.id);
     if (orders.adopt === true) {
@@ -312,6 +314,7 @@ export class Delivery {
   #passOver(): void {
     const { journal, settings, clock } = this.#parts;
     const passed = this.#batches.take();
+    // mutant: pass-over
     if (!passed) return;
     this.#acked = passed.through.seq;
     journal.acknowledgeLater(settings.id, { acked: passed.through.seq, taken: undefined });
@@ -356,6 +359,7 @@ export class Delivery {
       const { through } = part;
       // What is sent besides moves nothing.
       const acked = part.besides === undefined ? through.seq : this.#acked;
+      // mutant: send-batch
       const answer = await this.#send(sink, part, stop, abandon);
       refused = [...refused, ...answer.rejections];
       const isLater = ({ seq }: Rejection): boolean => seq > through.seq && entries.has(seq);
@@ -384,11 +388,15 @@ export class Delivery {
         await this.#acknowledge(entries, acked, { position: through, note: answer.note }, due, stop);
         count += due.length;
       } else if (answer.rest.length > 1) {
+        // mutant: rejected-batch
         part = batchOf(part, answer.rest);
+        // mutant: halve-batch
         parts.unshift(...halve(part, entries));
         continue;
       } else if (only) {
+        // mutant: dead-letters
         const dead = [...due, { seq: only.seq, code: 'refused', words: answer.refused }];
+        // mutant: acknowledge-dead-letters
         await this.#acknowledge(entries, acked, undefined, dead, stop);
         count += dead.length;
       }
@@ -443,10 +451,11 @@ export class Delivery {
         rejections.push(...spent);
         const left = new Set(again?.seqs);
         for (const { seq } of spent) left.delete(seq);
-        if (again === undefined || left.size === 0) return { rejections, note: taken.note, rest: [] };
+        if (/* mutant: nothing-to-retry */ again === undefined || left.size === 0) return { rejections, note: taken.note, rest: [] };
         if (left.size < batch.messages.length) until = abandon;
         batch = batchOf(
           batch,
+          // mutant: messages-to-retry
           batch.messages.filter(({ seq }) => left.has(seq)),
         );
         if (again.isAtOnce === true) return { rejections, isAtOnce: true, rest: batch.messages };
@@ -454,8 +463,10 @@ export class Delivery {
       } catch (thrown) {
         const code = codeOf(thrown);
         if (code === 'sink_again' || code === 'sink_blocked') {
+          // mutant: retry-pause
           await this.#pause(thrown, until);
           crowded = thrown instanceof WaybillError && thrown.isCrowded ? crowded + 1 : 0;
+          // mutant: retry-batch
           if (crowded < crowdedMost || batch.messages.length === 1) continue;
           this.#limit.late(batch);
           return { rejections, refused: wordsOf(thrown), rest: batch.messages };
@@ -463,6 +474,7 @@ export class Delivery {
         this.#uncertain = Math.max(this.#uncertain, batch.through.seq);
         if (code === 'sink_refused') return { rejections, refused: wordsOf(thrown), rest: batch.messages };
         if (thrown instanceof WaybillError && thrown.isLate) this.#limit.late(batch);
+        // mutant: unknown-result
         return { rejections, unknown: { thrown }, rest: batch.messages.slice(certain) };
       }
     }

@@ -53,7 +53,7 @@ export class Replay {
 
   /** Position and note of the sink stay as they are. */
   batchOf({ messages, bytes }: Prepared, present: Position): Batch {
-    return { messages, bytes, through: present, uncertain: true, besides: 'replay' };
+    return { messages, bytes, /* mutant: replay-position */ through: present, uncertain: true, besides: 'replay' };
   }
 
   settled({ messages, through, count }: Prepared, refused: number): void {

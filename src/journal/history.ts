@@ -97,7 +97,7 @@ export class History {
   cancel(id: string, from: Micros, least: Micros | undefined, act: Act): Micros {
     const { source, range } = this.#unfinished(id, from);
     const begun = collectedThrough(range);
-    const until = Math.min(range.until, Math.max(begun, least ?? range.reached));
+    const until = Math.min(range.until, /* mutant: cancelled-history */ Math.max(begun, least ?? range.reached));
     this.#act(source, 'backfill cancel', { from, until: range.until, ends: until }, act, () =>
       this.#sources.changeRange(source, range, until, { ...range.order, paused: false }),
     );

@@ -166,8 +166,10 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     if (fresh.length > 0 || judged.buckets.size > 0 || tip !== undefined) {
       // What is left of the quota is for acknowledgements: a sink must be able to store its dead letters, or nothing could ever be pruned again.
       const share = fresh.length > 0 ? pauseAbove : undefined;
+      // mutant: append-transaction
       const write = (): void => this.#store.transaction(() => this.#write(source, page, judged, lateCount, tip), share);
       try {
+        // mutant: append
         write();
       } catch (thrown) {
         // An append that fails takes no acknowledgement with it: those are written alone.
@@ -471,7 +473,10 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   prune(): number {
     const { db } = this.#store;
     this.#store.trimWal();
-    const through = Math.min(this.head().seq, ...[...this.progress.sinks()].filter((s) => s.state !== 'retired').map((s) => s.acked));
+    const through = /* mutant: prune-limit */ Math.min(
+      this.head().seq,
+      ...[...this.progress.sinks()].filter((s) => /* mutant: prune-sinks */ s.state !== 'retired').map((s) => s.acked),
+    );
     const { bytes, quota } = this.usage();
     const before = bytes > quota / 2 ? Number.MAX_SAFE_INTEGER : (this.#clock.now() - this.#keepMs) * 1000;
     const rows = db
@@ -509,6 +514,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     const { fresh, late, buckets } = judged;
     if (buckets.size > 0) {
       const seq = fresh.length > 0 ? this.#segments.writeRecords(row.n, row.id, fresh, late, page.received) : undefined;
+      // mutant: store-uids
       for (const [bucket, uids] of buckets) this.#seen.store(row.n, bucket, seq, uids);
       for (const [from, delays] of judged.lateByWindow) this.#ledger.addLate(row.n, from, delays);
       for (const [range, time] of judged.newest) this.#sources.writeCollected(source, range, time);
@@ -543,7 +549,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
       .get(source.row.n)?.bucket;
     const negative = this.#seen
       .negativeBuckets(source.row.n)
-      .filter((bucket) => endOfNegativeBucket(bucket) + 5 * 86_400_000_000 < remembered);
+      .filter((bucket) => /* mutant: forget-unreadable */ endOfNegativeBucket(bucket) + 5 * 86_400_000_000 < remembered);
     const positive = oldest !== null && oldest !== undefined && (oldest + 1) * bucketMicros <= remembered;
     if (!positive && negative.length === 0) return;
     const before = Math.floor(remembered / bucketMicros);

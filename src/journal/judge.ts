@@ -58,7 +58,7 @@ export class Judge {
         continue;
       }
       const range = rangeOf(source.ranges, record.time);
-      if (range === undefined || record.time < range.remembered) {
+      if (/* mutant: uid-retention */ range === undefined || record.time < range.remembered) {
         if (range && page.window && record.time >= page.window.from && record.time < page.window.until) {
           throw new WaybillError(
             'invariant',
@@ -77,13 +77,14 @@ export class Judge {
         lastUids = this.#seen.bucket(n, bucket);
         lastBucket = bucket;
       }
-      if (here.has(record.uid) || lastUids.has(record.uid)) {
+      if (/* mutant: known-uid */ here.has(record.uid) || lastUids.has(record.uid)) {
         judged.known += 1;
         continue;
       }
       here.add(record.uid);
       const owner = record.time < range.reached ? this.#ledger.owner(n, record.time) : undefined;
-      const isLate = owner !== undefined && owner.state !== 'gap';
+      const isLate = /* mutant: late */ owner !== undefined && owner.state !== 'gap';
+      // mutant: late-record
       if (isLate) addTo(judged.lateByWindow, owner.from, Math.max(0, page.received - record.time));
       if (range.until !== null && record.time > (judged.newest.get(range) ?? range.collected ?? -1)) judged.newest.set(range, record.time);
       judged.fresh.push(record);

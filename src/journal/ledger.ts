@@ -384,7 +384,7 @@ export class Ledger {
   #frontier(source: number, from: Micros): Micros {
     let frontier = from;
     for (const row of this.#from.iterate(source, from)) {
-      if (row.from_us !== frontier || row.state === 'gap') break;
+      if (/* mutant: frontier */ row.from_us !== frontier || row.state === 'gap') break;
       frontier = row.until_us;
     }
     return frontier;
@@ -395,10 +395,10 @@ export class Ledger {
    * recount or another try ahead of it, one that a hold lists, and one that was closed since everything was last seen to be shown.
    */
   #remembered({ n, sound }: SourceRow, range: RangeRow, reached: Micros, lastAge: Micros): Micros {
-    const first = this.#unsettled.get(n, range.remembered, sound)?.first ?? reached;
+    const first = this.#unsettled.get(n, range.remembered, /* mutant: sound-since */ sound)?.first ?? reached;
     // A range of history that is read and settled is forgotten whole.
-    if (range.until !== null && reached >= range.until && first >= range.until) return range.until;
-    return Math.max(range.remembered, Math.min(reached - lastAge, first));
+    if (/* mutant: history-settled */ range.until !== null && reached >= range.until && first >= range.until) return range.until;
+    return /* mutant: uids-kept */ Math.max(range.remembered, Math.min(reached - lastAge, first));
   }
 }
 

@@ -222,7 +222,7 @@ export class Progress {
       for (const { entry, rejection, tries } of deadLetters) {
         const source = this.#sourceNumbers.get(entry.source) ?? 0;
         const uid = Buffer.from(entry.uid, 'base64url');
-        const body = Buffer.from(entry.text, 'utf8');
+        const body = /* mutant: dead-letter-copy */ Buffer.from(entry.text, 'utf8');
         const { changes } = this.#deadLetter.run(
           id, entry.seq, source, uid, entry.time ?? null, entry.received, body, rejection.code, rejection.words, tries, at,
         ); // prettier-ignore

@@ -44,7 +44,7 @@ export const chainStart: Uint8Array = new Uint8Array(32);
  */
 export function chainOf(previous: Uint8Array, content: SegmentContent): Buffer {
   const source = Buffer.from(content.sourceId, 'utf8');
-  const small = [source, content.flags, content.uids, content.ends];
+  const small = /* mutant: chain-parts */ [source, content.flags, content.uids, content.ends];
   const head = Buffer.allocUnsafe(32 + 5 * 8 + small.reduce((sum, part) => sum + 8 + part.length, 0) + 8);
   head.set(previous, 0);
   let at = 32;
@@ -58,7 +58,7 @@ export function chainOf(previous: Uint8Array, content: SegmentContent): Buffer {
     at += part.length;
   }
   writeNumber(content.body.length);
-  return createHash('sha256').update(head).update(content.body).digest();
+  return /* mutant: chain-body */ createHash('sha256').update(head).update(content.body).digest();
 }
 
 /** The uid of a ledger entry, from its text: the parts of a window's turn, hashed as those of a record are (docs/formats.md, "Identity"). */

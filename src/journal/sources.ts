@@ -54,6 +54,7 @@ export class Sources {
         );
       }
       // One that was retired and comes back goes on from where it ended, like one that was only gone.
+      // mutant: source-returns
       if (known.row.mode === 'orphaned' || known.row.mode === 'retired') this.setMode(id, known.row.hold === undefined ? 'normal' : 'hold');
       return;
     }

@@ -271,6 +271,7 @@ function openFile(file: string, directory: string, quota: number): Database.Data
       `page_size = ${pageBytes}`,
       'auto_vacuum = INCREMENTAL',
       'journal_mode = WAL',
+      // mutant: synchronous
       'synchronous = FULL',
       'foreign_keys = ON',
       'trusted_schema = OFF',

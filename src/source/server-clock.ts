@@ -128,7 +128,7 @@ export class ServerClock implements Boundary {
    */
   agreed(): Micros | undefined {
     const bound = this.now();
-    return bound === undefined ? undefined : Math.min(bound, Math.floor(this.#local() * 1000));
+    return bound === undefined ? undefined : /* mutant: agreed-time */ Math.min(bound, Math.floor(this.#local() * 1000));
   }
 
   /**
@@ -242,7 +242,7 @@ export class ServerClock implements Boundary {
       return Math.floor(Math.min(this.#local(), this.#newest + monotonic) * 1000);
     }
     this.#forget(monotonic);
-    const least = this.#answers.reduce((least, { offset }) => Math.min(least, offset), Infinity);
+    const least = this.#answers.reduce((least, { offset }) => /* mutant: least-offset */ Math.min(least, offset), Infinity);
     return least === Infinity ? undefined : Math.floor((least + monotonic) * 1000);
   }
 

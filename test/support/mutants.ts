@@ -1,25 +1,16 @@
 /**
- * Mutants: the program with one mechanism broken on purpose, as texts to be replaced in a copy of `src/`. Each names the suite that must fail
- * then; a suite that does not is no test of that mechanism. A text that is no longer found fails `test/tidy.test.ts`, so that the list follows
- * the code.
+ * Mutants: the program with one mechanism broken at hooks in `src/` (`hooks.ts` describes hooks and changes). A mutant belongs here when only the
+ * simulation or a contract suite can prove the mechanism; Stryker mutates what unit tests cover (`npm run test:mutation`).
  */
 
-export interface Edit {
-  readonly file: string;
-  /** Stands exactly once in the file. */
-  readonly text: string;
-  readonly replacement: string;
-}
-
 export interface Mutant {
-  readonly id: string;
+  readonly name: string;
   /** The mechanism that is broken. */
   readonly what: string;
   /** `simulation`, or the test file that must fail. */
   readonly suite: string;
-  /** Suites that must fail besides, each for itself. */
-  readonly also?: readonly string[];
-  readonly edits: readonly Edit[];
+  /** The replacement of the node at each hook. All hooks are in `src/`. */
+  readonly changes: Readonly<Record<string, string>>;
 }
 
 const simulation = 'simulation';
@@ -27,1062 +18,555 @@ const elasticsearch = 'test/contract/sinks/elasticsearch.test.ts';
 const syslog = 'test/contract/sinks/syslog.test.ts';
 const splunkHec = 'test/contract/sinks/splunk-hec.test.ts';
 const kafka = 'test/contract/sinks/kafka.test.ts';
-const collect = 'src/collect/';
-const journal = 'src/journal/';
+const file = 'test/contract/sinks/file-disk.test.ts';
+const rotation = 'test/contract/sinks/file-rotation.test.ts';
 
-const noRecounts: Edit = {
-  file: `${collect}windows.ts`,
-  text: 'for (const age of ages) if (until + age > serverNow) return until + age;',
-  replacement: 'void [until, ages, serverNow];',
-};
-const noProof: Edit = { file: `${collect}read-window.ts`, text: 'total = counted.total;', replacement: 'total = seen.size;' };
-const provesItself: Edit = {
-  file: `${collect}close.ts`,
-  text: 'if (!verdict.proven || verdict.proof.total >= mostOf(window)) return verdict;',
-  replacement: 'if (!verdict.proven || mostOf(window) >= 0) return verdict;',
-};
+const remove = ';';
+const removeProperty = '...{}';
 
 export const mutants: readonly Mutant[] = [
   {
-    id: 'C1',
-    what: 'the last timestamp as cursor: nothing is read a second time',
+    name: 'timestamp-cursor',
+    what: 'the live poll goes on from the last timestamp, and windows store nothing',
     suite: simulation,
-    edits: [
-      {
-        file: `${collect}tip.ts`,
-        text: 'Math.max(Math.min(live.reached, serverNow - settle), Math.min(mark, serverNow) - tipOverlap)',
-        replacement: 'tip === 0 ? live.reached : tip',
-      },
-      {
-        file: `${collect}read-window.ts`,
-        text: `    await journal.append({
-      source: reading.sourceId,`,
-        replacement: `    void journal;
-    void ({
-      source: reading.sourceId,`,
-      },
-    ],
-  },
-  { id: 'C2', what: 'no recounts', suite: simulation, edits: [noRecounts] },
-  { id: 'C3', what: 'no proof', suite: simulation, edits: [noProof] },
-  { id: 'C4', what: 'neither proof nor recounts', suite: simulation, edits: [noRecounts, noProof] },
-  {
-    id: 'C5',
-    what: 'a window is closed before what was read of it is stored',
-    suite: simulation,
-    edits: [
-      {
-        file: `${collect}read-window.ts`,
-        text: `    await journal.append({
-      source: reading.sourceId,`,
-        replacement: `    void journal;
-    ((reading as any).unstored ??= []).push({
-      source: reading.sourceId,`,
-      },
-      {
-        file: `${collect}close.ts`,
-        text: 'await this.#record(read.window, read.verdict, 1, false);',
-        replacement: `await this.#record(read.window, read.verdict, 1, false);
-      for (const page of ((this.#parts.reading as any).unstored ?? []).splice(0)) await this.#parts.journal.append(page);`,
-      },
-    ],
+    changes: { 'poll-overlap': '$(arguments[1].left.arguments[0])', 'store-page': remove },
   },
   {
-    id: 'C6',
-    what: 'the page size that was granted is ignored',
+    name: 'no-recount',
+    what: 'no window is counted again',
     suite: simulation,
-    also: ['test/unit/collect/pass.test.ts'],
-    edits: [
-      {
-        file: `${collect}pass.ts`,
-        text: 'const isLess = answer.pageSize !== undefined && answer.pageSize < size && length === answer.pageSize && length > 0;',
-        replacement: 'const isLess = false;',
-      },
-      {
-        file: `${collect}pass.ts`,
-        text: 'if (offset === 0 && length > 0 && length < size && total !== undefined && total > length) {',
-        replacement: 'if (isLess) {',
-      },
-    ],
+    changes: { 'recount-ages': remove },
   },
   {
-    id: 'C7',
-    what: 'no padding around a window',
+    name: 'no-proof',
+    what: 'a window counts as proven without its total',
     suite: simulation,
-    also: ['test/unit/collect/windows.test.ts'],
-    edits: [
-      {
-        file: `${collect}windows.ts`,
-        text: 'return { startTime: boundText(window.from - secondMicros), endTime: boundText(window.until + secondMicros) };',
-        replacement: 'return { startTime: boundText(window.from), endTime: boundText(window.until) };',
-      },
-    ],
+    changes: { proof: '($(left) = $(right), true)' },
   },
   {
-    id: 'C8',
-    what: 'windows are planned on the local clock',
+    name: 'closed-before-stored',
+    what: 'a window is closed before its pages are stored',
     suite: simulation,
-    edits: [
-      {
-        file: 'src/source/server-clock.ts',
-        text: 'Math.min(bound, Math.floor(this.#local() * 1000))',
-        replacement: 'Math.floor(this.#local() * 1000)',
-      },
-    ],
+    changes: {
+      'store-page': '((globalThis as any).mutantPages ??= []).push(async () => $(expression.expression));',
+      'record-window': '$() for (const store of ((globalThis as any).mutantPages ?? []).splice(0)) await store();',
+    },
   },
   {
-    id: 'C9',
-    what: 'no memory of what was appended',
+    name: 'granted-size-ignored',
+    what: 'the page size that the service grants is ignored',
     suite: simulation,
-    edits: [
-      {
-        file: `${journal}judge.ts`,
-        text: 'if (here.has(record.uid) || lastUids.has(record.uid)) {',
-        replacement: 'void lastUids;\n      if (here.has(record.uid)) {',
-      },
-    ],
+    changes: { 'granted-size': 'false', 'short-first-page': remove },
   },
   {
-    id: 'C10',
+    name: 'no-padding',
+    what: 'the query of a window has no padding',
+    suite: simulation,
+    changes: { 'padding-before': '$(left)', 'padding-after': '$(left)' },
+  },
+  {
+    name: 'local-clock',
+    what: 'windows are planned by the local clock alone',
+    suite: simulation,
+    changes: { 'agreed-time': '$(arguments[1])' },
+  },
+  {
+    name: 'service-clock',
+    what: 'windows are planned by the clock of the service alone',
+    suite: simulation,
+    changes: { 'agreed-time': '$(arguments[0])' },
+  },
+  {
+    name: 'no-deduplication',
+    what: 'uids of earlier pages are not recognized',
+    suite: simulation,
+    changes: { 'known-uid': '$(left)' },
+  },
+  {
+    name: 'unsynced-commit',
     what: 'commits are not synced',
     suite: simulation,
-    also: ['test/unit/journal/state.test.ts'],
-    edits: [{ file: `${journal}state.ts`, text: "'synchronous = FULL',", replacement: "'synchronous = NORMAL'," }],
+    changes: { synchronous: "'synchronous = NORMAL'" },
   },
   {
-    id: 'C11',
-    what: 'the total of the first page is believed',
+    name: 'first-total',
+    what: 'the total of the first page proves a window',
     suite: simulation,
-    edits: [
-      {
-        file: `${collect}read-window.ts`,
-        text: 'let strangers = 0;',
-        replacement: 'let strangers = 0;\n  let atFirst: number | undefined;',
-      },
-      {
-        file: `${collect}read-window.ts`,
-        text: 'first ??= answer.serverNow;',
-        replacement: 'first ??= answer.serverNow;\n      if (isFirst) atFirst = answer.total;',
-      },
-      { file: `${collect}read-window.ts`, text: 'total = counted.total;', replacement: 'total = atFirst;' },
-    ],
+    changes: {
+      'window-count': 'let mutantTotal: number | undefined; $()',
+      'page-total': '$() mutantTotal ??= $(expression.right);',
+      'window-total': '$(expression.left) = mutantTotal;',
+    },
   },
   {
-    id: 'C11b',
-    what: 'the total of a cached answer is believed',
+    name: 'cached-total',
+    what: 'the total of a cached answer is accepted',
     suite: simulation,
-    edits: [
-      {
-        file: `${collect}ask.ts`,
-        text: "if (this.#serverClock.observe(page, newest) === 'accepted') return;",
-        replacement: 'this.#serverClock.observe(page, newest);\n    if (newest !== Infinity) return;',
-      },
-    ],
+    changes: { 'cached-answer': '$(expression.left); if ($(expression.left.arguments[1]) !== Infinity) return;' },
   },
   {
-    id: 'C12',
-    what: 'items are counted, not identities',
+    name: 'items-counted',
+    what: 'items are counted in place of identities',
     suite: simulation,
-    edits: [
-      { file: `${collect}read-window.ts`, text: 'let strangers = 0;', replacement: 'let strangers = 0;\n  let items = 0;' },
-      {
-        file: `${collect}read-window.ts`,
-        text: 'for (const { uid, time } of answer.records) {',
-        replacement: 'for (const { uid, time } of answer.records) {\n      items += 1;',
-      },
-      { file: `${collect}read-window.ts`, text: 'if (total === seen.size) {', replacement: 'if (total === items) {' },
-    ],
+    changes: { 'window-count': 'let mutantItems = 0; $()', 'count-record': 'mutantItems += 1; $()', proof: '$(left) === mutantItems' },
   },
   {
-    id: 'C14',
+    name: 'pass-ends-at-total',
     what: 'a pass ends where the total says so',
     suite: simulation,
-    edits: [
-      {
-        file: `${collect}pass.ts`,
-        text: 'const isLast = isShort && !isCounted();',
-        replacement: 'const isLast = (isShort && !isCounted()) || (total !== undefined && offset >= total);',
-      },
-    ],
+    changes: {
+      'counted-end':
+        '$() const mutantEnd = (): boolean => $(declarationList.declarations[0].initializer.body.left.left) && !($(declarationList.declarations[0].initializer.body.left.right));',
+      'last-page': '($()) || mutantEnd()',
+    },
   },
   {
-    id: 'C15',
-    what: 'identity and entry in two transactions',
+    name: 'uids-in-second-transaction',
+    what: 'entries and their uids are stored in two transactions',
     suite: simulation,
-    edits: [
-      {
-        file: `${journal}journal.ts`,
-        text: 'for (const [bucket, uids] of buckets) this.#seen.store(row.n, bucket, seq, uids);',
-        replacement: 'void seq;',
-      },
-      {
-        file: `${journal}journal.ts`,
-        text: `      try {
-        write();`,
-        replacement: `      try {
-        write();
-        this.#store.transaction(() => {
-          for (const [bucket, uids] of judged.buckets) this.#seen.store(source.row.n, bucket, undefined, uids);
-        });`,
-      },
-    ],
+    changes: {
+      'store-uids': '(globalThis as any).mutantUids = () => { $() };',
+      append:
+        '$() const mutantUids = (globalThis as any).mutantUids; (globalThis as any).mutantUids = undefined; if (mutantUids) $(append-transaction#declarationList.declarations[0].initializer.body.expression)(mutantUids);',
+    },
   },
   {
-    id: 'C16',
-    what: 'padding is appended before the remembered mark',
+    name: 'padding-before-retention',
+    what: 'padding is stored although its uids are forgotten',
     suite: simulation,
-    also: ['test/unit/journal/remembered.test.ts'],
-    edits: [
-      {
-        file: `${journal}judge.ts`,
-        text: 'if (range === undefined || record.time < range.remembered) {',
-        replacement: 'if (range === undefined) {',
-      },
-    ],
+    changes: { 'uid-retention': '$(left)' },
   },
   {
-    id: 'C16b',
-    what: 'padding is appended outside the ranges',
+    name: 'uids-forgotten-early',
+    what: 'uids are forgotten before the last recount',
     suite: simulation,
-    edits: [
-      {
-        file: `${journal}sources.ts`,
-        text: 'for (const range of ranges) if (time >= range.from &&',
-        replacement: 'for (const range of ranges) if (time >= range.from - 2_000_000 &&',
-      },
-      {
-        file: `${journal}judge.ts`,
-        text: 'if (range === undefined || record.time < range.remembered) {',
-        replacement: 'if (range === undefined || (record.time < range.remembered && record.time >= range.from)) {',
-      },
-    ],
+    changes: { 'uids-kept': '$(expression)($(arguments[0]), $(arguments[1].arguments[0].left))' },
   },
   {
-    id: 'C17',
-    what: 'identities are forgotten before the last recount',
+    name: 'uids-forgotten-by-age',
+    what: 'uids of a window with a recount ahead are forgotten',
     suite: simulation,
-    edits: [
-      {
-        file: `${journal}ledger.ts`,
-        text: 'return Math.max(range.remembered, Math.min(reached - lastAge, first));',
-        replacement: 'void [lastAge, first];\n    return Math.max(range.remembered, reached);',
-      },
-    ],
+    changes: { 'uids-kept': '$(expression)($(arguments[0]), $(arguments[1].arguments[0]))' },
   },
   {
-    id: 'C18',
-    what: 'a recount asks another query',
+    name: 'other-recount-query',
+    what: 'a recount asks another query than the proof',
     suite: simulation,
-    edits: [
-      {
-        file: `${collect}recount.ts`,
-        text: 'const { total } = await asker.count(window.query, paging.first, signal);',
-        replacement:
-          'const { total } = await asker.count({ ...window.query, startTime: microsToIso(window.from + 2_000_000).slice(0, 19) + ".00" }, paging.first, signal);',
-      },
-    ],
+    changes: {
+      'recount-query': "{ ...$(), startTime: new Date(Date.parse(`${$().startTime}Z`) + 3_000).toISOString().slice(0, 19) + '.00' }",
+    },
   },
   {
-    id: 'C19',
-    what: 'a total that fell is ignored',
+    name: 'fewer-ignored',
+    what: 'a recount that gives fewer confirms the window',
     suite: simulation,
-    also: ['test/unit/collect/close.test.ts'],
-    edits: [
-      {
-        file: `${collect}recount.ts`,
-        text: 'if (total !== undefined && total === window.total) {',
-        replacement: 'if (total !== undefined && window.total !== undefined && total <= window.total) {',
-      },
-    ],
+    changes: { 'recount-agrees': '$(left) && $(right.right) !== undefined && $(right.left) <= $(right.right)' },
   },
   {
-    id: 'C20b',
-    what: 'a total that fell is read again and believed at once',
+    name: 'fewer-accepted',
+    what: 'a recount that gives fewer is read again and accepted at once',
     suite: simulation,
-    also: ['test/unit/collect/close.test.ts'],
-    edits: [
-      {
-        file: `${collect}recount.ts`,
-        text: 'await this.#fewer(window, total, signal);',
-        replacement: 'await this.#parts.reread(window, signal);',
-      },
-      provesItself,
-    ],
+    changes: { 'recount-fewer': remove, 'proof-of-fewer': '$(thenStatement)' },
   },
   {
-    id: 'C21',
-    what: 'a poor page is appended in doubt',
+    name: 'poor-page-stored',
+    what: 'a page without fields that it showed before is stored',
     suite: simulation,
-    edits: [
-      {
-        file: `${collect}gate.ts`,
-        text: `      await holds.begin({ reason: 'fields', words, fields: gone });
-      return false;`,
-        replacement: `      return words !== '';`,
-      },
-    ],
+    changes: { 'suspend-source': 'return true;' },
   },
   {
-    id: 'C22',
+    name: 'frontier-over-gap',
     what: 'the frontier moves over a gap',
     suite: simulation,
-    edits: [
-      {
-        file: `${journal}ledger.ts`,
-        text: "if (row.from_us !== frontier || row.state === 'gap') break;",
-        replacement: 'if (row.from_us !== frontier) break;',
-      },
-    ],
+    changes: { frontier: '$(left)' },
   },
   {
-    id: 'C23',
-    what: 'a gap is never tried again',
+    name: 'gap-not-retried',
+    what: 'a gap is never read again',
     suite: simulation,
-    edits: [
-      {
-        file: `${collect}close.ts`,
-        text: 'nextRecount(window.until, ages, at) : nextTry(window.until, tries, ages, at);',
-        replacement: 'nextRecount(window.until, ages, at) : nextTry(window.until, tries, ages, at) < 0 ? at : undefined;',
-      },
-    ],
+    changes: { 'next-try': '$(condition) ? $(whenTrue) : undefined' },
   },
   {
-    id: 'C24',
+    name: 'page-dropped',
     what: 'a page is dropped on 401',
     suite: simulation,
-    edits: [
-      {
-        file: `${collect}ask.ts`,
-        text: "if (code === undefined || code === 'page_missing' || code === 'page_refused') throw thrown;",
-        replacement:
-          "if (code === undefined || code === 'page_missing' || code === 'page_refused' || code === 'source_unauthorized') throw thrown;",
-      },
-      {
-        file: `${collect}pass.ts`,
-        text: "if (code === 'page_missing' && offset > 0) return;",
-        replacement: "if ((code === 'page_missing' && offset > 0) || code === 'source_unauthorized') return;",
-      },
-      {
-        file: `${collect}ask.ts`,
-        text: "if (code !== 'page_refused' && code !== 'page_missing') throw thrown;",
-        replacement: "if (code !== 'page_refused' && code !== 'page_missing' && code !== 'source_unauthorized') throw thrown;",
-      },
-    ],
+    changes: {
+      'final-failure': "if ($(expression.left.left.left) === 'source_unauthorized') throw $(thenStatement.expression); $()",
+      'page-missing': "if ($(expression.left.left) === 'source_unauthorized') return; $()",
+      'count-failure': "if ($(expression.left.left) !== 'source_unauthorized') $()",
+    },
   },
   {
-    id: 'C25',
-    what: 'the wall clock decides what is late',
+    name: 'late-by-wall-clock',
+    what: 'the wall clock decides which record is late',
     suite: simulation,
-    edits: [
-      {
-        file: `${journal}judge.ts`,
-        text: "const isLate = owner !== undefined && owner.state !== 'gap';",
-        replacement: 'const isLate = owner !== undefined && record.time < page.received - 900_000_000;',
-      },
-    ],
+    changes: { late: '$(left) && $(late-record#thenStatement.expression.arguments[2].arguments[1]) > 900_000_000' },
   },
   {
-    id: 'C26',
-    what: 'tip is bounded by now',
+    name: 'bounded-poll',
+    what: 'the query of the live poll ends now',
     suite: simulation,
-    edits: [
-      {
-        file: `${collect}tip.ts`,
-        text: 'const query = queryFrom(from);',
-        replacement: 'const query = { ...queryFrom(from), endTime: queryFrom(serverNow).startTime };',
-      },
-    ],
+    changes: {
+      'poll-query':
+        '{ ...$(), endTime: $(expression)($(poll-begin#declarationList.declarations[0].initializer.right.arguments[1])).startTime }',
+    },
   },
   {
-    id: 'C27',
+    name: 'unbounded-poll-progress',
+    what: 'the live poll goes on from a time in the future',
+    suite: simulation,
+    changes: { 'poll-progress': '$(arguments[1])' },
+  },
+  {
+    name: 'prune-beyond-sink',
     what: 'pruning goes beyond the slowest sink',
     suite: simulation,
-    edits: [
-      {
-        file: `${journal}journal.ts`,
-        text: "const through = Math.min(this.head().seq, ...[...this.progress.sinks()].filter((s) => s.state !== 'retired').map((s) => s.acked));",
-        replacement: 'const through = this.head().seq;',
-      },
-    ],
+    changes: { 'prune-limit': '$(arguments[0])' },
   },
   {
-    id: 'C27b',
-    what: 'pruning goes beyond a sink that is not configured at this moment',
+    name: 'prune-unconfigured-sink',
+    what: 'pruning goes beyond a sink that is not configured',
     suite: simulation,
-    edits: [
-      { file: `${journal}journal.ts`, text: ".filter((s) => s.state !== 'retired')", replacement: ".filter((s) => s.state === 'active')" },
-    ],
+    changes: { 'prune-sinks': "$(left) === 'active'" },
   },
   {
-    id: 'C28',
+    name: 'position-not-compared',
     what: 'the position of a sink is not compared',
     suite: simulation,
-    edits: [{ file: 'src/deliver/loop.ts', text: 'if (found) await this.#compare(found.position);', replacement: 'void this.#compare;' }],
+    changes: { 'compare-position': remove },
   },
   {
-    id: 'C38',
+    name: 'chain-without-body',
     what: 'the chain does not cover the body',
     suite: simulation,
-    edits: [
-      {
-        file: `${journal}segment.ts`,
-        text: "return createHash('sha256').update(head).update(content.body).digest();",
-        replacement: "return createHash('sha256').update(head).digest();",
-      },
-    ],
+    changes: { 'chain-body': '$(expression.expression.expression.expression).digest()' },
   },
   {
-    id: 'C44',
-    what: 'the lock is not taken',
-    suite: simulation,
-    edits: [{ file: 'src/lock.ts', text: "lock.exec('BEGIN EXCLUSIVE');", replacement: "lock.exec('BEGIN');" }],
-  },
-  {
-    id: 'C47',
-    what: 'remembered passes a window with a recount ahead',
-    suite: simulation,
-    edits: [
-      {
-        file: `${journal}ledger.ts`,
-        text: 'return Math.max(range.remembered, Math.min(reached - lastAge, first));',
-        replacement: 'void first;\n    return Math.max(range.remembered, reached - lastAge);',
-      },
-    ],
-  },
-  {
-    id: 'C48',
+    name: 'chain-without-ends',
     what: 'the chain covers neither flags nor ends',
     suite: simulation,
-    edits: [
-      {
-        file: `${journal}segment.ts`,
-        text: 'const small = [source, content.flags, content.uids, content.ends];',
-        replacement: 'const small = [source, content.uids];',
-      },
-    ],
+    changes: { 'chain-parts': '[$(elements[0]), $(elements[2])]' },
   },
   {
-    id: 'C49',
-    what: 'the bucket of unreadable times is forgotten too early',
+    name: 'no-state-lock',
+    what: 'the state is not locked',
     suite: simulation,
-    edits: [
-      {
-        file: `${journal}journal.ts`,
-        text: '.filter((bucket) => endOfNegativeBucket(bucket) + 5 * 86_400_000_000 < remembered);',
-        replacement: '.filter((bucket) => endOfNegativeBucket(bucket) - 86_400_000_000 < remembered);',
-      },
-    ],
+    changes: { 'state-lock': "'BEGIN'" },
   },
   {
-    id: 'C50',
-    what: 'the time of the service is the last Date',
+    name: 'unreadable-forgotten-early',
+    what: 'uids of unreadable times are forgotten too early',
     suite: simulation,
-    also: ['test/unit/source/server-clock.test.ts'],
-    edits: [
-      {
-        file: 'src/source/server-clock.ts',
-        text: 'const least = this.#answers.reduce((least, { offset }) => Math.min(least, offset), Infinity);',
-        replacement: 'const least = this.#answers.at(-1)?.offset ?? Infinity;',
-      },
-    ],
+    changes: { 'forget-unreadable': '$(left.left) - 86_400_000_000 < $(right)' },
   },
   {
-    id: 'C51',
-    what: 'the mark of tip is the newest time read, unbounded',
+    name: 'last-date',
+    what: 'the last Date is the time of the service',
     suite: simulation,
-    edits: [{ file: `${collect}tip.ts`, text: 'Math.min(serverNow, newest ?? mark);', replacement: 'newest ?? mark;' }],
+    changes: { 'least-offset': '$(arguments[1])' },
   },
   {
-    id: 'C52',
-    what: 'a total that may be a cap proves',
+    name: 'capped-total',
+    what: 'a total that may be a cap proves a window',
     suite: simulation,
-    also: ['test/unit/collect/read-window.test.ts'],
-    edits: [
-      {
-        file: `${collect}read-window.ts`,
-        text: 'if (!(await mayBeCap(reading, query, total, signal))) {',
-        replacement: 'if (total >= 0 || (await mayBeCap(reading, query, total, signal))) {',
-      },
-    ],
+    changes: { cap: 'true' },
   },
   {
-    id: 'W6',
-    what: 'remembered passes what was closed since everything was last seen to be shown',
+    name: 'suspect-window-forgotten',
+    what: 'uids of windows closed since the last whole count are forgotten',
     suite: simulation,
-    edits: [{ file: `${journal}ledger.ts`, text: ' OR closed_us >= ?)`,', replacement: ' OR 0 > ?)`,' }],
+    changes: { 'sound-since': 'Number.MAX_SAFE_INTEGER' },
   },
   {
-    id: 'W11',
-    what: 'a range of history is cut off before what was collected of it',
+    name: 'cancelled-history',
+    what: 'a cancelled backfill ends before what it collected',
     suite: simulation,
-    also: ['test/unit/journal/history.test.ts'],
-    edits: [
-      {
-        file: `${journal}history.ts`,
-        text: 'Math.max(begun, least ?? range.reached)',
-        replacement: '(void begun, least ?? range.reached)',
-      },
-    ],
+    changes: { 'cancelled-history': '$(arguments[1])' },
   },
   {
-    id: 'W12',
-    what: 'a range of history is forgotten although a recount is ahead of it',
+    name: 'history-forgotten-early',
+    what: 'a backfill with a recount ahead is forgotten',
     suite: simulation,
-    edits: [
-      {
-        file: `${journal}ledger.ts`,
-        text: 'if (range.until !== null && reached >= range.until && first >= range.until) return range.until;',
-        replacement: 'if (range.until !== null && reached >= range.until) return range.until;',
-      },
-    ],
+    changes: { 'history-settled': '$(left)' },
   },
   {
-    id: 'W15',
-    what: 'no poll comes between two pages of a window',
+    name: 'no-poll-between-pages',
+    what: 'no live poll comes between two pages of a window',
     suite: simulation,
-    edits: [
-      {
-        file: `${collect}collector.ts`,
-        text: 'if (!this.#isRunning || this.#inTip || !this.#tipMayCutIn()) return;',
-        replacement: 'return;',
-      },
-    ],
+    changes: { 'poll-between-pages': '$(thenStatement)' },
   },
   {
-    id: 'W20',
-    what: 'the rest of a batch that a sink wants again counts as taken',
+    name: 'retry-dropped',
+    what: 'messages that a sink asks for again count as delivered',
     suite: simulation,
-    also: ['test/unit/deliver/answers.test.ts'],
-    edits: [
-      {
-        file: 'src/deliver/loop.ts',
-        text: 'again === undefined || left.size === 0',
-        replacement: 'again === undefined || left.size >= 0',
-      },
-    ],
+    changes: { 'nothing-to-retry': 'true' },
   },
   {
-    id: 'W21',
-    what: 'a batch of which a sink wants some again is sent whole',
+    name: 'retry-whole-batch',
+    what: 'a batch of which a sink asks for some again is sent whole',
     suite: simulation,
-    also: ['test/unit/deliver/answers.test.ts'],
-    edits: [
-      {
-        file: 'src/deliver/loop.ts',
-        text: 'batch.messages.filter(({ seq }) => left.has(seq)),',
-        replacement: 'batch.messages.filter(({ seq }) => left.has(seq) || left.size > 0),',
-      },
-    ],
+    changes: { 'messages-to-retry': '$(expression.expression)' },
   },
   {
-    id: 'W22',
-    what: 'a source that is back is still said to be gone',
+    name: 'source-stays-unconfigured',
+    what: 'a source that is configured again stays unconfigured',
     suite: simulation,
-    edits: [
-      {
-        file: `${journal}sources.ts`,
-        text: "if (known.row.mode === 'orphaned' || known.row.mode === 'retired') this.setMode(",
-        replacement: "if (known.row.mode === '') this.setMode(",
-      },
-    ],
+    changes: { 'source-returns': remove },
   },
   {
-    id: 'W249',
-    what: 'syslog: a message behind one that was not taken counts as certain',
-    suite: syslog,
-    edits: [
-      {
-        file: 'src/sink/syslog/session.ts',
-        text: 'while (taken.delete(certain)) certain += 1;',
-        replacement: 'certain = taken.size;',
-      },
-    ],
-  },
-  {
-    id: 'W24',
-    what: 'what is left in the journal of a source that is gone is stepped over',
+    name: 'unconfigured-source-skipped',
+    what: 'entries of an unconfigured source are skipped',
     suite: simulation,
-    edits: [
-      {
-        file: 'src/daemon/sink.ts',
-        text: 'const gone = journal.sourceIds().filter((id) => !config.sources.some((source) => source.id === id));',
-        replacement: 'const gone = journal.sourceIds().filter(() => config.sources.length < 0);',
-      },
-    ],
+    changes: { 'unconfigured-source': 'false' },
   },
   {
-    id: 'W30',
-    what: 'windows are planned on the clock of the service alone',
+    name: 'acknowledge-before-send',
+    what: 'a batch is acknowledged before it is sent',
     suite: simulation,
-    also: ['test/unit/collect/collector.test.ts'],
-    edits: [
-      {
-        file: 'src/source/server-clock.ts',
-        text: 'Math.min(bound, Math.floor(this.#local() * 1000))',
-        replacement: 'bound',
-      },
-    ],
+    changes: {
+      'send-batch':
+        'await $(acknowledge-dead-letters#expression.expression.expression)($(acknowledge-dead-letters#expression.expression.arguments[0]), $(acknowledge-dead-letters#expression.expression.arguments[1]), undefined, [], $(acknowledge-dead-letters#expression.expression.arguments[4])); $()',
+    },
   },
   {
-    id: 'D1',
-    what: 'acknowledged before it is sent',
+    name: 'acknowledge-beyond-half',
+    what: 'the lower half of a batch acknowledges the whole',
     suite: simulation,
-    edits: [
-      {
-        file: 'src/deliver/loop.ts',
-        text: 'const answer = await this.#send(sink, part, stop, abandon);',
-        replacement: `await this.#acknowledge(entries, acked, undefined, [], stop);
-      const answer = await this.#send(sink, part, stop, abandon);`,
-      },
-    ],
+    changes: { 'lower-half': '$(whenFalse)' },
   },
   {
-    id: 'D2',
-    what: 'acknowledged past what has no answer yet',
+    name: 'batch-dead-lettered',
+    what: 'a batch with one rejected message is dead-lettered whole',
     suite: simulation,
-    edits: [
-      {
-        file: 'src/deliver/batches.ts',
-        text: 'const through = last ? { seq: last.seq, chain: last.chain } : batch.through;',
-        replacement: 'void last;\n  const through = batch.through;',
-      },
-    ],
+    changes: {
+      'halve-batch':
+        'await $(acknowledge-dead-letters#expression.expression.expression)($(acknowledge-dead-letters#expression.expression.arguments[0]), $(acknowledge-dead-letters#expression.expression.arguments[1]), undefined, $(rejected-batch#expression.right.arguments[1]).map((mutantMessage) => ({ ...$(dead-letters#declarationList.declarations[0].initializer.elements[1]), $(dead-letters#declarationList.declarations[0].initializer.elements[1].properties[0].name): mutantMessage.$(dead-letters#declarationList.declarations[0].initializer.elements[1].properties[0].initializer.name) })), $(acknowledge-dead-letters#expression.expression.arguments[4]));',
+    },
   },
   {
-    id: 'D3',
-    what: 'the whole batch is dead when one message is refused',
+    name: 'dead-letter-without-copy',
+    what: 'a dead letter has no copy of its record',
     suite: simulation,
-    edits: [
-      {
-        file: 'src/deliver/loop.ts',
-        text: 'parts.unshift(...halve(part, entries));',
-        replacement: `void halve;
-        const all = part.messages.map(({ seq }) => ({ seq, code: 'refused', words: answer.refused }));
-        await this.#acknowledge(entries, acked, undefined, all, stop);`,
-      },
-    ],
+    changes: { 'dead-letter-copy': 'Buffer.alloc(0)' },
   },
   {
-    id: 'D4',
-    what: 'a dead letter without its own copy',
+    name: 'unknown-as-delivered',
+    what: 'a batch with an unknown result counts as delivered',
     suite: simulation,
-    edits: [
-      {
-        file: `${journal}progress.ts`,
-        text: "const body = Buffer.from(entry.text, 'utf8');",
-        replacement: 'const body = Buffer.alloc(0);',
-      },
-    ],
+    changes: { 'unknown-result': 'return { $(expression.properties[0]), $(expression.properties[2].name): [] };' },
   },
   {
-    id: 'D5',
-    what: 'an unknown outcome is taken for taken',
+    name: 'unknown-sink-kept',
+    what: 'a sink stays open after an unknown result',
     suite: simulation,
-    edits: [
-      {
-        file: 'src/deliver/loop.ts',
-        text: 'return { rejections, unknown: { thrown }, rest: batch.messages.slice(certain) };',
-        replacement: 'void certain;\n        return { rejections: [], rest: [] };',
-      },
-    ],
+    changes: { 'unknown-result': '$(retry-pause#)' },
   },
   {
-    id: 'D6',
-    what: 'a sink is not opened anew after an unknown outcome',
+    name: 'others-not-acknowledged',
+    what: 'entries for other sinks are never acknowledged',
     suite: simulation,
-    edits: [
-      {
-        file: 'src/deliver/loop.ts',
-        text: 'return { rejections, unknown: { thrown }, rest: batch.messages.slice(certain) };',
-        replacement: 'void certain;\n        await this.#pause(thrown, stop);',
-      },
-    ],
+    changes: { 'pass-over': '$(thenStatement)' },
   },
   {
-    id: 'D8',
-    what: 'entries that are not for a sink are never acknowledged',
+    name: 'retry-reorders',
+    what: 'a retry reorders a batch',
     suite: simulation,
-    edits: [
-      {
-        file: 'src/deliver/loop.ts',
-        text: 'if (!passed) return;',
-        replacement: 'if (!passed || passed.messages.length === 0) return;',
-      },
-    ],
+    changes: {
+      'retry-batch':
+        '$(expression.right.left.expression.expression) = { ...$(expression.right.left.expression.expression), $(expression.right.left.expression.name): $(expression.right.left.expression).toReversed() }; $()',
+    },
   },
   {
-    id: 'D9',
-    what: 'trying again reorders',
+    name: 'certain-after-start',
+    what: 'batches after a start count as never sent',
     suite: simulation,
-    edits: [
-      {
-        file: 'src/deliver/loop.ts',
-        text: `          await this.#pause(thrown, until);
-          crowded =`,
-        replacement: `          await this.#pause(thrown, until);
-          batch = { ...batch, messages: batch.messages.toReversed() };
-          crowded =`,
-      },
-    ],
+    changes: { 'uncertain-after-start': '$(left)' },
   },
   {
-    // The same where the answer is read as well: only what is overwritten tells then.
-    id: 'D13b',
-    what: 'index in place of create, and its answer believed',
+    name: 'sink-position-ignored',
+    what: 'the position that a sink keeps is ignored',
+    suite: simulation,
+    changes: { 'sink-position': 'false' },
+  },
+  {
+    name: 'dead-letter-sent-again',
+    what: 'a delivered dead letter is sent again',
+    suite: simulation,
+    changes: { 'delivered-dead-letter': remove },
+  },
+  {
+    name: 'replay-moves-position',
+    what: 'a replay moves the position of its sink back',
+    suite: simulation,
+    changes: { 'replay-position': '$(name): arguments[0].$(name) ?? $(initializer)' },
+  },
+  {
+    name: 'bulk-index',
+    what: 'a document is replaced, and the answer accepted',
     suite: elasticsearch,
-    edits: [
-      { file: 'src/sink/elasticsearch/sink.ts', text: '`{"create":{"_index":', replacement: '`{"index":{"_index":' },
-      {
-        file: 'src/sink/elasticsearch/sink.ts',
-        text: 'body.items.map((item) => membersOf(item).create)',
-        replacement: 'body.items.map((item) => ({ ...(item as any).index, status: 201 }))',
-      },
-      {
-        file: 'src/sink/elasticsearch/sink.ts',
-        text: "filter_path: 'items.create._id,items.create.status,items.create.error,items.create.failure_store',",
-        replacement: '',
-      },
-    ],
+    changes: {
+      'bulk-action': "$().replace('create', 'index')",
+      'bulk-item': '({ ...$(expression).index, status: 201 })',
+      'bulk-filter': removeProperty,
+    },
   },
   {
-    id: 'D16',
-    what: 'the client tries again by itself',
+    name: 'client-retries',
+    what: 'the Elasticsearch client retries on its own account',
     suite: elasticsearch,
-    edits: [{ file: 'src/sink/elasticsearch/client.ts', text: 'maxRetries: 0', replacement: 'maxRetries: 3' }],
+    changes: { 'client-retries': '3' },
   },
   {
-    id: 'D18',
-    what: 'the first batches after a start count as sure',
-    suite: simulation,
-    edits: [
-      {
-        file: 'src/deliver/loop.ts',
-        text: 'this.#uncertain = this.#acked + uncertainMost;',
-        replacement: 'this.#uncertain = this.#acked;',
-      },
-    ],
-  },
-  {
-    id: 'D18b',
-    what: 'what is uncertain is not found out by reading',
+    name: 'uncertain-not-searched',
+    what: 'uncertain messages are sent without a search',
     suite: elasticsearch,
-    edits: [
-      {
-        file: 'src/sink/elasticsearch/sink.ts',
-        text: 'if (!batch.uncertain && !messages.some(isOld)) continue;',
-        replacement: 'if (!messages.some(isOld)) continue;',
-      },
-    ],
+    changes: { 'search-uncertain': '$(right)' },
   },
   {
-    id: 'D19',
-    what: 'the result of a search in part is believed',
+    name: 'partial-search',
+    what: 'the result of a partial search is accepted',
     suite: elasticsearch,
-    edits: [
-      { file: 'src/sink/elasticsearch/resolve.ts', text: "allow_partial_search_results: 'false', ", replacement: '' },
-      {
-        file: 'src/sink/elasticsearch/resolve.ts',
-        text: 'timed_out !== false || _shards?.failed !== 0 || total === undefined',
-        replacement: 'total === undefined',
-      },
-    ],
+    changes: { 'partial-search': removeProperty, 'partial-result': '$(right)' },
   },
   {
-    id: 'D20',
-    what: 'the position is kept only by us',
-    suite: simulation,
-    edits: [
-      {
-        file: 'src/deliver/loop.ts',
-        text: 'if (found && found.position.seq > journal.sinkMarks(settings.id).acked) {',
-        replacement: 'if (found && found.position.seq < 0) {',
-      },
-    ],
-  },
-  {
-    id: 'D35',
-    what: 'an acknowledgement that is not true yet is taken for a loss',
+    name: 'pending-as-lost',
+    what: 'a pending acknowledgement of Splunk counts as lost',
     suite: splunkHec,
-    edits: [
-      {
-        file: 'src/sink/splunk-hec/acknowledge.ts',
-        text: 'if (waiting.size === 0) return;',
-        replacement: "if (waiting.size === 0) return;\n    if (answer.size === 0) throw new WaybillError('sink_unknown', 'lost');",
-      },
-    ],
+    changes: { 'all-acknowledged': "$() if ($(acknowledged-requests#expression).size === 0) throw new Error('lost');" },
   },
   {
-    id: 'D36',
-    what: 'an acknowledgement that was true is asked for again',
+    name: 'acknowledged-asked-again',
+    what: 'an acknowledged request is asked for again',
     suite: splunkHec,
-    edits: [
-      {
-        file: 'src/sink/splunk-hec/acknowledge.ts',
-        text: 'for (const ackId of answer) waiting.delete(ackId);',
-        replacement: 'if (answer.size === waiting.size) waiting.clear();',
-      },
-    ],
+    changes: {
+      'acknowledged-requests':
+        'if ($(expression).size === $(statement.expression.expression.expression).size) $(statement.expression.expression.expression).clear();',
+    },
   },
   {
-    id: 'W256',
-    what: 'a file sink writes beside another process',
-    suite: 'test/contract/sinks/file-disk.test.ts',
-    edits: [
-      {
-        file: 'src/sink/file/lock.ts',
-        text: 'if (!lock) throw blockedAt(',
-        replacement: 'if (!lock) return () => undefined;\n    if (lock.memory) throw blockedAt(',
-      },
-    ],
+    name: 'requests-before-cookie',
+    what: 'several requests are sent before a cookie names the server',
+    suite: splunkHec,
+    changes: { 'first-request-alone': '$(expression.whenTrue)' },
   },
   {
-    id: 'W257',
-    what: 'the lock of a file ends with the first life of its sink',
-    suite: 'test/contract/sinks/file-disk.test.ts',
-    edits: [{ file: 'src/sink/file/lock.ts', text: 'if (own.lives > 0) return;', replacement: '' }],
+    name: 'no-file-lock',
+    what: 'a file sink writes while another process does',
+    suite: file,
+    changes: { 'file-lock': 'if ($(expression)) return () => undefined;' },
   },
   {
-    id: 'D37',
-    what: 'a file is not cut when it is opened',
-    suite: 'test/contract/sinks/file-disk.test.ts',
-    edits: [{ file: 'src/sink/file/sink.ts', text: 'await handle.truncate(ours.length);', replacement: '' }],
+    name: 'file-lock-released',
+    what: 'the first close of a sink releases the lock of its file',
+    suite: file,
+    changes: { 'release-file-lock': remove },
   },
   {
-    id: 'D38',
+    name: 'file-not-truncated',
+    what: 'a file is not truncated when it is opened',
+    suite: file,
+    changes: { 'truncate-file': remove },
+  },
+  {
+    name: 'position-before-lines',
     what: 'the position of a file is written before its lines',
-    suite: 'test/contract/sinks/file-disk.test.ts',
-    edits: [
-      {
-        file: 'src/sink/file/sink.ts',
-        text: `      for (let written = 0; written < bytes.length;) {`,
-        replacement: `      await this.#slots.write({ journal: this.#kept.journal, position: batch.through, file: this.#name, length: this.#length + bytes.length });
-      for (let written = 0; written < bytes.length;) {`,
-      },
-    ],
+    suite: file,
+    changes: { 'write-lines': '$(file-position#) $(write-position#) $()' },
   },
   {
-    id: 'D39',
-    what: 'the directory of a file is not synced',
-    suite: 'test/contract/sinks/file-disk.test.ts',
-    edits: [{ file: 'src/sink/file/sink.ts', text: 'await syncDirectory(dirname(this.#path));', replacement: 'void syncDirectory;' }],
+    name: 'directory-not-synced',
+    what: 'the directory of a new file is not synced',
+    suite: file,
+    changes: { 'sync-directory': remove },
   },
   {
-    id: 'W50',
-    what: 'a file is put aside before what it holds is acknowledged in the state',
-    suite: 'test/contract/sinks/file-rotation.test.ts',
-    edits: [
-      {
-        file: 'src/sink/file/sink.ts',
-        text: '    await this.#kept.commitNote(this.#note());\n    await putAside(',
-        replacement: '    await putAside(',
-      },
-    ],
+    name: 'rotated-before-commit',
+    what: 'a file is rotated before the state has its position',
+    suite: rotation,
+    changes: { 'commit-before-rotation': remove },
   },
   {
-    id: 'W51',
-    what: 'the plain file goes before the name of the compressed one is on the disk',
-    suite: 'test/contract/sinks/file-rotation.test.ts',
-    edits: [{ file: 'src/sink/file/gzip.ts', text: 'await syncDirectory(dirname(plain));', replacement: 'void syncDirectory;' }],
+    name: 'archive-name-not-synced',
+    what: 'the plain file is deleted before the name of the archive is synced',
+    suite: rotation,
+    changes: { 'sync-archive-name': remove },
   },
   {
-    id: 'W52',
-    what: 'what a kill left half compressed is taken for done',
-    suite: 'test/contract/sinks/file-rotation.test.ts',
-    edits: [{ file: 'src/sink/file/gzip.ts', text: 'const half = `${plain}.gz.part`;', replacement: 'const half = `${plain}.gz`;' }],
+    name: 'partial-archive',
+    what: 'an archive that a kill left unfinished counts as complete',
+    suite: rotation,
+    changes: { 'unfinished-archive': '$().slice(0, -5)' },
   },
   {
-    id: 'D21',
-    what: 'messages and position in two transactions',
+    name: 'two-transactions',
+    what: 'messages and position are sent in two transactions',
     suite: kafka,
-    edits: [
-      {
-        file: 'src/sink/kafka/index.ts',
-        text: 'const last = [...(requests.pop() ?? []), this.#progressOf(batch)];',
-        replacement: 'const last = requests.pop() ?? [];',
-      },
-      {
-        file: 'src/sink/kafka/index.ts',
-        text: 'this.#isUnknown = false;\n    this.#position = batch.through;',
-        replacement: `this.#isUnknown = false;
-    const second = await owner.begin();
-    await second.send([this.#progressOf(batch)]);
-    await second.commit();
-    this.#position = batch.through;`,
-      },
-    ],
+    changes: {
+      'position-in-transaction': '[$(elements[0])]',
+      'commit-transaction':
+        '$() const mutantSecond = $(begin-transaction#declarationList.declarations[0].initializer); await mutantSecond.$(send-in-order#statement.expression.expression.expression.name)([$(position-in-transaction#elements[1])]); await mutantSecond.$(expression.expression.expression.name)();',
+    },
   },
   {
-    id: 'D22',
+    name: 'producer-kept',
     what: 'a producer is used again after an error',
     suite: kafka,
-    edits: [
-      {
-        file: 'src/sink/kafka/index.ts',
-        text: "this.#isUnknown ||= code !== 'sink_blocked' && code !== 'sink_again' && code !== 'sink_refused';\n      await this.#end();",
-        replacement: 'void code;',
-      },
-    ],
+    changes: { 'unknown-after-error': remove },
   },
   {
-    id: 'D23',
-    what: 'two requests of a batch under way at once',
+    name: 'parallel-requests',
+    what: 'two requests of a batch are sent at once',
     suite: kafka,
-    edits: [
-      {
-        file: 'src/sink/kafka/index.ts',
-        text: 'for (const request of [...requests, last]) await transaction.send(request);',
-        replacement: 'await Promise.all([...requests, last].map((request) => transaction.send(request)));',
-      },
-    ],
+    changes: {
+      'send-in-order': 'await Promise.all($(expression).map(($(initializer.declarations[0].name)) => $(statement.expression.expression)));',
+    },
   },
   {
-    id: 'D24',
+    name: 'abort-after-error',
     what: 'a transaction is aborted after an error',
     suite: kafka,
-    edits: [
-      {
-        file: 'src/sink/kafka/kafkajs.ts',
-        text: 'first = undefined;\n        return {',
-        replacement: 'first = undefined;\n        (this as any).current = transaction;\n        return {',
-      },
-      {
-        file: 'src/sink/kafka/index.ts',
-        text: `const cut = (): void => {
-      client.cut();
-    };`,
-        replacement: `const cut = (): void => {
-      const aborted = (client as any).current?.abort() ?? Promise.resolve();
-      aborted.catch(() => undefined).finally(() => client.cut());
-    };`,
-      },
-    ],
+    changes: {
+      'open-transaction': '$() (globalThis as any).mutantOpen = $(declarationList.declarations[0].name);',
+      'cut-client': '((globalThis as any).mutantOpen?.abort() ?? Promise.resolve()).catch(() => undefined).finally(() => $(expression));',
+    },
   },
   {
-    id: 'D25',
-    what: 'the position is read before the one before is fenced',
+    name: 'other-opening-record',
+    what: 'reading ends before the opening record of this sink',
     suite: kafka,
-    edits: [
-      {
-        file: 'src/sink/kafka/index.ts',
-        text: 'const owner = exactlyOnce ?',
-        replacement: `const unfenced: any = { begin: async () => ({ send: async (records: any) => (await client.send(records), 0n), commit: async () => {} }) };
-        if (exactlyOnce) await then({ client, owner: unfenced, sent: 0 });
-        const owner = exactlyOnce ?`,
-      },
-      { file: 'src/sink/kafka/index.ts', text: 'await then(life);', replacement: '' },
-    ],
+    changes: { 'opening-record': '$(left.left) !== undefined || $(right)' },
   },
   {
-    id: 'D26',
-    what: 'reading ends before our own "open" record',
-    suite: kafka,
-    edits: [
-      {
-        file: 'src/sink/kafka/index.ts',
-        text: 'key === openKey(id) && value === mark;',
-        replacement: 'key !== undefined || value === mark;',
-      },
-    ],
-  },
-  {
-    id: 'W150',
-    what: 'what the sink says of a dead letter that it took is not believed: it is sent again',
-    suite: simulation,
-    also: ['test/unit/deliver/besides.test.ts'],
-    edits: [
-      {
-        file: 'src/deliver/loop.ts',
-        text: 'if (found?.retried !== undefined) await this.besides.found(found.retried);',
-        replacement: '',
-      },
-    ],
-  },
-  {
-    id: 'W152',
-    what: 'an adopted topic is not told whose it is',
-    suite: kafka,
-    edits: [{ file: 'src/sink/kafka/index.ts', text: 'await this.#adopt(owner);', replacement: 'this.#position = this.#kept.position;' }],
-  },
-  {
-    id: 'W161',
-    what: 'several requests at once before a cookie says which server has the channel',
-    suite: splunkHec,
-    edits: [
-      {
-        file: 'src/sink/splunk-hec/index.ts',
-        text: 'this.#hasAnswered ? requestsMost(this.#settings) : 1',
-        replacement: 'requestsMost(this.#settings)',
-      },
-    ],
-  },
-  {
-    id: 'D27',
-    what: 'an end of the receiver before ours is taken for a confirmation',
+    name: 'early-end-confirms',
+    what: 'an early end of the receiver confirms messages',
     suite: syslog,
-    edits: [
-      {
-        file: 'src/sink/syslog/stream.ts',
-        text: "if (!isEnding) reject(new Error('the receiver closed the connection before it had everything'));",
-        replacement: '',
-      },
-      {
-        file: 'src/sink/syslog/stream.ts',
-        text: "if (isEnding) resolve();\n        else reject(new Error('the receiver closed the connection before it had everything'));",
-        replacement: 'resolve();',
-      },
-    ],
+    changes: { 'stream-end': remove, 'tcp-end': '$(thenStatement)' },
   },
   {
-    id: 'D28',
-    what: 'a reset behind our end is taken for a confirmation',
+    name: 'reset-confirms',
+    what: 'a reset after the end of the stream confirms messages',
     suite: syslog,
-    edits: [
-      {
-        file: 'src/sink/syslog/stream.ts',
-        text: "tcp.once('error', reject);",
-        replacement: "tcp.once('error', (cause) => (isEnding ? resolve() : reject(cause)));",
-      },
-      {
-        file: 'src/sink/syslog/stream.ts',
-        text: "stream.once('error', reject);",
-        replacement: "stream.once('error', (cause) => (isEnding ? resolve() : reject(cause)));",
-      },
-    ],
+    changes: {
+      'stream-error': '(cause) => ($(tcp-end#expression) ? $(tcp-end#thenStatement.expression) : $()(cause))',
+      'tcp-error': '(cause) => ($(tcp-end#expression) ? $(tcp-end#thenStatement.expression) : $()(cause))',
+    },
   },
   {
-    id: 'D31',
+    name: 'relp-by-order',
     what: 'answers of RELP are matched by their order',
     suite: syslog,
-    edits: [
-      {
-        file: 'src/sink/syslog/session.ts',
-        text: 'const waiting = this.#waiting.get(number);',
-        replacement: 'number = this.#waiting.keys().next().value ?? number;\n    const waiting = this.#waiting.get(number);',
-      },
-    ],
+    changes: { 'relp-number': '(($(arguments[0]) = $(expression.expression).keys().next().value ?? $(arguments[0])), $())' },
   },
   {
-    id: 'D33',
-    what: 'RELP sends before its opening was answered',
+    name: 'relp-before-open',
+    what: 'RELP sends before its opening is answered',
     suite: syslog,
-    edits: [{ file: 'src/sink/syslog/relp.ts', text: 'await session.open();', replacement: 'void session.open().catch(() => undefined);' }],
+    changes: { 'open-session': 'void $(expression.expression).catch(() => undefined);' },
   },
   {
-    id: 'W40',
-    what: 'what is sent again moves the position of its sink back',
-    suite: simulation,
-    also: ['test/unit/deliver/besides.test.ts'],
-    edits: [
-      {
-        file: 'src/deliver/replay.ts',
-        text: 'batchOf({ messages, bytes }: Prepared, present',
-        replacement: 'batchOf({ messages, bytes, through }: Prepared, present',
-      },
-      {
-        file: 'src/deliver/replay.ts',
-        text: 'through: present, uncertain: true',
-        replacement: 'through: through ?? present, uncertain: true',
-      },
-    ],
+    name: 'certain-behind-rejected',
+    what: 'a message behind a rejected one counts as certain',
+    suite: syslog,
+    changes: { 'certain-messages': '$(statement.expression.left) = $(expression.expression.expression).size;' },
   },
 ];

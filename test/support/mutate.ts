@@ -1,54 +1,52 @@
 /**
- * `npm run mutants [-- C1 C2]`: applies each mutant to a copy of the repository and runs the suites that must fail. Ends with 1 when one lives.
- * `--seeds N` says how many seeds a mutant of the simulation may live (2,000), `--from S` with which it begins; a suite stops at its first
- * failure. `--parallel N` says how many mutants run at once (2).
+ * `npm run mutants [-- name…]`: applies each mutant to a copy of the repository and runs the suite that must fail. Exits with 1 when a mutant
+ * survives or its suite does not end. `--seeds N`: how many seeds of the simulation a mutant may survive (2,000); `--from S`: the first seed.
+ * `--parallel N`: how many mutants run at once (2). A suite stops at its first failure.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { applyToFiles } from './hooks.ts';
 import { mutants } from './mutants.ts';
-import type { Edit, Mutant } from './mutants.ts';
+import type { Mutant } from './mutants.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const copied = ['src', 'test', 'config', 'content', 'docs', 'package.json', 'vitest.config.ts', 'tsconfig.json'];
-/** A suite that has not ended by then has neither failed nor passed. */
+/** A suite that runs longer is `stuck`. */
 const suiteMostMs = 30 * 60_000;
 const reasonMost = 150;
 
-/** What a suite said of a mutant. */
+/** The result of a suite on a mutant. */
 interface Verdict {
   readonly suite: string;
-  /** `stuck`: the suite did not run, or did not end. That is no failure of a test, and ends with 1 as well. */
+  /** `stuck`: the suite did not start or did not end; the exit code is 1 then, too. */
   readonly outcome: 'caught' | 'alive' | 'stuck';
-  /** The seed or the test, and what it found. */
+  /** The seed or the test, and its failure. */
   readonly by: string;
   readonly seconds: number;
 }
 
 interface Ended {
-  /** `null` when it was ended by a signal, or had not ended in time. */
+  /** `null` after a signal or a timeout. */
   readonly status: number | null;
   readonly said: string;
 }
 
 const running = new Set<ChildProcess>();
-/** So long a suite may take to tidy up when it is ended. */
+/** The time between SIGTERM and SIGKILL. */
 const graceMs = 15_000;
 const stop = new AbortController();
+const sources = new Map(
+  readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.ts'))
+    .map((path) => [path, readFileSync(join(root, 'src', path), 'utf8')]),
+);
 
 function isStopping(): boolean {
   return stop.signal.aborted;
-}
-
-/** Replaces the one place of a text. */
-function applied(source: string, { file, text, replacement }: Edit): string {
-  const [before, after, ...more] = source.split(text);
-  if (before === undefined || after === undefined || more.length > 0)
-    throw new Error(`the text stands ${more.length + (after === undefined ? 0 : 1)} times in ${file}: ${text}`);
-  return before + replacement + after;
 }
 
 /** Runs a program in a group of its own, so that what it started ends with it. */
@@ -121,21 +119,18 @@ async function tested(copy: string, suite: string): Promise<Omit<Verdict, 'suite
   return status === 0 ? { outcome: 'alive', by: 'all tests passed' } : { outcome: 'stuck', by: said.slice(-600) };
 }
 
-async function judge(mutant: Mutant, seeds: string, from: string): Promise<Verdict[]> {
+async function judge(mutant: Mutant, seeds: string, from: string): Promise<Verdict> {
   const copy = mkdtempSync(join(tmpdir(), 'waybill-mutant-'));
   try {
     for (const name of copied) cpSync(join(root, name), join(copy, name), { recursive: true });
     symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
-    for (const edit of mutant.edits) writeFileSync(join(copy, edit.file), applied(readFileSync(join(copy, edit.file), 'utf8'), edit));
-    const verdicts: Verdict[] = [];
-    for (const suite of [mutant.suite, ...(mutant.also ?? [])]) {
-      const began = performance.now();
-      const found = await (suite === 'simulation' ? simulated(copy, seeds, from) : tested(copy, suite));
-      verdicts.push({ ...found, by: oneLine(found.by), suite, seconds: (performance.now() - began) / 1_000 });
-    }
-    return verdicts;
+    for (const [path, text] of applyToFiles(sources, mutant.changes)) writeFileSync(join(copy, 'src', path), text);
+    const began = performance.now();
+    const { suite } = mutant;
+    const found = await (suite === 'simulation' ? simulated(copy, seeds, from) : tested(copy, suite));
+    return { ...found, by: oneLine(found.by), suite, seconds: (performance.now() - began) / 1_000 };
   } catch (thrown) {
-    return [{ suite: mutant.suite, outcome: 'stuck', by: oneLine(String(thrown)), seconds: 0 }];
+    return { suite: mutant.suite, outcome: 'stuck', by: oneLine(String(thrown)), seconds: 0 };
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }
@@ -146,12 +141,6 @@ function oneLine(text: string): string {
   return line.length > reasonMost ? `${line.slice(0, reasonMost)}…` : line;
 }
 
-/** Every suite that is named must have failed. */
-function outcomeOf(found: readonly Verdict[]): Verdict['outcome'] {
-  if (found.some(({ outcome }) => outcome === 'alive')) return 'alive';
-  return found.length > 0 && found.every(({ outcome }) => outcome === 'caught') ? 'caught' : 'stuck';
-}
-
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
@@ -160,10 +149,10 @@ const { values, positionals } = parseArgs({
     parallel: { type: 'string', default: '2' },
   },
 });
-const unknown = positionals.filter((id) => !mutants.some((mutant) => mutant.id === id));
+const unknown = positionals.filter((name) => !mutants.some((mutant) => mutant.name === name));
 if (unknown.length > 0) throw new Error(`no such mutant: ${unknown.join(', ')}`);
-const chosen = mutants.filter(({ id }) => positionals.length === 0 || positionals.includes(id));
-const verdicts = new Map<string, readonly Verdict[]>();
+const chosen = mutants.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
+const verdicts = new Map<string, Verdict>();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => {
     stop.abort();
@@ -177,28 +166,27 @@ await Promise.all(
     for (let mutant = waiting.shift(); mutant && !isStopping(); mutant = waiting.shift()) {
       const found = await judge(mutant, values.seeds, values.from);
       if (isStopping()) return;
-      verdicts.set(mutant.id, found);
-      for (const { suite, outcome, by, seconds } of found) {
-        console.log(
-          `${verdicts.size}/${chosen.length} ${mutant.id} ${outcome} in ${seconds.toFixed(0)} s: ${mutant.what} — ${suite === 'simulation' ? '' : `${suite}: `}${by}`,
-        );
-      }
+      verdicts.set(mutant.name, found);
+      const { suite, outcome, by, seconds } = found;
+      const where = suite === 'simulation' ? '' : `${suite}: `;
+      console.log(`${verdicts.size}/${chosen.length} ${mutant.name} ${outcome} in ${seconds.toFixed(0)} s: ${mutant.what} — ${where}${by}`);
     }
   }),
 );
 
 console.log('\n| mutant | what is broken | verdict | by | s |\n|---|---|---|---|---|');
-for (const { id, what } of chosen) {
-  for (const { suite, outcome, by, seconds } of verdicts.get(id) ?? []) {
+for (const { name, what } of chosen) {
+  const verdict = verdicts.get(name);
+  if (verdict) {
+    const { suite, outcome, by, seconds } = verdict;
     const where = suite === 'simulation' ? (/^seed \d+/.exec(by)?.[0] ?? suite) : suite.replace('test/', '');
-    console.log(`| ${id} | ${what} | ${outcome} | ${where} | ${seconds.toFixed(0)} |`);
+    console.log(`| ${name} | ${what} | ${outcome} | ${where} | ${seconds.toFixed(0)} |`);
   }
 }
-const outcomes = chosen.map(({ id }) => ({ id, outcome: outcomeOf(verdicts.get(id) ?? []) }));
-const idsWith = (wanted: Verdict['outcome']): string[] => outcomes.filter(({ outcome }) => outcome === wanted).map(({ id }) => id);
+const outcomes = chosen.map(({ name }) => ({ name, outcome: verdicts.get(name)?.outcome ?? 'stuck' }));
 const counted = (wanted: Verdict['outcome'], word: string): string => {
-  const ids = idsWith(wanted);
-  return `${ids.length} ${word}${wanted !== 'caught' && ids.length > 0 ? ` (${ids.join(', ')})` : ''}`;
+  const names = outcomes.filter(({ outcome }) => outcome === wanted).map(({ name }) => name);
+  return `${names.length} ${word}${wanted !== 'caught' && names.length > 0 ? ` (${names.join(', ')})` : ''}`;
 };
 console.log(
   `\n${chosen.length} mutants in ${((performance.now() - began) / 60_000).toFixed(1)} min, seeds ${values.from} to ${Number(values.from) + Number(values.seeds) - 1}: ` +

@@ -97,7 +97,12 @@ export class ElasticClient implements AsyncDisposable {
       }
     }
 
-    const client = new Client({ nodes: [...nodesOf(settings)], Connection: Way, maxRetries: 0, enableMetaHeader: false });
+    const client = new Client({
+      nodes: [...nodesOf(settings)],
+      Connection: Way,
+      maxRetries: /* mutant: client-retries */ 0,
+      enableMetaHeader: false,
+    });
     return new ElasticClient(client, [...ways.values()], settings, id);
   }
 

@@ -80,7 +80,10 @@ export class Reader {
   ): Promise<(Found & { readonly newest: number | undefined }) | undefined> {
     const answer = await this.#ask(
       `/${encodeURIComponent(target)}/_search`,
-      { allow_partial_search_results: 'false', filter_path: 'timed_out,_shards.failed,hits.total.value,hits.hits._id,hits.hits.sort' },
+      {
+        /* mutant: partial-search */ allow_partial_search_results: 'false',
+        filter_path: 'timed_out,_shards.failed,hits.total.value,hits.hits._id,hits.hits.sort',
+      },
       query,
       signal,
     );
@@ -95,7 +98,8 @@ export class Reader {
       };
     };
     const total = hits?.total?.value;
-    if (timed_out !== false || _shards?.failed !== 0 || total === undefined) throw this.#again('was searched in part only');
+    if (/* mutant: partial-result */ timed_out !== false || _shards?.failed !== 0 || total === undefined)
+      throw this.#again('was searched in part only');
     const found = hits?.hits ?? [];
     return { total, uids: found.map(({ _id }) => _id), newest: found[0]?.sort?.[0] };
   }

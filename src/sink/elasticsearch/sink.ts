@@ -74,6 +74,7 @@ export class ElasticsearchSink implements Sink {
     const { index } = this.#settings;
     const query = {
       timeout: serverWait,
+      // mutant: bulk-filter
       filter_path: 'items.create._id,items.create.status,items.create.error,items.create.failure_store',
     };
     const answer = await this.#client.request(
@@ -99,7 +100,7 @@ export class ElasticsearchSink implements Sink {
     for (const [target, messages] of Map.groupBy(batch.messages, this.#targetOf)) {
       const mark = await this.#mark(target, signal);
       const isOld = ({ time, undated }: Message): boolean => mark !== null && (undated === true || Math.floor(time / 1000) <= mark);
-      if (!batch.uncertain && !messages.some(isOld)) continue;
+      if (/* mutant: search-uncertain */ !batch.uncertain && !messages.some(isOld)) continue;
       const uids = messages.map(({ uid }) => uid);
       for (const uid of (await this.#reader.has(target, uids, signal)) ?? []) there.add(uid);
     }
@@ -123,7 +124,7 @@ export class ElasticsearchSink implements Sink {
   #lines(messages: readonly Message[]): Buffer {
     return Buffer.concat(
       messages.flatMap((message) => [
-        Buffer.from(`{"create":{"_index":"${this.#targetOf(message)}","_id":"${message.uid}"}}\n`),
+        Buffer.from(/* mutant: bulk-action */ `{"create":{"_index":"${this.#targetOf(message)}","_id":"${message.uid}"}}\n`),
         message.bytes,
         lineBreak,
       ]),
@@ -137,7 +138,7 @@ export class ElasticsearchSink implements Sink {
     const alone = messages.length === 1 ? this.#refusedAlone : undefined;
     if (status === 200) {
       this.#refusedAlone = 0;
-      const items = Array.isArray(body.items) ? body.items.map((item) => membersOf(item).create) : undefined;
+      const items = Array.isArray(body.items) ? body.items.map((item) => /* mutant: bulk-item */ membersOf(item).create) : undefined;
       if (items?.length === messages.length) return items.map(itemFrom);
       throw new WaybillError('sink_unknown', `${who}: ${items?.length ?? 'no'} items were answered of ${messages.length}`);
     }

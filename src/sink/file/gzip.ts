@@ -63,7 +63,7 @@ function hasEnded(signal: AbortSignal): boolean {
 
 async function compress(plain: string, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
-  const half = `${plain}.gz.part`;
+  const half = /* mutant: unfinished-archive */ `${plain}.gz.part`;
   const to = await open(half, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW, 0o600);
   try {
     const from = createReadStream(plain);
@@ -73,6 +73,7 @@ async function compress(plain: string, signal: AbortSignal): Promise<void> {
     await to.close();
   }
   await rename(half, `${plain}.gz`);
+  // mutant: sync-archive-name
   await syncDirectory(dirname(plain));
   await unlink(plain);
 }

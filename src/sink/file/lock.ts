@@ -40,6 +40,7 @@ export async function lockFor(path: string, id: string): Promise<() => void> {
       return () => letGo(file, known);
     }
     const lock = tryLock(file);
+    // mutant: file-lock
     if (!lock) throw blockedAt(path, id, `another running process writes it, and holds "${file}"`);
     const own: Held = { name: nameAt(file), close: () => void lock.close(), lives: 1 };
     held.set(file, own);
@@ -51,6 +52,7 @@ export async function lockFor(path: string, id: string): Promise<() => void> {
 
 function letGo(file: string, own: Held): void {
   own.lives -= 1;
+  // mutant: release-file-lock
   if (own.lives > 0) return;
   own.close();
   if (held.get(file) === own) held.delete(file);

@@ -108,6 +108,7 @@ export class FileSink implements Sink {
           );
         } else if (found.size > ours.length) {
           // What lies beyond was never acknowledged. The cut is synced before anything else is written.
+          // mutant: truncate-file
           await handle.truncate(ours.length);
           await handle.sync();
         }
@@ -179,6 +180,7 @@ export class FileSink implements Sink {
       await this.#followPath();
       if (this.#isDone(batch)) await this.#putAside();
       const bytes = this.#lines.lines(batch.messages, this.#isWithinLine);
+      // mutant: write-lines
       for (let written = 0; written < bytes.length;) {
         const { bytesWritten } = await this.#handle.write(bytes, written, bytes.length - written, this.#length + written);
         written += bytesWritten;
@@ -186,7 +188,9 @@ export class FileSink implements Sink {
       await this.#handle.datasync();
       this.#length += bytes.length;
       this.#isWithinLine = false;
+      // mutant: file-position
       this.#position = batch.through;
+      // mutant: write-position
       await this.#slots.write({ journal: this.#kept.journal, position: this.#position, ...this.#mark() });
       return { rejections: [], note: this.#note() };
     } catch (cause) {
@@ -231,6 +235,7 @@ export class FileSink implements Sink {
 
   /** Own rotation. What is acknowledged so far is committed first: a file that was put aside is not looked at again. */
   async #putAside(): Promise<void> {
+    // mutant: commit-before-rotation
     await this.#kept.commitNote(this.#note());
     await putAside(this.#path, this.#clock.now());
     await this.#openPath();
@@ -282,6 +287,7 @@ export class FileSink implements Sink {
   /** Before the first line goes into a file, the journal knows which file, and from where on it is ours. */
   async #begin(): Promise<void> {
     await this.#handle.sync();
+    // mutant: sync-directory
     await syncDirectory(dirname(this.#path));
     await this.#kept.commitNote(this.#note());
   }

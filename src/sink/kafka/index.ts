@@ -122,6 +122,7 @@ class KafkaSink implements Sink {
       return await this.#within(signal, life.client, () => this.#send(life, batch));
     } catch (thrown) {
       const code = codeOf(thrown);
+      // mutant: unknown-after-error
       this.#isUnknown ||= code !== 'sink_blocked' && code !== 'sink_again' && code !== 'sink_refused';
       await this.#end();
       throw thrown;
@@ -147,11 +148,14 @@ class KafkaSink implements Sink {
       for (const request of requests) await client.send(request);
       return { rejections, note: notInTransactions };
     }
+    // mutant: begin-transaction
     const transaction = await owner.begin();
-    const last = [...(requests.pop() ?? []), this.#progressOf(batch)];
+    const last = /* mutant: position-in-transaction */ [...(requests.pop() ?? []), this.#progressOf(batch)];
+    // mutant: send-in-order
     for (const request of [...requests, last]) await transaction.send(request);
     // Until its answer is there the outcome is not known, whatever ends the waiting: a refused certificate of another broker, too.
     this.#isUnknown = true;
+    // mutant: commit-transaction
     await transaction.commit();
     this.#isUnknown = false;
     this.#position = batch.through;
@@ -188,6 +192,7 @@ class KafkaSink implements Sink {
   async #within<Result>(signal: AbortSignal, client: KafkaClient, work: () => Promise<Result>): Promise<Result> {
     signal.throwIfAborted();
     const cut = (): void => {
+      // mutant: cut-client
       client.cut();
     };
     signal.addEventListener('abort', cut, { once: true });
@@ -225,6 +230,7 @@ class KafkaSink implements Sink {
     const end = await transaction.send([{ ...this.#progressRecord(openKey(id), mark) }]);
     await transaction.commit();
     const isMark = ({ key, value }: { key: string | undefined; value: string | undefined }): boolean =>
+      // mutant: opening-record
       key === openKey(id) && value === mark;
     const from = end > lookBack ? end - lookBack : 0n;
     let records = await client.read(topic, from, isMark);

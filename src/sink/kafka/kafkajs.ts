@@ -119,6 +119,7 @@ export class KafkaJsClient implements KafkaClient {
       // The client asks for its producer id, which fences, when the first transaction begins.
       let first: Transaction | undefined = await this.#telling(() => producer.transaction());
       const begin = async (): Promise<OpenTransaction> => {
+        // mutant: open-transaction
         const transaction = first ?? (await producer.transaction());
         first = undefined;
         return {

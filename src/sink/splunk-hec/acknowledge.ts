@@ -34,7 +34,9 @@ export async function acknowledged(
       said = answer;
       continue;
     }
+    // mutant: acknowledged-requests
     for (const ackId of answer) waiting.delete(ackId);
+    // mutant: all-acknowledged
     if (waiting.size === 0) return;
   }
   const count = waiting.size === 1 ? 'one request is' : `${waiting.size} requests are`;

@@ -103,7 +103,7 @@ class SplunkHecSink implements Sink {
     const stopped: Taken[] = [];
     for (let sent = 0; sent < requests.length && stopped.length === 0;) {
       // The first answer says, by its cookie, which server behind a load balancer has the channel.
-      const now = requests.slice(sent, sent + (this.#hasAnswered ? requestsMost(this.#settings) : 1));
+      const now = requests.slice(sent, sent + /* mutant: first-request-alone */ (this.#hasAnswered ? requestsMost(this.#settings) : 1));
       sent += now.length;
       const answers = await this.#postAll(now, signal);
       const later = requests.slice(sent).flatMap((each) => each.messages);

@@ -33,6 +33,7 @@ export class RelpSink implements Sink {
     const abort = (): void => hangUp(line);
     signal.addEventListener('abort', abort, { once: true });
     try {
+      // mutant: open-session
       await session.open();
     } catch (thrown) {
       hangUp(line);

@@ -73,6 +73,7 @@ export class RelpSession {
     let certain = 0;
     const heard = (i: number, { code }: Answer): void => {
       if (code === 200) taken.add(i);
+      // mutant: certain-messages
       while (taken.delete(certain)) certain += 1;
       goesOn(certain);
     };
@@ -132,7 +133,7 @@ export class RelpSession {
   #answered(number: number, command: string, data: Buffer): void {
     if (number === 0 && command === 'serverclose') throw broken(`${this.#name} closes the session`);
     if (number === 0) return;
-    const waiting = this.#waiting.get(number);
+    const waiting = /* mutant: relp-number */ this.#waiting.get(number);
     // The answer to `close` is empty.
     const said = data.length === 0 ? ['', '0', ''] : /^(\d{3})(?: |\n|$)([^]*)$/.exec(data.toString('utf8'));
     if (command !== 'rsp' || !waiting || !said) throw broken(`${this.#name} does not speak RELP: "${command}" for ${number}`);

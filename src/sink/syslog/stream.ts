@@ -64,13 +64,15 @@ export class StreamSink implements Sink {
     const either = AbortSignal.any([signal, over.signal]);
     let isEnding = false;
     const fate = new Promise<void>((resolve, reject) => {
-      stream.once('error', reject);
-      tcp.once('error', reject);
+      stream.once('error', /* mutant: stream-error */ reject);
+      tcp.once('error', /* mutant: tcp-error */ reject);
       stream.once('end', () => {
+        // mutant: stream-end
         if (!isEnding) reject(new Error('the receiver closed the connection before it had everything'));
       });
       // The end of TCP, not of TLS alone: what was closed with bytes unread is reset here.
       tcp.once('end', () => {
+        // mutant: tcp-end
         if (isEnding) resolve();
         else reject(new Error('the receiver closed the connection before it had everything'));
       });
