@@ -1,0 +1,6 @@
+/** The tests that Stryker runs: the unit tests of the mutated code. Tests that start programs would time out under load. */
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: { include: ['test/unit/{collect,journal,deliver,encode,normalize,record,report}/**/*.test.ts'], testTimeout: 120_000 },
+});
