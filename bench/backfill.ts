@@ -53,7 +53,7 @@ try {
   writeFileSync(config, configuration(port, endMs, sinks));
   const phases: Phase[] = [];
   let daemon = run();
-  while (((await snapshot())?.sources[0]?.windows.closed ?? 0) === 0) await sleep(50);
+  while (((await snapshot())?.sources[0]?.windows.proven ?? 0) === 0) await sleep(50);
   await backfill();
   phases.push(await phase(daemon, (now) => collected(now) >= records / 2));
   process.kill(daemon.pid, 'SIGKILL');
@@ -83,7 +83,7 @@ try {
     secondsUntilItGoesOn: (begun - killed) / 1000,
     peakMiB: Math.round(Math.max(...phases.map(({ peakMiB }) => peakMiB))),
     memory,
-    windows: source.windows.closed,
+    windows: source.windows.proven,
   };
   if (values.json) process.stdout.write(`${JSON.stringify(result)}\n`);
   else say(JSON.stringify(result, null, 2));

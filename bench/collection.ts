@@ -102,7 +102,7 @@ async function sourceToFile(port: number): Promise<Row> {
 }
 
 function reached(snapshot: Snapshot): boolean {
-  return (snapshot.sources[0]?.reached ?? 0) >= endMs * 1000;
+  return (snapshot.sources[0]?.closedUntil ?? 0) >= endMs * 1000;
 }
 
 /** Starts the daemon, waits until `done`, and measures from the first window (or the first line) on. */
@@ -134,7 +134,7 @@ async function measured(
     await sleep(250);
     last = await snapshot();
     if (!last) continue;
-    const share = isFilled ? (last.sinks[0]?.acked ?? 0) / last.journal.head : last.journal.head / records;
+    const share = isFilled ? (last.sinks[0]?.acknowledged ?? 0) / last.journal.head : last.journal.head / records;
     if (memory.length < Math.floor(share * 10)) memory.push(Math.round(memoryMiB(daemon.pid).now));
     if (done(last)) break;
   }
@@ -142,7 +142,7 @@ async function measured(
   const used = cpuSeconds(daemon.pid) - cpu;
   const { peak } = memoryMiB(daemon.pid);
   const after = await stats(port);
-  const windows = last.sources[0]?.windows.closed ?? 0;
+  const windows = last.sources[0]?.windows.proven ?? 0;
   if (!isFilled && last.sources[0]?.collected !== records)
     throw new Error(`${what}: ${last.sources[0]?.collected ?? 0} of ${records} records`);
   if (last.sources[0]?.gaps !== 0) throw new Error(`${what}: a window was not proven`);

@@ -4,7 +4,7 @@
 export function configuration(port: number, start: number, sinks: readonly object[]): string {
   const address = `http://127.0.0.1:${port}`;
   return JSON.stringify({
-    state: './state',
+    dataDir: './state',
     sources: [
       {
         id: 'bench',
@@ -12,7 +12,7 @@ export function configuration(port: number, start: number, sinks: readonly objec
         auth: { authUrl: address, tenantId: 'bench', clientId: 'bench', clientSecret: 'bench', scopeAddress: 'bench' },
         start: new Date(start).toISOString(),
         // Short only so that the service's clock is known within a second; windows of history do not depend on it.
-        settle: '3s',
+        closeDelay: '3s',
         requests: { perSecond: 1000 },
       },
     ],

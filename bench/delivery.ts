@@ -77,7 +77,7 @@ const kinds: readonly Kind[] = [
       const receiver = await SyslogReceiver.start(rsyslog());
       const address = receiver.address('relp');
       return {
-        sink: { type: 'syslog', address, format: 'cef', hostname: 'bench', batch: { records: 500 } },
+        sink: { type: 'syslog', address, format: 'cef', hostname: 'bench', batch: { maxRecords: 500 } },
         bare: new URL(address.replace('relp:', 'http:')).port,
         count: () => linesOf(join(receiver.directory, 'relp.json')),
         [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose](),
@@ -125,7 +125,7 @@ const server = start(process.execPath, [join(root, 'bench/server.ts'), String(re
 try {
   const { port } = JSON.parse(await server.firstLine) as { port: number };
   say(`${records} records are collected into the journal first`);
-  await runDaemon('filled', port, undefined, (snapshot) => (snapshot.sources[0]?.reached ?? 0) >= endMs * 1000);
+  await runDaemon('filled', port, undefined, (snapshot) => (snapshot.sources[0]?.closedUntil ?? 0) >= endMs * 1000);
   const asked = values.to.split(',');
   for (const kind of kinds.filter((each) => asked.includes(each.kind))) {
     if (kind.missing === undefined) await compare(kind, port);
@@ -202,7 +202,7 @@ async function runDaemon(
   daemon.firstLine.catch(() => undefined);
   const socketPath = join(work, 'state', 'waybill.sock');
   const snapshot = (): Promise<Snapshot | undefined> => ask<Snapshot>({ socketPath }, '/snapshot');
-  const acked = (found: Snapshot | undefined): number => found?.sinks[0]?.acked ?? 0;
+  const acked = (found: Snapshot | undefined): number => found?.sinks[0]?.acknowledged ?? 0;
   let first = await snapshot();
   while (first === undefined || (sink !== undefined && acked(first) === 0)) {
     await sleep(5);

@@ -26,7 +26,7 @@ export interface Encoded {
 
 /** Makes the message of a record by its number. */
 export function messagesIn(format: EncodedFormat, beginMs: number): (i: number) => Encoded {
-  const encode = encoder(format, { original: format === 'ecs', cef: { ipv6: 'c6a2', geo: 'cfp' } });
+  const encode = encoder(format, { includeOriginal: format === 'ecs', cef: { ipv6: 'c6a2', geo: 'cfp' } });
   return (i) => {
     const text = recordText(i, beginMs);
     const event = normalize({ text, uid, received: beginMs * 1000, value: parseRecord(text) });

@@ -194,11 +194,11 @@ function configuration({ clients, ca, subscriptionKey, ...service }: ServiceLine
   const { baseUrl, authUrl, tenantId, scopeAddress } = service;
   const { clientId, clientSecret } = client;
   return JSON.stringify({
-    state: './state',
+    dataDir: './state',
     sources: [
       {
         id: 'bench',
-        ...{ baseUrl, subscriptionKey, tls: { ca }, start: 'now', poll: '1s', settle: '10s' },
+        ...{ baseUrl, subscriptionKey, tls: { ca }, start: 'now', pollInterval: '1s', closeDelay: '10s' },
         auth: { authUrl, tenantId, scopeAddress, clientId, clientSecret },
         requests: { perSecond: 1_000 },
       },

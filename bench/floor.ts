@@ -19,7 +19,7 @@ const normalize = normalizer({
   mapping: { severity: {}, hostIdFromUuid: true },
   privacy: { rules: [] },
 });
-const encode = encoder('ecs', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+const encode = encoder('ecs', { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
 
 async function page(number: number): Promise<string> {
   const { body } = await request(

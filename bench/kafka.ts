@@ -98,17 +98,17 @@ async function bare(topic: string, format: Format, batch: number): Promise<Run> 
 /** Everything into the journal, with nothing to send it to. */
 async function fill(port: number): Promise<void> {
   const daemon = run(port, 'filled', []);
-  while (((await snapshot('filled'))?.sources[0]?.reached ?? 0) < endMs * 1000) await sleep(250);
+  while (((await snapshot('filled'))?.sources[0]?.closedUntil ?? 0) < endMs * 1000) await sleep(250);
   await daemon[Symbol.asyncDispose]();
 }
 
 /** From the first batch that was taken to the last record. */
 async function deliver(port: number, format: Format, batch: number): Promise<Run & { readonly peakMiB: number }> {
-  const sink = { id: `bench-${format}`, type: 'kafka', brokers: [address], topic: `bench-${format}`, format, batch: { records: batch } };
+  const sink = { id: `bench-${format}`, type: 'kafka', brokers: [address], topic: `bench-${format}`, format, batch: { maxRecords: batch } };
   cpSync(join(directory, 'filled', 'state'), join(directory, format, 'state'), { recursive: true });
   await using daemon = run(port, format, [sink]);
   let first = 0;
-  while ((first = (await snapshot(format))?.sinks[0]?.acked ?? 0) === 0) await sleep(5);
+  while ((first = (await snapshot(format))?.sinks[0]?.acknowledged ?? 0) === 0) await sleep(5);
   const [began, cpu] = [performance.now(), cpuSeconds(daemon.pid)];
   for (;;) {
     await sleep(50);

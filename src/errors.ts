@@ -23,22 +23,22 @@ export type ErrorCode =
   | 'token_unreachable' // the token endpoint does not answer, or not with a token
   | 'page_malformed' // not JSON, cut, too large, without `data`
   | 'page_refused' // 400: the request does not suit the service (a page size above its maximum)
-  | 'page_missing' // 404: past the last page, or a wrong base URL
+  | 'page_not_found' // 404: past the last page, or a wrong base URL
   // the state
-  | 'state_newer' // written by a newer release
-  | 'state_owned' // another running process owns it
+  | 'state_too_new' // written by a newer release
+  | 'state_locked' // another running process owns it
   | 'state_unusable' // not a directory, not writable, not a state
   | 'state_corrupt' // SQLite says so, or the chain is broken
   | 'state_missing' // --expect-state and there is none
   | 'journal_full' // the quota is reached
-  | 'invariant' // an assertion of docs/guarantees.md does not hold: the process ends
+  | 'internal_error' // an assertion of docs/guarantees.md does not hold: the process ends
   // sinks
-  | 'sink_again' // nothing of these items was taken; later
+  | 'sink_unavailable' // nothing of these items was taken; later
   | 'sink_refused' // the request as a whole was refused, no item named
-  | 'sink_unknown' // the outcome is not known
+  | 'sink_outcome_unknown' // the outcome is not known
   | 'sink_blocked' // cannot go on before a person acts
-  | 'file_lost_data' // a file of ours is shorter than what it had taken
-  | 'admin_unusable' // the admin server cannot listen
+  | 'file_truncated' // a file of ours is shorter than what it had taken
+  | 'admin_listen_failed' // the admin server cannot listen
   | 'admin_busy' // the admin server has too much to answer at once
   | 'admin_unreachable' // a command cannot ask the admin server that --admin names
   | 'aborted';
@@ -77,15 +77,15 @@ export class WaybillError extends Error {
 const foreignMax = 1_000;
 
 /** The words of anything that was thrown, with the words of its causes behind it, each once. What is no error of ours is quoted: it may repeat what a server said. */
-export function wordsOf(thrown: unknown): string {
-  const words: string[] = [];
+export function messageOf(thrown: unknown): string {
+  const message: string[] = [];
   let at: unknown = thrown;
   for (let depth = 0; at !== undefined && at !== null && depth < 8; depth += 1) {
     const word = wordOf(at);
-    if (word && !words.some((w) => w.includes(word))) words.push(word);
+    if (word && !message.some((w) => w.includes(word))) message.push(word);
     at = at instanceof Error ? at.cause : undefined;
   }
-  return words.join(': ');
+  return message.join(': ');
 }
 
 /** @returns the message of one error, without those of its causes */
@@ -97,7 +97,7 @@ export function wordOf(thrown: unknown): string {
 
 /** Whether nothing more may be collected, sent or acknowledged: the process must end. */
 export function isFinal(thrown: unknown): boolean {
-  return thrown instanceof WaybillError && ['invariant', 'state_corrupt', 'state_unusable'].includes(thrown.code);
+  return thrown instanceof WaybillError && ['internal_error', 'state_corrupt', 'state_unusable'].includes(thrown.code);
 }
 
 /** The code of a WaybillError, else undefined. */

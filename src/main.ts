@@ -8,7 +8,7 @@ import { known } from './cli/catalog.ts';
 import { exitCodeOf } from './cli/exit-code.ts';
 import type { Io } from './cli/io.ts';
 import { loadCommand } from './cli/registry.ts';
-import { WaybillError, wordsOf } from './errors.ts';
+import { WaybillError, messageOf } from './errors.ts';
 import { version } from './version.ts';
 
 /** How long the last lines of a daemon may take to be read. */
@@ -28,7 +28,7 @@ export async function main(argv: readonly string[], run = dispatch): Promise<voi
     if (argv[0] === 'run') return;
     // The reader of our output has what it wanted (`waybill encode … | head`).
     if (error.code === 'EPIPE') process.exit(0);
-    process.stderr.write(`cannot write to standard output: ${wordsOf(error)}\n`);
+    process.stderr.write(`cannot write to standard output: ${messageOf(error)}\n`);
     process.exit(1);
   });
   // Whoever read our diagnostics is gone, or their file is full: the exit code says the rest.
@@ -43,8 +43,8 @@ export async function main(argv: readonly string[], run = dispatch): Promise<voi
 async function endWithoutReaders(): Promise<void> {
   const signal = AbortSignal.timeout(lastLinesMs);
   const pending = [process.stdout, process.stderr].filter(({ writableLength }) => writableLength > 0);
-  const taken = await Promise.all(pending.map((stream) => once(stream, 'drain', { signal }))).catch((thrown: unknown) => thrown);
-  if (taken instanceof Error) process.exit();
+  const delivered = await Promise.all(pending.map((stream) => once(stream, 'drain', { signal }))).catch((thrown: unknown) => thrown);
+  if (delivered instanceof Error) process.exit();
 }
 
 /** Runs one command line. @returns the exit code; nothing is thrown */
@@ -78,12 +78,27 @@ function report(thrown: unknown, name: string, io: Io): number {
     return exitCodeOf(thrown);
   }
   if (isParseArgsError(thrown)) {
+    const [, option = ''] = /^Unknown option '(--[\w-]+)/.exec(thrown.message) ?? [];
+    const renamed = renamedOptions.get(option);
+    if (renamed !== undefined) {
+      io.stderr.write(`cannot use ${option}: it was renamed to ${renamed}\n`);
+      return 2;
+    }
     io.stderr.write(`cannot read the options of "${name}": ${thrown.message}; waybill help ${name} names them\n`);
     return 2;
   }
   io.stderr.write(`${thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)}\n`);
   return 1;
 }
+
+/** Old names of options, and the name that replaced each; a command that still has an option of the old name never gets here. */
+const renamedOptions: ReadonlyMap<string, string> = new Map([
+  ['--state', '--data-dir'],
+  ['--by', '--actor'],
+  ['--why', '--reason'],
+  ['--expect-final', '--require-final'],
+  ['--expect-state', '--require-state'],
+]);
 
 /** What `parseArgs` of node:util throws for a command line that does not fit. */
 function isParseArgsError(thrown: unknown): thrown is Error {

@@ -38,7 +38,7 @@ interface Needle {
 interface Index {
   readonly grams: Map<string, { readonly needle: Needle; readonly at: number }[]>;
   /** Folded secrets that are removed only as whole words. */
-  readonly words: Set<string>;
+  readonly message: Set<string>;
 }
 
 /** A reading of the text: a character per byte, and the part of the text that each stands for. */
@@ -82,9 +82,9 @@ function forget(secret: string): void {
 
 /**
  * The text with `[secret]` in place of every known secret, whatever its encoding.
- * @param words  whether to remove secrets that may be ordinary words too (`elastic`): right for text of the other side, not for our own
+ * @param message  whether to remove secrets that may be ordinary words too (`elastic`): right for text of the other side, not for our own
  */
-export function withoutSecrets(text: string, words: boolean): string {
+export function withoutSecrets(text: string, message: boolean): string {
   if (owners.size === 0 || text.length < shortest) return text;
   index ??= built();
   const hits: { readonly from: number; readonly to: number }[] = [];
@@ -92,7 +92,7 @@ export function withoutSecrets(text: string, words: boolean): string {
     const folded = fold(view.bytes);
     const hit = (from: number, to: number): void => void hits.push({ from: view.from[from] ?? 0, to: view.to[to - 1] ?? text.length });
     searchParts(index, view.bytes, folded, hit);
-    if (words) searchWords(index, folded, hit);
+    if (message) searchWords(index, folded, hit);
   }
   if (hits.length === 0) return text;
   hits.sort((a, b) => a.from - b.from);
@@ -106,12 +106,12 @@ export function withoutSecrets(text: string, words: boolean): string {
 }
 
 function built(): Index {
-  const empty: Index = { grams: new Map(), words: new Set() };
+  const empty: Index = { grams: new Map(), message: new Set() };
   for (const secret of owners.keys()) add(empty, secret);
   return empty;
 }
 
-function add({ grams, words }: Index, secret: string): void {
+function add({ grams, message }: Index, secret: string): void {
   const put = (needle: Needle): void => {
     const last = needle.folded.length - gram;
     // Every part of `partMin` characters holds one of these; of a short secret every part of `gram` characters.
@@ -125,11 +125,11 @@ function add({ grams, words }: Index, secret: string): void {
     }
   };
   const bytes = utf8(secret);
-  if (bytes.length < gram || (secret.length <= wordMax && (isWords(secret) || /^\d+$/.test(secret)))) words.add(fold(bytes));
+  if (bytes.length < gram || (secret.length <= wordMax && (isWords(secret) || /^\d+$/.test(secret)))) message.add(fold(bytes));
   else put({ folded: fold(bytes), readable: bytes, partMin: 12, isBase64: false });
   if (bytes.length < gram) {
     const encoded = Buffer.from(bytes, 'latin1');
-    words
+    message
       .add(fold(encoded.toString('base64')))
       .add(fold(encoded.toString('base64url')))
       .add(encoded.toString('hex'));
@@ -214,8 +214,8 @@ function endOfBase64(bytes: string, at: number): number {
   return at + (/^[A-Za-z0-9+/_-]?={0,2}/.exec(bytes.slice(at, at + 3))?.[0].length ?? 0);
 }
 
-function searchWords({ words }: Index, folded: string, hit: Hit): void {
-  for (const word of words) {
+function searchWords({ message }: Index, folded: string, hit: Hit): void {
+  for (const word of message) {
     for (let at = folded.indexOf(word); at >= 0; at = folded.indexOf(word, at + 1)) {
       if (!/[a-z0-9]/.test(folded[at - 1] ?? ' ') && !/[a-z0-9]/.test(folded[at + word.length] ?? ' ')) hit(at, at + word.length);
     }
@@ -230,7 +230,7 @@ function isWords(text: string): boolean {
 /** Makes equal what an encoding may change: the case, `+` for a blank, and the two alphabets of base64. */
 function fold(bytes: string): string {
   return bytes
-    .replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
+    .replace(/[A-Z]+/g, (deadLetters) => deadLetters.toLowerCase())
     .replace(/[+-]/g, ' ')
     .replaceAll('_', '/');
 }
@@ -240,23 +240,23 @@ function utf8(text: string): string {
 }
 
 function viewsOf(text: string): readonly View[] {
-  const views = rootsOf(text);
-  const known = new Set(views.map(({ bytes }) => bytes));
-  for (let layer = 0, done = 0; layer < layersMax && done < views.length; layer += 1) {
-    const until = views.length;
-    for (; done < until; done += 1) {
-      const view = views[done];
+  const liveStatus = rootsOf(text);
+  const known = new Set(liveStatus.map(({ bytes }) => bytes));
+  for (let layer = 0, done = 0; layer < layersMax && done < liveStatus.length; layer += 1) {
+    const to = liveStatus.length;
+    for (; done < to; done += 1) {
+      const view = liveStatus[done];
       if (view === undefined) continue;
       for (const decoder of decoders) {
         if (view.bytes.search(decoder.pattern) < 0) continue;
         const next = decoded(view, decoder);
-        if (known.has(next.bytes) || views.length >= viewsMax) continue;
+        if (known.has(next.bytes) || liveStatus.length >= viewsMax) continue;
         known.add(next.bytes);
-        views.push(next);
+        liveStatus.push(next);
       }
     }
   }
-  return views;
+  return liveStatus;
 }
 
 /** The text in UTF-8, and, where it may hold UTF-8 that was read as Latin-1 (a header), in Latin-1. */
@@ -291,11 +291,11 @@ function decoded({ bytes, from, to }: View, { pattern, read }: Decoder): View {
   const ends = new Uint32Array(bytes.length);
   let out = '';
   let done = 0;
-  const copy = (until: number): void => {
-    starts.set(from.subarray(done, until), out.length);
-    ends.set(to.subarray(done, until), out.length);
-    out += bytes.slice(done, until);
-    done = until;
+  const copy = (end: number): void => {
+    starts.set(from.subarray(done, end), out.length);
+    ends.set(to.subarray(done, end), out.length);
+    out += bytes.slice(done, end);
+    done = end;
   };
   for (const match of bytes.matchAll(pattern)) {
     const value = read(match);

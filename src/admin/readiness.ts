@@ -1,6 +1,6 @@
 /**
- * What `/readyz` says: about data, not about the process. Ready means that tokens are had, the newest read is young, the journal accepts, and
- * no sink has been blocked for longer than it may; the rooms put the first and the last into their snapshots.
+ * What `/readyz` says: about data, not about the process. Ready means that tokens are obtained, the newest read is young, the journal accepts, and
+ * no sink has been blocked for longer than it may; other components put the first and the last into their snapshots.
  */
 import type { Snapshot } from '../model/snapshot.ts';
 
@@ -19,10 +19,10 @@ export function troubles(snapshot: Snapshot, only: OnlyOne = {}): string[] {
   if (snapshot.journal.paused !== undefined && (all || only.source !== undefined)) {
     reasons.push(`journal: collecting is paused (${snapshot.journal.paused})`);
   }
-  for (const { id, mode, trouble } of snapshot.sources) {
-    if (mode === 'retired' || !(all || id === only.source)) continue;
+  for (const { id, state, trouble } of snapshot.sources) {
+    if (state === 'retired' || !(all || id === only.source)) continue;
     if (trouble !== undefined) reasons.push(`source ${id}: ${trouble}`);
-    else if (mode === 'hold') reasons.push(`source ${id}: on hold`);
+    else if (state === 'suspended') reasons.push(`source ${id}: suspended`);
   }
   for (const { id, state, trouble } of snapshot.sinks) {
     if (state === 'retired' || trouble === undefined || !(all || id === only.sink)) continue;

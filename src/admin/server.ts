@@ -1,7 +1,7 @@
 /**
  * The admin server: probes, metrics, status and the ledger, over HTTP on the configured addresses and on the state's own socket. No GET changes
  * anything; what a person changes comes as a POST to one address, by the socket or with the admin token. An answer never shows more of a
- * failure than its words.
+ * failure than its message.
  */
 import { chmod, readFile } from 'node:fs/promises';
 import { createServer, type ServerOptions } from 'node:http';
@@ -9,11 +9,11 @@ import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import { codeOf, WaybillError, wordsOf } from '../errors.ts';
+import { codeOf, WaybillError, messageOf } from '../errors.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
-import { createGate, isLoopback, type Gate, type Place, type Tokens } from './gate.ts';
+import { createAuthorizer, isLoopback, type Authorizer, type Place, type Tokens } from './authorizer.ts';
 import type { LedgerFormat } from '../report/ledger/document.ts';
 import { ledgerHtmlPolicy } from '../report/ledger/html.ts';
 import { troubles } from './readiness.ts';
@@ -44,18 +44,18 @@ export interface AdminReport {
 }
 
 export interface AdminSources {
-  /** Undefined while the state is not open yet (another process may still own it). */
+  /** Undefined while the state is not open yet (another process may still hold its lock). */
   readonly snapshot: () => Snapshot | undefined | Promise<Snapshot | undefined>;
   /** The same with what each ledger covers, for the verdict: it costs more, and probes do not need it. */
   readonly status?: () => Snapshot | undefined | Promise<Snapshot | undefined>;
-  /** The completeness report. A WaybillError `usage` becomes 400 with its words; so for the two below. */
+  /** The completeness report. A WaybillError `usage` becomes 400 with its message; so for the two below. */
   readonly ledger: (params: LedgerParams) => Promise<AdminReport>;
   /** What `gaps list --json` prints. */
   readonly gaps: (params: { readonly source?: string | undefined }) => Promise<AdminReport>;
   /** What `operations list --json` prints. */
   readonly operations: (params: { readonly from?: string | undefined; readonly to?: string | undefined }) => Promise<AdminReport>;
   readonly metricsText: () => Promise<string>;
-  /** Does what a person asks, in one transaction. A WaybillError becomes an answer with its words and its code. */
+  /** Performs an operation in one transaction. A WaybillError becomes an answer with its message and its code. */
   readonly operate?: (request: unknown) => Promise<unknown>;
   /** One line for `/healthz` while the process works; default `ok`. */
   readonly health?: () => string;
@@ -87,19 +87,21 @@ const handshakeMs = 5_000;
 /** How many connections the kernel holds until they are accepted, as far as it allows: beyond that a probe is sent again only after a second. */
 const backlog = 4_096;
 
-/** @throws WaybillError `admin_unusable`, naming the setting: nothing listens then */
+/** @throws WaybillError `admin_listen_failed`, naming the setting: nothing listens then */
 export async function startAdmin(settings: AdminSettings, sources: AdminSources): Promise<Admin> {
   await using started = new AsyncDisposableStack();
   const tls = settings.tls && { cert: await readPem('cert', settings.tls.cert), key: await readPem('key', settings.tls.key) };
-  const gate = createGate(settings, sources.clock, sources.log);
+  const authorizer = createAuthorizer(settings, sources.clock, sources.log);
   const connections = new Connections(connectionBudget());
   const addresses: string[] = [];
   for (const listen of typeof settings.listen === 'string' ? [settings.listen] : settings.listen) {
     const { host, port } = parseListen(listen);
-    const app = build(isLoopback(host) ? 'loopback' : 'elsewhere', gate, connections, sources, listen, tls);
+    const app = build(isLoopback(host) ? 'loopback' : 'elsewhere', authorizer, connections, sources, listen, tls);
     started.defer(() => app.close());
     await app.listen({ host, port, backlog }).catch((thrown: unknown) => {
-      throw new WaybillError('admin_unusable', `cannot listen on admin.listen "${listen}": ${listenWords(thrown)}`, { cause: thrown });
+      throw new WaybillError('admin_listen_failed', `cannot listen on admin.listen "${listen}": ${listenAddress(thrown)}`, {
+        cause: thrown,
+      });
     });
     // Typed as if it could be a pipe as well.
     for (const at of app.addresses().filter((a) => typeof a !== 'string')) {
@@ -110,13 +112,13 @@ export async function startAdmin(settings: AdminSettings, sources: AdminSources)
     const path = sources.socketPath;
     await clearSocketPath(path);
     // Its owner has a budget of his own: what comes by the network takes nothing from him.
-    const app = build('socket', gate, new Connections(connectionBudget()), sources, path);
+    const app = build('socket', authorizer, new Connections(connectionBudget()), sources, path);
     started.defer(() => app.close());
     await app
       .listen({ path })
       .then(() => chmod(path, 0o600))
       .catch((thrown: unknown) => {
-        throw new WaybillError('admin_unusable', `cannot listen on "${path}": ${listenWords(thrown)}`, { cause: thrown });
+        throw new WaybillError('admin_listen_failed', `cannot listen on "${path}": ${listenAddress(thrown)}`, { cause: thrown });
       });
     addresses.push(`unix:${path}`);
   }
@@ -126,7 +128,7 @@ export async function startAdmin(settings: AdminSettings, sources: AdminSources)
 
 function build(
   place: Place,
-  gate: Gate,
+  authorizer: Authorizer,
   connections: Connections,
   sources: AdminSources,
   at: string,
@@ -147,7 +149,7 @@ function build(
         server.timeout = idleMs;
         return server;
       } catch (thrown) {
-        throw new WaybillError('admin_unusable', `cannot use admin.tls for "${at}": ${wordsOf(thrown)}`, { cause: thrown });
+        throw new WaybillError('admin_listen_failed', `cannot use admin.tls for "${at}": ${messageOf(thrown)}`, { cause: thrown });
       }
     },
     // What does not come as far as a route: an address that cannot be decoded, and what is no HTTP at all.
@@ -156,14 +158,14 @@ function build(
   });
   const admit = (what: 'metrics' | 'read' | 'write') => async (request: FastifyRequest, reply: FastifyReply) => {
     const { host, authorization } = request.headers;
-    const answer = await gate({ place, address: request.ip, host, authorization }, what);
+    const answer = await authorizer({ place, address: request.ip, host, authorization }, what);
     if (answer.admitted) {
       if (what === 'write') connections.keep(request.raw.socket);
       return;
     }
     if (answer.status === 401) reply.header('www-authenticate', 'Basic realm="waybill", charset="UTF-8"');
     else reply.header('retry-after', '60');
-    return reply.code(answer.status).send({ error: answer.words });
+    return reply.code(answer.status).send({ error: answer.message });
   };
 
   /** The state of everything; when there is none, says so with 503. */
@@ -185,7 +187,7 @@ function build(
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(protective);
     // Answered before its body is read: whoever sends one byte of it would hold a connection.
-    if (request.is404) return reply.code(404).send({ error: 'nothing is here' });
+    if (request.is404) return reply.code(404).send({ error: 'not found' });
   });
   app.get('/healthz', async (_, reply) => {
     const stalled = sources.stalled?.();
@@ -236,21 +238,21 @@ function build(
       if (!(await sources.snapshot())) return reply.code(503).send({ error: stateless(sources), code: 'state_unusable' });
       return operate(request.body).catch((thrown: unknown) => {
         const code = codeOf(thrown);
-        if (code === undefined || code === 'invariant') throw thrown;
-        return reply.code(code === 'usage' ? 400 : 503).send({ error: wordsOf(thrown), code });
+        if (code === undefined || code === 'internal_error') throw thrown;
+        return reply.code(code === 'usage' ? 400 : 503).send({ error: messageOf(thrown), code });
       });
     });
   app.setErrorHandler((thrown, request, reply) => {
-    if (codeOf(thrown) === 'usage') return reply.code(400).send({ error: wordsOf(thrown) });
+    if (codeOf(thrown) === 'usage') return reply.code(400).send({ error: messageOf(thrown) });
     if (codeOf(thrown) === 'admin_busy')
       return reply
         .code(503)
         .header('retry-after', '1')
-        .send({ error: wordsOf(thrown) });
+        .send({ error: messageOf(thrown) });
     const status = statusOf(thrown);
     if (status < 500) return reply.code(status).send({ error: unreadable });
-    sources.log.error({ error: thrown, path: request.routeOptions.url }, 'admin request failed');
-    return reply.code(500).send({ error: 'this cannot be answered now; the log says why' });
+    sources.log.write('admin.request_failed', { error: thrown, url: request.routeOptions.url });
+    return reply.code(500).send({ error: 'internal error; see the log' });
   });
   return app;
 }
@@ -316,24 +318,24 @@ function parseListen(listen: string): { host: string; port: number } {
   const port = Number(digits);
   if (host === undefined || !(port <= 65_535)) {
     throw new WaybillError(
-      'admin_unusable',
+      'admin_listen_failed',
       `cannot read admin.listen "${listen}": not an address and a port such as 127.0.0.1:9464 or [::]:9464`,
     );
   }
   return { host, port };
 }
 
-function listenWords(thrown: unknown): string {
+function listenAddress(thrown: unknown): string {
   const code = thrown instanceof Error ? (thrown as NodeJS.ErrnoException).code : undefined;
   if (code === 'EADDRINUSE') return 'another process listens there already';
   if (code === 'EADDRNOTAVAIL') return 'this machine does not have that address';
   if (code === 'EACCES') return 'this user may not listen there';
-  return wordsOf(thrown);
+  return messageOf(thrown);
 }
 
 async function readPem(key: 'cert' | 'key', path: string): Promise<Buffer> {
   return readFile(path).catch((thrown: unknown) => {
-    throw new WaybillError('admin_unusable', `cannot read admin.tls.${key} "${path}": ${wordsOf(thrown)}`, { cause: thrown });
+    throw new WaybillError('admin_listen_failed', `cannot read admin.tls.${key} "${path}": ${messageOf(thrown)}`, { cause: thrown });
   });
 }
 

@@ -1,6 +1,6 @@
 /** The settings of what an operator looks at: the admin server and the log. */
 import { z } from 'zod';
-import { httpsUrl, listenAddress, oneOrMany, path, secret } from '../settings/values.ts';
+import { listenAddress, oneOrMany, path, secret } from '../settings/values.ts';
 
 /** `admin` */
 export const adminSettings = z
@@ -19,7 +19,6 @@ export const adminSettings = z
       })
       .optional()
       .describe('Certificate of the admin server; without it the server speaks plain HTTP'),
-    publicUrl: httpsUrl().optional().describe('Address under which people reach the page; default the one listened on'),
   })
   .prefault({})
   .describe('Probes, metrics, status page');

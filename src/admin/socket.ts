@@ -12,7 +12,7 @@ const pathBytesMax = process.platform === 'linux' ? 107 : 103;
 /**
  * Makes the path free to listen on.
  *
- * @throws WaybillError `admin_unusable`: too long, not a socket, or another process answers there
+ * @throws WaybillError `admin_listen_failed`: too long, not a socket, or another process answers there
  */
 export async function clearSocketPath(path: string): Promise<void> {
   const bytes = Buffer.byteLength(path);
@@ -46,7 +46,7 @@ function answers(path: string): Promise<boolean> {
 }
 
 function unusable(path: string, reason: string, cause?: unknown): WaybillError {
-  return new WaybillError('admin_unusable', `cannot listen on "${path}": ${reason}`, { cause });
+  return new WaybillError('admin_listen_failed', `cannot listen on "${path}": ${reason}`, { cause });
 }
 
 function systemCode(thrown: unknown): string | undefined {

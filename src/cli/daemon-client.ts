@@ -7,7 +7,7 @@ import type { ClientRequest, RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
 import { isLoopback } from '../connect/proxy.ts';
-import { codeOf, WaybillError, wordsOf } from '../errors.ts';
+import { codeOf, WaybillError, messageOf } from '../errors.ts';
 import { forbidden } from '../journal/state.ts';
 import type { SinkSnapshot, Snapshot } from '../model/snapshot.ts';
 import { quote } from '../quote.ts';
@@ -44,7 +44,7 @@ export async function askSocket(
     if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ECONNREFUSED') return undefined;
     if (code === 'EACCES') throw forbidden(state, thrown);
     if (codeOf(thrown) !== undefined) throw thrown;
-    throw new WaybillError('state_unusable', `cannot ask the running daemon: ${wordsOf(thrown)}`, { cause: thrown });
+    throw new WaybillError('state_unusable', `cannot ask the running daemon: ${messageOf(thrown)}`, { cause: thrown });
   }
 }
 
@@ -124,7 +124,7 @@ export function adminServer(values: AdminValues, env: NodeJS.ProcessEnv): AdminS
 
 function addressOf(given: string): URL {
   const url = URL.parse(given);
-  const refuse = (words: string): WaybillError => new WaybillError('usage', `cannot use --admin ${JSON.stringify(given)}: ${words}`);
+  const refuse = (message: string): WaybillError => new WaybillError('usage', `cannot use --admin ${JSON.stringify(given)}: ${message}`);
   if (!url || !/^https?:$/.test(url.protocol)) throw refuse('not an address such as https://waybill.example:9464');
   if (url.username !== '' || url.password !== '')
     throw new WaybillError('usage', 'cannot use --admin with a token in the address: set WAYBILL_ADMIN_TOKEN');
@@ -138,7 +138,7 @@ function certificates(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (cause) {
-    throw new WaybillError('usage', `cannot read --admin-ca "${file}": ${wordsOf(cause)}`, { cause });
+    throw new WaybillError('usage', `cannot read --admin-ca "${file}": ${messageOf(cause)}`, { cause });
   }
 }
 
@@ -151,8 +151,8 @@ function refusal(base: URL, { status, body }: Answer, token = ''): WaybillError 
         ? 'it asks for a token, and WAYBILL_ADMIN_TOKEN is not set'
         : 'it does not accept the token in WAYBILL_ADMIN_TOKEN'
       : `it answered ${status}`;
-  const words = `cannot use the admin server at ${base.origin}: ${reason}${said === '' ? '' : `: ${said}`}`;
-  return new WaybillError(status === 400 ? 'usage' : 'admin_unreachable', words);
+  const message = `cannot use the admin server at ${base.origin}: ${reason}${said === '' ? '' : `: ${said}`}`;
+  return new WaybillError(status === 400 ? 'usage' : 'admin_unreachable', message);
 }
 
 /** The `error` of an answer of ours; of another server's body nothing is quoted. */
@@ -173,8 +173,8 @@ function jsonOf(base: URL, body: string): unknown {
   }
 }
 
-function unusable(base: URL, words: string, cause?: unknown): WaybillError {
-  return new WaybillError('admin_unreachable', `cannot use the admin server at ${base.origin}: ${words}`, { cause });
+function unusable(base: URL, message: string, cause?: unknown): WaybillError {
+  return new WaybillError('admin_unreachable', `cannot use the admin server at ${base.origin}: ${message}`, { cause });
 }
 
 function hasMembers(value: unknown, members: Readonly<Record<string, 'object' | 'objects' | undefined>>): boolean {
@@ -198,7 +198,7 @@ function unreachableWords(thrown: unknown): string {
     return `its certificate is not trusted (${code}); --admin-ca FILE or NODE_EXTRA_CA_CERTS names its CA`;
   if (code === 'EPROTO') return 'it does not speak TLS there (EPROTO); without admin.tls the address begins with http://';
   if (code === 'ECONNRESET') return 'it closed the connection (ECONNRESET); with admin.tls the address begins with https://';
-  return wordsOf(thrown);
+  return messageOf(thrown);
 }
 
 function exchange(asking: ClientRequest, timeoutMs: number, body?: string): Promise<Answer> {

@@ -2,8 +2,8 @@
 import { codeOf } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 
-const exitCodes: Partial<Record<ErrorCode, number>> = { usage: 2, config_invalid: 2, secret_missing: 2, state_owned: 75 };
+const exitCodes: Partial<Record<ErrorCode, number>> = { usage: 2, config_invalid: 2, secret_missing: 2, state_locked: 75 };
 
 export function exitCodeOf(thrown: unknown): number {
-  return exitCodes[codeOf(thrown) ?? 'invariant'] ?? 1;
+  return exitCodes[codeOf(thrown) ?? 'internal_error'] ?? 1;
 }

@@ -34,10 +34,10 @@ export function widthOf(stream: NodeJS.WritableStream, elsewhere = 120): number 
 }
 
 /** Writes a long result as fast as it is read. Throws what the signal says when nobody wants it any more. */
-export async function writeResult({ stdout, signal }: Pick<Io, 'stdout' | 'signal'>, pieces: Iterable<string>): Promise<void> {
-  for (const piece of pieces) {
+export async function writeResult({ stdout, signal }: Pick<Io, 'stdout' | 'signal'>, chunks: Iterable<string>): Promise<void> {
+  for (const chunk of chunks) {
     signal.throwIfAborted();
-    if (stdout.write(piece)) continue;
+    if (stdout.write(chunk)) continue;
     await once(stdout, 'drain', { signal }).catch((thrown: unknown) => {
       signal.throwIfAborted();
       throw thrown;

@@ -7,12 +7,12 @@ import type { Backfill, Window } from '../model/ledger.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock, Micros } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
-import type { SourceHealth } from './ask.ts';
-import type { Closer } from './close.ts';
+import type { SourceHealth } from './requester.ts';
+import type { WindowCloser } from './close.ts';
 
 export interface BackfillParts {
   readonly source: string;
-  readonly closer: Closer;
+  readonly closer: WindowCloser;
   readonly journal: CollectJournal;
   readonly health: Pick<SourceHealth, 'requests'>;
   readonly clock: Clock;
@@ -24,12 +24,12 @@ interface Pace {
   /** Monotonic, ms: when the range may ask again (`rate`). */
   notBefore: number;
   /** Begins of the last windows, with the records that this process had appended of the range by then. */
-  readonly marks: { readonly at: number; readonly records: number }[];
+  readonly progress: { readonly at: number; readonly records: number }[];
   records: number;
 }
 
 /** Windows that the speed is measured over. */
-const marksMost = 20;
+const maxMarks = 20;
 
 export class Backfiller {
   readonly #parts: BackfillParts;
@@ -53,7 +53,7 @@ export class Backfiller {
   /** Records a second, as measured lately; undefined before there is anything to measure. */
   perSecond(from: Micros): number | undefined {
     const pace = this.#paces.get(from);
-    const [first] = pace?.marks ?? [];
+    const [first] = pace?.progress ?? [];
     if (!pace || !first) return undefined;
     const seconds = (this.#parts.clock.monotonic() - first.at) / 1000;
     return seconds > 0 ? (pace.records - first.records) / seconds : undefined;
@@ -71,18 +71,18 @@ export class Backfiller {
       const pace = this.#paceOf(range.from);
       const began = clock.monotonic();
       if (range.order.paused) {
-        pace.marks.length = 0;
+        pace.progress.length = 0;
         continue;
       }
       if (began < pace.notBefore) continue;
       const requests = health.requests;
-      const isFirst = pace.marks.length === 0;
-      pace.marks.push({ at: began, records: pace.records });
-      if (pace.marks.length > marksMost) pace.marks.shift();
+      const isFirst = pace.progress.length === 0;
+      pace.progress.push({ at: began, records: pace.records });
+      if (pace.progress.length > maxMarks) pace.progress.shift();
       this.#under = range;
       try {
         if (!(await closer.closeNext(serverNow, signal, range))) {
-          if (isFirst) pace.marks.pop();
+          if (isFirst) pace.progress.pop();
           continue;
         }
       } finally {
@@ -90,13 +90,15 @@ export class Backfiller {
       }
       if (range.order.rate !== undefined) pace.notBefore = began + ((health.requests - requests) / range.order.rate) * 1000;
       if (isFirst)
-        log.info(
-          { source, from: microsToIso(range.from), until: microsToIso(range.until), reached: microsToIso(range.reached) },
-          'backfill goes on',
-        );
+        log.write('backfill.resumed', {
+          source,
+          from: microsToIso(range.from),
+          to: microsToIso(range.to),
+          closedUntil: microsToIso(range.closedUntil),
+        });
       if (!journal.backfills(source).some(({ from }) => from === range.from)) {
         this.#paces.delete(range.from);
-        log.info({ source, from: microsToIso(range.from), until: microsToIso(range.until) }, 'backfill is done');
+        log.write('backfill.completed', { source, from: microsToIso(range.from), to: microsToIso(range.to) });
       }
       return true;
     }
@@ -104,7 +106,7 @@ export class Backfiller {
   }
 
   #paceOf(from: Micros): Pace {
-    const pace = this.#paces.get(from) ?? { notBefore: 0, marks: [], records: 0 };
+    const pace = this.#paces.get(from) ?? { notBefore: 0, progress: [], records: 0 };
     this.#paces.set(from, pace);
     return pace;
   }

@@ -9,37 +9,37 @@ import type { ServerClock } from '../model/source.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
 import type { Clock, Micros, Random } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
-import type { Asker } from './ask.ts';
-import type { Holds, Waits } from './hold.ts';
+import type { Requester } from './requester.ts';
+import type { Suspensions, Waits } from './suspension.ts';
 import { readWindow } from './read-window.ts';
 import type { Outcome, Reading, Splitting } from './read-window.ts';
-import { isCountable, mostOf, Recounter } from './recount.ts';
+import { isCountable, maxTotalOf, Recounter } from './recount.ts';
 import { EarlyWindows } from './early.ts';
 import type { EarlyWindow } from './early.ts';
-import { Widths } from './widths.ts';
+import { Widths } from './window-width.ts';
 import { lowerHalf, nextRecount, nextTry, nextWindow, queryOf, upperHalf, widestMicros, widthWithin } from './windows.ts';
 
 export interface CloserParts {
   readonly reading: Reading;
-  readonly asker: Asker;
+  readonly requester: Requester;
   readonly journal: CollectJournal;
-  readonly holds: Holds;
+  readonly suspensions: Suspensions;
   readonly serverClock: ServerClock;
   readonly clock: Clock;
   readonly random: Random;
   readonly waits: Waits;
   readonly log: Log;
-  readonly meters: Pick<Meters, 'windowVanished'>;
-  readonly settle: Micros;
+  readonly meters: Pick<Meters, 'windowShrunk'>;
+  readonly closeDelay: Micros;
   /** Ages of recount, ascending. */
   readonly ages: readonly Micros[];
 }
 
 /** So many gaps with the reason `filter` in a row are not an accident. */
-const strangeMost = 3;
-const strangeWords = 'three windows in a row hold records from outside of them: the service does not filter by time as it says';
+const maxOutOfRangeWindows = 3;
+const outOfRangeMessage = 'three windows in a row hold records from outside of them: the service does not filter by time as it says';
 
-export class Closer {
+export class WindowCloser {
   readonly #parts: CloserParts;
   readonly #source: string;
   /** By the begin of a range: history may be denser than the present. */
@@ -47,17 +47,17 @@ export class Closer {
   readonly #early = new EarlyWindows();
   #proven = false;
   /** Whether the last windows of the live range all held records from elsewhere: the ledger knows, also after a restart. */
-  #isStrange = false;
+  #ignoresTimeFilter = false;
   readonly #recounter: Recounter;
 
   constructor(parts: CloserParts) {
-    const { reading, asker, journal, holds, clock, random, waits, log, meters, settle, ages } = parts;
+    const { reading, requester, journal, suspensions, clock, random, waits, log, meters, closeDelay, ages } = parts;
     this.#parts = parts;
     this.#source = reading.sourceId;
     this.#recounter = new Recounter({
       sourceId: reading.sourceId,
       paging: reading.paging,
-      ...{ asker, journal, holds, clock, random, waits, log, meters, settle, ages },
+      ...{ requester, journal, suspensions, clock, random, waits, log, meters, closeDelay, ages },
       now: () => this.#serverNow(),
       reread: (window, signal) => this.#reread(window, true, signal),
     });
@@ -70,32 +70,37 @@ export class Closer {
 
   /** Takes up what the last windows say of the service: after each of them, and first when the loop begins. */
   lookBack(): void {
-    const latest = this.#parts.journal.latest(this.#source, strangeMost);
-    const isStrange = latest.length === strangeMost && latest.every(({ state, reason }) => state !== 'closed' && reason === 'filter');
-    if (isStrange && !this.#isStrange)
-      this.#parts.log.error({ source: this.#source, reason: 'filter', words: strangeWords }, 'source does not filter by time');
-    this.#isStrange = isStrange;
+    const latest = this.#parts.journal.latest(this.#source, maxOutOfRangeWindows);
+    const ignoresTimeFilter =
+      latest.length === maxOutOfRangeWindows && latest.every(({ state, reason }) => state !== 'proven' && reason === 'out_of_range');
+    if (ignoresTimeFilter && !this.#ignoresTimeFilter)
+      this.#parts.log.write('source.time_filter_ignored', { source: this.#source, reason: 'out_of_range', detail: outOfRangeMessage });
+    this.#ignoresTimeFilter = ignoresTimeFilter;
   }
 
   /** What the readings themselves say is wrong with the service. */
   get trouble(): string | undefined {
-    return this.#isStrange ? strangeWords : undefined;
+    return this.#ignoresTimeFilter ? outOfRangeMessage : undefined;
   }
 
   /** The window of a range of history that is being read. */
   reading: Window | undefined;
 
   /** Closes the next window of a range, if its end is settled; of the live range unless another is given. */
-  async closeNext(serverNow: Micros, signal: AbortSignal, range: Range = this.#parts.journal.marks(this.#source).live): Promise<boolean> {
-    const { settle } = this.#parts;
-    const { from, until, reached } = range;
-    if (until === null) {
-      const early = this.#early.at(reached);
-      if (early && early.window.until + settle <= serverNow) return this.#closeEarly(early, signal);
+  async closeNext(
+    serverNow: Micros,
+    signal: AbortSignal,
+    range: Range = this.#parts.journal.progress(this.#source).live,
+  ): Promise<boolean> {
+    const { closeDelay } = this.#parts;
+    const { from, to, closedUntil } = range;
+    if (to === null) {
+      const early = this.#early.at(closedUntil);
+      if (early && early.window.to + closeDelay <= serverNow) return this.#closeEarly(early, signal);
     }
-    const width = this.#widthsOf(from).wish(widestMicros(reached, serverNow - settle, settle));
+    const width = this.#widthsOf(from).requestWidth(widestMicros(closedUntil, serverNow - closeDelay, closeDelay));
     // What was read early keeps its edges.
-    const window = nextWindow(reached, width, serverNow, settle, until ?? this.#early.after(reached) ?? null);
+    const window = nextWindow(closedUntil, width, serverNow, closeDelay, to ?? this.#early.after(closedUntil) ?? null);
     if (!window) return false;
     const read = await this.#readNext(window, width, range, signal);
     // Nor when a clock was set right meanwhile: its end has not settled by the time that holds now.
@@ -113,11 +118,11 @@ export class Closer {
    * @returns false when there is none
    */
   async readEarly(before: Micros, signal: AbortSignal): Promise<boolean> {
-    const { journal, settle } = this.#parts;
-    const { live } = journal.marks(this.#source);
-    const begin = Math.max(live.reached, this.#early.until);
-    const width = this.#widthsOf(live.from).wish(widestMicros(begin, before - settle, settle));
-    const window = nextWindow(begin, width, before, settle);
+    const { journal, closeDelay } = this.#parts;
+    const { live } = journal.progress(this.#source);
+    const begin = Math.max(live.closedUntil, this.#early.to);
+    const width = this.#widthsOf(live.from).requestWidth(widestMicros(begin, before - closeDelay, closeDelay));
+    const window = nextWindow(begin, width, before, closeDelay);
     if (!window) return false;
     const read = await this.#readNext(window, width, live, signal);
     if (read) this.#early.add(read.window, read.verdict);
@@ -129,15 +134,12 @@ export class Closer {
    * at this moment. Where it counts otherwise the window is read again.
    */
   async #closeEarly({ window, proof }: EarlyWindow, signal: AbortSignal): Promise<boolean> {
-    const { asker, reading, holds, log } = this.#parts;
-    const { total, serverNow } = await asker.count(proof.query, reading.paging.first, signal);
-    if (holds.current || !this.#isSettled(window)) return true;
+    const { requester, reading, suspensions, log } = this.#parts;
+    const { total, serverNow } = await requester.count(proof.query, reading.paging.first, signal);
+    if (suspensions.current || !this.#isSettled(window)) return true;
     this.#early.drop(window);
     if (total !== proof.total) {
-      log.debug(
-        { source: this.#source, ...this.#edges(window), total, received: proof.total },
-        'window changed since it was read: reading again',
-      );
+      log.write('window.reread', { source: this.#source, ...this.#edges(window), total, received: proof.total });
       return true;
     }
     const last = serverNow ?? this.#serverNow();
@@ -147,30 +149,30 @@ export class Closer {
     return true;
   }
 
-  /** Reads a window of a range, or as much of its lower end as can be proven in one piece. Undefined in hold. */
+  /** Reads a window of a range, or as much of its lower end as can be proven in one piece. Undefined while suspended. */
   async #readNext(
     whole: Window,
-    wish: Micros,
-    { from, until }: Range,
+    requestWidth: Micros,
+    { from, to }: Range,
     signal: AbortSignal,
   ): Promise<{ readonly window: Window; readonly verdict: Verdict } | undefined> {
     const widths = this.#widthsOf(from);
-    let asked = wish;
+    let asked = requestWidth;
     for (let window = whole; ;) {
-      this.reading = until === null ? undefined : window;
+      this.reading = to === null ? undefined : window;
       const half = lowerHalf(window);
       const outcome = await this.#read(window, queryOf(window), half === undefined ? 'none' : 'any', signal);
       if ('held' in outcome) return undefined;
       if (!('split' in outcome)) {
-        widths.read(asked, window.until - window.from, outcome.proven ? outcome.proof.total : outcome.seen);
+        widths.read(asked, window.to - window.from, outcome.proven ? outcome.proof.total : outcome.seen);
         return { window, verdict: outcome };
       }
-      if (!half) throw new WaybillError('invariant', `window of one second of "${this.#source}" at ${window.from} was to be split`);
+      if (!half) throw new WaybillError('internal_error', `window of one second of "${this.#source}" at ${window.from} was to be split`);
       if (outcome.records === undefined) {
-        widths.refused(window.until - window.from);
-        this.#parts.log.info({ source: this.#source, ...this.#edges(window), words: outcome.words }, 'window is too wide for the service');
+        widths.refused(window.to - window.from);
+        this.#parts.log.write('window.too_wide', { source: this.#source, ...this.#edges(window), detail: outcome.message });
       } else widths.crowded(outcome.records);
-      asked = widthWithin((window.until - window.from) / 2);
+      asked = widthWithin((window.to - window.from) / 2);
       window = half;
     }
   }
@@ -182,7 +184,7 @@ export class Closer {
   }
 
   /** Does what is due first: recounts, then further tries. False when nothing is due. */
-  async again(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
+  async retry(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
     const window = await this.#parts.journal.due(this.#source, serverNow);
     if (!window) return false;
     if (isCountable(window)) await this.#recounter.recount(window, signal);
@@ -195,97 +197,94 @@ export class Closer {
     const outcome = await this.#read(window, window.query, (await this.#mayBeDivided(window, signal)) ? 'refused' : 'none', signal);
     if ('held' in outcome) return;
     if ('split' in outcome) {
-      await this.#divide(window, outcome.words);
+      await this.#divide(window, outcome.message);
       return;
     }
     const verdict = await this.#believed(window, outcome, signal);
-    if (verdict) await this.#record(window, verdict, window.tries + 1, recount);
+    if (verdict) await this.#record(window, verdict, window.attempts + 1, recount);
   }
 
   /** Only while the service counts all that the gap has ever shown: what it has lost could not be told of its halves. */
   async #mayBeDivided(window: LedgerWindow, signal: AbortSignal): Promise<boolean> {
     if (window.state !== 'gap' || window.reason !== 'unreadable' || lowerHalf(window) === undefined) return false;
-    if (mostOf(window) === 0) return true;
-    const { asker, reading } = this.#parts;
-    const { total } = await asker.count(window.query, reading.paging.first, signal);
-    return total !== undefined && total >= mostOf(window);
+    if (maxTotalOf(window) === 0) return true;
+    const { requester, reading } = this.#parts;
+    const { total } = await requester.count(window.query, reading.paging.first, signal);
+    return total !== undefined && total >= maxTotalOf(window);
   }
 
   /** Two gaps in the place of one, which are due at once. */
-  async #divide(window: LedgerWindow, words: string): Promise<void> {
+  async #divide(window: LedgerWindow, message: string): Promise<void> {
     const lower = lowerHalf(window);
-    if (!lower) throw new WaybillError('invariant', `gap of one second of "${this.#source}" at ${window.from} was to be split`);
+    if (!lower) throw new WaybillError('internal_error', `gap of one second of "${this.#source}" at ${window.from} was to be split`);
     const { journal, log } = this.#parts;
     const parts = [lower, upperHalf(window, lower)].map((part) => ({ ...part, query: queryOf(part) }));
-    await journal.divide(this.#source, window, parts, { words, at: this.#serverNow() }, this.#lastAge());
-    const { from, until } = this.#edges(window);
-    log.info({ source: this.#source, from, until, words }, 'gap is too wide for the service: its halves are tried');
+    await journal.divide(this.#source, window, parts, { message, at: this.#serverNow() }, this.#lastAge());
+    const { from, to } = this.#edges(window);
+    log.write('window.gap_divided', { source: this.#source, from, to, detail: message });
   }
 
-  #edges({ from, until }: Window): { from: string; until: string } {
-    return { from: microsToIso(from), until: microsToIso(until) };
+  #edges({ from, to }: Window): { from: string; to: string } {
+    return { from: microsToIso(from), to: microsToIso(to) };
   }
 
   /**
-   * Of fewer records than a window has shown a proof is worth nothing while rows are hidden: what is shown then proves itself. Undefined in hold.
+   * Of fewer records than a window has shown a proof is worth nothing while rows are hidden: what is shown then proves itself. Undefined while suspended.
    */
   async #believed(window: LedgerWindow, verdict: Verdict, signal: AbortSignal): Promise<Verdict | undefined> {
     // mutant: proof-of-fewer
-    if (!verdict.proven || verdict.proof.total >= mostOf(window)) return verdict;
-    const { query, total, own, digest, passes, requests } = verdict.proof;
+    if (!verdict.proven || verdict.proof.total >= maxTotalOf(window)) return verdict;
+    const { query, total, inWindow: own, digest, passes, requests } = verdict.proof;
     const found = await this.#recounter.whereTheyAre(window, total, signal);
     if (found === 'held') return undefined;
-    if (found === 'vanished') return verdict;
-    const words = `the service counts ${total} now and has shown ${mostOf(window)}; whether the others have vanished is not known yet`;
-    return { proven: false, reason: 'count', words, query, total, own, seen: total, digest, passes, requests };
+    if (found === 'shrunk') return verdict;
+    const message = `the service counts ${total} now and has shown ${maxTotalOf(window)}; whether the others have vanished is not known yet`;
+    return { proven: false, reason: 'count', message, query, total, inWindow: own, seen: total, digest, passes, requests };
   }
 
   #read(window: Window, query: LedgerWindow['query'], splitting: Splitting, signal: AbortSignal): Promise<Outcome> {
     return readWindow(this.#parts.reading, window, query, splitting, signal);
   }
 
-  async #record(window: Window, verdict: Verdict, tries: number, recount: boolean): Promise<void> {
-    const { journal, log, ages, clock, settle } = this.#parts;
+  async #record(window: Window, verdict: Verdict, attempts: number, recount: boolean): Promise<void> {
+    const { journal, log, ages, clock, closeDelay } = this.#parts;
     const at = this.#serverNow();
-    const next = /* mutant: next-try */ verdict.proven ? nextRecount(window.until, ages, at) : nextTry(window.until, tries, ages, at);
+    const next = /* mutant: next-try */ verdict.proven ? nextRecount(window.to, ages, at) : nextTry(window.to, attempts, ages, at);
     await journal.close(this.#source, window, { verdict, next, at, recount }, this.#lastAge());
     this.lookBack();
-    const fields = { source: this.#source, from: microsToIso(window.from), until: microsToIso(window.until) };
+    const fields = { source: this.#source, from: microsToIso(window.from), to: microsToIso(window.to) };
     if (!verdict.proven) {
-      log.warn(
-        {
-          ...fields,
-          reason: verdict.reason,
-          words: verdict.words,
-          total: verdict.total,
-          received: verdict.seen,
-          next: next === undefined ? undefined : microsToIso(next),
-        },
-        'window not proven',
-      );
+      log.write('window.not_proven', {
+        ...fields,
+        reason: verdict.reason,
+        detail: verdict.message,
+        total: verdict.total,
+        received: verdict.seen,
+        next: next === undefined ? undefined : microsToIso(next),
+      });
       return;
     }
-    const { total, own, passes } = verdict.proof;
-    log.debug({ ...fields, total, own, passes }, 'window proven');
-    if (tries > 1 && (await journal.window(this.#source, window.from))?.reason === 'vanished') {
-      this.#parts.meters.windowVanished(this.#source);
-      log.error({ ...fields, total }, 'records have vanished at the service');
+    const { total, inWindow: own, passes } = verdict.proof;
+    log.write('window.proven', { ...fields, total, records: own, passes });
+    if (attempts > 1 && (await journal.window(this.#source, window.from))?.reason === 'shrunk') {
+      this.#parts.meters.windowShrunk(this.#source);
+      log.write('window.shrunk', { ...fields, total });
     }
     if (this.#proven) return;
     this.#proven = true;
-    log.info({ ...fields, own, total, next: microsToIso(clock.now() * 1000 + settle) }, 'first window proven');
+    log.write('window.first_proven', { ...fields, records: own, total, next: microsToIso(clock.now() * 1000 + closeDelay) });
   }
 
   /** I5: no window is closed before its end is settled. */
-  #isSettled({ until }: Window): boolean {
-    return this.#parts.serverClock.established() && this.#serverNow() >= until + this.#parts.settle;
+  #isSettled({ to }: Window): boolean {
+    return this.#parts.serverClock.established() && this.#serverNow() >= to + this.#parts.closeDelay;
   }
 
   /** What both clocks have reached. */
   #serverNow(): Micros {
     const now = this.#parts.serverClock.agreed();
-    if (now === undefined) throw new WaybillError('invariant', `source "${this.#source}" has an established clock without a time`);
-    this.#parts.holds.wentBack(now);
+    if (now === undefined) throw new WaybillError('internal_error', `source "${this.#source}" has an established clock without a time`);
+    this.#parts.suspensions.wentBack(now);
     return now;
   }
 

@@ -3,15 +3,15 @@
  * where the counts say, by halving. No record that is visible now is dated before the answer.
  */
 import type { Micros } from '../model/time.ts';
-import type { Asker } from './ask.ts';
-import type { Paging } from './pass.ts';
+import type { Requester } from './requester.ts';
+import type { Paging } from './read-pages.ts';
 import { queryUntil, secondMicros, wholeSecond } from './windows.ts';
 
 export interface Earliest {
   /** A whole second. */
   readonly start: Micros;
   /** How it was found. */
-  readonly words: string;
+  readonly message: string;
 }
 
 /** Further than a bound may be wrong (assumption A4: less than a second), in whole seconds. */
@@ -19,35 +19,34 @@ const slack = 2 * secondMicros;
 
 /** Asks for what is needed, at most some forty questions. A service without any record begins at the settled present. */
 export async function earliest(
-  asker: Pick<Asker, 'ask' | 'count'>,
+  requester: Pick<Requester, 'ask' | 'count'>,
   paging: Paging,
   serverNow: Micros,
-  settle: Micros,
+  closeDelay: Micros,
   signal: AbortSignal,
 ): Promise<Earliest> {
   // Whether the service has a record dated at or before a whole second, or up to a second behind it.
-  const countUntil = async (until: Micros): Promise<number | undefined> =>
-    (await asker.count(queryUntil(until), paging.first, signal)).total;
+  const countUntil = async (to: Micros): Promise<number | undefined> => (await requester.count(queryUntil(to), paging.first, signal)).total;
 
-  const settled = wholeSecond(serverNow - settle);
-  const page = await asker.ask({ query: {}, page: paging.first, pageSize: 1 }, signal);
+  const settled = wholeSecond(serverNow - closeDelay);
+  const page = await requester.ask({ query: {}, page: paging.first, pageSize: 1 }, signal);
   const [first] = page.records;
-  if (!first && (page.total ?? 0) === 0) return { start: settled, words: 'the service has no record' };
+  if (!first && (page.total ?? 0) === 0) return { start: settled, message: 'the service has no record' };
   if (first?.time !== undefined) {
     const start = Math.max(0, wholeSecond(first.time) - slack);
     const before = await countUntil(start + secondMicros);
-    if (before === 0) return { start, words: 'the first record in ascending order; the service counts none before it' };
+    if (before === 0) return { start, message: 'the first record in ascending order; the service counts none before it' };
     if (before === undefined)
-      return { start, words: 'the first record in ascending order; the service gives no usable total to check it by' };
+      return { start, message: 'the first record in ascending order; the service gives no usable total to check it by' };
   }
   // It does not sort, or the first record has no time that can be read.
   let none = 0;
   let some = wholeSecond(first?.time ?? serverNow);
   const all = await countUntil(some);
   if (!all) {
-    const words =
+    const message =
       all === 0 ? 'the service counts no record with a time' : 'the service gives no usable total, and its first record no time';
-    return { start: Math.min(settled, some), words };
+    return { start: Math.min(settled, some), message };
   }
   while (some - none > secondMicros) {
     const middle = wholeSecond((none + some) / 2);
@@ -55,5 +54,5 @@ export async function earliest(
     if ((await countUntil(middle)) === 0) none = middle;
     else some = middle;
   }
-  return { start: Math.max(0, some - slack), words: 'by counts: the service does not answer in ascending order' };
+  return { start: Math.max(0, some - slack), message: 'by counts: the service does not answer in ascending order' };
 }

@@ -12,16 +12,16 @@ export interface EarlyWindow {
 
 export class EarlyWindows {
   readonly #windows = new Map<Micros, EarlyWindow>();
-  #until: Micros = 0;
+  #to: Micros = 0;
 
   /** Up to where history was read early, µs. */
-  get until(): Micros {
-    return this.#until;
+  get to(): Micros {
+    return this.#to;
   }
 
   /** A window that could not be proven is read again in its turn: its records are stored by now. */
   add(window: Window, verdict: Verdict): void {
-    this.#until = window.until;
+    this.#to = window.to;
     if (verdict.proven) this.#windows.set(window.from, { window, proof: verdict.proof });
   }
 

@@ -14,7 +14,7 @@ export type WatchedField = 'userNetwork' | PersonalField;
 const usualShare = 0.9;
 const recordsBack = 1_000;
 /** Of each page so many are looked at, evenly spread: all would cost more than they tell. */
-const looksMost = 100;
+const maxLooks = 100;
 
 export type Text = Pick<CollectedRecord, 'text'>;
 
@@ -47,7 +47,7 @@ export class Shares {
   }
 
   note(records: readonly Text[]): void {
-    const step = Math.max(1, Math.ceil(records.length / looksMost));
+    const step = Math.max(1, Math.ceil(records.length / maxLooks));
     let seen = '';
     for (let i = 0; i < records.length; i += step) {
       const record = records[i];

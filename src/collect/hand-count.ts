@@ -6,9 +6,9 @@
 import { codeOf } from '../errors.ts';
 import type { Window } from '../model/ledger.ts';
 import type { Log } from '../model/telemetry.ts';
-import type { Answer, Asker } from './ask.ts';
-import { pass } from './pass.ts';
-import type { Paging } from './pass.ts';
+import type { Answer, Requester } from './requester.ts';
+import { pass } from './read-pages.ts';
+import type { Paging } from './read-pages.ts';
 import { queryOf, secondMicros, wholeSecond } from './windows.ts';
 
 /** What was counted; plain JSON. */
@@ -27,13 +27,13 @@ const sampleSize = 20;
 /** A page further behind than this many records is not asked for: services limit deep paging. */
 const deepest = 5_000;
 /** More pages than this are no small window. */
-const pagesMost = 5;
+const maxPages = 5;
 /** Records may become visible between reading and counting. */
-const triesMost = 3;
+const maxAttempts = 3;
 const pauseMs = 2_000;
 
 export interface Counting {
-  readonly asker: Pick<Asker, 'ask' | 'count' | 'wait' | 'isOfTheQuery'>;
+  readonly requester: Pick<Requester, 'ask' | 'count' | 'wait' | 'isOfTheQuery'>;
   readonly paging: Paging;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
   /** Called before each question but the first: what is new goes first. */
@@ -55,8 +55,8 @@ export async function handCount(counting: Counting, total: number, signal: Abort
     if (small === undefined) return undefined;
     const { window, misnumbered } = small;
     let last: HandCount | undefined;
-    for (let tries = 0; tries < triesMost; tries += 1) {
-      if (tries > 0) await counting.sleep(pauseMs, signal);
+    for (let attempts = 0; attempts < maxAttempts; attempts += 1) {
+      if (attempts > 0) await counting.sleep(pauseMs, signal);
       await counting.between(signal);
       last = await count(counting, window, signal);
       if (last?.agrees !== false) break;
@@ -64,7 +64,7 @@ export async function handCount(counting: Counting, total: number, signal: Abort
     return last && misnumbered ? { ...last, misnumbered } : last;
   } catch (thrown) {
     const code = codeOf(thrown);
-    if (code === 'page_missing' || code === 'page_refused' || code === 'page_malformed') return undefined;
+    if (code === 'page_not_found' || code === 'page_refused' || code === 'page_malformed') return undefined;
     throw thrown;
   }
 }
@@ -86,16 +86,16 @@ async function smallWindow(
   const last = times[Math.floor((times.length * 3) / 4)];
   if (first === undefined || last === undefined) return undefined;
   return {
-    window: { from: wholeSecond(first), until: wholeSecond(last) + secondMicros },
+    window: { from: wholeSecond(first), to: wholeSecond(last) + secondMicros },
     misnumbered: said === undefined || said === page ? undefined : { asked: page, said },
   };
 }
 
 /** A page of the size that suits, or of the size that the service grants where it refuses that. */
-async function sample({ asker, paging }: Counting, total: number, signal: AbortSignal): Promise<{ page: number; answer: Answer }> {
+async function sample({ requester, paging }: Counting, total: number, signal: AbortSignal): Promise<{ page: number; answer: Answer }> {
   const ask = async (pageSize: number): Promise<{ page: number; answer: Answer }> => {
     const page = paging.first + Math.floor(Math.min(total / 2, deepest) / pageSize);
-    return { page, answer: await asker.ask({ query: {}, page, pageSize }, signal) };
+    return { page, answer: await requester.ask({ query: {}, page, pageSize }, signal) };
   };
   try {
     return await ask(sampleSize);
@@ -107,7 +107,7 @@ async function sample({ asker, paging }: Counting, total: number, signal: AbortS
 
 /** The padding counts on both sides: what is compared is the query, not what the window owns. */
 async function count(
-  { asker, paging, log, between, store }: Counting,
+  { requester, paging, log, between, store }: Counting,
   window: Window,
   signal: AbortSignal,
 ): Promise<HandCount | undefined> {
@@ -117,10 +117,10 @@ async function count(
   const unreadable: number[] = [];
   let isTooMuch = false as boolean;
   const pages = pass({
-    ...{ asker, query, log, signal },
+    ...{ requester, query, log, signal },
     // A copy: what a strange answer says about sizes is for calibration and for the readers to find.
     paging: { ...paging },
-    pagesMax: pagesMost,
+    pagesMax: maxPages,
     ahead: () => false,
     unreadable: (page) => unreadable.push(page),
     // What is refused, or not answered in time, is not worth more questions.
@@ -130,10 +130,10 @@ async function count(
     pagesRead += 1;
     for (const { uid } of answer.records) uids.add(uid);
     await store(answer, signal);
-    if (pagesRead === pagesMost && !isLast) return undefined;
+    if (pagesRead === maxPages && !isLast) return undefined;
     await between(signal);
   }
   if (isTooMuch || unreadable.length > 0) return undefined;
-  const { total } = await asker.count(query, paging.first, signal);
+  const { total } = await requester.count(query, paging.first, signal);
   return total === undefined ? undefined : { ...window, read: uids.size, counted: total, agrees: total === uids.size };
 }

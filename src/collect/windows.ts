@@ -23,8 +23,8 @@ export const recordsMax = 5_000;
 const recordsFew = 2_000;
 /** A window of one second cannot be split; it is read up to here, and beyond it is a gap (`size`). */
 export const recordsOfSecondMax = 500_000;
-/** How far back tip reaches, for what became visible out of order. */
-export const tipOverlap = 120 * secondMicros;
+/** How far back the live poll reaches, for what became visible out of order. */
+export const livePollOverlap = 120 * secondMicros;
 /** A record further outside its window than this means that the service does not filter by time as it says. */
 export const filterSlack = 2 * secondMicros;
 
@@ -35,18 +35,18 @@ export const filterSlack = 2 * secondMicros;
 export function queryOf(window: Window): WindowQuery {
   return {
     startTime: boundText(/* mutant: padding-before */ window.from - secondMicros),
-    endTime: boundText(/* mutant: padding-after */ window.until + secondMicros),
+    endTime: boundText(/* mutant: padding-after */ window.to + secondMicros),
   };
 }
 
-/** The query of tip: no upper bound, so that records of a node whose clock is ahead arrive too. */
+/** The query of the live poll: no upper bound, so that records of a node whose clock is ahead arrive too. */
 export function queryFrom(from: Micros): WindowQuery {
   return { startTime: boundText(Math.max(0, wholeSecond(from))) };
 }
 
 /** Everything up to a whole second: how much there is before a time. */
-export function queryUntil(until: Micros): WindowQuery {
-  return { endTime: boundText(until) };
+export function queryUntil(to: Micros): WindowQuery {
+  return { endTime: boundText(to) };
 }
 
 /** `YYYY-MM-DDTHH:MM:SS.00`, the form of the specification (4.6). */
@@ -59,16 +59,16 @@ export function wholeSecond(us: Micros): Micros {
 }
 
 export function owns(window: Window, time: Micros): boolean {
-  return window.from <= time && time < window.until;
+  return window.from <= time && time < window.to;
 }
 
 /**
- * The widest a window may be: `settle` between 10 s and 1 h, so that the frontier lags about twice `settle` at most; or a tenth of what lies
- * between `reached` and the settled time if that is more, so that history is read in few requests; at most one day.
+ * The widest a window may be: `closeDelay` between 10 s and 1 h, so that the frontier lags about twice `closeDelay` at most; or a tenth of what lies
+ * between `closedUntil` and the settled time if that is more, so that history is read in few requests; at most one day.
  */
-export function widestMicros(reached: Micros, settled: Micros, settle: Micros): Micros {
-  const steady = Math.min(Math.max(settle, 10 * secondMicros), hourMicros);
-  return Math.min(Math.max(steady, wholeSecond((settled - reached) / 10)), dayMicros);
+export function widestMicros(closedUntil: Micros, closeDue: Micros, closeDelay: Micros): Micros {
+  const steady = Math.min(Math.max(closeDelay, 10 * secondMicros), hourMicros);
+  return Math.min(Math.max(steady, wholeSecond((closeDue - closedUntil) / 10)), dayMicros);
 }
 
 /** The widest allowed width that is no wider than `most`; at least one second. */
@@ -87,15 +87,15 @@ export function endOf(from: Micros, most: Micros): Micros {
 
 /** The next window to close, once its end is settled; undefined before. `width` is a wish, in µs; `end` that of a range of history. */
 export function nextWindow(
-  reached: Micros,
+  closedUntil: Micros,
   width: Micros,
   serverNow: Micros,
-  settle: Micros,
+  closeDelay: Micros,
   end: Micros | null = null,
 ): Window | undefined {
-  const settled = serverNow - settle;
-  const until = Math.min(endOf(reached, Math.min(width, widestMicros(reached, settled, settle))), end ?? Infinity);
-  return until <= settled ? { from: reached, until } : undefined;
+  const closeDue = serverNow - closeDelay;
+  const to = Math.min(endOf(closedUntil, Math.min(width, widestMicros(closedUntil, closeDue, closeDelay))), end ?? Infinity);
+  return to <= closeDue ? { from: closedUntil, to } : undefined;
 }
 
 /** The width after a window that held `total` records. */
@@ -109,34 +109,34 @@ export function nextWidth(width: Micros, total: number): Micros {
  * The lower half of a window, or less: cut at the first edge of windows of at most half its width. Undefined for a window of one second. The
  * upper half is simply the next window.
  */
-export function lowerHalf({ from, until }: Window): Window | undefined {
-  if (until - from <= secondMicros) return undefined;
-  return { from, until: endOf(from, (until - from) / 2) };
+export function lowerHalf({ from, to }: Window): Window | undefined {
+  if (to - from <= secondMicros) return undefined;
+  return { from, to: endOf(from, (to - from) / 2) };
 }
 
 /** The upper half, where `lowerHalf` gives the lower. */
 export function upperHalf(window: Window, lower: Window): Window {
-  return { from: lower.until, until: window.until };
+  return { from: lower.to, to: window.to };
 }
 
 /** The first and the last second of a window. */
-export function endsOf({ from, until }: Window): readonly [Window, Window] {
+export function endsOf({ from, to }: Window): readonly [Window, Window] {
   return [
-    { from, until: from + secondMicros },
-    { from: until - secondMicros, until },
+    { from, to: from + secondMicros },
+    { from: to - secondMicros, to },
   ];
 }
 
 /** The next recount of a window: the first age that is still ahead of server time; undefined when none is. Ages in µs, ascending. */
-export function nextRecount(until: Micros, ages: readonly Micros[], serverNow: Micros): Micros | undefined {
+export function nextRecount(to: Micros, ages: readonly Micros[], serverNow: Micros): Micros | undefined {
   // mutant: recount-ages
-  for (const age of ages) if (until + age > serverNow) return until + age;
+  for (const age of ages) if (to + age > serverNow) return to + age;
   return undefined;
 }
 
 /** When a window that could not be proven is tried again: after 1, 5 and 15 minutes, then at the ages of recount, then once a day. */
-export function nextTry(until: Micros, tries: number, ages: readonly Micros[], serverNow: Micros): Micros {
-  const wait = [1, 5, 15][tries - 1];
+export function nextTry(to: Micros, attempts: number, ages: readonly Micros[], serverNow: Micros): Micros {
+  const wait = [1, 5, 15][attempts - 1];
   if (wait !== undefined) return serverNow + wait * minuteMicros;
-  return nextRecount(until, ages, serverNow) ?? serverNow + dayMicros;
+  return nextRecount(to, ages, serverNow) ?? serverNow + dayMicros;
 }

@@ -3,7 +3,7 @@
  * to. It remembers where each setting stands and what it refers to, for messages and for secrets that are read again.
  */
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments, type ScalarTag, type YAMLError } from 'yaml';
-import { wordsOf } from '../errors.ts';
+import { messageOf } from '../errors.ts';
 import { type Environment, file, parseTemplate, type Template, variable } from '../settings/reference.ts';
 import { unresolved } from '../settings/values.ts';
 
@@ -20,7 +20,7 @@ export interface Place {
 /** Something wrong at a place. */
 export interface Fault {
   readonly path: Path;
-  readonly words: string;
+  readonly message: string;
   /** A reference that leads nowhere, as it may be on a machine that is not the daemon's. */
   readonly missing?: boolean;
 }
@@ -67,13 +67,13 @@ export function readDocument(text: string, environment: Environment): Document {
   // The parser reports its own stack overflow as if it were an error of the text, among hundreds of others.
   if (errors.some((error) => error.message === 'Maximum call stack size exceeded'))
     throw new RangeError('the document is nested too deeply');
-  if (errors.length > 0) return { ...none, errors: errors.map((error) => `${at(lines, error.pos[0])}: ${yamlWords(error)}`) };
+  if (errors.length > 0) return { ...none, errors: errors.map((error) => `${at(lines, error.pos[0])}: ${yamlMessage(error)}`) };
   if (second) return { ...none, errors: [`${at(lines, second.range[0])}: a second document begins; the configuration is one document`] };
   return walk(document?.contents ?? null, lines, environment, (alias) => alias.resolve(document as never));
 }
 
 /** The parser's words, without the text that they may quote: it may be a secret. */
-function yamlWords({ code, message }: YAMLError): string {
+function yamlMessage({ code, message }: YAMLError): string {
   if (code === 'TAG_RESOLVE_FAILED') return 'the tag is not known (there are !env and !file); text that begins with ! stands in quotes';
   return message.replace(/: ".*/s, '');
 }
@@ -143,13 +143,13 @@ function walk(root: unknown, lines: LineCounter, environment: Environment, resol
       places.set(keyOf(path), { line, template });
       return template.read();
     } catch (thrown) {
-      faults.push({ path, words: wordsOf(thrown), missing: !(thrown instanceof SyntaxError) });
+      faults.push({ path, message: messageOf(thrown), missing: !(thrown instanceof SyntaxError) });
       return unresolved;
     }
   };
 
-  const fail = (path: Path, words: string): void => {
-    faults.push({ path, words });
+  const fail = (path: Path, message: string): void => {
+    faults.push({ path, message });
   };
 
   const lineOf = (node: unknown): number | undefined => {

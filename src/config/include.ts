@@ -4,7 +4,7 @@
  */
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { wordsOf } from '../errors.ts';
+import { messageOf } from '../errors.ts';
 import { type Document, type Fault, keyOf, type Path, type Place } from './document.ts';
 import { memberOf } from './schema-walk.ts';
 
@@ -32,7 +32,7 @@ export function withIncluded(main: Document, file: string, parse: (text: string)
   for (const [index, pattern] of patterns.entries()) {
     if (typeof pattern !== 'string') continue;
     const path = ['include', index];
-    const fail = (words: string): number => faults.push({ path, words });
+    const fail = (message: string): number => faults.push({ path, message });
     const isPattern = /[*?[\]{}]/.test(pattern);
     const names = isPattern ? globSync(pattern, { cwd: dirname(file) }).toSorted() : [pattern];
     if (names.length === 0) warnings.push(`include: no file fits ${JSON.stringify(pattern)}`);
@@ -46,7 +46,7 @@ export function withIncluded(main: Document, file: string, parse: (text: string)
       try {
         text = readFileSync(full, 'utf8');
       } catch (thrown) {
-        fail(`${JSON.stringify(name)} cannot be read: ${wordsOf(thrown)}`);
+        fail(`${JSON.stringify(name)} cannot be read: ${messageOf(thrown)}`);
         continue;
       }
       included.push(full);
@@ -67,7 +67,7 @@ export function withIncluded(main: Document, file: string, parse: (text: string)
       if (items === undefined || items === null) continue;
       const there = memberOf(value, list);
       if (!Array.isArray(items)) {
-        faults.push({ path: [list], words: `in ${from.name} is not a list` });
+        faults.push({ path: [list], message: `in ${from.name} is not a list` });
         continue;
       }
       const before: readonly unknown[] = Array.isArray(there) ? there : [];
@@ -87,7 +87,7 @@ export function withIncluded(main: Document, file: string, parse: (text: string)
     const outside = document.faults.filter(
       ({ path: [first, index] }) => !(lists.some((list) => list === first) && typeof index === 'number'),
     );
-    for (const { words, missing } of outside)
-      faults.push({ path: ['include'], words: `in ${from.name}: ${words}`, ...(missing && { missing }) });
+    for (const { message, missing } of outside)
+      faults.push({ path: ['include'], message: `in ${from.name}: ${message}`, ...(missing && { missing }) });
   }
 }

@@ -6,17 +6,17 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { deliverSettings } from '../deliver/settings.ts';
 import { journalSettings } from '../journal/settings.ts';
-import { WaybillError, wordsOf } from '../errors.ts';
+import { WaybillError, messageOf } from '../errors.ts';
 import type { PrivacySettings } from '../normalize/settings.ts';
 import type { SinkDefinition } from '../sink/define.ts';
 import { remember } from '../secrets.ts';
 import type { ProxySettings } from '../connect/settings.ts';
-import { crossFaults } from './cross.ts';
+import { crossFaults } from './cross-checks.ts';
 import { type Document, type Fault, keyOf, type Path, readDocument } from './document.ts';
 import { withIncluded } from './include.ts';
 import { PemFiles } from '../settings/pem.ts';
 import { orderOf, problem, schemaFaults, settingName } from './problems.ts';
-import { environmentProxy } from './proxy.ts';
+import { environmentProxy } from './environment-proxy.ts';
 import type { Environment } from '../settings/reference.ts';
 import { configSchema, type Settings, stateDirectory } from './schema.ts';
 import { isSecretAt, memberOf } from './schema-walk.ts';
@@ -37,7 +37,7 @@ export type SourceConfig = Omit<Given, 'proxy' | 'privacy'> & {
 
 /** A sink: what every sink has, and the type's own settings apart, as its definition takes them. */
 export type SinkConfig = Common &
-  Pick<Settings['sinks'][number], 'original' | 'where' | 'cef'> & {
+  Pick<Settings['sinks'][number], 'includeOriginal' | 'filter' | 'cef'> & {
     readonly type: string;
     /** What overrides the privacy of a source: `{ ...source.privacy, ...sink.privacy }`. */
     readonly privacy: Partial<PrivacySettings>;
@@ -99,7 +99,7 @@ export async function loadStateSettings(
   const { document } = withIncluded(parse(text, environment), file, (included) => parse(included, environment));
   if (document.errors.length > 0) throw refusal(file, document.errors);
   const schema = configSchema(sinks);
-  const known = (fault: Fault): boolean => fault.missing !== true || fault.path[0] === 'state';
+  const known = (fault: Fault): boolean => fault.missing !== true || fault.path[0] === 'dataDir';
   const result = schema.safeParse(document.value);
   const faults = [
     ...document.faults.filter(known),
@@ -115,12 +115,14 @@ export async function loadStateSettings(
   };
 }
 
-const reportKeys = new Set(['id', 'start', 'settle', 'recount', 'sources', 'where']);
+const reportKeys = new Set(['id', 'start', 'closeDelay', 'recountAfter', 'sources', 'filter']);
 const serviceKeys = { baseUrl: z.string().optional(), auth: z.object({ tenantId: z.string().optional() }).optional() };
 const reportSchema = z.object({
-  ...{ state: stateDirectory, journal: journalSettings },
-  sources: z.array(sourceSettings.pick({ id: true, start: true, settle: true, recount: true }).extend(serviceKeys).strip()).default([]),
-  sinks: z.array(z.object({ id: z.string(), sources: z.array(z.string()).optional(), where: z.unknown().optional() })).default([]),
+  ...{ dataDir: stateDirectory, journal: journalSettings },
+  sources: z
+    .array(sourceSettings.pick({ id: true, start: true, closeDelay: true, recountAfter: true }).extend(serviceKeys).strip())
+    .default([]),
+  sinks: z.array(z.object({ id: z.string(), sources: z.array(z.string()).optional(), filter: z.unknown().optional() })).default([]),
 });
 
 /** Without each setting, and each item of a list, that refers to nothing; an item of a list that has lost its id goes as a whole. */
@@ -181,12 +183,12 @@ function readFile(given: string | undefined): { readonly file: string; readonly 
     } catch (thrown) {
       const absent = thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOENT';
       if (given !== undefined || !absent) {
-        throw new WaybillError('config_invalid', `cannot read the configuration "${file}": ${wordsOf(thrown)}`, { cause: thrown });
+        throw new WaybillError('config_invalid', `cannot read the configuration "${file}": ${messageOf(thrown)}`, { cause: thrown });
       }
     }
   }
-  const words = `cannot find a configuration: neither ${usual.join(' nor ')} is there; --config FILE or WAYBILL_CONFIG names another`;
-  throw new WaybillError('config_invalid', `${words}, and "waybill init" prints one to begin with`);
+  const message = `cannot find a configuration: neither ${usual.join(' nor ')} is there; --config FILE or WAYBILL_CONFIG names another`;
+  throw new WaybillError('config_invalid', `${message}, and "waybill init" prints one to begin with`);
 }
 
 function parse(text: string, environment: Environment): Document {
@@ -231,19 +233,19 @@ function bind(settings: Settings, document: Document, schema: z.ZodType): readon
 function complete(settings: Settings, document: Document, sinks: readonly SinkDefinition[], environment: Environment): Config {
   const general = settings.proxy ?? environmentProxy(environment);
   const direct = (proxy: typeof general): ProxySettings | undefined => (proxy === 'none' ? undefined : proxy);
-  const { state, journal, tls, privacy, mapping, grace, admin, log } = settings;
+  const { dataDir, journal, tls, privacy, mapping, shutdownTimeout, admin, log } = settings;
   const sources = settings.sources.map((source, index) => ({
     ...source,
     proxy: direct(source.proxy ?? general),
     privacy: { ...privacy, ...overriding(source.privacy, document, ['sources', index, 'privacy']) },
   }));
   return {
-    state,
+    dataDir,
     journal,
     tls,
     privacy,
     mapping,
-    grace,
+    shutdownTimeout,
     admin,
     log,
     proxy: direct(general),
@@ -255,7 +257,7 @@ function complete(settings: Settings, document: Document, sinks: readonly SinkDe
     const definition = sinks.find(({ type }) => type === sink.type);
     if (!definition) throw new RangeError(`cannot find the definition of "${sink.type}"`);
     const own = Object.keys(definition.config.shape);
-    const part = (wanted: boolean) => Object.fromEntries(Object.entries(sink).filter(([key]) => own.includes(key) === wanted));
+    const part = (requested: boolean) => Object.fromEntries(Object.entries(sink).filter(([key]) => own.includes(key) === requested));
     return {
       ...(part(false) as unknown as SinkConfig),
       privacy: overriding(sink.privacy, document, ['sinks', index, 'privacy']),

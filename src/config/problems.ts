@@ -20,12 +20,12 @@ export function schemaFaults(root: Root, document: Document, issues: readonly Is
   return issues.flatMap((issue) => faultsOf(root, document, issue, [])).filter((fault) => !follows(fault.path));
 }
 
-/** `sources.production.poll (line 12): "15 minuts" is not a duration such as 10s, 5m, 2h` */
-export function problem(document: Document, { path, words }: Fault): string {
-  return `${settingName(document, path)}${lineAt(document, path)}: ${words}`;
+/** `sources.production.pollInterval (line 12): "15 minuts" is not a duration such as 10s, 5m, 2h` */
+export function problem(document: Document, { path, message }: Fault): string {
+  return `${settingName(document, path)}${lineAt(document, path)}: ${message}`;
 }
 
-/** A setting by its path, with the id of a source or sink in place of its number: `sources.production.poll`, else `sources[0].poll`. */
+/** A setting by its path, with the id of a source or sink in place of its number: `sources.production.pollInterval`, else `sources[0].pollInterval`. */
 export function settingName(document: Document, path: Path): string {
   if (path.length === 0) return 'the configuration';
   let at = document.value;
@@ -69,16 +69,16 @@ function faultsOf(root: Root, document: Document, issue: Issue, above: Path): re
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => {
       // A filter compares records as they are received; a person may know the events alone.
-      const field = path.includes('where') ? recordFields.get(key) : undefined;
-      const words =
+      const field = path.includes('filter') ? recordFields.get(key) : undefined;
+      const message =
         field === undefined
-          ? unknownKey(key, keysAt(root, path, document.value))
+          ? unknownKey(key, path, keysAt(root, path, document.value))
           : `is a field of events; write ${field}, its field of records`;
-      return { path: [...path, key], words };
+      return { path: [...path, key], message };
     });
   }
   if (issue.code === 'invalid_key')
-    return [{ path, words: unknownKey(String(path.at(-1)), keysAt(root, path.slice(0, -1), document.value)) }];
+    return [{ path, message: unknownKey(String(path.at(-1)), path.slice(0, -1), keysAt(root, path.slice(0, -1), document.value)) }];
   if (issue.code === 'invalid_union' && issue.discriminator === undefined) {
     const branch = issue.errors.find((issues) => !issues.some((inside) => inside.path.length === 0 && isMismatch(inside)));
     if (branch) return branch.flatMap((inside) => faultsOf(root, document, inside, path));
@@ -88,20 +88,20 @@ function faultsOf(root: Root, document: Document, issue: Issue, above: Path): re
     // What stands behind a reference is not repeated, neither as it is nor corrected.
     const isShown = referenceAt(document, path) === undefined && !isSecretAt(root, path, document.value);
     const corrected = isShown && typeof value === 'string' ? correctedUnit(value, issue.message) : undefined;
-    return [{ path, words: `${shown} ${issue.message}${corrected === undefined ? '' : `; write ${corrected}`}` }];
+    return [{ path, message: `${shown} ${issue.message}${corrected === undefined ? '' : `; write ${corrected}`}` }];
   }
-  if (issue.code === 'custom') return [{ path, words: issue.message }];
-  if (issue.code === 'too_small' && (Array.isArray(value) || value === '')) return [{ path, words: `${shown} is too short` }];
+  if (issue.code === 'custom') return [{ path, message: issue.message }];
+  if (issue.code === 'too_small' && (Array.isArray(value) || value === '')) return [{ path, message: `${shown} is too short` }];
   if (issue.code === 'too_big' && typeof value === 'string')
-    return [{ path, words: `${shown} is too long: at most ${issue.maximum} characters` }];
+    return [{ path, message: `${shown} is too long: at most ${issue.maximum} characters` }];
   const types = typesAt(root, path, document.value);
   const expected = expectation(types);
-  if (value === undefined) return [{ path, words: `is missing: it takes ${expected}` }];
-  if (value === null) return [{ path, words: `has no value: it takes ${expected}` }];
+  if (value === undefined) return [{ path, message: `is missing: it takes ${expected}` }];
+  if (value === null) return [{ path, message: `has no value: it takes ${expected}` }];
   const names = types.flatMap(({ schema }) => choicesOf(schema));
-  if (typeof value === 'string' && names.length > 8) return [{ path, words: `${shown} is not known; ${nearestOrAll(value, names)}` }];
+  if (typeof value === 'string' && names.length > 8) return [{ path, message: `${shown} is not known; ${nearestOrAll(value, names)}` }];
   const later = issue.code === 'invalid_union' && typeof value === 'string' && laterSinks.includes(value);
-  return [{ path, words: later ? `${shown} is not in this release yet, and not ${expected}` : `${shown} is not ${expected}` }];
+  return [{ path, message: later ? `${shown} is not in this release yet, and not ${expected}` : `${shown} is not ${expected}` }];
 }
 
 /** Whether a value is of another kind altogether: then the alternatives are named, and not what one of them says of it. */
@@ -109,7 +109,24 @@ function isMismatch(issue: Issue): boolean {
   return issue.code === 'invalid_type' || issue.code === 'invalid_value' || issue.message.startsWith('is not ');
 }
 
-function unknownKey(key: string, known: readonly string[]): string {
+/** Old names of settings by the place of their group, and the name that replaced each. */
+const renamedKeys: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  '': { state: 'dataDir', grace: 'shutdownTimeout' },
+  journal: { keep: 'retention', quota: 'maxSize' },
+  'sources[]': { settle: 'closeDelay', recount: 'recountAfter', poll: 'pollInterval' },
+  'sources[].auth': { grant: 'grantType' },
+  'sinks[]': {
+    ...{ from: 'start', unreadyAfter: 'failReadinessAfter', where: 'filter', original: 'includeOriginal' },
+    ...{ gzip: 'compression', acknowledge: 'indexerAcknowledgement' },
+  },
+  'sinks[].batch': { records: 'maxRecords', bytes: 'maxBytes', wait: 'maxWait' },
+};
+
+function unknownKey(key: string, path: Path, known: readonly string[]): string {
+  const place = path.map((part) => (typeof part === 'number' ? '[]' : `.${part}`)).join('');
+  const names = renamedKeys[place.slice(1)] ?? {};
+  const newName = Object.hasOwn(names, key) ? names[key] : undefined;
+  if (newName !== undefined && known.includes(newName)) return `was renamed to ${JSON.stringify(newName)}`;
   return `is not a setting${known.length === 0 ? '' : `; ${nearestOrAll(key, known)}`}`;
 }
 

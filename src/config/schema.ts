@@ -34,8 +34,8 @@ function sinkSchema(definition: SinkDefinition) {
     .strictObject({
       ...deliverSettings(definition.formats, definition.batch),
       type: z.literal(definition.type).describe(definition.summary),
-      original: originalSettings(definition.original ?? true),
-      where: whereSettings.optional().describe('Only records that match; default all'),
+      includeOriginal: originalSettings(definition.original ?? true),
+      filter: whereSettings.optional().describe('Only records that match; default all'),
       cef: cefSettings,
       privacy: privacySettings.optional().describe('Rules and key in place of those of the source, for this sink'),
       ...laterKeys(definition),
@@ -64,7 +64,7 @@ function assemble(sinks: readonly SinkDefinition[]) {
   if (!first) throw new RangeError('cannot make a schema without any type of sink');
   return z
     .strictObject({
-      state: stateDirectory,
+      dataDir: stateDirectory,
       journal: journalSettings,
       tls: trustSettings,
       proxy: proxySettings
@@ -80,7 +80,7 @@ function assemble(sinks: readonly SinkDefinition[]) {
         .array(z.discriminatedUnion('type', [first, ...others]))
         .default([])
         .describe('Where messages go'),
-      grace: duration({ max: '1h' }).prefault('20s').describe('How long a stop may take'),
+      shutdownTimeout: duration({ max: '1h' }).prefault('20s').describe('How long a stop may take'),
       admin: adminSettings,
       log: logSettings,
       include: z

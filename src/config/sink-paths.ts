@@ -28,11 +28,11 @@ export function sinkPathFaults({ value }: Document, read: readonly string[]): re
     return typeof path === 'string' && path !== '' && path !== unresolved ? path : undefined;
   });
   const paths = names.map((name) => (name === undefined ? undefined : placeOf(name)));
-  const given = memberOf(value, 'state') ?? './state';
-  const state = typeof given === 'string' && given !== '' && given !== unresolved ? given : undefined;
-  const files = state === undefined ? [] : ownFiles.map((name) => placeOf(join(state, name)));
+  const given = memberOf(value, 'dataDir') ?? './state';
+  const dataDir = typeof given === 'string' && given !== '' && given !== unresolved ? given : undefined;
+  const files = dataDir === undefined ? [] : ownFiles.map((name) => placeOf(join(dataDir, name)));
   // The directory by its own name, and by what a link of that name leads to.
-  const own = state === undefined ? [] : [placeOf(state), ...files.slice(0, 1).map(dirname), ...files];
+  const own = dataDir === undefined ? [] : [placeOf(dataDir), ...files.slice(0, 1).map(dirname), ...files];
   // Reading follows a link: what it leads to must not be written either.
   const readFrom = [...new Set(read)].map((file) => [file, placeOf(file), targetOf(file)] as const);
   const readAt = (place: string): string | undefined => readFrom.find(([, ...places]) => places.some((each) => isSame(each, place)))?.[0];
@@ -41,23 +41,23 @@ export function sinkPathFaults({ value }: Document, read: readonly string[]): re
   return paths.flatMap((place, index) => {
     if (place === undefined) return [];
     const path = ['sinks', index, 'path'];
-    const at = (of: (other: string, where: number) => boolean): number =>
-      paths.findIndex((other, where) => other !== undefined && where !== index && of(other, where));
-    if (isOwn(place)) return [{ path, words: 'is the state itself, or a file of it' }];
-    if (names[index]?.endsWith('/') === true) return [{ path, words: 'ends with a slash: it names a directory, not a file' }];
+    const at = (of: (other: string, at: number) => boolean): number =>
+      paths.findIndex((other, at) => other !== undefined && at !== index && of(other, at));
+    if (isOwn(place)) return [{ path, message: 'is the state itself, or a file of it' }];
+    if (names[index]?.endsWith('/') === true) return [{ path, message: 'ends with a slash: it names a directory, not a file' }];
     for (const kept of keptBeside)
-      if (isOwn(`${place}.${kept}`)) return [{ path, words: `would have its ${kept} beside it in a file of the state` }];
+      if (isOwn(`${place}.${kept}`)) return [{ path, message: `would have its ${kept} beside it in a file of the state` }];
     for (const kept of [undefined, ...keptBeside]) {
       const file = readAt(kept === undefined ? place : `${place}.${kept}`);
       if (file === undefined) continue;
       const what = `${JSON.stringify(file)}, from which the configuration is read`;
-      return [{ path, words: kept === undefined ? `is ${what}` : `would have its ${kept} beside it in ${what}` }];
+      return [{ path, message: kept === undefined ? `is ${what}` : `would have its ${kept} beside it in ${what}` }];
     }
-    const same = at((other, where) => where < index && isSame(other, place));
-    if (same >= 0) return [{ path, words: `is the same as that of another sink, sinks[${same}]` }];
+    const same = at((other, position) => position < index && isSame(other, place));
+    if (same >= 0) return [{ path, message: `is the same as that of another sink, sinks[${same}]` }];
     for (const kept of keptBeside) {
       const other = at((each) => isSame(`${each}.${kept}`, place));
-      if (other >= 0) return [{ path, words: `is where another sink, sinks[${other}], keeps its ${kept}` }];
+      if (other >= 0) return [{ path, message: `is where another sink, sinks[${other}], keeps its ${kept}` }];
     }
     return [];
   });

@@ -27,8 +27,8 @@ function progressTopicFaults({ value }: Document): readonly Fault[] {
       isOneCluster(other.brokers, brokers) &&
       (other.index < index || other.given === undefined);
     const other = given === undefined ? undefined : topics.find(isSame);
-    if (other) return [{ path, words: `is the same as that of another sink, sinks[${other.index}]: each needs one of its own` }];
-    if (memberOf(sink, 'topic') === name) return [{ path, words: 'is the topic of the messages: the position needs one of its own' }];
+    if (other) return [{ path, message: `is the same as that of another sink, sinks[${other.index}]: each needs one of its own` }];
+    if (memberOf(sink, 'topic') === name) return [{ path, message: 'is the topic of the messages: the position needs one of its own' }];
     return [];
   });
 }
@@ -39,7 +39,7 @@ function elasticsearchFaults({ value }: Document): readonly Fault[] {
   return (Array.isArray(sinks) ? sinks : []).flatMap((sink: unknown, index) => {
     if (memberOf(sink, 'type') !== 'elasticsearch') return [];
     const has = (key: string): boolean => memberOf(sink, key) !== undefined;
-    const fault = (key: string, words: string): Fault => ({ path: ['sinks', index, key], words });
+    const fault = (key: string, message: string): Fault => ({ path: ['sinks', index, key], message });
     return [
       ...(has('nodes') || has('cloudId') ? [] : [fault('nodes', 'is missing: it takes the addresses of the cluster, or "cloudId"')]),
       ...(has('nodes') && has('cloudId') ? [fault('cloudId', 'is not used: "nodes" names the addresses')] : []),

@@ -1,29 +1,29 @@
 /**
  * The settings that a command needs to report on a state: where it lies, and what the file alone does not say about sources and sinks. The daemon
- * keeps them in the state, so that `--state DIR` reports the same without a configuration.
+ * keeps them in the state, so that `--data-dir DIR` reports the same without a configuration.
  */
 import { z } from 'zod';
 import type { Start } from '../source/settings.ts';
 
 export interface StateSettings {
   /** Directory. */
-  readonly state: string;
+  readonly dataDir: string;
   /** Bytes. */
-  readonly journal: { readonly quota: number };
-  /** `settle` and `recount` in ms. The address and the tenant name the service in the head of a report. */
+  readonly journal: { readonly maxSize: number };
+  /** `closeDelay` and `recountAfter` in ms. The address and the tenant name the service in the head of a report. */
   readonly sources: readonly {
     readonly id: string;
     readonly start: Start;
-    readonly settle: number;
-    readonly recount: readonly number[];
+    readonly closeDelay: number;
+    readonly recountAfter: readonly number[];
     readonly baseUrl?: string | undefined;
     readonly auth?: { readonly tenantId?: string | undefined } | undefined;
   }[];
-  /** `sources`: only those; `where` is set when a filter chooses its records. */
+  /** `sources`: only those; `filter` is set when one chooses its records. */
   readonly sinks: readonly {
     readonly id: string;
     readonly sources?: readonly string[] | undefined;
-    readonly where?: unknown;
+    readonly filter?: unknown;
   }[];
 }
 
@@ -34,20 +34,20 @@ const start = z.discriminatedUnion('kind', [
 ]);
 const named = { baseUrl: z.string().optional(), auth: z.object({ tenantId: z.string().optional() }).optional() };
 const stored = z.object({
-  journal: z.object({ quota: z.number() }),
-  sources: z.array(z.object({ id: z.string(), start, settle: z.number(), recount: z.array(z.number()), ...named })),
+  journal: z.object({ maxSize: z.number() }),
+  sources: z.array(z.object({ id: z.string(), start, closeDelay: z.number(), recountAfter: z.array(z.number()), ...named })),
   sinks: z.array(z.object({ id: z.string(), sources: z.array(z.string()).optional(), filtered: z.boolean() })),
 });
 
 /** As JSON, for the state. No secret is in it. */
 export function settingsText({ journal, sources, sinks }: StateSettings): string {
   return JSON.stringify({
-    journal: { quota: journal.quota },
-    sources: sources.map(({ id, start, settle, recount, baseUrl, auth }) => ({
-      ...{ id, start, settle, recount, baseUrl },
+    journal: { maxSize: journal.maxSize },
+    sources: sources.map(({ id, start, closeDelay, recountAfter, baseUrl, auth }) => ({
+      ...{ id, start, closeDelay, recountAfter, baseUrl },
       auth: { tenantId: auth?.tenantId },
     })),
-    sinks: sinks.map(({ id, sources: only, where }) => ({ id, ...(only && { sources: only }), filtered: where !== undefined })),
+    sinks: sinks.map(({ id, sources: only, filter }) => ({ id, ...(only && { sources: only }), filtered: filter !== undefined })),
   });
 }
 
@@ -61,6 +61,6 @@ export function settingsFrom(text: string, directory: string): StateSettings | u
   }
   const { success, data } = stored.safeParse(value);
   if (!success) return undefined;
-  const sinks = data.sinks.map(({ id, sources, filtered }) => ({ id, sources, ...(filtered && { where: true }) }));
-  return { state: directory, journal: data.journal, sources: data.sources, sinks };
+  const sinks = data.sinks.map(({ id, sources, filtered }) => ({ id, sources, ...(filtered && { filter: true }) }));
+  return { dataDir: directory, journal: data.journal, sources: data.sources, sinks };
 }

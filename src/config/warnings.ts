@@ -2,14 +2,14 @@
 import type { z } from 'zod';
 import { type Document, type Path } from './document.ts';
 import { problem } from './problems.ts';
-import { environmentProxyProblem } from './proxy.ts';
+import { environmentProxyProblem } from './environment-proxy.ts';
 import type { Environment } from '../settings/reference.ts';
 import type { Settings } from './schema.ts';
 import { memberOf, typesAt } from './schema-walk.ts';
 import { durationText, isLoopback } from '../settings/values.ts';
 
 /** ms that a start may be ahead: clocks differ. */
-const aheadMost = 3_600_000;
+const maxAhead = 3_600_000;
 
 /** One line each. `now` in ms. */
 export function settingWarnings(schema: z.ZodType, settings: Settings, document: Document, now: number): readonly string[] {
@@ -47,8 +47,8 @@ function literalSecrets(schema: z.ZodType, document: Document): readonly string[
     const literal = path.reduce(memberOf, document.value);
     if (template || typeof literal !== 'string') return [];
     const telling = typesAt(schema, path, document.value).some(({ facts }) => facts.secret && (facts.telling?.(literal) ?? true));
-    const words = 'the secret stands in the file itself; ${file:/path} or ${env:NAME} keeps it out of it';
-    return telling ? [problem(document, { path, words })] : [];
+    const message = 'the secret stands in the file itself; ${file:/path} or ${env:NAME} keeps it out of it';
+    return telling ? [problem(document, { path, message })] : [];
   });
 }
 
@@ -62,22 +62,22 @@ function adminWarnings({ admin }: Settings, document: Document): readonly string
   const unguarded =
     'without admin.token or admin.readToken, everybody who reaches it reads the metrics, and nobody reads status and ledger';
   const plain = 'without admin.tls, tokens and answers can be read on the network';
-  return [...(hasToken ? [] : [unguarded]), ...(tls ? [] : [plain])].map((words) =>
-    problem(document, { path: ['admin', 'listen'], words: `${open.join(', ')} is not a loopback address: ${words}` }),
+  return [...(hasToken ? [] : [unguarded]), ...(tls ? [] : [plain])].map((message) =>
+    problem(document, { path: ['admin', 'listen'], message: `${open.join(', ')} is not a loopback address: ${message}` }),
   );
 }
 
 /** Times that are possible, and seldom meant. */
 function timeWarnings(settings: Settings, document: Document, now: number): readonly string[] {
-  return settings.sources.flatMap(({ start, settle, recount }, index) => {
-    const isAhead = start.kind === 'instant' && start.at / 1000 > now + aheadMost;
-    const early = recount.filter((age) => age <= settle).map(durationText);
-    const neverDone = `${early.join(', ')}: not more than settle (${durationText(settle)}), so a window is not closed yet at that age, and is not counted again then`;
+  return settings.sources.flatMap(({ start, closeDelay, recountAfter }, index) => {
+    const isAhead = start.kind === 'instant' && start.at / 1000 > now + maxAhead;
+    const early = recountAfter.filter((age) => age <= closeDelay).map(durationText);
+    const neverDone = `${early.join(', ')}: not more than closeDelay (${durationText(closeDelay)}), so a window is not proven yet at that age, and is not counted again then`;
     return [
       ...(isAhead
-        ? [problem(document, { path: ['sources', index, 'start'], words: 'is in the future: nothing is collected before' })]
+        ? [problem(document, { path: ['sources', index, 'start'], message: 'is in the future: nothing is collected before' })]
         : []),
-      ...(early.length > 0 ? [problem(document, { path: ['sources', index, 'recount'], words: neverDone })] : []),
+      ...(early.length > 0 ? [problem(document, { path: ['sources', index, 'recountAfter'], message: neverDone })] : []),
     ];
   });
 }
@@ -87,7 +87,7 @@ function startWarnings(settings: Settings, document: Document): readonly string[
   const reasons = { now: 'at the present', ago: 'where that duration leads then', earliest: 'at whatever the service still holds then' };
   return settings.sources.flatMap(({ start }, index) => {
     if (start.kind === 'instant') return [];
-    const words = `a state that was lost would begin ${reasons[start.kind]}; a time such as 2026-11-21T00:00:00Z begins there again`;
-    return [problem(document, { path: ['sources', index, 'start'], words })];
+    const message = `a state that was lost would begin ${reasons[start.kind]}; a time such as 2026-11-21T00:00:00Z begins there again`;
+    return [problem(document, { path: ['sources', index, 'start'], message })];
   });
 }

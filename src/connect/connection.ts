@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { Agent } from 'undici';
 import type { Dispatcher, buildConnector } from 'undici';
-import { WaybillError, wordsOf } from '../errors.ts';
+import { WaybillError, messageOf } from '../errors.ts';
 import { openTunnel, proxyFor } from './proxy.ts';
 import type { Proxy, ProxySettings } from './proxy.ts';
 import { Trust, onPeer } from './trust.ts';
@@ -90,7 +90,7 @@ export class Connection implements AsyncDisposable {
     return (
       this.#trust.explain(thrown, this.#target.hostname, this.#peer, Date.now()) ??
       this.#trust.explain(this.#ended, this.#target.hostname, this.#peer, Date.now()) ??
-      new WaybillError('source_unreachable', `cannot reach "${this.#target.origin}": ${wordsOf(thrown)}`, { cause: thrown })
+      new WaybillError('source_unreachable', `cannot reach "${this.#target.origin}": ${messageOf(thrown)}`, { cause: thrown })
     );
   }
 
@@ -99,13 +99,13 @@ export class Connection implements AsyncDisposable {
     await this.dispatcher.destroy();
   }
 
-  async #open(options: buildConnector.Options, taken: (socket: Socket) => void): Promise<void> {
+  async #open(options: buildConnector.Options, delivered: (socket: Socket) => void): Promise<void> {
     const secure = options.protocol === 'https:';
     const host = options.hostname.startsWith('[') ? options.hostname.slice(1, -1) : options.hostname;
     const port = options.port === '' ? (secure ? 443 : 80) : Number(options.port);
     // Whatever cannot be read stands here, before anything is opened.
     const context = secure ? this.#trust.context() : undefined;
-    const until = performance.now() + this.#settings.timeoutMs;
+    const to = performance.now() + this.#settings.timeoutMs;
     const tunnel = this.#proxy === undefined ? undefined : await openTunnel(this.#proxy, this.#trust, host, port, this.#settings.timeoutMs);
     const servername = this.#trust.serverName ?? host;
     const socket =
@@ -120,16 +120,16 @@ export class Connection implements AsyncDisposable {
             rejectUnauthorized: true,
             ALPNProtocols: ['http/1.1'],
           });
-    await this.#ready(socket, context === undefined ? 'connect' : 'secureConnect', until, taken);
+    await this.#ready(socket, context === undefined ? 'connect' : 'secureConnect', to, delivered);
   }
 
   /** Hands the socket over within its own event, so that no error of it can fall between two listeners. */
-  #ready(socket: Socket, event: 'connect' | 'secureConnect', until: number, taken: (socket: Socket) => void): Promise<void> {
+  #ready(socket: Socket, event: 'connect' | 'secureConnect', to: number, delivered: (socket: Socket) => void): Promise<void> {
     this.#opening.add(socket);
     this.#ended = undefined;
     return new Promise((resolve, reject) => {
       let peer: Peer | undefined;
-      const limit = Math.max(until - performance.now(), 1);
+      const limit = Math.max(to - performance.now(), 1);
       const timer = setTimeout(() => {
         socket.destroy(new Error(`no connection within ${this.#settings.timeoutMs} ms`));
       }, limit);
@@ -144,7 +144,7 @@ export class Connection implements AsyncDisposable {
       const fail = (cause: unknown) => {
         done();
         const reason = this.#trust.explain(cause, this.#target.hostname, peer, Date.now());
-        reject(reason ?? new WaybillError('source_unreachable', `cannot reach "${this.#target.origin}": ${wordsOf(cause)}`, { cause }));
+        reject(reason ?? new WaybillError('source_unreachable', `cannot reach "${this.#target.origin}": ${messageOf(cause)}`, { cause }));
       };
       const closed = () => fail(new Error('connection closed'));
       socket.once('error', fail).once('close', closed);
@@ -152,7 +152,7 @@ export class Connection implements AsyncDisposable {
         done();
         socket.off('error', fail).off('close', closed);
         socket.once('error', (ended) => (this.#ended = ended));
-        taken(socket);
+        delivered(socket);
         resolve();
       });
     });

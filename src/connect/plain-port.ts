@@ -1,12 +1,12 @@
 /** A server that answers a handshake of TLS in plain text: OpenSSL says so in words of its own, which help nobody. */
-import { wordsOf } from '../errors.ts';
+import { messageOf } from '../errors.ts';
 
 /** What was thrown, in words, where it means that; undefined: something else. */
 export function plainPort(thrown: unknown): string | undefined {
-  const words = wordsOf(thrown);
-  const openSsl = words.search(/[0-9A-F]+:error:/);
+  const message = messageOf(thrown);
+  const openSsl = message.search(/[0-9A-F]+:error:/);
   if (openSsl < 0 || !codesOf(thrown).some((code) => plainCodes.has(code))) return undefined;
-  return `${words.slice(0, openSsl)}the port does not speak TLS`;
+  return `${message.slice(0, openSsl)}the port does not speak TLS`;
 }
 
 const plainCodes: ReadonlySet<unknown> = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG']);

@@ -9,7 +9,7 @@ import type { RequestOptions as SecureRequestOptions } from 'node:https';
 import { BlockList, isIP } from 'node:net';
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
-import { WaybillError, wordsOf } from '../errors.ts';
+import { WaybillError, messageOf } from '../errors.ts';
 import { quote } from '../quote.ts';
 import { onPeer } from './trust.ts';
 import type { Peer, Secret, Trust } from './trust.ts';
@@ -88,7 +88,7 @@ export function openTunnel(proxy: Proxy, trust: Trust, host: string, port: numbe
       const reason = trust.explain(cause, url.hostname, peer, Date.now());
       reject(
         reason ??
-          new WaybillError('source_unreachable', `cannot reach the proxy "${url.host}" of ${proxy.describe()}: ${wordsOf(cause)}`, {
+          new WaybillError('source_unreachable', `cannot reach the proxy "${url.host}" of ${proxy.describe()}: ${messageOf(cause)}`, {
             cause,
           }),
       );
@@ -121,9 +121,9 @@ function authorization(url: URL): Record<string, string> {
   return { 'proxy-authorization': `Basic ${Buffer.from(pair, 'utf8').toString('base64')}` };
 }
 
-function refusal(status: number, words: string, proxy: Proxy, url: URL, authority: string): WaybillError {
+function refusal(status: number, message: string, proxy: Proxy, url: URL, authority: string): WaybillError {
   const begin = `cannot reach "${authority}" through the proxy "${url.host}"`;
-  const said = `${status} ${words}`.trim();
+  const said = `${status} ${message}`.trim();
   if (status >= 500) return new WaybillError('source_unreachable', `${begin} of ${proxy.describe()}: the proxy answers ${said}`);
   const reason =
     status === 407 ? `the proxy does not accept user and password of ${proxy.describe()}` : `the proxy refuses; see ${proxy.describe()}`;
@@ -135,9 +135,10 @@ function excludes(entries: readonly string[], host: string, port: string): boole
   const name = host.toLowerCase().replace(/\.$/, '');
   const family = isIP(name) === 4 ? 'ipv4' : 'ipv6';
   return entries.some((entry) => {
-    const wanted = entry.trim().toLowerCase();
-    if (wanted === '*') return true;
-    const [, literal, plainName, entryPort] = /^(?:\[([^\]]+)\]|(.*?))(?::(\d+))?$/.exec(isIP(wanted) === 6 ? `[${wanted}]` : wanted) ?? [];
+    const requested = entry.trim().toLowerCase();
+    if (requested === '*') return true;
+    const [, literal, plainName, entryPort] =
+      /^(?:\[([^\]]+)\]|(.*?))(?::(\d+))?$/.exec(isIP(requested) === 6 ? `[${requested}]` : requested) ?? [];
     if (entryPort !== undefined && entryPort !== port) return false;
     const item = (literal ?? plainName ?? '').replace(/^\*(?=\.)/, '');
     if (isIP(name) !== 0) {

@@ -7,7 +7,7 @@ import { X509Certificate, createHash, createPrivateKey } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { TLSSocket, createSecureContext, getCACertificates } from 'node:tls';
 import type { SecureContext } from 'node:tls';
-import { WaybillError, wordsOf } from '../errors.ts';
+import { WaybillError, messageOf } from '../errors.ts';
 import { quote } from '../quote.ts';
 
 /** A secret as the configuration gives it: where it comes from is its own affair. */
@@ -103,7 +103,7 @@ export class Trust {
         ...(phrase === undefined ? {} : { passphrase: phrase }),
       });
     } catch (cause) {
-      throw new WaybillError('config_invalid', `cannot use "${this.#setting}.tls.cert" with its key: ${wordsOf(cause)}`);
+      throw new WaybillError('config_invalid', `cannot use "${this.#setting}.tls.cert" with its key: ${messageOf(cause)}`);
     }
     this.#digest = digest;
     return this.#context;
@@ -122,8 +122,8 @@ export class Trust {
     }
     if (isPair) return;
     const { cert, key } = this.#own;
-    const words = `the key in ${key?.describe() ?? ''} does not belong to the certificate in ${cert?.describe() ?? ''}`;
-    throw new WaybillError('config_invalid', `cannot use "${this.#setting}.tls.cert" with its key: ${words}`);
+    const message = `the key in ${key?.describe() ?? ''} does not belong to the certificate in ${cert?.describe() ?? ''}`;
+    throw new WaybillError('config_invalid', `cannot use "${this.#setting}.tls.cert" with its key: ${message}`);
   }
 
   /**
@@ -132,8 +132,8 @@ export class Trust {
    */
   explain(thrown: unknown, host: string, peer: Peer | undefined, now?: number): WaybillError | undefined {
     const code = thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : '';
-    const words = this.#refusal(code, host, peer, now);
-    return words === undefined ? undefined : new WaybillError('tls_untrusted', words, { cause: thrown });
+    const message = this.#refusal(code, host, peer, now);
+    return message === undefined ? undefined : new WaybillError('tls_untrusted', message, { cause: thrown });
   }
 
   #refusal(code: string, host: string, peer: Peer | undefined, now: number | undefined): string | undefined {

@@ -4,15 +4,15 @@
  */
 import { join } from 'node:path';
 import { settingsText } from '../config/state-settings.ts';
-import { operationOf, perform } from './operations/acts.ts';
+import { operationOf, perform } from './operations/perform.ts';
 import { AdminServer } from './admin/server.ts';
 import type { DaemonOptions } from './options.ts';
 import { Certificates } from './certificates.ts';
 import { createDelivery } from './sink.ts';
 import type { ConfiguredSink } from './sink.ts';
-import { runSource } from './source/source.ts';
-import { reportSettings, serviceWords, Views } from './views.ts';
-import { codeOf, WaybillError, wordsOf } from '../errors.ts';
+import { runSource } from './source/run.ts';
+import { reportSettings, serviceWords, LiveStatus } from './live-status.ts';
+import { codeOf, WaybillError, messageOf } from '../errors.ts';
 import { Journal } from '../journal/journal.ts';
 import { snapshotOf } from '../journal/queries/snapshot.ts';
 import type { Snapshot } from '../model/snapshot.ts';
@@ -27,7 +27,7 @@ const lookPausedMs = 1_000;
 const pruneMs = 60_000;
 const hourMs = 3_600_000;
 /** Between the starts of two sources, at most. */
-const spreadMost = 100;
+const maxSpread = 100;
 
 /**
  * Runs until the signal is aborted, or until an error that no retry can fix, and resolves once everything is released.
@@ -37,14 +37,14 @@ const spreadMost = 100;
 export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Promise<unknown> {
   const { config, clock, log } = options;
   await using open = new AsyncDisposableStack();
-  const daemon: { journal: Journal | undefined; views: Views | undefined; sinks: readonly ConfiguredSink[] } = {
-    ...{ journal: undefined, views: undefined, sinks: [] },
+  const daemon: { journal: Journal | undefined; liveStatus: LiveStatus | undefined; sinks: readonly ConfiguredSink[] } = {
+    ...{ journal: undefined, liveStatus: undefined, sinks: [] },
   };
 
   const metrics = open.use(createMetrics(options.version, process.env['WAYBILL_REVISION'] ?? '', options.lostLines));
   const snapshot = (): Snapshot | undefined =>
-    daemon.journal && daemon.views
-      ? snapshotOf(daemon.journal.db, options.version, clock.now() * 1000, daemon.views.live(daemon.journal))
+    daemon.journal && daemon.liveStatus
+      ? snapshotOf(daemon.journal.db, options.version, clock.now() * 1000, daemon.liveStatus.live(daemon.journal))
       : undefined;
   const operate = async (request: unknown): Promise<unknown> => {
     if (!daemon.journal) throw new WaybillError('state_unusable', 'cannot change anything: the state is not open yet');
@@ -52,16 +52,16 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
       request,
       daemon.journal,
       clock.now() * 1000,
-      (source, from) => daemon.views?.collectors.get(source)?.backfiller.reading(from),
+      (source, from) => daemon.liveStatus?.collectors.get(source)?.backfiller.reading(from),
       (id) => daemon.sinks.find((sink) => sink.id === id),
     );
-    log.info({ ...operationOf(request) }, 'operation');
+    log.write('operation.performed', { ...operationOf(request) });
     return done;
   };
   const { listen, tls, ...tokens } = config.admin;
   const admin = open.use(
     new AdminServer({
-      ...{ state: config.state, version: options.version, settings: reportSettings(config), services: serviceWords(config) },
+      ...{ state: config.dataDir, version: options.version, settings: reportSettings(config), services: serviceWords(config) },
       facts: { snapshot, operate, metricsText: () => metrics.text(), token: (name) => tokens[name]?.read() ?? '' },
       log: log.child('admin'),
       clock,
@@ -72,51 +72,51 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   const listening = await admin.listen({ place: 'network', listen, tls, tokens: names }).catch((thrown: unknown) => ({ thrown }));
   if (!('thrown' in listening)) {
     options.listening?.(listening);
-    log.info({ addresses: listening }, 'admin server listens');
+    log.write('admin.listening', { addresses: listening });
   }
 
   const journal = open.use(
     await Journal.open(
       {
-        directory: config.state,
-        quota: config.journal.quota,
-        keep: config.journal.keep,
+        directory: config.dataDir,
+        maxSize: config.journal.maxSize,
+        retention: config.journal.retention,
         version: options.version,
         expectState: options.expectState,
         lockWait: options.lockWait,
-        waits: () => log.info({ state: config.state, lockWaitMs: options.lockWait }, 'waiting for the owner of the state to end'),
+        waits: () => log.write('state.waiting_for_lock', { dataDir: config.dataDir, lockWaitMs: options.lockWait }),
       },
       clock,
       signal,
     ),
   );
   if ('thrown' in listening) throw listening.thrown;
-  if (journal.fresh) log.warn({ state: config.state, journal: journal.id }, 'state.created');
-  else log.info({ state: config.state, journal: journal.id, head: journal.head().seq }, 'state opened');
-  for (const id of journal.orphanSources(new Set(config.sources.map((source) => source.id))))
-    log.warn({ source: id }, 'source is not configured any more');
-  for (const sink of journal.progress.orphan(new Set(config.sinks.map((each) => each.id))))
-    log.warn({ sink: sink.id }, 'sink is not configured any more');
+  if (journal.fresh) log.write('state.created', { dataDir: config.dataDir, journal: journal.id });
+  else log.write('state.opened', { dataDir: config.dataDir, journal: journal.id, head: journal.head().seq });
+  for (const id of journal.markSourcesUnconfigured(new Set(config.sources.map((source) => source.id))))
+    log.write('source.unconfigured', { source: id });
+  for (const sink of journal.sinkPositions.markUnconfigured(new Set(config.sinks.map((each) => each.id))))
+    log.write('sink.unconfigured', { sink: sink.id });
 
   journal.storeSettings(settingsText(config));
 
-  const views = new Views(config);
+  const liveStatus = new LiveStatus(config);
   daemon.journal = journal;
-  daemon.views = views;
-  const certificates = new Certificates(config, views.sources);
+  daemon.liveStatus = liveStatus;
+  const certificates = new Certificates(config, liveStatus.sources);
   metrics.bind(() => ({
-    ...snapshotOf(journal.db, options.version, clock.now() * 1000, views.live(journal)),
+    ...snapshotOf(journal.db, options.version, clock.now() * 1000, liveStatus.live(journal)),
     certificates: certificates.ends(),
   }));
   admin.opened();
-  await admin.listen({ place: 'socket', path: join(config.state, 'waybill.sock') });
+  await admin.listen({ place: 'socket', path: join(config.dataDir, 'waybill.sock') });
 
   // Sinks are registered before the first record can arrive, so that `from: now` means this moment.
   const deliveries = config.sinks.map((sink) => createDelivery(sink, journal, options, metrics.meters, certificates));
-  for (const each of deliveries) views.deliveries.set(each.id, each.loop);
+  for (const each of deliveries) liveStatus.deliveries.set(each.id, each.loop);
   daemon.sinks = deliveries;
 
-  // One failure that nothing can mend ends all: the orchestrator starts the process again, and starting again is always safe.
+  // One fatal failure ends all: the orchestrator starts the process again, and starting again is always safe.
   const failure = new AbortController();
   const stop = AbortSignal.any([signal, failure.signal]);
   const abandon = new AbortController();
@@ -126,11 +126,11 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
     } catch (thrown) {
       if (stop.aborted && thrown === stop.reason) return;
       if (stop.aborted && codeOf(thrown) === 'journal_full') {
-        log.warn({ name, code: 'journal_full', error: thrown }, 'what is acknowledged last is not written; the next start settles it');
+        log.write('daemon.acknowledgements_unsaved', { name, code: 'journal_full', error: thrown });
         return;
       }
       if (!failure.signal.aborted) {
-        log.error({ name, code: codeOf(thrown), error: thrown }, 'this cannot be mended: the process ends');
+        log.write('daemon.failed', { name, code: codeOf(thrown), error: thrown });
         failure.abort(thrown);
       }
     }
@@ -139,10 +139,10 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   const running = [
     ...config.sources.map((source, i) => {
       // Polls of many sources are spread over the time between two of them, so that they do not all come at once for ever.
-      const waitMs = i * Math.min(spreadMost, source.poll / config.sources.length);
+      const waitMs = i * Math.min(maxSpread, source.pollInterval / config.sources.length);
       const run = async (): Promise<void> => {
         await clock.sleep(waitMs, stop);
-        await runSource(source, journal, options, metrics.meters, budgets, views, stop);
+        await runSource(source, journal, options, metrics.meters, budgets, liveStatus, stop);
       };
       return guarded('collect', run());
     }),
@@ -163,20 +163,20 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
     if (stop.aborted) resolve();
     else stop.addEventListener('abort', () => resolve(), { once: true });
   });
-  log.info({ reason: wordsOf(stop.reason) }, 'stopping');
-  const grace = new AbortController();
+  log.write('daemon.stopping', { reason: messageOf(stop.reason) });
+  const shutdownTimeout = new AbortController();
   const ended = Promise.all(running);
-  const timer = clock.sleep(config.grace, grace.signal).then(
+  const timer = clock.sleep(config.shutdownTimeout, shutdownTimeout.signal).then(
     () => {
-      log.warn({ graceMs: config.grace }, 'the batch under way is abandoned');
+      log.write('daemon.batch_abandoned', { shutdownTimeoutMs: config.shutdownTimeout });
       abandon.abort(new WaybillError('aborted', 'the grace period is over'));
     },
     () => undefined,
   );
   await ended;
-  grace.abort();
+  shutdownTimeout.abort();
   await timer;
-  log.info({}, 'stopped');
+  log.write('daemon.stopped');
   return failure.signal.aborted ? failure.signal.reason : undefined;
 }
 
@@ -188,18 +188,18 @@ async function tend(journal: Journal, sources: readonly string[], clock: Clock, 
     const isPaused = journal.paused() !== undefined;
     await clock.sleep(isPaused ? lookPausedMs : lookMs, signal);
     journal.assertPresent();
-    if (journal.examine(lookMs)) log.info({ head: journal.head().seq }, 'state examined');
+    if (journal.examine(lookMs)) log.write('state.checked', { head: journal.head().seq });
     // What collecting waits for is not put off for a minute.
     if (!isPaused && clock.monotonic() < pruneAt) continue;
     pruneAt = clock.monotonic() + pruneMs;
     for (let pruned = journal.prune(); pruned > 0; pruned = journal.prune()) {
-      log.debug({ entries: pruned }, 'journal pruned');
+      log.write('journal.pruned', { entries: pruned });
       await clock.sleep(10, signal);
     }
     if (clock.monotonic() < sayAt) continue;
     sayAt += hourMs;
     for (const id of sources.filter((source) => journal.hasSource(source))) {
-      log.info({ source: id, frontier: microsToIso(journal.marks(id).frontier) }, 'ledger.frontier');
+      log.write('source.frontier', { source: id, frontier: microsToIso(journal.progress(id).frontier) });
     }
   }
 }

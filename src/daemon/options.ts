@@ -2,7 +2,7 @@
 import type { Config } from '../config/load.ts';
 import type { Clock, Random } from '../model/time.ts';
 import type { createSource } from '../source/client.ts';
-import type { RoomLog } from '../telemetry/log.ts';
+import type { ComponentLog } from '../telemetry/log.ts';
 
 export interface DaemonOptions {
   readonly config: Config;
@@ -12,7 +12,7 @@ export interface DaemonOptions {
   readonly lockWait: number;
   readonly clock: Clock;
   readonly random: Random;
-  readonly log: RoomLog;
+  readonly log: ComponentLog;
   /** How a source is reached; default over HTTPS. A simulation gives its own, as it does with clock and chance. */
   readonly openSource?: typeof createSource;
   /** Lines of the log that could not be written, since the start. */

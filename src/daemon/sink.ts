@@ -1,7 +1,7 @@
 /** One sink of the daemon: the way of a record to it, and the loop around it. */
 import type { Config, SinkConfig } from '../config/load.ts';
 import type { DaemonOptions } from './options.ts';
-import { Delivery } from '../deliver/loop.ts';
+import { Delivery } from '../deliver/delivery.ts';
 import { pipeline, textOf } from '../deliver/pipeline.ts';
 import type { MessageLimit } from '../deliver/pipeline.ts';
 import { encoder, shortener } from '../encode/index.ts';
@@ -13,7 +13,7 @@ import type { SinkLoss } from '../model/sink.ts';
 import type { Message } from '../model/sink.ts';
 import type { Meters } from '../model/telemetry.ts';
 import { normalizer } from '../normalize/normalizer.ts';
-import { compileWhere } from '../normalize/where.ts';
+import { compileWhere } from '../normalize/filter.ts';
 import type { Certificates } from './certificates.ts';
 import { settingsOf, settingsOfGone } from './source/service-facts.ts';
 import { profileOf } from './source/profile.ts';
@@ -43,35 +43,34 @@ export function createDelivery(
   const { config, clock, random } = options;
   const { definition, id } = sink;
   const log = options.log.child(`sink/${sink.type}`);
-  const from = sink.from.kind === 'instant' ? sink.from.at : sink.from.kind;
-  const start = journal.positionFor(from);
+  const start = journal.positionFor(sink.start.kind === 'instant' ? sink.start.at : sink.start.kind);
   const destination = definition.destination(sink.settings);
-  const state = journal.progress.register(id, sink.type, destination, start, sink.from.kind === 'instant' ? sink.from.at : undefined);
-  const { isChanged, widened } = journal.progress.select(id, { sources: sink.sources, where: sink.where });
-  if (isChanged)
-    log.warn(
-      { sink: id, widened },
-      widened.length === 0
-        ? 'sink takes other records than before: its sources or its where changed'
-        : 'sink takes other records than before: of the sources named, the ledger says nothing of it about earlier windows',
-    );
-  const kept = {
+  const state = journal.sinkPositions.register(
+    id,
+    sink.type,
+    destination,
+    start,
+    sink.start.kind === 'instant' ? sink.start.at : undefined,
+  );
+  const { isChanged, widened } = journal.sinkPositions.select(id, { sources: sink.sources, filter: sink.filter });
+  if (isChanged) log.write('sink.selection_changed', { sink: id, sources: widened });
+  const resumePoint = {
     journal: journal.id,
     get position() {
-      return state.taken;
+      return state.delivered;
     },
-    get note() {
-      return state.note;
+    get resumeNote() {
+      return state.resumeNote;
     },
     get adopt() {
       return state.orders.adopt;
     },
     chainAt: (seq: number) => journal.chainAt(seq),
-    commitNote: (note: string) => journal.commitNote(id, note),
-    lost: async (loss: SinkLoss, note: string) => {
-      await journal.lost(id, loss, note);
+    commitResumeNote: (resumeNote: string) => journal.commitResumeNote(id, resumeNote),
+    lost: async (loss: SinkLoss, resumeNote: string) => {
+      await journal.lost(id, loss, resumeNote);
       meters.sinkLoss(id);
-      log.error({ sink: id, code: 'file_lost_data', first: loss.first, last: loss.last, words: loss.words }, 'sink lost delivered records');
+      log.write('sink.records_lost', { sink: id, code: 'file_truncated', first: loss.first, last: loss.last, detail: loss.message });
     },
   };
   const { encode } = writerOf(sink);
@@ -83,18 +82,18 @@ export function createDelivery(
       batch: sink.batch,
       deadline: definition.deadline,
       resolvable: definition.resolvable(sink.settings),
-      unreadyAfter: sink.unreadyAfter ?? Infinity,
+      failReadinessAfter: sink.failReadinessAfter ?? Infinity,
     },
     journal,
     pipeline: pipeline({
       normalize: normalizersOf(sink, config, journal),
-      matches: sink.where ? compileWhere(sink.where) : () => true,
+      matches: sink.filter ? compileWhere(sink.filter) : () => true,
       encode,
       limit,
       fromTime: state.fromTime,
       withheld: (source, time) => journal.history.withheld(id, source, time),
-      irregular: (source, tags) => {
-        for (const tag of tags) meters.eventsIrregular(source, tag);
+      unexpected: (source, tags) => {
+        for (const tag of tags) meters.recordsUnexpected(source, tag);
       },
     }),
     open: (signal) =>
@@ -104,7 +103,7 @@ export function createDelivery(
           ...{ id, format: sink.format, log, clock, ca: config.tls.ca, proxy: config.proxy },
           shown: (host, peer) => certificates?.shown(id, host, peer),
         },
-        kept,
+        resumePoint,
         signal,
       ),
     clock,
@@ -124,13 +123,15 @@ export function createDelivery(
 
 /** By source: those that are configured, and those that are gone and whose records may still be in the journal. */
 function normalizersOf(sink: SinkConfig, config: Config, journal: Journal): Map<string, Normalize> {
-  const isWanted = (id: string): boolean => sink.sources?.includes(id) ?? true;
+  const isRequested = (id: string): boolean => sink.sources?.includes(id) ?? true;
   const gone = journal.sourceIds().filter((id) => /* mutant: unconfigured-source */ !config.sources.some((source) => source.id === id));
   return new Map([
     ...gone
-      .filter(isWanted)
-      .map((id) => [id, normalizer(settingsOfGone(id, profileOf(journal.marks(id).profile).service, sink, config))] as const),
-    ...config.sources.filter(({ id }) => isWanted(id)).map((source) => [source.id, normalizer(settingsOf(source, sink, config))] as const),
+      .filter(isRequested)
+      .map((id) => [id, normalizer(settingsOfGone(id, profileOf(journal.progress(id).profile).service, sink, config))] as const),
+    ...config.sources
+      .filter(({ id }) => isRequested(id))
+      .map((source) => [source.id, normalizer(settingsOf(source, sink, config))] as const),
   ]);
 }
 
@@ -139,14 +140,14 @@ function limitOf(sink: SinkConfig, meters: Meters): MessageLimit | undefined {
   const bytes = sink.definition.messageBytes?.(sink.settings);
   if (bytes === undefined) return undefined;
   const { shorten } = writerOf(sink);
-  return { bytes, shorten: (event) => shorten(event, bytes), shortened: () => meters.messageShortened(sink.id) };
+  return { bytes, shorten: (event) => shorten(event, bytes), shortened: () => meters.messageTruncated(sink.id) };
 }
 
 /** How a sink writes an event, and writes it in at most so many bytes: undefined when that cannot be done. */
-export function writerOf({ format, original, cef }: SinkConfig): {
+export function writerOf({ format, includeOriginal, cef }: SinkConfig): {
   readonly encode: Encode;
   readonly shorten: (event: EcsEvent, bytes: number) => string | undefined;
 } {
-  const settings: EncodeSettings = { original, cef };
+  const settings: EncodeSettings = { includeOriginal, cef };
   return { encode: encoder(format, settings), shorten: (event, bytes) => shortener(format, settings, bytes)(event) };
 }

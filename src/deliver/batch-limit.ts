@@ -5,22 +5,22 @@ import type { Batch } from '../model/sink.ts';
 type Size = Pick<Batch, 'messages' | 'bytes'>;
 
 export class BatchLimit implements Limit {
-  readonly #most: Limit;
+  readonly #max: Limit;
   readonly #deadline: number;
   #share = 1;
 
   /** @param deadline  ms that a send may take */
-  constructor(most: Limit, deadline: number) {
-    this.#most = most;
+  constructor(max: Limit, deadline: number) {
+    this.#max = max;
     this.#deadline = deadline;
   }
 
   get records(): number {
-    return Math.max(1, Math.floor(this.#most.records * this.#share));
+    return Math.max(1, Math.floor(this.#max.records * this.#share));
   }
 
   get bytes(): number {
-    return Math.max(1, Math.floor(this.#most.bytes * this.#share));
+    return Math.max(1, Math.floor(this.#max.bytes * this.#share));
   }
 
   /** A batch was not taken in time, or was too much for the receiver: the next has half of it. */

@@ -9,7 +9,7 @@ const startBytes = 256 * 1024;
 /** A batch that was larger than this does not hold its memory for ever. */
 const heldBytes = 4 * 1024 * 1024;
 /** UTF-8 needs at most three bytes for a UTF-16 code unit. */
-const bytesMost = 3;
+const maxBytes = 3;
 
 /** Writes a text into the space of the batch that is being made. */
 export type Put = (text: string) => Uint8Array;
@@ -44,7 +44,7 @@ class Space {
   #used = 0;
 
   put(text: string): Uint8Array {
-    const block = this.#blockFor(text.length * bytesMost);
+    const block = this.#blockFor(text.length * maxBytes);
     const from = this.#used;
     this.#used += block.write(text, from, 'utf8');
     return block.subarray(from, this.#used);

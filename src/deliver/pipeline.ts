@@ -14,7 +14,7 @@ import type { Put } from './batch-space.ts';
 export interface PipelineParts {
   /** How to normalize the records of each source that this sink takes; a source that is missing is not for this sink. */
   readonly normalize: ReadonlyMap<string, Normalize>;
-  /** `where` on the record as received, before privacy. */
+  /** `filter` on the record as received, before privacy. */
   readonly matches: (value: JsonValue) => boolean;
   readonly encode: Encode;
   /** What the receiver's frames can carry; undefined: any length. */
@@ -23,7 +23,7 @@ export interface PipelineParts {
   readonly fromTime: Micros | undefined;
   /** Whether this sink is to get a source's records of that time: history may have been asked for other sinks alone. */
   readonly withheld?: (source: string, time: () => Micros | undefined) => boolean;
-  readonly irregular: (source: string, tags: readonly string[]) => void;
+  readonly unexpected: (source: string, tags: readonly string[]) => void;
 }
 
 export interface MessageLimit {
@@ -38,7 +38,7 @@ export interface MessageLimit {
 export type Pipeline = (entry: Entry, put: Put) => Message | undefined;
 
 export function pipeline(parts: PipelineParts): Pipeline {
-  const { normalize, matches, encode, limit, fromTime, withheld, irregular } = parts;
+  const { normalize, matches, encode, limit, fromTime, withheld, unexpected } = parts;
   return (entry, put) => {
     if (entry.kind === 'ledger') return undefined;
     const { seq, number, uid, source, text, received } = entry;
@@ -50,9 +50,9 @@ export function pipeline(parts: PipelineParts): Pipeline {
     if (fromTime !== undefined && (timeOfRecord(value) ?? fromTime) < fromTime) return undefined;
     if (withheld?.(source, () => timeOfRecord(value))) return undefined;
     const event = toEvent({ text, uid, received, value });
-    if (event.irregular.length > 0) irregular(source, event.irregular);
+    if (event.unexpected.length > 0) unexpected(source, event.unexpected);
     const { time, severity, action, key } = event;
-    const undated = event.irregular.includes('invalid_timestamp');
+    const undated = event.unexpected.includes('invalid_timestamp');
     return { seq, number, uid, source, time, undated, severity, action, key, bytes: put(textOf(event, encode, limit)) };
   };
 }

@@ -2,7 +2,7 @@
 import type { DeliverJournal, Entry, Limit, ReplayProgress, ReplayRange, Resent } from '../model/journal.ts';
 import type { Position } from '../model/ledger.ts';
 import type { Batch } from '../model/sink.ts';
-import { Batches, type Prepared } from './batches.ts';
+import { Batches, type Prepared } from './batcher.ts';
 import type { Pipeline } from './pipeline.ts';
 
 export interface ReplayParts {
@@ -13,7 +13,7 @@ export interface ReplayParts {
   /** About how many entries it has. */
   readonly expected: number;
   /** Dead letters have a command of their own. */
-  readonly isLetter: (seq: number) => boolean;
+  readonly isDeadLetter: (seq: number) => boolean;
   /** Wall clock, ms. */
   readonly began: number;
 }
@@ -23,28 +23,28 @@ export class Replay {
   readonly #batches: Batches;
   /** The first entry from which on nothing was pruned before it was read. */
   #from: number;
-  /** The last entry that is settled. */
+  /** The last entry that is acknowledged. */
   #at: number;
   #passed = 0;
   #sent = 0;
-  #refused = 0;
+  #rejected = 0;
   #ended: number | undefined;
 
   constructor(parts: ReplayParts) {
-    const { pipeline, limit, range, isLetter } = parts;
+    const { pipeline, limit, range, isDeadLetter } = parts;
     this.#parts = parts;
     this.#from = range.first;
     this.#at = range.first - 1;
-    const isWanted = (entry: Entry): boolean => this.#isInTime(entry) && !isLetter(entry.seq);
-    const wanted: Pipeline = (entry, put) => (isWanted(entry) ? pipeline(entry, put) : undefined);
-    this.#batches = new Batches((after, most) => this.#read(after, most), wanted, limit, this.#at);
+    const isRequested = (entry: Entry): boolean => this.#isInTime(entry) && !isDeadLetter(entry.seq);
+    const requested: Pipeline = (entry, put) => (isRequested(entry) ? pipeline(entry, put) : undefined);
+    this.#batches = new Batches((after, most) => this.#read(after, most), requested, limit, this.#at);
   }
 
   get isRunning(): boolean {
     return this.#ended === undefined;
   }
 
-  /** The next batch; undefined when all of the range is sent. One that was not settled comes again. */
+  /** The next batch; undefined when all of the range is sent. One that was not acknowledged comes again. */
   async next(): Promise<Prepared | undefined> {
     this.#batches.restart(this.#at);
     await this.#batches.fill();
@@ -53,15 +53,15 @@ export class Replay {
 
   /** Position and note of the sink stay as they are. */
   batchOf({ messages, bytes }: Prepared, present: Position): Batch {
-    return { messages, bytes, /* mutant: replay-position */ through: present, uncertain: true, besides: 'replay' };
+    return { messages, bytes, /* mutant: replay-position */ through: present, uncertain: true, onDemand: 'replay' };
   }
 
-  settled({ messages, through, count }: Prepared, refused: number): void {
+  acknowledged({ messages, through, count }: Prepared, rejected: number): void {
     this.#at = through.seq;
     this.#passed += count;
     // One of which no message could be made was no message.
-    this.#sent += Math.max(0, messages.length - refused);
-    this.#refused += refused;
+    this.#sent += Math.max(0, messages.length - rejected);
+    this.#rejected += rejected;
   }
 
   end(now: number): void {
@@ -79,7 +79,7 @@ export class Replay {
     return {
       ...range,
       state: this.isRunning ? 'running' : 'done',
-      ...{ at: this.#at, passed: this.#passed, expected, sent: this.#sent, refused: this.#refused, began, ended: this.#ended },
+      ...{ at: this.#at, passed: this.#passed, expected, sent: this.#sent, rejected: this.#rejected, began, ended: this.#ended },
     };
   }
 
@@ -100,6 +100,6 @@ export class Replay {
     const { times } = this.#parts.range;
     if (!times) return true;
     const { time } = entry;
-    return time !== undefined && times.from <= time && time < times.until;
+    return time !== undefined && times.from <= time && time < times.to;
   }
 }

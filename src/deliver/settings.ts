@@ -5,19 +5,19 @@ import type { Micros } from '../model/time.ts';
 import type { BatchDefaults, Format } from '../sink/define.ts';
 
 /** Where a new sink begins. */
-export type From = { readonly kind: 'journal' } | { readonly kind: 'now' } | { readonly kind: 'instant'; readonly at: Micros };
+export type Start = { readonly kind: 'journal' } | { readonly kind: 'now' } | { readonly kind: 'instant'; readonly at: Micros };
 
-const fromExpects = 'journal, now, or a time such as 2026-11-21T00:00:00Z';
-const from = z
+const startExpects = 'journal, now, or a time such as 2026-11-21T00:00:00Z';
+const start = z
   .string()
-  .transform((given, context): From => {
+  .transform((given, context): Start => {
     if (given === 'journal' || given === 'now') return { kind: given };
     const at = parseInstant(given);
     if (at !== undefined) return { kind: 'instant', at };
-    context.addIssue({ code: 'custom', message: given === 'archive' ? 'is not in this release yet' : `is not ${fromExpects}` });
+    context.addIssue({ code: 'custom', message: given === 'archive' ? 'is not in this release yet' : `is not ${startExpects}` });
     return z.NEVER;
   })
-  .register(facts, { expects: fromExpects });
+  .register(facts, { expects: startExpects });
 
 const unready = z
   .union([z.literal('never').transform(() => undefined), duration({ min: '1s' })])
@@ -31,20 +31,22 @@ export function deliverSettings(formats: readonly [Format, ...Format[]], batch: 
     format: z.enum(formats).default(formats[0]).describe('How a record is written'),
     ledger: z
       .boolean()
-      .refine((wanted) => !wanted, 'is not in this release yet')
+      .refine((requested) => !requested, 'is not in this release yet')
       .default(false)
       .describe('Whether proofs, gaps and operations are sent too; only `false` in this release'),
-    from: from
+    start: start
       .prefault('journal')
-      .describe('Where a new sink begins: `journal`, with all that is still held; `now`; or a time, without the records dated before it'),
+      .describe(
+        'Where a new sink starts: `journal`, with all that the journal still has; `now`; or a time, without the records dated before it',
+      ),
     batch: z
       .strictObject({
-        records: z.int().min(1).max(10_000).default(batch.records).describe('Records a batch at most'),
-        bytes: size().prefault(sizeText(batch.bytes)).describe('Bytes of messages a batch at most'),
-        wait: duration({ max: '10m' }).prefault(durationText(batch.wait)).describe('How long a batch waits to be filled'),
+        maxRecords: z.int().min(1).max(10_000).default(batch.records).describe('Records a batch at most'),
+        maxBytes: size().prefault(sizeText(batch.bytes)).describe('Bytes of messages a batch at most'),
+        maxWait: duration({ max: '10m' }).prefault(durationText(batch.wait)).describe('How long a batch waits to be filled'),
       })
       .prefault({})
       .describe('How much is sent at once'),
-    unreadyAfter: unready.prefault('15m').describe('How long the sink may be blocked before `/readyz` fails; `never` for no limit'),
+    failReadinessAfter: unready.prefault('15m').describe('How long the sink may be blocked before `/readyz` fails; `never` for no limit'),
   };
 }

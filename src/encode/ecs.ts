@@ -2,7 +2,7 @@
 import type { Encode } from '../model/event.ts';
 
 /** @param original  whether the record's text goes along as `event.original`; its hash always does */
-export function ecs(settings: { readonly original: boolean }): Encode {
-  if (settings.original) return ({ document }) => JSON.stringify(document);
+export function ecs(settings: { readonly includeOriginal: boolean }): Encode {
+  if (settings.includeOriginal) return ({ document }) => JSON.stringify(document);
   return ({ document }) => JSON.stringify({ ...document, event: { ...document.event, original: undefined } });
 }

@@ -9,7 +9,7 @@ import { shorten } from './shorten.ts';
 
 export interface EncodeSettings {
   /** Whether JSON formats carry the record's text. */
-  readonly original: boolean;
+  readonly includeOriginal: boolean;
   readonly cef: CefSettings;
 }
 

@@ -19,7 +19,7 @@ interface Class {
 }
 
 /** @param original  whether the record's text goes along as `raw_data`; its hash always does */
-export function ocsf(settings: { readonly original: boolean }): Encode {
+export function ocsf(settings: { readonly includeOriginal: boolean }): Encode {
   return (event) => {
     const { document, time, severity } = event;
     const { outcome, reason, original, hash } = document.event;
@@ -32,7 +32,7 @@ export function ocsf(settings: { readonly original: boolean }): Encode {
       status_id: statusIds[outcome],
       status_code: reason,
       metadata: metadataOf(document, kind),
-      raw_data: settings.original ? original : undefined,
+      raw_data: settings.includeOriginal ? original : undefined,
       raw_data_hash: { algorithm_id: sha256, value: hash },
       ...kind,
       type_uid: kind.class_uid * 100 + kind.activity_id,

@@ -34,7 +34,7 @@ const lineOrder: readonly Path[] = [
 const documentOrder: readonly Path[] = [['event', 'original']];
 
 /** Strings are not cut to less than this: identities, times and names of fields stay whole. */
-const leastUnits = 64;
+const minUnits = 64;
 
 /**
  * The event in at most so many bytes of UTF-8.
@@ -66,17 +66,17 @@ function shortenRecord(event: EcsEvent, encode: Encode, most: number): string | 
     return encode({ ...event, document: { ...event.document, event: { ...event.document.event, original } } });
   };
   // All of it is in the message, each text with one byte a unit at least: what is hopeless is known without writing it.
-  const leastBytes = textsOf(root).reduce((sum, { whole }) => sum + Math.min(whole.length, leastUnits - 1), 0);
-  return leastBytes > most ? undefined : shortenLongest(root, render, most);
+  const minBytes = textsOf(root).reduce((sum, { whole }) => sum + Math.min(whole.length, minUnits - 1), 0);
+  return minBytes > most ? undefined : shortenLongest(root, render, most);
 }
 
 /** Cuts the longest text, then the next, until everything fits. How many must be cut is found by halves: a record may have thousands. */
 function shortenLongest(root: Holder, render: () => string, most: number): string | undefined {
   const longest = textsOf(root)
-    .filter(({ whole }) => whole.length > leastUnits)
+    .filter(({ whole }) => whole.length > minUnits)
     .sort((one, other) => other.whole.length - one.whole.length);
   const fitsWithFirstCut = (count: number): boolean => {
-    for (const [i, { holder, key, whole }] of longest.entries()) holder[key] = i < count ? cut(whole, leastUnits) : whole;
+    for (const [i, { holder, key, whole }] of longest.entries()) holder[key] = i < count ? cut(whole, minUnits) : whole;
     return fits(render(), most);
   };
   let [low, high] = [1, longest.length];
@@ -88,7 +88,7 @@ function shortenLongest(root: Holder, render: () => string, most: number): strin
   }
   fitsWithFirstCut(low - 1);
   const last = longest[low - 1];
-  if (last) cutToFit(last.holder, last.key, leastUnits, render, most);
+  if (last) cutToFit(last.holder, last.key, minUnits, render, most);
   return render();
 }
 

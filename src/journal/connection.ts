@@ -9,10 +9,10 @@ import type { Statement } from 'better-sqlite3';
 export function connect(file: string, options: Database.Options, translate: (thrown: unknown) => unknown): Database.Database {
   const told = (thrown: unknown): unknown => (thrown instanceof Database.SqliteError ? translate(thrown) : thrown);
   const telling =
-    <Given extends unknown[], Result>(act: (...given: Given) => Result) =>
+    <Given extends unknown[], Result>(operation: (...given: Given) => Result) =>
     (...given: Given): Result => {
       try {
-        return act(...given);
+        return operation(...given);
       } catch (thrown) {
         throw told(thrown);
       }

@@ -15,28 +15,28 @@ import type {
   DeadLetter,
   DeliverJournal,
   Entry,
-  GapAct,
-  LetterFate,
+  GapOperation,
+  DeadLetterResult,
   Limit,
   Operation,
   Resent,
-  SinkMarks,
+  SinkProgress,
 } from '../model/journal.ts';
 import type { SinkLoss } from '../model/sink.ts';
-import type { Backfill, GapPart, Hold, LedgerWindow, Position, Remark, SourceMarks, Turn, Window } from '../model/ledger.ts';
+import type { Backfill, GapPart, Suspension, LedgerWindow, Position, Remark, SourceProgress, WindowStep, Window } from '../model/ledger.ts';
 import type { Clock, Micros } from '../model/time.ts';
-import { History } from './history.ts';
-import { Audit } from './audit.ts';
-import { Judge } from './judge.ts';
-import type { Judged } from './judge.ts';
+import { History } from './backfills.ts';
+import { SelfCheck } from './self-check.ts';
+import { Deduplicator } from './deduplicate.ts';
+import type { Deduplicated } from './deduplicate.ts';
 import { Ledger } from './ledger.ts';
-import { Letters } from './letters.ts';
+import { DeadLetters } from './dead-letters.ts';
 import { shrinkLosses, writeLoss } from './losses.ts';
 import { Operations, writeMoment } from './operations.ts';
-import { Progress } from './progress.ts';
-import { leastRemembered } from './remembered.ts';
-import { pauseAbove, resumeBelow } from './room.ts';
-import { bucketMicros, endOfNegativeBucket, Seen } from './seen.ts';
+import { SinkPositions } from './sink-positions.ts';
+import { earliestKept } from './uid-retention.ts';
+import { pauseAbove, resumeBelow } from './disk-budget.ts';
+import { bucketMicros, endOfNegativeBucket, SeenUids } from './seen-uids.ts';
 import { chainStart } from './segment.ts';
 import { Segments } from './segments.ts';
 import { ownerOf, Sources } from './sources.ts';
@@ -47,11 +47,11 @@ import { Store } from './store.ts';
 
 export interface JournalOptions extends StateOptions {
   readonly directory: string;
-  /** ms that entries which every sink has taken stay for replay. */
-  readonly keep: number;
+  /** ms that entries that every sink has acknowledged stay for replay. */
+  readonly retention: number;
 }
 
-/** Segments deleted in one turn of pruning: a few, so that no transaction is long. */
+/** Segments deleted in one step of pruning: a few, so that no transaction is long. */
 const pruneSegments = 64;
 const dayMs = 86_400_000;
 
@@ -60,21 +60,21 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   readonly created: Micros;
   /** True when there was no state before this process. */
   readonly fresh: boolean;
-  readonly progress: Progress;
-  readonly letters: Letters;
+  readonly sinkPositions: SinkPositions;
+  readonly deadLetters: DeadLetters;
   readonly #state: OpenState;
   readonly #store: Store;
   readonly #segments: Segments;
   readonly #ledger: Ledger;
   readonly #operations: Operations;
-  readonly #seen: Seen;
+  readonly #seen: SeenUids;
   readonly #keepMs: number;
   readonly #clock: Clock;
-  readonly #judge: Judge;
-  readonly #audit: Audit;
+  readonly #deduplicator: Deduplicator;
+  readonly #audit: SelfCheck;
   readonly #sources: Sources;
   readonly #history: History;
-  readonly #setTip: Statement;
+  readonly #setPolledUntil: Statement;
   readonly #count: Statement;
   #changed = Promise.withResolvers<undefined>();
   #paused = false;
@@ -95,23 +95,23 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     const { db } = state;
     this.#state = state;
     this.#clock = clock;
-    this.#keepMs = options.keep;
+    this.#keepMs = options.retention;
     this.id = journalId(db);
     this.created = createdAt(db);
     this.fresh = state.created;
-    this.#store = new Store(db, state.directory, state.epoch, options.quota);
+    this.#store = new Store(db, state.directory, state.epoch, options.maxSize);
     this.#sources = new Sources(this.#store);
-    this.#segments = new Segments(this.#store, this.#sources.ids, () => this.progress.taken());
+    this.#segments = new Segments(this.#store, this.#sources.ids, () => this.sinkPositions.delivered());
     this.#operations = new Operations(this.#store, this.#segments);
     this.#history = new History(this.#store, this.#sources, this.#operations, clock, () => this.#wake());
     this.#ledger = new Ledger(this.#store, this.#segments, this.#operations);
-    this.#seen = new Seen(db);
-    this.#judge = new Judge(this.#seen, this.#ledger);
-    this.#setTip = db.prepare('UPDATE sources SET tip_us = ? WHERE n = ?');
-    this.#count = db.prepare('UPDATE sources SET collected = ?, late = ?, last_record_us = ? WHERE n = ?');
-    this.#audit = new Audit(db, clock, this.#sources.ids, (n) => this.#sources.get(this.#sources.ids.get(n) ?? '').ranges);
-    this.progress = new Progress(this.#store, this.#sources.numbers);
-    this.letters = new Letters(this.#store, this.progress, this.#operations);
+    this.#seen = new SeenUids(db);
+    this.#deduplicator = new Deduplicator(this.#seen, this.#ledger);
+    this.#setPolledUntil = db.prepare('UPDATE sources SET polled_until_us = ? WHERE source_no = ?');
+    this.#count = db.prepare('UPDATE sources SET collected = ?, late = ?, last_record_us = ? WHERE source_no = ?');
+    this.#audit = new SelfCheck(db, clock, this.#sources.ids, (n) => this.#sources.get(this.#sources.ids.get(n) ?? '').ranges);
+    this.sinkPositions = new SinkPositions(this.#store, this.#sources.numbers);
+    this.deadLetters = new DeadLetters(this.#store, this.sinkPositions, this.#operations);
   }
 
   // ----------------------------------------------------------------------------------------------------------------- sources
@@ -130,44 +130,47 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#sources.register(id, destination, start);
   }
 
-  /** See Sources.orphan. */
-  orphanSources(configured: ReadonlySet<string>): string[] {
-    return this.#sources.orphan(configured);
+  /** See Sources.markUnconfigured. */
+  markSourcesUnconfigured(configured: ReadonlySet<string>): string[] {
+    return this.#sources.markUnconfigured(configured);
   }
 
   async setProfile(id: string, profile: string): Promise<void> {
     this.#sources.setProfile(id, profile);
   }
 
-  marks(id: string): SourceMarks {
-    return this.#sources.marks(id);
+  progress(id: string): SourceProgress {
+    return this.#sources.progress(id);
   }
 
   // ----------------------------------------------------------------------------------------------------------------- collect
 
   /**
-   * Appends one page of records with their uids, and moves head and tip, in one transaction.
+   * Appends one page of records with their uids, and moves head and polledUntil, in one transaction.
    *
    * Called by collect, from one source at a time, in page order. Records whose identity is known are counted, not stored; those that no range
    * of the source owns, or that are older than what is remembered, are outside.
-   * @throws WaybillError `journal_full` when the quota is reached: nothing was stored, collecting pauses
+   * @throws WaybillError `journal_full` when the journal is full: nothing was stored, collecting pauses
    * @see specification 2.6 (pagination), docs/guarantees.md ("collected once")
    */
   async append(page: CollectedPage): Promise<Appended> {
     const source = this.#sources.get(page.source);
-    const judged = this.#judge.page(source, page);
-    const { fresh, late, known, outside } = judged;
+    const deduplicated = this.#deduplicator.page(source, page);
+    const { fresh, late, known, outside } = deduplicated;
     const received = page.records.length;
     if (received !== fresh.length + known + outside) {
-      throw new WaybillError('invariant', `page of "${page.source}": ${received} records are not ${fresh.length} + ${known} + ${outside}`);
+      throw new WaybillError(
+        'internal_error',
+        `page of "${page.source}": ${received} records are not ${fresh.length} + ${known} + ${outside}`,
+      );
     }
     const lateCount = late.reduce((sum, is) => sum + (is ? 1 : 0), 0);
-    const tip = page.tip !== undefined && page.tip !== source.row.tip ? page.tip : undefined;
-    if (fresh.length > 0 || judged.buckets.size > 0 || tip !== undefined) {
-      // What is left of the quota is for acknowledgements: a sink must be able to store its dead letters, or nothing could ever be pruned again.
+    const polledUntil = page.polledUntil !== undefined && page.polledUntil !== source.row.polledUntil ? page.polledUntil : undefined;
+    if (fresh.length > 0 || deduplicated.buckets.size > 0 || polledUntil !== undefined) {
+      // What is left of maxSize is for acknowledgements: a sink must be able to store its dead letters, or nothing could ever be pruned again.
       const share = fresh.length > 0 ? pauseAbove : undefined;
       // mutant: append-transaction
-      const write = (): void => this.#store.transaction(() => this.#write(source, page, judged, lateCount, tip), share);
+      const write = (): void => this.#store.transaction(() => this.#write(source, page, deduplicated, lateCount, polledUntil), share);
       try {
         // mutant: append
         write();
@@ -175,21 +178,21 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
         // An append that fails takes no acknowledgement with it: those are written alone.
         if (thrown instanceof WaybillError && thrown.code === 'journal_full') {
           this.#paused = true;
-          this.progress.flush();
+          this.sinkPositions.flush();
         }
         throw thrown;
       }
     } else {
-      this.#seen.committed(source.row.n, judged.buckets);
+      this.#seen.committed(source.row.n, deduplicated.buckets);
     }
     if (fresh.length > 0) this.#wake();
     return { received, appended: fresh.length, known, outside, late: lateCount, fresh };
   }
 
   /** Writes what was found about a window; see Ledger.record. */
-  async close(sourceId: string, window: Window, turn: Turn, lastAge: Micros): Promise<void> {
+  async close(sourceId: string, window: Window, revision: WindowStep, lastAge: Micros): Promise<void> {
     const source = this.#sources.get(sourceId);
-    this.#ledger.record(source.row, ownerOf(source, window), window, turn, lastAge);
+    this.#ledger.record(source.row, ownerOf(source, window), window, revision, lastAge);
     this.#forget(source);
     this.#wake();
   }
@@ -222,7 +225,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   }
 
   remembers(sourceId: string, window: Window): boolean {
-    return window.from >= ownerOf(this.#sources.get(sourceId), window).remembered;
+    return window.from >= ownerOf(this.#sources.get(sourceId), window).uidsKeptSince;
   }
 
   async window(sourceId: string, from: Micros): Promise<LedgerWindow | undefined> {
@@ -230,13 +233,13 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   }
 
   async richest(sourceId: string, since: Micros, most: number): Promise<readonly LedgerWindow[]> {
-    const { live } = this.#sources.marks(sourceId);
-    return this.#ledger.richest(this.#sources.get(sourceId).row.n, Math.max(since, live.from), live.reached, most);
+    const { live } = this.#sources.progress(sourceId);
+    return this.#ledger.richest(this.#sources.get(sourceId).row.n, Math.max(since, live.from), live.closedUntil, most);
   }
 
   latest(sourceId: string, most: number): readonly LedgerWindow[] {
-    const { live } = this.#sources.marks(sourceId);
-    return this.#ledger.latest(this.#sources.get(sourceId).row.n, live.from, live.reached, most);
+    const { live } = this.#sources.progress(sourceId);
+    return this.#ledger.latest(this.#sources.get(sourceId).row.n, live.from, live.closedUntil, most);
   }
 
   async closedSince(sourceId: string, since: Micros): Promise<readonly LedgerWindow[]> {
@@ -255,44 +258,48 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     sourceId: string,
     gap: Window,
     parts: readonly GapPart[],
-    { words, at }: { readonly words: string; readonly at: Micros },
+    { message, at }: { readonly message: string; readonly at: Micros },
     lastAge: Micros,
   ): Promise<void> {
     const source = this.#sources.get(sourceId);
-    this.#ledger.divide(source.row, ownerOf(source, gap), gap, parts, words, at, lastAge);
+    this.#ledger.divide(source.row, ownerOf(source, gap), gap, parts, message, at, lastAge);
     this.#wake();
   }
 
-  /** Hold, or with undefined its end: mode, profile and the line in the ledger change together. `now` is server time. */
-  async setHold(sourceId: string, hold: Hold | undefined, now: Micros): Promise<void> {
+  /** A suspension, or with undefined its end: state, profile and the line in the ledger change together. `now` is server time. */
+  async setSuspension(sourceId: string, suspension: Suspension | undefined, now: Micros): Promise<void> {
     const { row } = this.#sources.get(sourceId);
-    const said = hold ?? row.hold;
-    // Server time is known to the second, what a person did to the microsecond: an end must not seem to come before the act that caused it.
-    const at = hold === undefined && row.hold ? Math.max(now, this.#operations.last(sourceId, row.hold.since) ?? 0) : now;
+    const fields = suspension ?? row.suspension;
+    // Server time is known to the second, what a person did to the microsecond: an end must not seem to come before the operation that caused it.
+    const at = suspension === undefined && row.suspension ? Math.max(now, this.#operations.last(sourceId, row.suspension.since) ?? 0) : now;
     this.#store.transaction(() => {
-      this.#sources.writeHold(row, hold);
-      writeMoment(this.#segments, row.n, row.id, at, { ledger: 'hold', state: hold === undefined ? 'normal' : 'hold', ...said });
+      this.#sources.writeSuspension(row, suspension);
+      writeMoment(this.#segments, row.n, row.id, at, {
+        ledger: 'suspension',
+        state: suspension === undefined ? 'active' : 'suspended',
+        ...fields,
+      });
     });
     this.#wake();
   }
 
-  sound(sourceId: string, at: Micros): void {
-    this.#sources.get(sourceId).row.sound = at;
+  lastFullVisibility(sourceId: string, at: Micros): void {
+    this.#sources.get(sourceId).row.lastFullVisibility = at;
   }
 
   // -------------------------------------------------------------------------------------------------------- acts of a person
 
   /** A person accepts a gap; see Ledger.accept. */
-  async acceptGap(sourceId: string, from: Micros, act: GapAct): Promise<LedgerWindow> {
+  async acceptGap(sourceId: string, from: Micros, chosen: GapOperation): Promise<LedgerWindow> {
     const source = this.#sources.get(sourceId);
-    const accepted = this.#ledger.accept(source.row, ownerOf(source, { from, until: from }), from, act);
+    const accepted = this.#ledger.accept(source.row, ownerOf(source, { from, to: from }), from, chosen);
     this.#wake();
     return accepted;
   }
 
   /** A person wants a gap tried again now; see Ledger.retry. */
-  async retryGap(sourceId: string, from: Micros, act: GapAct): Promise<LedgerWindow> {
-    const window = this.#ledger.retry(this.#sources.get(sourceId).row, from, act);
+  async retryGap(sourceId: string, from: Micros, chosen: GapOperation): Promise<LedgerWindow> {
+    const window = this.#ledger.retry(this.#sources.get(sourceId).row, from, chosen);
     this.#wake();
     return window;
   }
@@ -302,12 +309,12 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     if (storedSettings(this.#store.db) !== text) this.#store.transaction(() => storeSettings(this.#store.db, text));
   }
 
-  /** Writes down what a person did, with its line in the ledger. `act` changes the state in the same transaction; it must not begin one. @returns its number */
-  async operate(operation: Operation, act: () => void = () => undefined): Promise<number> {
+  /** Writes down what a person did, with its line in the ledger. `operation` changes the state in the same transaction; it must not begin one. @returns its number */
+  async operate(operation: Operation, chosen: () => void = () => undefined): Promise<number> {
     const source = operation.source === undefined ? undefined : this.#sources.get(operation.source).row.n;
     let written = 0;
     this.#store.transaction(() => {
-      act();
+      chosen();
       written = this.#operations.write(operation, source);
     });
     this.#wake();
@@ -343,32 +350,32 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.#changed.promise;
   }
 
-  sinkMarks(id: string): SinkMarks {
-    return this.progress.sink(id);
+  sinkProgress(id: string): SinkProgress {
+    return this.sinkPositions.sink(id);
   }
 
   async acknowledge(id: string, acknowledgement: Acknowledgement, deadLetters: readonly DeadLetter[]): Promise<void> {
     this.#assertWithin(id, acknowledgement);
-    this.progress.now(id, acknowledgement, deadLetters, this.#clock.now() * 1000);
+    this.sinkPositions.now(id, acknowledgement, deadLetters, this.#clock.now() * 1000);
   }
 
   acknowledgeLater(id: string, acknowledgement: Acknowledgement): void {
     this.#assertWithin(id, acknowledgement);
-    this.progress.later(id, acknowledgement);
+    this.sinkPositions.later(id, acknowledgement);
   }
 
   async flush(): Promise<void> {
-    this.progress.flush();
+    this.sinkPositions.flush();
   }
 
-  async commitNote(id: string, note: string): Promise<void> {
-    this.progress.commitNote(id, note);
+  async commitResumeNote(id: string, resumeNote: string): Promise<void> {
+    this.sinkPositions.commitResumeNote(id, resumeNote);
   }
 
   /** See Kept.lost. */
-  async lost(id: string, loss: SinkLoss, note: string): Promise<void> {
+  async lost(id: string, loss: SinkLoss, resumeNote: string): Promise<void> {
     this.#store.transaction(() => {
-      this.progress.writeNote(id, note);
+      this.sinkPositions.writeResumeNote(id, resumeNote);
       writeLoss(this.#store, id, loss, this.#clock.now() * 1000);
     });
   }
@@ -378,23 +385,23 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#store.transaction(() => shrinkLosses(this.#store, id, sent));
   }
 
-  async letter(id: string, seq: number): Promise<Entry | undefined> {
-    return this.letters.entry(id, seq, (at) => this.#segments.numberOf(at));
+  async deadLetter(id: string, seq: number): Promise<Entry | undefined> {
+    return this.deadLetters.entry(id, seq, (at) => this.#segments.numberOf(at));
   }
 
-  async settleLetter(id: string, seq: number, fate: LetterFate, operation: Operation): Promise<void> {
-    this.letters.settle(id, seq, fate, operation);
+  async resolveDeadLetter(id: string, seq: number, result: DeadLetterResult, operation: Operation): Promise<void> {
+    this.deadLetters.resolve(id, seq, result, operation);
     this.#wake();
   }
 
   /** See Letters.discard. */
-  async discardLetters(id: string, seqs: readonly number[], operation: Operation): Promise<void> {
-    this.letters.discard(id, seqs, operation);
+  async discardDeadLetters(id: string, seqs: readonly number[], operation: Operation): Promise<void> {
+    this.deadLetters.discard(id, seqs, operation);
     this.#wake();
   }
 
   async adopted(id: string): Promise<void> {
-    this.progress.adopted(id);
+    this.sinkPositions.adopted(id);
   }
 
   pruned(): number {
@@ -427,15 +434,15 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
 
   // ------------------------------------------------------------------------------------------------------------------- state
 
-  /** Why collecting pauses, if it does: it begins above 97 % of the quota and ends below 90 %. */
+  /** Why collecting pauses, if it does: it begins above 97 % of `maxSize` and ends below 90 %. */
   paused(): string | undefined {
-    const share = this.#store.usedBytes() / this.#store.quotaBytes();
-    // A page that does not fit into the last percents meets the hard stop before the pause: the quota is used up all the same.
-    this.#paused = share > (this.#paused || this.#store.full === 'quota' ? resumeBelow : pauseAbove);
-    return this.#paused ? 'quota' : undefined;
+    const share = this.#store.usedBytes() / this.#store.maxBytes();
+    // A page that does not fit into the last percents meets the hard stop before the pause: `maxSize` is used up all the same.
+    this.#paused = share > (this.#paused || this.#store.full === 'journal_full' ? resumeBelow : pauseAbove);
+    return this.#paused ? 'journal_full' : undefined;
   }
 
-  /** Why the journal does not accept, for people and probes: `quota`, or `disk`, as it was when it was last written to. */
+  /** Why the journal does not accept, for people and probes: `journal_full`, or `disk`, as it was when it was last written to. */
   refuses(): string | undefined {
     return this.paused() ?? this.#store.full;
   }
@@ -445,12 +452,12 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     const open = this.#state.inode;
     const found = statSync(join(this.#state.directory, 'waybill.db'), { throwIfNoEntry: false })?.ino;
     if (found === open) return;
-    const words = found === undefined ? 'it was removed' : 'another file is in its place';
-    throw new WaybillError('state_missing', `cannot go on with the state in "${this.#state.directory}": ${words} while the daemon runs`);
+    const message = found === undefined ? 'it was removed' : 'another file is in its place';
+    throw new WaybillError('state_missing', `cannot go on with the state in "${this.#state.directory}": ${message} while the daemon runs`);
   }
 
-  usage(): { bytes: number; quota: number; commits: number } {
-    return { bytes: this.#store.usedBytes(), quota: this.#store.quotaBytes(), commits: this.#store.commits };
+  usage(): { bytes: number; maxSize: number; commits: number } {
+    return { bytes: this.#store.usedBytes(), maxSize: this.#store.maxBytes(), commits: this.#store.commits };
   }
 
   /**
@@ -467,7 +474,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   }
 
   /**
-   * Removes whole segments that every sink has acknowledged and that are older than the time to keep (any age once half of the quota is
+   * Removes whole segments that every sink has acknowledged and that are older than the time to keep (any age once half of maxSize is
    * used), a few at a time. Returns how many entries went.
    */
   prune(): number {
@@ -475,10 +482,10 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#store.trimWal();
     const through = /* mutant: prune-limit */ Math.min(
       this.head().seq,
-      ...[...this.progress.sinks()].filter((s) => /* mutant: prune-sinks */ s.state !== 'retired').map((s) => s.acked),
+      ...[...this.sinkPositions.sinks()].filter((s) => /* mutant: prune-sinks */ s.state !== 'retired').map((s) => s.acknowledged),
     );
-    const { bytes, quota } = this.usage();
-    const before = bytes > quota / 2 ? Number.MAX_SAFE_INTEGER : (this.#clock.now() - this.#keepMs) * 1000;
+    const { bytes, maxSize } = this.usage();
+    const before = bytes > maxSize / 2 ? Number.MAX_SAFE_INTEGER : (this.#clock.now() - this.#keepMs) * 1000;
     const rows = db
       .prepare<[number, number], { seq: number; n: number; chain: Buffer }>(
         'SELECT seq, n, chain FROM segments WHERE seq + n - 1 <= ? AND received_us < ? ORDER BY seq LIMIT ' + String(pruneSegments),
@@ -497,9 +504,9 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       // After a failure that is final it would be thrown once more, over the first.
-      if (!this.#store.isBroken) this.progress.flush();
+      if (!this.#store.isBroken) this.sinkPositions.flush();
     } catch (thrown) {
-      // What waits is then settled at the next start, as after a kill.
+      // What waits is then reconciled at the next start, as after a kill.
       if (codeOf(thrown) !== 'journal_full') throw thrown;
     } finally {
       this.#store.db.close();
@@ -509,15 +516,15 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
 
   // ------------------------------------------------------------------------------------------------------------------- inside
 
-  #write(source: SourceState, page: CollectedPage, judged: Judged, lateCount: number, tip: Micros | undefined): void {
+  #write(source: SourceState, page: CollectedPage, deduplicated: Deduplicated, lateCount: number, polledUntil: Micros | undefined): void {
     const { row } = source;
-    const { fresh, late, buckets } = judged;
+    const { fresh, late, buckets } = deduplicated;
     if (buckets.size > 0) {
       const seq = fresh.length > 0 ? this.#segments.writeRecords(row.n, row.id, fresh, late, page.received) : undefined;
       // mutant: store-uids
       for (const [bucket, uids] of buckets) this.#seen.store(row.n, bucket, seq, uids);
-      for (const [from, delays] of judged.lateByWindow) this.#ledger.addLate(row.n, from, delays);
-      for (const [range, time] of judged.newest) this.#sources.writeCollected(source, range, time);
+      for (const [from, delays] of deduplicated.lateByWindow) this.#ledger.addLate(row.n, from, delays);
+      for (const [range, time] of deduplicated.newest) this.#sources.writeCollected(source, range, time);
       const collected = source.collected + fresh.length;
       const lateSum = source.late + lateCount;
       const lastRecord = fresh.reduce<number | undefined>(
@@ -532,27 +539,27 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
         this.#seen.committed(row.n, buckets);
       });
     }
-    if (tip !== undefined) {
-      this.#setTip.run(tip, row.n);
-      this.#store.after(() => (row.tip = tip));
+    if (polledUntil !== undefined) {
+      this.#setPolledUntil.run(polledUntil, row.n);
+      this.#store.after(() => (row.polledUntil = polledUntil));
     }
-    this.progress.writePending();
+    this.sinkPositions.writePending();
   }
 
   /** Deletes the uids of buckets that lie wholly before what every range remembers. */
   #forget(source: SourceState): void {
     for (const range of source.ranges) this.#ledger.forgetWhole(source.row, range);
-    const remembered = leastRemembered(source.ranges);
+    const uidsKeptSince = earliestKept(source.ranges);
     const { db } = this.#store;
     const oldest = db
       .prepare<[number], { bucket: number | null }>('SELECT min(bucket) AS bucket FROM seen WHERE source = ? AND bucket >= 0')
       .get(source.row.n)?.bucket;
     const negative = this.#seen
       .negativeBuckets(source.row.n)
-      .filter((bucket) => /* mutant: forget-unreadable */ endOfNegativeBucket(bucket) + 5 * 86_400_000_000 < remembered);
-    const positive = oldest !== null && oldest !== undefined && (oldest + 1) * bucketMicros <= remembered;
+      .filter((bucket) => /* mutant: forget-unreadable */ endOfNegativeBucket(bucket) + 5 * 86_400_000_000 < uidsKeptSince);
+    const positive = oldest !== null && oldest !== undefined && (oldest + 1) * bucketMicros <= uidsKeptSince;
     if (!positive && negative.length === 0) return;
-    const before = Math.floor(remembered / bucketMicros);
+    const before = Math.floor(uidsKeptSince / bucketMicros);
     const buckets = db.prepare<[number, number], { bucket: number }>(
       'SELECT DISTINCT bucket FROM seen WHERE source = ? AND bucket >= 0 AND bucket < ?',
     );
@@ -564,13 +571,13 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     for (const bucket of forgotten) this.#seen.forget(source.row.n, bucket);
   }
 
-  /** I7: taken ≤ acked ≤ head. */
-  #assertWithin(id: string, { acked, taken }: Acknowledgement): void {
+  /** I7: delivered ≤ acknowledged ≤ head. */
+  #assertWithin(id: string, { acknowledged, delivered }: Acknowledgement): void {
     const { seq } = this.#segments.head;
-    if (acked <= seq && (taken === undefined || taken.position.seq <= acked)) return;
+    if (acknowledged <= seq && (delivered === undefined || delivered.position.seq <= acknowledged)) return;
     throw new WaybillError(
-      'invariant',
-      `sink "${id}" acknowledges ${acked} and has taken ${taken?.position.seq ?? 'nothing'}, of ${seq} entries`,
+      'internal_error',
+      `sink "${id}" acknowledges ${acknowledged} and has delivered ${delivered?.position.seq ?? 'nothing'}, of ${seq} entries`,
     );
   }
 

@@ -4,11 +4,22 @@
  */
 import type { Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
-import type { GapAct } from '../model/journal.ts';
-import type { BackfillOrder, GapPart, GapReason, Hold, LedgerWindow, Proof, Range, Remark, Turn, Window } from '../model/ledger.ts';
+import type { GapOperation } from '../model/journal.ts';
+import type {
+  BackfillOrder,
+  GapPart,
+  GapReason,
+  Suspension,
+  LedgerWindow,
+  Proof,
+  Range,
+  Remark,
+  WindowStep,
+  Window,
+} from '../model/ledger.ts';
 import type { WindowQuery } from '../model/source.ts';
 import type { Micros } from '../model/time.ts';
-import { withLate } from './late.ts';
+import { withLate } from './late-delays.ts';
 import type { Operations } from './operations.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import type { Segments } from './segments.ts';
@@ -19,19 +30,19 @@ export interface SourceRow {
   readonly n: number;
   readonly id: string;
   frontier: Micros;
-  tip: Micros;
-  mode: string;
-  hold: Hold | undefined;
+  polledUntil: Micros;
+  state: string;
+  suspension: Suspension | undefined;
   profile: string | undefined;
   /** See CollectJournal.sound. */
-  sound: Micros;
+  lastFullVisibility: Micros;
 }
 
 /** A range whose marks move; `order` where a person asked for it. */
 export interface RangeRow extends Range {
-  until: Micros | null;
-  reached: Micros;
-  remembered: Micros;
+  to: Micros | null;
+  closedUntil: Micros;
+  uidsKeptSince: Micros;
   order: BackfillOrder | undefined;
   /** The time of the newest record that was collected of a range of history. */
   collected: Micros | undefined;
@@ -39,22 +50,22 @@ export interface RangeRow extends Range {
 
 export interface WindowDbRow {
   from_us: number;
-  until_us: number;
+  to_us: number;
   query: string;
-  state: 'closed' | 'gap' | 'accepted';
+  state: 'proven' | 'gap' | 'accepted';
   total: number | null;
-  own: number;
+  records: number;
   late: number;
-  seen: number;
+  received: number;
   digest: Buffer | null;
   proof: string | null;
   closed_us: number;
   recounts: number;
   next_us: number | null;
-  tries: number;
+  attempts: number;
   reason: string | null;
-  words: string | null;
-  turn: number;
+  message: string | null;
+  revision: number;
   seq: number;
   late_delays: string | null;
 }
@@ -64,7 +75,7 @@ export class Ledger {
   readonly #segments: Segments;
   readonly #operations: Operations;
   readonly #get: Statement<[number, number], WindowDbRow>;
-  readonly #owning: Statement<[number, number], { until_us: number; state: string; from_us: number }>;
+  readonly #owning: Statement<[number, number], { to_us: number; state: string; from_us: number }>;
   readonly #from: Statement<[number, number], WindowDbRow>;
   readonly #dueRecount: Statement<[number, number], WindowDbRow>;
   readonly #due: Statement<[number, number], WindowDbRow>;
@@ -72,9 +83,9 @@ export class Ledger {
   readonly #update: Statement;
   readonly #narrow: Statement;
   readonly #addLate: Statement;
-  readonly #setReached: Statement;
+  readonly #setClosedUntil: Statement;
   readonly #setFrontier: Statement;
-  readonly #unsettled: Statement<[number, number, Micros], { first: number | null }>;
+  readonly #unresolved: Statement<[number, number, Micros], { first: number | null }>;
   readonly #closedSince: Statement<[number, number], WindowDbRow>;
   readonly #latest: Statement<[number, number, number, number], WindowDbRow>;
   readonly #richest: Statement<[number, number, number, number], WindowDbRow>;
@@ -85,45 +96,43 @@ export class Ledger {
     this.#segments = segments;
     this.#operations = operations;
     this.#get = db.prepare('SELECT * FROM windows WHERE source = ? AND from_us = ?');
-    this.#owning = db.prepare(
-      'SELECT from_us, until_us, state FROM windows WHERE source = ? AND from_us <= ? ORDER BY from_us DESC LIMIT 1',
-    );
+    this.#owning = db.prepare('SELECT from_us, to_us, state FROM windows WHERE source = ? AND from_us <= ? ORDER BY from_us DESC LIMIT 1');
     this.#from = db.prepare('SELECT * FROM windows WHERE source = ? AND from_us >= ? ORDER BY from_us');
     this.#dueRecount = db.prepare(
-      `SELECT * FROM windows WHERE source = ? AND next_us <= ? AND state = 'closed' AND (reason IS NULL OR (reason = 'reread' AND seen <= total))
+      `SELECT * FROM windows WHERE source = ? AND next_us <= ? AND state = 'proven' AND (reason IS NULL OR (reason = 'reread' AND received <= total))
        ORDER BY next_us LIMIT 1`,
     );
     this.#due = db.prepare('SELECT * FROM windows WHERE source = ? AND next_us <= ? ORDER BY next_us LIMIT 1');
     this.#insert = db.prepare(
-      `INSERT INTO windows (source, from_us, until_us, query, state, total, own, seen, digest, proof, closed_us, recounts, next_us, tries, reason, words, turn, seq)
+      `INSERT INTO windows (source, from_us, to_us, query, state, total, records, received, digest, proof, closed_us, recounts, next_us, attempts, reason, message, revision, seq)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, 1, ?)`,
     );
     this.#update = db.prepare(
-      `UPDATE windows SET state = ?, total = ?, own = ?, seen = ?, digest = ?, proof = ?, closed_us = ?, recounts = ?, next_us = ?, tries = ?, reason = ?,
-       words = ?, turn = ?, seq = ? WHERE source = ? AND from_us = ?`,
+      `UPDATE windows SET state = ?, total = ?, records = ?, received = ?, digest = ?, proof = ?, closed_us = ?, recounts = ?, next_us = ?, attempts = ?, reason = ?,
+       message = ?, revision = ?, seq = ? WHERE source = ? AND from_us = ?`,
     );
-    this.#narrow = db.prepare('UPDATE windows SET until_us = ?, query = ? WHERE source = ? AND from_us = ?');
+    this.#narrow = db.prepare('UPDATE windows SET to_us = ?, query = ? WHERE source = ? AND from_us = ?');
     this.#addLate = db.prepare('UPDATE windows SET late = late + ?, late_delays = ? WHERE source = ? AND from_us = ?');
-    this.#setReached = db.prepare('UPDATE ranges SET reached_us = ?, remembered_us = ? WHERE source = ? AND from_us = ?');
-    this.#setFrontier = db.prepare('UPDATE sources SET frontier_us = ? WHERE n = ?');
-    this.#unsettled = db.prepare(
+    this.#setClosedUntil = db.prepare('UPDATE ranges SET closed_until_us = ?, uids_kept_since_us = ? WHERE source = ? AND from_us = ?');
+    this.#setFrontier = db.prepare('UPDATE sources SET frontier_us = ? WHERE source_no = ?');
+    this.#unresolved = db.prepare(
       `SELECT min(from_us) AS first FROM windows WHERE source = ? AND from_us >= ?
-       AND (state = 'gap' OR next_us IS NOT NULL OR (state = 'closed' AND reason = 'reread') OR closed_us >= ?)`,
+       AND (state = 'gap' OR next_us IS NOT NULL OR (state = 'proven' AND reason = 'reread') OR closed_us >= ?)`,
     );
     this.#closedSince = db.prepare(
-      "SELECT * FROM windows WHERE source = ? AND closed_us >= ? AND state = 'closed' AND reason IS NULL ORDER BY from_us",
+      "SELECT * FROM windows WHERE source = ? AND closed_us >= ? AND state = 'proven' AND reason IS NULL ORDER BY from_us",
     );
     this.#latest = db.prepare('SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? ORDER BY from_us DESC LIMIT ?');
     this.#richest = db.prepare(
-      `SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? AND state = 'closed' AND total > 0
+      `SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? AND state = 'proven' AND total > 0
        AND (reason IS NULL OR (reason = 'reread' AND next_us IS NOT NULL)) ORDER BY total DESC, from_us DESC LIMIT ?`,
     );
   }
 
-  /** The window that owns a time, if the ledger has one already. */
+  /** The window that a time lies in, if the ledger has one already. */
   owner(source: number, time: Micros): { from: Micros; state: string } | undefined {
     const row = this.#owning.get(source, time);
-    return row && time < row.until_us ? { from: row.from_us, state: row.state } : undefined;
+    return row && time < row.to_us ? { from: row.from_us, state: row.state } : undefined;
   }
 
   /** A window by its begin. */
@@ -132,9 +141,9 @@ export class Ledger {
     return row && readable(row);
   }
 
-  /** Proven windows with records in [since, until), the most records first; of those in doubt the ones that are tried again. */
-  richest(source: number, since: Micros, until: Micros, most: number): LedgerWindow[] {
-    return this.#richest.all(source, since, until, most).map(readable);
+  /** Proven windows with records in [since, to), the most records first; of those in doubt the ones that are tried again. */
+  richest(source: number, since: Micros, to: Micros, most: number): LedgerWindow[] {
+    return this.#richest.all(source, since, to, most).map(readable);
   }
 
   /** Closed windows without a remark that were closed at or after `since`. */
@@ -142,12 +151,12 @@ export class Ledger {
     return this.#closedSince.all(source, since).map(readable);
   }
 
-  /** The last windows in [since, until), newest first. */
-  latest(source: number, since: Micros, until: Micros, most: number): LedgerWindow[] {
-    return this.#latest.all(source, since, until, most).map(readable);
+  /** The last windows in [since, to), newest first. */
+  latest(source: number, since: Micros, to: Micros, most: number): LedgerWindow[] {
+    return this.#latest.all(source, since, to, most).map(readable);
   }
 
-  /** Within a transaction: late records that a closed window owns, by their delays. */
+  /** Within a transaction: late records of a closed window, by their delays. */
   addLate(source: number, from: Micros, delays: readonly Micros[]): void {
     this.#addLate.run(delays.length, withLate(this.#get.get(source, from)?.late_delays ?? null, delays), source, from);
   }
@@ -162,33 +171,36 @@ export class Ledger {
    * Writes what was found about a window: a new one must begin where its range ends, another must be there with the same end. A proof moves the
    * frontier when contiguous; a gap holds it. `lastAge` is the last recount age in µs, behind which uids may be forgotten.
    */
-  record(source: SourceRow, range: RangeRow, window: Window, turn: Turn, lastAge: Micros): void {
+  record(source: SourceRow, range: RangeRow, window: Window, revision: WindowStep, lastAge: Micros): void {
     this.#store.transaction(() => {
       const before = this.#get.get(source.n, window.from);
       const isNew = before === undefined;
-      if (isNew && window.from !== range.reached) {
-        throw new WaybillError('invariant', `window of "${source.id}" begins at ${window.from}, its range has reached ${range.reached}`);
-      }
-      if (before && before.until_us !== window.until) {
-        throw new WaybillError('invariant', `window of "${source.id}" at ${window.from} ends at ${before.until_us}, not ${window.until}`);
-      }
-      if (range.until !== null && window.until > range.until) {
+      if (isNew && window.from !== range.closedUntil) {
         throw new WaybillError(
-          'invariant',
-          `window of "${source.id}" ends at ${window.until}, behind its range, which ends at ${range.until}`,
+          'internal_error',
+          `window of "${source.id}" begins at ${window.from}, its range is closed until ${range.closedUntil}`,
+        );
+      }
+      if (before && before.to_us !== window.to) {
+        throw new WaybillError('internal_error', `window of "${source.id}" at ${window.from} ends at ${before.to_us}, not ${window.to}`);
+      }
+      if (range.to !== null && window.to > range.to) {
+        throw new WaybillError(
+          'internal_error',
+          `window of "${source.id}" ends at ${window.to}, behind its range, which ends at ${range.to}`,
         );
       }
       // A person accepted it while it was being read: that stands for ever, and the frontier has moved over it.
       if (before?.state === 'accepted') return;
-      const row = after(before, window, turn);
-      row.seq = this.#segments.writeLedgerEntry(source.n, source.id, lineOf(source.id, row), window.from, window.until, turn.at);
+      const row = after(before, window, revision);
+      row.seq = this.#segments.writeLedgerEntry(source.n, source.id, lineOf(source.id, row), window.from, window.to, revision.at);
       this.#write(source.n, row, isNew);
-      this.#move(source, range, Math.max(range.reached, window.until), lastAge);
+      this.#move(source, range, Math.max(range.closedUntil, window.to), lastAge);
     });
   }
 
   /**
-   * A recount that found the stored total: the window stands, its next recount is later, and what had put it in doubt is settled. One that was closed
+   * A recount that found the stored total: the window stands, its next recount is later, and what had put it in doubt is resolved. One that was closed
    * at a time that had not come yet is closed now.
    */
   confirm(source: SourceRow, range: RangeRow, window: Window, next: Micros | undefined, at: Micros, lastAge: Micros): void {
@@ -197,7 +209,7 @@ export class Ledger {
       ...before,
       recounts: before.recounts + 1,
       next_us: next ?? null,
-      ...(before.reason !== 'vanished' && { tries: 0, reason: null, words: null }),
+      ...(before.reason !== 'shrunk' && { attempts: 0, reason: null, message: null }),
       closed_us: Math.min(before.closed_us, at),
     });
     this.#change(source, range, window.from, stands, at, lastAge);
@@ -207,10 +219,10 @@ export class Ledger {
   remark(source: SourceRow, range: RangeRow, window: Window, remark: Remark, at: Micros, lastAge: Micros): void {
     if (this.#isAccepted(source, window)) return;
     const remarked = (before: WindowDbRow): WindowDbRow => {
-      if (before.state !== 'closed')
-        throw new WaybillError('invariant', `window of "${source.id}" at ${window.from} is remarked upon and not closed`);
-      const { reason = null, words = null, next = null, tries } = remark;
-      return { ...before, reason, words, next_us: next, tries };
+      if (before.state !== 'proven')
+        throw new WaybillError('internal_error', `window of "${source.id}" at ${window.from} is remarked upon and not closed`);
+      const { reason = null, message = null, next = null, attempts } = remark;
+      return { ...before, reason, message, next_us: next, attempts };
     };
     this.#change(source, range, window.from, remarked, at, lastAge);
   }
@@ -219,31 +231,34 @@ export class Ledger {
    * A gap becomes several that tile it, each with a query of its own and due at once. Nothing is known of them yet: what the gap has shown as a whole
    * says nothing of its parts. Marks stay where they are.
    */
-  divide(source: SourceRow, range: RangeRow, gap: Window, parts: readonly GapPart[], words: string, at: Micros, lastAge: Micros): void {
+  divide(source: SourceRow, range: RangeRow, gap: Window, parts: readonly GapPart[], message: string, at: Micros, lastAge: Micros): void {
     if (this.#isAccepted(source, gap)) return;
     this.#store.transaction(() => {
       const before = this.#get.get(source.n, gap.from);
       const isTiled =
         parts.length > 1 &&
-        parts.every(({ from, until }, i) => from === (parts[i - 1]?.until ?? gap.from) && from < until) &&
-        parts.at(-1)?.until === gap.until;
-      if (before?.state !== 'gap' || before.until_us !== gap.until || !isTiled)
-        throw new WaybillError('invariant', `window of "${source.id}" at ${gap.from} is divided and no gap, or its parts do not tile it`);
+        parts.every(({ from, to }, i) => from === (parts[i - 1]?.to ?? gap.from) && from < to) &&
+        parts.at(-1)?.to === gap.to;
+      if (before?.state !== 'gap' || before.to_us !== gap.to || !isTiled)
+        throw new WaybillError(
+          'internal_error',
+          `window of "${source.id}" at ${gap.from} is divided and no gap, or its parts do not tile it`,
+        );
       for (const part of parts) {
         const isNew = part.from !== gap.from;
         const row: WindowDbRow = {
           ...before,
           from_us: part.from,
-          until_us: part.until,
+          to_us: part.to,
           query: JSON.stringify(part.query),
-          ...{ total: null, own: 0, seen: 0, digest: null, proof: null, closed_us: at, next_us: at, tries: 0, words },
-          ...(isNew ? { late: 0, late_delays: null, recounts: 0, turn: 1 } : { turn: before.turn + 1 }),
+          ...{ total: null, records: 0, received: 0, digest: null, proof: null, closed_us: at, next_us: at, attempts: 0, message },
+          ...(isNew ? { late: 0, late_delays: null, recounts: 0, revision: 1 } : { revision: before.revision + 1 }),
         };
-        row.seq = this.#segments.writeLedgerEntry(source.n, source.id, lineOf(source.id, row), row.from_us, row.until_us, at);
-        if (!isNew) this.#narrow.run(row.until_us, row.query, source.n, row.from_us);
+        row.seq = this.#segments.writeLedgerEntry(source.n, source.id, lineOf(source.id, row), row.from_us, row.to_us, at);
+        if (!isNew) this.#narrow.run(row.to_us, row.query, source.n, row.from_us);
         this.#write(source.n, row, isNew);
       }
-      this.#move(source, range, range.reached, lastAge);
+      this.#move(source, range, range.closedUntil, lastAge);
     });
   }
 
@@ -252,13 +267,13 @@ export class Ledger {
    * and in the ledger, in the same transaction.
    * @throws WaybillError `usage` when the ledger has no such window, or nothing is open about it
    */
-  accept(source: SourceRow, range: RangeRow, from: Micros, act: GapAct): LedgerWindow {
+  accept(source: SourceRow, range: RangeRow, from: Micros, operation: GapOperation): LedgerWindow {
     const before = this.#shrunk(source, from) ?? this.#open(source, from, 'accept');
-    const { at, who, why, evidence } = act;
+    const { at, actor, reason, evidence } = operation;
     // What is remembered moves with the next close.
     const row = this.#change(source, range, from, () => ({ ...before, state: 'accepted', next_us: null }), at, Infinity, {
-      act: { who, why, ...(evidence !== undefined && { evidence }), at },
-    }, () => this.#operate(source, before, 'gaps accept', act)); // prettier-ignore
+      operation: { actor, reason, ...(evidence !== undefined && { evidence }), at },
+    }, () => this.#operate(source, before, 'gaps accept', operation)); // prettier-ignore
     return readable(row);
   }
 
@@ -266,22 +281,22 @@ export class Ledger {
    * A person wants a window tried again now. It is due at once, whatever the clock of the service says: its end is long past.
    * @throws WaybillError `usage` as `accept` does
    */
-  retry(source: SourceRow, from: Micros, act: GapAct): LedgerWindow {
+  retry(source: SourceRow, from: Micros, operation: GapOperation): LedgerWindow {
     const before = this.#open(source, from, 'retry');
-    const row: WindowDbRow = { ...before, next_us: before.until_us };
+    const row: WindowDbRow = { ...before, next_us: before.to_us };
     this.#store.transaction(() => {
       this.#write(source.n, row, false);
-      this.#operate(source, before, 'gaps retry', act);
+      this.#operate(source, before, 'gaps retry', operation);
     });
     return readable(row);
   }
 
-  /** A closed window that a hold has found to hold less than was proven. */
-  #shrunk({ n, hold }: SourceRow, from: Micros): WindowDbRow | undefined {
-    const isListed = hold?.windows?.includes(from) === true || hold?.shrunk?.includes(from) === true;
+  /** A closed window that a suspension has found to hold less than was proven. */
+  #shrunk({ n, suspension }: SourceRow, from: Micros): WindowDbRow | undefined {
+    const isListed = suspension?.windows?.includes(from) === true || suspension?.shrunk?.includes(from) === true;
     const row = isListed ? this.#get.get(n, from) : undefined;
-    if (row?.state !== 'closed' || row.reason !== null) return undefined;
-    return { ...row, reason: 'reread', words: 'the service shows fewer records than were proven' };
+    if (row?.state !== 'proven' || row.reason !== null) return undefined;
+    return { ...row, reason: 'reread', message: 'the service shows fewer records than were proven' };
   }
 
   /** A person may have accepted a window while it was being asked for: what was found about it then says nothing any more. */
@@ -290,28 +305,28 @@ export class Ledger {
   }
 
   /** A window about which something is open: a gap, or one that a later count put in doubt. */
-  #open(source: SourceRow, from: Micros, what: string): WindowDbRow {
+  #open(source: SourceRow, from: Micros, operation: string): WindowDbRow {
     const row = this.#get.get(source.n, from);
     const name = `the window of "${source.id}" that begins at ${microsToIso(from)}`;
-    if (!row) throw new WaybillError('usage', `cannot ${what} ${name}: the ledger has none`);
-    if (row.state === 'gap' || (row.state === 'closed' && row.reason === 'reread')) return row;
+    if (!row) throw new WaybillError('usage', `cannot ${operation} ${name}: the ledger has none`);
+    if (row.state === 'gap' || (row.state === 'proven' && row.reason === 'reread')) return row;
     const state =
-      row.state === 'closed'
+      row.state === 'proven'
         ? `it is proven${row.reason === null ? '' : `, and its records have ${row.reason}`}`
         : 'it is accepted already';
-    throw new WaybillError('usage', `cannot ${what} ${name}: ${state}`);
+    throw new WaybillError('usage', `cannot ${operation} ${name}: ${state}`);
   }
 
-  #operate(source: SourceRow, row: WindowDbRow, what: string, { at, who, why, evidence }: GapAct): void {
+  #operate(source: SourceRow, row: WindowDbRow, operation: string, { at, actor, reason, evidence }: GapOperation): void {
     const detail = {
       source: source.id,
       from: row.from_us,
-      until: row.until_us,
-      reason: row.reason,
-      why,
+      to: row.to_us,
+      gapReason: row.reason,
+      reason,
       ...(evidence !== undefined && { evidence }),
     };
-    this.#operations.write({ at, who, what, detail, source: source.id }, source.n);
+    this.#operations.write({ at, actor, operation, detail, source: source.id }, source.n);
   }
 
   /** Rewrites a window that is in the ledger, with its line and the marks that follow. */
@@ -322,61 +337,61 @@ export class Ledger {
     change: (before: WindowDbRow) => WindowDbRow,
     at: Micros,
     lastAge: Micros,
-    said: object = {},
-    besides: () => void = () => undefined,
+    extra: object = {},
+    alsoWrite: () => void = () => undefined,
   ): WindowDbRow {
     return this.#store.transaction(() => {
       const before = this.#get.get(source.n, from);
-      if (!before) throw new WaybillError('invariant', `window of "${source.id}" at ${from} is not in the ledger`);
-      const row = { ...change(before), turn: before.turn + 1 };
-      row.seq = this.#segments.writeLedgerEntry(source.n, source.id, lineOf(source.id, row, said), row.from_us, row.until_us, at);
+      if (!before) throw new WaybillError('internal_error', `window of "${source.id}" at ${from} is not in the ledger`);
+      const row = { ...change(before), revision: before.revision + 1 };
+      row.seq = this.#segments.writeLedgerEntry(source.n, source.id, lineOf(source.id, row, extra), row.from_us, row.to_us, at);
       this.#write(source.n, row, false);
-      besides();
-      this.#move(source, range, range.reached, lastAge);
+      alsoWrite();
+      this.#move(source, range, range.closedUntil, lastAge);
       return row;
     });
   }
 
   /** Within a transaction, once the windows are written: the marks that follow from them. */
-  #move(source: SourceRow, range: RangeRow, reached: Micros, lastAge: Micros): void {
-    const frontier = range.until === null ? this.#frontier(source.n, source.frontier) : source.frontier;
-    const remembered = this.#remembered(source, range, reached, lastAge);
-    if (reached < range.reached || remembered < range.remembered || frontier < source.frontier) {
+  #move(source: SourceRow, range: RangeRow, closedUntil: Micros, lastAge: Micros): void {
+    const frontier = range.to === null ? this.#frontier(source.n, source.frontier) : source.frontier;
+    const uidsKeptSince = this.#uidsKeptSince(source, range, closedUntil, lastAge);
+    if (closedUntil < range.closedUntil || uidsKeptSince < range.uidsKeptSince || frontier < source.frontier) {
       throw new WaybillError(
-        'invariant',
-        `marks of "${source.id}" go back: frontier ${source.frontier} to ${frontier}, reached ${range.reached} to ${reached}`,
+        'internal_error',
+        `marks of "${source.id}" go back: frontier ${source.frontier} to ${frontier}, closed until ${range.closedUntil} to ${closedUntil}`,
       );
     }
-    this.#setReached.run(reached, remembered, source.n, range.from);
+    this.#setClosedUntil.run(closedUntil, uidsKeptSince, source.n, range.from);
     if (frontier !== source.frontier) this.#setFrontier.run(frontier, source.n);
     this.#store.after(() => {
-      range.reached = reached;
-      range.remembered = remembered;
+      range.closedUntil = closedUntil;
+      range.uidsKeptSince = uidsKeptSince;
       source.frontier = frontier;
     });
   }
 
   /** Forgets a range of history that was read to its end, once nothing in it may be read again: its own windows may not change any more. */
   forgetWhole(source: SourceRow, range: RangeRow): void {
-    const { until, reached, remembered } = range;
-    if (until === null || reached < until || remembered >= until || this.#remembered(source, range, reached, Infinity) < until) return;
+    const { to, closedUntil, uidsKeptSince } = range;
+    if (to === null || closedUntil < to || uidsKeptSince >= to || this.#uidsKeptSince(source, range, closedUntil, Infinity) < to) return;
     this.#store.transaction(() => {
-      this.#setReached.run(reached, until, source.n, range.from);
-      this.#store.after(() => (range.remembered = until));
+      this.#setClosedUntil.run(closedUntil, to, source.n, range.from);
+      this.#store.after(() => (range.uidsKeptSince = to));
     });
   }
 
   #write(source: number, row: WindowDbRow, isNew: boolean): void {
     if (isNew) {
       this.#insert.run(
-        source, row.from_us, row.until_us, row.query, row.state, row.total, row.own, row.seen, row.digest, row.proof, row.closed_us, row.next_us,
-        row.tries, row.reason, row.words, row.seq,
+        source, row.from_us, row.to_us, row.query, row.state, row.total, row.records, row.received, row.digest, row.proof, row.closed_us, row.next_us,
+        row.attempts, row.reason, row.message, row.seq,
       ); // prettier-ignore
       return;
     }
     this.#update.run(
-      row.state, row.total, row.own, row.seen, row.digest, row.proof, row.closed_us, row.recounts, row.next_us, row.tries, row.reason, row.words,
-      row.turn, row.seq, source, row.from_us,
+      row.state, row.total, row.records, row.received, row.digest, row.proof, row.closed_us, row.recounts, row.next_us, row.attempts, row.reason, row.message,
+      row.revision, row.seq, source, row.from_us,
     ); // prettier-ignore
   }
 
@@ -385,20 +400,20 @@ export class Ledger {
     let frontier = from;
     for (const row of this.#from.iterate(source, from)) {
       if (/* mutant: frontier */ row.from_us !== frontier || row.state === 'gap') break;
-      frontier = row.until_us;
+      frontier = row.to_us;
     }
     return frontier;
   }
 
   /**
-   * Follows `reached` at the distance of the last recount, and stops before the first window that may still be read again: a gap, one with a
-   * recount or another try ahead of it, one that a hold lists, and one that was closed since everything was last seen to be shown.
+   * Follows `closedUntil` at the distance of the last recount, and stops before the first window that may still be read again: a gap, one with a
+   * recount or another try ahead of it, one that a suspension lists, and one that was closed since everything was last seen to be shown.
    */
-  #remembered({ n, sound }: SourceRow, range: RangeRow, reached: Micros, lastAge: Micros): Micros {
-    const first = this.#unsettled.get(n, range.remembered, /* mutant: sound-since */ sound)?.first ?? reached;
-    // A range of history that is read and settled is forgotten whole.
-    if (/* mutant: history-settled */ range.until !== null && reached >= range.until && first >= range.until) return range.until;
-    return /* mutant: uids-kept */ Math.max(range.remembered, Math.min(reached - lastAge, first));
+  #uidsKeptSince({ n, lastFullVisibility }: SourceRow, range: RangeRow, closedUntil: Micros, lastAge: Micros): Micros {
+    const first = this.#unresolved.get(n, range.uidsKeptSince, /* mutant: sound-since */ lastFullVisibility)?.first ?? closedUntil;
+    // A range of history that is read and resolved is forgotten whole.
+    if (/* mutant: history-settled */ range.to !== null && closedUntil >= range.to && first >= range.to) return range.to;
+    return /* mutant: uids-kept */ Math.max(range.uidsKeptSince, Math.min(closedUntil - lastAge, first));
   }
 }
 
@@ -406,64 +421,64 @@ export class Ledger {
 export function readable(row: WindowDbRow): LedgerWindow {
   return {
     from: row.from_us,
-    until: row.until_us,
+    to: row.to_us,
     query: storedJson(row.query) as WindowQuery,
     state: row.state,
     total: row.total ?? undefined,
-    own: row.own,
+    records: row.records,
     late: row.late,
-    seen: row.seen,
+    received: row.received,
     recounts: row.recounts,
     closed: row.closed_us,
     next: row.next_us ?? undefined,
-    tries: row.tries,
+    attempts: row.attempts,
     reason: row.reason ?? undefined,
   };
 }
 
 /** The window's row once the verdict is in. A closed window whose re-read could not be proven stays closed, and is listed as open. */
-function after(before: WindowDbRow | undefined, window: Window, turn: Turn): WindowDbRow {
-  const { verdict } = turn;
+function after(before: WindowDbRow | undefined, window: Window, revision: WindowStep): WindowDbRow {
+  const { verdict } = revision;
   const shared = {
     from_us: window.from,
-    until_us: window.until,
+    to_us: window.to,
     late: before?.late ?? 0,
     late_delays: before?.late_delays ?? null,
-    closed_us: turn.at,
-    recounts: (before?.recounts ?? 0) + (turn.recount ? 1 : 0),
-    next_us: turn.next ?? null,
-    turn: (before?.turn ?? 0) + 1,
+    closed_us: revision.at,
+    recounts: (before?.recounts ?? 0) + (revision.recount ? 1 : 0),
+    next_us: revision.next ?? null,
+    revision: (before?.revision ?? 0) + 1,
     seq: 0,
   };
   if (verdict.proven) {
     const { proof } = verdict;
     // A window that once showed more than can be proven now has lost records to retention: proven, but never silently. It stays listed, and
     // its recounts end.
-    const vanished = before?.reason === 'vanished' || Math.max(before?.seen ?? 0, before?.total ?? 0) > proof.total;
+    const shrunk = before?.reason === 'shrunk' || Math.max(before?.received ?? 0, before?.total ?? 0) > proof.total;
     return {
       ...shared,
-      next_us: vanished ? null : shared.next_us,
+      next_us: shrunk ? null : shared.next_us,
       query: JSON.stringify(proof.query),
-      state: 'closed',
+      state: 'proven',
       total: proof.total,
-      own: proof.own,
-      seen: proof.total,
+      records: proof.inWindow,
+      received: proof.total,
       digest: Buffer.from(proof.digest),
       proof: proofText(proof),
-      tries: 0,
-      reason: vanished ? 'vanished' : null,
-      words: null,
+      attempts: 0,
+      reason: shrunk ? 'shrunk' : null,
+      message: null,
     };
   }
-  const tries = (before?.tries ?? 0) + 1;
-  if (before?.state === 'closed')
+  const attempts = (before?.attempts ?? 0) + 1;
+  if (before?.state === 'proven')
     return {
       ...before,
       ...shared,
-      tries,
-      seen: Math.max(before.seen, verdict.seen),
+      attempts,
+      received: Math.max(before.received, verdict.seen),
       reason: 'reread',
-      words: verdict.words,
+      message: verdict.message,
       closed_us: before.closed_us,
     };
   return {
@@ -471,13 +486,13 @@ function after(before: WindowDbRow | undefined, window: Window, turn: Turn): Win
     query: JSON.stringify(verdict.query),
     state: 'gap',
     total: greatest(before?.total ?? undefined, verdict.total) ?? null,
-    own: verdict.own,
-    seen: Math.max(before?.seen ?? 0, verdict.seen),
+    records: verdict.inWindow,
+    received: Math.max(before?.received ?? 0, verdict.seen),
     digest: Buffer.from(verdict.digest),
     proof: null,
-    tries,
+    attempts,
     reason: verdict.reason satisfies GapReason,
-    words: verdict.words,
+    message: verdict.message,
   };
 }
 
@@ -489,27 +504,27 @@ function proofText(proof: Proof): string {
   return JSON.stringify({ passes: proof.passes, requests: proof.requests, first: proof.first, last: proof.last });
 }
 
-/** The line of the ledger that goes into the journal: the whole of what is claimed about the window at this turn. */
-function lineOf(sourceId: string, row: WindowDbRow, said: object = {}): string {
+/** The line of the ledger that goes into the journal: the whole of what is claimed about the window at this revision. */
+function lineOf(sourceId: string, row: WindowDbRow, extra: object = {}): string {
   return JSON.stringify({
     ledger: 'window',
     source: sourceId,
     from: row.from_us,
-    until: row.until_us,
-    turn: row.turn,
+    to: row.to_us,
+    revision: row.revision,
     state: row.state,
     reason: row.reason ?? undefined,
-    words: row.words ?? undefined,
+    message: row.message ?? undefined,
     query: storedJson(row.query),
     total: row.total ?? undefined,
-    own: row.own,
+    records: row.records,
     late: row.late,
     digest: row.digest?.toString('hex'),
     proof: row.proof === null ? undefined : storedJson(row.proof),
     closed: row.closed_us,
     recounts: row.recounts,
     next: row.next_us ?? undefined,
-    tries: row.tries,
-    ...said,
+    attempts: row.attempts,
+    ...extra,
   });
 }

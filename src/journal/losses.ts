@@ -10,49 +10,49 @@ import type { Micros } from '../model/time.ts';
 import type { Store } from './store.ts';
 
 /** Within a transaction. What was pruned may have had any time up to the newest of its source. */
-export function writeLoss(store: Store, sink: string, { first, last, words }: SinkLoss, at: Micros): void {
+export function writeLoss(store: Store, sink: string, { first, last, message }: SinkLoss, at: Micros): void {
   const { db } = store;
   const { pruned } = db.prepare<[], { pruned: number }>('SELECT pruned_seq AS pruned FROM head WHERE one = 1').get() ?? { pruned: 0 };
   const sources = db
-    .prepare<[number, number], { source: number; from: Micros | null; until: Micros | null }>(
-      'SELECT source, min(min_us) AS "from", max(max_us) AS until FROM segments WHERE seq + n - 1 >= ? AND seq <= ? AND number IS NOT NULL GROUP BY source',
+    .prepare<[number, number], { source: number; from: Micros | null; to: Micros | null }>(
+      'SELECT source, min(min_us) AS "from", max(max_us) AS "to" FROM segments WHERE seq + n - 1 >= ? AND seq <= ? AND number IS NOT NULL GROUP BY source',
     )
     .all(first, last);
   const known = new Map(sources.map((row) => [row.source, row]));
   const ids =
     pruned >= first
       ? db
-          .prepare<[], { n: number }>('SELECT n FROM sources')
+          .prepare<[], { n: number }>('SELECT source_no AS n FROM sources')
           .all()
           .map(({ n }) => n)
       : [...known.keys()];
   const insert = db.prepare(
-    'INSERT INTO sink_losses (sink, source, first, last, from_us, until_us, at_us, words) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (sink, source, first) DO UPDATE SET last = excluded.last, from_us = min(from_us, excluded.from_us), until_us = max(until_us, excluded.until_us), at_us = excluded.at_us, words = excluded.words',
+    'INSERT INTO sink_losses (sink, source, first, last, from_us, to_us, at_us, message) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (sink, source, first) DO UPDATE SET last = excluded.last, from_us = min(from_us, excluded.from_us), to_us = max(to_us, excluded.to_us), at_us = excluded.at_us, message = excluded.message',
   );
   for (const source of ids) {
     const row = known.get(source);
-    insert.run(sink, source, first, last, pruned >= first ? 0 : (row?.from ?? 0), row?.until ?? at, at, words);
+    insert.run(sink, source, first, last, pruned >= first ? 0 : (row?.from ?? 0), row?.to ?? at, at, message);
   }
 }
 
 /** Within a transaction: takes what was sent again out of the losses of a sink. What cannot be told apart stays lost. */
 export function shrinkLosses({ db }: Store, sink: string, { first, last, times, began }: Resent): void {
   const rows = db
-    .prepare<[string, Micros, number, number], { source: number; first: number; last: number; from: Micros; until: Micros }>(
-      'SELECT source, first, last, from_us AS "from", until_us AS until FROM sink_losses WHERE sink = ? AND at_us <= ? AND last >= ? AND first <= ?',
+    .prepare<[string, Micros, number, number], { source: number; first: number; last: number; from: Micros; to: Micros }>(
+      'SELECT source, first, last, from_us AS "from", to_us AS "to" FROM sink_losses WHERE sink = ? AND at_us <= ? AND last >= ? AND first <= ?',
     )
     .all(sink, began, first, last);
   const remove = db.prepare('DELETE FROM sink_losses WHERE sink = ? AND source = ? AND first = ?');
-  const set = db.prepare('UPDATE sink_losses SET last = ?, from_us = ?, until_us = ? WHERE sink = ? AND source = ? AND first = ?');
+  const set = db.prepare('UPDATE sink_losses SET last = ?, from_us = ?, to_us = ? WHERE sink = ? AND source = ? AND first = ?');
   for (const row of rows) {
     const isWhole = first <= row.first && row.last <= last;
     const from = times?.from ?? 0;
-    const until = times?.until ?? Number.MAX_SAFE_INTEGER;
-    if (isWhole && from <= row.from && row.until < until) remove.run(sink, row.source, row.first);
-    else if (isWhole && from <= row.from && row.from < until) set.run(row.last, until, row.until, sink, row.source, row.first);
-    else if (isWhole && row.from < from && row.until < until && from <= row.until)
+    const to = times?.to ?? Number.MAX_SAFE_INTEGER;
+    if (isWhole && from <= row.from && row.to < to) remove.run(sink, row.source, row.first);
+    else if (isWhole && from <= row.from && row.from < to) set.run(row.last, to, row.to, sink, row.source, row.first);
+    else if (isWhole && row.from < from && row.to < to && from <= row.to)
       set.run(row.last, row.from, from - 1, sink, row.source, row.first);
-    else if (!times && row.first < first && row.last <= last) set.run(first - 1, row.from, row.until, sink, row.source, row.first);
+    else if (!times && row.first < first && row.last <= last) set.run(first - 1, row.from, row.to, sink, row.source, row.first);
   }
 }
 
@@ -60,8 +60,8 @@ interface LossRow {
   readonly sink: string;
   readonly source: number;
   readonly from_us: Micros;
-  readonly until_us: Micros;
-  readonly words: string;
+  readonly to_us: Micros;
+  readonly message: string;
 }
 
 /** What sinks lost, for a report: read once. */
@@ -72,19 +72,19 @@ export class Losses {
     // A state that no daemon of this release has opened has no such table.
     const exists = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'sink_losses'").get() !== undefined;
     this.#rows = exists
-      ? db.prepare<[], LossRow>('SELECT sink, source, from_us, until_us, words FROM sink_losses ORDER BY at_us, first').all()
+      ? db.prepare<[], LossRow>('SELECT sink, source, from_us, to_us, message FROM sink_losses ORDER BY at_us, first').all()
       : [];
   }
 
-  /** The stretches of time [from, until) in which a sink may have lost records of a source, oldest loss first, with what happened, for a person. */
-  of(sink: string, source: number): (Window & { readonly words: string })[] {
+  /** The stretches of time [from, to) in which a sink may have lost records of a source, oldest loss first, with what happened, for a person. */
+  of(sink: string, source: number): (Window & { readonly message: string })[] {
     return this.#rows
       .filter((row) => row.sink === sink && row.source === source)
-      .map((row) => ({ from: row.from_us, until: row.until_us + 1, words: row.words }));
+      .map((row) => ({ from: row.from_us, to: row.to_us + 1, message: row.message }));
   }
 
-  /** Whether a sink lost records that may lie in [from, until). */
-  has(sink: string, source: number, from: Micros, until: Micros): boolean {
-    return this.of(sink, source).some((lost) => lost.from < until && lost.until > from);
+  /** Whether a sink lost records that may lie in [from, to). */
+  has(sink: string, source: number, from: Micros, to: Micros): boolean {
+    return this.of(sink, source).some((lost) => lost.from < to && lost.to > from);
   }
 }

@@ -5,16 +5,16 @@ import { storedJson } from './damage.ts';
 export type Detail = Readonly<Record<string, unknown>>;
 
 /** Names of times, wherever they stand in a detail. */
-const times: ReadonlySet<string> = new Set(['from', 'until', 'ends', 'reached']);
+const times: ReadonlySet<string> = new Set(['from', 'to', 'ends', 'closedUntil']);
 
-/** A detail as the state keeps it: JSON of whoever wrote it; a text that is none stands under `words`. */
+/** A detail as the state keeps it: JSON of whoever wrote it; a text that is none stands under `message`. */
 export function detailOf(text: string | null | undefined): Detail {
   if (text === null || text === undefined) return {};
   try {
     const value = storedJson(text);
-    return isObject(value) ? { ...value } : { words: text };
+    return isObject(value) ? { ...value } : { message: text };
   } catch {
-    return { words: text };
+    return { message: text };
   }
 }
 
@@ -25,10 +25,10 @@ export function withTimes(detail: Detail): Detail {
   );
 }
 
-/** The same on one level: stretches of time as `from to until`, anything else that is nested as JSON; what is not there is left out. */
+/** The same on one level: stretches of time as `FROM to TO`, anything else that is nested as JSON; what is not there is left out. */
 export function flat(detail: Detail): Record<string, string | number | boolean> {
   const entries = Object.entries(withTimes(detail)).filter(([, value]) => value !== null && value !== undefined);
-  return Object.fromEntries(entries.map(([name, value]) => [name, isPlain(value) ? value : words(value)]));
+  return Object.fromEntries(entries.map(([name, value]) => [name, isPlain(value) ? value : textOf(value)]));
 }
 
 /** RFC 3339 in UTC, with milliseconds only where there are some. */
@@ -41,15 +41,15 @@ function nested(value: unknown): unknown {
   return isObject(value) ? withTimes(value) : value;
 }
 
-function words(value: unknown): string {
-  const spans = Array.isArray(value) ? value.map(spanWords) : [undefined];
+function textOf(value: unknown): string {
+  const spans = Array.isArray(value) ? value.map(spanText) : [undefined];
   return spans.includes(undefined) ? JSON.stringify(value) : spans.join(', ');
 }
 
-function spanWords(value: unknown): string | undefined {
+function spanText(value: unknown): string | undefined {
   if (!isObject(value) || Object.keys(value).length !== 2) return undefined;
-  const { from, until } = value;
-  return typeof from === 'string' && typeof until === 'string' ? `${from} to ${until}` : undefined;
+  const { from, to } = value;
+  return typeof from === 'string' && typeof to === 'string' ? `${from} to ${to}` : undefined;
 }
 
 function isPlain(value: unknown): value is string | number | boolean {

@@ -1,6 +1,6 @@
 /**
  * What people did to the state: one row each, and a line of the ledger in the same transaction, so that it is archived and signed with
- * everything else. `who` is what the person claimed.
+ * everything else. `actor` is what the person claimed.
  */
 import type { Statement } from 'better-sqlite3';
 import type { Operation } from '../model/journal.ts';
@@ -16,8 +16,8 @@ export class Operations {
 
   constructor(store: Store, segments: Segments) {
     this.#segments = segments;
-    this.#insert = store.db.prepare('INSERT INTO operations (at_us, who, what, detail) VALUES (?, ?, ?, ?)');
-    this.#outcome = store.db.prepare("UPDATE operations SET detail = json_set(detail, '$.outcome', ?) WHERE n = ?");
+    this.#insert = store.db.prepare('INSERT INTO operations (at_us, actor, operation, detail) VALUES (?, ?, ?, ?)');
+    this.#outcome = store.db.prepare("UPDATE operations SET detail = json_set(detail, '$.outcome', ?) WHERE operation_no = ?");
     this.#last = store.db.prepare(
       "SELECT max(at_us) AS at FROM operations WHERE at_us >= ? AND CASE WHEN json_valid(detail) THEN json_extract(detail, '$.source') END = ?",
     );
@@ -29,9 +29,9 @@ export class Operations {
   }
 
   /** Within a transaction: the row and its line. @returns its number. `source` is the number of the source that it concerns; without one it concerns the daemon. */
-  write({ at, who, what, detail, source: id = '' }: Operation, source = 0): number {
-    const { lastInsertRowid } = this.#insert.run(at, who, what, JSON.stringify(detail));
-    writeMoment(this.#segments, source, id, at, { ledger: 'operation', operation: Number(lastInsertRowid), who, what, detail });
+  write({ at, actor, operation, detail, source: id = '' }: Operation, source = 0): number {
+    const { lastInsertRowid } = this.#insert.run(at, actor, operation, JSON.stringify(detail));
+    writeMoment(this.#segments, source, id, at, { ledger: 'operation', number: Number(lastInsertRowid), actor, operation, detail });
     return Number(lastInsertRowid);
   }
 
@@ -42,11 +42,11 @@ export class Operations {
 }
 
 /**
- * Within a transaction: a line of the ledger about one moment (a hold, its end, an operation) and not about a window. Its `from` and `until` are
- * that moment; `turn` tells lines of the same microsecond apart.
+ * Within a transaction: a line of the ledger about one moment (a suspension, its end, an operation) and not about a window. Its `from` and `to` are
+ * that moment; `revision` tells lines of the same microsecond apart.
  */
-export function writeMoment(segments: Segments, source: number, id: string, at: Micros, said: Readonly<Record<string, unknown>>): number {
-  const { ledger, ...more } = said;
-  const line = { ledger, source: id, from: at, until: at, turn: segments.ledgerEntriesAt(source, at) + 1, ...more };
+export function writeMoment(segments: Segments, source: number, id: string, at: Micros, fields: Readonly<Record<string, unknown>>): number {
+  const { ledger, ...more } = fields;
+  const line = { ledger, source: id, from: at, to: at, revision: segments.ledgerEntriesAt(source, at) + 1, ...more };
   return segments.writeLedgerEntry(source, id, JSON.stringify(line), at, at, at);
 }

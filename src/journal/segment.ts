@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
-import { wordsOf } from '../errors.ts';
+import { messageOf } from '../errors.ts';
 import type { Micros } from '../model/time.ts';
 import { damaged } from './damage.ts';
 
@@ -63,9 +63,9 @@ export function chainOf(previous: Uint8Array, content: SegmentContent): Buffer {
 
 /** The uid of a ledger entry, from its text: the parts of a window's turn, hashed as those of a record are (docs/formats.md, "Identity"). */
 export function ledgerUid(text: string): string {
-  const { source, from, until, turn } = JSON.parse(text) as { source: string; from: number; until: number; turn: number };
+  const { source, from, to, revision } = JSON.parse(text) as { source: string; from: number; to: number; revision: number };
   const hash = createHash('sha256');
-  for (const part of ['waybill/ledger/1', source, String(from), String(until), String(turn)]) {
+  for (const part of ['waybill/ledger/1', source, String(from), String(to), String(revision)]) {
     const bytes = Buffer.from(part, 'utf8');
     const length = Buffer.allocUnsafe(4);
     length.writeUInt32BE(bytes.length);
@@ -92,7 +92,7 @@ export function unpackBody(column: number, body: Uint8Array): Uint8Array {
   try {
     if (codec === codecZstd) return zstdDecompressSync(body);
   } catch (cause) {
-    throw damaged(`segment cannot be unpacked: ${wordsOf(cause)}`, cause);
+    throw damaged(`segment cannot be unpacked: ${messageOf(cause)}`, cause);
   }
   throw damaged(`segment has codec ${codec}, known are 0 and 1`);
 }

@@ -109,7 +109,7 @@ class SegmentEntry implements Entry {
 export class Segments {
   readonly #store: Store;
   readonly #sourceIds: ReadonlyMap<number, string>;
-  readonly #taken: () => number;
+  readonly #delivered: () => number;
   readonly #insert: Statement;
   readonly #setHead: Statement;
   readonly #holding: Statement<[number], SegmentRow>;
@@ -124,10 +124,10 @@ export class Segments {
   #unpacked: Unpacked[] = [];
 
   /** `sourceIds` is the live map of source numbers to ids; `taken` says up to where every sink has read. */
-  constructor(store: Store, sourceIds: ReadonlyMap<number, string>, taken: () => number) {
+  constructor(store: Store, sourceIds: ReadonlyMap<number, string>, delivered: () => number) {
     this.#store = store;
     this.#sourceIds = sourceIds;
-    this.#taken = taken;
+    this.#delivered = delivered;
     this.#insert = store.db.prepare(
       `INSERT INTO segments (seq, n, kind, number, source, min_us, max_us, received_us, flags, uids, ends, body, chain)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -199,7 +199,7 @@ export class Segments {
   }
 
   /** Within a transaction: one line of the ledger, as JSON text. Returns its seq. */
-  writeLedgerEntry(source: number, sourceId: string, line: string, from: Micros, until: Micros, received: Micros): number {
+  writeLedgerEntry(source: number, sourceId: string, line: string, from: Micros, to: Micros, received: Micros): number {
     const { body, ends } = joinBody([Buffer.from(line, 'utf8')]);
     const nothing = new Uint8Array(0);
     const content: SegmentContent = {
@@ -214,7 +214,7 @@ export class Segments {
       ends,
       body,
     };
-    this.#write(source, content, from, until);
+    this.#write(source, content, from, to);
     return content.seq;
   }
 
@@ -227,9 +227,9 @@ export class Segments {
 
   /** The entry up to which every sink has taken what there is, while one of them is about to have to read back from the file. */
   behind(): number | undefined {
-    const taken = this.#taken();
-    const ahead = this.#recent.reduce((sum, segment) => (segment.seq + segment.n - 1 > taken ? sum + segment.body.length : sum), 0);
-    return ahead > keepsUpBytes ? taken : undefined;
+    const delivered = this.#delivered();
+    const ahead = this.#recent.reduce((sum, segment) => (segment.seq + segment.n - 1 > delivered ? sum + segment.body.length : sum), 0);
+    return ahead > keepsUpBytes ? delivered : undefined;
   }
 
   /** The entries behind `after`, in order, until a limit is reached; at least one if there is one. */
@@ -271,8 +271,8 @@ export class Segments {
   }
 
   /** The first segment of records behind `after` that may hold some of these times, as its first and last entry. */
-  withTimes(after: number, { from, until }: Window): { first: number; last: number } | undefined {
-    const row = this.#timed.get(after + 1, after, until, from);
+  withTimes(after: number, { from, to }: Window): { first: number; last: number } | undefined {
+    const row = this.#timed.get(after + 1, after, to, from);
     return row && { first: row.seq, last: row.seq + row.n - 1 };
   }
 
@@ -280,7 +280,7 @@ export class Segments {
   countOf(first: number, last: number, times: Window | undefined): number {
     const timed = times ? `AND (kind & 255) = ${kindRecords} AND min_us < ? AND max_us >= ?` : '';
     const sql = `SELECT coalesce(sum(min(seq + n - 1, ?) - max(seq, ?) + 1), 0) AS count FROM segments WHERE seq <= ? AND seq + n - 1 >= ? ${timed}`;
-    const given = [last, first, last, first, ...(times ? [times.until, times.from] : [])];
+    const given = [last, first, last, first, ...(times ? [times.to, times.from] : [])];
     return this.#store.db.prepare<number[], { count: number }>(sql).get(...given)?.count ?? 0;
   }
 
@@ -307,9 +307,9 @@ export class Segments {
   #handOver(segment: Unpacked): void {
     this.#recent.push(segment);
     this.#recentBytes += segment.body.length;
-    const taken = this.#taken();
+    const delivered = this.#delivered();
     for (let oldest = this.#recent[0]; oldest; oldest = this.#recent[0]) {
-      if (oldest.seq + oldest.n - 1 > taken && (this.#recentBytes <= handOverBytes || this.#recent.length === 1)) break;
+      if (oldest.seq + oldest.n - 1 > delivered && (this.#recentBytes <= handOverBytes || this.#recent.length === 1)) break;
       this.#recent.shift();
       this.#recentBytes -= oldest.body.length;
     }
@@ -357,8 +357,8 @@ export class Segments {
     }
   }
 
-  #damaged(words: string, cause?: unknown): WaybillError {
-    return damaged(words, cause, this.#store.directory);
+  #damaged(message: string, cause?: unknown): WaybillError {
+    return damaged(message, cause, this.#store.directory);
   }
 }
 

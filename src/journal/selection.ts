@@ -10,7 +10,7 @@ export interface Selection {
   /** Ids of its sources; undefined: all. */
   readonly sources?: readonly string[] | undefined;
   /** Its `where`; undefined: every record. */
-  readonly where?: unknown;
+  readonly filter?: unknown;
 }
 
 export interface StoredSelection extends Selection {
@@ -28,12 +28,12 @@ export function takes({ sources }: Selection, source: string): boolean {
 }
 
 export function isSame(one: Selection, other: Selection): boolean {
-  return text([...(one.sources ?? [''])].sort()) === text([...(other.sources ?? [''])].sort()) && text(one.where) === text(other.where);
+  return text([...(one.sources ?? [''])].sort()) === text([...(other.sources ?? [''])].sort()) && text(one.filter) === text(other.filter);
 }
 
 /** The sources of which a sink gets records that it did not get before. A filter that only came to be leaves nothing to claim anew. */
 export function widened(before: Selection, after: Selection, sources: readonly string[]): string[] {
-  const isWider = before.where !== undefined && text(before.where) !== text(after.where);
+  const isWider = before.filter !== undefined && text(before.filter) !== text(after.filter);
   return sources.filter((id) => takes(after, id) && (isWider || !takes(before, id)));
 }
 

@@ -5,14 +5,14 @@ import { duration, size } from '../settings/values.ts';
 /** `journal` */
 export const journalSettings = z
   .strictObject({
-    quota: size({ min: '16MiB' })
+    maxSize: size({ min: '16MiB' })
       .prefault('10GiB')
       .describe(
         'The most that the state may take on disk: beyond it collecting pauses, and nothing is lost while the service keeps its log',
       ),
-    keep: duration()
+    retention: duration()
       .prefault('30d')
-      .describe('How long entries that every sink has taken stay for replay; less when half the quota is used'),
+      .describe('How long entries that every sink has taken stay for replay; less when half of `maxSize` is used'),
   })
   .prefault({})
   .describe('What lies between collecting and delivering');

@@ -4,7 +4,7 @@
  */
 import type { Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
-import type { Backfill, BackfillOrder, Hold, SourceMarks, Window } from '../model/ledger.ts';
+import type { Backfill, BackfillOrder, Suspension, SourceProgress, Window } from '../model/ledger.ts';
 import type { Micros } from '../model/time.ts';
 import type { RangeRow, SourceRow } from './ledger.ts';
 import type { Store } from './store.ts';
@@ -45,7 +45,7 @@ export class Sources {
     const { db } = this.#store;
     if (known) {
       const stored = db
-        .prepare<[number], { destination: string | null }>('SELECT destination FROM sources WHERE n = ?')
+        .prepare<[number], { destination: string | null }>('SELECT destination FROM sources WHERE source_no = ?')
         .get(known.row.n)?.destination;
       if (stored !== null && stored !== undefined && stored !== destination) {
         throw new WaybillError(
@@ -55,14 +55,15 @@ export class Sources {
       }
       // One that was retired and comes back goes on from where it ended, like one that was only gone.
       // mutant: source-returns
-      if (known.row.mode === 'orphaned' || known.row.mode === 'retired') this.setMode(id, known.row.hold === undefined ? 'normal' : 'hold');
+      if (known.row.state === 'unconfigured' || known.row.state === 'retired')
+        this.setState(id, known.row.suspension === undefined ? 'active' : 'suspended');
       return;
     }
-    if (start === undefined) throw new WaybillError('invariant', `source "${id}" is new and has no start`);
+    if (start === undefined) throw new WaybillError('internal_error', `source "${id}" is new and has no start`);
     this.#store.transaction(() => {
-      db.prepare('INSERT INTO sources (id, destination, frontier_us, tip_us) VALUES (?, ?, ?, ?)').run(id, destination, start, 0);
-      const { n } = db.prepare<[string], { n: number }>('SELECT n FROM sources WHERE id = ?').get(id) ?? { n: 0 };
-      db.prepare('INSERT INTO ranges (source, from_us, until_us, reached_us, remembered_us) VALUES (?, ?, NULL, ?, ?)').run(
+      db.prepare('INSERT INTO sources (id, destination, frontier_us, polled_until_us) VALUES (?, ?, ?, ?)').run(id, destination, start, 0);
+      const { n } = db.prepare<[string], { n: number }>('SELECT source_no AS n FROM sources WHERE id = ?').get(id) ?? { n: 0 };
+      db.prepare('INSERT INTO ranges (source, from_us, to_us, closed_until_us, uids_kept_since_us) VALUES (?, ?, NULL, ?, ?)').run(
         n,
         start,
         start,
@@ -75,19 +76,19 @@ export class Sources {
   /** The ranges of history that are not read to their end, newest first. */
   backfills(id: string): readonly Backfill[] {
     return this.get(id)
-      .ranges.filter((range): range is RangeRow & Backfill => isBackfill(range) && range.reached < range.until)
+      .ranges.filter((range): range is RangeRow & Backfill => isBackfill(range) && range.closedUntil < range.to)
       .toReversed();
   }
 
   /** Within a transaction: a new range of history. It must not touch what another range covers. */
-  addRange(source: SourceState, { from, until }: Window, order: BackfillOrder): void {
-    if (until <= from || source.ranges.some((range) => from < (range.until ?? Infinity) && until > range.from))
-      throw new WaybillError('invariant', `range of "${source.row.id}" from ${from} to ${until} covers what another range has`);
+  addRange(source: SourceState, { from, to }: Window, order: BackfillOrder): void {
+    if (to <= from || source.ranges.some((range) => from < (range.to ?? Infinity) && to > range.from))
+      throw new WaybillError('internal_error', `range of "${source.row.id}" from ${from} to ${to} covers what another range has`);
     this.#store.db
-      .prepare('INSERT INTO ranges (source, from_us, until_us, reached_us, remembered_us, backfill) VALUES (?, ?, ?, ?, ?, ?)')
-      .run(source.row.n, from, until, from, from, JSON.stringify(order));
+      .prepare('INSERT INTO ranges (source, from_us, to_us, closed_until_us, uids_kept_since_us, backfill) VALUES (?, ?, ?, ?, ?, ?)')
+      .run(source.row.n, from, to, from, from, JSON.stringify(order));
     this.#store.after(() => {
-      source.ranges.push({ from, until, reached: from, remembered: from, order, collected: undefined });
+      source.ranges.push({ from, to, closedUntil: from, uidsKeptSince: from, order, collected: undefined });
       source.ranges.sort((a, b) => a.from - b.from);
     });
   }
@@ -99,78 +100,78 @@ export class Sources {
   }
 
   /** Within a transaction: a range of history with another end, or another order; one that would be empty is gone. */
-  changeRange(source: SourceState, range: RangeRow, until: Micros, order: BackfillOrder): void {
+  changeRange(source: SourceState, range: RangeRow, to: Micros, order: BackfillOrder): void {
     const { db } = this.#store;
-    if (until === range.from) db.prepare('DELETE FROM ranges WHERE source = ? AND from_us = ?').run(source.row.n, range.from);
+    if (to === range.from) db.prepare('DELETE FROM ranges WHERE source = ? AND from_us = ?').run(source.row.n, range.from);
     else
-      db.prepare('UPDATE ranges SET until_us = ?, backfill = ? WHERE source = ? AND from_us = ?').run(
-        until,
+      db.prepare('UPDATE ranges SET to_us = ?, backfill = ? WHERE source = ? AND from_us = ?').run(
+        to,
         JSON.stringify(order),
         source.row.n,
         range.from,
       );
     this.#store.after(() => {
-      if (until === range.from) source.ranges.splice(source.ranges.indexOf(range), 1);
-      range.until = until;
+      if (to === range.from) source.ranges.splice(source.ranges.indexOf(range), 1);
+      range.to = to;
       range.order = order;
     });
   }
 
   /** Sources that are in the state but not in the configuration: their ledger says where it ended. */
-  orphan(configured: ReadonlySet<string>): string[] {
-    const orphans = [...this.#byId.keys()].filter((id) => !configured.has(id));
-    for (const id of orphans) if (this.get(id).row.mode !== 'retired') this.setMode(id, 'orphaned');
-    return orphans;
+  markUnconfigured(configured: ReadonlySet<string>): string[] {
+    const unconfigured = [...this.#byId.keys()].filter((id) => !configured.has(id));
+    for (const id of unconfigured) if (this.get(id).row.state !== 'retired') this.setState(id, 'unconfigured');
+    return unconfigured;
   }
 
-  setMode(id: string, mode: string): void {
+  setState(id: string, state: string): void {
     const { row } = this.get(id);
     this.#store.transaction(() => {
-      this.#store.db.prepare('UPDATE sources SET mode = ? WHERE n = ?').run(mode, row.n);
-      this.#store.after(() => (row.mode = mode));
+      this.#store.db.prepare('UPDATE sources SET state = ? WHERE source_no = ?').run(state, row.n);
+      this.#store.after(() => (row.state = state));
     });
   }
 
-  /** What is kept about the service itself: calibration, offset of its clock. JSON, the business of who writes it; a hold stands beside it. */
+  /** What is kept about the service itself: calibration, offset of its clock. JSON, the business of who writes it; a suspension stands beside it. */
   setProfile(id: string, profile: string): void {
     const { row } = this.get(id);
-    this.#store.transaction(() => this.#writeProfile(row, profile, row.hold));
+    this.#store.transaction(() => this.#writeProfile(row, profile, row.suspension));
   }
 
-  /** Within a transaction: hold, or its end. */
-  writeHold(row: SourceRow, hold: Hold | undefined): void {
-    const mode = hold === undefined ? 'normal' : 'hold';
-    this.#store.db.prepare('UPDATE sources SET mode = ? WHERE n = ?').run(mode, row.n);
-    this.#writeProfile(row, row.profile, hold);
+  /** Within a transaction: a suspension, or its end. */
+  writeSuspension(row: SourceRow, suspension: Suspension | undefined): void {
+    const state = suspension === undefined ? 'active' : 'suspended';
+    this.#store.db.prepare('UPDATE sources SET state = ? WHERE source_no = ?').run(state, row.n);
+    this.#writeProfile(row, row.profile, suspension);
     this.#store.after(() => {
-      row.mode = mode;
-      row.hold = hold;
+      row.state = state;
+      row.suspension = suspension;
     });
   }
 
-  #writeProfile(row: SourceRow, profile: string | undefined, hold: Hold | undefined): void {
+  #writeProfile(row: SourceRow, profile: string | undefined, suspension: Suspension | undefined): void {
     const kept = profile === undefined ? {} : (storedJson(profile) as Record<string, unknown>);
-    const text = JSON.stringify(hold === undefined ? kept : { ...kept, hold });
-    this.#store.db.prepare('UPDATE sources SET profile = ? WHERE n = ?').run(text, row.n);
+    const text = JSON.stringify(suspension === undefined ? kept : { ...kept, suspension });
+    this.#store.db.prepare('UPDATE sources SET profile = ? WHERE source_no = ?').run(text, row.n);
     this.#store.after(() => (row.profile = profile));
   }
 
   get(id: string): SourceState {
     const source = this.#byId.get(id);
-    if (!source) throw new WaybillError('invariant', `source "${id}" is not in the state`);
+    if (!source) throw new WaybillError('internal_error', `source "${id}" is not in the state`);
     return source;
   }
 
-  marks(id: string): SourceMarks {
+  progress(id: string): SourceProgress {
     const { row, ranges, collected, late, lastRecord } = this.get(id);
-    const live = ranges.find((range) => range.until === null);
-    if (!live) throw new WaybillError('invariant', `source "${id}" has no live range`);
+    const live = ranges.find((range) => range.to === null);
+    if (!live) throw new WaybillError('internal_error', `source "${id}" has no live range`);
     return {
       id,
       frontier: row.frontier,
-      tip: row.tip,
-      mode: row.mode,
-      hold: row.hold,
+      polledUntil: row.polledUntil,
+      state: row.state,
+      suspension: row.suspension,
       profile: row.profile,
       collected,
       late,
@@ -182,11 +183,11 @@ export class Sources {
   #load(): void {
     const { db } = this.#store;
     interface Row {
-      n: number;
+      source_no: number;
       id: string;
       frontier_us: number;
-      tip_us: number;
-      mode: string;
+      polled_until_us: number;
+      state: string;
       profile: string | null;
       collected: number;
       late: number;
@@ -194,32 +195,32 @@ export class Sources {
     }
     interface RangeDbRow {
       from_us: number;
-      until_us: number | null;
-      reached_us: number;
-      remembered_us: number;
+      to_us: number | null;
+      closed_until_us: number;
+      uids_kept_since_us: number;
       backfill: string | null;
       collected_us: number | null;
     }
     const ranges = db.prepare<[number], RangeDbRow>('SELECT * FROM ranges WHERE source = ? ORDER BY from_us');
     for (const row of db.prepare<[], Row>('SELECT * FROM sources').all()) {
       if (this.#byId.has(row.id)) continue;
-      this.ids.set(row.n, row.id);
-      this.numbers.set(row.id, row.n);
+      this.ids.set(row.source_no, row.id);
+      this.numbers.set(row.id, row.source_no);
       this.#byId.set(row.id, {
         row: {
-          n: row.n,
+          n: row.source_no,
           id: row.id,
           frontier: row.frontier_us,
-          tip: row.tip_us,
-          mode: row.mode,
-          sound: Number.MAX_SAFE_INTEGER,
+          polledUntil: row.polled_until_us,
+          state: row.state,
+          lastFullVisibility: Number.MAX_SAFE_INTEGER,
           ...profileOf(row.profile),
         },
-        ranges: ranges.all(row.n).map((r) => ({
+        ranges: ranges.all(row.source_no).map((r) => ({
           from: r.from_us,
-          until: r.until_us,
-          reached: r.reached_us,
-          remembered: r.remembered_us,
+          to: r.to_us,
+          closedUntil: r.closed_until_us,
+          uidsKeptSince: r.uids_kept_since_us,
           order: r.backfill === null ? undefined : (storedJson(r.backfill) as BackfillOrder),
           collected: r.collected_us ?? undefined,
         })),
@@ -232,39 +233,39 @@ export class Sources {
 }
 
 /** Whether a range is one of history, which a person asked for. */
-export function isBackfill(range: RangeRow): range is RangeRow & { until: Micros; order: BackfillOrder } {
-  return range.until !== null && range.order !== undefined;
+export function isBackfill(range: RangeRow): range is RangeRow & { to: Micros; order: BackfillOrder } {
+  return range.to !== null && range.order !== undefined;
 }
 
 /** The parts of a stretch of time that no range covers, oldest first. */
-export function uncovered(ranges: readonly Pick<RangeRow, 'from' | 'until'>[], { from, until }: Window): Window[] {
+export function uncovered(ranges: readonly Pick<RangeRow, 'from' | 'to'>[], { from, to }: Window): Window[] {
   const parts: Window[] = [];
   let at = from;
   for (const range of ranges.toSorted((a, b) => a.from - b.from)) {
-    if (range.from >= until) break;
-    if (range.from > at) parts.push({ from: at, until: range.from });
-    at = Math.max(at, range.until ?? Infinity);
+    if (range.from >= to) break;
+    if (range.from > at) parts.push({ from: at, to: range.from });
+    at = Math.max(at, range.to ?? Infinity);
   }
-  if (at < until) parts.push({ from: at, until });
+  if (at < to) parts.push({ from: at, to });
   return parts;
 }
 
 /** The range of a source that a time lies in. */
 export function rangeOf(ranges: readonly RangeRow[], time: Micros): RangeRow | undefined {
-  for (const range of ranges) if (time >= range.from && (range.until === null || time < range.until)) return range;
+  for (const range of ranges) if (time >= range.from && (range.to === null || time < range.to)) return range;
   return undefined;
 }
 
 /** The range that a window of the ledger lies in. */
 export function ownerOf(source: SourceState, window: Window): RangeRow {
   const range = rangeOf(source.ranges, window.from);
-  if (!range) throw new WaybillError('invariant', `window of "${source.row.id}" at ${window.from} lies in no range`);
+  if (!range) throw new WaybillError('internal_error', `window of "${source.row.id}" at ${window.from} lies in no range`);
   return range;
 }
 
-/** The profile as it was given, and the hold that stands beside it in the same column. */
-function profileOf(text: string | null): Pick<SourceRow, 'profile' | 'hold'> {
-  if (text === null) return { profile: undefined, hold: undefined };
-  const { hold, ...profile } = storedJson(text) as { readonly hold?: Hold };
-  return { profile: JSON.stringify(profile), hold };
+/** The profile as it was given, and the suspension that stands beside it in the same column. */
+function profileOf(text: string | null): Pick<SourceRow, 'profile' | 'suspension'> {
+  if (text === null) return { profile: undefined, suspension: undefined };
+  const { suspension, ...profile } = storedJson(text) as { readonly suspension?: Suspension };
+  return { profile: JSON.stringify(profile), suspension };
 }

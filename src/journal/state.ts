@@ -7,23 +7,25 @@ import { accessSync, constants, existsSync, mkdirSync, readdirSync, readFileSync
 import type { Stats } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
-import { WaybillError, wordsOf } from '../errors.ts';
+import { WaybillError, messageOf } from '../errors.ts';
 import { makePrivate, tryLock } from '../lock.ts';
 import type { Clock, Micros } from '../model/time.ts';
 import { connect } from './connection.ts';
 import { damaged } from './damage.ts';
-import { pageBytes, roomOf } from './room.ts';
+import { pageBytes, diskBudgetOf } from './disk-budget.ts';
 
 /** The schema this release writes, and the oldest schema number that a release must know to read it. */
-const schemaVersion = 6;
+const schemaVersion = 1;
 const minReader = 1;
 const readableFrom = '0.1.0';
+/** Stands in `meta` of every state that has these tables. States of builds before the schema was numbered anew (1 to 6) have no such row. */
+const format = 'waybill-state-1';
 /** Versions from 3.7.0 to 3.51.2 can corrupt a WAL file when two connections write or checkpoint at once (sqlite.org, "WAL-reset bug"). */
-const sqliteLeast = [3, 51, 3];
+const minSqliteVersion = [3, 51, 3];
 
 export interface StateOptions {
   /** Bytes; the file and the WAL beside it never stay larger than this. */
-  readonly quota: number;
+  readonly maxSize: number;
   /** ms to wait for another owner to end. */
   readonly lockWait: number;
   /** Called once, before the first wait for another owner. */
@@ -44,19 +46,19 @@ export interface OpenState {
   readonly created: boolean;
 }
 
-/** Opens the state as its only owner. Throws `state_owned`, `state_newer`, `state_missing`, `state_unusable` or `state_corrupt`. */
+/** Opens the state as its only owner. Throws `state_locked`, `state_too_new`, `state_missing`, `state_unusable` or `state_corrupt`. */
 export async function openState(directory: string, options: StateOptions, clock: Clock, signal: AbortSignal): Promise<OpenState> {
   requireSqlite();
   const file = join(directory, 'waybill.db');
   const missing = (): WaybillError =>
-    new WaybillError('state_missing', `cannot find a state in "${directory}": --expect-state was given; is the volume mounted?`);
+    new WaybillError('state_missing', `cannot find a state in "${directory}": --require-state was given; is the volume mounted?`);
   if (options.expectState && !existsSync(file)) throw missing();
   makeDirectory(directory);
   const lock = await takeLock(directory, options, clock, signal);
   try {
     const created = !holdsState(file, directory, options.version);
     if (options.expectState && created) throw missing();
-    const db = openFile(file, directory, options.quota);
+    const db = openFile(file, directory, options.maxSize);
     migrate(db, options.version, clock, directory);
     const epoch = newOwner(db, clock, directory);
     return { db, lock, directory, epoch, created, inode: statSync(file).ino };
@@ -76,7 +78,7 @@ export function openReadOnly(directory: string): Database.Database {
     accessSync(file, constants.R_OK);
     db = connect(file, { readonly: true, timeout: 2_000 }, (thrown) => asStateError(thrown, directory));
     db.pragma('trusted_schema = OFF');
-    refuseNewer(db, directory, '');
+    refuseOther(db, directory, '');
     if (!hasMeta(db)) throw missing();
     return db;
   } catch (thrown) {
@@ -128,15 +130,15 @@ export function asStateError(thrown: unknown, directory: string): WaybillError {
   if (thrown instanceof WaybillError) return thrown;
   const code = (thrown as { code?: unknown }).code;
   const text = typeof code === 'string' ? code : '';
-  if (isDamage(thrown)) return damaged(wordsOf(thrown), thrown, directory);
+  if (isDamage(thrown)) return damaged(messageOf(thrown), thrown, directory);
   if (text.startsWith('SQLITE_FULL') || text === 'ENOSPC') {
     return new WaybillError('journal_full', `cannot write the state in "${directory}": its disk is full`, { cause: thrown });
   }
   if (text.startsWith('SQLITE_BUSY')) {
-    const words = 'another program has waybill.db locked: end it, and let programs read only a copy (docs/operations.md, state_unusable)';
-    return new WaybillError('state_unusable', `cannot use the state in "${directory}": ${words}`, { cause: thrown });
+    const message = 'another program has waybill.db locked: end it, and let programs read only a copy (docs/operations.md, state_unusable)';
+    return new WaybillError('state_unusable', `cannot use the state in "${directory}": ${message}`, { cause: thrown });
   }
-  return new WaybillError('state_unusable', `cannot use the state in "${directory}": ${wordsOf(thrown)}`, { cause: thrown });
+  return new WaybillError('state_unusable', `cannot use the state in "${directory}": ${messageOf(thrown)}`, { cause: thrown });
 }
 
 /** For a command of another user than the owner: the daemon makes the directory with mode 0700. */
@@ -146,10 +148,10 @@ export function forbidden(directory: string, cause: unknown): WaybillError {
   const found = [join(directory, 'waybill.db'), directory].map(statOf).find((stats) => stats !== undefined);
   const owner = found && userName(found.uid);
   const mode = found && (found.mode & 0o777).toString(8).padStart(4, '0');
-  const words =
+  const message =
     owner === undefined ? `a directory above it is closed to ${self}` : `it belongs to ${owner} (mode ${mode}), this is ${self}`;
-  const act = `run the command as ${owner ?? 'the owner'}, or ask the running daemon: status, ledger, gaps list and operations list take --admin URL, with the read token in WAYBILL_ADMIN_TOKEN`;
-  return new WaybillError('state_unusable', `cannot read the state in "${directory}": ${words}; ${act}`, { cause });
+  const advice = `run the command as ${owner ?? 'the owner'}, or ask the running daemon: status, ledger, gaps list and operations list take --admin URL, with the read token in WAYBILL_ADMIN_TOKEN`;
+  return new WaybillError('state_unusable', `cannot read the state in "${directory}": ${message}; ${advice}`, { cause });
 }
 
 function statOf(path: string): Stats | undefined {
@@ -186,12 +188,12 @@ function requireSqlite(): void {
   probe.close();
   const parts = found.split('.').map(Number);
   for (let i = 0; i < 3; i += 1) {
-    const difference = (parts[i] ?? 0) - (sqliteLeast[i] ?? 0);
+    const difference = (parts[i] ?? 0) - (minSqliteVersion[i] ?? 0);
     if (difference > 0) return;
     if (difference < 0) {
       throw new WaybillError(
         'state_unusable',
-        `cannot use SQLite ${found}: versions before ${sqliteLeast.join('.')} can corrupt a WAL file`,
+        `cannot use SQLite ${found}: versions before ${minSqliteVersion.join('.')} can corrupt a WAL file`,
       );
     }
   }
@@ -234,7 +236,7 @@ async function takeLock(
     }
     if (lock) return lock;
     if (clock.monotonic() >= deadline)
-      throw new WaybillError('state_owned', `cannot own the state in "${directory}": ${ownerWords(directory)}`);
+      throw new WaybillError('state_locked', `cannot own the state in "${directory}": ${ownerWords(directory)}`);
     if (isFirst) waits();
     await clock.sleep(Math.min(250, Math.max(1, deadline - clock.monotonic())), signal);
   }
@@ -259,9 +261,9 @@ function ownerWords(directory: string): string {
   }
 }
 
-function openFile(file: string, directory: string, quota: number): Database.Database {
+function openFile(file: string, directory: string, maxSize: number): Database.Database {
   let db: Database.Database | undefined;
-  const room = roomOf(quota);
+  const room = diskBudgetOf(maxSize);
   try {
     makePrivate(file);
     // What is not damage keeps its own name: whoever reads may try again.
@@ -300,7 +302,7 @@ function openFile(file: string, directory: string, quota: number): Database.Data
 
 function migrate(db: Database.Database, version: string, clock: Clock, directory: string): void {
   try {
-    refuseNewer(db, directory, version);
+    refuseOther(db, directory, version);
     const found = Number(metaOf(db, 'schema') ?? 0);
     for (const migration of migrations().filter((m) => m.number > found)) {
       db.exec('BEGIN IMMEDIATE');
@@ -324,6 +326,7 @@ function migrate(db: Database.Database, version: string, clock: Clock, directory
 }
 
 function beginState(db: Database.Database, clock: Clock): void {
+  setMeta(db, 'format', format);
   setMeta(db, 'journal', randomBytes(16).toString('hex'));
   setMeta(db, 'created_us', clock.now() * 1000);
   db.prepare('INSERT INTO owner (one, epoch) VALUES (1, 0)').run();
@@ -336,7 +339,7 @@ function holdsState(file: string, directory: string, version: string): boolean {
   let db: Database.Database | undefined;
   try {
     db = new Database(file, { readonly: true, timeout: 0 });
-    refuseNewer(db, directory, version);
+    refuseOther(db, directory, version);
     return hasMeta(db);
   } catch (thrown) {
     throw asStateError(thrown, directory);
@@ -349,21 +352,27 @@ function hasMeta(db: Database.Database): boolean {
   return db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'meta'").get() !== undefined;
 }
 
-/** A state that this release cannot read is refused in one line that says which can (docs/operations.md, `state_newer`). */
-function refuseNewer(db: Database.Database, directory: string, version: string): void {
+/** A state that this release cannot read is refused in one line that says which can (docs/operations.md, `state_too_new`). */
+function refuseOther(db: Database.Database, directory: string, version: string): void {
   if (!hasMeta(db)) {
     if (db.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get()) {
       throw new WaybillError('state_unusable', `cannot use "${directory}/waybill.db": it is a database, but not a state of waybill`);
     }
     return;
   }
+  if (metaOf(db, 'format') !== format) {
+    throw new WaybillError(
+      'state_unusable',
+      `cannot use the state in "${directory}": it was written by an older build; start with a new dataDir`,
+    );
+  }
   const reader = Number(metaOf(db, 'min_reader') ?? 0);
   if (reader <= schemaVersion) return;
   const from = textOf(db, 'readable_from');
-  const own = version === '' ? 'this release is older' : `this is ${version}`;
+  const releaseText = version === '' ? 'this release is older' : `this is ${version}`;
   throw new WaybillError(
-    'state_newer',
-    `state was written by ${textOf(db, 'written_by')} (schema ${textOf(db, 'schema')}, readable from ${from} on); ${own}. Start ${from} or later`,
+    'state_too_new',
+    `state was written by ${textOf(db, 'written_by')} (schema ${textOf(db, 'schema')}, readable from ${from} on); ${releaseText}. Start ${from} or later`,
   );
 }
 

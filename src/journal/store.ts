@@ -5,15 +5,15 @@
 import { statfsSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
-import { pageBytes, roomOf, usedBytes, walBytes } from './room.ts';
-import type { Room } from './room.ts';
+import { pageBytes, diskBudgetOf, usedBytes, walBytes } from './disk-budget.ts';
+import type { DiskBudget } from './disk-budget.ts';
 import { asStateError } from './state.ts';
 
 export class Store {
   readonly db: Database;
   readonly directory: string;
   readonly epoch: number;
-  readonly #room: Room;
+  readonly #diskBudget: DiskBudget;
   readonly #filePages: number;
   readonly #ownerEpoch;
   readonly #pageCount;
@@ -23,16 +23,16 @@ export class Store {
   /** What must be known for ever: after a failed write nobody knows what the file holds until it is opened again. */
   #broken: WaybillError | undefined;
   /** Which of the two the last transaction found used up. */
-  full: 'quota' | 'disk' | undefined;
+  full: 'journal_full' | 'disk' | undefined;
   /** Committed transactions, for the benchmark and the status. */
   commits = 0;
 
-  /** @param quota  bytes */
-  constructor(db: Database, directory: string, epoch: number, quota: number) {
+  /** @param maxSize  bytes */
+  constructor(db: Database, directory: string, epoch: number, maxSize: number) {
     this.db = db;
     this.directory = directory;
     this.epoch = epoch;
-    this.#room = roomOf(quota);
+    this.#diskBudget = diskBudgetOf(maxSize);
     // A file that is larger already stays so.
     this.#filePages = db.pragma('max_page_count', { simple: true }) as number;
     this.#ownerEpoch = db.prepare<[], { epoch: number }>('SELECT epoch FROM owner WHERE one = 1');
@@ -46,11 +46,11 @@ export class Store {
   }
 
   /**
-   * Runs `act` in one immediate transaction. Throws `journal_full` when quota or disk are used up (nothing was stored; try again later),
+   * Runs `operation` in one immediate transaction. Throws `journal_full` when `maxSize` or disk are used up (nothing was stored; try again later),
    * anything else is final: this object refuses all further work, and the process must end.
-   * @param share  of the quota that may be used when it is done; the rest is left to others
+   * @param share  of `maxSize` that may be used when it is done; the rest is left to others
    */
-  transaction<Result>(act: () => Result, share = Infinity): Result {
+  transaction<Result>(operation: () => Result, share = Infinity): Result {
     if (this.#broken) throw this.#broken;
     this.#after = [];
     this.#undo = [];
@@ -60,15 +60,15 @@ export class Store {
       const owner = this.#ownerEpoch.get()?.epoch;
       if (owner !== this.epoch) {
         throw new WaybillError(
-          'invariant',
+          'internal_error',
           `state in "${this.directory}" is owned by epoch ${owner ?? 'none'}, this process is ${this.epoch}`,
         );
       }
-      result = act();
-      if (share !== Infinity && this.usedBytes() > share * this.quotaBytes())
+      result = operation();
+      if (share !== Infinity && this.usedBytes() > share * this.maxBytes())
         throw new WaybillError(
           'journal_full',
-          `cannot write the state in "${this.directory}": it would exceed ${share * 100} % of the quota`,
+          `cannot write the state in "${this.directory}": it would exceed ${share * 100} % of journal.maxSize`,
         );
       this.db.exec('COMMIT');
     } catch (thrown) {
@@ -83,9 +83,11 @@ export class Store {
         this.#broken = error;
         throw error;
       }
-      this.full = thrown instanceof WaybillError || this.#isQuotaTighter() ? 'quota' : 'disk';
+      this.full = thrown instanceof WaybillError || this.#isQuotaTighter() ? 'journal_full' : 'disk';
       if (this.full === 'disk' || thrown instanceof WaybillError) throw error;
-      throw new WaybillError('journal_full', `cannot write the state in "${this.directory}": its quota is used up`, { cause: thrown });
+      throw new WaybillError('journal_full', `cannot write the state in "${this.directory}": journal.maxSize is used up`, {
+        cause: thrown,
+      });
     }
     this.commits += 1;
     this.full = undefined;
@@ -99,7 +101,7 @@ export class Store {
    * counted, and is tried again.
    */
   trimWal(): void {
-    if (walBytes(this.db) <= this.#room.walBytes) return;
+    if (walBytes(this.db) <= this.#diskBudget.walBytes) return;
     try {
       this.db.pragma('wal_checkpoint(TRUNCATE)');
     } catch (thrown) {
@@ -112,28 +114,28 @@ export class Store {
   }
 
   /** Within a transaction: what is to happen in memory once it is committed. */
-  after(act: () => void): void {
-    this.#after.push(act);
+  after(operation: () => void): void {
+    this.#after.push(operation);
   }
 
   /** Within a transaction: what takes memory back when it is not. */
-  undo(act: () => void): void {
-    this.#undo.push(act);
+  undo(operation: () => void): void {
+    this.#undo.push(operation);
   }
 
-  /** SQLite says of the quota what it says of a full disk: the one that has less left is meant. */
+  /** SQLite says of `maxSize` what it says of a full disk: the one that has less left is meant. */
   #isQuotaTighter(): boolean {
     const { bavail, bsize } = statfsSync(this.directory);
-    return this.quotaBytes() - this.usedBytes() <= bavail * bsize;
+    return this.maxBytes() - this.usedBytes() <= bavail * bsize;
   }
 
   /** Bytes in use, of file and WAL. */
   usedBytes(): number {
     const pages = (this.#pageCount.get()?.page_count ?? 0) - (this.#freePages.get()?.freelist_count ?? 0);
-    return usedBytes(pages, this.db, this.#room);
+    return usedBytes(pages, this.db, this.#diskBudget);
   }
 
-  quotaBytes(): number {
-    return this.#filePages * pageBytes + this.#room.walBytes;
+  maxBytes(): number {
+    return this.#filePages * pageBytes + this.#diskBudget.walBytes;
   }
 }

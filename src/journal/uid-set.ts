@@ -5,11 +5,11 @@
 
 /** Words of 32 bits that a uid has. */
 const words = 4;
-const slotsLeast = 16;
+const minSlots = 16;
 
 export class UidSet {
-  #slots = new Uint32Array(slotsLeast * words);
-  #capacity = slotsLeast;
+  #slots = new Uint32Array(minSlots * words);
+  #capacity = minSlots;
   #size = 0;
   /** Sixteen zero bytes mark an empty slot; should they ever be a uid, it is known by this. */
   #hasZero = false;

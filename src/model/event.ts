@@ -18,7 +18,7 @@ export interface EcsEvent {
   /** payloadId after privacy; undefined when the record has none or it is masked. */
   readonly key: string | undefined;
   /** The tags that say what is odd about the record (`missing_field`, …), each once; nearly always empty. */
-  readonly irregular: readonly string[];
+  readonly unexpected: readonly string[];
 }
 
 /**

@@ -1,5 +1,5 @@
 /** The boundary to the durable journal, as collection and as delivery see it. */
-import type { Backfill, GapPart, Hold, LedgerWindow, Position, Remark, SourceMarks, Turn, Window } from './ledger.ts';
+import type { Backfill, GapPart, Suspension, LedgerWindow, Position, Remark, SourceProgress, WindowStep, Window } from './ledger.ts';
 import type { AuditRecord } from './record.ts';
 import type { Rejection } from './sink.ts';
 import type { Micros } from './time.ts';
@@ -20,8 +20,8 @@ export interface CollectedPage {
   readonly received: Micros;
   /** Server time, for the bucket of records without a readable time. */
   readonly serverNow: Micros;
-  /** The new mark of tip, in the transaction of the last page of a poll. */
-  readonly tip?: Micros | undefined;
+  /** The new `polledUntil`, in the transaction of the last page of a poll. */
+  readonly polledUntil?: Micros | undefined;
   /**
    * The window being read with proof: none of its records may be outside for having been forgotten (asserted). Of a range of history nothing is
    * appended behind where its ledger ends, unless it lies in this window.
@@ -45,21 +45,21 @@ export interface Operation {
   /** Wall clock. */
   readonly at: Micros;
   /** What the person claimed to be; null where that is not known any more: a daemon found done what a person had begun. */
-  readonly who: string | null;
+  readonly actor: string | null;
   /** The command: `gaps accept`. */
-  readonly what: string;
-  /** Plain JSON; `why` stands in it. */
+  readonly operation: string;
+  /** Plain JSON; `reason` stands in it. */
   readonly detail: Readonly<Record<string, unknown>>;
   /** The id of the source that it concerns; without one it concerns the daemon. */
   readonly source?: string;
 }
 
 /** Who does something to a gap, and why. */
-export interface GapAct {
+export interface GapOperation {
   /** Wall clock. */
   readonly at: Micros;
-  readonly who: string;
-  readonly why: string;
+  readonly actor: string;
+  readonly reason: string;
   /** SHA-256 of a file that shows it, in hex. */
   readonly evidence?: string | undefined;
 }
@@ -71,17 +71,17 @@ export interface GapAct {
  * Any call may throw `journal_full` (nothing was stored, collecting pauses); whatever else they throw ends the process.
  */
 export interface CollectJournal {
-  marks(source: string): SourceMarks;
+  progress(source: string): SourceProgress;
   append(page: CollectedPage): Promise<Appended>;
-  /** A window that is new must begin at `reached`; a proof moves the frontier when contiguous, a gap holds it. `lastAge` in µs. */
-  close(source: string, window: Window, turn: Turn, lastAge: Micros): Promise<void>;
+  /** A window that is new must begin at `closedUntil`; a proof moves the frontier when contiguous, a gap holds it. `lastAge` in µs. */
+  close(source: string, window: Window, step: WindowStep, lastAge: Micros): Promise<void>;
   /** A recount that found the stored total. */
   confirm(source: string, window: Window, next: Micros | undefined, at: Micros, lastAge: Micros): Promise<void>;
   /** The window that is due first, for a recount or another try, at server time `now`. */
   due(source: string, now: Micros): Promise<LedgerWindow | undefined>;
   /** How many uids of records without a readable time are remembered. */
   timeless(source: string): Promise<number>;
-  /** Whether the uids of the records that a window owns are still known: else it cannot be read again. */
+  /** Whether the uids of the records in a window are still known: else it cannot be read again. */
   remembers(source: string, window: Window): boolean;
   /** A window of the ledger by its begin. */
   window(source: string, from: Micros): Promise<LedgerWindow | undefined>;
@@ -98,16 +98,16 @@ export interface CollectJournal {
     source: string,
     gap: Window,
     parts: readonly GapPart[],
-    said: { readonly words: string; readonly at: Micros },
+    said: { readonly message: string; readonly at: Micros },
     lastAge: Micros,
   ): Promise<void>;
   /** Hold, or with undefined its end, with its line in the ledger. `at` is server time. */
-  setHold(source: string, hold: Hold | undefined, at: Micros): Promise<void>;
+  setSuspension(source: string, suspension: Suspension | undefined, at: Micros): Promise<void>;
   /**
    * When everything was last seen to be shown, server time. What was closed since may have been read with less: its uids stay remembered, so that
    * it can be read again. In memory; until it is called nothing is held for that.
    */
-  sound(source: string, at: Micros): void;
+  lastFullVisibility(source: string, at: Micros): void;
   setProfile(source: string, profile: string): Promise<void>;
   /** The ranges of history that a person asked for and that are not read to their end, newest first. */
   backfills(source: string): readonly Backfill[];
@@ -136,12 +136,12 @@ export interface Limit {
 }
 
 /** How far a sink is. */
-export interface SinkMarks {
+export interface SinkProgress {
   /** Committed: every entry up to here is taken, a dead letter, or not for this sink. */
-  readonly acked: number;
+  readonly acknowledged: number;
   /** The last position that the sink took itself. */
-  readonly taken: Position;
-  readonly note: string | undefined;
+  readonly delivered: Position;
+  readonly resumeNote: string | undefined;
   /** Records with a readable time before it are not for this sink. */
   readonly fromTime: Micros | undefined;
   readonly deadLetters: number;
@@ -158,20 +158,20 @@ export interface SinkOrders {
 
 export interface Acknowledgement {
   /** Every entry up to here is taken, a dead letter, or not for this sink. */
-  readonly acked: number;
+  readonly acknowledged: number;
   /** The last position that the sink took itself, with its note; undefined when nothing was sent. */
-  readonly taken: { readonly position: Position; readonly note: string | undefined } | undefined;
+  readonly delivered: { readonly position: Position; readonly resumeNote: string | undefined } | undefined;
 }
 
 export interface DeadLetter {
   readonly entry: Entry;
   readonly rejection: Rejection;
-  readonly tries: number;
+  readonly attempts: number;
 }
 
 /** What came of sending a dead letter again: taken, with the sink's note, or refused once more. */
-export type LetterFate =
-  { readonly taken: true; readonly note: string | undefined } | { readonly taken: false; readonly rejection: Rejection };
+export type DeadLetterResult =
+  { readonly delivered: true; readonly resumeNote: string | undefined } | { readonly delivered: false; readonly rejection: Rejection };
 
 /** What of the journal a person wants sent again: the entries from `first` through `last`, of `times` where that is given. */
 export interface ReplayRange {
@@ -195,7 +195,7 @@ export interface ReplayProgress extends ReplayRange {
   readonly passed: number;
   readonly expected: number;
   readonly sent: number;
-  readonly refused: number;
+  readonly rejected: number;
   /** Wall clock, ms. */
   readonly began: number;
   readonly ended: number | undefined;
@@ -209,7 +209,7 @@ export interface DeliverJournal {
   read(after: number, limit: Limit): Promise<readonly Entry[]>;
   /** Resolves when something was appended after this call. */
   changed(): Promise<unknown>;
-  sinkMarks(sink: string): SinkMarks;
+  sinkProgress(sink: string): SinkProgress;
   /** The chain of the segment that holds `seq`; undefined when this journal has no such position. */
   chainAt(seq: number): Promise<Uint8Array | undefined>;
   /** Commits an acknowledgement with its dead letters. Never backwards. */
@@ -219,11 +219,11 @@ export interface DeliverJournal {
   /** Commits what waits. */
   flush(): Promise<void>;
   /** A new note for what is taken (file: the begin of another file), committed before it resolves. */
-  commitNote(sink: string, note: string): Promise<void>;
+  commitResumeNote(sink: string, resumeNote: string): Promise<void>;
   /** A dead letter that still has its copy of the record. */
-  letter(sink: string, seq: number): Promise<Entry | undefined>;
+  deadLetter(sink: string, seq: number): Promise<Entry | undefined>;
   /** What came of sending one again, in one transaction with its row in `operations`: taken, it is gone. */
-  settleLetter(sink: string, seq: number, fate: LetterFate, operation: Operation): Promise<void>;
+  resolveDeadLetter(sink: string, seq: number, result: DeadLetterResult, operation: Operation): Promise<void>;
   /** What a sink was asked to adopt is adopted. */
   adopted(sink: string): Promise<void>;
   /** Losses of the sink end where it has taken again what it lost. */

@@ -1,7 +1,7 @@
 /** The completeness report, as `ledger --json` prints it. */
 import type { WindowQuery } from './source.ts';
 
-/** The completeness report, exactly as `ledger --json` prints it: times in RFC 3339, sums over `own`, never over `total` (it counts the padding too). */
+/** The completeness report, exactly as `ledger --json` prints it: times in RFC 3339, sums over `records`, never over `total` (it counts the padding too). */
 export interface LedgerReport<Windows extends LedgerReportWindows = readonly LedgerReportWindow[]> extends LedgerTables<Windows> {
   /** The verdict in words, and its parts (src/report/verdict.ts). */
   readonly summary: string;
@@ -25,11 +25,11 @@ export interface LedgerReportHole {
 /** What the report lists, without the verdict on it. */
 export interface LedgerTables<Windows extends LedgerReportWindows = readonly LedgerReportWindow[]> {
   /** When the report was made, and the period asked for; null: from the begin of the ledger, up to now. */
-  readonly made: string;
+  readonly generatedAt: string;
   readonly from: string | null;
   readonly to: string | null;
   readonly sources: readonly LedgerReportSource<Windows>[];
-  /** What people changed in the period; `who` is what they claimed. */
+  /** What people changed in the period; `actor` is what they claimed. */
   readonly operations: readonly LedgerReportOperation[];
 }
 
@@ -43,23 +43,23 @@ export type LongLedgerReportSource = LedgerReportSource<LedgerReportWindows>;
 
 export interface LedgerReportSource<Windows extends LedgerReportWindows = readonly LedgerReportWindow[]> {
   readonly id: string;
-  /** normal | hold | orphaned | retired */
-  readonly mode: string;
+  /** active | suspended | unconfigured | retired */
+  readonly state: string;
   /** Where the ledger begins; null while it has not. */
-  readonly begins: string | null;
+  readonly startsAt: string | null;
   readonly frontier: string | null;
-  readonly reached: string | null;
+  readonly closedUntil: string | null;
   /** Of the windows below: records, and those of them that were late. */
   readonly collected: number;
   readonly late: number;
   readonly lateDelays: LedgerReportDelays;
   /** Of the whole ledger: collected ever = in windows + outside (not in a closed window yet, or without a readable time). */
-  readonly ever: { readonly collected: number; readonly inWindows: number; readonly outside: number };
+  readonly lifetime: { readonly collected: number; readonly inWindows: number; readonly outside: number };
   /** The stretches that these numbers are about: whole windows, without what was not read. */
   readonly covered: readonly { readonly from: string; readonly to: string }[];
   readonly sinks: readonly LedgerReportSink[];
   /** Hold and its end, as the journal still has them. */
-  readonly holds: readonly LedgerReportHold[];
+  readonly suspensions: readonly LedgerReportSuspension[];
   readonly windows: Windows;
 }
 
@@ -76,7 +76,7 @@ export interface LedgerReportSink {
   readonly state: string;
   /** It gets what is dated from here on; null: everything. */
   readonly since: string | null;
-  /** It has a `where`: how many of the records are for it is not in the ledger. */
+  /** It has a `filter`: how many of the records are for it is not in the ledger. */
   readonly filtered: boolean;
   readonly windows: number;
   readonly complete: number;
@@ -97,19 +97,19 @@ export interface LedgerReportSinkWindow {
   readonly deadLetters: number;
 }
 
-export interface LedgerReportHold {
+export interface LedgerReportSuspension {
   readonly at: string;
-  readonly what: string;
+  readonly event: string;
   readonly reason: string | null;
-  readonly words: string | null;
+  readonly message: string | null;
 }
 
 export interface LedgerReportOperation {
   readonly at: string;
   /** What that person claimed; null when nobody was named. */
-  readonly who: string | null;
-  readonly what: string;
-  /** Of an act on a window: its `source`, `from` and `until`, and `why`. */
+  readonly actor: string | null;
+  readonly operation: string;
+  /** Of an operation on a window: its `source`, `from` and `to`, and `reason`. */
   readonly detail: Readonly<Record<string, string | number | boolean>>;
 }
 
@@ -118,17 +118,17 @@ export type LedgerReportState = 'proven' | 'final' | 'gap' | 'accepted';
 
 export interface LedgerReportWindow {
   readonly from: string;
-  readonly until: string;
+  readonly to: string;
   readonly state: LedgerReportState;
-  /** Why it is a gap; of a proven one `reread` or `vanished`, when a later count said so. */
+  /** Why it is a gap; of a proven one `reread` or `shrunk`, when a later count said so. */
   readonly reason: string | null;
   /** What is known about the reason, for a person. */
-  readonly words: string | null;
+  readonly message: string | null;
   /** What the service counted for the query, padding included; of a gap the most that it ever counted. */
   readonly total: number | null;
   /** Distinct records received for the query. Proven: the same number as `total`. */
   readonly received: number;
-  readonly own: number;
+  readonly records: number;
   readonly late: number;
   readonly lateLongestSeconds: number | null;
   readonly passes: number;
@@ -136,7 +136,7 @@ export interface LedgerReportWindow {
   readonly recounts: number;
   readonly recountsDue: number | null;
   readonly nextRecount: string | null;
-  readonly closed: string | null;
+  readonly closedAt: string | null;
   /** SHA-256 over the identities that the window owns (docs/guarantees.md), hex. */
   readonly digest: string | null;
   /** The bounds of the query that was counted, word for word. */

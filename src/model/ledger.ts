@@ -4,7 +4,7 @@ import type { Micros } from './time.ts';
 
 export interface Window {
   readonly from: Micros;
-  readonly until: Micros;
+  readonly to: Micros;
 }
 
 /** A sequence number of the journal, with the chain value of the segment that holds it. 0 is the beginning, with 32 zero bytes. */
@@ -20,7 +20,7 @@ export interface Proof {
   /** What the service counted for that query after the last page; it counts the padding too. */
   readonly total: number;
   /** How many of the distinct records received the window itself owns. */
-  readonly own: number;
+  readonly inWindow: number;
   /** SHA-256 over the uids that the window owns: 16 bytes each, sorted as bytes, one after another. */
   readonly digest: Uint8Array;
   readonly passes: number;
@@ -31,7 +31,7 @@ export interface Proof {
 }
 
 /** Why a window could not be proven. */
-export type GapReason = 'total' | 'count' | 'filter' | 'unreadable' | 'size';
+export type GapReason = 'total' | 'count' | 'out_of_range' | 'unreadable' | 'size';
 
 export type Verdict =
   | { readonly proven: true; readonly proof: Proof }
@@ -39,24 +39,24 @@ export type Verdict =
       readonly proven: false;
       readonly reason: GapReason;
       /** What a person should know: the page that cannot be read, the numbers that never agreed. */
-      readonly words: string;
+      readonly message: string;
       readonly query: WindowQuery;
       readonly total: number | undefined;
-      readonly own: number;
+      readonly inWindow: number;
       readonly seen: number;
       readonly digest: Uint8Array;
       readonly passes: number;
       readonly requests: number;
     };
 
-/** A stretch of a source's time that its ledger covers: [from, until), read and closed up to `reached`. */
+/** A stretch of a source's time that its ledger covers: [from, to), read and closed up to `closedUntil`. */
 export interface Range {
   readonly from: Micros;
   /** null: the live range, without an end. */
-  readonly until: Micros | null;
-  readonly reached: Micros;
+  readonly to: Micros | null;
+  readonly closedUntil: Micros;
   /** Records dated before it are no longer known by uid, and outside. */
-  readonly remembered: Micros;
+  readonly uidsKeptSince: Micros;
 }
 
 /** How a person wants a range of history to be read; kept with the range. */
@@ -74,18 +74,18 @@ export interface BackfillOrder {
 
 /** A range of history that a person added to a source's ledger. */
 export interface Backfill extends Range {
-  readonly until: Micros;
+  readonly to: Micros;
   readonly order: BackfillOrder;
 }
 
 /** How far a backfill is. */
 export interface BackfillProgress {
   readonly from: Micros;
-  readonly until: Micros;
-  readonly reached: Micros;
+  readonly to: Micros;
+  readonly closedUntil: Micros;
   /** running | paused | done */
   readonly state: 'running' | 'paused' | 'done';
-  /** Windows that are closed or gaps, what they own together, and how many of them are gaps. */
+  /** Windows that are closed or gaps, how many records lie in them, and how many of them are gaps. */
   readonly windows: number;
   readonly records: number;
   readonly gaps: number;
@@ -98,21 +98,21 @@ export interface BackfillProgress {
 /** A window as it stands in the ledger. */
 export interface LedgerWindow extends Window {
   readonly query: WindowQuery;
-  readonly state: 'closed' | 'gap' | 'accepted';
+  readonly state: 'proven' | 'gap' | 'accepted';
   readonly total: number | undefined;
-  readonly own: number;
+  readonly records: number;
   readonly late: number;
-  readonly seen: number;
+  readonly received: number;
   readonly recounts: number;
   /** Server time of its last proof, or of the last try of a gap. */
   readonly closed: Micros;
   /** Server time at which it is looked at again; undefined: final. */
   readonly next: Micros | undefined;
-  readonly tries: number;
+  readonly attempts: number;
   readonly reason: string | undefined;
 }
 
-/** How late records were: first seen minus logTimestamp, µs. `within` counts by the bounds of journal/late.ts, the last what is beyond. */
+/** How late records were: first seen minus logTimestamp, µs. `within` counts by the bounds of journal/late-delays.ts, the last what is beyond. */
 export interface LateDelays {
   readonly longest: Micros;
   readonly within: readonly number[];
@@ -124,7 +124,7 @@ export interface GapPart extends Window {
 }
 
 /** What was found about a window, and when it is looked at again. */
-export interface Turn {
+export interface WindowStep {
   readonly verdict: Verdict;
   readonly next: Micros | undefined;
   /** Server time. */
@@ -134,22 +134,22 @@ export interface Turn {
 }
 
 /**
- * Why a source is on hold: the service shows fewer fields or fewer rows than it did, or nothing at all; a page has no readable time, or the clock
- * of the service is more than an hour ahead. Meanwhile nothing is closed (docs/guarantees.md, "Hold").
+ * Why a source is suspended: the service shows fewer fields or fewer rows than it did, or nothing at all; a page has no readable time, or the clock
+ * of the service is more than an hour ahead. Meanwhile nothing is closed (docs/guarantees.md, "Suspension").
  */
-export type HoldReason = 'fields' | 'rows' | 'forbidden' | 'timestamp' | 'clock';
+export type SuspensionReason = 'fields' | 'rows' | 'forbidden' | 'timestamp' | 'clock';
 
-export interface Hold {
-  readonly reason: HoldReason;
+export interface Suspension {
+  readonly reason: SuspensionReason;
   /** What a person should know, in one line. */
-  readonly words: string;
+  readonly message: string;
   /** Server time. */
   readonly since: Micros;
   /** `fields`: those that are gone. */
   readonly fields?: readonly string[];
   /** When a sound window was last counted whole, server time: what was closed since then may hold less than there is. */
-  readonly sound?: Micros;
-  /** `rows`: where the windows begin that hold less than was proven; the first is the one whose count ends the hold. */
+  readonly lastFullVisibility?: Micros;
+  /** `rows`: where the windows begin that hold less than was proven; the first is the one whose count ends the suspension. */
   readonly windows?: readonly Micros[];
   /** `rows`: where the others begin that hold less, once they were counted; a person accepts them together. */
   readonly shrunk?: readonly Micros[];
@@ -157,21 +157,21 @@ export interface Hold {
 
 /** What is said about a window of the ledger without a new proof. */
 export interface Remark {
-  readonly reason: 'reread' | 'vanished' | undefined;
-  readonly words: string | undefined;
+  readonly reason: 'reread' | 'shrunk' | undefined;
+  readonly message: string | undefined;
   readonly next: Micros | undefined;
   /** Counts below the stored total in a row. */
-  readonly tries: number;
+  readonly attempts: number;
 }
 
 /** Where a source stands. */
-export interface SourceMarks {
+export interface SourceProgress {
   readonly id: string;
   readonly frontier: Micros;
   /** 0 before the first poll. */
-  readonly tip: Micros;
-  readonly mode: string;
-  readonly hold: Hold | undefined;
+  readonly polledUntil: Micros;
+  readonly state: string;
+  readonly suspension: Suspension | undefined;
   /** What is kept about the service itself, JSON. */
   readonly profile: string | undefined;
   /** Records appended ever, those of them that were late, and the newest readable time among them. */

@@ -18,42 +18,42 @@ export interface Message {
   readonly undated?: boolean;
   /** payloadId, where the record has one. */
   readonly key: string | undefined;
-  /** UTF-8, one line without its break; valid until the send of its batch is settled. */
+  /** UTF-8, one line without its break; valid until the send of its batch is resolved. */
   readonly bytes: Uint8Array;
 }
 
 export interface Batch {
   readonly messages: readonly Message[];
-  /** The position of the last entry that this batch settles (it may lie beyond the last message: entries not for this sink). */
+  /** The position of the last entry that this batch acknowledges (it may lie beyond the last message: entries not for this sink). */
   readonly through: Position;
   /** An earlier attempt at some of these messages may have been taken. */
   readonly uncertain: boolean;
   readonly bytes: number;
   /**
-   * Set where a person has the sink get something besides: a dead letter once more, a range of the journal, or events that are in no journal (their
+   * Set where a person has the sink get something on demand: a dead letter once more, a range of the journal, or events that are in no journal (their
    * `seq` only tells them apart). The sink's position stays: `through` is the one that it has, and a sink that keeps it writes it again.
    */
-  readonly besides?: 'retry' | 'replay' | 'test' | undefined;
+  readonly onDemand?: 'retry' | 'replay' | 'test' | undefined;
 }
 
 /** A message that the sink refused for good, with its own words. */
 export interface Rejection {
   readonly seq: number;
   readonly code: string;
-  readonly words: string;
+  readonly message: string;
   /** How often it was sent; once, where that is not said. */
-  readonly tries?: number | undefined;
+  readonly attempts?: number | undefined;
 }
 
-export interface Again {
+export interface RetryableRejection {
   readonly seqs: readonly number[];
   /** `sink_blocked`: a person must act. */
-  readonly code: 'sink_again' | 'sink_blocked';
+  readonly code: 'sink_unavailable' | 'sink_blocked';
   /** The sink's own words. */
-  readonly words: string;
+  readonly message: string;
   readonly retryAfterMs?: number | undefined;
   /** One that is named so often counts as refused, by what was said of it last; undefined: never. */
-  readonly tries?: number | undefined;
+  readonly attempts?: number | undefined;
   /** Those of `seqs` behind which others were taken: their tries count from here on. A server that takes nothing tells nothing of a message. Undefined: all. */
   readonly amid?: readonly number[] | undefined;
   /** What is said of single messages, where it is not the same of all: their rejections, should it come to that. */
@@ -62,30 +62,30 @@ export interface Again {
   readonly isAtOnce?: boolean | undefined;
 }
 
-/** `certain`: how many messages, from the first on without a break, the receiver has said to have. They are settled, whatever becomes of the others. */
+/** `certain`: how many messages, from the first on without a break, the receiver has said to have. They are acknowledged, whatever becomes of the others. */
 export type GoesOn = (certain: number) => void;
 
-export interface Taken {
+export interface DeliveryResult {
   readonly rejections: readonly Rejection[];
-  /** Messages that were not taken, and may be later; all others of the batch are settled. */
-  readonly again?: Again | undefined;
+  /** Messages that were not taken, and may be later; all others of the batch are resolved. */
+  readonly retryable?: RetryableRejection | undefined;
   /** How many of the messages the sink had already. */
   readonly duplicates?: number | undefined;
   /** What the sink wants to find again when it is opened; kept with the acknowledgement. */
-  readonly note?: string | undefined;
+  readonly resumeNote?: string | undefined;
 }
 
 /** What a sink finds when it is opened: the last position that it took, and its note. */
-export interface Kept {
+export interface ResumePoint {
   readonly journal: string;
   readonly position: Position;
-  readonly note: string | undefined;
+  readonly resumeNote: string | undefined;
   /** The chain of the segment that holds `seq`, or undefined when this journal has no such position. */
   chainAt(seq: number): Promise<Uint8Array | undefined>;
   /** Commits what is acknowledged so far with a new note, before the sink goes on (file: the begin of another file). */
-  commitNote(note: string): Promise<void>;
+  commitResumeNote(resumeNote: string): Promise<void>;
   /** Reports that delivered records are gone, and commits it with a new note: the ledger no longer counts them as delivered. */
-  lost(loss: SinkLoss, note: string): Promise<void>;
+  lost(loss: SinkLoss, resumeNote: string): Promise<void>;
   /** A person has said that this journal continues what the sink holds: `position` takes the place of whatever position it keeps. */
   readonly adopt?: boolean | undefined;
 }
@@ -93,22 +93,22 @@ export interface Kept {
 /**
  * Sends. Does not retry, batch, log, measure, or know the journal: the loop around it does. Called by one loop, one batch at a time.
  *
- * `send` resolves when the batch is durably taken, except the rejected and those to be sent again. It throws WaybillError `sink_again` (nothing of these items was
+ * `send` resolves when the batch is durably taken, except the rejected and those to be sent again. It throws WaybillError `sink_unavailable` (nothing of these items was
  * taken), `sink_blocked` (the same, and a person must act), `sink_refused` (the server refuses the request without naming an item), or
  * anything else: the outcome is unknown.
  */
 export interface Sink extends AsyncDisposable {
   /** @param goesOn  told when the receiver has taken some more of the batch, or answered: the deadline begins anew */
-  send(batch: Batch, signal: AbortSignal, goesOn?: GoesOn): Promise<Taken>;
+  send(batch: Batch, signal: AbortSignal, goesOn?: GoesOn): Promise<DeliveryResult>;
   /** Only sinks that keep our progress on their side: the last position that they find to be true. */
-  position?(signal: AbortSignal): Promise<KeptPosition | undefined>;
+  position?(signal: AbortSignal): Promise<ResumePosition | undefined>;
 }
 
 /** Where a sink that keeps our progress is, when it is opened. */
-export interface KeptPosition {
+export interface ResumePosition {
   readonly position: Position;
-  readonly note: string | undefined;
-  /** The entry of a dead letter that it took besides, last of all: whoever sent it may not know. */
+  readonly resumeNote: string | undefined;
+  /** The entry of a dead letter that it accepted on demand, last of all: whoever sent it may not know. */
   readonly retried?: number | undefined;
 }
 
@@ -118,5 +118,5 @@ export interface SinkLoss {
   readonly first: number;
   readonly last: number;
   /** What happened, for a person. */
-  readonly words: string;
+  readonly message: string;
 }

@@ -1,12 +1,12 @@
 /** The state of the daemon at one moment, from which status, readiness probes and gauges are computed. */
 import type { ReplayProgress } from './journal.ts';
-import type { BackfillProgress, Hold, Window } from './ledger.ts';
+import type { BackfillProgress, Suspension, Window } from './ledger.ts';
 import type { ClockMeasurement } from './source.ts';
 import type { DelayMeasure } from './telemetry.ts';
 import type { Micros } from './time.ts';
 
 /** From when on the configuration wants a source collected. */
-export interface Wanted {
+export interface RequestedStart {
   readonly from: Micros;
   /** So much before the begin of the ledger it may lie and mean the same, by two clocks. */
   readonly apart: Micros;
@@ -15,26 +15,26 @@ export interface Wanted {
 /** What `start` asks for and the ledger of a source does not have: between these times, before the ledger's begin. */
 export interface Unread {
   readonly from: Micros;
-  readonly until: Micros;
+  readonly to: Micros;
   /** Where the ledger begins. */
-  readonly begins: Micros;
+  readonly startsAt: Micros;
 }
 
 export interface SourceSnapshot {
   readonly id: string;
-  /** normal | hold | orphaned | retired */
-  readonly mode: string;
+  /** active | suspended | unconfigured | retired */
+  readonly state: string;
   /** Why it is not ready, in one line; undefined when it is. */
   readonly trouble: string | undefined;
   readonly frontier: Micros;
-  readonly reached: Micros;
-  readonly tip: Micros;
+  readonly closedUntil: Micros;
+  readonly polledUntil: Micros;
   readonly collected: number;
   readonly late: number;
-  readonly windows: { readonly closed: number; readonly gap: number; readonly accepted: number };
+  readonly windows: { readonly proven: number; readonly gap: number; readonly accepted: number };
   readonly gaps: number;
   readonly recountsOverdue: number;
-  readonly settleSeconds: number;
+  readonly closeDelaySeconds: number;
   readonly lastSuccess: Micros | undefined;
   readonly lastRecord: Micros | undefined;
   readonly lastError: string | undefined;
@@ -45,7 +45,7 @@ export interface SourceSnapshot {
   /** While the clock of the service is being measured; undefined once it is known. Of the running daemon alone. */
   readonly clock?: ClockMeasurement | undefined;
   /**
-   * When the next window of the live range can be proven at the earliest, server time: its end has the age `settle` then, and the clock of the
+   * When the next window of the live range can be proven at the earliest, server time: its end has the age `closeDelay` then, and the clock of the
    * service is known. Of the running daemon alone.
    */
   readonly nextProof?: Micros | undefined;
@@ -54,8 +54,8 @@ export interface SourceSnapshot {
   readonly delays?: DelayMeasure | undefined;
   /** Where `start` was set to an earlier time than the ledger begins at, and no backfill has been asked for it. */
   readonly unread?: Unread | undefined;
-  /** The hold, while it lasts: the state knows it also when no daemon runs. */
-  readonly held?: Pick<Hold, 'reason' | 'words'> | undefined;
+  /** The suspension, while it lasts: the state knows it also when no daemon runs. */
+  readonly held?: Pick<Suspension, 'reason' | 'message'> | undefined;
   /** Its answers carry no `Date`: what time it is there at least, by its records; undefined before the first of them. */
   readonly undated?: { readonly known: Micros | undefined } | undefined;
   /** Why the calibration that is due could not be made, while that is so. */
@@ -69,19 +69,19 @@ export interface SourceSnapshot {
 export interface SinkSnapshot {
   readonly id: string;
   readonly type: string;
-  /** active | waiting | blocked | orphaned | retired; stopped, where no daemon runs */
+  /** active | retrying | blocked | unconfigured | retired; stopped, where no daemon runs */
   readonly state: string;
   readonly trouble: string | undefined;
-  readonly acked: number;
+  readonly acknowledged: number;
   readonly lagRecords: number;
   readonly lagSeconds: number;
   readonly deadLetters: number;
   readonly lastSuccess: Micros | undefined;
   readonly lastError: string | undefined;
   /** Failed attempts in a row; 0: the last one succeeded. Only from the running daemon. */
-  readonly tries?: number | undefined;
+  readonly attempts?: number | undefined;
   /** Whether it has accepted a message, in this run or an earlier one of the same state. */
-  readonly everDelivered: boolean;
+  readonly hasDelivered: boolean;
   /** When the first of the failed attempts in a row ended, and when the next one begins, by the wall clock. Only from the running daemon. */
   readonly failingSince?: Micros | undefined;
   readonly nextAttempt?: Micros | undefined;
@@ -134,13 +134,13 @@ export interface Snapshot {
   readonly created: Micros;
   readonly now: Micros;
   readonly journal: {
-    /** Of the quota: pages that hold something, and what is set aside for the WAL. */
+    /** Of `maxSize`: pages that hold something, and what is set aside for the WAL. */
     readonly bytes: number;
     /** The part of `bytes` that the WAL may take and does not take now. */
     readonly setAside?: number;
-    readonly quota: number;
+    readonly maxSize: number;
     readonly head: number;
-    /** `quota` or `disk`: which of the two is used up; words may follow. */
+    /** `journal_full` or `disk`: which of the two is used up; words may follow. */
     readonly paused: string | undefined;
     /** Where the state lies. */
     readonly directory: string;

@@ -38,7 +38,7 @@ export interface Page {
  * and repeats nothing by itself: that is for the one who asks.
  *
  * Throws WaybillError: `source_unreachable`, `source_busy` (perhaps with `retryAfterMs`), `source_unauthorized`, `source_forbidden`,
- * `tls_untrusted`, `proxy_refused`, `token_refused`, `token_unreachable`, `page_malformed`, `page_refused`, `page_missing`; or the signal's
+ * `tls_untrusted`, `proxy_refused`, `token_refused`, `token_unreachable`, `page_malformed`, `page_refused`, `page_not_found`; or the signal's
  * reason.
  */
 export interface Source extends AsyncDisposable {
@@ -63,7 +63,7 @@ export interface ServerClock {
   agreed(): Micros | undefined;
   /** As `agreed()`, but it goes on with our own clock while the clock of the service stands still: what is due follows from it. */
   expected(): Micros | undefined;
-  /** The `Date` that the service repeats for longer than `settle`; undefined while its clock moves on. */
+  /** The `Date` that the service repeats for longer than `closeDelay`; undefined while its clock moves on. */
   stoodSince(): Micros | undefined;
   /** Until then nothing is closed, recounted, tried again or forgotten. */
   established(): boolean;

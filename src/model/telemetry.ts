@@ -1,12 +1,10 @@
 /** The boundaries to the log and the metrics. */
+import type { LogEventCode, LogFields } from './log-events.ts';
 import type { Micros } from './time.ts';
 
-/** Structured logging: a short constant phrase, everything else as fields under the words of this file. Never a secret. */
+/** The log, by the events of log-events.ts. Fields are glossary names; never a secret. */
 export interface Log {
-  debug(fields: object, phrase: string): void;
-  info(fields: object, phrase: string): void;
-  warn(fields: object, phrase: string): void;
-  error(fields: object, phrase: string): void;
+  write<Code extends LogEventCode>(event: Code, fields?: LogFields<Code>): void;
 }
 
 /** What is counted while it happens; gauges are read from a Snapshot when asked for. Durations in seconds. */
@@ -16,28 +14,28 @@ export interface Meters {
   /** First seen minus logTimestamp. */
   recordDelay(source: string, seconds: number): void;
   sourceRequest(source: string, outcome: string, seconds: number): void;
-  /** A hold began, for this reason. */
-  sourceHold(source: string, reason: string): void;
+  /** A suspension began, for this reason. */
+  sourceSuspended(source: string, reason: string): void;
   /** The service shows fewer records of a proven window, or of a gap, than it did. */
-  windowVanished(source: string): void;
+  windowShrunk(source: string): void;
   /** Another first page, page size, total or `Date` than at the calibration before. */
   calibrationChanged(source: string): void;
-  eventsIrregular(source: string, tag: string): void;
-  eventsSent(sink: string, count: number): void;
+  recordsUnexpected(source: string, tag: string): void;
+  eventsDelivered(sink: string, count: number): void;
   /** logTimestamp to taken. */
   deliveryDelay(sink: string, seconds: number): void;
   sinkDuplicates(sink: string, count: number): void;
   /** A sink has lost delivered records. */
   sinkLoss(sink: string): void;
   /** A message was cut to what the receiver's frames can carry. */
-  messageShortened(sink: string): void;
+  messageTruncated(sink: string): void;
 }
 
-/** How long after their time records were first seen, by the bounds of observe/delays.ts (seconds), the last what is beyond. */
+/** How long after their time records were first seen, by the bounds of src/telemetry/ (seconds), the last what is beyond. */
 export interface DelayMeasure {
   /** When `recent` began, and the last answer of the source; wall clock, µs. */
   readonly since: Micros;
-  readonly until: Micros;
+  readonly to: Micros;
   /** Of at most a week, and of the week before it. */
   readonly recent: readonly number[];
   readonly before: readonly number[];

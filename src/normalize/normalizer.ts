@@ -67,8 +67,8 @@ export function normalizer(settings: NormalizeSettings): Normalize {
     const meaning = known ?? unknownOutcome(actionAttempted, result, resultReason);
     const timestamp = fields.logTimestamp === undefined ? undefined : parseTimestamp(fields.logTimestamp);
     const created = createdOf(record.received);
-    const irregular = object === undefined ? noObject : tagsOf(known === undefined, fields, timestamp === undefined);
-    const who = shown(fields.userEmailAddress) ?? shown(fields.userId);
+    const unexpected = object === undefined ? noObject : tagsOf(known === undefined, fields, timestamp === undefined);
+    const actor = shown(fields.userEmailAddress) ?? shown(fields.userId);
     const parts = recordParts(fields, mapping.hostIdFromUuid);
     return {
       document: {
@@ -93,8 +93,8 @@ export function normalizer(settings: NormalizeSettings): Normalize {
           original,
           hash: hash('sha256', original, 'hex'),
         },
-        message: messageText(meaning.name, who, shown(fields.payloadName), resultReason),
-        tags: irregular.length === 0 ? forwarded : [...forwarded, ...irregular],
+        message: messageText(meaning.name, actor, shown(fields.payloadName), resultReason),
+        tags: unexpected.length === 0 ? forwarded : [...forwarded, ...unexpected],
         user: parts.user,
         file: parts.file,
         source: parts.source,
@@ -110,7 +110,7 @@ export function normalizer(settings: NormalizeSettings): Normalize {
       severity: meaning.severity,
       action: actionAttempted ?? 'Unknown',
       key: shown(fields.payloadId),
-      irregular,
+      unexpected,
     };
   };
 }

@@ -1,7 +1,7 @@
 /** The settings that say what becomes of a record: which records are wanted, what is hidden, what it is called and how it is weighed. */
 import { z } from 'zod';
 import { fieldPaths, meaningFields } from '../record/fields.ts';
-import type { Where } from './where.ts';
+import type { Where } from './filter.ts';
 import { outcomeCodes } from './outcomes.ts';
 
 const hidable = fieldPaths.filter((field) => !(meaningFields as readonly string[]).includes(field));
@@ -100,7 +100,7 @@ export const whereSettings: z.ZodType<Where> = z
       return z.array(whereSettings).min(1).optional().describe('At least one of these must match too');
     },
   })
-  .refine((where) => Object.keys(where).length > 0, 'names no field')
+  .refine((filter) => Object.keys(filter).length > 0, 'names no field')
   .describe('Which records the sink gets: any of the values of every field named; a field that is absent never matches');
 
 export type PrivacySettings = z.output<typeof privacySettings>;

@@ -4,14 +4,14 @@
  */
 import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import { worst } from './advice.ts';
-import { backfillLines } from './backfill-words.ts';
+import { backfillLines } from './backfills.ts';
 import { samples, seenWithin } from '../telemetry/delays.ts';
 import { bound } from './close-delay-advice.ts';
-import { size } from './size-words.ts';
+import { size } from './format-size.ts';
 import { isFailing, sinkNeedsYou } from './sink-health.ts';
 import { printable } from '../escape.ts';
-import { cut, table, wrapped } from './table.ts';
-import { ago, clockTime, counted, grouped, span, zoned } from './time-words.ts';
+import { cut, table, wrapped } from './text-table.ts';
+import { ago, clockTime, counted, grouped, span, zoned } from './format-time.ts';
 import { begun, serverTime, sourceNeedsYou, verdict } from './verdict.ts';
 
 export interface StatusTextOptions {
@@ -37,7 +37,7 @@ export function statusText(snapshot: Snapshot, { color, tz, width }: StatusTextO
     ? [
         ...wrapped(advice.what, width, adviceMax - 4, '  '),
         ...wrapped(advice.lost, width, 2, '  '),
-        ...wrapped(`To do: ${advice.act}`, width, 2, '  '),
+        ...wrapped(`To do: ${advice.operation}`, width, 2, '  '),
       ]
     : ['Nothing to do.'];
   // Verdict, blank, sources, blank, sinks, blank, journal, blank, advice: rows get what the rest leaves, each kind at least half if it needs it.
@@ -59,32 +59,32 @@ export function statusText(snapshot: Snapshot, { color, tz, width }: StatusTextO
   return [...head.map(painted), '', ...body.map((line) => cut(line, width)), '', ...tail].join('\n');
 }
 
-function sourceLines(snapshot: Snapshot, tz: string, room: number, width: number): string[] {
+function sourceLines(snapshot: Snapshot, tz: string, maxLines: number, width: number): string[] {
   const measured = snapshot.sources.some(({ delays }) => delays !== undefined && samples(delays) > 0);
-  const lines = sourceTable(snapshot, tz, room, measured);
+  const lines = sourceTable(snapshot, tz, maxLines, measured);
   // A column that does not fit is left out as a whole.
-  return lines.some((line) => line.length > width) && measured ? sourceTable(snapshot, tz, room, false) : lines;
+  return lines.some((line) => line.length > width) && measured ? sourceTable(snapshot, tz, maxLines, false) : lines;
 }
 
-function sourceTable(snapshot: Snapshot, tz: string, room: number, measured: boolean): string[] {
+function sourceTable(snapshot: Snapshot, tz: string, maxLines: number, measured: boolean): string[] {
   const zone = tz === 'UTC' ? 'Z' : '';
   const columns = [
     { head: 'SOURCE' },
-    { head: 'MODE' },
-    { head: tz === 'UTC' ? 'WHOLE UP TO' : `WHOLE UP TO (${tz})` },
-    { head: 'ANSWERED' },
+    { head: 'STATE' },
+    { head: tz === 'UTC' ? 'COMPLETE UNTIL' : `COMPLETE UNTIL (${tz})` },
+    { head: 'LAST RESPONSE' },
     ...(['RECORDS', 'LATE', 'GAPS'] as const).map((name) => ({ head: name, align: 'right' as const })),
     // The half, and all but one in a hundred, of the last one to two weeks.
     ...(measured ? [{ head: 'DELAY p50, p99' }] : []),
   ];
-  return rowsOf('SOURCE', snapshot.sources, sourceTrouble, room, columns, (source) => {
+  return rowsOf('SOURCE', snapshot.sources, sourceTrouble, maxLines, columns, (source) => {
     const now = serverTime(source, snapshot);
     const { date, time } = zoned(source.frontier, tz);
     const day = date === zoned(now, tz).date ? '' : `${date} `;
     const frontier = begun(source) ? `${day}${time.slice(0, 5)}${zone} (${ago(source.frontier, now)})` : 'not yet';
     const answer = source.lastSuccess === undefined ? 'none yet' : ago(source.lastSuccess, snapshot.now);
-    const mode = snapshot.stopped && source.mode === 'normal' ? 'stopped' : source.mode;
-    const cells = [source.id, mode, frontier, answer, grouped(source.collected), grouped(source.late), grouped(source.gaps)];
+    const state = snapshot.stopped && source.state === 'active' ? 'stopped' : source.state;
+    const cells = [source.id, state, frontier, answer, grouped(source.collected), grouped(source.late), grouped(source.gaps)];
     return measured ? [...cells, seen(source)] : cells;
   });
 }
@@ -95,7 +95,7 @@ function seen({ delays }: SourceSnapshot): string {
 
 /** What the daemon waits for before it can prove the next window, and until when. */
 function waitLines(snapshot: Snapshot, tz: string): string[] {
-  const waiting = snapshot.sources.filter(({ mode, clock }) => mode === 'normal' && clock !== undefined);
+  const waiting = snapshot.sources.filter(({ state, clock }) => state === 'active' && clock !== undefined);
   return waiting.slice(0, waitsMax).map((source) => {
     const { id, clock, nextProof } = source;
     const { remainingMs = 0, answersMissing = 0 } = clock ?? {};
@@ -106,19 +106,19 @@ function waitLines(snapshot: Snapshot, tz: string): string[] {
   });
 }
 
-function sinkLines(snapshot: Snapshot, room: number, failures: readonly SinkSnapshot[]): string[] {
+function sinkLines(snapshot: Snapshot, maxLines: number, failures: readonly SinkSnapshot[]): string[] {
   const columns = [
     { head: 'SINK' },
     { head: 'TYPE' },
     { head: 'STATE' },
-    { head: 'BEHIND' },
-    { head: 'LAST TAKEN' },
+    { head: 'LAG' },
+    { head: 'LAST DELIVERY' },
     { head: 'DEAD LETTERS', align: 'right' as const },
   ];
-  const lines = rowsOf('SINK', snapshot.sinks, sinkTrouble, room, columns, (sink) => [
+  const lines = rowsOf('SINK', snapshot.sinks, sinkTrouble, maxLines, columns, (sink) => [
     sink.id,
     sink.type,
-    sink.tries === undefined || sink.tries === 0 ? sink.state : `${sink.state}, ${counted(sink.tries, 'try', 'tries')}`,
+    sink.attempts === undefined || sink.attempts === 0 ? sink.state : `${sink.state}, ${counted(sink.attempts, 'attempt')}`,
     sink.lagRecords === 0 ? 'nothing' : `${grouped(sink.lagRecords)} (${span(sink.lagSeconds)})`,
     lastDelivery(sink, snapshot),
     grouped(sink.deadLetters),
@@ -126,15 +126,15 @@ function sinkLines(snapshot: Snapshot, room: number, failures: readonly SinkSnap
   return [...lines, ...failures.map((sink) => failureLine(sink, snapshot))];
 }
 
-function lastDelivery({ lastSuccess, everDelivered }: SinkSnapshot, { now, stopped }: Snapshot): string {
+function lastDelivery({ lastSuccess, hasDelivered }: SinkSnapshot, { now, stopped }: Snapshot): string {
   if (lastSuccess !== undefined) return ago(lastSuccess, now);
-  if (!everDelivered) return 'never';
+  if (!hasDelivered) return 'never';
   return stopped ? 'not known' : 'before this start';
 }
 
 /** From the second failed attempt on: one is usually a restart of the receiver. */
 function hasFailureLine(sink: SinkSnapshot): boolean {
-  return sink.lastError !== undefined && sink.state !== 'retired' && ((sink.tries ?? 0) >= 2 || isFailing(sink));
+  return sink.lastError !== undefined && sink.state !== 'retired' && ((sink.attempts ?? 0) >= 2 || isFailing(sink));
 }
 
 function failureLine({ id, lastError = '', nextAttempt }: SinkSnapshot, { now }: Snapshot): string {
@@ -142,18 +142,18 @@ function failureLine({ id, lastError = '', nextAttempt }: SinkSnapshot, { now }:
   return `${id}${next}: ${printable(lastError)}`;
 }
 
-/** A head and at most `room` lines below it, those with trouble first; the last one counts what is left out. */
+/** A head and at most `maxLines` lines below it, those with trouble first; the last one counts what is left out. */
 function rowsOf<Item extends { readonly id: string }>(
   what: string,
   items: readonly Item[],
   trouble: (item: Item) => number,
-  room: number,
+  maxLines: number,
   columns: Parameters<typeof table>[0],
   cells: (item: Item) => readonly string[],
 ): string[] {
   if (items.length === 0) return [`${what}: none`];
   const sorted = items.toSorted(byTrouble(trouble));
-  const shown = sorted.length <= room ? sorted : sorted.slice(0, Math.max(0, room - 1));
+  const shown = sorted.length <= maxLines ? sorted : sorted.slice(0, Math.max(0, maxLines - 1));
   const rest = sorted.slice(shown.length);
   const unwell = rest.filter((item) => trouble(item) > 0).length;
   const more =
@@ -162,14 +162,14 @@ function rowsOf<Item extends { readonly id: string }>(
 }
 
 function sourceTrouble(source: SourceSnapshot): number {
-  if (source.mode === 'retired') return -1;
+  if (source.state === 'retired') return -1;
   return sourceNeedsYou(source) ? 2 : source.gaps > 0 || source.recountsOverdue > 0 ? 1 : 0;
 }
 
 function sinkTrouble(sink: SinkSnapshot): number {
   if (sink.state === 'retired') return -1;
   if (sinkNeedsYou(sink)) return 2;
-  return sink.deadLetters > 0 || !sink.everDelivered ? 1 : 0;
+  return sink.deadLetters > 0 || !sink.hasDelivered ? 1 : 0;
 }
 
 function byTrouble<Item>(trouble: (item: Item) => number): (a: Item, b: Item) => number {
@@ -177,8 +177,8 @@ function byTrouble<Item>(trouble: (item: Item) => number): (a: Item, b: Item) =>
 }
 
 function journalLine({ journal, created, now, version }: Snapshot): string {
-  const { bytes, quota, setAside = 0, head } = journal;
-  const limit = quota > 0 ? ` of ${size(quota)}` : '';
+  const { bytes, maxSize, setAside = 0, head } = journal;
+  const limit = maxSize > 0 ? ` of ${size(maxSize)}` : '';
   const aside = setAside > 0 ? ` (${size(setAside)} more set aside)` : '';
   const paused = journal.paused === undefined ? '' : `, PAUSED: ${printable(journal.paused)}`;
   const age = span((now - created) / 1e6);

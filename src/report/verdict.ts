@@ -8,11 +8,11 @@ import type { Coverage, SinkCoverage, SinkSnapshot, Snapshot, SourceSnapshot } f
 import type { Micros } from '../model/time.ts';
 import { samples, seenWithin } from '../telemetry/delays.ts';
 import { sinkNeedsYou } from './sink-health.ts';
-import { ago, clockTime, counted, grouped, rfc3339, span, stretchWords } from './time-words.ts';
+import { ago, clockTime, counted, grouped, rfc3339, span, stretchWords } from './format-time.ts';
 
 type SourceFacts = Pick<
   SourceSnapshot,
-  'id' | 'mode' | 'settleSeconds' | 'serverNow' | 'trouble' | 'held' | 'clock' | 'nextProof' | 'undated' | 'retiredAt'
+  'id' | 'state' | 'closeDelaySeconds' | 'serverNow' | 'trouble' | 'held' | 'clock' | 'nextProof' | 'undated' | 'retiredAt'
 >;
 
 /** What the verdict takes into account of the present. */
@@ -168,16 +168,16 @@ function examine(source: SourceFacts, facts: Facts): Examined {
   const common = { id, coverage, takesPart };
   if (begin === undefined) return { ...common, isUnknown: true, isPending: false, uncovered: [] };
   // What both clocks have reached, as where windows are closed.
-  const reached = Math.min(facts.now, source.serverNow ?? facts.now);
-  const due = Math.floor((reached - dueAfterSeconds(source.settleSeconds) * 1e6) / secondMicros) * secondMicros;
-  const edges = [due, coverage.startsAt ?? begin, ...[...read, ...coverage.history].flatMap(({ from, until }) => [from, until])];
+  const closedUntil = Math.min(facts.now, source.serverNow ?? facts.now);
+  const due = Math.floor((closedUntil - dueAfterSeconds(source.closeDelaySeconds) * 1e6) / secondMicros) * secondMicros;
+  const edges = [due, coverage.startsAt ?? begin, ...[...read, ...coverage.history].flatMap(({ from, to }) => [from, to])];
   const uncovered: Hole[] = [];
   let pendingFrom: Micros | undefined;
   for (const part of between(begin, end, edges)) {
-    if (read.some(({ from, until }) => from <= part.from && part.from < until)) continue;
+    if (read.some(({ from, to }) => from <= part.from && part.from < to)) continue;
     if (part.from >= due) {
       pendingFrom ??= part.from;
-    } else add(uncovered, { source: id, from: part.from, to: part.until, ...reasonAt(part.from, source, coverage, facts) });
+    } else add(uncovered, { source: id, from: part.from, to: part.to, ...reasonAt(part.from, source, coverage, facts) });
   }
   // A period that is wholly in the future has no stretch to look at.
   const isAllPending = uncovered.length === 0 && (asked <= begin ? begin >= due && !isOver : pendingFrom === begin);
@@ -186,19 +186,19 @@ function examine(source: SourceFacts, facts: Facts): Examined {
 }
 
 /** When time from there on is proven at the earliest; undefined where nobody knows yet what time it is at the service. */
-function firstProofOf(from: Micros, { settleSeconds, nextProof = 0, undated }: SourceFacts): Micros | undefined {
+function firstProofOf(from: Micros, { closeDelaySeconds, nextProof = 0, undated }: SourceFacts): Micros | undefined {
   if (undated && undated.known === undefined) return undefined;
-  return Math.max(from + (widthSeconds(settleSeconds) + settleSeconds) * 1e6, nextProof);
+  return Math.max(from + (widthSeconds(closeDelaySeconds) + closeDelaySeconds) * 1e6, nextProof);
 }
 
 /** A stretch of time cut at these edges. */
 function between(begin: Micros, end: Micros, edges: readonly Micros[]): Window[] {
   if (begin >= end) return [];
   const cuts = [...new Set([begin, ...edges.filter((edge) => begin < edge && edge < end), end])].sort((a, b) => a - b);
-  return cuts.slice(1).map((until, i) => ({ from: cuts[i] ?? begin, until }));
+  return cuts.slice(1).map((to, i) => ({ from: cuts[i] ?? begin, to }));
 }
 
-/** Two holes beside each other with one reason are one. */
+/** Two adjacent holes with one reason are one. */
 function add(holes: Hole[], hole: Hole): void {
   const last = holes.at(-1);
   if (last?.to === hole.from && last.reason === hole.reason) holes[holes.length - 1] = { ...last, to: hole.to };
@@ -207,21 +207,21 @@ function add(holes: Hole[], hole: Hole): void {
 
 function reasonAt(
   at: Micros,
-  { mode, trouble, held, clock }: SourceFacts,
+  { state, trouble, held, clock }: SourceFacts,
   { startsAt, liveFrom, history }: Coverage,
   { stopped, paused }: Facts,
 ): Pick<Hole, 'reason' | 'message'> {
   if (startsAt !== undefined && at < startsAt) return { reason: 'before_ledger', message: 'the ledger had not begun' };
   if (liveFrom !== undefined && at < liveFrom) {
-    const range = history.find(({ from, until }) => from <= at && at < until);
+    const range = history.find(({ from, to }) => from <= at && at < to);
     if (!range) return { reason: 'not_requested', message: 'this history was not requested' };
     return { reason: 'history_unread', message: range.paused ? 'the backfill is paused' : 'the backfill is not finished' };
   }
-  if (mode === 'retired') return { reason: 'retired', message: 'the source was retired' };
-  if (mode === 'orphaned') return { reason: 'unconfigured', message: 'the source is not in the configuration' };
+  if (state === 'retired') return { reason: 'retired', message: 'the source was retired' };
+  if (state === 'unconfigured') return { reason: 'unconfigured', message: 'the source is not in the configuration' };
   if (stopped) return { reason: 'daemon_stopped', message: 'the daemon is not running' };
   if (paused !== undefined) return { reason: 'journal_full', message: `collection is paused (${paused})` };
-  if (held) return { reason: 'suspended', message: `collection is suspended (${held.reason}): ${held.words}` };
+  if (held) return { reason: 'suspended', message: `collection is suspended (${held.reason}): ${held.message}` };
   if (trouble !== undefined) return { reason: 'source_failing', message: `the source fails: ${trouble}` };
   return { reason: 'behind', message: clock ? 'the clock of the service is being measured' : 'collection is behind' };
 }
@@ -241,7 +241,7 @@ function shortfallsOf(parts: readonly SinkCoverage[], { sinks }: Facts): Shortfa
 }
 
 /** More than these are counted, not named. */
-const namedMost = 3;
+const maxNamed = 3;
 
 /** The first line of a report. @param tz  the zone of the times in it, an IANA name */
 export function summaryOf(found: Completeness, tz: string): string {
@@ -277,8 +277,8 @@ function shortfallWords(
   { isStopped }: Completeness,
 ): string {
   const losses = lost === 0 ? [] : [`lost ${grouped(lost)}${loss === undefined ? '' : `: ${loss}`}`];
-  const letters = deadLetters === 0 ? [] : [counted(deadLetters, 'dead letter')];
-  const reasons = [...losses, ...(lastError === undefined ? [] : [lastError]), ...letters];
+  const refused = deadLetters === 0 ? [] : [counted(deadLetters, 'dead letter')];
+  const reasons = [...losses, ...(lastError === undefined ? [] : [lastError]), ...refused];
   const otherwise = isStopped ? 'the daemon is not running' : 'delivery is in progress';
   const lacks = [
     ...(lacking === 0 ? [] : [`${grouped(lacking)} of ${counted(windows, 'window')}`]),
@@ -291,57 +291,57 @@ function shortfallWords(
 }
 
 function named(items: readonly string[]): string {
-  const rest = items.length - namedMost;
-  return rest <= 0 ? items.join('; ') : `${items.slice(0, namedMost).join('; ')}; and ${grouped(rest)} more`;
+  const rest = items.length - maxNamed;
+  return rest <= 0 ? items.join('; ') : `${items.slice(0, maxNamed).join('; ')}; and ${grouped(rest)} more`;
 }
 
 /** The tables of a report with the verdict on its period in front: what `ledger --json` prints. */
-export function judged(
-  { made, from, to, sources, operations, coverage }: LedgerTables<LedgerReportWindows> & { readonly coverage: Facts['coverage'] },
+export function deduplicated(
+  { generatedAt, from, to, sources, operations, coverage }: LedgerTables<LedgerReportWindows> & { readonly coverage: Facts['coverage'] },
   period: Pick<Facts, 'now' | 'from' | 'to'>,
   present: Present,
   tz: string,
 ): { readonly report: LongLedgerReport; readonly found: Completeness } {
   const known = new Map(present.sources.map((source) => [source.id, source]));
   const facts = sources.map(
-    ({ id, mode }) => known.get(id) ?? { id, mode, settleSeconds: 0, serverNow: undefined, trouble: undefined, held: undefined },
+    ({ id, state }) => known.get(id) ?? { id, state, closeDelaySeconds: 0, serverNow: undefined, trouble: undefined, held: undefined },
   );
   const found = completeness({ ...present, ...period, sources: facts, coverage });
   const { complete, delivered, final } = found;
   const summary = summaryOf(found, tz);
   const uncovered = found.uncovered.map((hole) => ({ ...hole, from: rfc3339(hole.from), to: rfc3339(hole.to) }));
-  return { report: { summary, complete, delivered, final, uncovered, made, from, to, sources, operations }, found };
+  return { report: { summary, complete, delivered, final, uncovered, generatedAt, from, to, sources, operations }, found };
 }
 
 export function presentOf({ stopped, journal, sources, sinks }: Snapshot): Present {
   return {
     stopped,
     paused: journal.paused,
-    sources: sources.map(({ id, mode, settleSeconds, serverNow, trouble, held, clock, nextProof, undated, retiredAt }) => ({
-      ...{ id, mode, settleSeconds, serverNow, trouble, held, clock, nextProof, undated, retiredAt },
+    sources: sources.map(({ id, state, closeDelaySeconds, serverNow, trouble, held, clock, nextProof, undated, retiredAt }) => ({
+      ...{ id, state, closeDelaySeconds, serverNow, trouble, held, clock, nextProof, undated, retiredAt },
     })),
     // The error of a failure that is over is no reason for anything.
     sinks: sinks.map((sink) => ({ id: sink.id, lastError: failsNow(sink) ? sink.lastError : undefined })),
   };
 }
 
-function failsNow({ state, tries = 0, trouble }: SinkSnapshot): boolean {
-  return state === 'waiting' || state === 'blocked' || tries > 0 || trouble !== undefined;
+function failsNow({ state, attempts = 0, trouble }: SinkSnapshot): boolean {
+  return state === 'retrying' || state === 'blocked' || attempts > 0 || trouble !== undefined;
 }
 
 export interface StatusJson {
-  readonly verdict: string;
+  readonly summary: string;
   /** Over the whole ledger of every source, up to now, as in the report; false where there is none. */
   readonly complete: boolean;
   readonly delivered: boolean;
   readonly version: string;
-  readonly journal: { readonly bytes: number; readonly quota: number; readonly head: number };
+  readonly journal: { readonly bytes: number; readonly maxSize: number; readonly head: number };
   readonly sources: readonly {
     readonly id: string;
-    readonly mode: string;
+    readonly state: string;
     readonly frontier: string | null;
-    readonly reached: string | null;
-    readonly tip: string | null;
+    readonly closedUntil: string | null;
+    readonly polledUntil: string | null;
     /** Server time minus frontier. */
     readonly lagSeconds: number | null;
     readonly gaps: number;
@@ -349,8 +349,8 @@ export interface StatusJson {
     /** Only where history is being added. */
     readonly backfills?: readonly {
       readonly from: string;
-      readonly until: string;
-      readonly reached: string;
+      readonly to: string;
+      readonly closedUntil: string;
       readonly state: string;
       readonly records: number;
       readonly expected: number | null;
@@ -370,13 +370,13 @@ export interface StatusJson {
     readonly id: string;
     readonly type: string;
     readonly state: string;
-    readonly acked: number;
+    readonly acknowledged: number;
     readonly lagRecords: number;
     readonly lagSeconds: number;
     readonly deadLetters: number;
     readonly lastError: string | null;
     /** Whether it has accepted a message, in this run or an earlier one of the same state. */
-    readonly everDelivered: boolean;
+    readonly hasDelivered: boolean;
     /** In a row; null where no daemon runs. Then the times below are null too, as they are while no attempt fails. */
     readonly failedAttempts: number | null;
     readonly failingSince: string | null;
@@ -393,14 +393,14 @@ export interface StatusJson {
  */
 export function verdict(snapshot: Snapshot, tz = 'UTC'): string {
   const { sources, sinks, journal, now, created, stopped } = snapshot;
-  const letters = sinks.reduce((sum, sink) => sum + sink.deadLetters, 0);
+  const deadLetters = sinks.reduce((sum, sink) => sum + sink.deadLetters, 0);
   const isNew = now - created < hour;
   const clauses = [
     verdictClause(snapshot, tz),
     ...(journal.paused === undefined ? [] : [`collection is paused (${journal.paused})`]),
     needs(sources.filter(sourceNeedsYou).length, 'source'),
     needs(sinks.filter(sinkNeedsYou).length, 'sink'),
-    ...(letters === 0 ? [] : [counted(letters, 'dead letter')]),
+    ...(deadLetters === 0 ? [] : [counted(deadLetters, 'dead letter')]),
     // A lost state starts anew without any other sign (docs/operations.md, "State lost").
     ...(isNew ? [`new state since ${span((now - created) / 1e6)}`] : []),
   ];
@@ -420,40 +420,42 @@ export function statusVerdict(snapshot: Snapshot): Completeness | undefined {
 export function statusJson(snapshot: Snapshot): StatusJson {
   const found = statusVerdict(snapshot);
   return {
-    verdict: verdict(snapshot),
+    summary: verdict(snapshot),
     complete: found?.complete ?? false,
     delivered: found?.delivered ?? false,
     version: snapshot.version,
-    journal: { bytes: snapshot.journal.bytes, quota: snapshot.journal.quota, head: snapshot.journal.head },
+    journal: { bytes: snapshot.journal.bytes, maxSize: snapshot.journal.maxSize, head: snapshot.journal.head },
     sources: snapshot.sources.map((source) => ({
       id: source.id,
-      mode: source.mode,
+      state: source.state,
       frontier: instant(source.frontier),
-      reached: instant(source.reached),
-      tip: instant(source.tip),
+      closedUntil: instant(source.closedUntil),
+      polledUntil: instant(source.polledUntil),
       lagSeconds: begun(source) ? Math.max(0, (serverTime(source, snapshot) - source.frontier) / 1e6) : null,
       gaps: source.gaps,
       lastError: source.lastError ?? null,
       ...(source.backfills?.length ? { backfills: source.backfills.map(backfillJson) } : {}),
       delays: delaysOf(source),
     })),
-    sinks: snapshot.sinks.map(({ id, type, state, acked, lagRecords, lagSeconds, deadLetters, lastError, everDelivered, ...attempts }) => ({
-      ...{ id, type, state, acked, lagRecords, lagSeconds, deadLetters },
-      lastError: lastError ?? null,
-      everDelivered,
-      failedAttempts: attempts.tries ?? null,
-      failingSince: attempts.failingSince === undefined ? null : rfc3339(attempts.failingSince),
-      nextAttempt: attempts.nextAttempt === undefined ? null : rfc3339(attempts.nextAttempt),
-    })),
+    sinks: snapshot.sinks.map(
+      ({ id, type, state, acknowledged, lagRecords, lagSeconds, deadLetters, lastError, hasDelivered, ...attempts }) => ({
+        ...{ id, type, state, acknowledged, lagRecords, lagSeconds, deadLetters },
+        lastError: lastError ?? null,
+        hasDelivered,
+        failedAttempts: attempts.attempts ?? null,
+        failingSince: attempts.failingSince === undefined ? null : rfc3339(attempts.failingSince),
+        nextAttempt: attempts.nextAttempt === undefined ? null : rfc3339(attempts.nextAttempt),
+      }),
+    ),
     stoppedSince: snapshot.stopped ? rfc3339(snapshot.stopped.since) : null,
   };
 }
 
-function backfillJson({ from, until, reached, state, records, order, perSecond, secondsLeft }: BackfillProgress) {
+function backfillJson({ from, to, closedUntil, state, records, order, perSecond, secondsLeft }: BackfillProgress) {
   return {
     from: rfc3339(from),
-    until: rfc3339(until),
-    reached: rfc3339(reached),
+    to: rfc3339(to),
+    closedUntil: rfc3339(closedUntil),
     state,
     records,
     expected: order.expected ?? null,
@@ -471,7 +473,7 @@ function delaysOf({ delays }: SourceSnapshot): StatusJson['sources'][number]['de
 }
 
 export function sourceNeedsYou(source: SourceSnapshot): boolean {
-  return source.mode === 'hold' || source.mode === 'orphaned' || (source.mode !== 'retired' && source.trouble !== undefined);
+  return source.state === 'suspended' || source.state === 'unconfigured' || (source.state !== 'retired' && source.trouble !== undefined);
 }
 
 /** The moment at the source, as far as it is known. */
@@ -489,25 +491,25 @@ const hour = 3_600 * 1e6;
 function verdictClause(snapshot: Snapshot, tz: string): string {
   const found = statusVerdict(snapshot);
   if (!found) return 'NO SOURCE is configured';
-  const polled = snapshot.sources.filter(({ mode }) => mode !== 'orphaned' && mode !== 'retired');
+  const polled = snapshot.sources.filter(({ state }) => state !== 'unconfigured' && state !== 'retired');
   if (polled.length === 0) return `NO SOURCE is polled any more; ${summaryOf(found, tz)}`;
   const fresh = polled.filter(({ coverage }) => coverage === undefined || coverage.windows.all === 0);
   const known = polled.filter((source) => !fresh.includes(source) && begun(source));
-  const held = polled.filter(({ mode }) => mode === 'hold');
+  const suspended = polled.filter(({ state }) => state === 'suspended');
   // It says itself when the first proof is due.
   if (found.nothingDue) return summaryOf(found, tz);
   const [slowest] = known.toSorted((a, b) => a.frontier - b.frontier);
   const proofs = fresh.map((source) => firstProof(source, snapshot, tz));
   return [
-    `${held.length === 0 ? '' : `COLLECTION SUSPENDED at ${nameOrCount(held)}; `}${summaryOf(found, tz)}`,
+    `${suspended.length === 0 ? '' : `COLLECTION SUSPENDED at ${nameOrCount(suspended)}; `}${summaryOf(found, tz)}`,
     ...(slowest ? [`proven up to ${when(slowest, snapshot, tz)}`] : []),
     ...(proofs[0] === undefined ? [] : [known.length === 0 ? proofs[0] : `${proofs[0]} of ${nameOrCount(fresh)}`]),
   ].join(', ');
 }
 
-/** The bound of the alert WaybillFrontierLate: a frontier lags about twice `settle` when all is well. */
+/** The bound of the alert WaybillFrontierLate: a frontier lags about twice the close delay when all is well. */
 export function isLate(source: SourceSnapshot, time: Micros, snapshot: Snapshot): boolean {
-  return serverTime(source, snapshot) - time > (2 * source.settleSeconds + 900) * 1e6;
+  return serverTime(source, snapshot) - time > (2 * source.closeDelaySeconds + 900) * 1e6;
 }
 
 function when(source: SourceSnapshot, snapshot: Snapshot, tz: string): string {
@@ -515,7 +517,7 @@ function when(source: SourceSnapshot, snapshot: Snapshot, tz: string): string {
   return `${clockTime(source.frontier, now, tz)} (${ago(source.frontier, now)})`;
 }
 
-/** The first window is as wide as `settle`, held between 10 s and 1 h, and is closed when its end has that age (docs/guarantees.md). */
+/** The first window is as wide as the close delay, within 10 s and 1 h, and is closed when its end has that age (docs/guarantees.md). */
 function firstProof(source: SourceSnapshot, snapshot: Snapshot, tz: string): string {
   if (!begun(source)) return source.lastSuccess === undefined ? 'first answer awaited' : 'where it begins is not known yet';
   if (source.undated && source.undated.known === undefined) return 'first proof due with its first record, as its answers carry no Date';

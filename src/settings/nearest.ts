@@ -5,10 +5,10 @@
  * more than a third of the letters: then another name was meant, and the list of names helps more.
  */
 export function nearest(given: string, names: readonly string[]): string | undefined {
-  const wanted = given.slice(0, 100).toLowerCase();
-  const ranked = names.map((name) => ({ name, distance: distance(wanted, name.toLowerCase()) }));
+  const requested = given.slice(0, 100).toLowerCase();
+  const ranked = names.map((name) => ({ name, distance: distance(requested, name.toLowerCase()) }));
   const [best] = ranked.sort((a, b) => a.distance - b.distance);
-  return best && best.distance <= Math.floor(Math.max(wanted.length, best.name.length) / 3) ? best.name : undefined;
+  return best && best.distance <= Math.floor(Math.max(requested.length, best.name.length) / 3) ? best.name : undefined;
 }
 
 /** As it follows a refusal: `the nearest is "a"`, else `there are a, b`. */

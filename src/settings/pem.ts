@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { WaybillError, wordsOf } from '../errors.ts';
+import { WaybillError, messageOf } from '../errors.ts';
 
 export class PemFiles {
   readonly paths: readonly string[];
@@ -28,7 +28,7 @@ export class PemFiles {
       try {
         return filesOf(path).map(readPem);
       } catch (thrown) {
-        throw new WaybillError('config_invalid', `cannot read "${this.#setting}": ${wordsOf(thrown)}`, { cause: thrown });
+        throw new WaybillError('config_invalid', `cannot read "${this.#setting}": ${messageOf(thrown)}`, { cause: thrown });
       }
     });
   }

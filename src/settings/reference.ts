@@ -3,7 +3,7 @@
  * literal `${`. What a setting refers to may change while the daemon runs, so a template is kept and read again when it is asked for.
  */
 import { readFileSync, statSync } from 'node:fs';
-import { WaybillError, wordsOf } from '../errors.ts';
+import { WaybillError, messageOf } from '../errors.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -76,7 +76,7 @@ export function file(path: string): Template {
         const version = [dev, ino, size, mtimeNs, ctimeNs].join();
         if (kept?.version !== version) kept = { version, text: decode(readFileSync(path)) };
       } catch (thrown) {
-        throw new WaybillError('secret_missing', `file "${path}" cannot be read: ${wordsOf(thrown)}`, { cause: thrown });
+        throw new WaybillError('secret_missing', `file "${path}" cannot be read: ${messageOf(thrown)}`, { cause: thrown });
       }
       if (kept.text === '') throw new WaybillError('secret_missing', `file "${path}" is empty`);
       return kept.text;

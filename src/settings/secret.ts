@@ -5,7 +5,7 @@
  */
 import { inspect } from 'node:util';
 import { remember } from '../secrets.ts';
-import { WaybillError, wordsOf } from '../errors.ts';
+import { WaybillError, messageOf } from '../errors.ts';
 import type { Template } from './reference.ts';
 
 export class Secret {
@@ -38,7 +38,7 @@ export class Secret {
       for (const part of partsOf(value)) remember(this, part);
       return value;
     } catch (thrown) {
-      throw new WaybillError('secret_missing', `cannot read "${this.#setting}": ${wordsOf(thrown)}`, { cause: thrown });
+      throw new WaybillError('secret_missing', `cannot read "${this.#setting}": ${messageOf(thrown)}`, { cause: thrown });
     }
   }
 

@@ -5,7 +5,7 @@
 import type { z } from 'zod';
 import type { ProxySettings } from '../connect/proxy.ts';
 import type { Pem, Shown } from '../connect/trust.ts';
-import type { Kept, Sink } from '../model/sink.ts';
+import type { ResumePoint, Sink } from '../model/sink.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 
@@ -21,7 +21,7 @@ export interface Guarantee {
 /** One line of `waybill check`. */
 export interface Finding {
   readonly level: 'ok' | 'warning' | 'error';
-  readonly words: string;
+  readonly message: string;
   /** The setting at fault, e.g. `sinks.siem.path`. */
   readonly setting?: string;
 }
@@ -80,7 +80,7 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   /** What the settings alone show, without a connection: also for `check --offline`. */
   checkSettings?(config: z.output<Schema>, id: string): readonly Finding[];
   check(config: z.output<Schema>, context: SinkContext, signal: AbortSignal): Promise<readonly Finding[]>;
-  open(config: z.output<Schema>, context: SinkContext, kept: Kept, signal: AbortSignal): Promise<Sink>;
+  open(config: z.output<Schema>, context: SinkContext, kept: ResumePoint, signal: AbortSignal): Promise<Sink>;
 }
 
 /** Ties the type of the configuration to the functions that take it. */

@@ -1,6 +1,6 @@
 /** Standard output, one message a line: for a container's log collector, and for trying things out. At least once. */
 import { z } from 'zod';
-import { WaybillError, wordsOf } from '../errors.ts';
+import { WaybillError, messageOf } from '../errors.ts';
 import { defineSink } from './define.ts';
 
 const lineBreak = Buffer.from('\n');
@@ -21,7 +21,7 @@ export const stdout = defineSink('stdout', {
     duplicates: 'one batch after a crash, or for a reader that stops for 30 s',
     losses: 'what the reader of the pipe loses',
   }),
-  check: async () => [{ level: 'ok', words: 'standard output is there; whether anybody reads it cannot be told' }],
+  check: async () => [{ level: 'ok', message: 'standard output is there; whether anybody reads it cannot be told' }],
   open: async (_config, { id }) => {
     const stream = process.stdout;
     // An error that nobody waits for (the reader is gone) is found by the next write.
@@ -35,7 +35,9 @@ export const stdout = defineSink('stdout', {
         try {
           await written(stream, Buffer.concat(batch.messages.flatMap(({ bytes }) => [bytes, lineBreak])), signal);
         } catch (cause) {
-          throw new WaybillError('sink_unknown', `cannot write to standard output for sink "${id}": ${wordsOf(cause)}`, { cause });
+          throw new WaybillError('sink_outcome_unknown', `cannot write to standard output for sink "${id}": ${messageOf(cause)}`, {
+            cause,
+          });
         }
         return { rejections: [] };
       },
@@ -50,9 +52,9 @@ export const stdout = defineSink('stdout', {
 async function untilTaken(id: string, signal: AbortSignal): Promise<void> {
   const before = pending;
   if (before === undefined) return;
-  const words = `cannot write to standard output for sink "${id}": its reader has not taken what was written before`;
+  const message = `cannot write to standard output for sink "${id}": its reader has not taken what was written before`;
   await orAborted(before, signal).catch(() => {
-    if (signal.aborted) throw new WaybillError('sink_again', words);
+    if (signal.aborted) throw new WaybillError('sink_unavailable', message);
   });
 }
 

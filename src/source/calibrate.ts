@@ -2,7 +2,7 @@
  * Finds out what cannot be assumed of a service and must be known: the number of its first page, the largest page that it grants, whether it
  * counts, and whether it says what time it is. Asked at the first start, weekly, and by `check`; the answer is kept in the source's profile.
  */
-import { codeOf, wordsOf } from '../errors.ts';
+import { codeOf, messageOf } from '../errors.ts';
 import type { Page, Source } from '../model/source.ts';
 
 /** What was found; plain JSON. */
@@ -35,8 +35,8 @@ const sizes = [1000, 500, 200, 100, 50, 20, 10, 5, 2, 1];
  * @throws WaybillError whatever a request throws, but for a page size that is refused while a smaller one is left
  */
 export async function calibrate(source: Source, pageSize: number | 'auto', signal: AbortSignal): Promise<Calibration> {
-  const wanted = pageSize === 'auto' ? sizes : [pageSize, ...sizes.filter((size) => size < pageSize)];
-  for (const [index, size] of wanted.entries()) {
+  const requested = pageSize === 'auto' ? sizes : [pageSize, ...sizes.filter((size) => size < pageSize)];
+  for (const [index, size] of requested.entries()) {
     try {
       const page = await source.page({ query: {}, page: undefined, pageSize: size }, signal);
       return {
@@ -47,7 +47,7 @@ export async function calibrate(source: Source, pageSize: number | 'auto', signa
       };
     } catch (thrown) {
       if (codeOf(thrown) === 'page_malformed') return await oneByOne(source, size, thrown, signal);
-      if (codeOf(thrown) !== 'page_refused' || index === wanted.length - 1) throw thrown;
+      if (codeOf(thrown) !== 'page_refused' || index === requested.length - 1) throw thrown;
     }
   }
   throw new RangeError('cannot calibrate a source without a page size to try');
@@ -61,7 +61,7 @@ export async function emptyIsMissing(source: Source, pageSize: number, signal: A
   try {
     await source.page({ query: { startTime: farFuture }, page: undefined, pageSize }, signal);
   } catch (thrown) {
-    if (codeOf(thrown) === 'page_missing') return wordsOf(thrown);
+    if (codeOf(thrown) === 'page_not_found') return messageOf(thrown);
     // A time so far ahead may be refused: that says nothing of empty periods.
     if (codeOf(thrown) !== 'page_refused') throw thrown;
   }
@@ -69,7 +69,7 @@ export async function emptyIsMissing(source: Source, pageSize: number, signal: A
 }
 
 /** So many records at the beginning may be unreadable, each alone. */
-const unreadableMost = 20;
+const maxUnreadable = 20;
 /** Nothing is dated there, so this page can be read. */
 const farFuture = '2200-01-01T00:00:00.00';
 
@@ -79,15 +79,15 @@ const farFuture = '2200-01-01T00:00:00.00';
  * @throws WaybillError what the first page was answered with, when none of the first records can be read
  */
 async function oneByOne(source: Source, pageSize: number, thrown: unknown, signal: AbortSignal): Promise<Calibration> {
-  for (let number = 0; number <= unreadableMost; number += 1) {
+  for (let number = 0; number <= maxUnreadable; number += 1) {
     const page = number === 0 ? undefined : number;
     try {
       const one = await source.page({ query: {}, page, pageSize: 1 }, signal);
       const empty = page === undefined ? one : await source.page({ query: { startTime: farFuture }, page: undefined, pageSize: 1 }, signal);
       const firstPage = empty.page ?? (page === undefined ? await findFirstPage(source, one, signal) : 1);
       return { firstPage, pageSize, total: one.total, dated: one.date !== undefined };
-    } catch (again) {
-      if (codeOf(again) !== 'page_malformed' && codeOf(again) !== 'page_missing') throw again;
+    } catch (retry) {
+      if (codeOf(retry) !== 'page_malformed' && codeOf(retry) !== 'page_not_found') throw retry;
     }
   }
   throw thrown;
@@ -108,7 +108,7 @@ async function findFirstPage(source: Source, unnumbered: Page, signal: AbortSign
     if (expected === undefined || got === undefined) return expected === got ? 1 : 0;
     return Buffer.compare(expected, got) === 0 ? 1 : 0;
   } catch (thrown) {
-    if (codeOf(thrown) === 'page_missing') return 0;
+    if (codeOf(thrown) === 'page_not_found') return 0;
     throw thrown;
   }
 }

@@ -2,7 +2,7 @@
  * The client of a logs endpoint: one call is one page (specification 4.6, 4.7), or a WaybillError that says what kind of trouble it is. It
  * replaces a rejected token once within a call and repeats nothing else; when to ask, and how often, is the affair of collect.
  */
-import { WaybillError, codeOf, wordsOf } from '../errors.ts';
+import { WaybillError, codeOf, messageOf } from '../errors.ts';
 import type { Page, PageRequest, Source } from '../model/source.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
@@ -15,7 +15,7 @@ import type { Budget } from './limits.ts';
 import { quote } from '../quote.ts';
 import type { ProxySettings } from '../connect/proxy.ts';
 import { scanPage } from './scan.ts';
-import { TokenKeeper } from './token.ts';
+import { TokenStore } from './token.ts';
 import type { AuthSettings } from './token.ts';
 import type { Pem, Secret, TlsSettings } from '../connect/trust.ts';
 
@@ -41,7 +41,7 @@ export interface ClientContext {
   /** The top-level `tls.ca`. */
   readonly ca?: Pem | undefined;
   /** Where a secret that was replaced is reported. */
-  readonly log?: Pick<Log, 'info'> | undefined;
+  readonly log?: Log | undefined;
 }
 
 /** A source, and what `check` wants to know about it. */
@@ -67,7 +67,7 @@ class HttpSource implements ServiceSource {
   readonly #setting: string;
   readonly #service: Connection;
   readonly #login: Connection;
-  readonly #tokens: TokenKeeper;
+  readonly #tokens: TokenStore;
 
   constructor(settings: ClientSettings, context: ClientContext) {
     this.#settings = settings;
@@ -78,7 +78,7 @@ class HttpSource implements ServiceSource {
     this.#service = new Connection({ setting: this.#setting, url: settings.baseUrl, tls, ...shared });
     const trusting = auth.tls === undefined ? this.#setting : `${this.#setting}.auth`;
     this.#login = new Connection({ setting: trusting, url: auth.authUrl, tls: auth.tls ?? tls, ...shared });
-    this.#tokens = new TokenKeeper(`${this.#setting}.auth`, auth, this.#login, context.clock, requests.timeout, context.log);
+    this.#tokens = new TokenStore(`${this.#setting}.auth`, auth, this.#login, context.clock, requests.timeout, context.log);
   }
 
   async page(request: PageRequest, signal: AbortSignal): Promise<Page> {
@@ -88,12 +88,12 @@ class HttpSource implements ServiceSource {
     // The token, or the subscription key, may have been renewed on their side: both are read again, and the page is asked for once more.
     this.#tokens.reject(refused.token);
     this.#settings.subscriptionKey?.refresh();
-    const again = await this.#attempt(request, what, signal);
-    if ('items' in again) return again;
+    const retry = await this.#attempt(request, what, signal);
+    if ('items' in retry) return retry;
     throw new WaybillError(
       'source_unauthorized',
       `cannot read ${what}: the service does not accept the token or the subscription key; see ${this.#setting}.subscriptionKey and ` +
-        `${this.#setting}.auth: ${again.words}`,
+        `${this.#setting}.auth: ${retry.message}`,
     );
   }
 
@@ -126,8 +126,8 @@ class HttpSource implements ServiceSource {
       else outcome = 'source_unauthorized';
       return page;
     } catch (thrown) {
-      outcome = codeOf(thrown) ?? (signal.aborted ? 'aborted' : 'invariant');
-      if (outcome === 'page_refused' && this.#tokens.mayBeAtFault(token)) return { token, words: wordsOf(thrown) };
+      outcome = codeOf(thrown) ?? (signal.aborted ? 'aborted' : 'internal_error');
+      if (outcome === 'page_refused' && this.#tokens.mayBeAtFault(token)) return { token, message: messageOf(thrown) };
       throw thrown;
     } finally {
       meters.sourceRequest(this.#settings.id, outcome, (clock.monotonic() - begun) / 1000);
@@ -180,9 +180,9 @@ class HttpSource implements ServiceSource {
         receivedMonotonic,
       };
     }
-    const words = saidBy(answer);
-    if (answer.status === 401) return { token, words };
-    throw this.#refusal(answer, words, what, date ?? now);
+    const message = saidBy(answer);
+    if (answer.status === 401) return { token, message };
+    throw this.#refusal(answer, message, what, date ?? now);
   }
 
   #url({ query, page, pageSize }: PageRequest): string {
@@ -200,30 +200,30 @@ class HttpSource implements ServiceSource {
     return `${baseUrl.replace(/\/+$/, '')}/logs/${endpoint}?${text.join('&')}`;
   }
 
-  #refusal(answer: Answer, words: string, what: string, now: number): WaybillError {
+  #refusal(answer: Answer, message: string, what: string, now: number): WaybillError {
     const { status, headers } = answer;
     const begin = `cannot read ${what}`;
     const retryAfterMs = parseRetryAfter(headers['retry-after'], now);
     if (status === 403 && headers['retry-after'] === undefined) {
       const right = this.#settings.endpoint === 'full-payload' ? 'logs.read.all' : 'logs.read';
       const reason = `the right ${right} is missing for client "${this.#settings.auth.clientId}"; see ${this.#setting}.endpoint`;
-      return new WaybillError('source_forbidden', `${begin}: ${reason}: ${words}`);
+      return new WaybillError('source_forbidden', `${begin}: ${reason}: ${message}`);
     }
     if (status === 403 || status === 408 || status === 425 || status === 429 || status >= 500) {
-      return new WaybillError('source_busy', `${begin}: the service is busy: ${words}`, { retryAfterMs });
+      return new WaybillError('source_busy', `${begin}: the service is busy: ${message}`, { retryAfterMs });
     }
     if (status === 404) {
       // It may be from a time when there were fewer pages: what is not fresh ends no pass.
       if (parseAge(headers['age']) > 0) {
-        return new WaybillError('source_busy', `${begin}: the answer is cached: ${words}`, { retryAfterMs: retryAfterMs ?? cachedMs });
+        return new WaybillError('source_busy', `${begin}: the answer is cached: ${message}`, { retryAfterMs: retryAfterMs ?? cachedMs });
       }
-      return new WaybillError('page_missing', `${begin}: no such page, or a wrong ${this.#setting}.baseUrl: ${words}`);
+      return new WaybillError('page_not_found', `${begin}: no such page, or a wrong ${this.#setting}.baseUrl: ${message}`);
     }
     if (status >= 300 && status < 400) {
-      return new WaybillError('source_unreachable', `${begin}: redirects are not followed; see ${this.#setting}.baseUrl: ${words}`);
+      return new WaybillError('source_unreachable', `${begin}: redirects are not followed; see ${this.#setting}.baseUrl: ${message}`);
     }
     if (status < 300) return new WaybillError('page_malformed', `${begin}: expected status 200, got ${status}`);
-    return new WaybillError('page_refused', `${begin}: the service refuses the request: ${words}`);
+    return new WaybillError('page_refused', `${begin}: the service refuses the request: ${message}`);
   }
 }
 
@@ -233,7 +233,7 @@ const headerValue = /^[\x20-\x7e]+$/;
 /** A 401: the token that was sent, and the service's words. */
 interface Unauthorized {
   readonly token: string;
-  readonly words: string;
+  readonly message: string;
 }
 
 /** The status with the words of the body: a problem (RFC 9457), what API gateways write, or the begin of a text. Other JSON may hold records: not shown. */
@@ -244,13 +244,13 @@ function saidBy(answer: Answer): string {
     const value: unknown = JSON.parse(text);
     const error = member(value, 'error');
     const parts = [member(value, 'title'), member(value, 'detail'), member(value, 'message'), member(error, 'message'), error];
-    const words = parts.filter((part): part is string => typeof part === 'string' && part !== '');
-    said = words.join(': ');
+    const message = parts.filter((part): part is string => typeof part === 'string' && part !== '');
+    said = message.join(': ');
   } catch {
     said = text;
   }
-  const words = quote(String(said), 200);
-  return words === '' ? String(answer.status) : `${answer.status} ${words}`;
+  const message = quote(String(said), 200);
+  return message === '' ? String(answer.status) : `${answer.status} ${message}`;
 }
 
 function member(value: unknown, key: string): unknown {

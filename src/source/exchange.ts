@@ -5,7 +5,7 @@
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { request } from 'undici';
-import { WaybillError, wordsOf } from '../errors.ts';
+import { WaybillError, messageOf } from '../errors.ts';
 import type { Clock } from '../model/time.ts';
 import type { Connection } from '../connect/connection.ts';
 import { quote } from '../quote.ts';
@@ -77,7 +77,7 @@ export async function exchange(connection: Connection, question: Question, clock
 }
 
 /** What is kept of an answer that is not 200: enough for its words. */
-const wordsMax = 64 * 1024;
+const maxQuotedLength = 64 * 1024;
 
 async function readWhole(body: AsyncIterable<Buffer>, encoding: Header, max: number): Promise<Uint8Array> {
   const read = new Chunks(max);
@@ -85,15 +85,15 @@ async function readWhole(body: AsyncIterable<Buffer>, encoding: Header, max: num
     await decoded(body, encoding, max, read);
   } catch (thrown) {
     if (thrown instanceof BrokenAnswer) throw thrown;
-    throw new BrokenAnswer(`the answer is cut off after ${read.size} bytes: ${wordsOf(thrown)}`, { cause: thrown });
+    throw new BrokenAnswer(`the answer is cut off after ${read.size} bytes: ${messageOf(thrown)}`, { cause: thrown });
   }
   return read.bytes();
 }
 
 async function readBegin(body: AsyncIterable<Buffer>, encoding: Header): Promise<Uint8Array> {
-  const read = new Chunks(wordsMax);
+  const read = new Chunks(maxQuotedLength);
   try {
-    await decoded(body, encoding, wordsMax, read);
+    await decoded(body, encoding, maxQuotedLength, read);
   } catch {
     // The status says what is to be done; its words are cut where they could not be read.
   }

@@ -247,8 +247,8 @@ class Scanner {
     if (this.#values > valuesMax) throw tooMany();
   }
 
-  #parse(from: number, until: number): unknown {
-    return parse(this.#body.subarray(from, until));
+  #parse(from: number, to: number): unknown {
+    return parse(this.#body.subarray(from, to));
   }
 
   #unexpected(at: number): Flaw {

@@ -21,7 +21,7 @@ export interface ServerClockOptions {
   /** The id of the source, for the log. */
   readonly source: string;
   /** ms */
-  readonly settle: number;
+  readonly closeDelay: number;
   readonly clock: Clock;
   readonly log: Log;
   readonly profile?: ClockProfile | undefined;
@@ -49,7 +49,7 @@ export class ServerClock implements Boundary {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #windowMs: number;
-  readonly #settle: number;
+  readonly #closeDelay: number;
   /** Until the first answers have confirmed or refuted it. */
   #restored: ClockProfile | undefined;
   #answers: Answer[] = [];
@@ -66,16 +66,16 @@ export class ServerClock implements Boundary {
   #floor: Micros | undefined;
   /** The last answers whose `Date` was newer than that of the answer before. */
   #moved: Answer[] = [];
-  /** The `Date` that answers have repeated for longer than `settle`, ms; undefined while it moves on. */
+  /** The `Date` that answers have repeated for longer than `closeDelay`, ms; undefined while it moves on. */
   #stood: number | undefined;
   #lastDate: number | undefined;
 
-  constructor({ source, settle, clock, log, profile }: ServerClockOptions) {
+  constructor({ source, closeDelay, clock, log, profile }: ServerClockOptions) {
     this.#source = source;
     this.#clock = clock;
     this.#log = log;
-    this.#settle = settle;
-    this.#windowMs = Math.min(windowMaxMs, settle / 3);
+    this.#closeDelay = closeDelay;
+    this.#windowMs = Math.min(windowMaxMs, closeDelay / 3);
     this.#restored = profile;
     // The service's clock has not gone back since; how long the process was away only our own could tell, and it may have jumped.
     if (profile?.dated === false && profile.bound !== undefined) this.#newest = profile.bound / 1000 - clock.monotonic();
@@ -142,7 +142,7 @@ export class ServerClock implements Boundary {
     return Math.max(agreed, Math.floor(Math.min(this.#local(), least + this.#clock.monotonic()) * 1000));
   }
 
-  /** The `Date` that the service has repeated for longer than `settle`, µs; undefined while its clock moves on. */
+  /** The `Date` that the service has repeated for longer than `closeDelay`, µs; undefined while its clock moves on. */
   stoodSince(): Micros | undefined {
     return this.#stood === undefined ? undefined : this.#stood * 1000;
   }
@@ -157,12 +157,9 @@ export class ServerClock implements Boundary {
       return;
     }
     const since = this.#moved.at(-1)?.at ?? at;
-    if (this.#stood !== undefined || at - since <= this.#settle + toleranceMs) return;
+    if (this.#stood !== undefined || at - since <= this.#closeDelay + toleranceMs) return;
     this.#stood = date;
-    this.#log.warn(
-      { event: 'source.clock_stands_still', source: this.#source, since: new Date(date).toISOString() },
-      'the clock of the service stands still: its responses repeat one Date, so no window can be proven',
-    );
+    this.#log.write('source.clock_stopped', { source: this.#source, since: new Date(date).toISOString() });
   }
 
   /** Our own clock: the furthest that it ever was beside the monotonic one, ms. */
@@ -258,10 +255,7 @@ export class ServerClock implements Boundary {
   #refuse(at: number): boolean {
     this.#refused = [...this.#refused.filter((each) => each >= at - windowMaxMs), at];
     if (this.#refused.length <= this.#answers.length) return false;
-    this.#log.warn(
-      { source: this.#source, refused: this.#refused.length, accepted: this.#answers.length },
-      'server clock is built anew: most answers lie before it',
-    );
+    this.#log.write('source.clock_reset', { source: this.#source, refused: this.#refused.length, accepted: this.#answers.length });
     this.#answers = [];
     this.#refused = [];
     this.#first = undefined;
@@ -273,11 +267,12 @@ export class ServerClock implements Boundary {
 
   /** Whether the first answers after a restart agree with the bound that was kept: then it stands at once. */
   #compare(page: Pick<Page, 'date' | 'received' | 'receivedMonotonic'>): void {
-    const { offsetMs = 0, dated, bound: reached } = this.#restored ?? {};
+    const { offsetMs = 0, dated, bound: closedUntil } = this.#restored ?? {};
     const bound = page.date === undefined ? this.#bound() : (page.date - marginMs) * 1000;
     const kept = page.received / 1000 + offsetMs;
     // A bound that was kept itself holds as it is: there is no `Date` to compare it with.
-    const agrees = bound !== undefined && this.#dated === dated && (reached !== undefined || Math.abs(bound / 1000 - kept) <= toleranceMs);
+    const agrees =
+      bound !== undefined && this.#dated === dated && (closedUntil !== undefined || Math.abs(bound / 1000 - kept) <= toleranceMs);
     if (!agrees) {
       this.#restored = undefined;
       return;

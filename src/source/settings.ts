@@ -22,7 +22,7 @@ const authSettings = z
     scopeAddress: text(/^(?!api:)[^\s/][^\s]*$/, 'the address of a scope, without api:// before it and without a blank').describe(
       'Scope: `api://{scopeAddress}/.default`, or `/access_as_user` with the password grant',
     ),
-    grant: z.enum(['client_credentials', 'password']).default('client_credentials').describe('How a token is asked for'),
+    grantType: z.enum(['client_credentials', 'password']).default('client_credentials').describe('How a token is asked for'),
     username: line().optional().describe('User of the password grant'),
     password: secret().optional().describe('Password of the password grant'),
     tls: tlsSettings.optional().describe('Trust and client certificate towards the token endpoint; default the `tls` of the source'),
@@ -69,9 +69,9 @@ export const sourceSettings = z.strictObject({
     .describe(
       'Where the ledger begins; one that has begun stays. A literal time is the safe form: a state that was lost begins there again. Or `now`, `earliest` (the first record that the service still has), or a duration before now',
     ),
-  poll: duration({ min: '1s', max: '1h' }).prefault('10s').describe('How often the newest part is read'),
-  settle: duration({ min: '1s', max: '7d' }).prefault('15m').describe('Age at which a window is closed with a proof'),
-  recount: z
+  pollInterval: duration({ min: '1s', max: '1h' }).prefault('10s').describe('How often the newest part is read'),
+  closeDelay: duration({ min: '1s', max: '7d' }).prefault('15m').describe('Age at which a window is closed with a proof'),
+  recountAfter: z
     .array(duration({ min: '1s' }))
     .refine((ages) => ages.every((age, index) => index === 0 || age > (ages[index - 1] ?? 0)), 'must be ascending')
     .prefault(['1h', '6h', '1d', '3d', '7d', '14d', '30d'])

@@ -33,19 +33,19 @@ export interface AuthSettings {
   readonly clientId: string;
   readonly clientSecret?: Secret | undefined;
   readonly scopeAddress: string;
-  readonly grant: 'client_credentials' | 'password';
+  readonly grantType: 'client_credentials' | 'password';
   readonly username?: string | undefined;
   readonly password?: Secret | undefined;
   readonly tls?: TlsSettings | undefined;
 }
 
-export class TokenKeeper implements AsyncDisposable {
+export class TokenStore implements AsyncDisposable {
   readonly #setting: string;
   readonly #auth: AuthSettings;
   readonly #connection: Connection;
   readonly #clock: Clock;
   readonly #timeoutMs: number;
-  readonly #log: Pick<Log, 'info'> | undefined;
+  readonly #log: Log | undefined;
   /** As they were sent last, by setting. */
   readonly #sent = new Map<string, string>();
   readonly #stop = new AbortController();
@@ -58,7 +58,7 @@ export class TokenKeeper implements AsyncDisposable {
    * @param setting    where `auth` stands: `sources.production.auth`
    * @param timeoutMs  the longest time of one request for a token
    */
-  constructor(setting: string, auth: AuthSettings, connection: Connection, clock: Clock, timeoutMs: number, log?: Pick<Log, 'info'>) {
+  constructor(setting: string, auth: AuthSettings, connection: Connection, clock: Clock, timeoutMs: number, log?: Log) {
     this.#setting = setting;
     this.#auth = auth;
     this.#connection = connection;
@@ -110,11 +110,11 @@ export class TokenKeeper implements AsyncDisposable {
   }
 
   async #renew(): Promise<string> {
-    const { grant, authUrl, tenantId, clientId, scopeAddress, username } = this.#auth;
+    const { grantType, authUrl, tenantId, clientId, scopeAddress, username } = this.#auth;
     const secrets = this.#secrets();
     const base = authUrl.replace(/\/+$/, '');
     const endpoint = `${base}/${encodeURIComponent(tenantId)}/oauth2/v2.0/token`;
-    const authentication = grant === 'password' ? None() : ClientSecretPost(secrets.clientSecret);
+    const authentication = grantType === 'password' ? None() : ClientSecretPost(secrets.clientSecret);
     const configuration = new Configuration({ issuer: base, token_endpoint: endpoint }, clientId, undefined, authentication);
     // Plain HTTP is for a loopback address only, which the configuration has checked. The limit on time is ours.
     // eslint-disable-next-line @typescript-eslint/no-deprecated -- marked so only to stand out
@@ -130,11 +130,11 @@ export class TokenKeeper implements AsyncDisposable {
         throw failure;
       }
     };
-    const scope = `api://${scopeAddress}/${grant === 'password' ? 'access_as_user' : '.default'}`;
+    const scope = `api://${scopeAddress}/${grantType === 'password' ? 'access_as_user' : '.default'}`;
     try {
       const granted =
-        grant === 'password'
-          ? await genericGrantRequest(configuration, grant, { scope, username: username ?? '', password: secrets.password })
+        grantType === 'password'
+          ? await genericGrantRequest(configuration, grantType, { scope, username: username ?? '', password: secrets.password })
           : await clientCredentialsGrant(configuration, { scope });
       const token = granted.access_token;
       remember(this, token);
@@ -159,7 +159,7 @@ export class TokenKeeper implements AsyncDisposable {
       secret?.refresh();
       const value = secret?.read() ?? '';
       const setting = `${this.#setting}.${name}`;
-      if ((this.#sent.get(setting) ?? value) !== value) this.#log?.info({ setting }, `${setting} was read again`);
+      if ((this.#sent.get(setting) ?? value) !== value) this.#log?.write('source.setting_reread', { setting });
       this.#sent.set(setting, value);
       return value;
     };
@@ -181,19 +181,19 @@ export class TokenKeeper implements AsyncDisposable {
     if (answer.status === 200) return answer;
 
     const said = readRefusal(answer);
-    const words = [said.error, said.description].filter(Boolean).join(': ') || `status ${answer.status}`;
+    const message = [said.error, said.description].filter(Boolean).join(': ') || `status ${answer.status}`;
     if (said.error === '' || answer.status === 429 || answer.status >= 500 || transient.has(said.error)) {
       const now = this.#clock.now();
       const retryAfterMs = parseRetryAfter(answer.headers['retry-after'], parseHttpDate(answer.headers['date'], now) ?? now);
-      const status = answer.status >= 300 && answer.status < 400 ? `status ${answer.status}, redirects are not followed` : words;
+      const status = answer.status >= 300 && answer.status < 400 ? `status ${answer.status}, redirects are not followed` : message;
       // The tenant is a part of the path.
       throw this.#unreachable(status, retryAfterMs, answer.status === 404 ? `authUrl and ${this.#setting}.tenantId` : 'authUrl');
     }
-    throw new WaybillError('token_refused', `${this.#begin()}: ${words}; see ${this.#setting}.${this.#at(said)}`);
+    throw new WaybillError('token_refused', `${this.#begin()}: ${message}; see ${this.#setting}.${this.#at(said)}`);
   }
 
-  #unreachable(words: string, retryAfterMs?: number, at = 'authUrl'): WaybillError {
-    return new WaybillError('token_unreachable', `${this.#begin()}: ${words}; see ${this.#setting}.${at}`, { retryAfterMs });
+  #unreachable(message: string, retryAfterMs?: number, at = 'authUrl'): WaybillError {
+    return new WaybillError('token_unreachable', `${this.#begin()}: ${message}; see ${this.#setting}.${at}`, { retryAfterMs });
   }
 
   #begin(): string {
@@ -209,7 +209,7 @@ export class TokenKeeper implements AsyncDisposable {
     }
     if (error === 'invalid_scope' || error === 'invalid_resource' || error === 'invalid_target') return 'scopeAddress';
     if (error === 'unsupported_grant_type') return 'grant';
-    return this.#auth.grant === 'password' ? (error === 'invalid_client' ? 'clientId' : 'password') : 'clientSecret';
+    return this.#auth.grantType === 'password' ? (error === 'invalid_client' ? 'clientId' : 'password') : 'clientSecret';
   }
 }
 

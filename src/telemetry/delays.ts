@@ -1,6 +1,6 @@
 /**
  * How long after its `logTimestamp` a record is first seen: counted in buckets while it happens, kept over a restart in the source's profile,
- * and what follows from it for `settle`. Pure; a measure covers the last one to two weeks, so that it follows the service.
+ * and what follows from it for the close delay. Pure; a measure covers the last one to two weeks, so that it follows the service.
  */
 import type { DelayMeasure } from '../model/telemetry.ts';
 import type { Micros } from '../model/time.ts';
@@ -13,27 +13,27 @@ export const delayBounds: readonly number[] = [
 
 const week: Micros = 7 * 86_400_000_000;
 /** So long without an answer at least counts as an outage, of the service or of ours: what it held up tells nothing about lateness. */
-const outageLeast: Micros = 60_000_000;
+const minOutage: Micros = 60_000_000;
 
 export class Delays {
   readonly #outage: Micros;
   #since: Micros;
-  #until: Micros;
+  #to: Micros;
   #recent: number[];
   #before: number[];
   #longest: number;
-  /** The last outage: records dated in it were seen late because nobody asked. */
-  #quiet: { readonly from: Micros; readonly until: Micros } | undefined;
+  /** The last outage: records dated in it were seen late because nothing was polled. */
+  #quiet: { readonly from: Micros; readonly to: Micros } | undefined;
 
   /**
    * @param kept  what an earlier process measured
-   * @param pollMs  how often the source is asked
+   * @param pollMs  the poll interval
    */
   constructor(kept: DelayMeasure | undefined, pollMs: number) {
     const fits = kept?.recent.length === delayBounds.length + 1;
-    this.#outage = Math.max(outageLeast, 3 * pollMs * 1000);
+    this.#outage = Math.max(minOutage, 3 * pollMs * 1000);
     this.#since = fits ? kept.since : 0;
-    this.#until = fits ? kept.until : 0;
+    this.#to = fits ? kept.to : 0;
     this.#recent = fits ? [...kept.recent] : none();
     this.#before = fits ? [...kept.before] : none();
     this.#longest = fits ? kept.longest : 0;
@@ -41,15 +41,15 @@ export class Delays {
 
   /** An answer of the source at `now` (wall clock). */
   answered(now: Micros): void {
-    if (now - this.#until > this.#outage) this.#quiet = { from: this.#until, until: now };
-    this.#until = Math.max(this.#until, now);
+    if (now - this.#to > this.#outage) this.#quiet = { from: this.#to, to: now };
+    this.#to = Math.max(this.#to, now);
   }
 
   /** A record that was first seen at `now`. @returns whether it counts: not when an outage held it up */
   add(seconds: number, now: Micros): boolean {
     const time = now - seconds * 1e6;
     // Less a poll or so: what was to be asked for when the outage began.
-    if (this.#quiet && time >= this.#quiet.from - this.#outage && time < this.#quiet.until) return false;
+    if (this.#quiet && time >= this.#quiet.from - this.#outage && time < this.#quiet.to) return false;
     this.#turn(now);
     const at = delayBounds.findIndex((bound) => seconds <= bound);
     const place = at < 0 ? delayBounds.length : at;
@@ -59,7 +59,7 @@ export class Delays {
   }
 
   measure(): DelayMeasure {
-    return { since: this.#since, until: this.#until, recent: [...this.#recent], before: [...this.#before], longest: this.#longest };
+    return { since: this.#since, to: this.#to, recent: [...this.#recent], before: [...this.#before], longest: this.#longest };
   }
 
   #turn(now: Micros): void {

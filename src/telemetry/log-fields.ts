@@ -1,6 +1,6 @@
 /**
  * What a log line may show. Fields pass by a list of names that may appear, not by a list of names that may not: text under any other
- * name is printed as `[hidden]`, so that a new field has to be thought about once. Stands between what a room says and what is written.
+ * name is printed as `[hidden]`, so that a new field has to be thought about once. Stands between what a component reports and what is written.
  */
 import { withoutSecrets } from '../secrets.ts';
 import { codeOf, wordOf } from '../errors.ts';
@@ -10,12 +10,12 @@ export const hidden = '[hidden]';
 
 /** Field names whose text may appear: glossary words and the facts of running a program. Never a credential, never a part of a record. */
 export const shownFields: ReadonlySet<string> = new Set(
-  `id event after source sink sources sinks code words reason outcome status method phase mode state type format action verdict hint setting problems detail
-  window windows from until start end startTime endTime query total own seen passes requests page pages pageSize records count late known outside appended
-  gap gaps frontier reached tip settle recount recounts age lag seq number through acked taken position chain digest uid journal segment
+  `id event after source sink sources sinks code detail reason component outcome status method phase mode state actor operation type format action verdict hint setting problems detail
+  window windows from to start end startTime endTime query total received passes requests page pages pageSize records count late known outside appended
+  gap gaps frontier closedUntil polledUntil closeDelay recount recounts age lag seq number through acknowledged position chain digest uid journal segment
   number path file dir directory url baseUrl authUrl endpoint address addresses listen host port proxy target destination socket
   topic index stream cluster issuer subject trusted notBefore notAfter expires fingerprint protocol cipher
-  version revision node schema minReader instance owner epoch signal command exitCode operator level levels
+  version revision node schema minReader instance owner epoch signal command exitCode level levels
   at since due next last first created date now offset duration delay wait deadline every grace
   message name causes cause stack field fields missing tag tags guarantee delivery duplicates losses compression serverVersion`.split(
     /\s+/,
@@ -31,18 +31,18 @@ const longest = 4_000;
 
 /**
  * The fields as they may be printed. Numbers and truth values pass under every name that does not look like a secret's; an error becomes
- * its code, its words and those of its causes.
+ * its code, its message and those of its causes.
  */
 export function presentable(fields: object): Record<string, unknown> {
   const shown: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(fields)) {
-    if (value !== undefined) shown[name] = judge(name, value, 0);
+    if (value !== undefined) shown[name] = shownValue(name, value, 0);
   }
   return shown;
 }
 
 /**
- * Text without what is known to be dangerous in a line: secrets and credentials that the other side's words may repeat, and characters that steer a
+ * Text without what is known to be dangerous in a line: secrets and credentials that the other side may repeat, and characters that steer a
  * terminal (C1 controls, marks that turn the direction of writing). C0 controls but escape are left to JSON, which escapes them.
  */
 export function scrubbed(text: string): string {
@@ -57,7 +57,7 @@ export function scrubbed(text: string): string {
     );
 }
 
-function judge(name: string, value: unknown, depth: number): unknown {
+function shownValue(name: string, value: unknown, depth: number): unknown {
   if (!plainFacts.has(name) && secretName.test(name)) return hidden;
   if (value === null || typeof value === 'boolean' || typeof value === 'number') return value;
   if (typeof value === 'bigint') return value.toString();
@@ -66,14 +66,14 @@ function judge(name: string, value: unknown, depth: number): unknown {
   if (typeof value === 'string') return shownFields.has(name) ? scrubbed(value) : hidden;
   if (typeof value !== 'object') return hidden;
   if (depth >= deepest) return '[deeper]';
-  if (Array.isArray(value)) return value.map((item: unknown) => judge(name, item, depth + 1));
+  if (Array.isArray(value)) return value.map((item: unknown) => shownValue(name, item, depth + 1));
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
   const inner: Record<string, unknown> = {};
-  for (const [key, item] of Object.entries(value)) if (item !== undefined) inner[key] = judge(key, item, depth + 1);
+  for (const [key, item] of Object.entries(value)) if (item !== undefined) inner[key] = shownValue(key, item, depth + 1);
   return inner;
 }
 
-/** `{code, message, causes}`: the words of each cause apart, no stack (the code is what one searches for, and a stack shows paths). */
+/** `{code, message, causes}`: the message of each cause separately, no stack (the code is what one searches for, and a stack shows paths). */
 function errorFields(error: Error): Record<string, unknown> {
   const causes: string[] = [];
   let at: unknown = error.cause;

@@ -5,6 +5,8 @@
 import { pino } from 'pino';
 import { prettyFactory } from 'pino-pretty';
 import { WaybillError } from '../errors.ts';
+import { logEvents } from '../model/log-events.ts';
+import type { Level, LogEventCode } from '../model/log-events.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import { presentable } from './log-fields.ts';
@@ -12,23 +14,21 @@ import { LogOutput } from './log-output.ts';
 import type { LineStream } from './log-output.ts';
 import { printable } from '../escape.ts';
 
-export type Level = 'debug' | 'info' | 'warn' | 'error';
-
 export interface LogSettings {
   readonly level: Level;
   /** Without one: `pretty` on a terminal, else `json`. */
   readonly format?: 'json' | 'pretty' | 'ecs' | undefined;
-  /** By room (`sink/kafka`); a room without a level of its own has that of the nearest room above it (`sink`). */
+  /** By component (`sink/kafka`); one without a level has that of the nearest component above it (`sink`). */
   readonly levels: Readonly<Record<string, Level>>;
 }
 
-export interface RoomLog extends Log {
-  child(room: string): RoomLog;
+export interface ComponentLog extends Log {
+  child(component: string): ComponentLog;
 }
 
 export interface Logs {
-  readonly root: RoomLog;
-  /** Another level for every room; with `forMs` it falls back by itself. */
+  readonly root: ComponentLog;
+  /** Another level for every component; with `forMs` it falls back by itself. */
   readonly setLevel: (level: Level, forMs?: number) => void;
   /** Writes what repeated failures still owe: their counts. For the end of the process. */
   readonly flush: () => void;
@@ -51,69 +51,66 @@ export function createLog(
   environment: Readonly<Record<string, string | undefined>> = process.env,
 ): Logs {
   const line = formatter(settings.format ?? (stream.isTTY === true ? 'pretty' : 'json'), clock, stream.isTTY === true, environment);
-  const confess = (): void => output.confess((lines) => line('warn', '', { lines }, 'log lines were lost: their reader was stuck or gone'));
+  const confess = (): void => output.confess((lines) => line('log.lines_lost', '', { lines }));
   const output = new LogOutput(stream, confess);
   const write: Write = (...parts) => {
     confess();
     output.write(line(...parts));
   };
   const usual = levelOf(environment['LOG_LEVEL']) ?? settings.level;
-  let chosen: { level: Level; until: number } | undefined;
+  let chosen: { level: Level; to: number } | undefined;
   const quiet = new Map<string, Repeated>();
 
-  const threshold = (room: string): number => {
-    if (chosen && clock.monotonic() >= chosen.until) chosen = undefined;
-    return levels.indexOf(chosen?.level ?? nearest(settings.levels, room) ?? usual);
+  const threshold = (component: string): number => {
+    if (chosen && clock.monotonic() >= chosen.to) chosen = undefined;
+    return levels.indexOf(chosen?.level ?? nearest(settings.levels, component) ?? usual);
   };
-  const settle = (key: string, repeated: Repeated): void => {
+  const writeRepeated = (key: string, repeated: Repeated): void => {
     quiet.delete(key);
     if (repeated.count === 0) return;
-    write(repeated.level, repeated.room, { ...repeated.fields, repeated: repeated.count }, repeated.phrase);
+    write(repeated.event, repeated.component, { ...repeated.fields, repeated: repeated.count });
     // That was this minute's line.
     quiet.set(key, { ...repeated, since: clock.monotonic(), count: 0 });
   };
-  const say = (level: Level, room: string, fields: object, phrase: string): void => {
-    if (levels.indexOf(level) < threshold(room)) return;
+  const report = (event: LogEventCode, component: string, fields: object): void => {
+    const { level } = logEvents[event];
+    if (levels.indexOf(level) < threshold(component)) return;
     const now = clock.monotonic();
     const shown = presentable(fields);
-    const key = level === 'warn' || level === 'error' ? failureKey(level, shown) : undefined;
+    const key = level === 'warn' || level === 'error' ? failureKey(event, shown) : undefined;
     const known = key === undefined ? undefined : quiet.get(key);
     if (key !== undefined && known && now - known.since < quietMs) {
-      quiet.set(key, { ...known, room, fields: shown, phrase, count: known.count + 1 });
+      quiet.set(key, { ...known, component, fields: shown, count: known.count + 1 });
       return;
     }
     if (key !== undefined) quiet.delete(key);
-    for (const [other, repeated] of [...quiet]) if (now - repeated.since >= quietMs) settle(other, repeated);
-    write(level, room, known && known.count > 0 ? { ...shown, repeated: known.count } : shown, phrase);
-    if (key !== undefined) quiet.set(key, { level, room, fields: shown, phrase, since: now, count: 0 });
+    for (const [other, repeated] of [...quiet]) if (now - repeated.since >= quietMs) writeRepeated(other, repeated);
+    write(event, component, known && known.count > 0 ? { ...shown, repeated: known.count } : shown);
+    if (key !== undefined) quiet.set(key, { event, component, fields: shown, since: now, count: 0 });
   };
-  const roomLog = (room: string): RoomLog => ({
-    debug: (fields, phrase) => say('debug', room, fields, phrase),
-    info: (fields, phrase) => say('info', room, fields, phrase),
-    warn: (fields, phrase) => say('warn', room, fields, phrase),
-    error: (fields, phrase) => say('error', room, fields, phrase),
-    child: (inner) => roomLog(room === '' ? inner : `${room}/${inner}`),
+  const componentLog = (component: string): ComponentLog => ({
+    write: (event, fields = {}) => report(event, component, fields),
+    child: (inner) => componentLog(component === '' ? inner : `${component}/${inner}`),
   });
   return {
-    root: roomLog(''),
-    setLevel: (level, forMs = Infinity) => (chosen = { level, until: clock.monotonic() + forMs }),
+    root: componentLog(''),
+    setLevel: (level, forMs = Infinity) => (chosen = { level, to: clock.monotonic() + forMs }),
     flush: () => {
-      for (const [key, repeated] of [...quiet]) settle(key, repeated);
+      for (const [key, repeated] of [...quiet]) writeRepeated(key, repeated);
     },
     lost: () => output.lost,
   };
 }
 
 interface Repeated {
-  readonly level: Level;
-  readonly room: string;
+  readonly event: LogEventCode;
+  readonly component: string;
   readonly fields: Record<string, unknown>;
-  readonly phrase: string;
   readonly since: number;
   readonly count: number;
 }
 
-type Write = (level: Level, room: string, fields: Record<string, unknown>, phrase: string) => void;
+type Write = (event: LogEventCode, component: string, fields: Record<string, unknown>) => void;
 type Format = (...parts: Parameters<Write>) => string;
 
 function formatter(
@@ -123,7 +120,7 @@ function formatter(
   environment: Readonly<Record<string, string | undefined>>,
 ): Format {
   const ecs = format === 'ecs';
-  let made = '';
+  let written = '';
   const logger = pino(
     {
       level: 'debug',
@@ -132,14 +129,15 @@ function formatter(
       timestamp: () => `,"${ecs ? '@timestamp' : 'time'}":"${new Date(clock.now()).toISOString()}"`,
       formatters: { level: (label) => (ecs ? { 'log.level': label } : { level: label }) },
     },
-    { write: (line: string) => void (made = line) },
+    { write: (line: string) => void (written = line) },
   );
   const pretty = format === 'pretty' ? prettyLine(isTTY && !environment['NO_COLOR']) : undefined;
-  return (level, room, fields, phrase) => {
-    if (ecs) logger[level](ecsFields(room, fields), phrase);
-    else if (pretty) logger[level](...prettyFields(room, fields, phrase));
-    else logger[level](plainFields(room, fields), phrase);
-    return pretty?.(made) ?? made;
+  return (event, component, fields) => {
+    const { level, message } = logEvents[event];
+    if (ecs) logger[level]({ 'event.action': event, ...ecsFields(component, fields) }, message);
+    else if (pretty) logger[level](...prettyFields(component, fields, message));
+    else logger[level]({ event, ...plainFields(component, fields) }, message);
+    return pretty?.(written) ?? written;
   };
 }
 
@@ -157,42 +155,42 @@ function prettyLine(colorize: boolean): (line: string) => string {
 }
 
 /** For people: what went wrong stands in the sentence, not in the JSON behind it. */
-function prettyFields(room: string, fields: Record<string, unknown>, phrase: string): [object, string] {
-  const { error, words, ...others } = plainFields(room, fields);
-  const said = isErrorFields(error) ? [error.message, ...(error.causes ?? [])] : [];
-  const sentence = [phrase, ...(typeof words === 'string' ? [words] : []), ...said];
+function prettyFields(component: string, fields: Record<string, unknown>, message: string): [object, string] {
+  const { error, detail, ...others } = plainFields(component, fields);
+  const reasons = isErrorFields(error) ? [error.message, ...(error.causes ?? [])] : [];
+  const sentence = [message, ...(typeof detail === 'string' ? [detail] : []), ...reasons];
   const code = failureCode(fields);
   const rest = { ...others, ...(code !== undefined && { code }), ...(error !== undefined && !isErrorFields(error) && { error }) };
   const once = sentence.filter((part, i) => !sentence.slice(0, i).some((before) => before.includes(part)));
   return [rest, printable(once.join(': '))];
 }
 
-function plainFields(room: string, fields: Record<string, unknown>): Record<string, unknown> {
-  const plain: Record<string, unknown> = room === '' ? {} : { room };
+function plainFields(component: string, fields: Record<string, unknown>): Record<string, unknown> {
+  const plain: Record<string, unknown> = component === '' ? {} : { component };
   // A field may not pass itself off as a part of the line.
   for (const [name, value] of Object.entries(fields))
-    plain[['level', 'time', 'room', 'message'].includes(name) ? `${name}_` : name] = value;
+    plain[['level', 'time', 'event', 'component', 'message'].includes(name) ? `${name}_` : name] = value;
   return plain;
 }
 
-/** ECS keeps `error.*` for errors; everything that is ours stands under `waybill`. */
-function ecsFields(room: string, fields: Record<string, unknown>): Record<string, unknown> {
+/** ECS keeps `error.*` for errors; Waybill's own fields stand under `waybill`. */
+function ecsFields(component: string, fields: Record<string, unknown>): Record<string, unknown> {
   const { error, ...ours } = fields;
   const code = failureCode(fields);
-  const words = isErrorFields(error) ? [error.message, ...(error.causes ?? [])].join(': ') : undefined;
+  const message = isErrorFields(error) ? [error.message, ...(error.causes ?? [])].join(': ') : undefined;
   return {
-    ...(room !== '' && { 'log.logger': room }),
-    ...((code !== undefined || words !== undefined) && {
-      error: { ...(code !== undefined && { code }), ...(words !== undefined && { message: words }) },
+    ...(component !== '' && { 'log.logger': component }),
+    ...((code !== undefined || message !== undefined) && {
+      error: { ...(code !== undefined && { code }), ...(message !== undefined && { message: message }) },
     }),
-    waybill: error !== undefined && words === undefined ? { ...ours, error } : ours,
+    waybill: error !== undefined && message === undefined ? { ...ours, error } : ours,
   };
 }
 
 /** The same code of the same source or sink (or of none) is the same failure. */
-function failureKey(level: Level, fields: Record<string, unknown>): string | undefined {
+function failureKey(event: LogEventCode, fields: Record<string, unknown>): string | undefined {
   const code = failureCode(fields);
-  return code === undefined ? undefined : JSON.stringify([level, code, fields['source'], fields['sink'], fields['id']]);
+  return code === undefined ? undefined : JSON.stringify([event, code, fields['source'], fields['sink'], fields['id']]);
 }
 
 function failureCode(fields: Record<string, unknown>): string | undefined {
@@ -204,8 +202,8 @@ function isErrorFields(value: unknown): value is { message: string; code?: strin
   return typeof value === 'object' && value !== null && 'message' in value && typeof value.message === 'string';
 }
 
-function nearest(byRoom: Readonly<Record<string, Level>>, room: string): Level | undefined {
-  for (let at = room; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('/')))) if (byRoom[at]) return byRoom[at];
+function nearest(byComponent: Readonly<Record<string, Level>>, component: string): Level | undefined {
+  for (let at = component; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('/')))) if (byComponent[at]) return byComponent[at];
   return undefined;
 }
 

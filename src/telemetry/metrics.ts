@@ -1,6 +1,6 @@
 /**
- * The metrics: what is counted while it happens (Meters), and gauges that are read from a Snapshot when somebody asks. Names and labels are
- * those of docs/metrics.md, to the letter, on the wire; labels are ids and words of ours, never a part of a record.
+ * The metrics: what is counted while it happens (Meters), and gauges that are read from a Snapshot at each request. Names and labels are
+ * those of docs/metrics.md, to the letter, on the wire; labels are ids and fixed values, never a part of a record.
  */
 import type { Counter, Histogram } from '@opentelemetry/api';
 import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus';
@@ -11,7 +11,7 @@ import {
   MeterProvider,
   MetricReader,
 } from '@opentelemetry/sdk-metrics';
-import type { HoldReason } from '../model/ledger.ts';
+import type { SuspensionReason } from '../model/ledger.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { Meters } from '../model/telemetry.ts';
 import type { Micros } from '../model/time.ts';
@@ -29,9 +29,9 @@ export interface Metrics extends AsyncDisposable {
 const requestBounds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const deliveryBounds = [1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400];
 
-const sourceModes = ['normal', 'hold', 'orphaned', 'retired'] as const;
-const holdReasons: readonly HoldReason[] = ['fields', 'rows', 'forbidden', 'timestamp', 'clock'];
-const sinkStates = ['active', 'waiting', 'blocked', 'orphaned', 'retired'] as const;
+const sourceStates = ['active', 'suspended', 'unconfigured', 'retired'] as const;
+const suspensionReasons: readonly SuspensionReason[] = ['fields', 'rows', 'forbidden', 'timestamp', 'clock'];
+const sinkStates = ['active', 'retrying', 'blocked', 'unconfigured', 'retired'] as const;
 
 export function createMetrics(version: string, revision: string, lostLines: () => number = () => 0): Metrics {
   const reader = new PullReader();
@@ -50,15 +50,15 @@ export function createMetrics(version: string, revision: string, lostLines: () =
   const recordDelay = histogram('waybill_record_delay_seconds', 'First seen minus logTimestamp', [...delayBounds]);
   const requests = counter('waybill_source_requests_total', 'Requests to the source, by outcome');
   const requestDuration = histogram('waybill_source_request_duration_seconds', 'Duration of requests to the source', requestBounds);
-  const holds = counter('waybill_source_holds_total', 'Holds that began, by reason');
-  const vanished = counter('waybill_windows_vanished_total', 'Windows of which the service shows fewer records than it did');
+  const suspensions = counter('waybill_source_suspensions_total', 'Suspensions that started, by reason');
+  const shrunk = counter('waybill_windows_shrunk_total', 'Windows of which the service shows fewer records than it did');
   const calibrations = counter('waybill_calibration_changes_total', 'Calibrations that found another service than the one before');
-  const irregular = counter('waybill_events_irregular_total', 'Records that normalization had to treat as irregular, by tag');
-  const sent = counter('waybill_events_sent_total', 'Messages taken by the sink');
-  const deliveryDelay = histogram('waybill_delivery_delay_seconds', 'logTimestamp to taken by the sink', deliveryBounds);
-  const duplicates = counter('waybill_sink_duplicates_total', 'Messages that the sink said it had already');
+  const unexpected = counter('waybill_records_unexpected_total', 'Records with unexpected content, by tag');
+  const delivered = counter('waybill_events_delivered_total', 'Messages accepted by the sink');
+  const deliveryDelay = histogram('waybill_delivery_delay_seconds', 'logTimestamp to accepted by the sink', deliveryBounds);
+  const duplicates = counter('waybill_sink_duplicates_total', 'Messages that the sink reported as already present');
   const losses = counter('waybill_sink_losses_total', 'Times that a sink lost delivered records');
-  const shortened = counter('waybill_messages_shortened_total', 'Messages cut to what the frames of the sink can carry');
+  const truncated = counter('waybill_messages_truncated_total', 'Messages truncated to what the frames of the sink can carry');
 
   const build = meter.createObservableGauge('waybill_build_info', { description: 'Always 1; the release that runs' });
   build.addCallback((result) => result.observe(1, { version, revision }));
@@ -72,9 +72,9 @@ export function createMetrics(version: string, revision: string, lostLines: () =
       if (!now) return;
       for (const { gauge, observe } of read) observe(now, (value, labels) => result.observe(gauge, value, labels));
       // A counter begins at 0, so that its first increase is an increase. Callbacks run before the counters are read.
-      for (const { id } of now.sources) for (const one of [collected, late, vanished, calibrations]) one.add(0, { source: id });
-      for (const { id } of now.sources) for (const reason of holdReasons) holds.add(0, { source: id, reason });
-      for (const { id } of now.sinks) for (const one of [sent, duplicates, losses, shortened]) one.add(0, { sink: id });
+      for (const { id } of now.sources) for (const one of [collected, late, shrunk, calibrations]) one.add(0, { source: id });
+      for (const { id } of now.sources) for (const reason of suspensionReasons) suspensions.add(0, { source: id, reason });
+      for (const { id } of now.sinks) for (const one of [delivered, duplicates, losses, truncated]) one.add(0, { sink: id });
     },
     read.map(({ gauge }) => gauge),
   );
@@ -88,15 +88,15 @@ export function createMetrics(version: string, revision: string, lostLines: () =
         requests.add(1, { source, outcome });
         requestDuration.record(notNegative(seconds), { source });
       },
-      sourceHold: (source, reason) => holds.add(1, { source, reason }),
-      windowVanished: (source) => vanished.add(1, { source }),
+      sourceSuspended: (source, reason) => suspensions.add(1, { source, reason }),
+      windowShrunk: (source) => shrunk.add(1, { source }),
       calibrationChanged: (source) => calibrations.add(1, { source }),
-      eventsIrregular: (source, tag) => irregular.add(1, { source, tag }),
-      eventsSent: (sink, count) => sent.add(count, { sink }),
+      recordsUnexpected: (source, tag) => unexpected.add(1, { source, tag }),
+      eventsDelivered: (sink, count) => delivered.add(count, { sink }),
       deliveryDelay: (sink, seconds) => deliveryDelay.record(notNegative(seconds), { sink }),
       sinkDuplicates: (sink, count) => duplicates.add(count, { sink }),
       sinkLoss: (sink) => losses.add(1, { sink }),
-      messageShortened: (sink) => shortened.add(1, { sink }),
+      messageTruncated: (sink) => truncated.add(1, { sink }),
     },
     bind: (from) => (snapshot = from),
     text: async () => {
@@ -131,7 +131,7 @@ function gauges(): readonly (readonly [name: string, description: string, observ
     ['waybill_state_created_timestamp_seconds', 'When the state was created', (s, r) => r(seconds(s.created))],
     [
       'waybill_frontier_timestamp_seconds',
-      'The instant before which every window is closed or accepted',
+      'The instant before which every window is proven or accepted',
       ofSources((s) => seconds(s.frontier)),
     ],
     [
@@ -139,13 +139,13 @@ function gauges(): readonly (readonly [name: string, description: string, observ
       'Server time minus frontier',
       ofSources((s, now) => Math.max(0, seconds((s.serverNow ?? now) - s.frontier))),
     ],
-    ['waybill_source_settle_seconds', 'The age at which a window is closed', ofSources((s) => s.settleSeconds)],
+    ['waybill_source_close_delay_seconds', 'The age at which a window is closed', ofSources((s) => s.closeDelaySeconds)],
     ['waybill_source_last_success_timestamp_seconds', 'The last good answer of the source', ofSources((s) => seconds(s.lastSuccess))],
     ['waybill_last_record_timestamp_seconds', 'logTimestamp of the newest record', ofSources((s) => seconds(s.lastRecord))],
     [
-      'waybill_source_mode',
-      '1 for the mode the source is in',
-      (s, r) => s.sources.forEach((one) => oneOf(r, 'mode', sourceModes, one.mode, { source: one.id })),
+      'waybill_source_state',
+      '1 for the state the source is in',
+      (s, r) => s.sources.forEach((one) => oneOf(r, 'state', sourceStates, one.state, { source: one.id })),
     ],
     ['waybill_windows', 'Windows in the ledger, by state', windows],
     ['waybill_gaps', 'Windows that could not be proven and were not accepted', ofSources((s) => s.gaps)],
@@ -158,10 +158,10 @@ function gauges(): readonly (readonly [name: string, description: string, observ
       '1 for the state the sink is in',
       (s, r) => s.sinks.forEach((one) => oneOf(r, 'state', sinkStates, one.state, { sink: one.id })),
     ],
-    ['waybill_sink_last_success_timestamp_seconds', 'The last batch the sink took', ofSinks((s) => seconds(s.lastSuccess))],
-    ['waybill_dead_letters', 'Records the sink refused for good, kept', ofSinks((s) => s.deadLetters)],
+    ['waybill_sink_last_success_timestamp_seconds', 'The last batch the sink accepted', ofSinks((s) => seconds(s.lastSuccess))],
+    ['waybill_dead_letters', 'Records that the sink rejected for good, kept', ofSinks((s) => s.deadLetters)],
     ['waybill_journal_bytes', 'Used size of the journal', (s, r) => r(s.journal.bytes)],
-    ['waybill_journal_quota_bytes', 'The size at which collecting pauses', (s, r) => r(s.journal.quota)],
+    ['waybill_journal_max_size_bytes', 'The size at which collecting pauses', (s, r) => r(s.journal.maxSize)],
     [
       'waybill_certificate_expiry_timestamp_seconds',
       'When a certificate in use ends',
@@ -191,14 +191,14 @@ function ofSinks(value: (sink: Snapshot['sinks'][number]) => number | undefined)
 
 function windows(snapshot: Snapshot, result: Result): void {
   for (const { id, windows: of } of snapshot.sources) {
-    for (const state of ['closed', 'gap', 'accepted'] as const) result(of[state], { source: id, state });
+    for (const state of ['proven', 'gap', 'accepted'] as const) result(of[state], { source: id, state });
   }
 }
 
-/** The reason is a word of ours, so that the label has few values; the sentence behind it is for `status`. */
+/** The reason is one of a few codes, so that the label has few values; the sentence behind it is for `status`. */
 function paused(snapshot: Snapshot, result: Result): void {
   const reason = snapshot.journal.paused === undefined ? undefined : (/^[a-z_]+/.exec(snapshot.journal.paused)?.[0] ?? 'other');
-  oneOf(result, 'reason', ['quota', 'disk'], reason, {});
+  oneOf(result, 'reason', ['journal_full', 'disk'], reason, {});
 }
 
 /** Every known value with 0, the present one with 1: a series that only disappears cannot be alerted on. */

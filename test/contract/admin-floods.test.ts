@@ -16,7 +16,7 @@ let running: AsyncDisposableStack;
 beforeEach(() => (running = new AsyncDisposableStack()));
 afterEach(() => running.disposeAsync());
 
-const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const silent = { write: () => undefined };
 const empty = () => Promise.resolve({ type: 'application/json', text: '{}' });
 
 async function start(sources: Partial<AdminSources> = {}): Promise<number> {
@@ -86,7 +86,7 @@ test('an unknown address or method is answered and closed before its body is the
   for (const target of ['POST /x', 'POST /healthz', 'PUT /operations', 'DELETE /status', 'POST /nothing/at/all']) {
     const began = performance.now();
     const answer = await raw(port, `${head(target, 'content-type: application/json\r\ncontent-length: 100\r\n')}{`);
-    expect(answer, target).toMatch(/^HTTP\/1.1 404 [^]*"nothing is here"/);
+    expect(answer, target).toMatch(/^HTTP\/1.1 404 [^]*"not found"/);
     // A body that does not come is given up after 10 s.
     expect(performance.now() - began, target).toBeLessThan(8_000);
   }

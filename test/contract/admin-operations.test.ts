@@ -25,7 +25,7 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
-const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const silent = { write: () => undefined };
 
 async function start(settings: Partial<AdminSettings> = {}, isOpen = true): Promise<{ url: string; socketPath: string }> {
   const socketPath = join(directory, 'waybill.sock');
@@ -71,8 +71,8 @@ const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
 test('by the socket, whose mode is the credential', async () => {
   const { socketPath } = await start();
-  expect(await post({ socketPath }, {}, '{"act":"backfill","source":"a"}')).toEqual({ status: 200, body: '{"ends":7}' });
-  expect(asked).toEqual([{ act: 'backfill', source: 'a' }]);
+  expect(await post({ socketPath }, {}, '{"operation":"backfill","source":"a"}')).toEqual({ status: 200, body: '{"ends":7}' });
+  expect(asked).toEqual([{ operation: 'backfill', source: 'a' }]);
   expect(((await stat(socketPath)).mode & 0o777).toString(8)).toBe('600');
 });
 
@@ -112,7 +112,7 @@ test('changes nothing by GET, takes nothing but JSON, and not before the state i
   expect(asked).toEqual([]);
 });
 
-test('what cannot be done is answered with its words and code; what went wrong inside without', async () => {
+test('what cannot be done is answered with its message and code; what went wrong inside without', async () => {
   const { socketPath } = await start();
   outcome = () => Promise.reject(new WaybillError('usage', 'cannot find the source "a"'));
   expect(await post({ socketPath }, {})).toEqual({ status: 400, body: '{"error":"cannot find the source \\"a\\"","code":"usage"}' });

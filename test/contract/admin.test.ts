@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { execFileSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { WaybillError } from '../../src/errors.ts';
+import { logEvents } from '../../src/model/log-events.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import type { Log } from '../../src/model/telemetry.ts';
 import type { Clock } from '../../src/model/time.ts';
@@ -24,10 +25,7 @@ const clock: Clock & { ms: number } = {
 let logged: unknown[] = [];
 let warned: unknown[] = [];
 const log: Log = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: (fields) => void warned.push(fields),
-  error: (fields) => void logged.push(fields),
+  write: (event, fields) => void (logEvents[event].level === 'error' ? logged : warned).push(fields),
 };
 let directory: string;
 let running: AsyncDisposableStack;
@@ -95,7 +93,7 @@ describe('what it answers', () => {
     expect(metrics).toMatchObject({ status: 200, body: 'waybill_gaps{source="production"} 0\n' });
     expect(metrics.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
     expect(JSON.parse((await get(`${url}/status`)).body)).toMatchObject({
-      verdict: 'COMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)',
+      summary: 'COMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)',
       complete: true,
       delivered: true,
       sources: [{ id: 'production', frontier: '2026-11-20T02:45:00Z' }],
@@ -136,7 +134,7 @@ describe('what it answers', () => {
     }
   });
 
-  test('a failure inside is 500 without its words or a stack, and is in the log', async () => {
+  test('a failure inside is 500 without its message or a stack, and is in the log', async () => {
     const failure = new Error('SQLITE_IOERR at /var/lib/waybill/state');
     const { url } = await start({}, { ledger: () => Promise.reject(failure), metricsText: () => Promise.reject(failure) });
     for (const path of ['/ledger', '/metrics']) {
@@ -147,7 +145,7 @@ describe('what it answers', () => {
     expect(logged).toMatchObject([{ error: failure }, { error: failure }]);
   });
 
-  test('a usage error of the report is 400 with its words', async () => {
+  test('a usage error of the report is 400 with its message', async () => {
     const { url } = await start(
       {},
       { ledger: () => Promise.reject(new WaybillError('usage', 'cannot read "from": "soon" is not a time')) },
@@ -167,7 +165,7 @@ describe('what it answers', () => {
 
 describe('readiness', () => {
   const troubled: Snapshot = snapshot({
-    sources: [source(), source({ id: 'test', trouble: 'no answer for 2 min' }), source({ id: 'old', mode: 'retired', trouble: 'x' })],
+    sources: [source(), source({ id: 'test', trouble: 'no answer for 2 min' }), source({ id: 'old', state: 'retired', trouble: 'x' })],
     sinks: [sink(), sink({ id: 'lake', state: 'blocked', trouble: 'blocked for 20 min' }), sink({ id: 'brief', state: 'blocked' })],
   });
   test.each<[string, number, string[]]>([
@@ -183,15 +181,15 @@ describe('readiness', () => {
     expect([got.status, JSON.parse(got.body)]).toEqual([status, { ready: status === 200, reasons }]);
   });
 
-  test('a paused journal and a hold are reasons; an id that is not there is 404', async () => {
+  test('a paused journal and a suspension are reasons; an id that is not there is 404', async () => {
     const paused = snapshot({
-      journal: { bytes: 1, quota: 1, head: 1, paused: 'quota', directory: '/state' },
-      sources: [source({ mode: 'hold' })],
+      journal: { bytes: 1, maxSize: 1, head: 1, paused: 'journal_full', directory: '/state' },
+      sources: [source({ state: 'suspended' })],
     });
     const { url } = await start({}, { snapshot: () => paused });
     expect(JSON.parse((await get(`${url}/readyz`)).body)).toEqual({
       ready: false,
-      reasons: ['journal: collecting is paused (quota)', 'source production: on hold'],
+      reasons: ['journal: collecting is paused (journal_full)', 'source production: suspended'],
     });
     expect(await get(`${url}/readyz?sink=siem`)).toMatchObject({ status: 200 });
     expect(await get(`${url}/readyz?sink=siam`)).toMatchObject({ status: 404, body: '{"error":"there is no sink \\"siam\\""}' });
@@ -299,7 +297,7 @@ describe('listening', () => {
     await once(free, 'close');
     const listen = [`127.0.0.1:${freePort}`, `127.0.0.1:${portOf(taken)}`];
     await expect(start({ listen })).rejects.toMatchObject({
-      code: 'admin_unusable',
+      code: 'admin_listen_failed',
       message: `cannot listen on admin.listen "127.0.0.1:${portOf(taken)}": another process listens there already`,
     });
     const again = await listening(createServer(), freePort);
@@ -309,7 +307,7 @@ describe('listening', () => {
 
   test.each(['9464', '127.0.0.1', '127.0.0.1:99999', '::1:9464x', '[::1]', ''])('"%s" is refused with an example', async (listen) => {
     await expect(start({ listen })).rejects.toMatchObject({
-      code: 'admin_unusable',
+      code: 'admin_listen_failed',
       message: `cannot read admin.listen "${listen}": not an address and a port such as 127.0.0.1:9464 or [::]:9464`,
     });
   });
@@ -331,7 +329,7 @@ describe('listening', () => {
     );
     await writeFile(cert, 'not a certificate');
     await expect(start({ tls: { cert, key } })).rejects.toMatchObject({
-      code: 'admin_unusable',
+      code: 'admin_listen_failed',
       message: expect.stringMatching(/^cannot use admin.tls for "127.0.0.1:0": /) as string,
     });
   });
@@ -375,7 +373,7 @@ describe('the socket in the state directory', () => {
     const socketPath = join(directory, 'waybill.sock');
     const other = await listening(createServer(), socketPath);
     await expect(start({}, { socketPath })).rejects.toMatchObject({
-      code: 'admin_unusable',
+      code: 'admin_listen_failed',
       message: `cannot listen on "${socketPath}": another process answers there`,
     });
     other.close();

@@ -12,7 +12,7 @@ import { systemClock, systemRandom } from '../../src/clock.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Config, SinkConfig } from '../../src/config/load.ts';
 import { runDaemon } from '../../src/daemon/daemon.ts';
-import { codeOf, wordsOf } from '../../src/errors.ts';
+import { codeOf, messageOf } from '../../src/errors.ts';
 import { dispatch } from '../../src/main.ts';
 import type { Sink } from '../../src/model/sink.ts';
 import { createLog } from '../../src/telemetry/log.ts';
@@ -68,10 +68,10 @@ beforeAll(async () => {
   writeFileSync(own.key, first.key);
   const base = `http://127.0.0.1:${echo.port}`;
   const tls = `https://127.0.0.1:${certificates.port}`;
-  const timing = { start: `${new Date(Date.now() - 60_000).toISOString().slice(0, 19)}Z`, poll: '1s', settle: '2s', recount: ['3s'] };
+  const timing = { start: `${new Date(Date.now() - 60_000).toISOString().slice(0, 19)}Z`, poll: '1s', closeDelay: '2s', recount: ['3s'] };
   const requests = { perSecond: 500, timeout: '5s' };
   const auth = { authUrl: base, tenantId: 'tenant', clientId: 'client', clientSecret: canaries.clientSecret, scopeAddress: 'scope' };
-  const user = { ...auth, clientSecret: undefined, grant: 'password', username: 'user', password: canaries.userPassword };
+  const user = { ...auth, clientSecret: undefined, grantType: 'password', username: 'user', password: canaries.userPassword };
   const proxy = { url: `http://user:${encodeURIComponent(canaries.proxyPassword)}@127.0.0.1:${echo.port}` };
   const subscriptionKey = canaries.subscriptionKey;
   configFile = join(directory, 'waybill.yaml');
@@ -81,7 +81,7 @@ beforeAll(async () => {
       state: join(directory, 'state'),
       privacy: { key: canaries.privacyKey },
       admin: { listen: '127.0.0.1:0', token: canaries.adminToken, readToken: canaries.readToken },
-      grace: '1s',
+      shutdownTimeout: '1s',
       sources: [
         { id: 'client', baseUrl: `${base}/v2/api`, auth, subscriptionKey, requests, ...timing },
         { id: 'user', baseUrl: `${base}/v2/api`, auth: user, requests, ...timing },
@@ -208,7 +208,7 @@ async function places(open: AsyncDisposableStack): Promise<readonly Place[]> {
     },
     {
       ...{ ...http, name: 'elasticsearch, open' },
-      provoke: (what) => (elasticSays(what, () => true), openSink(what.words.length % 2 === 0 ? 'key' : 'pair')),
+      provoke: (what) => (elasticSays(what, () => true), openSink(what.message.length % 2 === 0 ? 'key' : 'pair')),
     },
     { ...http, name: 'elasticsearch, check', provoke: (what) => (elasticSays(what, (path) => path !== '/'), checkSink('pair')) },
     {
@@ -217,7 +217,7 @@ async function places(open: AsyncDisposableStack): Promise<readonly Place[]> {
     },
     {
       ...{ name: 'elasticsearch, document', statuses: [201, 400, 401, 403, 429, 500], forms: ['json'] },
-      provoke: ({ status, words }) => {
+      provoke: ({ status, message: words }) => {
         const error = {
           type: status === 400 ? 'document_parsing_exception' : words,
           reason: words,
@@ -253,14 +253,14 @@ async function places(open: AsyncDisposableStack): Promise<readonly Place[]> {
     },
     {
       ...{ name: 'RELP, open', statuses: [200, 500], forms: ['text'], every: 7 },
-      provoke: async ({ status, words }) => {
+      provoke: async ({ status, message: words }) => {
         relp.opening = `${status} ${words}\nrelp_software=${words}`;
         return openSink('relp');
       },
     },
     {
       ...{ name: 'RELP, message', statuses: [500, 503], forms: ['text'], every: 7 },
-      provoke: async ({ status, words }) => {
+      provoke: async ({ status, message: words }) => {
         relp.opening = '200 OK\nrelp_version=0\ncommands=syslog';
         relp.answer = () => `${status} ${words}`;
         await using sink = await openSink('relp');
@@ -269,14 +269,14 @@ async function places(open: AsyncDisposableStack): Promise<readonly Place[]> {
     },
     {
       ...{ name: 'kafka, SASL', statuses: [58], forms: ['text'], every: 7 },
-      provoke: async ({ words }) => {
+      provoke: async ({ message: words }) => {
         broker.refusal = words;
         return openSink('kafka');
       },
     },
     {
       ...{ name: 'certificate, issuer', statuses: [0], forms: ['text'], every: 3 },
-      provoke: async ({ words }) => {
+      provoke: async ({ message: words }) => {
         certificates.show(await (await createAuthority(distinguished(words))).issue({ name: distinguished(words), hosts: ['127.0.0.1'] }));
         return shown.authenticate(never);
       },
@@ -319,7 +319,7 @@ test(
         const words = `${marker} ${encoding?.encode(secret) ?? ''} end`;
         lines.length = 0;
         const outcome = await place
-          .provoke({ status, form, words: place.name.startsWith('certificate') ? words.slice(marker.length + 1) : words })
+          .provoke({ status, form, message: place.name.startsWith('certificate') ? words.slice(marker.length + 1) : words })
           .then(
             async (result) => {
               if (typeof result === 'object' && result !== null && Symbol.asyncDispose in result)
@@ -327,8 +327,8 @@ test(
               return JSON.stringify(result, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value));
             },
             (thrown: unknown) => {
-              for (const log of logs) log.warn({ error: thrown, code: codeOf(thrown), words: wordsOf(thrown) }, 'failed');
-              return `${wordsOf(thrown)}\n${(thrown as Error).message}\n${(thrown as Error).stack ?? ''}`;
+              for (const log of logs) log.write('daemon.failed', { name: messageOf(thrown), error: thrown, code: codeOf(thrown) });
+              return `${messageOf(thrown)}\n${(thrown as Error).message}\n${(thrown as Error).stack ?? ''}`;
             },
           );
         const output = `${outcome}\n${lines.join('')}`;
@@ -399,7 +399,7 @@ test(
       turn += 1;
       const [, secret = ''] = secrets[turn % secrets.length] ?? [];
       const words = `${marker} ${encodings[turn % encodings.length]?.encode(secret) ?? ''} end`;
-      return { status: statuses[turn % statuses.length] ?? 400, form: forms[turn % forms.length] ?? 'text', words };
+      return { status: statuses[turn % statuses.length] ?? 400, form: forms[turn % forms.length] ?? 'text', message: words };
     };
     // Tokens and now and then a page are given, so that there are a ledger and windows whose pages cannot be read.
     let pages = 0;
@@ -410,8 +410,8 @@ test(
       const { headers, body } = answerOf(what);
       return { status: what.status, text: body, headers: { ...headers, 'x-elastic-product': 'Elasticsearch' } };
     };
-    relp.opening = `500 ${next().words}`;
-    broker.refusal = next().words;
+    relp.opening = `500 ${next().message}`;
+    broker.refusal = next().message;
 
     const stop = new AbortController();
     const listening = Promise.withResolvers<readonly string[]>();
@@ -457,8 +457,8 @@ test(
           });
           keep(path, await answer.text());
         }
-        relp.opening = `500 ${next().words}`;
-        broker.refusal = next().words;
+        relp.opening = `500 ${next().message}`;
+        broker.refusal = next().message;
       }
     } finally {
       stop.abort();

@@ -13,7 +13,7 @@ import { temporaryDirectory } from '../unit/config/loading.ts';
 interface Finding {
   readonly subject: string;
   readonly level: string;
-  readonly words: string;
+  readonly message: string;
 }
 
 /** Refuses the question without times, or answers it with 500. */
@@ -58,7 +58,9 @@ test.each([400, 500] as const)(
   async (status) => {
     const { code, findings } = await checked(new WithTimesAlone(status));
     expect(code).toBe(0);
-    expect(findings.filter(({ level, subject }) => level === 'warning' && subject === 'source tenant').map(({ words }) => words)).toEqual([
+    expect(
+      findings.filter(({ level, subject }) => level === 'warning' && subject === 'source tenant').map(({ message: words }) => words),
+    ).toEqual([
       'the question without times is not answered: records since 1970-01-01T00:00:00.00 are counted instead, and a total as large as that may be taken for a cap',
     ]);
   },
@@ -67,5 +69,5 @@ test.each([400, 500] as const)(
 test('a service that answers nothing is wrong, in the words of the question without times', async () => {
   const { code, findings } = await checked(new ModelService(), false);
   expect(code).toBe(1);
-  expect(findings.filter(({ level }) => level === 'error').map(({ words }) => words)).toEqual([expect.stringContaining('503')]);
+  expect(findings.filter(({ level }) => level === 'error').map(({ message: words }) => words)).toEqual([expect.stringContaining('503')]);
 });

@@ -2,12 +2,12 @@
 import { systemClock } from '../../src/clock.ts';
 import type { SinkLoss } from '../../src/model/sink.ts';
 import type { Position } from '../../src/model/ledger.ts';
-import type { Batch, Kept, Message } from '../../src/model/sink.ts';
+import type { Batch, ResumePoint, Message } from '../../src/model/sink.ts';
 import type { Log } from '../../src/model/telemetry.ts';
 import type { SinkContext } from '../../src/sink/define.ts';
 
 const silent = (): void => undefined;
-const silentLog: Log = { debug: silent, info: silent, warn: silent, error: silent };
+const silentLog: Log = { write: silent };
 
 /** What the daemon gives to a sink of this name. */
 export function contextOf(id: string, besides: Partial<SinkContext> = {}): SinkContext {
@@ -48,10 +48,10 @@ export function positionOf(seq: number): Position {
 }
 
 /** What a journal would keep for the sink: it changes only by what the test acknowledges, and by notes. */
-export class ModelKept implements Kept {
+export class ModelKept implements ResumePoint {
   readonly journal: string;
   position: Position = { seq: 0, chain: new Uint8Array(32) };
-  note: string | undefined;
+  resumeNote: string | undefined;
   adopt = false;
   /** The last entry that this journal has. */
   head = 1_000_000;
@@ -65,8 +65,8 @@ export class ModelKept implements Kept {
     return seq <= this.head ? positionOf(seq).chain : undefined;
   }
 
-  async commitNote(note: string): Promise<void> {
-    this.note = note;
+  async commitResumeNote(note: string): Promise<void> {
+    this.resumeNote = note;
     this.notes += 1;
   }
 
@@ -74,12 +74,12 @@ export class ModelKept implements Kept {
 
   async lost(loss: SinkLoss, note: string): Promise<void> {
     this.losses.push(loss);
-    await this.commitNote(note);
+    await this.commitResumeNote(note);
   }
 
   acknowledge(batch: Batch, note: string | undefined): void {
     this.position = batch.through;
-    this.note = note ?? this.note;
+    this.resumeNote = note ?? this.resumeNote;
   }
 }
 

@@ -4,8 +4,8 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { encoder, isEncodedFormat } from '../../src/encode/index.ts';
-import { codeOf, WaybillError, wordsOf } from '../../src/errors.ts';
-import type { Batch, Kept, Message, Sink } from '../../src/model/sink.ts';
+import { codeOf, WaybillError, messageOf } from '../../src/errors.ts';
+import type { Batch, ResumePoint, Message, Sink } from '../../src/model/sink.ts';
 import { normalizer } from '../../src/normalize/normalizer.ts';
 import { parseCef } from '../unit/encode/cef-parser.ts';
 import { parseLeef } from '../unit/encode/leef-parser.ts';
@@ -14,7 +14,7 @@ import { batchOf, message, messages, ModelKept, textOf } from './sink-batches.ts
 
 /** A receiver that has just been started for one test, with nothing in it. */
 export interface Place extends AsyncDisposable {
-  open(kept: Kept): Promise<Sink>;
+  open(kept: ResumePoint): Promise<Sink>;
   /** The sender is gone from one moment to the next, with everything that only it knew; the receiver stays. */
   kill(): Promise<void>;
   /** The events that the receiver has, in its order. */
@@ -64,7 +64,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
     afterEach(async () => {
       await place[Symbol.asyncDispose]();
       for (const error of errors) {
-        const words = `${wordsOf(error)} ${JSON.stringify(error)} ${error instanceof Error ? (error.stack ?? '') : ''}`;
+        const words = `${messageOf(error)} ${JSON.stringify(error)} ${error instanceof Error ? (error.stack ?? '') : ''}`;
         for (const secret of secrets) expect(words).not.toContain(secret);
       }
     });
@@ -80,7 +80,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
     }
 
     async function send(sink: Sink, batch: Batch): Promise<void> {
-      const { rejections, note } = await sink.send(batch, never);
+      const { rejections, resumeNote: note } = await sink.send(batch, never);
       expect(rejections).toEqual([]);
       kept.acknowledge(batch, note);
     }
@@ -89,7 +89,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
     async function goOn(all: readonly Message[]): Promise<Sink> {
       const sink = await place.open(kept);
       const found = await sink.position?.(never);
-      if (found) kept.acknowledge({ ...batchOf([]), through: found.position }, found.note);
+      if (found) kept.acknowledge({ ...batchOf([]), through: found.position }, found.resumeNote);
       const missing = all.filter(({ seq }) => seq > kept.position.seq);
       if (missing.length > 0) await send(sink, batchOf(missing, true));
       return sink;
@@ -144,7 +144,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
       const extra = message(900_001);
       const sink = await place.open(kept);
       await send(sink, batchOf(all.slice(0, 10)));
-      await send(sink, { ...batchOf([extra]), through: kept.position, uncertain: true, besides: 'test' });
+      await send(sink, { ...batchOf([extra]), through: kept.position, uncertain: true, onDemand: 'test' });
       await place.kill();
       const next = await goOn(all);
       expect(await place.received()).toEqual(texts([...all.slice(0, 10), extra, ...all.slice(10)]));
@@ -164,7 +164,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
       const odd = 'name|with="odd]\r\nbytes';
       const cef = { ipv6: 'c6a2', geo: 'cfp' } as const;
       const record = recordOf(JSON.stringify({ ...poorest, payloadName: odd }));
-      const text = encoder(format, { original: true, cef })(normalizer(settings)(record));
+      const text = encoder(format, { includeOriginal: true, cef })(normalizer(settings)(record));
       await using sink = await place.open(kept);
       await send(sink, batchOf([message(1), message(2, text), message(3)]));
       const received = await place.received();
@@ -180,7 +180,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
       const sink = await place.open(kept);
       await send(sink, batchOf(all.slice(0, 10)));
       place.cutAnswer();
-      expect(['sink_again', 'sink_blocked', 'sink_refused']).not.toContain(
+      expect(['sink_unavailable', 'sink_blocked', 'sink_refused']).not.toContain(
         codeOf(await errorOf(sink.send(batchOf(all.slice(10, 20)), never))),
       );
       await sink[Symbol.asyncDispose]();
@@ -197,9 +197,9 @@ export function sinkSuite(adapter: SinkAdapter): void {
       // As the loop does: what is named too often is refused.
       const settle = async (batch: Batch, tries = 1): Promise<void> => {
         try {
-          const { rejections, again } = await sink.send(batch, never);
-          const spent = again?.tries !== undefined && tries >= again.tries ? (again.said ?? []) : [];
-          for (const rejection of [...rejections, ...spent]) refused.push(`${rejection.seq}: ${rejection.words}`);
+          const { rejections, retryable: again } = await sink.send(batch, never);
+          const spent = again?.attempts !== undefined && tries >= again.attempts ? (again.said ?? []) : [];
+          for (const rejection of [...rejections, ...spent]) refused.push(`${rejection.seq}: ${rejection.message}`);
           const isLeft = ({ seq }: Message): boolean => again?.seqs.includes(seq) === true && !spent.some((each) => each.seq === seq);
           const left = batch.messages.filter(isLeft);
           if (left.length > 0) await settle(batchOf(left), tries + 1);
@@ -208,7 +208,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
           if (codeOf(thrown) !== 'sink_refused') throw thrown;
           const [only] = batch.messages;
           const half = Math.ceil(batch.messages.length / 2);
-          if (batch.messages.length === 1) refused.push(`${only?.seq ?? 0}: ${wordsOf(thrown)}`);
+          if (batch.messages.length === 1) refused.push(`${only?.seq ?? 0}: ${messageOf(thrown)}`);
           else for (const part of [batch.messages.slice(0, half), batch.messages.slice(half)]) await settle(batchOf(part, true));
         }
       };
@@ -225,7 +225,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
       if (!place.busy) return skip('its receiver is never busy');
       await using sink = await place.open(kept);
       place.busy(7_000);
-      expect(await errorOf(sink.send(batchOf(messages(1, 3)), never))).toMatchObject({ code: 'sink_again', retryAfterMs: 7_000 });
+      expect(await errorOf(sink.send(batchOf(messages(1, 3)), never))).toMatchObject({ code: 'sink_unavailable', retryAfterMs: 7_000 });
       expect(await place.received()).toEqual([]);
       await send(sink, batchOf(messages(1, 3)));
       expect(await place.received()).toEqual(texts(messages(1, 3)));
@@ -249,8 +249,8 @@ export function sinkSuite(adapter: SinkAdapter): void {
       if (!place.ruin) return skip('there is nothing that could be made unopenable');
       await place.ruin();
       const thrown = await errorOf(place.open(kept));
-      expect(['sink_again', 'sink_blocked']).toContain(codeOf(thrown));
-      expect(wordsOf(thrown)).toContain('"under-test"');
+      expect(['sink_unavailable', 'sink_blocked']).toContain(codeOf(thrown));
+      expect(messageOf(thrown)).toContain('"under-test"');
     });
 
     /** Nothing is missing, first arrivals are in order, and no more is there twice than a batch of this size may be. */

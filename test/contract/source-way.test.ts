@@ -3,7 +3,7 @@
  * against real servers on this machine.
  */
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { wordsOf } from '../../src/errors.ts';
+import { messageOf } from '../../src/errors.ts';
 import { createAuthority, createSelfSigned } from '../support/certificates.ts';
 import type { Authority, KeyPair } from '../support/certificates.ts';
 import { startService } from '../support/model-service-server.ts';
@@ -127,7 +127,7 @@ describe('trust', () => {
     const error = await errorOf(direct(service, { sharedCa: pemOf(authority.cert) }).page());
     expect(error).toMatchObject({ code: 'tls_untrusted', message: expect.stringMatching(words) as string });
     // Node recommends an option that Waybill does not have.
-    expect(wordsOf(error)).not.toContain('--use-system-ca');
+    expect(messageOf(error)).not.toContain('--use-system-ca');
     expect(service.tokens).toHaveLength(0);
   });
 
@@ -268,7 +268,7 @@ describe('a proxy', () => {
     const proxy = await proxyTo(await serve(), options);
     const error = await errorOf(through(proxy, { user: 'user:wrong-canary', requests: { timeout: 300 } }).page());
     expect(error).toMatchObject({ code, message: expect.stringMatching(words) as string });
-    expect(`${wordsOf(error)} ${error.stack ?? ''}`).not.toContain('canary');
+    expect(`${messageOf(error)} ${error.stack ?? ''}`).not.toContain('canary');
   });
 
   test('that is not there', async () => {

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { wordsOf } from '../../src/errors.ts';
+import { messageOf } from '../../src/errors.ts';
 import { createAuthority } from '../support/certificates.ts';
 import type { Authority, KeyPair } from '../support/certificates.ts';
 import { answerJson, answering, startService } from '../support/model-service-server.ts';
@@ -42,7 +42,7 @@ function make(wish: Partial<Wish> = {}): UnderTest {
 
 /** No word of an error, nor of its causes, is a secret. */
 function expectNoSecret(error: Error): void {
-  expect(`${wordsOf(error)} ${JSON.stringify(error)} ${error.stack ?? ''}`).not.toMatch(/secret-\d|key-\d|canary/);
+  expect(`${messageOf(error)} ${JSON.stringify(error)} ${error.stack ?? ''}`).not.toMatch(/secret-\d|key-\d|canary/);
 }
 
 describe('a request', () => {
@@ -70,7 +70,9 @@ describe('a request', () => {
 
   test('for a token is that of the specification, for each grant', async () => {
     await make().page();
-    const userAccess = make({ auth: { grant: 'password', username: 'user-1', password: pemless('secret-1'), clientSecret: undefined } });
+    const userAccess = make({
+      auth: { grantType: 'password', username: 'user-1', password: pemless('secret-1'), clientSecret: undefined },
+    });
     await userAccess.page();
     expect(service.tokens.map(({ url }) => url)).toEqual(['/tenant-1/oauth2/v2.0/token', '/tenant-1/oauth2/v2.0/token']);
     expect(service.tokens.map(({ body }) => Object.fromEntries(new URLSearchParams(body)))).toEqual([
@@ -220,8 +222,8 @@ describe('a status', () => {
       undefined,
       /the right logs\.read\.all is missing for client "client-1".*403 no/,
     ],
-    ['404', answering(404), 'page_missing', undefined, /sources\.production\.baseUrl/],
-    ['404 of now, through a cache', answering(404, { age: '0' }), 'page_missing', undefined, /404/],
+    ['404', answering(404), 'page_not_found', undefined, /sources\.production\.baseUrl/],
+    ['404 of now, through a cache', answering(404, { age: '0' }), 'page_not_found', undefined, /404/],
     ['404 of a time when there may have been fewer pages', answering(404, { age: '12' }), 'source_busy', 1_000, /cached/],
     ['400', answering(400, {}, '{"title":"pageSize is too large"}'), 'page_refused', undefined, /400 pageSize is too large/],
     ['301', answering(301, { location: 'https://elsewhere.example/' }), 'source_unreachable', undefined, /redirects are not followed/],

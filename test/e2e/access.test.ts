@@ -34,7 +34,7 @@ const place = new Place('access');
 let service: Service;
 let daemon: Daemon;
 let checked: Done;
-let findings: readonly { readonly subject: string; readonly level: string; readonly words: string }[];
+let findings: readonly { readonly subject: string; readonly level: string; readonly message: string }[];
 const expired = { port: 0, ca: '' };
 const wrongSecret = 'not-the-secret-of-anyone';
 
@@ -132,7 +132,7 @@ test('check exits 1, with one error for each source and none for the sound one',
     expect(errors.map(({ subject }) => subject).sort()).toEqual(cases.map(({ id }) => `source ${id}`).sort());
     const sound = findings.filter(({ subject }) => subject === 'source sound');
     expect(sound).toContainEqual(
-      expect.objectContaining({ level: 'ok', words: expect.stringMatching(/agrees with a hand count: \d+ records/) as string }),
+      expect.objectContaining({ level: 'ok', message: expect.stringMatching(/agrees with a hand count: \d+ records/) as string }),
     );
   }));
 
@@ -149,7 +149,7 @@ test('check counts a window by hand, and warns where the total says otherwise', 
 
 test.each(cases)('$id: check and /readyz name the setting and the reason', ({ id, says }) =>
   place.during(async () => {
-    const words = findings.find(({ subject, level }) => subject === `source ${id}` && level === 'error')?.words ?? '';
+    const words = findings.find(({ subject, level }) => subject === `source ${id}` && level === 'error')?.message ?? '';
     for (const said of says) expect(words).toMatch(said);
     expect(words, 'one line').not.toMatch(/\n|\.$/);
     const { status, text } = await readyz(id);

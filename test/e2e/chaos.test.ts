@@ -34,10 +34,10 @@ const surely: Readonly<Record<string, Record<string, unknown>>> = {
  */
 const moments: readonly { readonly after?: string; readonly withinMs: number; readonly mostMs?: number }[] = [
   { withinMs: 400 },
-  { after: 'first event taken', withinMs: 400 },
+  { after: 'sink.first_delivery', withinMs: 400 },
   { withinMs: 1_500 },
-  { after: 'first window proven', withinMs: 800, mostMs: 60_000 },
-  { after: 'first event taken', withinMs: 100 },
+  { after: 'window.first_proven', withinMs: 800, mostMs: 60_000 },
+  { after: 'sink.first_delivery', withinMs: 100 },
 ];
 /** Under faults the moment may take its time; then the daemon is killed without it. */
 const momentMostMs = 3_000;
@@ -67,7 +67,7 @@ test(`${records} records and ${kills} kills: each record once, and the ledger ag
       // Every fifth record of two nodes becomes visible late, by up to 5 s: before the last recount.
       ...['--late-share', '0.2,0,0.2', '--late-delay', '5s,1s,4s'],
     );
-    const source = sourceOf(service, start, { poll: '2s', settle: '1s', recount: ['1s', '3s', `${lastRecountMs}ms`] });
+    const source = sourceOf(service, start, { pollInterval: '2s', closeDelay: '1s', recountAfter: ['1s', '3s', `${lastRecountMs}ms`] });
     configure(place, [source], [{ id: 'siem', type: 'file', path: './siem.ndjson', format: 'raw' }]);
     await service.set({ rate: perSecond });
 
@@ -105,7 +105,7 @@ test(`${records} records and ${kills} kills: each record once, and the ledger ag
     const samples = (await service.truth()).slice(0, lateCount);
     await service.set({ rate: 5 });
     const reached = await until('a window of the present is proven', 180_000, async () => {
-      const at = Date.parse((await daemon.ledger()).sources[0]?.reached ?? start);
+      const at = Date.parse((await daemon.ledger()).sources[0]?.closedUntil ?? start);
       return at + lastRecountMs > Date.now() + 5_000 ? at : undefined;
     });
     await service.add(lateOnes(samples, reached - 500));

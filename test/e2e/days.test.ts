@@ -13,14 +13,14 @@ test('ten days agree to the record with what the service has, and with a count b
     const service = await Service.start(place, '--records', '4000', '--span', '12d');
     // A begin that no clock shows: 51 s past 13 min past an hour of the day before.
     const start = new Date(Date.parse(first) - 9 * 3_600_000 - 46 * 60_000 - 9_000).toISOString();
-    configure(place, [sourceOf(service, start, { recount: [] })], [{ id: 'siem', type: 'file', path: './siem.ndjson' }]);
+    configure(place, [sourceOf(service, start, { recountAfter: [] })], [{ id: 'siem', type: 'file', path: './siem.ndjson' }]);
     const daemon = new Daemon(place);
     await settled(daemon, Date.parse(days.at(-1) ?? '') + dayMs, 90_000);
 
     const truth = countByDay(await service.truth(), days);
     const found = await ledgerDays(place, days);
     const midnight = (day: string): number => Date.parse(`${day}T00:00:00Z`);
-    expect(found.map(({ day, from, until, own }) => [day, Date.parse(from), Date.parse(until), own])).toEqual(
+    expect(found.map(({ day, from, to: until, own }) => [day, Date.parse(from), Date.parse(until), own])).toEqual(
       days.map((day) => [day, midnight(day), midnight(day) + dayMs, truth[day]]),
     );
     expect(Math.min(...Object.values(truth))).toBeGreaterThan(100);
@@ -34,11 +34,11 @@ test('ten days agree to the record with what the service has, and with a count b
     }
     // Narrower windows divide the quarter of an hour, wider ones are whole quarters; only the first begins where the ledger does.
     const [source] = (await daemon.ledger()).sources;
-    const windows = (source?.windows ?? []).slice(1).map((one) => ({ from: Date.parse(one.from), until: Date.parse(one.until) }));
+    const windows = (source?.windows ?? []).slice(1).map((one) => ({ from: Date.parse(one.from), to: Date.parse(one.to) }));
     expect(windows.length).toBeGreaterThan(20);
     const quarterOf = (at: number): number => Math.floor(at / 900_000);
-    const isWhole = ({ from, until }: (typeof windows)[number]): boolean => from % 900_000 === 0 && until % 900_000 === 0;
-    expect(windows.filter((one) => !isWhole(one) && quarterOf(one.from) !== quarterOf(one.until - 1))).toEqual([]);
+    const isWhole = ({ from, to: until }: (typeof windows)[number]): boolean => from % 900_000 === 0 && until % 900_000 === 0;
+    expect(windows.filter((one) => !isWhole(one) && quarterOf(one.from) !== quarterOf(one.to - 1))).toEqual([]);
     expect(await daemon.stop()).toMatchObject({ code: 0 });
   });
 });

@@ -32,7 +32,7 @@ test(
       const file = place.path('audit.ndjson');
 
       const daemon = new Daemon(place);
-      const began = await daemon.logged('waybill starts');
+      const began = await daemon.logged('daemon.starting');
       const firstLine = await until('a line', 60_000, () => (existsSync(file) && readFileSync(file).length > 0 ? Date.now() : undefined));
       // The first proof waits for five minutes (below); a loaded machine delays the first line by seconds.
       expect(firstLine - Date.parse(String(began['time']))).toBeLessThan(60_000);

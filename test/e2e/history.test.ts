@@ -11,22 +11,22 @@ import type { Done, Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
 const file = { id: 'siem', type: 'file', path: './siem.ndjson' };
-const quick = { settle: '1s', recount: [] };
+const quick = { closeDelay: '1s', recountAfter: [] };
 /** Kills while history is read. */
 const kills = Number(process.env['WAYBILL_E2E_BACKFILL_KILLS'] ?? 2);
 
 interface Listed {
   readonly source: string;
   readonly from: string;
-  readonly until: string;
-  readonly reached: string;
+  readonly to: string;
+  readonly closedUntil: string;
   readonly state: string;
   readonly records: number;
 }
 
 interface Operation {
-  readonly who: string;
-  readonly what: string;
+  readonly actor: string;
+  readonly operation: string;
   readonly source: string;
   readonly why: string | null;
 }
@@ -77,14 +77,14 @@ describe.concurrent('history', () => {
       const service = await Service.start(place, '--records', '4000', '--span', '6m', '--rate', '20', '--page-size-max', '200');
       configure(place, [sourceOf(service, start, quick)], [file]);
       const first = new Daemon(place);
-      await first.logged('first window proven', 60_000);
+      await first.logged('window.first_proven', 60_000);
 
       interface Dry {
         readonly ranges: unknown;
         readonly estimate: { readonly records: number; readonly windows: number; readonly requests: number };
       }
       const dry = await json<Dry>(place, 'backfill', '--source', 'production', '--from', begin, '--dry-run');
-      expect(dry.ranges).toEqual([{ from: begin, until: start }]);
+      expect(dry.ranges).toEqual([{ from: begin, to: start }]);
       // The count is that of the query, with a second of padding on both sides.
       const [from, end] = [Date.parse(begin) / 1000 - 1, Date.parse(start) / 1000 + 1];
       expect(dry.estimate.records).toBe(new Seconds(await service.truth()).matching(from, end));
@@ -97,8 +97,8 @@ describe.concurrent('history', () => {
       expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
       expect(refused.stderr).toMatch(/nothing was done: nobody can be asked here; --yes does it/);
       expect(await backfills(place)).toEqual([]);
-      const by = ['--yes', '--by', 'j.doe', '--why', 'ticket 4711'];
-      expect(await json(place, ...asked, '--no-wait', ...by)).toEqual({ added: [{ from: begin, until: start }] });
+      const by = ['--yes', '--actor', 'j.doe', '--reason', 'ticket 4711'];
+      expect(await json(place, ...asked, '--no-wait', ...by)).toEqual({ added: [{ from: begin, to: start }] });
       expect((await waybill(place, ...asked, ...by)).stdout).toMatch(/nothing to add/);
 
       let daemon = first;
@@ -106,12 +106,12 @@ describe.concurrent('history', () => {
         await pause(200 + place.chance() * 800);
         await daemon.kill();
         daemon = new Daemon(place);
-        await daemon.logged('first record', 60_000);
+        await daemon.logged('source.first_record', 60_000);
       }
       const newest = JSON.stringify((await service.truth()).at(-1)).slice(1, -1);
       const isThere = (): boolean => readFileSync(place.path('siem.ndjson'), 'utf8').includes(newest);
       await until('the newest record while history is read', 60_000, () => (isThere() ? true : undefined));
-      expect(await running(daemon), 'history is read after what is new').toMatchObject([{ state: 'running', from: begin, until: start }]);
+      expect(await running(daemon), 'history is read after what is new').toMatchObject([{ state: 'running', from: begin, to: start }]);
       const status = await waybill(place, 'status');
       expect(status.stdout).toMatch(/^BACKFILL {2}production, .* % \(.* of .* records\), up to /m);
 
@@ -129,7 +129,9 @@ describe.concurrent('history', () => {
       expect({ code, complete: ledger.complete }).toEqual({ code: 0, complete: true });
       if (!ledger.sources[0]) throw new Error('the report has no source');
       expect(faultsOf(ledger.sources[0], seconds, Date.parse(begin) / 1000)).toEqual([]);
-      expect(await operations(place)).toMatchObject([{ who: 'j.doe', what: 'backfill', source: 'production', why: 'ticket 4711' }]);
+      expect(await operations(place)).toMatchObject([
+        { actor: 'j.doe', operation: 'backfill', source: 'production', reason: 'ticket 4711' },
+      ]);
     }),
   );
 
@@ -146,7 +148,7 @@ describe.concurrent('history', () => {
         expect(none).toMatchObject({ code: 1, stdout: '' });
         expect(none.stderr).toMatch(/cannot find a state in/);
         const first = new Daemon(place);
-        await first.logged('first window proven', 60_000);
+        await first.logged('window.first_proven', 60_000);
         expect(await first.stop()).toMatchObject({ code: 0 });
 
         // No daemon: the command takes the lock itself.
@@ -160,11 +162,11 @@ describe.concurrent('history', () => {
         expect((await waybill(place, 'backfill', 'pause', '--yes')).code).toBe(2);
 
         const second = new Daemon(place);
-        await second.logged('first window proven', 60_000);
-        expect(await backfills(place)).toMatchObject([{ state: 'paused', reached: begin, records: 0 }]);
+        await second.logged('window.first_proven', 60_000);
+        expect(await backfills(place)).toMatchObject([{ state: 'paused', closedUntil: begin, records: 0 }]);
         await json(place, 'backfill', 'resume', '--yes');
         // Followed to its end, in plain lines where there is no terminal.
-        const rest = await waybill(place, 'backfill', '--source', 'production', '--from', begin, '--yes', '--why', 'the rest');
+        const rest = await waybill(place, 'backfill', '--source', 'production', '--from', begin, '--yes', '--reason', 'the rest');
         expect(rest).toMatchObject({ code: 0 });
         expect(rest.stderr).toMatch(/^backfill of production: \d+\.\d % \(.*$/m);
         expect(rest.stderr).toMatch(/^backfill of production is done: [\d,]+ records in \d+ windows?$/m);
@@ -184,7 +186,12 @@ describe.concurrent('history', () => {
         expect(withheld).toBeGreaterThan(100);
         expect(secondsIn(place.path('siem.ndjson')).filter((at) => at < Date.parse(middle) / 1000)).toEqual([]);
         expect(linesOf(place.path('siem.ndjson'))).toHaveLength(truth.length - withheld);
-        expect((await operations(place)).map(({ what }) => what)).toEqual(['backfill', 'backfill pause', 'backfill resume', 'backfill']);
+        expect((await operations(place)).map(({ operation }) => operation)).toEqual([
+          'backfill',
+          'backfill pause',
+          'backfill resume',
+          'backfill',
+        ]);
       }),
   );
 
@@ -194,7 +201,7 @@ describe.concurrent('history', () => {
       const service = await Service.start(place, '--records', '6000', '--span', '6m', '--page-size-max', '100');
       configure(place, [sourceOf(service, start, quick)], [file]);
       const daemon = new Daemon(place);
-      await daemon.logged('first window proven', 60_000);
+      await daemon.logged('window.first_proven', 60_000);
       const add = ['backfill', '--source', 'production', '--from', begin, '--no-wait', '--yes'];
       // So slow that it is not done before it is cancelled.
       await json(place, ...add, '--rate', '2');
@@ -203,8 +210,8 @@ describe.concurrent('history', () => {
       expect(Date.parse(ends)).toBeGreaterThan(Date.parse(begin));
       await done(daemon);
       if (Date.parse(ends) < Date.parse(start)) {
-        expect(await backfills(place)).toMatchObject([{ from: begin, until: ends, reached: ends }]);
-        expect(await json(place, ...add)).toEqual({ added: [{ from: ends, until: start }] });
+        expect(await backfills(place)).toMatchObject([{ from: begin, to: ends, closedUntil: ends }]);
+        expect(await json(place, ...add)).toEqual({ added: [{ from: ends, to: start }] });
       }
       await done(daemon);
       await delivered(service, [place.path('siem.ndjson')]);
@@ -217,26 +224,36 @@ describe.concurrent('history', () => {
     inPlace('gaps', async (place) => {
       const start = ago(62_000);
       const service = await Service.start(place, '--records', '600', '--span', '1m', '--total', 'missing');
-      configure(place, [sourceOf(service, start, { ...quick, settle: '2s' })], [file]);
+      configure(place, [sourceOf(service, start, { ...quick, closeDelay: '2s' })], [file]);
       const daemon = new Daemon(place);
       interface Gap {
         readonly from: string;
-        readonly until: string;
+        readonly to: string;
         readonly state: string;
       }
       const gaps = async (): Promise<Gap[]> => (await json<{ gaps: Gap[] }>(place, 'gaps', 'list')).gaps;
-      await daemon.logged('window not proven', 60_000);
+      await daemon.logged('window.not_proven', 60_000);
       await until('two gaps', 60_000, async () => ((await gaps()).length >= 2 ? true : undefined));
       const [one, two] = await gaps();
       if (!one || !two) throw new Error('there are no two gaps');
-      expect((await waybill(place, 'gaps', 'accept', one.from, '--yes')).stderr).toMatch(/cannot accept a gap without --why/);
-      expect((await waybill(place, 'gaps', 'accept', '2020-01-01T00:00:00Z', '--why', 'x', '--yes')).code).toBe(2);
+      expect((await waybill(place, 'gaps', 'accept', one.from, '--yes')).stderr).toMatch(/cannot accept a gap without --reason/);
+      expect((await waybill(place, 'gaps', 'accept', '2020-01-01T00:00:00Z', '--reason', 'x', '--yes')).code).toBe(2);
       writeFileSync(place.path('outage.txt'), 'the service was down');
-      const accept = ['gaps', 'accept', one.from, '--why', 'outage, ticket 4711', '--evidence', place.path('outage.txt'), '--by', 'j.doe'];
+      const accept = [
+        'gaps',
+        'accept',
+        one.from,
+        '--reason',
+        'outage, ticket 4711',
+        '--evidence',
+        place.path('outage.txt'),
+        '--actor',
+        'j.doe',
+      ];
       expect(await json(place, ...accept, '--yes')).toMatchObject({ accepted: [{ from: one.from }] });
       expect((await waybill(place, ...accept, '--yes')).stderr).toMatch(/accepted already/);
       const ledger = await daemon.ledger();
-      expect(ledger.sources[0]?.frontier).toBe(one.until);
+      expect(ledger.sources[0]?.frontier).toBe(one.to);
       expect(ledger.sources[0]?.windows[0]).toMatchObject({ from: one.from, state: 'accepted' });
 
       // Now the service counts: a retry is due at once, and not in a minute.
@@ -245,12 +262,15 @@ describe.concurrent('history', () => {
       await until('the second is proven', 60_000, async () => ((await gaps()).some(({ from }) => from === two.from) ? undefined : true));
       expect(await daemon.stop()).toMatchObject({ code: 0 });
       const open = (await gaps()).filter(({ state }) => state === 'gap');
-      if (open[0]) await json(place, 'gaps', 'accept', '--all', '--why', 'without a daemon', '--yes');
+      if (open[0]) await json(place, 'gaps', 'accept', '--all', '--reason', 'without a daemon', '--yes');
       const { code, ledger: after } = await readLedgerOf(place);
-      expect({ code, frontier: after.sources[0]?.frontier }).toEqual({ code: 3, frontier: after.sources[0]?.reached });
+      expect({ code, frontier: after.sources[0]?.frontier }).toEqual({ code: 3, frontier: after.sources[0]?.closedUntil });
       const text = await waybill(place, 'operations', 'list');
       expect(text.stdout).toMatch(/j\.doe +gaps accept +production +1 +done +outage, ticket 4711 +from /);
-      expect((await operations(place)).slice(0, 2)).toMatchObject([{ what: 'gaps accept' }, { what: 'gaps retry', source: 'production' }]);
+      expect((await operations(place)).slice(0, 2)).toMatchObject([
+        { operation: 'gaps accept' },
+        { operation: 'gaps retry', source: 'production' },
+      ]);
     }),
   );
 
@@ -279,7 +299,7 @@ describe.concurrent('history', () => {
         configure(place, [sourceOf(service, 'earliest', more)], [file, later]);
         mkdirSync(place.path('later'));
         const second = new Daemon(place);
-        await second.logged('source is not configured any more', 60_000);
+        await second.logged('source.unconfigured', 60_000);
         await until('what is in the journal is delivered', 60_000, () =>
           countOf(place.path('later/siem.ndjson')) === truth.length * 2 ? true : undefined,
         );
@@ -287,17 +307,17 @@ describe.concurrent('history', () => {
           (line) => (JSON.parse(line) as { organization?: { id?: string } }).organization?.id,
         );
         expect(new Set(tenants)).toEqual(new Set([service.line.tenantId]));
-        const listed = await json<{ sources: { id: string; mode: string; configured: boolean }[] }>(place, 'sources', 'list');
+        const listed = await json<{ sources: { id: string; state: string; configured: boolean }[] }>(place, 'sources', 'list');
         expect(listed.sources).toMatchObject([
-          { id: 'production', mode: 'normal', configured: true },
-          { id: 'tenant-b', mode: 'orphaned', configured: false },
+          { id: 'production', state: 'active', configured: true },
+          { id: 'tenant-b', state: 'unconfigured', configured: false },
         ]);
         expect((await waybill(place, 'sources', 'retire', '--source', 'production', '--yes')).stderr).toMatch(/it is configured/);
-        await json(place, 'sources', 'retire', '--source', 'tenant-b', '--why', 'tenant closed', '--yes');
-        expect((await second.get('/status')).text).toMatch(/"id":"tenant-b","mode":"retired"/);
+        await json(place, 'sources', 'retire', '--source', 'tenant-b', '--reason', 'tenant closed', '--yes');
+        expect((await second.get('/status')).text).toMatch(/"id":"tenant-b","state":"retired"/);
         expect(await second.stop()).toMatchObject({ code: 0 });
         expect((await readLedgerOf(place, '--source', 'production')).code).toBe(0);
-        expect((await operations(place)).map(({ what, source }) => [what, source])).toEqual([['sources retire', 'tenant-b']]);
+        expect((await operations(place)).map(({ operation, source }) => [operation, source])).toEqual([['sources retire', 'tenant-b']]);
       }),
   );
 });

@@ -21,14 +21,14 @@ test(`${count} sources are started within ${startMs / 1000} s; half of them shar
     const shared = 40;
     const start = ago(70_000);
     const sources = Array.from({ length: count }, (_, i) => ({
-      ...sourceOf(service, start, { settle: '1s', recount: [], poll: '10s' }),
+      ...sourceOf(service, start, { closeDelay: '1s', recountAfter: [], pollInterval: '10s' }),
       id: `tenant-${i}`,
       requests: i % 2 === 0 ? { perSecond: 10, timeout: '10s' } : { perSecond: shared, timeout: '10s', group: 'gateway' },
     }));
     configure(place, sources, [{ id: 'siem', type: 'file', path: './siem.ndjson', format: 'raw' }]);
     const began = performance.now();
     const daemon = new Daemon(place);
-    await daemon.logged('admin server listens', startMs);
+    await daemon.logged('admin.listening', startMs);
     let last = '';
     // Started: the token is had, the service is calibrated, its clock is known, and the first window is proven.
     const takenMs = await until(
@@ -74,12 +74,17 @@ test(`${count} sources that share the default budget of one have begun to collec
     // Poll, settle and recounts are the defaults.
     const sources = Array.from({ length: count }, (_, i) => ({
       ...sourceOf(service, start, { id: `tenant-${i}` }),
-      ...{ settle: '15m', poll: '10s', recount: ['1h', '1d'], requests: { perSecond: 10, timeout: '30s', group: 'gateway' } },
+      ...{
+        closeDelay: '15m',
+        pollInterval: '10s',
+        recountAfter: ['1h', '1d'],
+        requests: { perSecond: 10, timeout: '30s', group: 'gateway' },
+      },
     }));
     configure(place, sources, [{ id: 'siem', type: 'file', path: './siem.ndjson', format: 'raw' }]);
     const began = performance.now();
     const daemon = new Daemon(place);
-    await daemon.logged('admin server listens', startMs);
+    await daemon.logged('admin.listening', startMs);
     let last = '';
     // Each source has the same records under its own identities.
     const records = 30;

@@ -17,7 +17,7 @@ test("everything through a proxy with a password, and a wrong password is the pr
     const names = { 'service.test:443': port, 'login.test:443': port };
     await using proxy = await startProxy({ names, user: 'waybill', password: 'p:ss/w@rd' });
     writeFileSync(place.path('password'), 'wrong');
-    const source = sourceOf(service, ago(150_000), { settle: '1s', recount: [], baseUrl: 'https://service.test/v2/api' });
+    const source = sourceOf(service, ago(150_000), { closeDelay: '1s', recountAfter: [], baseUrl: 'https://service.test/v2/api' });
     const { auth, tls } = source as { auth: object; tls: object };
     const through = {
       ...source,

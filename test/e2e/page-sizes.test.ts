@@ -19,11 +19,11 @@ test.each(isLong ? sizes : sizes.slice(0, 1))(
     await inPlace('page-sizes', async (place) => {
       const options = ['--page-size-max', String(most), '--page-size-above', 'refused'];
       const service = await Service.start(place, '--records', String(records), '--span', '10m', ...options);
-      const source = sourceOf(service, ago(660_000), { pageSize, recount: [] });
+      const source = sourceOf(service, ago(660_000), { pageSize, recountAfter: [] });
       configure(place, [source], [{ id: 'siem', type: 'file', path: './siem.ndjson' }]);
       const end = Math.floor(Date.now() / 1000) * 1000;
       const daemon = new Daemon(place);
-      expect(await daemon.logged('source calibrated')).toMatchObject({ pageSize: granted });
+      expect(await daemon.logged('source.calibrated')).toMatchObject({ pageSize: granted });
       await settled(daemon, end, 60_000);
       await delivered(service, [place.path('siem.ndjson')]);
       expect((await service.stats()).requests['GET /logs/full-payload']?.['400'] ?? 0).toBeGreaterThan(2);

@@ -115,7 +115,7 @@ test('whatever a record is: once in each sink, and the daemon goes on', { timeou
     );
     const formats = ['ecs', 'cef', 'raw'];
     const sinks = formats.map((format) => ({ id: format, type: 'file', path: `./${format}.out`, format }));
-    configure(place, [sourceOf(service, ago(300_000), { settle: '1s', recount: ['1s'] })], sinks);
+    configure(place, [sourceOf(service, ago(300_000), { closeDelay: '1s', recountAfter: ['1s'] })], sinks);
     const texts = odd();
     await service.add(texts);
     const daemon = new Daemon(place);

@@ -40,7 +40,11 @@ test('the report, a day counted by hand, and a SIEM compared', { timeout: 300_00
   await inPlace('report', async (place) => {
     const service = await Service.start(place, '--records', '1500', '--span', '10m');
     const start = ago(660_000);
-    configure(place, [sourceOf(service, start, { settle: '1s', recount: [] })], [{ id: 'siem', type: 'file', path: './siem.ndjson' }]);
+    configure(
+      place,
+      [sourceOf(service, start, { closeDelay: '1s', recountAfter: [] })],
+      [{ id: 'siem', type: 'file', path: './siem.ndjson' }],
+    );
     const daemon = new Daemon(place);
     const end = Math.floor(Date.now() / 1000) * 1000 - 60_000;
     await delivered(service, [place.path('siem.ndjson')]);
@@ -71,10 +75,10 @@ test('the report, a day counted by hand, and a SIEM compared', { timeout: 300_00
     expect(check.stdout).toContain(`about ${86_400 + 8_640 * 2 + 288} requests a day at rest, 1.20 a second`);
 
     // The period up to its last window is final; asked beyond that, it is not covered.
-    const { code, ledger } = await readLedgerOf(place, '--expect-final');
+    const { code, ledger } = await readLedgerOf(place, '--require-final');
     const [source] = ledger.sources;
     if (!source) throw new Error('the ledger has no source');
-    const reached = source.reached;
+    const reached = source.closedUntil;
     const inWindows = truth.filter((record) => timeOf(record) < Date.parse(reached));
     expect([code, source.collected]).toEqual([0, inWindows.length]);
     const future = new Date(Date.parse(reached) + 3_600_000).toISOString();
@@ -85,7 +89,7 @@ test('the report, a day counted by hand, and a SIEM compared', { timeout: 300_00
     const [gone, never, beyond, csv, html] = await Promise.all([
       place.waybill('ledger', '--config', 'later.yaml', '--source', 'production', '--by', 'day', '--to', reached),
       place.waybill('ledger', '--config', 'later.yaml', '--source', 'nobody'),
-      place.waybill('ledger', '--config', 'waybill.yaml', '--to', future, '--expect-final'),
+      place.waybill('ledger', '--config', 'waybill.yaml', '--to', future, '--require-final'),
       place.waybill('ledger', '--config', 'waybill.yaml', '--format', 'csv', '--to', reached),
       place.waybill('ledger', '--config', 'waybill.yaml', '--format', 'html', '--by', 'month', '--out', 'report.html', '--to', reached),
     ]);
@@ -108,7 +112,7 @@ test('the report, a day counted by hand, and a SIEM compared', { timeout: 300_00
     const commands = commandsOf('docs/audit.md', 'Counting a day at the service');
     const counted = await bash(place, commands, env);
     const windows = source.windows.filter(({ from }) => from.startsWith(day));
-    const until = Date.parse(windows.at(-1)?.until ?? '');
+    const until = Date.parse(windows.at(-1)?.to ?? '');
     const expected = truth.filter((record) => timeOf(record) < until).length;
     expect(counted).toEqual({ code: 0, stdout: `${expected} at the service, ${expected} in the ledger of ${day}\n`, stderr: '' });
     // They would see it if one were missing.

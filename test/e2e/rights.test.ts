@@ -23,7 +23,7 @@ function holdsOf(place: Place): { state: string; reason: string }[] {
         .all()
         .map(({ kind, body }) => JSON.parse((kind >> 8 === 1 ? zstdDecompressSync(body) : body).toString()) as Record<string, string>)
         // What else shrank is a line of its own, where there was time to count it.
-        .filter(({ ledger, state, shrunk }) => ledger === 'hold' && (state === 'normal' || shrunk === undefined))
+        .filter(({ ledger, state, shrunk }) => ledger === 'suspended' && (state === 'active' || shrunk === undefined))
         .map(({ state = '', reason = '' }) => ({ state, reason }))
     );
   } finally {
@@ -37,11 +37,11 @@ test('fields, rows, and the right itself: held, said, and mended without a perso
     const start = ago(60_000);
     configure(
       place,
-      [sourceOf(service, start, { recount: ['1s', '2s', '3s', '5s', '7s', '9s', '11s'] })],
+      [sourceOf(service, start, { recountAfter: ['1s', '2s', '3s', '5s', '7s', '9s', '11s'] })],
       [{ id: 'file', type: 'file', path: out }],
     );
     const daemon = new Daemon(place);
-    await daemon.logged('first window proven');
+    await daemon.logged('window.first_proven');
     await daemon.ready(200);
     const metric = async (pattern: RegExp): Promise<string | undefined> => pattern.exec((await daemon.get('/metrics')).text)?.[1];
 
@@ -54,15 +54,15 @@ test('fields, rows, and the right itself: held, said, and mended without a perso
       await daemon.ready(503, new RegExp(`production: hold \\(${reason}\\)`));
       const { text } = await daemon.get('/status');
       expect(JSON.parse(text)).toMatchObject({
-        verdict: expect.stringContaining('COLLECTION SUSPENDED at production') as string,
-        sources: [{ id: 'production', mode: 'hold' }],
+        summary: expect.stringContaining('COLLECTION SUSPENDED at production') as string,
+        sources: [{ id: 'production', state: 'suspended' }],
       });
-      expect(await metric(/^waybill_source_mode\{[^}]*mode="hold"[^}]*\} (\d)$/m)).toBe('1');
-      expect(await metric(new RegExp(`^waybill_source_holds_total\\{[^}]*reason="${reason}"[^}]*\\} (\\d+)$`, 'm'))).toBe('1');
+      expect(await metric(/^waybill_source_state\{[^}]*state="suspended"[^}]*\} (\d)$/m)).toBe('1');
+      expect(await metric(new RegExp(`^waybill_source_suspensions_total\\{[^}]*reason="${reason}"[^}]*\\} (\\d+)$`, 'm'))).toBe('1');
       // In hold nothing is closed.
-      const reached = (await daemon.ledger()).sources[0]?.reached;
+      const reached = (await daemon.ledger()).sources[0]?.closedUntil;
       await pause(500);
-      expect((await daemon.ledger()).sources[0]?.reached).toBe(reached);
+      expect((await daemon.ledger()).sources[0]?.closedUntil).toBe(reached);
       await service.set({ permissions: 'full' });
       await daemon.ready(200);
     }
@@ -78,12 +78,12 @@ test('fields, rows, and the right itself: held, said, and mended without a perso
       async () => {
         const [source] = (await daemon.ledger()).sources;
         open = source?.windows.filter(
-          ({ from, until: to, state, reason, own }) =>
+          ({ from, to, state, reason, records }) =>
             !['proven', 'final'].includes(state) ||
             reason !== null ||
-            own !== seconds.between(Date.parse(from) / 1000, Date.parse(to) / 1000),
+            records !== seconds.between(Date.parse(from) / 1000, Date.parse(to) / 1000),
         );
-        return Array.isArray(open) && open.length === 0 && Date.parse(source?.reached ?? '') > end - 15_000 ? true : undefined;
+        return Array.isArray(open) && open.length === 0 && Date.parse(source?.closedUntil ?? '') > end - 15_000 ? true : undefined;
       },
     );
     expect(await daemon.stop()).toMatchObject({ code: 0, signal: null });
@@ -91,14 +91,14 @@ test('fields, rows, and the right itself: held, said, and mended without a perso
     expect(compare(linesOf(place.path(out)), await service.truth(), originalOf)).toEqual(exactlyOnce);
     expect(holdsOf(place)).toEqual(
       ['fields', 'rows', 'forbidden'].flatMap((reason) => [
-        { state: 'hold', reason },
-        { state: 'normal', reason },
+        { state: 'suspended', reason },
+        { state: 'active', reason },
       ]),
     );
-    expect(daemon.log.filter(({ message }) => message === 'source is on hold')).toMatchObject([
-      { level: 'error', reason: 'fields', words: expect.stringContaining('userNetwork') as string },
+    expect(daemon.log.filter(({ message }) => message === 'source.suspended')).toMatchObject([
+      { level: 'error', reason: 'fields', message: expect.stringContaining('userNetwork') as string },
       { level: 'error', reason: 'rows' },
-      { level: 'error', reason: 'forbidden', words: expect.stringContaining('logs.read.all') as string },
+      { level: 'error', reason: 'forbidden', message: expect.stringContaining('logs.read.all') as string },
     ]);
     expect(await readLedgerOf(place)).toMatchObject({ code: 0, ledger: { complete: true } });
     await service.stop();

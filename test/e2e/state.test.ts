@@ -14,7 +14,7 @@ import { Service } from '../support/e2e-service.ts';
 const records = 2_000;
 const startService = (place: Place): Promise<Service> => Service.start(place, '--records', String(records), '--span', '2m');
 /** Quick: no recounts, so that windows of the past are final at once. */
-const quick = { settle: '1s', recount: [] };
+const quick = { closeDelay: '1s', recountAfter: [] };
 const file = { id: 'siem', type: 'file', path: './siem.ndjson' };
 
 // Each has a place and programs of its own, and mostly waits.
@@ -22,13 +22,13 @@ describe.concurrent('the state', () => {
   test('a configuration with errors: all of them at once, exit 2, and no state', () =>
     inPlace('configuration', async (place) => {
       const auth = { authUrl: 'https://login.example', tenantId: 't', scopeAddress: 's', clientSecret: `\${file:${place.path('none')}}` };
-      const source = { id: 'production', baseUrl: 'http://service.example/v2/api', auth, settle: '15 minutes', subscriptionKy: 'abc' };
+      const source = { id: 'production', baseUrl: 'http://service.example/v2/api', auth, closeDelay: '15 minutes', subscriptionKy: 'abc' };
       configure(place, [source], [{ id: 'siem', type: 'kafkaa' }], { setle: 3, admin: { listen: 'nowhere' } });
       const expected = [
         /setle .*is not a setting/,
         /sources\.production\.baseUrl .*https:/,
         /sources\.production\.auth\.clientId .*is missing/,
-        /sources\.production\.settle .*"15 minutes" is not a duration/,
+        /sources\.production\.closeDelay .*"15 minutes" is not a duration/,
         /sources\.production\.subscriptionKy .*nearest is "subscriptionKey"/,
         /sinks\.siem\.type .*"kafkaa" is not one of/,
         /admin\.listen .*"nowhere"/,
@@ -73,27 +73,27 @@ describe.concurrent('the state', () => {
       expect(second.code).toBe(75);
       expect(performance.now() - began).toBeGreaterThan(1_000);
       const last = second.stderr.trim().split('\n').at(-1) ?? '';
-      expect(JSON.parse(last)).toMatchObject({ level: 'error', code: 'state_owned', message: 'cannot run' });
+      expect(JSON.parse(last)).toMatchObject({ level: 'error', code: 'state_locked', message: 'daemon.not_started' });
       expect(last).toMatch(/cannot own the state in .*another running process/);
       await first.ready(200);
       // With the first gone, one that waits takes over.
       const third = new Daemon(place, '--lock-wait', '20s');
-      await third.logged('admin server listens');
-      await third.logged('waiting for the owner of the state to end');
+      await third.logged('admin.listening');
+      await third.logged('state.waiting_for_lock');
       expect((await third.get('/healthz')).status, 'while it waits').toBe(200);
       await first.kill();
-      await third.logged('state opened');
+      await third.logged('state.opened');
       await third.ready(200);
       expect(await third.stop()).toMatchObject({ code: 0, signal: null });
     }),
   );
 
-  test('--expect-state refuses an empty directory', () =>
+  test('--require-state refuses an empty directory', () =>
     inPlace('expect', async (place) => {
       const service = await startService(place);
       configure(place, [sourceOf(service, ago(150_000), quick)], [file]);
       mkdirSync(place.path('state'), { mode: 0o700 });
-      const { code, stderr } = await place.waybill('run', '--config', 'waybill.yaml', '--expect-state');
+      const { code, stderr } = await place.waybill('run', '--config', 'waybill.yaml', '--require-state');
       expect(code).toBe(1);
       expect(stderr).toMatch(/cannot find a state in .*is the volume mounted\?/);
       expect(readdirSync(place.path('state'))).toEqual([]);
@@ -125,7 +125,7 @@ describe.concurrent('the state', () => {
         expect(lines, `${command}: ${stderr}`).toHaveLength(1);
         // The daemon writes it in the format of its log.
         if (command === 'run')
-          expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'error', code: 'state_newer', message: 'cannot run' });
+          expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'error', code: 'state_too_new', message: 'daemon.not_started' });
       }
       const after = new Database(place.path('state/waybill.db'), { readonly: true });
       expect(after.prepare("SELECT value FROM meta WHERE key = 'written_by'").pluck().get(), 'not touched').toBe('9.9.9');
@@ -148,13 +148,13 @@ describe.concurrent('the state', () => {
         place,
         [source],
         [
-          { ...file, unreadyAfter: '1s' },
+          { ...file, failReadinessAfter: '1s' },
           { id: 'other', type: 'file', path: './other.ndjson' },
         ],
       );
       const second = new Daemon(place);
       expect(await second.logged('state.created')).toMatchObject({ level: 'warn' });
-      const blocked = await second.logged('sink is blocked');
+      const blocked = await second.logged('sink.delivery_blocked');
       expect(blocked).toMatchObject({ level: 'error', sink: 'siem', code: 'sink_blocked' });
       await second.ready(503, /sink siem: .*siem\.ndjson.*belongs to another state/);
       expect((await second.get('/readyz?sink=other')).status).toBe(200);
@@ -182,7 +182,7 @@ describe.concurrent('the state', () => {
         '0.03',
       );
       configure(place, [sourceOf(service, ago(310_000), quick)], [file]);
-      for (const after of ['admin server listens', 'first record', 'first event taken', 'first window proven']) {
+      for (const after of ['admin.listening', 'source.first_record', 'sink.first_delivery', 'window.first_proven']) {
         const daemon = new Daemon(place);
         await daemon.logged(after, 60_000);
         await pause(place.chance() * 300);
@@ -196,10 +196,10 @@ describe.concurrent('the state', () => {
       }
       await service.set({ faultSlow: 0, faultStalled: 0 });
       const daemon = new Daemon(place);
-      await daemon.logged('first record', 60_000);
+      await daemon.logged('source.first_record', 60_000);
       // The configuration is not read again: that is said, and nothing ends.
       daemon.signal('SIGHUP');
-      await daemon.logged('the configuration is read at the start only: start again to use a changed one', 60_000);
+      await daemon.logged('config.reload_unsupported', 60_000);
       await delivered(service, [place.path('siem.ndjson')]);
       expect(await daemon.stop()).toMatchObject({ code: 0 });
       expect((await readLedgerOf(place)).code).toBe(0);
@@ -211,7 +211,7 @@ describe.concurrent('the state', () => {
       const service = await startService(place);
       configure(place, [sourceOf(service, ago(150_000), quick)], [file]);
       const daemon = new Daemon(place);
-      await daemon.logged('first event taken');
+      await daemon.logged('sink.first_delivery');
       const mode = (name: string): string => (statSync(place.path(name)).mode & 0o777).toString(8);
       expect(mode('state')).toBe('700');
       for (const name of ['state/waybill.db', 'siem.ndjson', 'siem.ndjson.position']) expect(mode(name), name).toBe('600');
@@ -225,12 +225,12 @@ describe.concurrent('the state', () => {
     () =>
       inPlace('directory', async (place) => {
         const service = await startService(place);
-        const later = { id: 'later', type: 'file', path: './later/siem.ndjson', unreadyAfter: '1s' };
+        const later = { id: 'later', type: 'file', path: './later/siem.ndjson', failReadinessAfter: '1s' };
         configure(place, [sourceOf(service, ago(150_000), quick)], [file, later]);
         const first = new Daemon(place);
         await first.ready(503, /sink later: .*sinks\.later\.path/);
         expect((await first.get('/readyz?sink=siem')).status).toBe(200);
-        await first.logged('first event taken');
+        await first.logged('sink.first_delivery');
         expect(await first.stop()).toMatchObject({ code: 0 });
         mkdirSync(place.path('later'));
         const second = new Daemon(place);

@@ -49,7 +49,7 @@ const everyWay: readonly Way[] = [
   },
   { name: 'total-capped-high', options: ['--total', 'capped', '--total-cap', '1500'] },
   // Counted late, but before a window is closed; nothing becomes visible late here, for a total that lags behind a late record is no proof yet.
-  { name: 'total-lagging', options: ['--total', 'lagging', '--total-lag', '1s', '--late-share', '0'], settings: { settle: '4s' } },
+  { name: 'total-lagging', options: ['--total', 'lagging', '--total-lag', '1s', '--late-share', '0'], settings: { closeDelay: '4s' } },
   {
     name: 'slow-faults',
     options: ['--fault-slow', '0.02', '--slow-for', '1s', '--fault-stalled', '0.01', '--fault-503', '0.05'],
@@ -83,14 +83,14 @@ beforeAll(async () => {
       }),
     );
     const sources = ways.map((way) =>
-      sourceOf(serviceOf(way), start, { id: way.name, poll: '5s', recount: ['2s', '5s'], ...way.settings }),
+      sourceOf(serviceOf(way), start, { id: way.name, pollInterval: '5s', recountAfter: ['2s', '5s'], ...way.settings }),
     );
     const sinks = ways.map((way) => ({ id: way.name, type: 'file', path: fileOf(way), sources: [way.name] }));
     configure(place, sources, sinks);
     const living = live();
     for (let left = kills; left > 0; left -= 1) {
       const daemon = new Daemon(place);
-      await daemon.logged('first window proven', 3_000).catch(() => undefined);
+      await daemon.logged('window.first_proven', 3_000).catch(() => undefined);
       await pause(place.chance() * 1_000);
       await daemon.kill();
     }

@@ -1,5 +1,5 @@
 /**
- * What may befall a state while it is in use: an older copy is put back, the directory cannot be written, the disk fills, the quota is reached.
+ * What may befall a state while it is in use: an older copy is put back, the directory cannot be written, the disk fills, journal.maxSize is reached.
  * Each is said in words, nothing is lost, and where it passes everything goes on by itself.
  */
 import { spawnSync } from 'node:child_process';
@@ -12,7 +12,7 @@ import type { Place } from '../support/e2e-place.ts';
 import { mounted } from '../support/e2e-tmpfs.ts';
 import { Service } from '../support/e2e-service.ts';
 
-const quick = { settle: '1s', recount: [] };
+const quick = { closeDelay: '1s', recountAfter: [] };
 const file = { id: 'siem', type: 'file', path: './siem.ndjson' };
 
 /** Text that does not compress. */
@@ -34,7 +34,7 @@ describe.concurrent('trouble with the state', () => {
     () =>
       inPlace('restored', async (place) => {
         const service = await Service.start(place, '--records', '600', '--span', '1m');
-        configure(place, [sourceOf(service, ago(90_000), quick)], [{ ...file, unreadyAfter: '1s' }]);
+        configure(place, [sourceOf(service, ago(90_000), quick)], [{ ...file, failReadinessAfter: '1s' }]);
         const first = new Daemon(place);
         await delivered(service, [place.path('siem.ndjson')]);
         expect(await first.stop()).toMatchObject({ code: 0 });
@@ -42,7 +42,7 @@ describe.concurrent('trouble with the state', () => {
 
         await service.set({ rate: 40 });
         const second = new Daemon(place);
-        await second.logged('first event taken', 60_000);
+        await second.logged('sink.first_delivery', 60_000);
         await pause(1_000);
         await service.set({ rate: 0 });
         await delivered(service, [place.path('siem.ndjson')]);
@@ -53,10 +53,10 @@ describe.concurrent('trouble with the state', () => {
         rmSync(place.path('state'), { recursive: true });
         cpSync(place.path('older'), place.path('state'), { recursive: true });
         const third = new Daemon(place);
-        expect(await third.logged('sink is blocked', 60_000)).toMatchObject({ level: 'error', sink: 'siem', code: 'sink_blocked' });
+        expect(await third.logged('sink.delivery_blocked', 60_000)).toMatchObject({ level: 'error', sink: 'siem', code: 'sink_blocked' });
         await third.ready(503, /sink siem: /, 60_000);
         // What the service still holds is collected all the same.
-        await third.logged('first window proven', 60_000);
+        await third.logged('window.first_proven', 60_000);
         const status = await place.waybill('status', '--config', 'waybill.yaml');
         expect(status.stdout).toMatch(/1 sink needs attention/);
         expect(statSync(place.path('siem.ndjson')).size).toBe(size);
@@ -85,7 +85,7 @@ describe.concurrent('trouble with the state', () => {
         const errors = lines.map((line) => JSON.parse(line) as { level: string; error?: unknown }).filter(({ level }) => level === 'error');
         expect({ code, errors }, state).toMatchObject({
           code: 1,
-          errors: [{ message: 'cannot run', error: { message: expect.stringMatching(words) as string } }],
+          errors: [{ message: 'daemon.not_started', error: { message: expect.stringMatching(words) as string } }],
         });
       };
       // Making directories below it used to go round for ever.
@@ -116,7 +116,7 @@ describe.concurrent('trouble with the state', () => {
         await using volume = mounted(place, 'volume', 'size=12m');
         if (!volume) return;
         const service = await Service.start(place, '--records', '200', '--span', '1m');
-        configure(place, [sourceOf(service, ago(120_000), quick)], [file], { state: './volume/state' });
+        configure(place, [sourceOf(service, ago(120_000), quick)], [file], { dataDir: './volume/state' });
         const full = new Daemon(place);
         await delivered(service, [place.path('siem.ndjson')]);
         const fill = (): void => expect(() => writeFileSync(place.path('volume/plug'), Buffer.alloc(16 * 2 ** 20))).toThrow('ENOSPC');
@@ -151,14 +151,14 @@ describe.concurrent('trouble with the state', () => {
   );
 
   test(
-    'the quota is reached: collecting pauses, the file of the state stays below it, a stop is clean; then it resumes',
+    'journal.maxSize is reached: collecting pauses, the file of the state stays below it, a stop is clean; then it resumes',
     { timeout: 300_000 },
     (context) =>
       inPlaceIfLong(context, 'quota', async (place) => {
         const quota = 16 * 2 ** 20;
         interface Status {
           readonly sinks: readonly { readonly lagRecords: number }[];
-          readonly sources: readonly { readonly reached: string }[];
+          readonly sources: readonly { readonly closedUntil: string }[];
         }
 
         const service = await Service.start(place, '--records', '1800', '--span', '5m');
@@ -172,16 +172,18 @@ describe.concurrent('trouble with the state', () => {
         for (let at = 0; at < large.length; at += 50) await service.add(large.slice(at, at + 50));
         const ended = Date.now();
         const away = { ...file, path: './later/siem.ndjson', format: 'raw' };
-        configure(place, [sourceOf(service, ago(320_000), quick)], [away], { journal: { quota: '16MiB' } });
+        configure(place, [sourceOf(service, ago(320_000), quick)], [away], { journal: { maxSize: '16MiB' } });
         const first = new Daemon(place);
-        await first.ready(503, /journal: collecting is paused \(quota\)/, 60_000);
-        expect(await first.logged('collecting pauses', 60_000)).toMatchObject({ level: 'error' });
+        await first.ready(503, /journal: collecting is paused \(journal_full\)/, 60_000);
+        expect(await first.logged('source.paused', 60_000)).toMatchObject({ level: 'error' });
         const before = await ledgerOf(place);
         await pause(1_500);
-        expect((await ledgerOf(place)).ledger.sources[0]?.reached, 'nothing is closed meanwhile').toBe(before.ledger.sources[0]?.reached);
+        expect((await ledgerOf(place)).ledger.sources[0]?.closedUntil, 'nothing is closed meanwhile').toBe(
+          before.ledger.sources[0]?.closedUntil,
+        );
         expect(sizeOf(place)).toBeLessThanOrEqual(quota);
         const status = await place.waybill('status', '--config', 'waybill.yaml');
-        expect(status.stdout).toMatch(/collection is paused \(quota\)/);
+        expect(status.stdout).toMatch(/collection is paused \(journal_full\)/);
         expect(await first.stop()).toMatchObject({ code: 0, signal: null });
 
         mkdirSync(place.path('later'));
@@ -192,11 +194,11 @@ describe.concurrent('trouble with the state', () => {
           async () => {
             await pause(500);
             const { sinks, sources } = JSON.parse((await second.get('/status')).text) as Status;
-            return sinks[0]?.lagRecords === 0 && Date.parse(sources[0]?.reached ?? '') > ended ? true : undefined;
+            return sinks[0]?.lagRecords === 0 && Date.parse(sources[0]?.closedUntil ?? '') > ended ? true : undefined;
           },
         );
         await second.ready(200, undefined, 60_000);
-        expect(readFileSync(place.path('daemon.log'), 'utf8')).toMatch(/"reason":"quota"/);
+        expect(readFileSync(place.path('daemon.log'), 'utf8')).toMatch(/"reason":"journal_full"/);
         expect(await second.stop()).toMatchObject({ code: 0 });
         expect(sizeOf(place)).toBeLessThanOrEqual(quota);
         expect(compare(linesOf(place.path('later/siem.ndjson')), await service.truth(), (line) => line)).toEqual(exactlyOnce);

@@ -41,20 +41,20 @@ test('every record is there once, whatever happens to key, daemon and state', { 
         async () => ((await server.count(stream)) >= records ? true : undefined),
       );
 
-    // A key that nobody knows: blocked, in words that name sink and setting, and on its own again once it is mended.
+    // A key that nobody knows: blocked, in words that name sink and setting, and on its own again once it is repaired.
     const first = new Daemon(place);
-    const line = await first.logged('sink is blocked', patient);
+    const line = await first.logged('sink.delivery_blocked', patient);
     expect(JSON.stringify(line)).toMatch(/sink_blocked.*401 security_exception.*sinks\.siem\.apiKey/);
     expect(JSON.stringify(first.log)).not.toContain('bm90aGluZzpjYW5hcnk');
     writeFileSync(place.path('key'), key.trim());
-    await first.logged('first event taken', patient);
+    await first.logged('sink.first_delivery', patient);
     await first.kill();
 
     // Killed in the flow, with a rollover each time: what the state does not know is found out by reading.
     for (let life = 0; life < 3; life += 1) {
       await server.rollover(stream);
       const daemon = new Daemon(place);
-      await daemon.logged('first event taken', patient);
+      await daemon.logged('sink.first_delivery', patient);
       await pause(place.chance() * 1_000);
       await daemon.kill();
     }
@@ -74,9 +74,11 @@ test('every record is there once, whatever happens to key, daemon and state', { 
       () => `everything acknowledged once more\n${again.words()}`,
       patient,
       async () => {
-        const { sinks } = JSON.parse((await again.get('/status')).text) as { sinks: readonly { acked: number; lagRecords: number }[] };
+        const { sinks } = JSON.parse((await again.get('/status')).text) as {
+          sinks: readonly { acknowledged: number; lagRecords: number }[];
+        };
         const [found] = sinks;
-        return found !== undefined && found.acked >= records && found.lagRecords === 0 ? true : undefined;
+        return found !== undefined && found.acknowledged >= records && found.lagRecords === 0 ? true : undefined;
       },
     );
     expect((await server.originals(stream)).sort()).toEqual(await all());
@@ -87,6 +89,6 @@ test('every record is there once, whatever happens to key, daemon and state', { 
     expect(replayed).toMatch(/^replay to siem is done: 6,000 records sent/);
     await again.stop();
     expect((await server.originals(stream)).sort()).toEqual(await all());
-    for (const daemon of [first, last, again]) for (const { message } of daemon.log) expect(message).not.toBe('dead letter');
+    for (const daemon of [first, last, again]) for (const { message } of daemon.log) expect(message).not.toBe('sink.dead_letter');
   });
 });

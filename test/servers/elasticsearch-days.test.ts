@@ -24,7 +24,7 @@ test('ten days of the ledger equal the buckets of a date histogram to the record
     const days = wholeDays(10, Date.now());
     const service = await Service.start(place, '--seed', '12', '--records', String(records), '--span', '12d');
     const start = new Date(Date.parse(days[0] ?? '') - 2 * dayMs + 51_000).toISOString();
-    configure(place, [sourceOf(service, start, { recount: [] })], [{ id: 'siem', type: 'elasticsearch', nodes: server.url }]);
+    configure(place, [sourceOf(service, start, { recountAfter: [] })], [{ id: 'siem', type: 'elasticsearch', nodes: server.url }]);
     await waybill(place, 'setup', 'elasticsearch', '--sink', 'siem', '--yes');
     const daemon = new Daemon(place);
     await settled(daemon, Date.parse(days.at(-1) ?? '') + dayMs, 300_000);

@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { run } from '../../src/cli/commands/setup/index.ts';
 import { encoder } from '../../src/encode/index.ts';
-import { codeOf, wordsOf } from '../../src/errors.ts';
-import type { Batch, Kept, Message, Sink, Taken } from '../../src/model/sink.ts';
+import { codeOf, messageOf } from '../../src/errors.ts';
+import type { Batch, ResumePoint, Message, Sink, DeliveryResult } from '../../src/model/sink.ts';
 import { normalizer } from '../../src/normalize/normalizer.ts';
 import { elasticsearch } from '../../src/sink/elasticsearch/index.ts';
 import { elasticsearchSettings } from '../../src/sink/elasticsearch/settings.ts';
@@ -65,7 +65,7 @@ class ServerPlace implements Place {
     return `logs-${this.#dataset}-default`;
   }
 
-  async open(kept: Kept): Promise<Sink> {
+  async open(kept: ResumePoint): Promise<Sink> {
     this.#lives += 1;
     if (this.#lives > 1 && (await this.#server.count(this.#stream)) > 0) await this.#server.rollover(this.#stream);
     const nodes = this.#server.url.replace(String(this.#server.port), String(this.#proxy.port));
@@ -108,15 +108,15 @@ const settingsOf = ({ url, authority }: Elasticsearch, given: Given = {}) => {
 };
 const contextAt = ({ authority }: Elasticsearch, id = 'siem') => contextOf(id, authority ? { ca: pem(authority.cert) } : {});
 
-const opened = (server: Elasticsearch, given: Given, kept: Kept = new ModelKept(), id = 'siem'): Promise<Sink> =>
+const opened = (server: Elasticsearch, given: Given, kept: ResumePoint = new ModelKept(), id = 'siem'): Promise<Sink> =>
   elasticsearch.open(settingsOf(server, given), contextAt(server, id), kept, never);
 
-async function errorOf(promise: Promise<unknown>): Promise<{ code: string | undefined; words: string }> {
+async function errorOf(promise: Promise<unknown>): Promise<{ code: string | undefined; message: string }> {
   const thrown = await promise.then(
     () => undefined,
     (error: unknown) => error,
   );
-  return { code: codeOf(thrown), words: wordsOf(thrown) };
+  return { code: codeOf(thrown), message: messageOf(thrown) };
 }
 
 /** As the loop does: after an unknown outcome the sink is opened again, and the batch is uncertain. */
@@ -124,7 +124,7 @@ async function insist(open: () => Promise<Sink>, batch: Batch): Promise<number> 
   for (let attempts = 1, isUncertain = batch.uncertain; ; attempts += 1) {
     try {
       await using sink = await open();
-      const { again, rejections } = await sink.send({ ...batch, uncertain: isUncertain }, AbortSignal.timeout(30_000));
+      const { retryable: again, rejections } = await sink.send({ ...batch, uncertain: isUncertain }, AbortSignal.timeout(30_000));
       expect(rejections).toEqual([]);
       if (again === undefined) return attempts;
     } catch (thrown) {
@@ -134,7 +134,7 @@ async function insist(open: () => Promise<Sink>, batch: Batch): Promise<number> 
   }
 }
 
-const send = (sink: Sink, batch: Batch): Promise<Taken> => sink.send(batch, never);
+const send = (sink: Sink, batch: Batch): Promise<DeliveryResult> => sink.send(batch, never);
 
 for (const [line, isSecure] of [
   ['elasticsearch-9.5.3', true],
@@ -198,11 +198,11 @@ for (const [line, isSecure] of [
           const kept = new ModelKept(life.repeat(32));
           await using sink = await opened(server, { dataset }, kept);
           for (let i = 0; i < all.length; i += 1_000) {
-            const { rejections, again } = await send(sink, batchOf(all.slice(i, i + 1_000)));
-            expect({ rejections, again }).toEqual({ rejections: [], again: undefined });
+            const { rejections, retryable: again } = await send(sink, batchOf(all.slice(i, i + 1_000)));
+            expect({ rejections, retryable: again }).toEqual({ rejections: [], retryable: undefined });
             if (i === 12_000) await server.rollover(`logs-${dataset}-default`);
           }
-          expect(kept.note).toContain(life === 'a' ? 'null' : String(Math.floor((all.at(-1)?.time ?? 0) / 1_000)));
+          expect(kept.resumeNote).toContain(life === 'a' ? 'null' : String(Math.floor((all.at(-1)?.time ?? 0) / 1_000)));
         }
         expect(await server.count(`logs-${dataset}-default`)).toBe(20_000);
       },
@@ -215,13 +215,13 @@ for (const [line, isSecure] of [
       const torn = message(3, '{"@timestamp":"2026-11-20T00:00:00Z"');
       const undated = message(4, '{"seq":4}');
       const taken = await send(sink, batchOf([message(1), wrong, torn, undated, message(5)]));
-      expect(taken.again).toBeUndefined();
+      expect(taken.retryable).toBeUndefined();
       expect(taken.rejections.map(({ seq }) => seq)).toEqual([2, 3, 4]);
-      expect(taken.rejections[0]?.words).toMatch(/failed to parse field \[size\].*no number/);
+      expect(taken.rejections[0]?.message).toMatch(/failed to parse field \[size\].*no number/);
       expect(await server.documents(`logs-${dataset}-default`)).toEqual(texts([message(1), message(5)]));
     });
 
-    test('an index that is closed to writing blocks, a full disk waits, and both go on when mended', async () => {
+    test('an index that is closed to writing blocks, a full disk waits, and both go on when repaired', async () => {
       const dataset = fresh();
       const stream = `logs-${dataset}-default`;
       await using sink = await opened(server, { dataset });
@@ -229,31 +229,31 @@ for (const [line, isSecure] of [
       for (const [block, code, words] of [
         ['index.blocks.write', 'sink_blocked', /403 cluster_block_exception: .*FORBIDDEN\/8.*sinks\.siem\.nodes/],
         ['index.blocks.read_only', 'sink_blocked', /403 cluster_block_exception: .*FORBIDDEN\/5/],
-        ['index.blocks.read_only_allow_delete', 'sink_again', /429 cluster_block_exception: .*flood-stage/],
+        ['index.blocks.read_only_allow_delete', 'sink_unavailable', /429 cluster_block_exception: .*flood-stage/],
       ] as const) {
         await server.ask('PUT', `/${stream}/_settings`, { [block]: true });
-        const { again, rejections } = await send(sink, batchOf([message(2)]));
+        const { retryable: again, rejections } = await send(sink, batchOf([message(2)]));
         expect({ code: again?.code, rejections }).toEqual({ code, rejections: [] });
-        expect(again?.words).toMatch(words);
+        expect(again?.message).toMatch(words);
         await server.ask('PUT', `/${stream}/_settings`, { [block]: null });
       }
-      expect(await send(sink, batchOf([message(2)]))).toMatchObject({ again: undefined });
+      expect(await send(sink, batchOf([message(2)]))).toMatchObject({ retryable: undefined });
       expect(await server.count(stream)).toBe(2);
     });
 
     test('a stream without a template, and a pipeline that is missing, block and name the command', async () => {
       await using lone = await opened(server, { dataset: 'lone' });
       const nothing = await send(lone, batchOf([message(1)]));
-      expect(nothing).toMatchObject({ rejections: [], again: { code: 'sink_blocked' } });
-      expect(nothing.again?.words).toMatch(/404 index_not_found_exception.*waybill setup elasticsearch --sink siem/);
+      expect(nothing).toMatchObject({ rejections: [], retryable: { code: 'sink_blocked' } });
+      expect(nothing.retryable?.message).toMatch(/404 index_not_found_exception.*waybill setup elasticsearch --sink siem/);
       expect((await server.ask('HEAD', '/logs-lone-default')).status).toBe(404);
       const dataset = fresh();
       await using sink = await opened(server, { dataset });
       await send(sink, batchOf([message(1)]));
       await server.ask('PUT', `/logs-${dataset}-default/_settings`, { 'index.final_pipeline': 'not-there' });
       const lost = await send(sink, batchOf([message(2)]));
-      expect(lost).toMatchObject({ rejections: [], again: { code: 'sink_blocked' } });
-      expect(lost.again?.words).toMatch(/400 illegal_argument_exception: pipeline with id \[not-there\] does not exist/);
+      expect(lost).toMatchObject({ rejections: [], retryable: { code: 'sink_blocked' } });
+      expect(lost.retryable?.message).toMatch(/400 illegal_argument_exception: pipeline with id \[not-there\] does not exist/);
     });
 
     test('a time-named index holds each uid once, in the month of the event', async () => {
@@ -307,7 +307,7 @@ sinks:
 
   const checked = async (apiKey: string) =>
     (await elasticsearch.check(settingsOf(server, { apiKey, templates: 'check' }), contextAt(server), never)).map(
-      ({ level, words }) => `${level}: ${words}`,
+      ({ level, message: words }) => `${level}: ${words}`,
     );
 
   async function keyWith(privileges: readonly string[]): Promise<string> {
@@ -320,9 +320,9 @@ sinks:
     const apiKey = await setup('--key');
     const kept = new ModelKept();
     await using sink = await opened(server, { apiKey, templates: 'check' }, kept);
-    const encode = encoder('ecs', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+    const encode = encoder('ecs', { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
     const events = shapes.map(({ text }, i) => message(i + 1, encode(normalizer(normalizeSettings)(recordOf(text)))));
-    expect(await send(sink, batchOf(events))).toEqual({ rejections: [], duplicates: 0, again: undefined });
+    expect(await send(sink, batchOf(events))).toEqual({ rejections: [], duplicates: 0, retryable: undefined });
     const stream = 'logs-dpas.audit-default';
     await server.rollover(stream);
     expect(await send(sink, batchOf(events, true))).toMatchObject({ duplicates: shapes.length });
@@ -349,16 +349,16 @@ sinks:
     const apiKey = await keyWith(['create_doc', 'auto_configure']);
     const kept = new ModelKept();
     await using sink = await opened(server, { apiKey }, kept);
-    expect(await send(sink, batchOf([message(900)], true))).toMatchObject({ rejections: [], again: undefined });
+    expect(await send(sink, batchOf([message(900)], true))).toMatchObject({ rejections: [], retryable: undefined });
     expect(await send(sink, batchOf([message(900)], true))).toMatchObject({ duplicates: 1 });
-    expect(kept.note).toBeUndefined();
+    expect(kept.resumeNote).toBeUndefined();
     expect((await checked(apiKey)).filter((words) => words.startsWith('warning: the right'))).toHaveLength(3);
   });
 
   test('a key that may not write blocks, and names the right', async () => {
     const poor = await keyWith(['read']);
     await using sink = await opened(server, { apiKey: poor });
-    const { code, words } = await errorOf(send(sink, batchOf([message(901)])));
+    const { code, message: words } = await errorOf(send(sink, batchOf([message(901)])));
     expect(code).toBe('sink_blocked');
     expect(words).toMatch(
       /403 security_exception: .*unauthorized.*sinks\.siem\.apiKey needs create_doc and auto_configure on "logs-dpas\.audit-default"/,
@@ -380,8 +380,8 @@ sinks:
       [await bad({ nodes: server.url.replace('https', 'http') }), /sinks\.siem\.nodes begins with http: perhaps the port speaks TLS/],
     ] as const) {
       expect(found.code).toBe('sink_blocked');
-      expect(found.words).toMatch(words);
-      expect(found.words).not.toMatch(/canary|bm90aGlu|\n/);
+      expect(found.message).toMatch(words);
+      expect(found.message).not.toMatch(/canary|bm90aGlu|\n/);
     }
   });
 
@@ -397,14 +397,14 @@ sinks:
       });
     const settings = settingsOf(server, { nodes: 'https://es.test:9200', dataset: 'proxied' });
     await using sink = await elasticsearch.open(settings, context('u:p'), new ModelKept(), never);
-    expect(await send(sink, batchOf(messages(1, 500)))).toMatchObject({ rejections: [], again: undefined });
-    expect(await send(sink, batchOf(messages(1, 600), true))).toMatchObject({ duplicates: 500, again: undefined });
+    expect(await send(sink, batchOf(messages(1, 500)))).toMatchObject({ rejections: [], retryable: undefined });
+    expect(await send(sink, batchOf(messages(1, 600), true))).toMatchObject({ duplicates: 500, retryable: undefined });
     expect(await server.count('logs-proxied-default')).toBe(600);
     expect(new Set(proxy.asked)).toEqual(new Set(['es.test:9200']));
     const refused = await errorOf(elasticsearch.open(settings, context('u:wrong-canary'), new ModelKept(), never));
     expect(refused.code).toBe('sink_blocked');
-    expect(refused.words).toMatch(/^sink "siem": cannot reach "es\.test:9200" through the proxy/);
-    expect(refused.words).not.toContain('canary');
+    expect(refused.message).toMatch(/^sink "siem": cannot reach "es\.test:9200" through the proxy/);
+    expect(refused.message).not.toContain('canary');
   });
 
   test('a stream whose failure store is on: what it keeps aside is a rejection with its words', async () => {
@@ -413,10 +413,10 @@ sinks:
     await server.ask('PUT', '/_index_template/aside', { ...template, template: { ...template.template, ...options } });
     await using sink = await opened(server, { dataset: 'aside' });
     const wrong = message(2, JSON.stringify({ '@timestamp': '2026-11-20T00:00:00Z', size: 'no number' }));
-    const { rejections, again } = await send(sink, batchOf([message(1), wrong, message(3)]));
+    const { rejections, retryable: again } = await send(sink, batchOf([message(1), wrong, message(3)]));
     expect(again).toBeUndefined();
     expect(rejections).toEqual([
-      { seq: 2, code: 'failure_store', words: expect.stringMatching(/failure store.*failed to parse field \[size\]/) as string },
+      { seq: 2, code: 'failure_store', message: expect.stringMatching(/failure store.*failed to parse field \[size\]/) as string },
     ]);
     expect(await server.documents('logs-aside-default')).toEqual([textOf(1), textOf(3)]);
   });
@@ -428,6 +428,6 @@ test('opensearch-3.8.0 is refused in clear words', { timeout: startMs }, async (
   await using server = await Elasticsearch.start('opensearch-3.8.0');
   expect(await errorOf(opened(server, {}))).toEqual({
     code: 'sink_blocked',
-    words: 'sink "siem": what answers at sinks.siem.nodes is not Elasticsearch 8 or later; OpenSearch is no target of this sink',
+    message: 'sink "siem": what answers at sinks.siem.nodes is not Elasticsearch 8 or later; OpenSearch is no target of this sink',
   });
 });

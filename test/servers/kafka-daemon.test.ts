@@ -33,16 +33,16 @@ test(
         const start = ago(600_000);
         const service = await Service.start(place, '--seed', '13', '--records', String(records), '--span', '9m');
         await createTopic(broker, { topic, configEntries: [{ name: 'max.message.bytes', value: '20000' }] });
-        const lake = { id: 'lake', type: 'kafka', brokers: [proxy.address], topic, batch: { wait: '50ms' } };
+        const lake = { id: 'lake', type: 'kafka', brokers: [proxy.address], topic, batch: { maxWait: '50ms' } };
         configure(place, [sourceOf(service, start)], [lake]);
         const waybill = (...args: readonly string[]) => place.waybill(...args, '--sink', 'lake', '--config', 'waybill.yaml');
-        const letters = async (): Promise<unknown[]> => {
-          const { code, stdout, stderr } = await waybill('dead-letters', 'list', '--json');
+        const deadLetters = async (): Promise<unknown[]> => {
+          const { code, stdout, stderr } = await waybill('dead-deadLetters', 'list', '--json');
           expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
           return (JSON.parse(stdout) as { deadLetters: unknown[] }).deadLetters;
         };
 
-        // Longer than its topic allows: a dead letter, until the topic is mended.
+        // Longer than its topic allows: a dead letter, until the topic is repaired.
         const first = new Daemon(place);
         await caughtUp(first, service, patient);
         const [sample = ''] = await service.truth();
@@ -50,7 +50,7 @@ test(
         await service.add([long]);
         await caughtUp(first, service, patient);
         const truth = await service.truth();
-        expect(await letters()).toMatchObject([{ sink: 'lake', state: 'kept' }]);
+        expect(await deadLetters()).toMatchObject([{ sink: 'lake', state: 'kept' }]);
         expect(await copies(broker)).toEqual(times(truth, (record) => (record === long ? 0 : 1)));
         const { TOPIC: type } = kafkajs.ConfigResourceTypes;
         const configEntries = [{ name: 'max.message.bytes', value: '1000000' }];
@@ -59,21 +59,21 @@ test(
         // The retry is committed, its answer is lost, and the daemon is gone before it can ask what became of it.
         proxy.loseAnswer('EndTxn', true);
         const [asked] = await Promise.all([
-          waybill('dead-letters', 'retry', '--all', '--yes'),
+          waybill('dead-deadLetters', 'retry', '--all', '--yes'),
           until('the answer of the commit is lost', patient, () => proxy.isShut || undefined).then(() => first.kill()),
         ]);
         expect(asked.code).not.toBe(0);
-        expect(await letters()).toHaveLength(1);
+        expect(await deadLetters()).toHaveLength(1);
         expect(await copies(broker)).toEqual(times(truth, () => 1));
         proxy.heal();
         const second = new Daemon(place);
         await until(
           () => `no dead letter\n${second.words()}`,
           patient,
-          async () => ((await letters()).length === 0 ? true : undefined),
+          async () => ((await deadLetters()).length === 0 ? true : undefined),
         );
         // Whoever was told that the outcome is not known asks once more.
-        const again = await waybill('dead-letters', 'retry', '--all', '--yes');
+        const again = await waybill('dead-deadLetters', 'retry', '--all', '--yes');
         expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('no dead letter is kept') as string });
         await service.add([like(sample, 900_000_002, Date.now() - 1_000)]);
         await caughtUp(second, service, patient);
@@ -84,13 +84,13 @@ test(
         // Another state than the one whose position Kafka has: nothing is sent until a person says so, then everything that this state holds.
         rmSync(place.path('state'), { recursive: true });
         const third = new Daemon(place);
-        const line = await third.logged('sink is blocked', patient);
+        const line = await third.logged('sink.delivery_blocked', patient);
         expect(JSON.stringify(line)).toMatch(/sinks\.lake\.progressTopic\): .*belongs to another state/);
         await caughtUp(third, service, patient, ['lake']);
         expect(await copies(broker)).toEqual(times(more, () => 1));
         expect(await waybill('sinks', 'adopt', '--yes')).toMatchObject({ code: 0 });
         await caughtUp(third, service, patient);
-        expect(third.find('sink is adopted')).toMatchObject({ sink: 'lake' });
+        expect(third.find('sink.adopted')).toMatchObject({ sink: 'lake' });
         expect(await copies(broker)).toEqual(times(more, () => 2));
         await third.kill();
 

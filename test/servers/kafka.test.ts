@@ -5,8 +5,8 @@ import { createServer as createHttp } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { codeOf, wordsOf } from '../../src/errors.ts';
-import type { Kept, Sink } from '../../src/model/sink.ts';
+import { codeOf, messageOf } from '../../src/errors.ts';
+import type { ResumePoint, Sink } from '../../src/model/sink.ts';
 import { kafka } from '../../src/sink/kafka/index.ts';
 import { partitionFor } from '../../src/sink/kafka/messages.ts';
 import { setupText } from '../../src/sink/kafka/setup.ts';
@@ -63,7 +63,7 @@ class RealPlace implements Place {
     proxy.heal();
   }
 
-  readonly open = async (kept: Kept): Promise<Sink> => {
+  readonly open = async (kept: ResumePoint): Promise<Sink> => {
     const progressTopic = `progress-of-${this.#topic}`;
     const settings = settingsOf(this.#proxy.address, this.#topic, { progressTopic, ...this.#besides });
     const sink = await kafka.open(settings, contextOf('under-test'), kept, never);
@@ -143,10 +143,10 @@ for (const version of kafkaVersions) {
         try {
           await using sink = await open(AbortSignal.timeout(deadlineMs));
           const found = await sink.position?.(never);
-          if (found) kept.acknowledge({ ...batchOf([]), through: found.position }, found.note);
+          if (found) kept.acknowledge({ ...batchOf([]), through: found.position }, found.resumeNote);
           while (kept.position.seq < through) {
             const batch = batchOf(messages(kept.position.seq + 1, Math.min(through, kept.position.seq + size)), true);
-            kept.acknowledge(batch, (await sink.send(batch, AbortSignal.timeout(deadlineMs))).note);
+            kept.acknowledge(batch, (await sink.send(batch, AbortSignal.timeout(deadlineMs))).resumeNote);
           }
           return again;
         } catch (thrown) {
@@ -188,7 +188,7 @@ for (const version of kafkaVersions) {
         typeof messages
       >[number];
       const { rejections } = await sink.send(batchOf([long]), never);
-      expect(rejections).toMatchObject([{ seq: 301, words: expect.stringContaining('max.message.bytes=5000') as string }]);
+      expect(rejections).toMatchObject([{ seq: 301, message: expect.stringContaining('max.message.bytes=5000') as string }]);
       await sink.send(batchOf(messages(302, 310)), never);
       expect(await committed(topic)).toEqual([...range(300), ...messages(302, 310).map(({ seq }) => seq)]);
     });
@@ -291,12 +291,12 @@ for (const version of kafkaVersions) {
         const open = (): Promise<Sink> => kafka.open(settings, contextOf('lake'), kept, never);
         const isBlocked = async (words: RegExp): Promise<void> => {
           const thrown = await errorOf(open());
-          expect({ code: codeOf(thrown), words: wordsOf(thrown) }).toEqual({
+          expect({ code: codeOf(thrown), message: messageOf(thrown) }).toEqual({
             code: 'sink_blocked',
-            words: expect.stringMatching(words) as string,
+            message: expect.stringMatching(words) as string,
           });
-          expect(wordsOf(thrown)).toContain('"lake"');
-          expect(wordsOf(thrown)).not.toContain(password);
+          expect(messageOf(thrown)).toContain('"lake"');
+          expect(messageOf(thrown)).not.toContain(password);
         };
         const commands = setupText('lake', settings, []).split('\n');
         const acls = commands.filter((line) => line.startsWith('kafka-acls.sh'));
@@ -316,7 +316,7 @@ for (const version of kafkaVersions) {
         await grant(acls[2]);
         await isBlocked(/needs Read on groups that begin with "waybill-".*GROUP_AUTHORIZATION_FAILED/);
         const early = await kafka.check(settings, contextOf('lake'), never);
-        expect(early.filter(({ level }) => level === 'error').map(({ words }) => words)).toEqual([
+        expect(early.filter(({ level }) => level === 'error').map(({ message: words }) => words)).toEqual([
           expect.stringMatching(/GROUP_AUTHORIZATION_FAILED/),
         ]);
         await grant(acls[3]);
@@ -324,7 +324,7 @@ for (const version of kafkaVersions) {
         await sink.send(batchOf(messages(1, 10)), never);
         const found = await kafka.check(settings, contextOf('lake'), never);
         expect(found.filter(({ level }) => level === 'error')).toEqual([]);
-        expect(found.map(({ words }) => words)).toContain(`may write to "${topic}"`);
+        expect(found.map(({ message: words }) => words)).toContain(`may write to "${topic}"`);
         // A check writes nothing: what reads everything sees no more than the ten.
         expect(await broker.read(topic, { isolation: 'read_uncommitted' })).toHaveLength(10);
         await sink.send(batchOf(messages(11, 20)), never);
@@ -350,11 +350,11 @@ for (const version of kafkaVersions) {
       const opening = kafka.open(settings, contextOf('siem'), kept, never);
       if (refusal) {
         const thrown = await errorOf(opening);
-        expect({ code: codeOf(thrown), words: wordsOf(thrown) }).toEqual({
+        expect({ code: codeOf(thrown), message: messageOf(thrown) }).toEqual({
           code: 'sink_blocked',
-          words: expect.stringMatching(refusal) as string,
+          message: expect.stringMatching(refusal) as string,
         });
-        expect(wordsOf(thrown)).not.toContain('not it');
+        expect(messageOf(thrown)).not.toContain('not it');
         return;
       }
       await using sink = await opening;
@@ -397,10 +397,10 @@ for (const version of kafkaVersions) {
         }
         const wrong = await errorOf(open('wrong secret'));
         expect(codeOf(wrong)).toBe('sink_blocked');
-        expect(wordsOf(wrong)).toMatch(/sink "siem" \(sinks\.siem\.sasl\.oauth\.clientSecret\): invalid_client/);
-        expect(wordsOf(wrong)).not.toContain('wrong secret');
+        expect(messageOf(wrong)).toMatch(/sink "siem" \(sinks\.siem\.sasl\.oauth\.clientSecret\): invalid_client/);
+        expect(messageOf(wrong)).not.toContain('wrong secret');
         status = 503;
-        expect(codeOf(await errorOf(open('client secret')))).toBe('sink_again');
+        expect(codeOf(await errorOf(open('client secret')))).toBe('sink_unavailable');
       } finally {
         endpoint.close();
       }
@@ -416,8 +416,8 @@ for (const version of kafkaVersions) {
         );
       const blocked = async (promise: Promise<unknown>): Promise<string> => {
         const thrown = await errorOf(promise);
-        expect({ code: codeOf(thrown), words: wordsOf(thrown) }).toMatchObject({ code: 'sink_blocked' });
-        return wordsOf(thrown);
+        expect({ code: codeOf(thrown), message: messageOf(thrown) }).toMatchObject({ code: 'sink_blocked' });
+        return messageOf(thrown);
       };
 
       test('trusted it is taken, and with a certificate of ours where that is asked for', { timeout: 300_000 }, async () => {

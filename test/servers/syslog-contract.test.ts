@@ -1,6 +1,6 @@
 /** The promises of every sink, kept by `syslog` before real receivers. */
 import { describe, test } from 'vitest';
-import type { Kept, Sink } from '../../src/model/sink.ts';
+import type { ResumePoint, Sink } from '../../src/model/sink.ts';
 import { syslog } from '../../src/sink/syslog/index.ts';
 import { contextOf } from '../contract/sink-batches.ts';
 import { sinkSuite } from '../contract/sink-suite.ts';
@@ -28,7 +28,7 @@ class ReceiverPlace implements Place {
     this.#way = way;
   }
 
-  readonly open = async (kept: Kept): Promise<Sink> => {
+  readonly open = async (kept: ResumePoint): Promise<Sink> => {
     const { client, authority } = this.#receiver;
     const tls = this.#way.endsWith('tls') ? { cert: pem(client.cert), key: pem(client.key) } : undefined;
     const address = `${this.#way}://127.0.0.1:${this.#proxy.port}`;

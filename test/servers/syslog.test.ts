@@ -1,6 +1,6 @@
 /** The sink `syslog` against real receivers, by every way; what came is what the receiver's own parser wrote to a file. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { codeOf, wordsOf } from '../../src/errors.ts';
+import { codeOf, messageOf } from '../../src/errors.ts';
 import type { Batch, Sink } from '../../src/model/sink.ts';
 import { syslog } from '../../src/sink/syslog/index.ts';
 import { batchOf, contextOf, message, messages, ModelKept } from '../contract/sink-batches.ts';
@@ -44,7 +44,7 @@ async function insist(open: () => Promise<Sink>, batch: Batch): Promise<number> 
   for (let attempts = 1; ; attempts += 1) {
     try {
       await using sink = await open();
-      const { again, rejections } = await sink.send(batch, AbortSignal.timeout(10_000));
+      const { retryable: again, rejections } = await sink.send(batch, AbortSignal.timeout(10_000));
       expect(rejections).toEqual([]);
       if (again === undefined) return attempts;
     } catch (thrown) {
@@ -107,12 +107,12 @@ describe.each([
       const before = receiver.received(way).length;
       for (let i = 0; i < 10; i += 1) {
         const thrown = await insistOnce(() => opened(receiver, way, { tls: undefined }));
-        expect([codeOf(thrown), wordsOf(thrown)]).toEqual(['sink_blocked', expect.stringContaining('sinks.siem.tls.cert') as string]);
+        expect([codeOf(thrown), messageOf(thrown)]).toEqual(['sink_blocked', expect.stringContaining('sinks.siem.tls.cert') as string]);
       }
       expect(receiver.received(way)).toHaveLength(before);
       const settings = { ...plain, address: receiver.address(way) };
       const found = await syslog.check(settings, contextOf('siem', { ca: pem(receiver.authority.cert) }), never);
-      expect(found.at(-1)).toMatchObject({ level: 'error', words: expect.stringContaining('sinks.siem.tls.cert') as string });
+      expect(found.at(-1)).toMatchObject({ level: 'error', message: expect.stringContaining('sinks.siem.tls.cert') as string });
     },
   );
 

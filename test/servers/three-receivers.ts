@@ -46,7 +46,7 @@ export async function setUp(place: Place, service: Service, start: string, { bro
   writeFileSync(place.path('key'), 'none');
   await createTopic(broker, { topic, numPartitions: 3 });
   await allow(broker, 'alice');
-  const batch = (records: number): Settings => ({ batch: { records, wait: '50ms' } });
+  const batch = (records: number): Settings => ({ batch: { maxRecords: records, maxWait: '50ms' } });
   const sinks: readonly Settings[] = [
     {
       ...{ id: 'lake', type: 'kafka', brokers: [broker.address('SASLTLS')], topic, ...batch(50) },

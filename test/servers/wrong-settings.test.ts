@@ -1,6 +1,6 @@
 /**
  * What is set wrong, or goes wrong, at real receivers: for each one line that names the sink and the setting, no dead letter, no delay of the others,
- * and delivery that goes on by itself when it is mended. All at one daemon, each with a sink of its own.
+ * and delivery that goes on by itself when it is repaired. All at one daemon, each with a sink of its own.
  */
 import { appendFileSync, rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
@@ -71,7 +71,7 @@ test('wrong settings, rights, certificates, a closed index and a full disk', { t
     for (const topic of Object.keys(words).filter((id) => id.startsWith('kafka') && id !== 'kafka-topic'))
       await createTopic(broker, { topic });
 
-    const batch = { wait: '100ms' };
+    const batch = { maxWait: '100ms' };
     const kafka = (id: string, more: Settings): Settings => ({ id, type: 'kafka', topic: id, batch, ...more });
     const tls = { ca: place.path('kafka.pem') };
     const elastic = { username: 'elastic', password: elasticPassword };
@@ -80,7 +80,7 @@ test('wrong settings, rights, certificates, a closed index and a full disk', { t
       ...{ id, type: 'elasticsearch', nodes: server.url, namespace: namespaceOf(id), batch, tls: { ca: place.path('es.pem') }, ...elastic },
       ...more,
     });
-    const sinks = (isMended: boolean): Settings[] => [
+    const sinks = (isRepaired: boolean): Settings[] => [
       { id: 'good', type: 'file', path: './good.ndjson', batch },
       ...(disk ? [{ id: 'disk', type: 'file', path: `${disk.path}/disk.ndjson`, batch }] : []),
       kafka('kafka-user', {
@@ -88,7 +88,7 @@ test('wrong settings, rights, certificates, a closed index and a full disk', { t
         sasl: { mechanism: 'SCRAM-SHA-512', username: 'alice', password: secret('kafka-user') },
       }),
       kafka('kafka-authority', { brokers: [broker.address('TLS')], tls: { ca: place.path('kafka-authority.pem') } }),
-      kafka('kafka-plain', { brokers: [broker.address('TLS')], ...(isMended ? { tls } : {}) }),
+      kafka('kafka-plain', { brokers: [broker.address('TLS')], ...(isRepaired ? { tls } : {}) }),
       kafka('kafka-topic', { brokers: [broker.address()] }),
       kafka('kafka-right', {
         brokers: [broker.address('MTLS')],
@@ -96,9 +96,9 @@ test('wrong settings, rights, certificates, a closed index and a full disk', { t
       }),
       es('es-user', { password: secret('es-user') }),
       es('es-authority', { tls: { ca: place.path('es-authority.pem') } }),
-      es('es-plain', isMended ? {} : { nodes: server.url.replace('https', 'http') }),
+      es('es-plain', isRepaired ? {} : { nodes: server.url.replace('https', 'http') }),
       es('es-right', { username: 'few', password: 'few-password' }),
-      es('es-other', isMended ? {} : { nodes: other.url, tls: undefined }),
+      es('es-other', isRepaired ? {} : { nodes: other.url, tls: undefined }),
     ];
     configure(place, [sourceOf(service, start)], sinks(false));
     await waybill(place, 'setup', 'elasticsearch', '--sink', 'es-right', '--yes');
@@ -153,14 +153,14 @@ test('wrong settings, rights, certificates, a closed index and a full disk', { t
     await caughtUp(daemon, service, patient, ofConfiguration);
     expect(await daemon.stop()).toMatchObject({ code: 0, signal: null });
 
-    // What the configuration has wrong is mended by the next start.
+    // What the configuration has wrong is repaired by the next start.
     configure(place, [sourceOf(service, start)], sinks(true));
-    const mended = new Daemon(place);
-    await caughtUp(mended, service, patient);
-    const { text } = await mended.get('/status');
+    const repaired = new Daemon(place);
+    await caughtUp(repaired, service, patient);
+    const { text } = await repaired.get('/status');
     for (const { id, deadLetters } of (JSON.parse(text) as { sinks: readonly { id: string; deadLetters: number }[] }).sinks)
       expect({ id, deadLetters }).toEqual({ id, deadLetters: 0 });
-    expect(await mended.stop()).toMatchObject({ code: 0, signal: null });
+    expect(await repaired.stop()).toMatchObject({ code: 0, signal: null });
 
     const truth = await service.truth();
     for (const id of Object.keys(words)) {
@@ -180,7 +180,7 @@ function namespaceOf(id: string): string {
 
 /** What the log says of the trouble of a sink, from this line of the log on. */
 function linesOfSink(daemon: Daemon, id: string, at: number): string[] {
-  const isTrouble = ({ message }: LogLine): boolean => message === 'sink is blocked' || message === 'sink does not take';
+  const isTrouble = ({ message }: LogLine): boolean => message === 'sink.delivery_blocked' || message === 'sink.delivery_failed';
   return daemon.log
     .slice(at)
     .filter((line) => isTrouble(line) && line['sink'] === id)

@@ -3,8 +3,8 @@
  * the dead letter is sent again; or it is discarded; or a part of the journal is sent again. One who is not answered, because the daemon was killed
  * meanwhile, asks again.
  */
-import { perform } from '../../src/daemon/operations/acts.ts';
-import { codeOf, wordsOf } from '../../src/errors.ts';
+import { perform } from '../../src/daemon/operations/perform.ts';
+import { codeOf, messageOf } from '../../src/errors.ts';
 import { Chance } from './chance.ts';
 import type { CaretakerEnvironment, Environment } from './environment.ts';
 import type { Life } from './life.ts';
@@ -15,7 +15,13 @@ import type { World } from './world.ts';
 
 const calmMs = 2_000;
 /** What may be said of a sink that is away, gone from the configuration, or busy with another replay, and of a full journal. */
-const usual: ReadonlySet<string | undefined> = new Set(['sink_again', 'sink_blocked', 'sink_unknown', 'usage', 'journal_full']);
+const usual: ReadonlySet<string | undefined> = new Set([
+  'sink_unavailable',
+  'sink_blocked',
+  'sink_outcome_unknown',
+  'usage',
+  'journal_full',
+]);
 
 export class Caretaker {
   readonly #world: World;
@@ -70,18 +76,18 @@ export class Caretaker {
     try {
       await what();
     } catch (thrown) {
-      if (this.#life()?.isDead === false && !usual.has(codeOf(thrown))) this.#oracle.fault(`caretaker: ${wordsOf(thrown)}`);
+      if (this.#life()?.isDead === false && !usual.has(codeOf(thrown))) this.#oracle.fault(`caretaker: ${messageOf(thrown)}`);
     }
   }
 
   async #act(life: Life, receiver: Receiver): Promise<void> {
     const { id } = receiver.settings;
-    const kept = life.journal?.letters.kept(id) ?? [];
+    const kept = life.journal?.deadLetters.kept(id) ?? [];
     const seq = kept[this.#chance.whole(0, Math.max(0, kept.length - 1))];
     const what = this.#chance.pick(['retry', 'retry', 'discard', 'replay'] as const);
     if (what === 'replay') {
       const first = this.#chance.whole(1, Math.max(1, this.#oracle.head));
-      await this.#ask(life, { act: 'replay', sink: id, first, last: first + this.#chance.whole(0, 60) });
+      await this.#ask(life, { operation: 'replay', sink: id, first, last: first + this.#chance.whole(0, 60) });
       this.#sometimes.count('replay begun');
       return;
     }
@@ -89,7 +95,8 @@ export class Caretaker {
     if (what === 'discard') {
       const uid = await uidOf(life, id, seq);
       // What is mended is not given up.
-      if (uid !== undefined && !receiver.pardoned.has(uid)) await this.#ask(life, { act: 'dead-letters discard', sink: id, seqs: [seq] });
+      if (uid !== undefined && !receiver.pardoned.has(uid))
+        await this.#ask(life, { operation: 'dead-letters discard', sink: id, seqs: [seq] });
       return;
     }
     const uid = await uidOf(life, id, seq);
@@ -98,15 +105,15 @@ export class Caretaker {
   }
 
   async #retryMended(life: Life, { settings: { id }, pardoned }: Receiver): Promise<void> {
-    for (const seq of life.journal?.letters.kept(id) ?? []) {
+    for (const seq of life.journal?.deadLetters.kept(id) ?? []) {
       const uid = await uidOf(life, id, seq);
       if (uid !== undefined && pardoned.has(uid)) await this.#retry(life, id, seq);
     }
   }
 
   async #retry(life: Life, sink: string, seq: number): Promise<void> {
-    const { sent } = (await this.#ask(life, { act: 'dead-letters retry', sink, seqs: [seq] })) ?? {};
-    if (sent?.taken === 1) this.#sometimes.count('dead letter taken in the end');
+    const { sent } = (await this.#ask(life, { operation: 'dead-letters retry', sink, seqs: [seq] })) ?? {};
+    if (sent?.delivered === 1) this.#sometimes.count('dead letter taken in the end');
   }
 
   async #ask(life: Life, request: object): Promise<Awaited<ReturnType<typeof perform>> | undefined> {
@@ -114,7 +121,7 @@ export class Caretaker {
     if (!journal) return undefined;
     this.#world.note(`caretaker ${JSON.stringify(request)}`);
     return perform(
-      { by: 'uid 1000', ...request },
+      { actor: 'uid 1000', ...request },
       journal,
       this.#world.now,
       () => undefined,
@@ -124,6 +131,6 @@ export class Caretaker {
 }
 
 async function uidOf(life: Life, sink: string, seq: number): Promise<string | undefined> {
-  const entry = await life.journal?.letter(sink, seq);
+  const entry = await life.journal?.deadLetter(sink, seq);
   return entry && Buffer.from(entry.uid, 'base64url').toString('hex');
 }

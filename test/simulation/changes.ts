@@ -79,8 +79,8 @@ export class Changes {
     const chance = this.#chance;
     const sources = this.#config.sources.map((source) => ({
       ...source,
-      poll: chance.pick([source.poll, 2_000, 7_000]),
-      settle: source.settle + chance.pick([0, 0, 2_000, 7_000]),
+      pollInterval: chance.pick([source.pollInterval, 2_000, 7_000]),
+      closeDelay: source.closeDelay + chance.pick([0, 0, 2_000, 7_000]),
       pageSize: chance.pick([source.pageSize, 'auto', 8, 25] as const),
     }));
     return { ...this.#config, sources };

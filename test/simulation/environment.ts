@@ -35,7 +35,7 @@ export interface Environment {
     readonly edges: Level;
     readonly sameLogId: Level;
     /** Records that another one shares its whole identity with. */
-    readonly twins: boolean;
+    readonly collisions: boolean;
     readonly unreadable: Level;
     /** Whether a record without a readable time matches every query, or those around the time at which it was written. */
     readonly unreadableMatches: 'always' | 'its time';
@@ -150,7 +150,7 @@ export interface HistoryEnvironment {
    * One after another, each so many ms behind the one before it. `more`: a stretch that begins earlier and covers the first. `older`: one that
    * begins still earlier, once all that was asked for before is read.
    */
-  readonly acts: readonly { readonly what: 'pause' | 'resume' | 'cancel' | 'more' | 'older'; readonly afterMs: number }[];
+  readonly operations: readonly { readonly what: 'pause' | 'resume' | 'cancel' | 'more' | 'older'; readonly afterMs: number }[];
 }
 
 export type SinkKind = 'uids' | 'position' | 'plain';
@@ -174,7 +174,7 @@ export interface SinkEnvironment {
   /** Takes some messages of a batch, and wants the others again. */
   readonly partial: Level;
   /** Only records with this result are for it. */
-  readonly where: string | undefined;
+  readonly filter: string | undefined;
 }
 
 const second = 1_000;
@@ -238,7 +238,7 @@ export function drawEnvironment(seed: number): Environment {
     oldPosition: kind === 'position' && chance.is(0.15),
     // One that keeps our position takes a batch whole or not at all.
     partial: kind === 'position' ? 'off' : drawPartial(seed, id),
-    where: chance.is(0.25) ? 'AccessDenied' : undefined,
+    filter: chance.is(0.25) ? 'AccessDenied' : undefined,
   });
   // A stream of its own: what it decides leaves all other draws as they were.
   const shrinking = new Chance(seed, 'rights');
@@ -269,7 +269,7 @@ export function drawEnvironment(seed: number): Environment {
       ties: level(),
       edges: level(),
       sameLogId: level(),
-      twins: chance.is(0.04),
+      collisions: chance.is(0.04),
       // What is no object has no field.
       unreadable: offIf(isFields, level()),
       unreadableMatches: chance.pick(['always', 'its time']),
@@ -366,7 +366,7 @@ function drawHistory(seed: number, safetyMs: number): HistoryEnvironment | undef
     records: chance.whole(5, 40),
     rate: chance.is(0.25) ? chance.pick([0.5, 2]) : undefined,
     sinks: chance.is(0.25) ? ['by-uid', 'plain'] : undefined,
-    acts: [...acts, ...last].map((what) => ({ what, afterMs: chance.distance(6 * second) })),
+    operations: [...acts, ...last].map((what) => ({ what, afterMs: chance.distance(6 * second) })),
   };
 }
 

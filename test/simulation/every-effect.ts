@@ -10,7 +10,7 @@ import type { Script } from './simulate.ts';
 const seconds = 1_000;
 
 const sink = (id: string, kind: SinkKind, more: Partial<SinkEnvironment>): SinkEnvironment => ({
-  ...{ id, kind, format: 'raw', batchRecords: 25, waitMs: 1_000, latencyMs: 20, where: undefined },
+  ...{ id, kind, format: 'raw', batchRecords: 25, waitMs: 1_000, latencyMs: 20, filter: undefined },
   ...{
     down: 'off',
     slow: 'off',
@@ -50,7 +50,7 @@ export const scene: Environment = {
     ties: 'rare',
     edges: 'rare',
     sameLogId: 'rare',
-    twins: false,
+    collisions: false,
     unreadable: 'rare',
     unreadableMatches: 'its time',
     wrongNode: 'rare',
@@ -66,7 +66,7 @@ export const scene: Environment = {
     records: 40,
     rate: 1,
     sinks: ['by-uid', 'by-position'],
-    acts: [
+    operations: [
       { what: 'pause', afterMs: 500 },
       { what: 'resume', afterMs: 4 * seconds },
       { what: 'cancel', afterMs: 3 * seconds },
@@ -102,7 +102,7 @@ export const scene: Environment = {
   sinks: [
     sink('by-uid', 'uids', { rollovers: 'rare', lost: 'heavy' }),
     sink('by-position', 'position', { refusal: 'whole' }),
-    sink('plain', 'plain', { where: 'AccessDenied', format: 'cef' }),
+    sink('plain', 'plain', { filter: 'AccessDenied', format: 'cef' }),
   ],
   changes: { settings: true, sink: { id: 'plain', end: 'back' } },
   absence: undefined,

@@ -2,8 +2,8 @@
  * A person who adds history to the ledger, stops and continues it, and cuts it off, as `waybill backfill` does it: by asking the running daemon.
  * One who is not answered, because it was killed meanwhile, looks again what there is, and asks again.
  */
-import { perform } from '../../src/daemon/operations/acts.ts';
-import { codeOf, wordsOf } from '../../src/errors.ts';
+import { perform } from '../../src/daemon/operations/perform.ts';
+import { codeOf, messageOf } from '../../src/errors.ts';
 import type { Window } from '../../src/model/ledger.ts';
 import type { Micros } from '../../src/model/time.ts';
 import type { Environment, HistoryEnvironment } from './environment.ts';
@@ -14,7 +14,7 @@ import type { World } from './world.ts';
 const again = 2_000;
 const source = 'service';
 
-type Act = HistoryEnvironment['acts'][number]['what'] | 'add';
+type Act = HistoryEnvironment['operations'][number]['what'] | 'add';
 
 export class Historian {
   readonly #world: World;
@@ -31,7 +31,7 @@ export class Historian {
     this.#settings = settings;
     this.#life = life;
     this.#start = (beginMs - daemon.historyMs) * 1_000;
-    this.#plan = [{ what: 'add', afterMs: settings.atMs }, ...settings.acts];
+    this.#plan = [{ what: 'add', afterMs: settings.atMs }, ...settings.operations];
   }
 
   begin(): void {
@@ -59,7 +59,7 @@ export class Historian {
       this.#plan.shift();
       this.begin();
     } catch (thrown) {
-      if (isThere && !life.isDead && codeOf(thrown) !== 'journal_full') this.#oracle.fault(`backfill ${what}: ${wordsOf(thrown)}`);
+      if (isThere && !life.isDead && codeOf(thrown) !== 'journal_full') this.#oracle.fault(`backfill ${what}: ${messageOf(thrown)}`);
       this.#world.after(again, () => void this.#act(what));
     }
   }
@@ -69,14 +69,14 @@ export class Historian {
     if (!journal) return;
     const { rate, sinks } = this.#settings;
     const ask = (request: object): Promise<unknown> =>
-      perform({ source, by: 'uid 1000', ...request }, journal, this.#world.now, (id, from) =>
+      perform({ source, actor: 'uid 1000', ...request }, journal, this.#world.now, (id, from) =>
         views?.collectors.get(id)?.backfiller.reading(from),
       );
     this.#world.note(`backfill ${what}`);
     if (what === 'add' || what === 'more' || what === 'older') {
       const span = this.#span(what);
       this.#oracle.mayAdd(span);
-      await ask({ act: 'backfill', ...span, rate, sinks });
+      await ask({ operation: 'backfill', ...span, rate, sinks });
       if (!life.isDead) this.#oracle.covers(span);
       return;
     }
@@ -84,7 +84,7 @@ export class Historian {
     const { from } = open.find(({ isPaused }) => isPaused === (what === 'resume')) ?? (what === 'cancel' ? open[0] : undefined) ?? {};
     if (from === undefined) return;
     if (what === 'cancel') this.#oracle.mayCut(from);
-    await ask({ act: `backfill ${what}`, from });
+    await ask({ operation: `backfill ${what}`, from });
   }
 
   #span(what: 'add' | 'more' | 'older'): Window {
@@ -92,6 +92,6 @@ export class Historian {
     const second = 1_000_000;
     const from = Math.floor((this.#start - beforeMs * 1_000) / second) * second;
     const earlier = { add: 0, more: 10, older: 20 }[what];
-    return { from: from - earlier * second, until: Math.ceil((this.#start + behindMs * 1_000) / second) * second };
+    return { from: from - earlier * second, to: Math.ceil((this.#start + behindMs * 1_000) / second) * second };
   }
 }

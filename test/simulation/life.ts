@@ -9,13 +9,13 @@ import type { Config } from '../../src/config/load.ts';
 import type { DaemonOptions } from '../../src/daemon/options.ts';
 import { createDelivery } from '../../src/daemon/sink.ts';
 import type { ConfiguredSink } from '../../src/daemon/sink.ts';
-import { runSource } from '../../src/daemon/source/source.ts';
-import { Views } from '../../src/daemon/views.ts';
+import { runSource } from '../../src/daemon/source/run.ts';
+import { LiveStatus } from '../../src/daemon/live-status.ts';
 import { Journal } from '../../src/journal/journal.ts';
-import type { Kept, Sink } from '../../src/model/sink.ts';
+import type { ResumePoint, Sink } from '../../src/model/sink.ts';
 import type { PageRequest, Source } from '../../src/model/source.ts';
 import type { Meters } from '../../src/model/telemetry.ts';
-import type { RoomLog } from '../../src/telemetry/log.ts';
+import type { ComponentLog } from '../../src/telemetry/log.ts';
 import { defineSink } from '../../src/sink/define.ts';
 import { Budgets } from '../../src/source/limits.ts';
 import type { Chance } from './chance.ts';
@@ -32,7 +32,7 @@ export interface Fate {
   /** Called at each effect; true: the life ends now. */
   readonly isOver: (what: string, db: Database.Database | undefined) => boolean;
   /** How far the file says that a sink is. */
-  readonly marks: (sink: string) => { readonly acked: number; readonly taken: number };
+  readonly progress: (sink: string) => { readonly acknowledged: number; readonly delivered: number };
   /** The service is about to be asked. */
   readonly asks: (request: PageRequest) => void;
   /** Called after each COMMIT, with the connection of the journal. */
@@ -51,18 +51,15 @@ export interface LifeParts {
   readonly receivers: readonly Receiver[];
   readonly directory: string;
   readonly chance: Chance;
-  readonly fate: Fate;
+  readonly result: Fate;
 }
 
 /** Thrown through whatever was running when the life ended. Nobody sees it but the dead. */
 class Ended extends Error {}
 
 /** Says nothing: a simulation looks at what is done, not at what is said. */
-export const quietLog: RoomLog = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
+export const quietLog: ComponentLog = {
+  write: () => undefined,
   child: () => quietLog,
 };
 const nothing = (): void => undefined;
@@ -71,15 +68,15 @@ const uncounted: Meters = {
   recordsLate: nothing,
   recordDelay: nothing,
   sourceRequest: nothing,
-  sourceHold: nothing,
-  windowVanished: nothing,
+  sourceSuspended: nothing,
+  windowShrunk: nothing,
   calibrationChanged: nothing,
-  eventsIrregular: nothing,
-  eventsSent: nothing,
+  recordsUnexpected: nothing,
+  eventsDelivered: nothing,
   deliveryDelay: nothing,
   sinkDuplicates: nothing,
   sinkLoss: nothing,
-  messageShortened: nothing,
+  messageTruncated: nothing,
 };
 /** A new one each time: one for all would hold on to everybody who has ever waited for it. */
 const never = (): Promise<never> => new Promise(() => undefined);
@@ -95,7 +92,7 @@ export class Life {
   /** The last page that came is one of a window. */
   isPaging = false;
   journal: Journal | undefined;
-  views: Views | undefined;
+  views: LiveStatus | undefined;
   /** Those that are configured in this life. */
   sinks: readonly ConfiguredSink[] = [];
   /** What the program gave up for: always a fault. */
@@ -115,7 +112,7 @@ export class Life {
     watch(this.directory, {
       before: (what, db) => this.#mayEnd(what, db),
       committed: (db) => {
-        this.#parts.fate.committed(db);
+        this.#parts.result.committed(db);
         this.#mayEnd('COMMIT is done', db);
       },
     });
@@ -125,7 +122,7 @@ export class Life {
   }
 
   fault(words: string): void {
-    this.#parts.fate.fault(words);
+    this.#parts.result.fault(words);
   }
 
   /** An effect outside of the state. In a life that is over nothing goes on. */
@@ -157,7 +154,7 @@ export class Life {
 
   #isOver(what: string, db = this.journal?.db): boolean {
     this.#parts.world.steps += 1;
-    if (!this.#parts.fate.isOver(what, db)) return false;
+    if (!this.#parts.result.isOver(what, db)) return false;
     this.isDead = true;
     return true;
   }
@@ -183,14 +180,14 @@ export class Life {
     const { quotaPages, keepMs } = environment.daemon;
     const quota = (quotaPages ?? 250_000) * 4_096;
     const journal = await Journal.open(
-      { directory: this.directory, quota, keep: keepMs, version: options.version, expectState: false, lockWait: 0 },
+      { directory: this.directory, maxSize: quota, retention: keepMs, version: options.version, expectState: false, lockWait: 0 },
       clock,
       stop,
     );
     this.journal = journal;
-    journal.orphanSources(new Set(config.sources.map(({ id }) => id)));
-    journal.progress.orphan(new Set(config.sinks.map(({ id }) => id)));
-    const views = new Views(config);
+    journal.markSourcesUnconfigured(new Set(config.sources.map(({ id }) => id)));
+    journal.sinkPositions.markUnconfigured(new Set(config.sinks.map(({ id }) => id)));
+    const views = new LiveStatus(config);
     this.views = views;
     const budgets = new Budgets(clock);
     const sinks = config.sinks.map((sink) => createDelivery(this.#sinkOf(sink), journal, options, uncounted));
@@ -199,7 +196,7 @@ export class Life {
       for (;;) {
         await clock.sleep(pruneMs, stop);
         while (journal.prune() > 0) await clock.sleep(10, stop);
-        this.#parts.fate.tended(journal.db, (clock.now() - keepMs) * 1_000);
+        this.#parts.result.tended(journal.db, (clock.now() - keepMs) * 1_000);
       }
     };
     // One round in each life, early: few last long.
@@ -238,7 +235,7 @@ export class Life {
         const { query, page, pageSize } = request;
         const isNext = page !== undefined && page > environment.service.firstPage;
         await this.effect(isNext ? 'next page' : 'page');
-        this.#parts.fate.asks(request);
+        this.#parts.result.asks(request);
         await this.clock.sleep(service.latency(), signal);
         const answer = service.answer(request, Math.floor(this.clock.now() * 1_000), this.clock.monotonic());
         world.note(
@@ -257,10 +254,10 @@ export class Life {
   #sinkOf(sink: Config['sinks'][number]): Config['sinks'][number] {
     const receiver = this.#parts.receivers.find(({ settings }) => settings.id === sink.id);
     if (!receiver) throw new Error(`no receiver for ${sink.id}`);
-    const open = async (_settings: unknown, _context: unknown, _kept: Kept, signal: AbortSignal): Promise<Sink> => {
+    const open = async (_settings: unknown, _context: unknown, _kept: ResumePoint, signal: AbortSignal): Promise<Sink> => {
       await this.effect(`${sink.id} opened`);
       await this.clock.sleep(1, signal);
-      return receiver.open(this, () => this.#parts.fate.marks(sink.id));
+      return receiver.open(this, () => this.#parts.result.progress(sink.id));
     };
     return { ...sink, definition: { ...sink.definition, open } };
   }
@@ -281,7 +278,7 @@ const definitionOf = (type: string, resolvable: boolean) =>
   });
 
 const text = `
-state: /nowhere
+dataDir: /nowhere
 sources:
   - id: service
     baseUrl: https://service.test/v2/api
@@ -305,12 +302,24 @@ export function configOf(base: Config, environment: Environment): Config {
   const start = { kind: 'instant' as const, at: (environment.beginMs - historyMs) * 1_000 };
   return {
     ...base,
-    sources: base.sources.map((source) => ({ ...source, start, poll: pollMs, settle: settleMs, recount: [...agesMs], pageSize })),
+    sources: base.sources.map((source) => ({
+      ...source,
+      start,
+      pollInterval: pollMs,
+      closeDelay: settleMs,
+      recountAfter: [...agesMs],
+      pageSize,
+    })),
     sinks: base.sinks.map((sink) => {
       const drawn = environment.sinks.find(({ id }) => id === sink.id);
       if (!drawn) throw new Error(`no environment for ${sink.id}`);
-      const where = drawn.where === undefined ? {} : { where: { result: [drawn.where] } };
-      return { ...sink, ...where, format: drawn.format, batch: { records: drawn.batchRecords, bytes: 1_000_000, wait: drawn.waitMs } };
+      const filter = drawn.filter === undefined ? {} : { filter: { result: [drawn.filter] } };
+      return {
+        ...sink,
+        ...filter,
+        format: drawn.format,
+        batch: { maxRecords: drawn.batchRecords, maxBytes: 1_000_000, maxWait: drawn.waitMs },
+      };
     }),
   };
 }

@@ -24,14 +24,14 @@ interface Marks {
 interface SourceRow {
   readonly n: number;
   readonly frontier: number;
-  readonly tip: number;
+  readonly polledUntil: number;
   readonly collected: number;
   readonly late: number;
   readonly from: number;
-  readonly reached: number;
-  readonly remembered: number;
-  /** normal | hold | orphaned | retired */
-  readonly mode: string;
+  readonly closedUntil: number;
+  readonly uidsKeptSince: number;
+  /** active | suspended | unconfigured | retired */
+  readonly state: string;
   /** 1 in hold, also while the source is gone. */
   readonly isHeld: number;
   /** The begins of the windows that a hold lists, as JSON. */
@@ -45,9 +45,9 @@ interface SourceRow {
 /** A range of history, as the file has it. */
 interface RangeRow {
   readonly from: number;
-  readonly until: number;
-  readonly reached: number;
-  readonly remembered: number;
+  readonly to: number;
+  readonly closedUntil: number;
+  readonly uidsKeptSince: number;
   readonly isPaused: number;
   /** The ids of the sinks that get it, as JSON; null: all. */
   readonly sinks: string | null;
@@ -72,12 +72,12 @@ interface SegmentRow {
 
 export interface WindowRow {
   readonly from: number;
-  readonly until: number;
+  readonly to: number;
   readonly query: string;
   readonly state: string;
   readonly total: number | null;
-  readonly own: number;
-  readonly seen: number;
+  readonly records: number;
+  readonly received: number;
   readonly digest: Buffer | null;
   readonly proof: string | null;
   readonly next: number | null;
@@ -89,8 +89,8 @@ export interface WindowRow {
 interface SinkRow {
   readonly id: string;
   readonly state: string;
-  readonly acked: number;
-  readonly taken: number;
+  readonly acknowledged: number;
+  readonly delivered: number;
 }
 
 const second = 1_000_000;
@@ -174,7 +174,7 @@ export class Oracle {
   readonly committed = (db: Database.Database): void => {
     let read = this.#statements.get(db);
     if (!read) this.#statements.set(db, (read = prepare(db)));
-    const marks = read.marks.get();
+    const marks = read.progress.get();
     if (!marks) return;
     const before = this.#marks;
     // A page that the quota refuses ends a reading too: it begins anew, and the window may not be proven before it has.
@@ -188,7 +188,7 @@ export class Oracle {
     if (marks.seq > before.seq) isLedger = this.#newEntries(read.segments.all(before.seq), source);
     if (isLedger && source) this.#newWindows(read.windows.all(source.n, before.seq), source);
     if (source) this.#newMarks(source, isLedger);
-    if (source) this.#newMode(source);
+    if (source) this.#newState(source);
     if (source && this.#environment.history) this.#newRanges(db.prepare<[number], RangeRow>(rangesSql).all(source.n), source);
     for (const sink of read.sinks.iterate()) {
       if (marks.pruned > before.pruned) this.#newlyPruned(sink, marks.pruned);
@@ -199,24 +199,25 @@ export class Oracle {
 
   /** After pruning: nothing is left that every sink has, but for what is too young; and what a sink lacks that is gone is there. */
   readonly tended = (db: Database.Database, before: number): void => {
-    const { mode } = this.#source ?? {};
-    if (this.settings.isAbsent && mode !== 'orphaned' && mode !== 'retired') this.fault(`a source that is gone is ${mode ?? 'not known'}`);
+    const { state } = this.#source ?? {};
+    if (this.settings.isAbsent && state !== 'unconfigured' && state !== 'retired')
+      this.fault(`a source that is gone is ${state ?? 'not known'}`);
     const oldest = (behind: string, upTo: string): number | undefined =>
       db
         .prepare<[number], { seq: number }>(
           `SELECT seq FROM segments WHERE received_us < ? AND seq + n - 1 > (${behind}) AND seq + n - 1 <= (${upTo}) ORDER BY seq LIMIT 1`,
         )
         .get(before)?.seq;
-    const least = (states: string): string => `SELECT min(acked) FROM sinks WHERE state IN (${states})`;
-    const useless = oldest('SELECT 0', least("'active', 'blocked', 'orphaned'"));
+    const least = (states: string): string => `SELECT min(acknowledged) FROM sinks WHERE state IN (${states})`;
+    const useless = oldest('SELECT 0', least("'active', 'blocked', 'unconfigured'"));
     if (useless !== undefined) this.fault(`P8: entry ${useless} is kept, and nobody needs it`);
     if (this.#hasHeld || !this.#environment.changes) return;
-    this.#hasHeld = oldest(least("'orphaned'"), least("'active', 'blocked'")) !== undefined;
+    this.#hasHeld = oldest(least("'unconfigured'"), least("'active', 'blocked'")) !== undefined;
     if (this.#hasHeld) this.#sometimes.count('orphaned sink holds pruning');
   };
 
   /** I7: nothing is pruned that a sink still needs, whether it is configured or not; a retired one needs nothing. */
-  #newlyPruned({ id, state, acked }: SinkRow, pruned: number): void {
+  #newlyPruned({ id, state, acknowledged: acked }: SinkRow, pruned: number): void {
     if (pruned <= acked) return;
     if (state !== 'retired') this.fault(`I7: pruned up to ${pruned}, ${id} (${state}) is acknowledged up to ${acked}`);
     else if (!this.#hasPassed) {
@@ -237,9 +238,9 @@ export class Oracle {
 
   /** Before each question to the service: what is new goes before history. */
   readonly asks = ({ query, page, pageSize }: PageRequest): void => {
-    const { mode } = this.#source ?? {};
+    const { state } = this.#source ?? {};
     if (this.settings.isAbsent) this.fault('a source that is not configured is asked');
-    else if (mode === 'orphaned' || mode === 'retired') this.fault(`a source that is ${mode} is asked`);
+    else if (state === 'unconfigured' || state === 'retired') this.fault(`a source that is ${state} is asked`);
     else if (this.#isBack) this.#sometimes.count('source gone and back');
     this.#isBack = false;
     if (!this.#environment.history) return;
@@ -276,9 +277,9 @@ export class Oracle {
   }
 
   /** What was asked for was answered: every part of it must be in the ledger. */
-  covers({ from, until }: Window): void {
+  covers({ from, to: until }: Window): void {
     let at = from;
-    for (const range of this.history().sort((a, b) => a.from - b.from)) if (range.from <= at) at = Math.max(at, range.until);
+    for (const range of this.history().sort((a, b) => a.from - b.from)) if (range.from <= at) at = Math.max(at, range.to);
     if (at < Math.min(until, this.#source?.from ?? 0)) this.fault(`history from ${from} was added, and nothing begins at ${at}`);
   }
 
@@ -315,13 +316,13 @@ export class Oracle {
     if (gaps.length === 0 && lag > 0 && ![...this.windows.values()].some(({ state }) => state === 'gap')) {
       found.push(`the frontier is ${lag / second} s behind`);
     }
-    for (const { from, until, reached, isDone, isPaused } of this.#history.values()) {
+    for (const { from, to: until, closedUntil: reached, isDone, isPaused } of this.#history.values()) {
       if (!isDone) found.push(`history from ${from} until ${until} is read up to ${reached}${isPaused ? ', and paused' : ''}`);
     }
     for (const receiver of this.#receivers) {
       const { id } = receiver.settings;
       if (id === this.settings.retired) continue;
-      const acked = this.#sinks.get(id)?.acked ?? 0;
+      const acked = this.#sinks.get(id)?.acknowledged ?? 0;
       for (let seq = acked + 1; seq < this.#entries.length; seq += 1) {
         if (this.#entries[seq] === undefined) continue;
         found.push(`${id} is acknowledged up to ${acked}, entry ${seq} is a record`);
@@ -342,14 +343,14 @@ export class Oracle {
   /** Whether every window with a record in it is final, and nothing is left to be done. */
   isSettled(): boolean {
     const last = this.#service.truths.reduce((most, { at }) => (at <= this.#world.now ? Math.max(most, at) : most), 0);
-    if ((this.#source?.reached ?? 0) <= last) return false;
+    if ((this.#source?.closedUntil ?? 0) <= last) return false;
     for (const row of this.windows.values()) if (row.from <= last && row.next !== null && !this.#hasTwins(row)) return false;
     return this.unfinished().length === 0;
   }
 
   /** A window that can be proven and is not: its records share no identity. */
   isOpen(row: WindowRow): boolean {
-    const isListed = row.state === 'gap' || (row.state === 'closed' && row.reason === 'reread');
+    const isListed = row.state === 'gap' || (row.state === 'proven' && row.reason === 'reread');
     return isListed && !this.#hasTwins(row) && !this.#isTooOld(row);
   }
 
@@ -357,7 +358,7 @@ export class Oracle {
   nextTry(): number | undefined {
     // What shares its identity keeps a window from being proven; what else comes to be seen in it is read by the next try all the same.
     const missing = this.#missing();
-    const isLacking = ({ from, until, state, reason }: WindowRow): boolean =>
+    const isLacking = ({ from, to: until, state, reason }: WindowRow): boolean =>
       (state === 'gap' || reason === 'reread') && missing.some(({ at }) => from <= at && at < until);
     const awaited = [...this.windows.values()].filter((row) => this.isOpen(row) || isLacking(row));
     return awaited.length === 0 ? undefined : awaited.reduce((least, { next }) => Math.min(least, next ?? Infinity), Infinity);
@@ -367,8 +368,8 @@ export class Oracle {
    * A hold had it counted again after its last recount, and more had come to be seen by then. It is forgotten: reading it would take for new what
    * was delivered. That is listed for a person; nobody promises anything of records that come to be seen so late. What came in time is proven.
    */
-  #isTooOld({ from, until, state, reason, next, query, total }: WindowRow): boolean {
-    if (state !== 'closed' || reason !== 'reread' || next !== null || from >= this.#rememberedAt(from)) return false;
+  #isTooOld({ from, to: until, state, reason, next, query, total }: WindowRow): boolean {
+    if (state !== 'proven' || reason !== 'reread' || next !== null || from >= this.#rememberedAt(from)) return false;
     const promised = until + this.#lastRecount();
     const found = this.#service.matching(JSON.parse(query) as WindowQuery, this.#world.now).filter(({ visible }) => visible <= promised);
     return found.length <= (total ?? 0);
@@ -392,7 +393,7 @@ export class Oracle {
     return this.#service.truths.filter(({ at, visible, gone }) => {
       if (visible > end || gone !== Infinity) return false;
       if (at < start) return this.#isOfHistory(at, visible, delay);
-      // One that is dated ahead comes by tip, long before its window is closed.
+      // One that is dated ahead comes by the live poll, long before its window is closed.
       return at > this.#world.now + second || (visible <= at + delay && at + lastAge < end);
     });
   }
@@ -409,7 +410,7 @@ export class Oracle {
   }
 
   #rangeOf(time: number): History | undefined {
-    for (const range of this.#history.values()) if (range.from <= time && time < range.until) return range;
+    for (const range of this.#history.values()) if (range.from <= time && time < range.to) return range;
     return undefined;
   }
 
@@ -420,27 +421,28 @@ export class Oracle {
 
   /** Before which the range that a time lies in has forgotten what it knew. */
   #rememberedAt(time: number): number {
-    return this.#rangeOf(time)?.remembered ?? this.#source?.remembered ?? 0;
+    return this.#rangeOf(time)?.uidsKeptSince ?? this.#source?.uidsKeptSince ?? 0;
   }
 
   /** I3, I6 of history: ranges begin where somebody asked, lie beside each other, and end early only where somebody asked and nothing was collected. */
   #newRanges(rows: readonly RangeRow[], source: SourceRow): void {
     const found = new Set(rows.map(({ from }) => from));
-    for (const { from, until } of this.#history.values()) {
+    for (const { from, to: until } of this.#history.values()) {
       if (!found.has(from)) this.#cutOff(from, from, until);
     }
     for (const { isPaused, sinks, ...row } of rows) {
-      const { from, until, reached, remembered } = row;
+      const { from, to: until, closedUntil: reached, uidsKeptSince: remembered } = row;
       const before = this.#history.get(from);
       const isDone = reached >= until;
       if (!before) {
-        if (!this.#asked.some((span) => span.from <= from && until <= span.until)) this.fault(`nobody asked for history from ${from}`);
-        const isTwice = this.history().some((other) => from < other.until && other.from < until) || until > source.from;
+        if (!this.#asked.some((span) => span.from <= from && until <= span.to)) this.fault(`nobody asked for history from ${from}`);
+        const isTwice = this.history().some((other) => from < other.to && other.from < until) || until > source.from;
         if (isTwice || until <= from) this.fault(`I3: history from ${from} until ${until} is in the ledger already`);
       } else {
-        if (reached < before.reached || remembered < before.remembered) this.fault(`I6: the marks of history from ${from} went back`);
-        if (until !== before.until) this.#cutOff(from, until, before.until);
-        if (isDone && !before.isDone) this.#sometimes.count(until === before.until ? 'history read to its end' : 'history cut off');
+        if (reached < before.closedUntil || remembered < before.uidsKeptSince)
+          this.fault(`I6: the marks of history from ${from} went back`);
+        if (until !== before.to) this.#cutOff(from, until, before.to);
+        if (isDone && !before.isDone) this.#sometimes.count(until === before.to ? 'history read to its end' : 'history cut off');
       }
       if (reached > until || remembered > reached) this.fault(`I3: history from ${from} until ${until} is read up to ${reached}`);
       const order = sinks === null ? undefined : (JSON.parse(sinks) as string[]);
@@ -499,35 +501,35 @@ export class Oracle {
     for (const row of rows) {
       const before = this.windows.get(row.from);
       this.windows.set(row.from, row);
-      this.#world.note(`window ${row.from} ${row.until - row.from} ${row.state} ${row.reason ?? ''} ${row.total ?? ''}`);
+      this.#world.note(`window ${row.from} ${row.to - row.from} ${row.state} ${row.reason ?? ''} ${row.total ?? ''}`);
       if (!before) {
         const range = this.#rangeOf(row.from);
-        if (row.from !== (range ?? this.#source)?.reached && (range || this.#source || row.from !== source.from))
+        if (row.from !== (range ?? this.#source)?.closedUntil && (range || this.#source || row.from !== source.from))
           this.fault(`I3: window ${row.from} begins where nothing ended`);
-        const early = row.until + this.settings.settleMs * 1_000 - this.#world.now;
+        const early = row.to + this.settings.settleMs * 1_000 - this.#world.now;
         if (early > 0) this.fault(`I5: window ${row.from} is ${early / second} s early`);
-        if (row.until - row.from === second) this.#sometimes.count('window of one second');
+        if (row.to - row.from === second) this.#sometimes.count('window of one second');
       }
-      if (row.state === 'closed' && (row.digest === null || row.proof === null))
+      if (row.state === 'proven' && (row.digest === null || row.proof === null))
         this.fault(`I4: window ${row.from} is closed without a proof`);
       if (row.state === 'gap' && row.reason === null) this.fault(`I4: window ${row.from} is a gap without a reason`);
-      if (before?.state === 'closed' && row.state === 'gap') this.fault(`window ${row.from} was closed and is a gap`);
-      const isLess = before?.state === 'closed' && (row.total ?? 0) < (before.total ?? 0);
-      if (isLess && row.reason !== 'vanished')
+      if (before?.state === 'proven' && row.state === 'gap') this.fault(`window ${row.from} was closed and is a gap`);
+      const isLess = before?.state === 'proven' && (row.total ?? 0) < (before.total ?? 0);
+      if (isLess && row.reason !== 'shrunk')
         this.fault(`I14: the total of window ${row.from} fell from ${before.total ?? 0} to ${row.total ?? 0} unnoticed`);
-      const most = Math.max(this.#most.get(row.from) ?? 0, row.total ?? 0, row.seen);
+      const most = Math.max(this.#most.get(row.from) ?? 0, row.total ?? 0, row.received);
       if (row.state === 'gap') this.#most.set(row.from, most);
-      if (before?.state === 'gap' && row.state === 'closed' && row.reason !== 'vanished' && (row.total ?? 0) < most)
+      if (before?.state === 'gap' && row.state === 'proven' && row.reason !== 'shrunk' && (row.total ?? 0) < most)
         this.fault(`I14: window ${row.from} was a gap with ${most} and is proven with ${row.total ?? 0}, and nobody says so`);
       // A remark is a line of the ledger too, but claims nothing new.
-      const isClaim = before?.state !== 'closed' || before.proof !== row.proof || before.recounts !== row.recounts;
+      const isClaim = before?.state !== 'proven' || before.proof !== row.proof || before.recounts !== row.recounts;
       const isHeld = source.isHeld === 1 && this.#source?.isHeld === 1;
-      if (row.state === 'closed' && row.reason === null && isClaim && isHeld) this.fault(`H: window ${row.from} is proven in hold`);
-      if (row.reason === 'vanished' && before?.reason !== 'vanished') this.#sometimes.count('window vanished');
+      if (row.state === 'proven' && row.reason === null && isClaim && isHeld) this.fault(`H: window ${row.from} is proven in hold`);
+      if (row.reason === 'shrunk' && before?.reason !== 'shrunk') this.#sometimes.count('window vanished');
       // One record deleted and another come to be seen: an equal count hides that, as docs/guarantees.md says of the proof.
-      const isEqualCount = before?.state === 'closed' && before.proof === row.proof;
+      const isEqualCount = before?.state === 'proven' && before.proof === row.proof;
       const isProof = isClaim && !(isEqualCount && this.#environment.records.purge);
-      if (row.state === 'closed' && row.reason === null && isProof) this.#proven(row, before, source);
+      if (row.state === 'proven' && row.reason === null && isProof) this.#proven(row, before, source);
     }
   }
 
@@ -542,7 +544,7 @@ export class Oracle {
       const range = this.#rangeOf(row.from);
       const isNeighbours = truth.time !== undefined && this.#rangeOf(truth.time) !== range;
       // What lies ahead in a range of history is collected when that is read.
-      const isAhead = range !== undefined && truth.time !== undefined && truth.time >= Math.max(range.reached, row.until);
+      const isAhead = range !== undefined && truth.time !== undefined && truth.time >= Math.max(range.closedUntil, row.to);
       if (!isNeighbours && !isAhead && !this.#isOutside(truth, source) && !this.#stored.has(truth.uid))
         this.fault(`P10: window ${row.from} is proven without ${truth.text.slice(0, 150)}`);
     }
@@ -550,13 +552,13 @@ export class Oracle {
       this.fault(`P10: window ${row.from} is proven with ${row.total ?? 0}, the service counted ${counted.length}`);
     if (counted && counted.length < 300) {
       const uids = [
-        ...new Set(counted.filter(({ time }) => time !== undefined && row.from <= time && time < row.until).map(({ uid }) => uid)),
+        ...new Set(counted.filter(({ time }) => time !== undefined && row.from <= time && time < row.to).map(({ uid }) => uid)),
       ];
       const digest = createHash('sha256')
         .update(Buffer.from(uids.sort().join(''), 'hex'))
         .digest('hex');
-      if (row.own !== uids.length || row.digest?.toString('hex') !== digest)
-        this.fault(`P10: window ${row.from} owns ${row.own}, its proof should be over ${uids.length}`);
+      if (row.records !== uids.length || row.digest?.toString('hex') !== digest)
+        this.fault(`P10: window ${row.from} has ${row.records} records, its proof should be over ${uids.length}`);
     }
     this.#ranToItsEnd(row.query);
     const uncut = asked.capped.get(row.query);
@@ -586,7 +588,7 @@ export class Oracle {
     if (this.#source?.isHeld !== 1) return [];
     return listedBy(this.#source).flatMap((from) => {
       const row = this.windows.get(from);
-      if (row?.state !== 'closed' || row.reason === 'vanished') return [];
+      if (row?.state !== 'proven' || row.reason === 'shrunk') return [];
       const { length } = this.#service.matching(JSON.parse(row.query) as WindowQuery, this.#world.now);
       return length < (row.total ?? 0) ? [row] : [];
     });
@@ -599,23 +601,23 @@ export class Oracle {
   /** Whether the daemon could notice now that rights shrink, even if it is killed at once: what it needs for that stands in the file. */
   mayShrink(): boolean {
     if (this.#environment.rights === 'rows') {
-      const has = (row: WindowRow): boolean => row.state === 'closed' && row.reason === null && (row.total ?? 0) > 0;
+      const has = (row: WindowRow): boolean => row.state === 'proven' && row.reason === null && (row.total ?? 0) > 0;
       return !this.isHeld && [...this.windows.values()].some(has);
     }
-    const { recent = '', witnesses = {} } = JSON.parse(this.#source?.fields ?? '{}') as {
+    const { recent = '', referenceRecords = {} } = JSON.parse(this.#source?.fields ?? '{}') as {
       recent?: string;
-      witnesses?: Readonly<Record<string, unknown>>;
+      referenceRecords?: Readonly<Record<string, unknown>>;
     };
     // Usual is what nine of ten have, of what is written down and of all that came since.
     const written = recent.replaceAll('0', '').length / recent.length;
     const stored = [...this.#stored].filter((uid) => this.#byUid.get(uid)?.poor !== undefined).length / this.#stored.size;
-    return !this.isHeld && Object.keys(witnesses).length > 0 && written > 0.93 && stored > 0.93;
+    return !this.isHeld && Object.keys(referenceRecords).length > 0 && written > 0.93 && stored > 0.93;
   }
 
-  /** Hold stands in the file beside the mode; a source that is gone keeps it, and has it again when it is back. */
-  #newMode({ mode, isHeld }: SourceRow): void {
-    if (mode !== 'orphaned' && mode !== 'retired' && (mode === 'hold') !== (isHeld === 1))
-      this.fault(`the mode of the source is ${mode}, and ${isHeld === 1 ? 'a' : 'no'} hold is written down`);
+  /** Hold stands in the file beside the state; a source that is gone keeps it, and has it again when it is back. */
+  #newState({ state, isHeld }: SourceRow): void {
+    if (state !== 'unconfigured' && state !== 'retired' && (state === 'suspended') !== (isHeld === 1))
+      this.fault(`the state of the source is ${state}, and ${isHeld === 1 ? 'a' : 'no'} hold is written down`);
   }
 
   #newMarks(source: SourceRow, isLedger: boolean): void {
@@ -623,7 +625,7 @@ export class Oracle {
     this.#source = source;
     if (before?.isHeld === 1 && source.isHeld === 0) this.#holdEnded(before);
     if (before) {
-      for (const key of ['frontier', 'reached', 'remembered', 'collected'] as const) {
+      for (const key of ['frontier', 'closedUntil', 'uidsKeptSince', 'collected'] as const) {
         if (source[key] < before[key]) this.fault(`I6: ${key} went back from ${before[key]} to ${source[key]}`);
       }
     }
@@ -632,7 +634,7 @@ export class Oracle {
     if (source.late !== this.#late) this.fault(`P6: ${source.late} late records are counted, ${this.#late} were appended`);
     if (isLedger) {
       let frontier = source.from;
-      for (const { from, until, state } of this.windows.values()) {
+      for (const { from, to: until, state } of this.windows.values()) {
         if (from < source.from) continue;
         if (from !== frontier || state === 'gap') break;
         frontier = until;
@@ -640,11 +642,12 @@ export class Oracle {
       if (frontier !== source.frontier)
         this.fault(`P9: the frontier is ${source.frontier}, the unbroken run of windows ends at ${frontier}`);
     }
-    if (before && source.tip !== before.tip) this.#tipMoved(source);
+    if (before && source.polledUntil !== before.polledUntil) this.#polledUntilMoved(source);
     // What stands for the time of the service before its clock is known may be wrong; and the mark, a hint, believes a clock that is ahead.
     const { machine, service } = this.#environment;
     const isKnown = machine.skew === 'off' && service.dates !== 'a node ahead' && service.dates !== 'none' && !service.lead;
-    if (isKnown && source.tip > this.#world.now) this.fault(`the mark of tip lies ${(source.tip - this.#world.now) / second} s ahead`);
+    if (isKnown && source.polledUntil > this.#world.now)
+      this.fault(`polledUntil lies ${(source.polledUntil - this.#world.now) / second} s ahead`);
   }
 
   /** H: what a hold found to hold fewer is in doubt until it was counted again, and in hold nothing is. */
@@ -652,36 +655,36 @@ export class Oracle {
     this.#sometimes.count('hold entered and left');
     for (const from of listedBy(before)) {
       const row = this.windows.get(from);
-      if (row?.state !== 'closed' || row.reason === 'vanished') continue;
+      if (row?.state !== 'proven' || row.reason === 'shrunk') continue;
       this.#sometimes.count('listed window counted again');
       if (row.reason === null || row.next === null)
         this.fault(`H: a hold ended that lists window ${from}, and it is ${row.reason === null ? 'said to be proven' : 'not due'}`);
     }
   }
 
-  /** P10: the mark of tip moves with what was read, never before it. */
-  #tipMoved(source: SourceRow): void {
-    for (const { uid, time, text } of this.#service.asked.tip ?? []) {
-      const isOutside = time !== undefined && (time < source.from || time < source.remembered);
-      if (!isOutside && !this.#stored.has(uid)) this.fault(`P10: the mark of tip moved over ${text.slice(0, 150)}`);
+  /** P10: polledUntil moves with what was read, never before it. */
+  #polledUntilMoved(source: SourceRow): void {
+    for (const { uid, time, text } of this.#service.asked.livePoll ?? []) {
+      const isOutside = time !== undefined && (time < source.from || time < source.uidsKeptSince);
+      if (!isOutside && !this.#stored.has(uid)) this.fault(`P10: polledUntil moved over ${text.slice(0, 150)}`);
     }
-    this.#service.asked.tip = undefined;
+    this.#service.asked.livePoll = undefined;
   }
 
   #newAcknowledgement(sink: SinkRow, deadLetter: ReturnType<typeof prepare>['deadLetter']): void {
     const before = this.#sinks.get(sink.id);
-    if (before && before.acked === sink.acked && before.taken === sink.taken) return;
+    if (before && before.acknowledged === sink.acknowledged && before.delivered === sink.delivered) return;
     this.#sinks.set(sink.id, sink);
     const { seq, pruned } = this.#marks;
-    if (before && (sink.acked < before.acked || sink.taken < before.taken))
-      this.fault(`I6: ${sink.id} went back from ${before.acked} to ${sink.acked}`);
-    if (pruned > sink.acked || sink.acked > seq || sink.taken > sink.acked) {
-      this.fault(`I7: pruned ${pruned}, ${sink.id} took ${sink.taken} and is acknowledged up to ${sink.acked} of ${seq}`);
+    if (before && (sink.acknowledged < before.acknowledged || sink.delivered < before.delivered))
+      this.fault(`I6: ${sink.id} went back from ${before.acknowledged} to ${sink.acknowledged}`);
+    if (pruned > sink.acknowledged || sink.acknowledged > seq || sink.delivered > sink.acknowledged) {
+      this.fault(`I7: pruned ${pruned}, ${sink.id} took ${sink.delivered} and is acknowledged up to ${sink.acknowledged} of ${seq}`);
     }
     const receiver = this.#receivers.find(({ settings }) => settings.id === sink.id);
     if (!receiver) return;
-    if (this.settings.isAbsent && sink.taken > (before?.taken ?? 0)) this.#sometimes.count('delivered while its source is gone');
-    for (let at = (before?.acked ?? 0) + 1; at <= sink.acked; at += 1) {
+    if (this.settings.isAbsent && sink.delivered > (before?.delivered ?? 0)) this.#sometimes.count('delivered while its source is gone');
+    for (let at = (before?.acknowledged ?? 0) + 1; at <= sink.acknowledged; at += 1) {
       const truth = this.#entries[at];
       if (!truth || !this.#isFor(receiver, truth) || receiver.seqs.has(at)) continue;
       const letter = deadLetter.get(sink.id, at);
@@ -722,9 +725,9 @@ export class Oracle {
 
   /** Whether a record is for this receiver: by what it wants, and by whom the history was asked for. */
   #isFor(receiver: Receiver, { result, time }: Truth): boolean {
-    const { where, id } = receiver.settings;
+    const { filter, id } = receiver.settings;
     const range = time === undefined ? undefined : this.#rangeOf(time);
-    return (where === undefined || result === where) && (range?.sinks?.includes(id) ?? true);
+    return (filter === undefined || result === filter) && (range?.sinks?.includes(id) ?? true);
   }
 
   /** P9: what could not be proven is a gap, and only that. */
@@ -732,24 +735,22 @@ export class Oracle {
     const { settleMs } = this.#environment.daemon;
     for (const row of this.windows.values()) {
       const twins = this.#twins.filter((both) =>
-        both.every(
-          ({ at, visible, gone }) => row.from <= at && at < row.until && visible <= row.until + settleMs * 1_000 && gone === Infinity,
-        ),
+        both.every(({ at, visible, gone }) => row.from <= at && at < row.to && visible <= row.to + settleMs * 1_000 && gone === Infinity),
       );
-      if (twins.length > 0 && row.state === 'closed' && row.reason === null) this.fault(`P9: window ${row.from} holds twins and is proven`);
+      if (twins.length > 0 && row.state === 'proven' && row.reason === null) this.fault(`P9: window ${row.from} holds twins and is proven`);
       const { length } = this.#service.matching(JSON.parse(row.query) as WindowQuery, this.#world.now);
-      if (row.state === 'closed' && row.reason === null && row.next === null && length < (row.total ?? 0) && this.#wasCountedSince(row)) {
+      if (row.state === 'proven' && row.reason === null && row.next === null && length < (row.total ?? 0) && this.#wasCountedSince(row)) {
         this.fault(`I14: window ${row.from} was proven with ${row.total ?? 0}, the service has ${length}, and nobody says so`);
       }
-      if (row.reason === 'vanished' && !this.#environment.records.purge) this.fault(`P9: window ${row.from} says that records vanished`);
+      if (row.reason === 'shrunk' && !this.#environment.records.purge) this.fault(`P9: window ${row.from} says that records vanished`);
     }
   }
 
   /** Whether the last recount told of a time when records of the window were gone already. */
   #wasCountedSince(row: WindowRow): boolean {
-    const last = row.until + this.#lastRecount();
+    const last = row.to + this.#lastRecount();
     return this.#service.truths.every(
-      ({ at, gone }) => at < row.from - 3 * second || at > row.until + 3 * second || gone < last || gone === Infinity,
+      ({ at, gone }) => at < row.from - 3 * second || at > row.to + 3 * second || gone < last || gone === Infinity,
     );
   }
 
@@ -760,8 +761,8 @@ export class Oracle {
       const owner = this.#ownerOf(time);
       // When a window of history was closed is another matter.
       if (this.#rangeOf(time)) continue;
-      if (!owner || visible <= owner.until + this.#environment.daemon.settleMs * 1_000 + 5 * second) continue;
-      const age = (visible - owner.until) / 1_000;
+      if (!owner || visible <= owner.to + this.#environment.daemon.settleMs * 1_000 + 5 * second) continue;
+      const age = (visible - owner.to) / 1_000;
       this.#sometimes.count(`late record found at the ${age < first ? 'first' : age < middle ? 'second' : 'last'} age`);
     }
   }
@@ -779,11 +780,11 @@ export class Oracle {
   }
 
   #hasTwins(row: WindowRow): boolean {
-    return this.#twins.some(([{ at }]) => row.from - 3 * second <= at && at <= row.until + 3 * second);
+    return this.#twins.some(([{ at }]) => row.from - 3 * second <= at && at <= row.to + 3 * second);
   }
 
   #ownerOf(time: number): WindowRow | undefined {
-    for (const row of this.windows.values()) if (row.from <= time && time < row.until) return row;
+    for (const row of this.windows.values()) if (row.from <= time && time < row.to) return row;
     return undefined;
   }
 }
@@ -806,26 +807,26 @@ function originalOf(format: string, text: string): string | undefined {
 }
 
 /** The column comes with a migration: prepared only where a source is registered already. */
-const rangesSql = `SELECT from_us AS "from", until_us AS until, reached_us AS reached, remembered_us AS remembered,
+const rangesSql = `SELECT from_us AS "from", to_us AS "to", closed_until_us AS closedUntil, uids_kept_since_us AS uidsKeptSince,
   json_extract(backfill, '$.paused') AS isPaused, json_extract(backfill, '$.sinks') AS sinks
-  FROM ranges WHERE source = ? AND until_us IS NOT NULL ORDER BY from_us`;
+  FROM ranges WHERE source = ? AND to_us IS NOT NULL ORDER BY from_us`;
 
 function prepare(db: Database.Database) {
   return {
-    marks: db.prepare<[], Marks>('SELECT seq, number, pruned_seq AS pruned, epoch FROM head, owner'),
+    progress: db.prepare<[], Marks>('SELECT seq, number, pruned_seq AS pruned, epoch FROM head, owner'),
     source: db.prepare<[], SourceRow>(
-      `SELECT n, frontier_us AS frontier, tip_us AS tip, collected, late, from_us AS "from", reached_us AS reached, remembered_us AS remembered,
-       mode, json_extract(profile, '$.hold') IS NOT NULL AS isHeld, json_extract(profile, '$.hold.windows') AS held,
-       json_extract(profile, '$.hold.shrunk') AS shrunk,
-       json_extract(profile, '$.sight.fields') AS fields
-       FROM sources JOIN ranges ON ranges.source = sources.n WHERE id = 'service' AND until_us IS NULL`,
+      `SELECT source_no AS n, frontier_us AS frontier, polled_until_us AS polledUntil, collected, late, from_us AS "from", closed_until_us AS closedUntil, uids_kept_since_us AS uidsKeptSince,
+       state, json_extract(profile, '$.suspension') IS NOT NULL AS isHeld, json_extract(profile, '$.suspension.windows') AS held,
+       json_extract(profile, '$.suspension.shrunk') AS shrunk,
+       json_extract(profile, '$.visibility.fields') AS fields
+       FROM sources JOIN ranges ON ranges.source = sources.source_no WHERE id = 'service' AND to_us IS NULL`,
     ),
     segments: db.prepare<[number], SegmentRow>('SELECT seq, n, kind, flags, uids FROM segments WHERE seq > ? ORDER BY seq'),
     windows: db.prepare<[number, number], WindowRow>(
-      `SELECT from_us AS "from", until_us AS until, query, state, total, own, seen, digest, proof, next_us AS next, reason, recounts, seq
+      `SELECT from_us AS "from", to_us AS "to", query, state, total, records, received, digest, proof, next_us AS next, reason, recounts, seq
        FROM windows WHERE source = ? AND seq > ? ORDER BY seq`,
     ),
-    sinks: db.prepare<[], SinkRow>('SELECT id, state, acked, taken FROM sinks'),
+    sinks: db.prepare<[], SinkRow>('SELECT id, state, acknowledged, delivered FROM sinks'),
     deadLetter: db.prepare<[string, number], { body: string }>(
       'SELECT CAST(body AS TEXT) AS body FROM dead_letters WHERE sink = ? AND seq = ?',
     ),

@@ -4,7 +4,7 @@
  */
 import { WaybillError } from '../../src/errors.ts';
 import type { Position } from '../../src/model/ledger.ts';
-import type { Again, Batch, Message, Rejection, Sink, Taken } from '../../src/model/sink.ts';
+import type { RetryableRejection, Batch, Message, Rejection, Sink, DeliveryResult } from '../../src/model/sink.ts';
 import { Chance } from './chance.ts';
 import { probability } from './environment.ts';
 import type { Environment, SinkEnvironment } from './environment.ts';
@@ -104,13 +104,13 @@ export class Receiver {
   }
 
   /** A sink of one life. `marks`: how far the journal's file says that this sink is. */
-  open(life: ReceivingLife, marks: () => { readonly acked: number; readonly taken: number }): Sink {
+  open(life: ReceivingLife, marks: () => { readonly acknowledged: number; readonly delivered: number }): Sink {
     this.#generation += 1;
     const generation = this.#generation;
-    const send = async (batch: Batch, signal: AbortSignal): Promise<Taken> => {
+    const send = async (batch: Batch, signal: AbortSignal): Promise<DeliveryResult> => {
       await life.effect(`${this.settings.id} asked`);
       this.#world.note(`${this.settings.id} ${batch.messages[0]?.seq ?? 0}-${batch.through.seq} ${batch.uncertain ? 'uncertain' : 'sure'}`);
-      const { acked } = marks();
+      const { acknowledged: acked } = marks();
       if (batch.through.seq > acked + 10_000) life.fault(`I9: ${this.settings.id} was sent entry ${batch.through.seq}, acked is ${acked}`);
       if (this.#blocked) life.fault(`I12: ${this.settings.id} was sent a batch although its position does not fit`);
       const { slow, latencyMs } = this.settings;
@@ -123,7 +123,7 @@ export class Receiver {
       }
       await life.clock.sleep(this.#chance.distance(latencyMs), signal);
       if (outcome === 'lost before') throw this.#unknown(batch, acked);
-      if (outcome === 'again') throw new WaybillError('sink_again', '429', { retryAfterMs: this.#chance.whole(0, 4) * 1_000 });
+      if (outcome === 'again') throw new WaybillError('sink_unavailable', '429', { retryAfterMs: this.#chance.whole(0, 4) * 1_000 });
       if (outcome === 'blocked') throw new WaybillError('sink_blocked', '401');
       const again = outcome === 'taken' ? this.#wantAgain(batch) : undefined;
       const isNow = (message: Message): boolean => again?.seqs.includes(message.seq) !== true;
@@ -134,7 +134,7 @@ export class Receiver {
         throw new WaybillError('sink_refused', '400');
       }
       const rejections = now.flatMap(({ seq, uid }): Rejection[] =>
-        this.refuses(hex(uid)) ? [{ seq, code: 'bad_document', words: 'cannot parse' }] : [],
+        this.refuses(hex(uid)) ? [{ seq, code: 'bad_document', message: 'cannot parse' }] : [],
       );
       const isCut = outcome === 'cut' && this.settings.kind !== 'position';
       this.#take(batch, generation, life, isCut ? now.slice(0, Math.ceil(now.length / 2)) : now);
@@ -143,15 +143,15 @@ export class Receiver {
         this.lostAnswers += 1;
         throw this.#unknown(batch, acked);
       }
-      return { rejections, again, note: `through ${batch.through.seq}` };
+      return { rejections, retryable: again, resumeNote: `through ${batch.through.seq}` };
     };
     const position = async () => {
       await life.effect(`${this.settings.id} position`);
       const { kept } = this;
-      const isOld = this.#reportsOld(marks().taken);
+      const isOld = this.#reportsOld(marks().delivered);
       const reported = isOld ? this.#first : kept;
       this.#blocked = isOld;
-      return reported && { position: reported, note: `through ${reported.seq}`, retried: isOld ? undefined : this.#retried };
+      return reported && { position: reported, resumeNote: `through ${reported.seq}`, retried: isOld ? undefined : this.#retried };
     };
     const close = async (): Promise<void> => life.effect(`${this.settings.id} closed`);
     return { send, ...(this.settings.kind === 'position' && { position }), [Symbol.asyncDispose]: close };
@@ -178,7 +178,7 @@ export class Receiver {
   }
 
   /** Of some messages it says that it cannot take them now. What it refuses it leaves too where it must refuse a request whole. */
-  #wantAgain({ messages, through }: Batch): Again | undefined {
+  #wantAgain({ messages, through }: Batch): RetryableRejection | undefined {
     const { partial, refusal } = this.settings;
     const chance = this.#partials;
     if (this.isCalm || messages.length < 2 || !chance.is(probability(partial, 0.05, 0.4))) return undefined;
@@ -190,13 +190,13 @@ export class Receiver {
       else this.#partly.add(message.seq);
     }
     this.#sometimes.count('batch taken in part');
-    const code = chance.is(0.03) ? 'sink_blocked' : 'sink_again';
-    return { seqs: left.map(({ seq }) => seq), code, words: 'queue full', retryAfterMs: chance.pick([undefined, 1_000]) };
+    const code = chance.is(0.03) ? 'sink_blocked' : 'sink_unavailable';
+    return { seqs: left.map(({ seq }) => seq), code, message: 'queue full', retryAfterMs: chance.pick([undefined, 1_000]) };
   }
 
   #unknown(batch: Batch, acked: number): WaybillError {
     this.#allow(batch, acked);
-    return new WaybillError('sink_unknown', 'read ECONNRESET');
+    return new WaybillError('sink_outcome_unknown', 'read ECONNRESET');
   }
 
   /** One batch may come again after each answer that was lost, with what was taken of it before the rest was wanted again. */
@@ -217,7 +217,7 @@ export class Receiver {
   #take(batch: Batch, generation: number, life: ReceivingLife | undefined, messages: readonly Message[]): void {
     const { kind } = this.settings;
     if (kind === 'position' && generation !== this.#generation) return;
-    const isBesides = batch.besides !== undefined;
+    const isBesides = batch.onDemand !== undefined;
     for (const { seq, uid: id, bytes } of messages) {
       const uid = hex(id);
       if (this.refuses(uid)) continue;
@@ -230,7 +230,7 @@ export class Receiver {
       this.has.push({ seq, uid, text: Buffer.from(bytes).toString('utf8'), behind: this.#wanted.get(seq) ?? seq, isBesides });
       this.seqs.add(seq);
     }
-    this.#retried = batch.besides === 'retry' ? messages[0]?.seq : undefined;
+    this.#retried = batch.onDemand === 'retry' ? messages[0]?.seq : undefined;
     if (isBesides) this.#tookBesides(batch, life, messages.length);
     if (kind !== 'position') return;
     if (isBesides) {
@@ -244,7 +244,7 @@ export class Receiver {
   }
 
   /** What a person has asked for moves nothing; it comes twice where that was asked for, or where nobody can be asked. */
-  #tookBesides({ besides, through, uncertain }: Batch, life: ReceivingLife | undefined, many: number): void {
+  #tookBesides({ onDemand: besides, through, uncertain }: Batch, life: ReceivingLife | undefined, many: number): void {
     const { id, kind } = this.settings;
     if (kind === 'position' && this.kept && through.seq !== this.kept.seq)
       life?.fault(`P4: ${id} is at ${this.kept.seq}, and was sent a ${besides ?? ''} as if it were at ${through.seq}`);

@@ -29,7 +29,7 @@ export async function isRefused(
     if (!kept || kept.seq <= seq) return 'does not apply';
     const clock = new LifeClock(world, () => false);
     const stop = new AbortController();
-    const options = { directory, quota: 1e9, keep: 1e12, version: '0.0.0', expectState: true, lockWait: 0 };
+    const options = { directory, maxSize: 1e9, retention: 1e12, version: '0.0.0', expectState: true, lockWait: 0 };
     await using journal = await Journal.open(options, clock, stop.signal);
     const sent: Batch[] = [];
     const sink: Sink = {
@@ -37,7 +37,7 @@ export async function isRefused(
         sent.push(batch);
         return { rejections: [] };
       },
-      position: async () => ({ position: kept, note: undefined }),
+      position: async () => ({ position: kept, resumeNote: undefined }),
       [Symbol.asyncDispose]: () => Promise.resolve(),
     };
     const settings = config.sinks.find((each) => each.id === id);

@@ -22,8 +22,8 @@ export interface Asked {
   readonly lagged: Set<string>;
   /** How many records matched, by the text of each query whose last count was cut at a cap: such a total proves nothing. */
   readonly capped: Map<string, number>;
-  /** What the poll under way must bring, as it began: the mark of tip may not move before. Undefined where nothing can be said. */
-  tip: readonly Truth[] | undefined;
+  /** What the poll under way must bring, as it began: `polledUntil` may not move before. Undefined where nothing can be said. */
+  livePoll: readonly Truth[] | undefined;
   /** Queries that were counted although the last page was full and more was there, with words: what stands behind it would prove itself away. */
   readonly unread: Map<string, string>;
 }
@@ -35,7 +35,7 @@ export class Service {
     drifted: new Set(),
     lagged: new Set(),
     capped: new Map(),
-    tip: undefined,
+    livePoll: undefined,
     unread: new Map(),
   };
   requests = 0;
@@ -99,7 +99,7 @@ export class Service {
     let index = (request.page ?? service.firstPage) - service.firstPage;
     if (index >= pages && service.pastEnd === '404') {
       if (age > 0) throw new WaybillError('source_busy', '404: the answer is cached', { retryAfterMs: 1_000 });
-      throw new WaybillError('page_missing', '404: no such page');
+      throw new WaybillError('page_not_found', '404: no such page');
     }
     if (index >= pages && service.pastEnd === 'last') index = pages - 1;
     const items = served.slice(index * size, (index + 1) * size).filter((truth) => !this.isHidden(truth));
@@ -134,7 +134,7 @@ export class Service {
   /** Whoever asked is gone: what it had begun to read is not gone on with. */
   forget(): void {
     this.#under = undefined;
-    this.asked.tip = undefined;
+    this.asked.livePoll = undefined;
   }
 
   /** Whether a record is counted, and in no page. */
@@ -262,7 +262,7 @@ export class Service {
   #rememberTip(matching: readonly Truth[], index: number): void {
     const { total, order, capChanges, pastEnd } = this.#environment.service;
     const isSound = this.#hidden.size === 0 && total === 'true' && order === 'ascending' && capChanges === 'off' && pastEnd !== 'last';
-    if (index === 0 && this.asked.tip === undefined && isSound && matching.length < 20 * 7) this.asked.tip = matching;
+    if (index === 0 && this.asked.livePoll === undefined && isSound && matching.length < 20 * 7) this.asked.livePoll = matching;
   }
 
   #changeCap(): void {

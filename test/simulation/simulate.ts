@@ -3,9 +3,9 @@
  * The same seed and commit give the same run, to the last step.
  */
 import type Database from 'better-sqlite3';
-import { perform } from '../../src/daemon/operations/acts.ts';
+import { perform } from '../../src/daemon/operations/perform.ts';
 import { Journal } from '../../src/journal/journal.ts';
-import { codeOf, wordsOf } from '../../src/errors.ts';
+import { codeOf, messageOf } from '../../src/errors.ts';
 import type { Config } from '../../src/config/load.ts';
 import { Chance } from './chance.ts';
 import { Caretaker } from './caretaker.ts';
@@ -271,12 +271,12 @@ class Simulation {
     if (life?.journal === undefined || !life.isRunning || life.isDead) return;
     try {
       for (const { from } of this.#oracle.lacking()) {
-        await life.journal.acceptGap('service', from, { at: this.#world.now, who: 'uid 1000', why: 'deleted by the service' });
+        await life.journal.acceptGap('service', from, { at: this.#world.now, actor: 'uid 1000', reason: 'deleted by the service' });
         this.#accepted += 1;
         this.#sometimes.count('window accepted');
       }
     } catch (thrown) {
-      if (this.#life?.isDead === false) this.#oracle.fault(`a person could not accept a window: ${wordsOf(thrown)}`);
+      if (this.#life?.isDead === false) this.#oracle.fault(`a person could not accept a window: ${messageOf(thrown)}`);
     }
   }
 
@@ -320,7 +320,7 @@ class Simulation {
     const config = this.#changes.next(this.#directory, isKnown, this.#oracle.source !== undefined, this.#isCalm);
     const [source] = config.sources;
     const { gone, retired } = this.#changes;
-    const { settle, poll } = source ?? { settle: 0, poll: 0 };
+    const { closeDelay: settle, pollInterval: poll } = source ?? { closeDelay: 0, pollInterval: 0 };
     this.#oracle.begins({ settleMs: settle, pollMs: poll, retired, isAbsent: source === undefined });
     if (!source) this.#world.note('the source is gone');
     if (gone !== undefined) this.#world.note(`${gone} is ${retired === undefined ? 'gone' : 'retired'}`);
@@ -332,9 +332,9 @@ class Simulation {
       receivers: this.#receivers,
       directory: this.#directory,
       chance: this.#program,
-      fate: {
+      result: {
         isOver: (what, db) => this.#isOver(what, db),
-        marks: (sink) => this.#oracle.sink(sink) ?? { acked: 0, taken: 0 },
+        progress: (sink) => this.#oracle.sink(sink) ?? { acknowledged: 0, delivered: 0 },
         asks: this.#oracle.asks,
         committed: (db) => {
           this.#oracle.committed(db);
@@ -363,7 +363,7 @@ class Simulation {
     // A batch of which some are wanted again is given up by an end in order too, and comes again from its first message.
     for (const receiver of this.#receivers) {
       const { id } = receiver.settings;
-      const acked = this.#oracle.sink(id)?.acked ?? 0;
+      const acked = this.#oracle.sink(id)?.acknowledged ?? 0;
       if (id !== this.#changes.gone && receiver.owes(acked)) receiver.wasCut(acked);
     }
   }
@@ -413,7 +413,7 @@ class Simulation {
       const { kind, id } = receiver.settings;
       // One that is not delivered to was cut before already.
       if (id === this.#changes.gone) continue;
-      const acked = this.#oracle.sink(id)?.acked ?? 0;
+      const acked = this.#oracle.sink(id)?.acknowledged ?? 0;
       if (receiver.owes(acked)) this.#sometimes.count('kill while the rest of a batch is wanted again');
       if (receiver.beyond(acked) === 0) continue;
       this.#sometimes.count('kill between taking and acknowledging');
@@ -447,25 +447,25 @@ class Simulation {
   /** A person retires a source that is gone: `waybill sources retire`. It may come back all the same. */
   async #retireSource(life: Life): Promise<void> {
     const isOver = (): boolean => life.isDead || life !== this.#life;
-    if (isOver() || !life.journal || this.#oracle.source?.mode !== 'orphaned') return;
+    if (isOver() || !life.journal || this.#oracle.source?.state !== 'unconfigured') return;
     try {
-      await perform({ act: 'sources retire', source: 'service', by: 'uid 1000' }, life.journal, this.#world.now, () => undefined);
+      await perform({ operation: 'sources retire', source: 'service', actor: 'uid 1000' }, life.journal, this.#world.now, () => undefined);
       this.#sometimes.count('source retired');
     } catch (thrown) {
-      if (!isOver()) this.#oracle.fault(`a source that is gone could not be retired: ${wordsOf(thrown)}`);
+      if (!isOver()) this.#oracle.fault(`a source that is gone could not be retired: ${messageOf(thrown)}`);
     }
   }
 
   /** A second daemon on the same state must be refused at once, and change nothing. */
   async #secondDaemon(life: Life): Promise<void> {
     if (life.isDead || life !== this.#life || !life.journal) return;
-    const options = { directory: life.directory, quota: 1e9, keep: 1e12, version: '0.0.0', expectState: false, lockWait: 0 };
+    const options = { directory: life.directory, maxSize: 1e9, retention: 1e12, version: '0.0.0', expectState: false, lockWait: 0 };
     try {
       await using second = await Journal.open(options, life.clock, new AbortController().signal);
       this.#oracle.fault(`I11: a second daemon owns ${second.id}`);
     } catch (thrown) {
-      if (codeOf(thrown) === 'state_owned') this.#sometimes.count('second daemon refused');
-      else this.#oracle.fault(`I11: a second daemon ended with ${wordsOf(thrown)}`);
+      if (codeOf(thrown) === 'state_locked') this.#sometimes.count('second daemon refused');
+      else this.#oracle.fault(`I11: a second daemon ended with ${messageOf(thrown)}`);
     }
   }
 
@@ -492,7 +492,7 @@ class Simulation {
 
   #hasFailed(): boolean {
     const failure = this.#life?.failure;
-    if (failure !== undefined && this.#oracle.faults.length === 0) this.#oracle.fault(`the daemon ended: ${wordsOf(failure)}`);
+    if (failure !== undefined && this.#oracle.faults.length === 0) this.#oracle.fault(`the daemon ended: ${messageOf(failure)}`);
     return this.#oracle.faults.length > 0;
   }
 }

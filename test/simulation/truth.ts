@@ -116,10 +116,10 @@ export function drawTruth(environment: Environment): Truth[] {
       });
     };
     add({});
-    if (records.twins && !isUnreadable && chance.is(0.05)) add({ payloadName: 'its twin' });
+    if (records.collisions && !isUnreadable && chance.is(0.05)) add({ payloadName: 'its twin' });
     before = { at, logId };
   }
-  const drawn = unique(truths, records.twins);
+  const drawn = unique(truths, records.collisions);
   return environment.history ? [...drawn, ...drawHistory(environment, environment.history, drawn.length)] : drawn;
 }
 

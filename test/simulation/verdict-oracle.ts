@@ -120,9 +120,9 @@ export class VerdictOracle {
     }
     const count = (is: (row: Row) => boolean): number => rows.filter(is).length;
     const [gaps, accepted] = [count(({ state }) => state === 'gap'), count(({ state }) => state === 'accepted')];
-    const inDoubt = count(({ state, reason }) => state === 'closed' && reason === 'reread');
+    const inDoubt = count(({ state, reason }) => state === 'proven' && reason === 'reread');
     const sinks = this.#sinks(moment, rows, begin, end);
-    const isFinal = ({ state, reason, next }: Row): boolean => state === 'closed' && next === null && reason !== 'reread';
+    const isFinal = ({ state, reason, next }: Row): boolean => state === 'proven' && next === null && reason !== 'reread';
     return {
       complete: rows.length > 0 && gaps === 0 && accepted === 0 && inDoubt === 0 && missed.length === 0,
       soFar,
@@ -140,9 +140,9 @@ export class VerdictOracle {
       const sink = this.#sink(db, id);
       if (this.#filtered.has(id) || !sink) return [];
       const uids = new Set(has.map(({ uid }) => uid));
-      const waits = this.#waiting(db, sink.acked);
+      const waits = this.#waiting(db, sink.acknowledged);
       return rows.flatMap((row) => {
-        if (row.state !== 'closed' || !this.#owes(row, id, sink.begun) || waits(row) || this.#isLost(row, id)) return [];
+        if (row.state !== 'proven' || !this.#owes(row, id, sink.begun) || waits(row) || this.#isLost(row, id)) return [];
         const counted = this.#truths.filter(({ at, visible }) => at >= row.a && at < row.b && visible <= row.closed - 2 * second);
         const lost = counted.filter(({ uid }) => !uids.has(uid) && !this.#isRefused(db, id, uid));
         return lost.length === 0 ? [] : [`${id} lacks ${lost.length} records of the window that begins at ${row.a}`];
@@ -163,7 +163,7 @@ export class VerdictOracle {
   #stored(db: Database.Database): Row[] {
     return db
       .prepare<[], Row>(
-        'SELECT from_us AS a, until_us AS b, state, reason, next_us AS next, seq, closed_us AS closed FROM windows ORDER BY from_us',
+        'SELECT from_us AS a, to_us AS b, state, reason, next_us AS next, seq, closed_us AS closed FROM windows ORDER BY from_us',
       )
       .all();
   }
@@ -173,19 +173,21 @@ export class VerdictOracle {
     const listed = new Set(
       db
         .prepare<[], { at: number }>(
-          `SELECT value AS at FROM sources, json_each(json_extract(profile, '$.hold.windows'))
-           UNION SELECT value FROM sources, json_each(json_extract(profile, '$.hold.shrunk'))`,
+          `SELECT value AS at FROM sources, json_each(json_extract(profile, '$.suspension.windows'))
+           UNION SELECT value FROM sources, json_each(json_extract(profile, '$.suspension.shrunk'))`,
         )
         .all()
         .map(({ at }) => at),
     );
     return this.#stored(db).map((row) =>
-      listed.has(row.a) && row.state === 'closed' && row.reason === null ? { ...row, reason: 'reread' } : row,
+      listed.has(row.a) && row.state === 'proven' && row.reason === null ? { ...row, reason: 'reread' } : row,
     );
   }
 
-  #sink(db: Database.Database, id: string): { readonly acked: number; readonly begun: number } | undefined {
-    return db.prepare<[string], { acked: number; begun: number }>('SELECT acked, begun_us AS begun FROM sinks WHERE id = ?').get(id);
+  #sink(db: Database.Database, id: string): { readonly acknowledged: number; readonly begun: number } | undefined {
+    return db
+      .prepare<[string], { acknowledged: number; begun: number }>('SELECT acknowledged, begun_us AS begun FROM sinks WHERE id = ?')
+      .get(id);
   }
 
   /** What says of a window whether a page of records that may be of it lies beyond what is acknowledged. */
@@ -237,7 +239,7 @@ export class VerdictOracle {
         // A dead letter that the receiver would have taken is no dead letter.
         if (letters.some(({ uid }) => !receiver.refuses(uid.toString('hex')))) throw new Error(`${id} did not refuse its dead letter`);
         const holds = ({ a, b }: Row): boolean => letters.some(({ at }) => at !== null && at >= a && at < b);
-        const waits = this.#waiting(db, sink.acked);
+        const waits = this.#waiting(db, sink.acknowledged);
         const lacking = owed.filter((row) => waits(row) || holds(row) || this.#isLost(row, id)).length;
         const lost = owed.filter((row) => this.#isLost(row, id)).length;
         // Before its first window of the period a sink that has something to take is not done.

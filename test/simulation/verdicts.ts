@@ -7,8 +7,8 @@
 import { parseArgs } from 'node:util';
 import type Database from 'better-sqlite3';
 import type { Config } from '../../src/config/load.ts';
-import { reportSettings } from '../../src/daemon/views.ts';
-import { WaybillError, wordsOf } from '../../src/errors.ts';
+import { reportSettings } from '../../src/daemon/live-status.ts';
+import { WaybillError, messageOf } from '../../src/errors.ts';
 import type { Journal } from '../../src/journal/journal.ts';
 import { openLedgerReport } from '../../src/journal/queries/ledger.ts';
 import { snapshotOf, withCoverage } from '../../src/journal/queries/snapshot.ts';
@@ -16,7 +16,7 @@ import { openReadOnly } from '../../src/journal/state.ts';
 import type { Coverage, Snapshot } from '../../src/model/snapshot.ts';
 import type { Page, PageRequest } from '../../src/model/source.ts';
 import type { Micros } from '../../src/model/time.ts';
-import { completeness, judged, presentOf, statusVerdict, summaryOf, verdict } from '../../src/report/verdict.ts';
+import { completeness, deduplicated, presentOf, statusVerdict, summaryOf, verdict } from '../../src/report/verdict.ts';
 import type { Completeness } from '../../src/report/verdict.ts';
 import { Chance } from './chance.ts';
 import { Place } from './effects.ts';
@@ -75,14 +75,14 @@ class CoarseWorld extends World {
 /** Stretches of time, ms since the begin. */
 interface Stretch {
   readonly from: number;
-  readonly until: number;
+  readonly to: number;
 }
 
 function stretches(chance: Chance, everyMs: number, lastsMs: number): Stretch[] {
   const found: Stretch[] = [];
   for (let at = chance.distance(everyMs); at < lasts;) {
     const until = at + minute + chance.distance(lastsMs);
-    found.push({ from: at, until });
+    found.push({ from: at, to: until });
     at = until + chance.distance(everyMs);
   }
   return found;
@@ -97,7 +97,7 @@ interface Plan {
   readonly away: readonly (Stretch & { readonly isKill: boolean })[];
   readonly sinks: ReadonlyMap<string, readonly Stretch[]>;
   /** When history is requested, and of which time; ms since the begin, both ends before the ledger. */
-  readonly history: { readonly at: number; readonly from: number; readonly until: number } | undefined;
+  readonly history: { readonly at: number; readonly from: number; readonly to: number } | undefined;
   /** When a person accepts every gap. */
   readonly accepts: number | undefined;
   /** Where one sink begins. */
@@ -122,7 +122,7 @@ function drawPlan(seed: number, environment: Environment): Plan {
     away: sometimes(0.9, 1.5 * hour, 25 * minute).map((stretch) => ({ ...stretch, isKill: chance.is(0.7) })),
     sinks: new Map(environment.sinks.map(({ id }) => [id, sometimes(0.6, 2 * hour, 30 * minute)])),
     history: chance.is(0.4)
-      ? { at: chance.between(hour, 6 * hour), from: -before - chance.whole(1, 60) * minute, until: chance.is(0.5) ? -historyMs : -before }
+      ? { at: chance.between(hour, 6 * hour), from: -before - chance.whole(1, 60) * minute, to: chance.is(0.5) ? -historyMs : -before }
       : undefined,
     accepts: chance.is(0.4) ? chance.between(hour, lasts) : undefined,
     sinkFrom: chance.is(0.5) ? chance.whole(-60, 400) * minute : undefined,
@@ -144,7 +144,7 @@ function calmEnvironment(seed: number): Environment {
   const sink = (each: SinkEnvironment): SinkEnvironment => ({
     ...{ ...each, batchRecords: 25, waitMs: 200, latencyMs: 1, down: 'off', slow: 'off', busy: 'off', lost: 'off', refusal: 'named' },
     ...{ refused: each.kind === 'uids' ? chance.pick([0, 3]) : 0, rollovers: 'off', oldPosition: false, partial: 'off' },
-    where: each.kind === 'plain' && chance.is(0.3) ? 'AccessDenied' : undefined,
+    filter: each.kind === 'plain' && chance.is(0.3) ? 'AccessDenied' : undefined,
   });
   return {
     ...drawn,
@@ -165,7 +165,7 @@ function calmEnvironment(seed: number): Environment {
         edges: 'rare',
         sameLogId: 'off',
       },
-      ...{ twins: false, unreadable: 'off', unreadableMatches: 'always', wrongNode: 'off', padBytes: 0, purge: false },
+      ...{ collisions: false, unreadable: 'off', unreadableMatches: 'always', wrongNode: 'off', padBytes: 0, purge: false },
     },
     ...{
       rights: chance.is(0.25) ? 'rows' : 'whole',
@@ -280,7 +280,7 @@ class Day {
       ...config,
       sinks: config.sinks.map((sink) => ({
         ...sink,
-        from: sink.id === 'by-position' && sinkFrom !== undefined ? { kind: 'instant' as const, at: sinkFrom } : sink.from,
+        from: sink.id === 'by-position' && sinkFrom !== undefined ? { kind: 'instant' as const, at: sinkFrom } : sink.start,
       })),
     };
     this.#place = place;
@@ -293,7 +293,7 @@ class Day {
     this.#periods = new Chance(seed, 'periods');
     this.#starts = (environment.beginMs - environment.daemon.historyMs) * 1_000;
     this.#disturbedMs = environment.beginMs;
-    const filtered = new Set(environment.sinks.filter(({ where }) => where !== undefined).map(({ id }) => id));
+    const filtered = new Set(environment.sinks.filter(({ filter }) => filter !== undefined).map(({ id }) => id));
     const begins = new Map(sinkFrom === undefined ? [] : [['by-position', sinkFrom] as const]);
     this.#oracle = new VerdictOracle(truths, this.#receivers, this.#starts, environment.daemon.settleMs * 1_000, filtered, begins);
   }
@@ -316,12 +316,12 @@ class Day {
   /** Lets time pass; what the plan says of a moment holds from the next look on. */
   async #until(ms: number): Promise<void> {
     await this.#world.run(ms, () => this.#life?.failure !== undefined);
-    if (this.#life?.failure !== undefined) this.faults.push(`the daemon ended: ${wordsOf(this.#life.failure)}`);
+    if (this.#life?.failure !== undefined) this.faults.push(`the daemon ended: ${messageOf(this.#life.failure)}`);
     if (this.#life?.isDead === true) this.#bury();
   }
 
   async #act(at: number): Promise<void> {
-    const within = (parts: readonly Stretch[]): boolean => parts.some(({ from, until }) => from <= at && at < until);
+    const within = (parts: readonly Stretch[]): boolean => parts.some(({ from, to: until }) => from <= at && at < until);
     const { down, cut, totalless, shrunk, away, sinks, history, accepts, loss } = this.#plan;
     const set = (key: 'isDown' | 'isCut' | 'isTotalless' | 'isShrunk', is: boolean): void => {
       if (this.#service[key] !== is || is) this.#disturbedMs = this.#world.ms;
@@ -336,17 +336,17 @@ class Day {
       if (is || receiver.isAway !== is) this.#disturbedMs = this.#world.ms;
       receiver.isAway = is;
     }
-    const gone = away.find(({ from, until }) => from <= at && at < until);
+    const gone = away.find(({ from, to: until }) => from <= at && at < until);
     if (gone || !this.#life) this.#disturbedMs = this.#world.ms;
     if (gone && this.#life) await this.#end(this.#life, gone.isKill);
     else if (!gone && !this.#life) this.#begin();
     const journal = this.#life?.journal;
     if (!journal?.hasSource('service')) return;
-    if (history && at >= history.at && at < history.at + minute) this.#request(history.from, history.until);
+    if (history && at >= history.at && at < history.at + minute) this.#request(history.from, history.to);
     if (loss && at >= loss.at && at < loss.at + minute) await this.#lose(journal, loss);
     if (accepts !== undefined && at >= accepts && at < accepts + minute) {
       const open = journal.db.prepare<[], { at: number }>("SELECT from_us AS at FROM windows WHERE state = 'gap'").all();
-      for (const gap of open) await journal.acceptGap('service', gap.at, { at: this.#world.now, who: 'uid 1000', why: 'no total' });
+      for (const gap of open) await journal.acceptGap('service', gap.at, { at: this.#world.now, actor: 'uid 1000', reason: 'no total' });
     }
   }
 
@@ -355,16 +355,16 @@ class Day {
     const [a, b] = [from, until].map((ms) => Math.floor((beginMs + ms) / 1_000) * 1_000_000) as [number, number];
     if (a >= b) return;
     this.#disturbedMs = this.#world.ms;
-    this.#life?.journal?.history.add('service', { from: a, until: b }, {}, { who: 'uid 1000', why: undefined });
+    this.#life?.journal?.history.add('service', { from: a, to: b }, {}, { actor: 'uid 1000', reason: undefined });
     this.#oracle.requested(a, b, this.#world.now);
   }
 
   /** As the file sink does when its file was cut: what it says is kept with its note, and it goes on. */
   async #lose(journal: Journal, { sink, first: from, last: to }: NonNullable<Plan['loss']>): Promise<void> {
-    const { acked, note } = journal.sinkMarks(sink);
+    const { acknowledged: acked, resumeNote: note } = journal.sinkProgress(sink);
     const [first, last] = [Math.floor(from * acked) + 1, Math.ceil(to * acked)];
     if (first > last) return;
-    await journal.lost(sink, { first, last, words: 'the receiver was emptied' }, note ?? '');
+    await journal.lost(sink, { first, last, message: 'the receiver was emptied' }, note ?? '');
     this.#receivers.find(({ settings: { id } }) => id === sink)?.lose(first, last);
     this.#oracle.lost(journal.db, sink, first, last);
     this.figures.losses += 1;
@@ -380,9 +380,9 @@ class Day {
       receivers: this.#receivers,
       directory: this.#directory,
       chance: this.#program,
-      fate: {
+      result: {
         isOver: () => this.#isOver(),
-        marks: () => ({ acked: 0, taken: 0 }),
+        progress: () => ({ acknowledged: 0, delivered: 0 }),
         asks: () => undefined,
         committed: () => undefined,
         tended: () => undefined,
@@ -463,7 +463,7 @@ class Day {
     if (this.#looks % 30 !== 0) return;
     // The report itself, with its rows, and what receivers hold.
     using reading = openLedgerReport(db, { now, ...query });
-    this.#hold(judged(reading, { now, ...period }, present, 'UTC').found, expected, `the report ${JSON.stringify(period)}`);
+    this.#hold(deduplicated(reading, { now, ...period }, present, 'UTC').found, expected, `the report ${JSON.stringify(period)}`);
     // A window that was read while rows were hidden lacks them until it is counted again (docs/guarantees.md, "Hold").
     if (this.#environment.rights === 'whole') this.faults.push(...this.#oracle.unheld({ db }));
   }
@@ -476,9 +476,9 @@ class Day {
         : {
             source: () => ({ trouble: 'the daemon does not run' }),
             sink: () => undefined,
-            settleSeconds: () => this.#environment.daemon.settleMs / 1_000,
+            closeDelaySeconds: () => this.#environment.daemon.settleMs / 1_000,
             paused: undefined,
-            quota: 1e9,
+            maxSize: 1e9,
             stopped: { since: this.#stoppedMs * 1_000 },
             configured: ['service'],
           };

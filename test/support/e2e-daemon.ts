@@ -26,7 +26,7 @@ export interface Ledger {
 export interface LedgerSource {
   readonly id: string;
   readonly frontier: string;
-  readonly reached: string;
+  readonly closedUntil: string;
   readonly collected: number;
   readonly late: number;
   readonly windows: readonly LedgerWindow[];
@@ -34,11 +34,11 @@ export interface LedgerSource {
 
 export interface LedgerWindow {
   readonly from: string;
-  readonly until: string;
+  readonly to: string;
   readonly state: string;
   readonly reason: string | null;
   readonly total: number | null;
-  readonly own: number;
+  readonly records: number;
   readonly late: number;
   readonly recounts: number;
   readonly sinks: Readonly<Record<string, { readonly complete: boolean; readonly deadLetters: number }>>;
@@ -55,9 +55,9 @@ export function sourceOf(service: Service, start: string, more: Settings = {}, r
     subscriptionKey,
     tls: { ca },
     start,
-    poll: '1s',
-    settle: '2s',
-    recount: ['3s', '8s', '15s'],
+    pollInterval: '1s',
+    closeDelay: '2s',
+    recountAfter: ['3s', '8s', '15s'],
     requests: { perSecond: 500, timeout: '5s' },
     ...more,
   };
@@ -66,7 +66,7 @@ export function sourceOf(service: Service, start: string, more: Settings = {}, r
 /** Writes a configuration; JSON is YAML. */
 export function configure(place: Place, sources: readonly Settings[], sinks: readonly Settings[], more: Settings = {}): string {
   const file = place.path('waybill.yaml');
-  const whole = { state: './state', sources, sinks, admin: { listen: '127.0.0.1:0' }, grace: '5s', ...more };
+  const whole = { dataDir: './state', sources, sinks, admin: { listen: '127.0.0.1:0' }, shutdownTimeout: '5s', ...more };
   writeFileSync(file, JSON.stringify(whole, null, 2));
   return file;
 }
@@ -128,7 +128,7 @@ export class Daemon {
 
   /** GET on the admin server, at the address that it says in the log. */
   async get(path: string): Promise<{ status: number; text: string }> {
-    const { addresses } = (await this.logged('admin server listens')) as LogLine & { addresses: string[] };
+    const { addresses } = (await this.logged('admin.listening')) as LogLine & { addresses: string[] };
     const answer = await question(`${addresses[0] ?? ''}${path}`);
     return { status: answer.status, text: await answer.text() };
   }
@@ -197,7 +197,7 @@ export async function ledgerOf(place: Place, ...options: string[]): Promise<{ co
 /** The same on the time that is read: what comes after is due soon, or is due already where no daemon runs any more. */
 export async function readLedgerOf(place: Place, ...options: string[]): Promise<{ code: number | null; ledger: Ledger }> {
   const { ledger } = await ledgerOf(place, ...options);
-  const reached = ledger.sources.map((source) => Date.parse(source.reached));
+  const reached = ledger.sources.map((source) => Date.parse(source.closedUntil));
   return ledgerOf(place, ...options, '--to', new Date(Math.min(...reached)).toISOString());
 }
 
@@ -218,14 +218,14 @@ export async function settled(
     async () => {
       await pause(1_000);
       const { sources } = await daemon.ledger();
-      const open = sources.filter(({ id, reached, windows }) => {
+      const open = sources.filter(({ id, closedUntil: reached, windows }) => {
         const isDone = ({ state, sinks }: LedgerWindow): boolean =>
           (state === 'final' || (state === 'gap' && mayHaveGaps(id))) && Object.values(sinks).every(({ complete }) => complete);
         return Date.parse(reached) < end || windows.some((window) => Date.parse(window.from) < end && !isDone(window));
       });
       last = open
         .map(
-          ({ id, reached, windows }) =>
+          ({ id, closedUntil: reached, windows }) =>
             `${id} reached ${reached}: ${JSON.stringify(windows.filter(({ state }) => state !== 'final').slice(0, 3))}`,
         )
         .join('\n');

@@ -24,7 +24,7 @@ export function countByDay(records: readonly string[], days: readonly string[]):
 export interface LedgerDay {
   readonly day: string;
   readonly from: string;
-  readonly until: string;
+  readonly to: string;
   readonly own: number;
 }
 
@@ -43,6 +43,6 @@ export async function ledgerDays(place: Place, days: readonly string[]): Promise
       .filter((line) => !line.startsWith('# '))
       .slice(1)
       .map((line) => line.split(','))
-      .map((cells) => ({ day: cells[1] ?? '', from: cells[2] ?? '', until: cells[3] ?? '', own: Number(cells[11]) }))
+      .map((cells) => ({ day: cells[1] ?? '', from: cells[2] ?? '', to: cells[3] ?? '', own: Number(cells[11]) }))
   );
 }

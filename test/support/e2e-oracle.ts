@@ -127,8 +127,8 @@ export function faultsOf(
   let at = start;
   for (const window of ledger.windows) {
     const from = secondOf(window.from);
-    const until = secondOf(window.until);
-    const name = `${window.from} to ${window.until}`;
+    const until = secondOf(window.to);
+    const name = `${window.from} to ${window.to}`;
     if (from !== at) faults.push(`window ${name} does not begin at ${new Date(at * 1000).toISOString()}`);
     if (until <= from) faults.push(`window ${name} is empty or turned round`);
     at = until;
@@ -136,16 +136,16 @@ export function faultsOf(
     const allowed = states(from, until);
     if (!allowed.includes(state)) faults.push(`window ${name} is ${state}, not ${allowed.join(' or ')}`);
     const truth = seconds.between(from, until);
-    if (window.own !== truth) faults.push(`window ${name} owns ${window.own}, the service has ${truth} there`);
+    if (window.records !== truth) faults.push(`window ${name} owns ${window.records}, the service has ${truth} there`);
     for (const [sink, { complete, deadLetters }] of Object.entries(window.sinks)) {
       if (from <= seconds.last && (!complete || deadLetters !== 0)) faults.push(`window ${name} is not complete at ${sink}`);
     }
   }
-  if (secondOf(ledger.reached) !== at)
-    faults.push(`the ledger reached ${ledger.reached}, its windows ${new Date(at * 1000).toISOString()}`);
-  if (at <= seconds.last) faults.push(`the ledger ends at ${ledger.reached}, before the last record`);
+  if (secondOf(ledger.closedUntil) !== at)
+    faults.push(`the ledger reached ${ledger.closedUntil}, its windows ${new Date(at * 1000).toISOString()}`);
+  if (at <= seconds.last) faults.push(`the ledger ends at ${ledger.closedUntil}, before the last record`);
   const firstGap = ledger.windows.find(({ state }) => state === 'gap');
-  const frontier = firstGap?.from ?? ledger.reached;
+  const frontier = firstGap?.from ?? ledger.closedUntil;
   if (ledger.frontier !== frontier) faults.push(`the frontier is ${ledger.frontier}, not ${frontier}`);
   return faults.slice(0, 20);
 }

@@ -12,7 +12,7 @@ import type { KeyPair } from './certificates.ts';
 export interface Saying {
   readonly status: number;
   readonly form: 'text' | 'json' | 'headers';
-  readonly words: string;
+  readonly message: string;
 }
 
 export interface Question {
@@ -25,7 +25,7 @@ export interface Question {
 const headerOf = (words: string): string => words.replace(/[^\x20-\x7e]/g, ' ').trim();
 
 /** The answer in words: headers and body. Members of JSON are those of RFC 9457, RFC 6749, API gateways, Elasticsearch and Splunk. */
-export function answerOf({ form, words }: Saying): { readonly headers: Record<string, string>; readonly body: string } {
+export function answerOf({ form, message: words }: Saying): { readonly headers: Record<string, string>; readonly body: string } {
   if (form === 'text') return { headers: { 'content-type': 'text/html' }, body: `<p>${words}</p>` };
   if (form === 'json') {
     const reason = { type: words, reason: words, caused_by: { type: 'security_exception', reason: words } };
@@ -90,7 +90,7 @@ export class EchoServer implements AsyncDisposable {
     // The tunnel is refused in words, or opened to nothing.
     this.#server.on('connect', (request: IncomingMessage, socket: Socket) => {
       const saying = this.say({ method: 'CONNECT', path: request.url ?? '', bytes: 0 });
-      const { status = 502, words = '' } = saying ?? {};
+      const { status = 502, message: words = '' } = saying ?? {};
       this.said += 1;
       socket.on('error', () => undefined);
       socket.end(

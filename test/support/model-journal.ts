@@ -19,15 +19,15 @@ export function temporary(): string {
   return mkdtempSync(join(tmpdir(), 'waybill-deliver-'));
 }
 
-export async function openJournal(directory: string, clock: Clock, quota = 1e9): Promise<Journal> {
-  const options = { directory, quota, lockWait: 5_000, version: '0.1.0', expectState: false, keep: 1e12 };
+export async function openJournal(directory: string, clock: Clock, maxSize = 1e9): Promise<Journal> {
+  const options = { directory, maxSize, lockWait: 5_000, version: '0.1.0', expectState: false, retention: 1e12 };
   const journal = await Journal.open(options, clock, new AbortController().signal);
   journal.registerSource(source, 'service', begin * 1000);
   return journal;
 }
 
 export function registerSink(journal: Journal, id: string): void {
-  journal.progress.register(id, 'model', `place of ${id}`, journal.positionFor('journal'), undefined);
+  journal.sinkPositions.register(id, 'model', `place of ${id}`, journal.positionFor('journal'), undefined);
 }
 
 /** Record `n` (from 1): one second after record n − 1, with what is given besides. */
@@ -60,11 +60,11 @@ export function numberOf({ bytes }: Pick<Message, 'bytes'>): number {
 }
 
 /** How far the file says that a sink is, asked past the program's memory. */
-export function committed(journal: Journal, sink: string): { acked: number; taken: number; note: string | null } {
-  return journal.db.prepare('SELECT acked, taken, note FROM sinks WHERE id = ?').get(sink) as {
-    acked: number;
-    taken: number;
-    note: string | null;
+export function committed(journal: Journal, sink: string): { acknowledged: number; delivered: number; resumeNote: string | null } {
+  return journal.db.prepare('SELECT acknowledged, delivered, resume_note AS resumeNote FROM sinks WHERE id = ?').get(sink) as {
+    acknowledged: number;
+    delivered: number;
+    resumeNote: string | null;
   };
 }
 
@@ -73,13 +73,13 @@ export interface DeadLetterRow {
   readonly seq: number;
   readonly body: string;
   readonly code: string;
-  readonly words: string;
-  readonly tries: number;
+  readonly message: string;
+  readonly attempts: number;
 }
 
 export function deadLetters(journal: Journal): DeadLetterRow[] {
   return journal.db
-    .prepare('SELECT sink, seq, CAST(body AS TEXT) AS body, code, words, tries FROM dead_letters ORDER BY sink, seq')
+    .prepare('SELECT sink, seq, CAST(body AS TEXT) AS body, code, message, attempts FROM dead_letters ORDER BY sink, seq')
     .all() as DeadLetterRow[];
 }
 

@@ -1,7 +1,7 @@
 /**
  * A receiver in memory and the sink that sends to it. The receiver outlives the sink, as a server does; how it answers is for each test to say.
  */
-import type { Batch, KeptPosition, Message, Sink, Taken } from '../../src/model/sink.ts';
+import type { Batch, ResumePosition, Message, Sink, DeliveryResult } from '../../src/model/sink.ts';
 import type { Clock } from '../../src/model/time.ts';
 
 export interface Attempt {
@@ -11,7 +11,7 @@ export interface Attempt {
 }
 
 /** What a receiver does with one batch; `take` is the usual. */
-export type Answer = (batch: Batch, signal: AbortSignal, attempt: number) => Taken | Promise<Taken>;
+export type Answer = (batch: Batch, signal: AbortSignal, attempt: number) => DeliveryResult | Promise<DeliveryResult>;
 
 export class ModelReceiver {
   /** Everything it ever took, in the order in which it took it. */
@@ -22,7 +22,7 @@ export class ModelReceiver {
   positionsAsked = 0;
   mostUnderWay = 0;
   /** What it keeps for the sender, when it does. */
-  kept: KeptPosition | undefined;
+  kept: ResumePosition | undefined;
   answer: Answer = (batch) => this.take(batch);
   /** Awaited by each opening; may throw. */
   opening: (signal: AbortSignal, open: number) => void | Promise<void> = () => undefined;
@@ -37,19 +37,19 @@ export class ModelReceiver {
   }
 
   /** Takes all of a batch but the refused. */
-  take(batch: Batch, refused: Readonly<Record<number, string>> = {}): Taken {
+  take(batch: Batch, refused: Readonly<Record<number, string>> = {}): DeliveryResult {
     this.has.push(...batch.messages.filter(({ seq }) => !(seq in refused)));
     const note = `through ${batch.through.seq}`;
-    const retried = batch.besides === 'retry' ? batch.messages[0]?.seq : undefined;
-    if (this.#keeps) this.kept = { position: batch.through, note, retried };
-    const rejections = Object.entries(refused).map(([seq, words]) => ({ seq: Number(seq), code: 'bad_document', words }));
-    return { rejections: rejections.filter(({ seq }) => batch.messages.some((message) => message.seq === seq)), note };
+    const retried = batch.onDemand === 'retry' ? batch.messages[0]?.seq : undefined;
+    if (this.#keeps) this.kept = { position: batch.through, resumeNote: note, retried };
+    const rejections = Object.entries(refused).map(([seq, words]) => ({ seq: Number(seq), code: 'bad_document', message: words }));
+    return { rejections: rejections.filter(({ seq }) => batch.messages.some((message) => message.seq === seq)), resumeNote: note };
   }
 
   readonly open = async (signal: AbortSignal): Promise<Sink> => {
     this.opens += 1;
     await this.opening(signal, this.opens);
-    const send = async (given: Batch, sending: AbortSignal): Promise<Taken> => {
+    const send = async (given: Batch, sending: AbortSignal): Promise<DeliveryResult> => {
       // The bytes are the sender's, and valid during this send only.
       const messages = given.messages.map((message) => ({ ...message, bytes: Uint8Array.from(message.bytes) }));
       const batch = { ...given, messages };

@@ -176,13 +176,13 @@ export class ModelSource implements Source {
     if (startTime < this.switches.oldest) throw new WaybillError('page_refused', 'cannot read the page: 400 too old');
     const all = this.matching(request, now);
     if (all.length === 0 && this.switches.emptyIs404 && request.query.startTime !== undefined)
-      throw new WaybillError('page_missing', 'cannot read the page: 404 no records');
+      throw new WaybillError('page_not_found', 'cannot read the page: 404 no records');
     const matching = all.slice(0, this.switches.servedMost);
     const size = Math.min(request.pageSize, pageCap);
     const pages = Math.max(1, Math.ceil(matching.length / size));
     let index = echo === 'stuck' ? 0 : (request.page ?? firstPage) - firstPage;
     if ((index + 1) * size > this.switches.deepest) throw new WaybillError('page_refused', 'cannot read the page: 400 too deep');
-    if (index >= pages && pastEnd === '404') throw new WaybillError('page_missing', 'cannot read the page: 404');
+    if (index >= pages && pastEnd === '404') throw new WaybillError('page_not_found', 'cannot read the page: 404');
     if (index >= pages && pastEnd === 'last') index = pages - 1;
     const paged = matching.slice(index * size, (index + 1) * size);
     const served = paged.filter(({ text }) => !this.switches.hidden.has(logIdOf(text)));

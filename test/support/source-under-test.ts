@@ -67,7 +67,7 @@ export function sourceUnderTest({ auth, sharedCa, at, ...wish }: Wish): UnderTes
       clientId: 'client-1',
       clientSecret,
       scopeAddress: 'scope-1',
-      grant: 'client_credentials',
+      grantType: 'client_credentials',
       ...auth,
     },
     subscriptionKey,

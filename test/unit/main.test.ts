@@ -18,7 +18,7 @@ const reference = fileURLToPath(new URL('../../src/reference/main.ts', import.me
 
 /** A configuration that nothing is asked with. */
 function configurationWith(state: string): string {
-  return `state: ${JSON.stringify(state)}
+  return `dataDir: ${JSON.stringify(state)}
 admin: { listen: ['127.0.0.1:0'] }
 log: { level: error }
 sources:
@@ -98,12 +98,12 @@ test('a command says with --help what waybill help says, and does nothing', asyn
 test('every problem of a configuration is a line, and the exit code is 2', async () => {
   using directory = temporaryDirectory();
   const file = join(directory.path, 'waybill.yaml');
-  writeFileSync(file, 'grace: long\nsources: []\n');
+  writeFileSync(file, 'shutdownTimeout: long\nsources: []\n');
   expect(await dispatched('run', '--config', file)).toEqual({
     code: 2,
     stdout: '',
     stderr: `cannot use the configuration "${file}": 2 problems
-  grace (line 1): "long" is not a duration such as 10s, 5m, 2h
+  shutdownTimeout (line 1): "long" is not a duration such as 10s, 5m, 2h
   sources (line 2): an empty list names no source: nothing would be collected
 `,
   });
@@ -208,7 +208,7 @@ test('a state that is damaged: each command that opens it says so in one line an
   // The daemon says it in the format of its log.
   const daemon = await dispatched('run', '--config', file);
   expect(daemon.code).toBe(1);
-  expect(JSON.parse(daemon.stderr)).toMatchObject({ level: 'error', code: 'state_corrupt', message: 'cannot run' });
+  expect(JSON.parse(daemon.stderr)).toMatchObject({ level: 'error', code: 'state_corrupt', message: 'daemon.not_started' });
   expect(daemon.stderr).toContain(JSON.stringify(words).slice(1, -1));
   for (const argv of [['status'], ['ledger'], ['gaps', 'list'], ['sources', 'list'], ['operations', 'list'], ['backfill', 'list']]) {
     const { code, stdout, stderr } = await dispatched(...argv, '--config', file);

@@ -5,15 +5,15 @@ import type { Config } from '../../config/load.ts';
 import type { StateSettings } from '../../config/state-settings.ts';
 import { lettersMost } from '../../daemon/operations/requests.ts';
 import { WaybillError } from '../../errors.ts';
-import { isLetter, lettersOf, recordOfLetter } from '../../journal/letters.ts';
-import type { LetterRow } from '../../journal/letters.ts';
+import { isDeadLetter, deadLettersOf, recordOfDeadLetter } from '../../journal/dead-letters.ts';
+import type { DeadLetterRow } from '../../journal/dead-letters.ts';
 import { openReadOnly } from '../../journal/state.ts';
-import { jsonText } from '../../report/pieces.ts';
+import { jsonText } from '../../report/chunks.ts';
 import { printable } from '../../escape.ts';
-import { table } from '../../report/table.ts';
-import { counted, rfc3339 } from '../../report/time-words.ts';
-import { act, actor, actOptions, actUsage, agreed } from '../acts.ts';
-import type { ActValues } from '../acts.ts';
+import { table } from '../../report/text-table.ts';
+import { counted, rfc3339 } from '../../report/format-time.ts';
+import { operation, actor, operationOptions, operationUsage, agreed } from '../operation.ts';
+import type { OperationValues } from '../operation.ts';
 import type { Io } from '../io.ts';
 import { listOnly, settingsFor, stateOptions, stateUsage } from '../state-access.ts';
 
@@ -31,23 +31,23 @@ more; what is taken is gone from the list, what is refused again stays (exit cod
   SEQ                 its entry in the journal, as list shows it
   --all               every one that is kept
   --sink ID           the sink; may be left out where only one has any
-${actUsage}
+${operationUsage}
 ${stateUsage}
 
 Examples:
   waybill dead-letters list
-  waybill dead-letters retry --all --sink siem --why 'mapping mended, ticket 4711' --yes
+  waybill dead-letters retry --all --sink siem --reason 'mapping fixed, ticket 4711' --yes
 `;
 
-type Directory = Pick<StateSettings, 'state'>;
+type Directory = Pick<StateSettings, 'dataDir'>;
 
-type Values = ActValues & { readonly sink?: string | undefined; readonly all: boolean; readonly json: boolean };
+type Values = OperationValues & { readonly sink?: string | undefined; readonly all: boolean; readonly json: boolean };
 
 export async function run(args: string[], io: Io): Promise<number> {
   const { values, positionals } = parseArgs({
     args,
     allowPositionals: true,
-    options: { ...actOptions, ...stateOptions, sink: { type: 'string' }, all: { type: 'boolean', default: false } },
+    options: { ...operationOptions, ...stateOptions, sink: { type: 'string' }, all: { type: 'boolean', default: false } },
   });
   const [what = 'list', ...seqs] = positionals;
   if (what !== 'list' && what !== 'show' && what !== 'retry' && what !== 'discard')
@@ -56,30 +56,30 @@ export async function run(args: string[], io: Io): Promise<number> {
       `cannot do "dead-letters ${positionals.join(' ')}": there are dead-letters list, show, retry and discard`,
     );
   const { settings } = await settingsFor(values, io);
-  const letters = read(settings);
-  if (values.sink !== undefined && !letters.some(({ sink }) => sink === values.sink)) known(settings, values.sink);
+  const deadLetters = read(settings);
+  if (values.sink !== undefined && !deadLetters.some(({ sink }) => sink === values.sink)) known(settings, values.sink);
   if (what === 'list') {
     if (seqs.length > 0 || values.all) throw new WaybillError('usage', 'cannot name entries with "dead-letters list": it lists all');
     list(
-      letters.filter(({ sink }) => values.sink === undefined || sink === values.sink),
+      deadLetters.filter(({ sink }) => values.sink === undefined || sink === values.sink),
       values.json,
       io,
     );
     return 0;
   }
-  const chosen = chosenOf(what, letters, seqs, values);
+  const chosen = chosenOf(what, deadLetters, seqs, values);
   if (what === 'show') return show(settings, chosen, values.json, io);
-  listOnly('--state', values.state);
+  listOnly('--data-dir', values['data-dir']);
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
   return what === 'retry' ? retry(config, chosen, values, io) : discard(config, chosen, values, io);
 }
 
-function list(letters: readonly LetterRow[], json: boolean, io: Io): void {
+function list(deadLetters: readonly DeadLetterRow[], json: boolean, io: Io): void {
   if (json) {
-    io.stdout.write(jsonText({ deadLetters: letters.map((letter) => facts(letter)) }));
+    io.stdout.write(jsonText({ deadLetters: deadLetters.map((deadLetter) => facts(deadLetter)) }));
     return;
   }
-  if (letters.length === 0) {
+  if (deadLetters.length === 0) {
     io.stdout.write('no dead letter\n');
     return;
   }
@@ -87,8 +87,8 @@ function list(letters: readonly LetterRow[], json: boolean, io: Io): void {
     head,
     align: i === 1 || i === 6 ? ('right' as const) : ('left' as const),
   }));
-  const rows = letters.map(({ sink, seq, source, time, at, code, tries, state }) => [
-    ...[sink, String(seq), source, time === undefined ? '-' : rfc3339(time), rfc3339(at), codeText(code), String(tries), state],
+  const rows = deadLetters.map(({ sink, seq, source, time, at, code, attempts, state }) => [
+    ...[sink, String(seq), source, time === undefined ? '-' : rfc3339(time), rfc3339(at), codeText(code), String(attempts), state],
   ]);
   io.stdout.write(`${table(columns, rows).join('\n')}\n`);
 }
@@ -107,22 +107,31 @@ export function codeText(code: string): string {
 }
 
 /** Everything but the record and the sink's words, which may quote it. */
-function facts({ sink, seq, source, uid, time, received, at, code, tries, state }: LetterRow) {
-  const times = { time: time === undefined ? null : rfc3339(time), received: rfc3339(received), refused: rfc3339(at) };
-  return { sink, seq, source, uid, ...times, code, tries, state };
+function facts({ sink, seq, source, uid, time, received, at, code, attempts, state }: DeadLetterRow) {
+  const times = { time: time === undefined ? null : rfc3339(time), received: rfc3339(received), rejected: rfc3339(at) };
+  return { sink, seq, source, uid, ...times, code, attempts, state };
 }
 
-function show(config: Directory, letters: readonly LetterRow[], json: boolean, io: Io): number {
+function show(config: Directory, deadLetters: readonly DeadLetterRow[], json: boolean, io: Io): number {
   return reading(config, (db) => {
-    const shown = letters.map((letter) => ({ letter, record: recordOfLetter(db, letter.sink, letter.seq)?.toString('utf8') }));
+    const shown = deadLetters.map((deadLetter) => ({
+      deadLetter,
+      record: recordOfDeadLetter(db, deadLetter.sink, deadLetter.seq)?.toString('utf8'),
+    }));
     if (json) {
-      const deadLetters = shown.map(({ letter, record }) => ({ ...facts(letter), words: letter.words, record: record ?? null }));
+      const deadLetters = shown.map(({ deadLetter, record }) => ({
+        ...facts(deadLetter),
+        message: deadLetter.message,
+        record: record ?? null,
+      }));
       io.stdout.write(jsonText({ deadLetters }));
       return 0;
     }
-    for (const { letter, record } of shown) {
-      const { sink, seq, at, code, words, tries } = letter;
-      io.stderr.write(`${sink}, entry ${seq}, refused ${rfc3339(at)} (${counted(tries, 'try', 'tries')}), ${code}: ${printable(words)}\n`);
+    for (const { deadLetter, record } of shown) {
+      const { sink, seq, at, code, message, attempts } = deadLetter;
+      io.stderr.write(
+        `${sink}, entry ${seq}, refused ${rfc3339(at)} (${counted(attempts, 'try', 'tries')}), ${code}: ${printable(message)}\n`,
+      );
       if (record === undefined) io.stderr.write('  its copy was discarded\n');
       else io.stdout.write(`${record}\n`);
     }
@@ -130,51 +139,58 @@ function show(config: Directory, letters: readonly LetterRow[], json: boolean, i
   });
 }
 
-async function retry(config: Config, letters: readonly LetterRow[], values: Values, io: Io): Promise<number> {
-  const [first] = letters;
+async function retry(config: Config, deadLetters: readonly DeadLetterRow[], values: Values, io: Io): Promise<number> {
+  const [first] = deadLetters;
   if (!first) return 0;
-  const plan = [`Sends ${counted(letters.length, 'dead letter')} to the sink ${first.sink} once more`];
+  const plan = [`Sends ${counted(deadLetters.length, 'dead letter')} to the sink ${first.sink} once more`];
   if (!(await agreed(plan, values, io))) return 1;
   const by = actor(values, io);
-  const results: { seq: number; taken: boolean; code?: string; words?: string }[] = [];
-  for (let from = 0; from < letters.length; from += lettersMost) {
-    const part = letters.slice(from, from + lettersMost);
+  const results: { seq: number; delivered: boolean; code?: string; message?: string }[] = [];
+  for (let from = 0; from < deadLetters.length; from += lettersMost) {
+    const part = deadLetters.slice(from, from + lettersMost);
     // The sink, opened for those before, may have said that it took some of these long ago.
-    const left = reading(config, (db) => part.filter(({ sink, seq }) => isLetter(db, sink, seq)));
+    const left = reading(config, (db) => part.filter(({ sink, seq }) => isDeadLetter(db, sink, seq)));
     const seqs = left.map(({ seq }) => seq);
     const answer =
-      seqs.length === 0 ? undefined : await act(config, { act: 'dead-letters retry', sink: first.sink, seqs, ...by }, io.signal);
+      seqs.length === 0
+        ? undefined
+        : await operation(config, { operation: 'dead-letters retry', sink: first.sink, seqs, ...by }, io.signal);
     for (const { seq } of part) {
-      const refusal = answer?.result.sent?.refused.find((each) => each.seq === seq);
-      results.push(refusal ? { seq, taken: false, code: refusal.code, words: refusal.words } : { seq, taken: true });
-      if (!values.json && refusal) io.stderr.write(`entry ${seq} is refused again, ${refusal.code}: ${printable(refusal.words)}\n`);
+      const refusal = answer?.result.sent?.rejected.find((each) => each.seq === seq);
+      results.push(refusal ? { seq, delivered: false, code: refusal.code, message: refusal.message } : { seq, delivered: true });
+      if (!values.json && refusal) io.stderr.write(`entry ${seq} is refused again, ${refusal.code}: ${printable(refusal.message)}\n`);
     }
   }
-  const refused = results.filter(({ taken }) => !taken).length;
+  const rejected = results.filter(({ delivered }) => !delivered).length;
   if (values.json) io.stdout.write(jsonText({ sink: first.sink, retried: results }));
-  else io.stdout.write(`${counted(letters.length - refused, 'record')} taken${refused === 0 ? '' : `, ${refused} refused again`}\n`);
-  return refused === 0 ? 0 : 1;
+  else io.stdout.write(`${counted(deadLetters.length - rejected, 'record')} taken${rejected === 0 ? '' : `, ${rejected} refused again`}\n`);
+  return rejected === 0 ? 0 : 1;
 }
 
-async function discard(config: Config, letters: readonly LetterRow[], values: Values, io: Io): Promise<number> {
-  const [first] = letters;
+async function discard(config: Config, deadLetters: readonly DeadLetterRow[], values: Values, io: Io): Promise<number> {
+  const [first] = deadLetters;
   if (!first) return 0;
   const plan = [
-    `Deletes for good the copies of ${counted(letters.length, 'record')} that the sink ${first.sink} refused; what it said of them stays`,
+    `Deletes for good the copies of ${counted(deadLetters.length, 'record')} that the sink ${first.sink} refused; what it said of them stays`,
   ];
   if (!(await agreed(plan, values, io))) return 1;
-  const seqs = letters.map(({ seq }) => seq);
+  const seqs = deadLetters.map(({ seq }) => seq);
   for (let from = 0; from < seqs.length; from += lettersMost) {
     const part = seqs.slice(from, from + lettersMost);
-    await act(config, { act: 'dead-letters discard', sink: first.sink, seqs: part, ...actor(values, io) }, io.signal);
+    await operation(config, { operation: 'dead-letters discard', sink: first.sink, seqs: part, ...actor(values, io) }, io.signal);
   }
   io.stdout.write(values.json ? jsonText({ sink: first.sink, discarded: seqs }) : 'done\n');
   return 0;
 }
 
 /** Those that are meant, of one sink; `show` also gives those that were discarded. */
-function chosenOf(what: string, letters: readonly LetterRow[], seqs: readonly string[], { sink: given, all }: Values): LetterRow[] {
-  const able = letters.filter(({ state, sink }) => (what === 'show' || state === 'kept') && (given === undefined || sink === given));
+function chosenOf(
+  what: string,
+  deadLetters: readonly DeadLetterRow[],
+  seqs: readonly string[],
+  { sink: given, all }: Values,
+): DeadLetterRow[] {
+  const able = deadLetters.filter(({ state, sink }) => (what === 'show' || state === 'kept') && (given === undefined || sink === given));
   const sinks = [...new Set(able.map(({ sink }) => sink))];
   if (all && seqs.length > 0) throw new WaybillError('usage', 'cannot take both --all and entries by number');
   if (!all && seqs.length === 0)
@@ -197,12 +213,12 @@ function known({ sinks }: Pick<StateSettings, 'sinks'>, id: string): void {
     throw new WaybillError('usage', `cannot find the sink "${id}": there are ${sinks.map((sink) => sink.id).join(', ')}`);
 }
 
-function read(config: Directory): LetterRow[] {
-  return reading(config, (db) => lettersOf(db));
+function read(config: Directory): DeadLetterRow[] {
+  return reading(config, (db) => deadLettersOf(db));
 }
 
 function reading<Result>(config: Directory, work: (db: ReturnType<typeof openReadOnly>) => Result): Result {
-  const db = openReadOnly(config.state);
+  const db = openReadOnly(config.dataDir);
   try {
     return work(db);
   } finally {

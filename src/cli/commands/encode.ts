@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { systemClock } from '../../clock.ts';
 import { encoder, type EncodedFormat, encodedFormats, isEncodedFormat } from '../../encode/index.ts';
 import { cefSettings } from '../../encode/settings.ts';
-import { WaybillError, wordsOf } from '../../errors.ts';
+import { WaybillError, messageOf } from '../../errors.ts';
 import type { Encode } from '../../model/event.ts';
 import type { Clock } from '../../model/time.ts';
 import { normalizer } from '../../normalize/normalizer.ts';
@@ -55,7 +55,7 @@ export async function run(args: string[], io: Io, clock: Clock = systemClock): P
     } catch (thrown) {
       if (!(thrown instanceof SyntaxError)) throw thrown;
       failed = true;
-      io.stderr.write(`cannot encode line ${number}: it is not JSON: ${quote(wordsOf(thrown), 200)}\n`);
+      io.stderr.write(`cannot encode line ${number}: it is not JSON: ${quote(messageOf(thrown), 200)}\n`);
       continue;
     }
     await write(io, `${message}\n`);
@@ -100,7 +100,7 @@ function recordEncoder(format: EncodedFormat, source: string, clock: Clock): (te
     mapping: mappingSettings.parse({}),
     privacy: privacySettings.parse({}),
   });
-  const encode: Encode = encoder(format, { original: true, cef: cefSettings.parse({}) });
+  const encode: Encode = encoder(format, { includeOriginal: true, cef: cefSettings.parse({}) });
   return (text) => {
     const value = parseRecord(text);
     return encode(normalize({ text, value, uid: uidOf(value, () => text), received: clock.now() * 1000 }));

@@ -5,15 +5,15 @@ import { parseArgs } from 'node:util';
 import { loadConfig } from '../../config/load.ts';
 import type { Config } from '../../config/load.ts';
 import { parseInstant } from '../../settings/values.ts';
-import { WaybillError, wordsOf } from '../../errors.ts';
+import { WaybillError, messageOf } from '../../errors.ts';
 import { gapsOf } from '../../journal/queries/gaps.ts';
 import type { Gap } from '../../journal/queries/gaps.ts';
 import { openReadOnly } from '../../journal/state.ts';
-import { jsonText } from '../../report/pieces.ts';
-import { table } from '../../report/table.ts';
-import { counted } from '../../report/time-words.ts';
-import { act, actor, actOptions, actUsage, agreed } from '../acts.ts';
-import type { ActValues } from '../acts.ts';
+import { jsonText } from '../../report/chunks.ts';
+import { table } from '../../report/text-table.ts';
+import { counted } from '../../report/format-time.ts';
+import { operation, actor, operationOptions, operationUsage, agreed } from '../operation.ts';
+import type { OperationValues } from '../operation.ts';
 import { adminOptions, adminServer, adminUsage } from '../daemon-client.ts';
 import type { Io } from '../io.ts';
 import { listOnly, settingsFor, stateOptions, stateUsage } from '../state-access.ts';
@@ -22,7 +22,7 @@ export const summary = 'lists the windows that could not be proven; tries them a
 
 export const usage = `waybill gaps list [--source ID] [--json]
 waybill gaps retry [WINDOW…|--all] [--source ID]
-waybill gaps accept [WINDOW…|--all] [--source ID] --why TEXT [--evidence FILE]
+waybill gaps accept [WINDOW…|--all] [--source ID] --reason TEXT [--evidence FILE]
 
 list shows the windows that are not proven: gaps, gaps that a person accepted, and windows that a later count put in doubt. What was seen of
 them is delivered all the same; each is tried again at the time shown. retry has one tried again at once. accept says, for a window that can
@@ -33,13 +33,13 @@ on hold because records are missing, all windows that shrank by the same event a
   --all               every window that is open
   --source ID         only this source
   --evidence FILE     a file that shows why it is accepted; its SHA-256 is kept
-${actUsage}
+${operationUsage}
 ${stateUsage}
 ${adminUsage}
 
 Examples:
   waybill gaps list
-  waybill gaps accept 2026-08-14T02:00:00Z --source production --why 'service outage, ticket 4711' --evidence outage.pdf --yes
+  waybill gaps accept 2026-08-14T02:00:00Z --source production --reason 'service outage, ticket 4711' --evidence outage.pdf --yes
 `;
 
 export async function run(args: string[], io: Io): Promise<number> {
@@ -47,7 +47,7 @@ export async function run(args: string[], io: Io): Promise<number> {
     args,
     allowPositionals: true,
     options: {
-      ...{ ...actOptions, ...stateOptions, ...adminOptions },
+      ...{ ...operationOptions, ...stateOptions, ...adminOptions },
       ...{ source: { type: 'string' }, all: { type: 'boolean', default: false }, evidence: { type: 'string' } },
     },
   });
@@ -68,7 +68,8 @@ export async function run(args: string[], io: Io): Promise<number> {
     );
     return 0;
   }
-  for (const option of ['state', 'admin', 'admin-ca'] as const) listOnly(`--${option}`, values[option]);
+  listOnly('--data-dir', values['data-dir']);
+  for (const option of ['admin', 'admin-ca'] as const) listOnly(`--${option}`, values[option]);
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
   const gaps = readGaps(config, values.source);
   return change(what, config, chosen(what, gaps, windows, values.all), values, io);
@@ -78,30 +79,30 @@ async function change(
   what: 'retry' | 'accept',
   config: Config,
   gaps: readonly Gap[],
-  values: ActValues & { readonly evidence?: string | undefined; readonly json: boolean },
+  values: OperationValues & { readonly evidence?: string | undefined; readonly json: boolean },
   io: Io,
 ): Promise<number> {
-  const { why } = values;
-  if (what === 'accept' && (why === undefined || why.trim() === ''))
-    throw new WaybillError('usage', 'cannot accept a gap without --why: the reason is kept in the ledger');
+  const { reason } = values;
+  if (what === 'accept' && (reason === undefined || reason.trim() === ''))
+    throw new WaybillError('usage', 'cannot accept a gap without --reason: the reason is kept in the ledger');
   if (what === 'retry' && values.evidence !== undefined) throw new WaybillError('usage', 'cannot use --evidence with "gaps retry"');
   const evidence = values.evidence === undefined ? undefined : digestOf(values.evidence);
   const names = gaps.map(
-    ({ source, from, until, reason, together }) =>
-      `  ${source}, ${from} to ${until} (${reason ?? 'gap'}${together ? ', shrank by the same event' : ''})`,
+    ({ source, from, to, reason, together }) =>
+      `  ${source}, ${from} to ${to} (${reason ?? 'gap'}${together ? ', shrank by the same event' : ''})`,
   );
   const plan = [`${what === 'retry' ? 'Tries again at once' : 'Accepts for ever'} ${counted(gaps.length, 'window')}:`, ...names];
   if (!(await agreed(plan, values, io))) return 1;
   const by = actor(values, io);
   for (const { source, from } of gaps) {
-    const asked = { source, from: parseInstant(from) ?? 0, ...by };
-    await act(
+    const asked = { source, from, ...by };
+    await operation(
       config,
-      what === 'retry' ? { act: 'gaps retry', ...asked } : { act: 'gaps accept', ...asked, evidence, why: why ?? '' },
+      what === 'retry' ? { operation: 'gaps retry', ...asked } : { operation: 'gaps accept', ...asked, evidence, reason: reason ?? '' },
       io.signal,
     );
   }
-  const done = gaps.map(({ source, from, until }) => ({ source, from, until }));
+  const done = gaps.map(({ source, from, to }) => ({ source, from, to }));
   if (values.json) io.stdout.write(jsonText({ [what === 'retry' ? 'retried' : 'accepted']: done }));
   else io.stdout.write('done\n');
   return 0;
@@ -138,8 +139,8 @@ function chosen(what: string, gaps: readonly Gap[], windows: readonly string[], 
   return open.filter((gap) => named.includes(gap) || (gap.together && sources.has(gap.source)));
 }
 
-function readGaps({ state }: { readonly state: string }, source: string | undefined): Gap[] {
-  const db = openReadOnly(state);
+function readGaps({ dataDir }: { readonly dataDir: string }, source: string | undefined): Gap[] {
+  const db = openReadOnly(dataDir);
   try {
     return gapsOf(db, source);
   } finally {
@@ -151,8 +152,8 @@ function list(gaps: readonly Gap[], json: boolean, io: Io): void {
   if (json) io.stdout.write(jsonText({ gaps }));
   else if (gaps.length === 0) io.stdout.write('no gap\n');
   else {
-    const columns = ['source', 'from', 'until', 'state', 'next try', 'reason'].map((head) => ({ head }));
-    const rows = gaps.map((gap) => [gap.source, gap.from, gap.until, gap.state, gap.nextTry ?? '-', reasonText(gap)]);
+    const columns = ['source', 'from', 'to', 'state', 'next try', 'reason'].map((head) => ({ head }));
+    const rows = gaps.map((gap) => [gap.source, gap.from, gap.to, gap.state, gap.nextTry ?? '-', reasonText(gap)]);
     io.stdout.write(`${table(columns, rows).join('\n')}\n`);
   }
 }
@@ -167,6 +168,6 @@ function digestOf(path: string): string {
   try {
     return createHash('sha256').update(readFileSync(path)).digest('hex');
   } catch (cause) {
-    throw new WaybillError('usage', `cannot read --evidence "${path}": ${wordsOf(cause)}`, { cause });
+    throw new WaybillError('usage', `cannot read --evidence "${path}": ${messageOf(cause)}`, { cause });
   }
 }

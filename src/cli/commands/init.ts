@@ -48,7 +48,7 @@ const sinkParts: Readonly<Record<string, string>> = {
     url: \${env:WAYBILL_SPLUNK_URL}          # address of the HTTP Event Collector, e.g. https://splunk.example:8088
     token: \${env:WAYBILL_SPLUNK_TOKEN}      # or \${file:/run/secrets/splunk-token}
     # index: dpas                            # default: that of the token
-    # acknowledge: true                      # taken when Splunk has indexed it; the token must have indexer acknowledgement
+    # indexerAcknowledgement: true           # taken when Splunk has indexed it; the token must have indexer acknowledgement
     # tls: { ca: /etc/waybill/splunk-ca.pem } # where Splunk's certificate is not issued by a public authority
 `,
 };
@@ -89,7 +89,7 @@ function configuration(sink: string, now: Date): string {
   return `# Waybill: the audit trail of one service, to one sink. Everything not named here has a default (docs/configuration.md).
 # \${env:NAME} stands for an environment variable, \${file:/path} for the text of a file.
 
-state: \${env:WAYBILL_STATE:-./state}         # directory on a disk that stays; one for each Waybill
+dataDir: \${env:WAYBILL_STATE:-./state}       # directory on a disk that stays; one for each Waybill
 
 sources:
   - id: production                           # a part of every event's identity: choose it once

@@ -3,14 +3,14 @@ import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { systemClock } from '../../clock.ts';
 import type { StateSettings } from '../../config/state-settings.ts';
-import { reportSettings, serviceWords } from '../../daemon/views.ts';
-import { WaybillError, wordsOf } from '../../errors.ts';
+import { reportSettings, serviceWords } from '../../daemon/live-status.ts';
+import { WaybillError, messageOf } from '../../errors.ts';
 import { openLedgerReport } from '../../journal/queries/ledger.ts';
 import { openReadOnly } from '../../journal/state.ts';
 import { ledgerDocument, zoneOfWords } from '../../report/ledger/document.ts';
-import { gathered, joined } from '../../report/pieces.ts';
-import { rfc3339 } from '../../report/time-words.ts';
-import { judged, presentOf } from '../../report/verdict.ts';
+import { gathered, joined } from '../../report/chunks.ts';
+import { rfc3339 } from '../../report/format-time.ts';
+import { deduplicated, presentOf } from '../../report/verdict.ts';
 import { version } from '../../version.ts';
 import type { LedgerReport, LongLedgerReport } from '../../model/ledger-report.ts';
 import type { Micros } from '../../model/time.ts';
@@ -27,7 +27,7 @@ import { joinSpans, parseTime, parseZone } from '../../settings/period.ts';
 
 export const summary = 'reports what was counted, collected and delivered, window by window';
 
-export const usage = `waybill ledger [--source ID] [--from T] [--to T] [--by window|day|month] [--tz ZONE] [--format text|csv|html|json] [--out FILE] [--collected-only] [--expect-final]
+export const usage = `waybill ledger [--source ID] [--from T] [--to T] [--by window|day|month] [--tz ZONE] [--format text|csv|html|json] [--out FILE] [--collected-only] [--require-final]
 
 The completeness report: for each window what the service counted for its query, what was collected, what each sink has, late records and
 how late, recounts done and due, and gaps with their reasons. The first line is the verdict on the period, which ends now without --to:
@@ -41,19 +41,19 @@ covered. NOTHING DUE YET: no window can be proven so soon. Exits 0 when it is co
   --format FORMAT     text (the default), csv, html (one page that stands alone), json; --json is short for --format json
   --out FILE          writes there instead of standard output
   --collected-only    exits 0 when everything due is collected, whatever the sinks have
-  --expect-final      exits 3 as well when a window's last recount is still to come, or a part of the period is not in the ledger
+  --require-final     exits 3 as well when a window's last recount is still to come, or a part of the period is not in the ledger
 ${readUsage}
 ${adminUsage}
 
 Examples:
   waybill ledger --from -7d --by day
-  waybill ledger --source production --from 2026-Q3 --to 2026-Q3 --by day --format html --out q3.html --expect-final
+  waybill ledger --source production --from 2026-Q3 --to 2026-Q3 --by day --format html --out q3.html --require-final
 `;
 
 /** More rows than these are no text for a terminal: days take their place. */
-const windowsMost = 100;
+const maxWindows = 100;
 /** Characters of a report that are written at once. */
-const pieceLength = 65_536;
+const chunkLength = 65_536;
 
 export async function run(args: string[], io: Io): Promise<number> {
   const { values } = parseArgs({
@@ -65,7 +65,7 @@ export async function run(args: string[], io: Io): Promise<number> {
       format: { type: 'string' },
       out: { type: 'string' },
       'collected-only': { type: 'boolean', default: false },
-      'expect-final': { type: 'boolean', default: false },
+      'require-final': { type: 'boolean', default: false },
     },
   });
   const asked = values.by === undefined ? undefined : oneOf('--by', values.by, ['window', 'day', 'month']);
@@ -77,18 +77,18 @@ export async function run(args: string[], io: Io): Promise<number> {
   if (from !== undefined && to !== undefined) assertForward('report', from, to, values);
   using open = await openReport(values, { source: values.source, from, to, now }, zoneOfWords(format, tz), io);
   const { report, windows, services } = open;
-  const isShortened = asked === undefined && format === 'text' && windows > windowsMost;
+  const isShortened = asked === undefined && format === 'text' && windows > maxWindows;
   const by = asked ?? (isShortened ? 'day' : 'window');
   const color = format === 'text' && values.out === undefined && isTerminal(io.stdout) && !io.env['NO_COLOR'];
   const text =
     format === 'text'
       ? joined([ledgerText(report, { by, tz, color, isShortened }), '\n'], '')
-      : ledgerDocument(report, format, { by, tz, version, services }).pieces;
-  const pieces = gathered(text, pieceLength);
-  if (values.out === undefined) await writeResult(io, pieces);
-  else await writeOut(values.out, pieces, io.signal);
+      : ledgerDocument(report, format, { by, tz, version, services }).chunks;
+  const chunks = gathered(text, chunkLength);
+  if (values.out === undefined) await writeResult(io, chunks);
+  else await writeOut(values.out, chunks, io.signal);
   const { complete, delivered, final } = report;
-  return complete && (delivered || values['collected-only']) && (final || !values['expect-final']) ? 0 : 3;
+  return complete && (delivered || values['collected-only']) && (final || !values['require-final']) ? 0 : 3;
 }
 
 interface Asked {
@@ -115,10 +115,10 @@ async function openReport(values: StateValues & AdminValues, asked: Asked, tz: s
   const { settings } = known;
   const present = presentOf(await localSnapshot(known));
   using opened = new DisposableStack();
-  const db = opened.adopt(openReadOnly(settings.state), (each) => each.close());
+  const db = opened.adopt(openReadOnly(settings.dataDir), (each) => each.close());
   if (asked.source !== undefined) assertKnown(asked.source, settings, db);
   const reading = opened.use(openLedgerReport(db, { ...asked, ...reportSettings(settings) }));
-  const { report, found } = judged(reading, asked, present, tz);
+  const { report, found } = deduplicated(reading, asked, present, tz);
   const kept = opened.move();
   return { report, windows: found.windows, services: serviceWords(settings), [Symbol.dispose]: () => kept.dispose() };
 }
@@ -144,12 +144,12 @@ function assertKnown(source: string, { sources }: StateSettings, db: ReturnType<
   if (!known.has(source)) throw new WaybillError('usage', `cannot find the source "${source}": there are ${[...known].join(', ')}`);
 }
 
-async function writeOut(path: string, pieces: Iterable<string>, signal: AbortSignal): Promise<void> {
+async function writeOut(path: string, chunks: Iterable<string>, signal: AbortSignal): Promise<void> {
   try {
-    await writeFile(path, pieces, { signal });
+    await writeFile(path, chunks, { signal });
   } catch (cause) {
     signal.throwIfAborted();
-    throw cause instanceof WaybillError ? cause : new WaybillError('usage', `cannot write --out "${path}": ${wordsOf(cause)}`, { cause });
+    throw cause instanceof WaybillError ? cause : new WaybillError('usage', `cannot write --out "${path}": ${messageOf(cause)}`, { cause });
   }
 }
 

@@ -6,10 +6,10 @@ import { openReadOnly } from '../../journal/state.ts';
 import { flat } from '../../journal/operation-detail.ts';
 import { operationList } from '../../journal/queries/operations.ts';
 import type { OperationItem } from '../../journal/queries/operations.ts';
-import { detailWords } from '../../report/ledger/words.ts';
-import { jsonText } from '../../report/pieces.ts';
-import { table } from '../../report/table.ts';
-import { grouped, rfc3339 } from '../../report/time-words.ts';
+import { detailText } from '../../report/ledger/sentences.ts';
+import { jsonText } from '../../report/chunks.ts';
+import { table } from '../../report/text-table.ts';
+import { grouped, rfc3339 } from '../../report/format-time.ts';
 import { adminOptions, adminServer, adminUsage } from '../daemon-client.ts';
 import type { AdminValues } from '../daemon-client.ts';
 import type { Io } from '../io.ts';
@@ -66,7 +66,7 @@ async function operations(values: Values, io: Io): Promise<readonly OperationIte
       .operations;
   }
   const { settings } = await settingsFor(values, io);
-  const db = openReadOnly(settings.state);
+  const db = openReadOnly(settings.dataDir);
   try {
     return operationList(db, from, to);
   } finally {
@@ -91,18 +91,19 @@ function operationsText(found: readonly OperationItem[]): string[] {
   const rows = groups.map((group) => {
     const [first] = group;
     if (!first) return [];
-    const { at, who, what, source, sink, why } = first;
+    const { at, actor, operation: what, source, sink, reason } = first;
     const on = [source, sink].find((each) => typeof each === 'string') ?? '';
     return [
-      ...[new Date(at).toISOString(), who ?? '', what, on, grouped(sum(group.map(countOf)))],
-      ...[outcomeOf(group), typeof why === 'string' ? why : '', group.length === 1 ? detailText(first) : spanText(group)],
+      ...[new Date(at).toISOString(), actor ?? '', what, on, grouped(sum(group.map(countOf)))],
+      ...[outcomeOf(group), typeof reason === 'string' ? reason : '', group.length === 1 ? detailOf(first) : spanText(group)],
     ];
   });
   return table(columns, rows);
 }
 
 function isTogether(before: OperationItem | undefined, after: OperationItem): boolean {
-  const key = ({ who, what, source, sink, why }: OperationItem): string => JSON.stringify([who, what, source, sink, why]);
+  const key = ({ actor, operation: what, source, sink, reason }: OperationItem): string =>
+    JSON.stringify([actor, what, source, sink, reason]);
   return before !== undefined && key(before) === key(after) && Date.parse(after.at) - Date.parse(before.at) <= togetherMs;
 }
 
@@ -117,9 +118,9 @@ function sum(counts: readonly number[]): number {
 
 /** What is written down in the transaction of its change is done; what is sent to a sink has an outcome of its own. */
 function outcomeOf(group: readonly OperationItem[]): string {
-  const outcomes = group.map(({ what, detail: { outcome, taken } }) => {
+  const outcomes = group.map(({ operation: what, detail: { outcome, delivered } }) => {
     if (typeof outcome === 'string') return outcome;
-    if (what === 'dead-letters retry' && typeof taken === 'boolean') return taken ? 'accepted' : 'refused';
+    if (what === 'dead-letters retry' && typeof delivered === 'boolean') return delivered ? 'accepted' : 'refused';
     if (what === 'sinks test') return 'not known';
     return what === 'replay' ? 'started' : 'done';
   });
@@ -128,16 +129,16 @@ function outcomeOf(group: readonly OperationItem[]): string {
   return [first, ...others].map((each) => `${outcomes.filter((outcome) => outcome === each).length} ${each}`).join(', ');
 }
 
-const shown: ReadonlySet<string> = new Set(['outcome', 'taken', 'count']);
+const shown: ReadonlySet<string> = new Set(['outcome', 'delivered', 'count']);
 
-function detailText({ what, detail }: OperationItem): string {
+function detailOf({ operation: what, detail }: OperationItem): string {
   const rest = Object.entries(flat(detail)).filter(([name]) => !shown.has(name) && !(what.startsWith('gaps ') && name === 'reason'));
-  return detailWords({ detail: Object.fromEntries(rest) });
+  return detailText({ detail: Object.fromEntries(rest) });
 }
 
 function spanText(group: readonly OperationItem[]): string {
   const froms = group.flatMap(({ detail: { from } }) => (typeof from === 'string' ? [from] : [])).toSorted();
-  const untils = group.flatMap(({ detail: { until } }) => (typeof until === 'string' ? [until] : [])).toSorted();
-  const [from, until] = [froms[0], untils.at(-1)];
-  return from === undefined || until === undefined ? '' : `between ${from} and ${until}`;
+  const untils = group.flatMap(({ detail: { to } }) => (typeof to === 'string' ? [to] : [])).toSorted();
+  const [from, to] = [froms[0], untils.at(-1)];
+  return from === undefined || to === undefined ? '' : `between ${from} and ${to}`;
 }

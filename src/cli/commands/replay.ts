@@ -6,8 +6,8 @@ import type { Config } from '../../config/load.ts';
 import { joinSpans, parseTime } from '../../settings/period.ts';
 import { WaybillError } from '../../errors.ts';
 import type { ReplayProgress } from '../../model/journal.ts';
-import { counted, grouped, rfc3339, span } from '../../report/time-words.ts';
-import { act, actor, actOptions, actUsage, agreed } from '../acts.ts';
+import { counted, grouped, rfc3339, span } from '../../report/format-time.ts';
+import { operation, actor, operationOptions, operationUsage, agreed } from '../operation.ts';
 import { liveSink } from '../daemon-client.ts';
 import type { Io } from '../io.ts';
 
@@ -15,18 +15,18 @@ export const summary = 'sends again to one sink what the journal still holds';
 
 export const usage = `waybill replay --sink ID --from T|POSITION [--to T|POSITION]
 
-Sends to one sink what it was sent before, as far as the journal still holds it (journal.keep), between two of its own batches. Nothing else
+Sends to one sink what it was sent before, as far as the journal still holds it (journal.retention), between two of its own batches. Nothing else
 changes: what is new is delivered meanwhile, and the sink's position stays. A sink that can be asked gets only what it lacks; elsewhere records come
 twice, because that is asked for. Dead letters are left out: they have a command of their own. A replay that is interrupted is not taken up again.
 
   --sink ID           the sink
   --from T|POSITION   a time, a date, -7d; or the number of the first entry. With a time, records without a readable one are left out
   --to T|POSITION     the time before which it ends, or the number of the last entry; default what the sink was sent
-${actUsage}
+${operationUsage}
 
 Examples:
   waybill replay --sink siem --from -7d
-  waybill replay --sink export --from 120000 --to 125000 --why 'file was lost, ticket 4711' --yes
+  waybill replay --sink export --from 120000 --to 125000 --reason 'file was lost, ticket 4711' --yes
 `;
 
 const lookMs = 1_000;
@@ -35,7 +35,7 @@ const sayMs = 30_000;
 export async function run(args: string[], io: Io): Promise<number> {
   const { values } = parseArgs({
     args: joinSpans(args),
-    options: { ...actOptions, sink: { type: 'string' }, from: { type: 'string' }, to: { type: 'string' } },
+    options: { ...operationOptions, sink: { type: 'string' }, from: { type: 'string' }, to: { type: 'string' } },
   });
   if (values.sink === undefined) throw new WaybillError('usage', 'cannot replay without --sink');
   if (values.from === undefined) throw new WaybillError('usage', 'cannot replay without --from');
@@ -52,8 +52,8 @@ export async function run(args: string[], io: Io): Promise<number> {
     last && (('seq' in first && 'seq' in last && first.seq > last.seq) || ('at' in first && 'at' in last && first.at >= last.at));
   if (isEmpty === true) throw new WaybillError('usage', `cannot replay: --from ${values.from} lies behind --to ${values.to ?? ''}`);
   const range = {
-    ...('seq' in first ? { first: first.seq } : { from: first.at }),
-    ...(last && ('seq' in last ? { last: last.seq } : { until: last.at })),
+    ...('seq' in first ? { first: first.seq } : { from: rfc3339(first.at) }),
+    ...(last && ('seq' in last ? { last: last.seq } : { to: rfc3339(last.at) })),
   };
   const { definition, settings } = sink;
   const plan = [
@@ -64,17 +64,20 @@ export async function run(args: string[], io: Io): Promise<number> {
   ];
   if (!(await agreed(plan, values, io))) return 1;
   const shown = new Shown(sink.id, io);
-  const { result, daemon } = await act(config, { act: 'replay', sink: sink.id, ...range, ...actor(values, io) }, io.signal, (progress) =>
-    shown.say(progress),
+  const { result, daemon } = await operation(
+    config,
+    { operation: 'replay', sink: sink.id, ...range, ...actor(values, io) },
+    io.signal,
+    (progress) => shown.say(progress),
   );
   const done = daemon && result.replay ? await watch(config, sink.id, result.replay, shown, io) : result.replay;
   shown.end(done);
   if (values.json) io.stdout.write(`${JSON.stringify({ sink: sink.id, ...(done && jsonOf(done)) }, null, 2)}\n`);
   else if (done?.state === 'done')
     io.stdout.write(
-      `replay to ${sink.id} is done: ${counted(done.sent, 'record')} sent${done.refused === 0 ? '' : `, ${grouped(done.refused)} refused: waybill dead-letters list`}\n`,
+      `replay to ${sink.id} is done: ${counted(done.sent, 'record')} sent${done.rejected === 0 ? '' : `, ${grouped(done.rejected)} refused: waybill dead-letters list`}\n`,
     );
-  return done === undefined || done.refused === 0 ? 0 : 1;
+  return done === undefined || done.rejected === 0 ? 0 : 1;
 }
 
 /** Follows the running daemon until it is done. Ending this ends nothing else. */
@@ -84,7 +87,7 @@ async function watch(config: Config, id: string, begun: ReplayProgress, shown: S
     while (at.state === 'running') {
       shown.say(at);
       await systemClock.sleep(lookMs, io.signal);
-      const replay = (await liveSink(config.state, id))?.replay;
+      const replay = (await liveSink(config.dataDir, id))?.replay;
       if (!replay || replay.began !== begun.began)
         throw new WaybillError(
           'aborted',
@@ -116,7 +119,7 @@ class Shown {
     const now = systemClock.monotonic();
     if (!this.#isTerminal && now - this.#saidAt < sayMs) return;
     this.#saidAt = now;
-    const line = `replay to ${this.#id}: ${progressWords(progress, systemClock.now())}`;
+    const line = `replay to ${this.#id}: ${progressText(progress, systemClock.now())}`;
     this.#io.stderr.write(this.#isTerminal ? `\r\u001b[K${line}` : `${line}\n`);
   }
 
@@ -125,15 +128,15 @@ class Shown {
   }
 }
 
-function progressWords({ passed, expected, sent, began }: ReplayProgress, now: number): string {
+function progressText({ passed, expected, sent, began }: ReplayProgress, now: number): string {
   const seconds = (now - began) / 1000;
   const perSecond = seconds > 0 ? passed / seconds : 0;
   const left = perSecond === 0 ? '' : `, ${span(Math.max(0, expected - passed) / perSecond)} left`;
   return `${Math.min(100, Math.floor((100 * passed) / Math.max(1, expected)))} %, ${grouped(sent)} records sent${left}`;
 }
 
-function jsonOf({ state, first, last, times, passed, expected, sent, refused }: ReplayProgress) {
-  const span = times && { from: rfc3339(times.from), to: times.until === Number.MAX_SAFE_INTEGER ? null : rfc3339(times.until) };
+function jsonOf({ state, first, last, times, passed, expected, sent, rejected: refused }: ReplayProgress) {
+  const span = times && { from: rfc3339(times.from), to: times.to === Number.MAX_SAFE_INTEGER ? null : rfc3339(times.to) };
   return { state, first, last, times: span ?? null, entries: passed, expected, sent, refused };
 }
 

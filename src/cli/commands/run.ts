@@ -12,17 +12,17 @@ import type { Io } from '../io.ts';
 
 export const summary = 'collects, proves and delivers until it is stopped';
 
-export const usage = `waybill run [--config FILE] [--expect-state] [--lock-wait 60s]
+export const usage = `waybill run [--config FILE] [--require-state] [--lock-wait 60s]
 
-The daemon. Diagnostics go to standard error; SIGTERM ends it within the grace period.
+The daemon. Diagnostics go to standard error; SIGTERM ends it within shutdownTimeout.
 
   --config FILE       the configuration
-  --expect-state      refuse to begin with an empty state directory (is the volume mounted?)
+  --require-state     refuse to begin with an empty state directory (is the volume mounted?)
   --lock-wait TIME    how long to wait for another owner of the state to end; default 60s, then exit 75
 
 Examples:
   waybill run --config /etc/waybill/waybill.yaml
-  waybill run --expect-state --lock-wait 5m
+  waybill run --require-state --lock-wait 5m
 `;
 
 export async function run(args: string[], io: Io): Promise<number> {
@@ -30,7 +30,7 @@ export async function run(args: string[], io: Io): Promise<number> {
     args,
     options: {
       config: { type: 'string' },
-      'expect-state': { type: 'boolean', default: false },
+      'require-state': { type: 'boolean', default: false },
       'lock-wait': { type: 'string', default: '60s' },
     },
   });
@@ -40,18 +40,20 @@ export async function run(args: string[], io: Io): Promise<number> {
   const { config, warnings, file } = await loadConfig(values.config, io.env, { now: systemClock.now() });
   const logs = createLog(config.log, systemClock, io.stderr, io.env);
   // Without a listener it would end the process.
-  const onHangUp = (): void => logs.root.warn({}, 'the configuration is read at the start only: start again to use a changed one');
+  const onHangUp = (): void => logs.root.write('config.reload_unsupported');
   process.on('SIGHUP', onHangUp);
   try {
-    logs.root.info(
-      { version, file, sources: config.sources.map(({ id }) => id), sinks: config.sinks.map(({ id }) => id) },
-      'waybill starts',
-    );
-    for (const words of warnings) logs.root.warn({ words }, 'configuration');
+    logs.root.write('daemon.starting', {
+      version,
+      file,
+      sources: config.sources.map(({ id }) => id),
+      sinks: config.sinks.map(({ id }) => id),
+    });
+    for (const message of warnings) logs.root.write('config.warning', { detail: message });
     const failure = await runDaemon(
       {
         ...{ config, version, lockWait, clock: systemClock, random: systemRandom, log: logs.root, lostLines: logs.lost },
-        expectState: values['expect-state'],
+        expectState: values['require-state'],
       },
       io.signal,
     );
@@ -59,7 +61,7 @@ export async function run(args: string[], io: Io): Promise<number> {
   } catch (thrown) {
     // In the format of the log, which is what reads it.
     const defect = codeOf(thrown) === undefined && thrown instanceof Error ? { stack: thrown.stack } : {};
-    logs.root.error({ code: codeOf(thrown), error: thrown, ...defect }, 'cannot run');
+    logs.root.write('daemon.not_started', { code: codeOf(thrown), error: thrown, ...defect });
     return exitCodeOf(thrown);
   } finally {
     process.off('SIGHUP', onHangUp);

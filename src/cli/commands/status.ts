@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util';
 import { systemClock } from '../../clock.ts';
 import { parseZone } from '../../settings/period.ts';
-import { reportSettings, wantedBy } from '../../daemon/views.ts';
+import { reportSettings, requestedBy } from '../../daemon/live-status.ts';
 import { WaybillError } from '../../errors.ts';
 import { snapshotOf, withCoverage } from '../../journal/queries/snapshot.ts';
 import { lastWrite, openReadOnly } from '../../journal/state.ts';
@@ -22,7 +22,7 @@ export const summary = 'shows what is complete, and what needs attention';
 
 export const usage = `waybill status [--source PATTERN] [--tz ZONE] [--json] [--exit-code]
 
-A verdict in words first, then sources, sinks and the journal, and last what to do about the worst trouble.
+A summary first, then sources, sinks and the journal, and last what to do about the worst trouble.
 
   --source PATTERN    only these sources; * stands for anything, as in 'acme-*'
   --tz ZONE           zone of the times in text; default UTC
@@ -50,8 +50,8 @@ export async function run(args: string[], io: Io): Promise<number> {
   });
   const tz = parseZone(values.tz);
   const whole = await currentSnapshot(values, io);
-  const wanted = values.source === undefined ? () => true : glob(values.source);
-  const snapshot = { ...whole, sources: whole.sources.filter(({ id }) => wanted(id)) };
+  const requested = values.source === undefined ? () => true : glob(values.source);
+  const snapshot = { ...whole, sources: whole.sources.filter(({ id }) => requested(id)) };
   if (values.source !== undefined && snapshot.sources.length === 0) {
     throw new WaybillError('usage', `cannot find a source "${values.source}": there are ${whole.sources.map(({ id }) => id).join(', ')}`);
   }
@@ -75,25 +75,25 @@ export async function currentSnapshot(values: StateValues & AdminValues, io: Io)
 
 /** The moment as the daemon on this state knows it, else as the state does. */
 export async function localSnapshot(known: KnownSettings): Promise<Snapshot> {
-  return (await liveSnapshot(known.settings.state)) ?? stopped(known);
+  return (await liveSnapshot(known.settings.dataDir)) ?? stopped(known);
 }
 
-/** The default of `settle`, where no configuration says another. */
-const settleUsualMs = 900_000;
+/** The default of `closeDelay`, where no configuration sets another. */
+const defaultCloseDelayMs = 900_000;
 
 function stopped({ settings, isConfigured }: KnownSettings): Snapshot {
-  const db = openReadOnly(settings.state);
+  const db = openReadOnly(settings.dataDir);
   try {
-    const settle = new Map(settings.sources.map((source) => [source.id, source.settle]));
+    const closeDelay = new Map(settings.sources.map((source) => [source.id, source.closeDelay]));
     const snapshot = snapshotOf(db, version, systemClock.now() * 1000, {
       source: () => undefined,
       sink: () => undefined,
-      settleSeconds: (id) => (settle.get(id) ?? settleUsualMs) / 1000,
+      closeDelaySeconds: (id) => (closeDelay.get(id) ?? defaultCloseDelayMs) / 1000,
       paused: undefined,
-      quota: settings.journal.quota,
+      maxSize: settings.journal.maxSize,
       configured: isConfigured ? settings.sources.map(({ id }) => id) : undefined,
-      wanted: wantedBy(settings),
-      stopped: { since: lastWrite(settings.state) },
+      requested: requestedBy(settings),
+      stopped: { since: lastWrite(settings.dataDir) },
     });
     return withCoverage(db, snapshot, reportSettings(settings));
   } finally {

@@ -1,8 +1,9 @@
 /** What the daemon's own thread and the thread of the admin server send each other. Everything can be cloned. */
-import { codeOf, WaybillError, wordsOf } from '../../errors.ts';
+import type { LogEventCode } from '../../model/log-events.ts';
+import { codeOf, WaybillError, messageOf } from '../../errors.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { ReportQuery } from '../../journal/queries/ledger.ts';
-import type { ServiceWords } from '../../report/ledger/html.ts';
+import type { ReportedService } from '../../report/ledger/html.ts';
 
 /** What the thread is started with. */
 export interface AdminThreadData {
@@ -11,7 +12,7 @@ export interface AdminThreadData {
   readonly version: string;
   readonly settings: Pick<ReportQuery, 'sinkSources' | 'filteredSinks' | 'configured' | 'recountAges'>;
   /** What the head of a report says of each source. */
-  readonly services: Readonly<Record<string, ServiceWords>>;
+  readonly services: Readonly<Record<string, ReportedService>>;
   /** Two numbers that the daemon's thread writes: see `pulse`. */
   readonly pulse: Int32Array;
 }
@@ -36,19 +37,19 @@ export type Question = { readonly what: 'snapshot' | 'metrics' | TokenName } | {
 /** An error as it crosses from one thread to the other. */
 export interface Thrown {
   readonly code: ErrorCode | undefined;
-  readonly words: string;
-  /** The words of its causes. */
+  readonly message: string;
+  /** The messages of its causes. */
   readonly cause: string | undefined;
 }
 
 export function carried(thrown: unknown): Thrown {
-  if (!(thrown instanceof Error)) return { code: undefined, words: wordsOf(thrown), cause: undefined };
-  return { code: codeOf(thrown), words: thrown.message, cause: thrown.cause === undefined ? undefined : wordsOf(thrown.cause) };
+  if (!(thrown instanceof Error)) return { code: undefined, message: messageOf(thrown), cause: undefined };
+  return { code: codeOf(thrown), message: thrown.message, cause: thrown.cause === undefined ? undefined : messageOf(thrown.cause) };
 }
 
-export function revived({ code, words, cause }: Thrown): Error {
+export function revived({ code, message, cause }: Thrown): Error {
   const options = cause === undefined ? {} : { cause: new Error(cause) };
-  return code === undefined ? new Error(words, options) : new WaybillError(code, words, options);
+  return code === undefined ? new Error(message, options) : new WaybillError(code, message, options);
 }
 
 export type ToThread =
@@ -63,8 +64,7 @@ export type FromThread =
   | { readonly kind: 'refused'; readonly thrown: Thrown }
   | {
       readonly kind: 'log';
-      readonly level: 'warn' | 'error';
+      readonly event: LogEventCode;
       readonly fields: object;
       readonly error: Thrown | undefined;
-      readonly phrase: string;
     };

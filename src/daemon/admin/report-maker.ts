@@ -86,7 +86,7 @@ class Thread implements AsyncDisposable {
     });
     if ('bytes' in answer) return answer;
     if ('isEnd' in answer) return undefined;
-    throw answer.code === undefined ? new Error(answer.words) : new WaybillError(answer.code, answer.words);
+    throw answer.code === undefined ? new Error(answer.message) : new WaybillError(answer.code, answer.message);
   }
 
   /** The first piece and all that follow. Ends the thread when it ends, is destroyed, or nobody reads on. */
@@ -103,7 +103,7 @@ class Thread implements AsyncDisposable {
       read: () => {
         reading.abort();
         this.next().then(
-          (piece) => push(piece?.bytes ?? null),
+          (chunk) => push(chunk?.bytes ?? null),
           (thrown: unknown) => text.destroy(thrown instanceof Error ? thrown : new Error(String(thrown))),
         );
       },

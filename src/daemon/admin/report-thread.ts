@@ -4,7 +4,7 @@
  */
 import { constants, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
-import { codeOf, wordsOf } from '../../errors.ts';
+import { codeOf, messageOf } from '../../errors.ts';
 import type { ErrorCode } from '../../errors.ts';
 import { gapsOf } from '../../journal/queries/gaps.ts';
 import { openLedgerReport } from '../../journal/queries/ledger.ts';
@@ -14,8 +14,8 @@ import { openReadOnly } from '../../journal/state.ts';
 import type { Micros } from '../../model/time.ts';
 import { ledgerDocument, zoneOfWords } from '../../report/ledger/document.ts';
 import type { LedgerDocument, LedgerDocumentOptions, LedgerFormat } from '../../report/ledger/document.ts';
-import { gathered, jsonPieces, joined } from '../../report/pieces.ts';
-import { judged } from '../../report/verdict.ts';
+import { gathered, jsonChunks, joined } from '../../report/chunks.ts';
+import { deduplicated } from '../../report/verdict.ts';
 import type { Present } from '../../report/verdict.ts';
 
 /** The report that is wanted. */
@@ -40,16 +40,16 @@ export type ReportOrder = {
 export type ReportAnswer =
   | { readonly type: string; readonly bytes: Uint8Array }
   | { readonly isEnd: true }
-  | { readonly code: ErrorCode | undefined; readonly words: string };
+  | { readonly code: ErrorCode | undefined; readonly message: string };
 
 type Connection = ReturnType<typeof openReadOnly>;
 
-const pieceLength = 32_768;
+const chunkLength = 32_768;
 
 function* answers(order: ReportOrder): Generator<ReportAnswer, ReportAnswer, void> {
   const db = openReadOnly(order.state);
   try {
-    yield* order.kind === 'ledger' ? ledger(db, order) : pieces(list(db, order));
+    yield* order.kind === 'ledger' ? ledger(db, order) : chunks(list(db, order));
   } finally {
     db.close();
   }
@@ -61,24 +61,24 @@ function* ledger(
   { query, present, format, options }: Extract<ReportOrder, { kind: 'ledger' }>,
 ): Generator<ReportAnswer, void, void> {
   using reading = openLedgerReport(db, query);
-  const { report } = judged(reading, { now: query.now, from: query.from, to: query.to }, present, zoneOfWords(format, options.tz));
-  yield* pieces(ledgerDocument(report, format, options));
+  const { report } = deduplicated(reading, { now: query.now, from: query.from, to: query.to }, present, zoneOfWords(format, options.tz));
+  yield* chunks(ledgerDocument(report, format, options));
 }
 
 function list(db: Connection, order: Exclude<ReportOrder, { kind: 'ledger' }>): LedgerDocument {
   const value = order.kind === 'gaps' ? { gaps: gapsOf(db, order.source) } : { operations: operationList(db, order.from, order.to) };
-  return { type: 'application/json; charset=utf-8', pieces: joined([jsonPieces(value), '\n'], '') };
+  return { type: 'application/json; charset=utf-8', chunks: joined([jsonChunks(value), '\n'], '') };
 }
 
-function* pieces({ type, pieces }: LedgerDocument): Generator<ReportAnswer, void, void> {
-  for (const piece of gathered(pieces, pieceLength)) yield { type, bytes: new TextEncoder().encode(piece) };
+function* chunks({ type, chunks }: LedgerDocument): Generator<ReportAnswer, void, void> {
+  for (const chunk of gathered(chunks, chunkLength)) yield { type, bytes: new TextEncoder().encode(chunk) };
 }
 
 function next(): ReportAnswer {
   try {
     return made.next().value;
   } catch (thrown) {
-    return { code: codeOf(thrown), words: wordsOf(thrown) };
+    return { code: codeOf(thrown), message: messageOf(thrown) };
   }
 }
 

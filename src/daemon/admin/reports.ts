@@ -5,7 +5,7 @@ import { WaybillError } from '../../errors.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { Clock } from '../../model/time.ts';
 import type { AdminSources } from '../../admin/server.ts';
-import type { ServiceWords } from '../../report/ledger/html.ts';
+import type { ReportedService } from '../../report/ledger/html.ts';
 import { presentOf } from '../../report/verdict.ts';
 import type { Reports } from './report-maker.ts';
 
@@ -13,7 +13,7 @@ export interface AdminReportsOptions {
   /** The state directory. */
   readonly state: string;
   readonly settings: Pick<ReportQuery, 'sinkSources' | 'filteredSinks' | 'configured' | 'recountAges'>;
-  readonly services: Readonly<Record<string, ServiceWords>>;
+  readonly services: Readonly<Record<string, ReportedService>>;
   readonly snapshot: () => Promise<Snapshot | undefined>;
   readonly version: string;
   readonly clock: Clock;

@@ -48,7 +48,7 @@ export class AdminServer implements AsyncDisposable {
     this.#beat().catch(() => undefined);
   }
 
-  /** @returns the addresses listened on. @throws WaybillError `admin_unusable` */
+  /** @returns the addresses listened on. @throws WaybillError `admin_listen_failed` */
   async listen(listen: Listen): Promise<readonly string[]> {
     const addresses = await this.#thread.listen(listen);
     this.#listens.push(listen);
@@ -73,15 +73,15 @@ export class AdminServer implements AsyncDisposable {
   async #restart(thrown: unknown): Promise<void> {
     const { clock, log } = this.#options;
     for (let failed = thrown; !this.#end.signal.aborted;) {
-      log.error({ error: failed }, 'admin server failed, restarting');
+      log.write('admin.failed', { error: failed });
       try {
         await clock.sleep(restartMs, this.#end.signal);
         this.#thread = this.#start();
         for (const listen of this.#listens) await this.#thread.listen(listen);
-        log.info({}, 'admin server restarted');
+        log.write('admin.restarted');
         return;
-      } catch (again) {
-        failed = again;
+      } catch (retry) {
+        failed = retry;
       }
     }
   }
@@ -160,7 +160,7 @@ class AdminThread {
         this.#listening?.reject(revived(message.thrown));
         break;
       case 'log':
-        this.#log[message.level]({ ...message.fields, error: message.error && revived(message.error) }, message.phrase);
+        this.#log.write(message.event, { ...message.fields, error: message.error && revived(message.error) });
     }
   }
 

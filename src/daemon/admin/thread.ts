@@ -108,13 +108,14 @@ async function watch(): Promise<void> {
 /** The log is the daemon's: of failures one a second, since each line costs its thread a turn. */
 function log(): Log {
   let last = -Infinity;
-  const say = (level: 'warn' | 'error') => (fields: object, phrase: string) => {
-    if (clock.monotonic() - last < logMs) return;
-    last = clock.monotonic();
-    const { error, ...others } = fields as { error?: unknown };
-    send({ kind: 'log', level, fields: others, error: error === undefined ? undefined : carried(error), phrase });
+  return {
+    write: (event, fields) => {
+      if (clock.monotonic() - last < logMs) return;
+      last = clock.monotonic();
+      const { error, ...others } = (fields ?? {}) as { error?: unknown };
+      send({ kind: 'log', event, fields: others, error: error === undefined ? undefined : carried(error) });
+    },
   };
-  return { debug: () => undefined, info: () => undefined, warn: say('warn'), error: say('error') };
 }
 
 /** Refuses operations beyond so many a second: each is a transaction of the daemon's thread. */
@@ -144,13 +145,13 @@ function reading(read: typeof snapshot) {
   return { ...adminReports(reports, { ...data, snapshot: read, clock }), snapshot: read };
 }
 
-async function listen(wanted: Listen): Promise<void> {
+async function listen(requested: Listen): Promise<void> {
   try {
     const recent = cached(snapshot);
     const admin =
-      wanted.place === 'network'
+      requested.place === 'network'
         ? await startAdmin(
-            { listen: wanted.listen, tls: wanted.tls, ...Object.fromEntries(wanted.tokens.map((name) => [name, token(name)])) },
+            { listen: requested.listen, tls: requested.tls, ...Object.fromEntries(requested.tokens.map((name) => [name, token(name)])) },
             {
               ...sources,
               ...reading(recent),
@@ -162,7 +163,7 @@ async function listen(wanted: Listen): Promise<void> {
         : // For its owner, who sees at once what he changed.
           await startAdmin(
             { listen: [] },
-            { ...sources, ...reading(snapshot), status, metricsText: metrics, operate, socketPath: wanted.path },
+            { ...sources, ...reading(snapshot), status, metricsText: metrics, operate, socketPath: requested.path },
           );
     open.push(admin);
     send({ kind: 'listens', addresses: admin.addresses });

@@ -1,9 +1,9 @@
 /**
  * What is kept about a service over a restart, in the profile of its source: calibration, the offset of its clock, which fields it shows. Written
  * when it has changed, at once when the clock stands (a daemon that is killed soon after must not build it anew each time) or a field has its first
- * witness, and at the end.
+ * reference record, and at the end.
  */
-import type { SightProfile } from '../../collect/collector.ts';
+import type { VisibilityProfile } from '../../collect/scheduler.ts';
 import type { HandCount } from '../../collect/hand-count.ts';
 import type { Caps } from '../../collect/read-window.ts';
 import { codeOf } from '../../errors.ts';
@@ -24,9 +24,9 @@ export interface Profile {
   readonly handCount?: HandCount;
   readonly handCounted?: Micros;
   /** What is asked for everything, where that is not the question without times. */
-  readonly everything?: WindowQuery | undefined;
+  readonly unboundedQuery?: WindowQuery | undefined;
   readonly clock?: ClockProfile;
-  readonly sight?: SightProfile;
+  readonly visibility?: VisibilityProfile;
   /** What its records are normalized with, should it be gone from the configuration one day. */
   readonly service?: ServiceFacts;
   readonly delays?: DelayMeasure;
@@ -38,8 +38,8 @@ export interface Profile {
 export interface Living {
   readonly serverClock: ServerClock;
   readonly caps: Caps;
-  readonly everything: { readonly query: WindowQuery };
-  readonly sight: () => SightProfile;
+  readonly unboundedQuery: { readonly query: WindowQuery };
+  readonly visibility: () => VisibilityProfile;
   readonly delays: () => DelayMeasure;
 }
 
@@ -51,7 +51,7 @@ export function profileOf(text: string | undefined): Profile {
 const writeMs = 60_000;
 const writeFirstMs = 500;
 
-export class ProfileKeeper {
+export class ProfileStore {
   readonly #id: string;
   readonly #journal: Journal;
   #kept: Profile;
@@ -60,7 +60,7 @@ export class ProfileKeeper {
   constructor(id: string, journal: Journal) {
     this.#id = id;
     this.#journal = journal;
-    this.#written = (journal.hasSource(id) ? journal.marks(id).profile : undefined) ?? '{}';
+    this.#written = (journal.hasSource(id) ? journal.progress(id).profile : undefined) ?? '{}';
     this.#kept = profileOf(this.#written);
   }
 
@@ -103,7 +103,7 @@ export class ProfileKeeper {
   }
 
   /** Writes down what is known now, once the clock of the service stands. */
-  async keep({ serverClock, caps, everything, sight, delays }: Living): Promise<void> {
+  async keep({ serverClock, caps, unboundedQuery, visibility, delays }: Living): Promise<void> {
     if (!serverClock.established()) return;
     const known = serverClock.profile() ?? this.#kept.clock;
     const { calibration } = this.#kept;
@@ -112,9 +112,14 @@ export class ProfileKeeper {
       ...calibration,
       total: calibration.total === undefined ? undefined : Math.max(caps.largest, calibration.total),
     };
-    const changed = { ...(largest && { calibration: largest }), ...(known && { clock: known }), sight: sight(), delays: delays() };
-    const asked = everything.query.startTime === undefined ? undefined : everything.query;
-    this.#kept = { ...this.#kept, ...changed, everything: asked };
+    const changed = {
+      ...(largest && { calibration: largest }),
+      ...(known && { clock: known }),
+      visibility: visibility(),
+      delays: delays(),
+    };
+    const asked = unboundedQuery.query.startTime === undefined ? undefined : unboundedQuery.query;
+    this.#kept = { ...this.#kept, ...changed, unboundedQuery: asked };
     await this.#write();
   }
 

@@ -1,12 +1,12 @@
 /**
  * The completeness report, read from the state: for each window what the service counted, what was collected, what each sink has. Only reads;
- * nothing is summed here but what the windows own, because a total counts the padding of its query too.
+ * nothing is summed here but what lies in the windows, because a total counts the padding of its query too.
  */
 import type { Database } from 'better-sqlite3';
 import type { LateDelays, Window } from '../../model/ledger.ts';
 import type {
   LedgerReportDelays,
-  LedgerReportHold,
+  LedgerReportSuspension,
   LedgerReportOperation,
   LedgerReportSink,
   LedgerReportSinkWindow,
@@ -21,8 +21,8 @@ import type { WindowQuery } from '../../model/source.ts';
 import type { Micros } from '../../model/time.ts';
 import { coverageOf, historyOf, isFiltered, owedStretches, owingSinks, rangesOf, takingSinks, unacknowledged, within } from './coverage.ts';
 import type { CoverageQuery, SinkDbRow } from './coverage.ts';
-import { heldTogether } from '../history.ts';
-import { readLate, sumLate } from '../late.ts';
+import { suspendedTogether } from '../backfills.ts';
+import { readLate, sumLate } from '../late-delays.ts';
 import type { WindowDbRow } from '../ledger.ts';
 import { WindowCopy } from './window-copy.ts';
 import { kindLedger, unpackBody } from '../segment.ts';
@@ -40,7 +40,7 @@ export interface ReportQuery extends CoverageQuery {
   readonly recountAges?: ReadonlyMap<string, readonly number[]> | undefined;
 }
 
-/** The tables of a report, and by source what the ledger has of the period: the verdict on it needs the present too (observe/verdict.ts). */
+/** The tables of a report, and by source what the ledger has of the period: the verdict on it needs the present too (src/report/). */
 export interface LedgerReading extends LedgerTables<LedgerReportWindows>, Disposable {
   readonly coverage: ReadonlyMap<string, Coverage>;
 }
@@ -48,7 +48,7 @@ export interface LedgerReading extends LedgerTables<LedgerReportWindows>, Dispos
 interface SourceDbRow {
   n: number;
   id: string;
-  mode: string;
+  state: string;
   frontier_us: number | null;
   /** null: not known, its ledger has not begun. */
   begins_us: number | null;
@@ -73,20 +73,20 @@ export function openLedgerReport(db: Database, query: ReportQuery = {}): LedgerR
 
 function reportOf(db: Database, query: ReportQuery, copy: WindowCopy): Omit<LedgerReading, keyof Disposable> {
   const sinks = owingSinks(db);
-  const letters = new DeadLetterTimes(db);
+  const deadLetters = new DeadLetterTimes(db);
   const losses = new Losses(db);
-  const held = heldTogether(db);
+  const suspended = suspendedTogether(db);
   const rows = sourceRows(db, query);
   const coverage = new Map<string, Coverage>();
   const sources = rows.map((source) => {
     const { n, id, begins_us: start } = source;
-    const found = coverageOf(db, { n, id, start: start ?? undefined }, sinks, held.get(id), query);
+    const found = coverageOf(db, { n, id, start: start ?? undefined }, sinks, suspended.get(id), query);
     coverage.set(id, found);
-    const own = takingSinks(sinks, id, query);
-    return sourceReport(db, query, source, found, own, letters, losses, copy.take(n, query.from, query.to), held.get(id));
+    const inWindow = takingSinks(sinks, id, query);
+    return sourceReport(db, query, source, found, inWindow, deadLetters, losses, copy.take(n, query.from, query.to), suspended.get(id));
   });
   return {
-    made: instant(query.now ?? 0),
+    generatedAt: instant(query.now ?? 0),
     from: query.from === undefined ? null : instant(query.from),
     to: query.to === undefined ? null : instant(query.to),
     sources,
@@ -99,14 +99,14 @@ function reportOf(db: Database, query: ReportQuery, copy: WindowCopy): Omit<Ledg
 function sourceRows(db: Database, { source: asked, configured = new Map() }: ReportQuery): SourceDbRow[] {
   const known = db
     .prepare<[], SourceDbRow>(
-      'SELECT n, id, mode, frontier_us, (SELECT min(from_us) FROM ranges WHERE source = n) AS begins_us FROM sources',
+      'SELECT source_no AS n, id, state, frontier_us, (SELECT min(from_us) FROM ranges WHERE source = source_no) AS begins_us FROM sources',
     )
     .all();
   const ids = new Set(known.map(({ id }) => id));
   const unbegun = [...configured]
     .filter(([id]) => !ids.has(id))
     // No row of any table has this number.
-    .map(([id, start]) => ({ n: 0, id, mode: 'normal', frontier_us: null, begins_us: start ?? null }));
+    .map(([id, start]) => ({ n: 0, id, state: 'active', frontier_us: null, begins_us: start ?? null }));
   return [...known, ...unbegun].filter(({ id }) => asked === undefined || id === asked).sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
@@ -116,28 +116,28 @@ function sourceReport(
   source: SourceDbRow,
   coverage: Coverage,
   sinks: readonly SinkDbRow[],
-  letters: DeadLetterTimes,
+  deadLetters: DeadLetterTimes,
   losses: Losses,
   rows: Iterable<WindowDbRow>,
-  held: ReadonlySet<Micros> = new Set(),
+  suspended: ReadonlySet<Micros> = new Set(),
 ): LongLedgerReportSource {
   const ranges = rangesOf(db, source.n);
   const ages = query.recountAges?.get(source.id)?.map((ms) => ms * 1000);
   const history = historyOf(ranges);
   const owed = new Map(sinks.map((sink) => [sink.id, owedStretches(sink, history)]));
-  const waiting = new Map(sinks.map(({ id, acked }) => [id, unacknowledged(db, source.n, acked)]));
-  const isWaiting = ({ from_us: from, until_us: until }: WindowDbRow, sink: string): boolean =>
-    waiting.get(sink)?.some((stretch) => stretch.from < until && stretch.until > from) ?? false;
+  const waiting = new Map(sinks.map(({ id, acknowledged }) => [id, unacknowledged(db, source.n, acknowledged)]));
+  const isWaiting = ({ from_us: from, to_us: to }: WindowDbRow, sink: string): boolean =>
+    waiting.get(sink)?.some((stretch) => stretch.from < to && stretch.to > from) ?? false;
   const has = (row: WindowDbRow): [id: string, has: LedgerReportSinkWindow][] =>
     sinks
-      .filter(({ id }) => owed.get(id)?.some(({ from, until }) => row.from_us >= from && row.from_us < until) ?? false)
+      .filter(({ id }) => owed.get(id)?.some(({ from, to }) => row.from_us >= from && row.from_us < to) ?? false)
       .map(({ id }) => {
-        const isLost = losses.has(id, source.n, row.from_us, row.until_us);
+        const isLost = losses.has(id, source.n, row.from_us, row.to_us);
         const complete = !isWaiting(row, id) && !isLost;
-        return [id, { complete, ...(isLost ? { lost: true } : {}), deadLetters: letters.count(id, source.n, row.from_us, row.until_us) }];
+        return [id, { complete, ...(isLost ? { lost: true } : {}), deadLetters: deadLetters.count(id, source.n, row.from_us, row.to_us) }];
       });
   function* stored(): Generator<WindowDbRow, void, void> {
-    for (const row of rows) yield held.has(row.from_us) ? inDoubt(row) : row;
+    for (const row of rows) yield suspended.has(row.from_us) ? inDoubt(row) : row;
   }
   const sums = new WindowSums();
   for (const row of stored()) sums.add(row, has(row));
@@ -148,23 +148,23 @@ function sourceReport(
   };
   const ever = db
     .prepare<[number], { collected: number; inWindows: number }>(
-      'SELECT collected, (SELECT coalesce(sum(own), 0) FROM windows WHERE source = n) AS inWindows FROM sources WHERE n = ?',
+      'SELECT collected, (SELECT coalesce(sum(records), 0) FROM windows WHERE source = source_no) AS inWindows FROM sources WHERE source_no = ?',
     )
     .get(source.n) ?? { collected: 0, inWindows: 0 };
-  const live = ranges.find((range) => range.until_us === null);
+  const live = ranges.find((range) => range.to_us === null);
   return {
     id: source.id,
-    mode: source.mode,
-    begins: ranges[0] ? instant(ranges[0].from_us) : null,
+    state: source.state,
+    startsAt: ranges[0] ? instant(ranges[0].from_us) : null,
     frontier: source.frontier_us === null ? null : instant(source.frontier_us),
-    reached: live ? instant(live.reached_us) : null,
-    collected: sums.own,
+    closedUntil: live ? instant(live.closed_until_us) : null,
+    collected: sums.inWindow,
     late: sums.late,
     lateDelays: delaysOf(sums.delays),
-    ever: { ...ever, outside: ever.collected - ever.inWindows },
+    lifetime: { ...ever, outside: ever.collected - ever.inWindows },
     sinks: sinks.map((sink) => sinkReport(sink, isFiltered(sink, query), sums.sink(sink.id))),
-    covered: sums.edges ? within(coverage.read, sums.edges).map(({ from, until }) => ({ from: instant(from), to: instant(until) })) : [],
-    holds: holds(db, source.n, query),
+    covered: sums.edges ? within(coverage.read, sums.edges).map(({ from, to }) => ({ from: instant(from), to: instant(to) })) : [],
+    suspensions: suspensions(db, source.n, query),
     windows,
   };
 }
@@ -176,20 +176,20 @@ function windowOf(
 ): LedgerReportWindow {
   return {
     from: instant(row.from_us),
-    until: instant(row.until_us),
+    to: instant(row.to_us),
     state: stateOf(row),
     reason: row.reason,
-    words: row.words,
+    message: row.message,
     total: row.total,
-    received: row.seen,
-    own: row.own,
+    received: row.received,
+    records: row.records,
     late: row.late,
     lateLongestSeconds: row.late === 0 ? null : seconds(readLate(row.late_delays).longest),
-    passes: row.proof === null ? row.tries : (storedJson(row.proof) as { passes: number }).passes,
+    passes: row.proof === null ? row.attempts : (storedJson(row.proof) as { passes: number }).passes,
     recounts: row.recounts,
     recountsDue: recountsDue(row, ages),
     nextRecount: row.next_us === null ? null : instant(row.next_us),
-    closed: row.state === 'gap' ? null : instant(row.closed_us),
+    closedAt: row.state === 'gap' ? null : instant(row.closed_us),
     digest: row.digest?.toString('hex') ?? null,
     query: storedJson(row.query) as WindowQuery,
     sinks: Object.fromEntries(sinks),
@@ -209,15 +209,15 @@ interface SinkSums {
 class WindowSums {
   /** From the begin of the first one to the end of the last one. */
   edges: Window | undefined;
-  own = 0;
+  inWindow = 0;
   late = 0;
   /** undefined: no window has late records. */
   delays: LateDelays | undefined;
   readonly #sinks = new Map<string, SinkSums>();
 
   add(row: WindowDbRow, sinks: readonly [string, LedgerReportSinkWindow][]): void {
-    this.edges = { from: this.edges?.from ?? row.from_us, until: row.until_us };
-    this.own += row.own;
+    this.edges = { from: this.edges?.from ?? row.from_us, to: row.to_us };
+    this.inWindow += row.records;
     this.late += row.late;
     if (row.late > 0) {
       const late = readLate(row.late_delays);
@@ -231,7 +231,7 @@ class WindowSums {
       if (lost) sum.lost += 1;
       if (!complete) continue;
       sum.complete += 1;
-      sum.records += row.own - deadLetters;
+      sum.records += row.records - deadLetters;
     }
   }
 
@@ -255,15 +255,15 @@ function sinkReport(sink: SinkDbRow, filtered: boolean, { windows, complete, los
   };
 }
 
-/** A closed window that a hold for `rows` lists: the service shows fewer records of it now, and what that means is not known yet. */
+/** A closed window that a suspension for `rows` lists: the service shows fewer records of it now, and what that means is not known yet. */
 function inDoubt(row: WindowDbRow): WindowDbRow {
-  if (row.state !== 'closed' || row.reason !== null) return row;
-  return { ...row, reason: 'reread', words: 'the service shows fewer records than were proven' };
+  if (row.state !== 'proven' || row.reason !== null) return row;
+  return { ...row, reason: 'reread', message: 'the service shows fewer records than were proven' };
 }
 
 /** `final`: proven, and its last recount is done. A closed window that a later count put in doubt is `proven` with the reason `reread`, never final. */
 function stateOf(row: WindowDbRow): LedgerReportState {
-  if (row.state !== 'closed') return row.state;
+  if (row.state !== 'proven') return row.state;
   return row.next_us === null && row.reason !== 'reread' ? 'final' : 'proven';
 }
 
@@ -271,7 +271,7 @@ function recountsDue(row: WindowDbRow, ages: readonly Micros[] | undefined): num
   if (row.state === 'gap') return null;
   if (row.next_us === null) return 0;
   if (ages === undefined) return null;
-  const next = row.next_us - row.until_us;
+  const next = row.next_us - row.to_us;
   return ages.filter((age) => age >= next).length;
 }
 
@@ -286,18 +286,18 @@ function delaysOf(delays: LateDelays | undefined): LedgerReportDelays {
 function operations(db: Database, query: ReportQuery): LedgerReportOperation[] {
   const isAsked = (at: unknown): boolean => typeof at === 'number' && at >= (query.from ?? 0) && at < (query.to ?? Number.MAX_SAFE_INTEGER);
   return db
-    .prepare<[], { at_us: number; who: string | null; what: string; detail: string | null }>(
-      'SELECT at_us, who, what, detail FROM operations ORDER BY n',
+    .prepare<[], { at_us: number; actor: string | null; operation: string; detail: string | null }>(
+      'SELECT at_us, actor, operation, detail FROM operations ORDER BY operation_no',
     )
     .all()
-    .map(({ at_us: at, who, what, detail }) => ({ at, who, what, detail: detailOf(detail) }))
+    .map(({ at_us: at, actor, operation, detail }) => ({ at, actor, operation, detail: detailOf(detail) }))
     .filter(({ at, detail }) => isAsked(at) || isAsked(detail['from']))
     .filter(({ detail: { source } }) => query.source === undefined || source === undefined || source === query.source)
-    .map(({ at, who, what, detail }) => ({ at: instant(at), who, what, detail: flat(detail) }));
+    .map(({ at, actor, operation, detail }) => ({ at: instant(at), actor, operation, detail: flat(detail) }));
 }
 
-/** Entries of the ledger that are no window's: hold and its end stand at one moment, as lines in the journal. */
-function holds(db: Database, source: number, query: ReportQuery): LedgerReportHold[] {
+/** Entries of the ledger that are no window's: a suspension and its end stand at one moment, as lines in the journal. */
+function suspensions(db: Database, source: number, query: ReportQuery): LedgerReportSuspension[] {
   const lines = db.prepare<[number, number, number], { kind: number; body: Buffer; min_us: number }>(
     `SELECT kind, body, min_us FROM segments WHERE source = ? AND kind & 255 = ${kindLedger} AND min_us = max_us AND min_us >= ? AND min_us < ?
      ORDER BY seq`,
@@ -305,9 +305,9 @@ function holds(db: Database, source: number, query: ReportQuery): LedgerReportHo
   return lines.all(source, query.from ?? 0, query.to ?? Number.MAX_SAFE_INTEGER).flatMap(({ kind, body, min_us: at }) => {
     const line = storedJson(Buffer.from(unpackBody(kind, body)).toString('utf8')) as Readonly<Record<string, unknown>>;
     const text = (name: string): string | null => (typeof line[name] === 'string' ? line[name] : null);
-    const what = text('ledger');
-    if (what === null || what === 'operation') return [];
-    return [{ at: instant(at), what: text('state') ?? what, reason: text('reason'), words: text('words') }];
+    const operation = text('ledger');
+    if (operation === null || operation === 'operation') return [];
+    return [{ at: instant(at), event: text('state') ?? operation, reason: text('reason'), message: text('message') }];
   });
 }
 
@@ -329,9 +329,9 @@ class DeadLetterTimes {
     }
   }
 
-  count(sink: string, source: number, from: Micros, until: Micros): number {
+  count(sink: string, source: number, from: Micros, to: Micros): number {
     const times = this.#times.get(`${sink} ${source}`);
-    return times === undefined ? 0 : before(times, until) - before(times, from);
+    return times === undefined ? 0 : before(times, to) - before(times, from);
   }
 }
 

@@ -4,15 +4,15 @@
  */
 import { dirname, resolve } from 'node:path';
 import type { Database } from 'better-sqlite3';
-import type { BackfillProgress, Hold } from '../../model/ledger.ts';
-import type { SinkSnapshot, Snapshot, SourceSnapshot, Wanted } from '../../model/snapshot.ts';
+import type { BackfillProgress, Suspension } from '../../model/ledger.ts';
+import type { SinkSnapshot, Snapshot, SourceSnapshot, RequestedStart } from '../../model/snapshot.ts';
 import type { DelayMeasure } from '../../model/telemetry.ts';
 import type { Micros } from '../../model/time.ts';
 import { coverageOf, owingSinks } from './coverage.ts';
 import type { CoverageQuery } from './coverage.ts';
-import { backfillsOf, heldTogether, unreadOf } from '../history.ts';
+import { backfillsOf, suspendedTogether, unreadOf } from '../backfills.ts';
 import type { ReportQuery } from './ledger.ts';
-import { roomOf, setAsideBytes, usedBytes } from '../room.ts';
+import { diskBudgetOf, setAsideBytes, usedBytes } from '../disk-budget.ts';
 import { createdAt } from '../state.ts';
 import { storedJson } from '../damage.ts';
 
@@ -20,63 +20,63 @@ interface SourceDbRow {
   n: number;
   id: string;
   frontier_us: number;
-  tip_us: number;
+  polled_until_us: number;
   collected: number;
   late: number;
   last_record_us: number | null;
-  mode: string;
+  state: string;
   profile: string | null;
-  reached_us: number;
+  closed_until_us: number;
 }
 
 interface SinkDbRow {
   id: string;
   type: string;
   state: string;
-  acked: number;
-  taken: number;
+  acknowledged: number;
+  delivered: number;
   from_seq: number;
 }
 
 /** What only the running daemon knows, by id; without it the snapshot is that of a stopped one. */
-export interface LiveViews {
+export interface LiveFacts {
   readonly source: (id: string) => Partial<SourceSnapshot> | undefined;
   readonly sink: (id: string) => Partial<SinkSnapshot> | undefined;
   readonly backfill?: (source: string, range: BackfillProgress) => Pick<BackfillProgress, 'perSecond' | 'secondsLeft'>;
-  readonly settleSeconds: (id: string) => number;
+  readonly closeDelaySeconds: (id: string) => number;
   readonly paused: string | undefined;
-  readonly quota: number;
+  readonly maxSize: number;
   readonly commits?: number;
   /** Set when no daemon runs. */
   readonly stopped?: Snapshot['stopped'];
-  /** Ids of sources that are configured, undefined where that is not known: one that has not answered yet has no row, and a row of another one is orphaned. */
+  /** Ids of sources that are configured, undefined where that is not known: one that has not answered yet has no row, and a row of another one is unconfigured. */
   readonly configured: readonly string[] | undefined;
   /** From when on a source is to be collected, by its `start`, given its profile; undefined where no time is said. */
-  readonly wanted?: (id: string, profile: { readonly earliest?: Micros }, now: Micros) => Wanted | undefined;
+  readonly requested?: (id: string, profile: { readonly earliest?: Micros }, now: Micros) => RequestedStart | undefined;
 }
 
 /** The state of everything at one moment, as far as the file knows it, with what the daemon adds. */
-export function snapshotOf(db: Database, version: string, now: Micros, live: LiveViews): Snapshot {
+export function snapshotOf(db: Database, version: string, now: Micros, live: LiveFacts): Snapshot {
   const head = db.prepare<[], { seq: number }>('SELECT seq FROM head WHERE one = 1').get()?.seq ?? 0;
   const used = db
     .prepare<[], { pages: number }>('SELECT page_count - freelist_count AS pages FROM pragma_page_count, pragma_freelist_count')
     .get();
   const count = db.prepare<[number], { n: number }>('SELECT count(*) AS n FROM windows WHERE source = ?');
   const open = db.prepare<[number], { state: string; reason: string | null; n: number }>(
-    "SELECT state, reason, count(*) AS n FROM windows WHERE source = ? AND (state <> 'closed' OR reason IS NOT NULL) GROUP BY state, reason",
+    "SELECT state, reason, count(*) AS n FROM windows WHERE source = ? AND (state <> 'proven' OR reason IS NOT NULL) GROUP BY state, reason",
   );
-  const held = db.prepare<[number, string], { n: number }>(
-    `SELECT count(*) AS n FROM windows WHERE source = ? AND state = 'closed' AND reason IS NULL AND from_us IN (SELECT value FROM json_each(?))`,
+  const inSuspension = db.prepare<[number, string], { n: number }>(
+    `SELECT count(*) AS n FROM windows WHERE source = ? AND state = 'proven' AND reason IS NULL AND from_us IN (SELECT value FROM json_each(?))`,
   );
   const overdue = db.prepare<[number, number], { n: number }>('SELECT count(*) AS n FROM windows WHERE source = ? AND next_us < ?');
-  const letters = new Map(
+  const deadLetters = new Map(
     db
       .prepare<[], { sink: string; n: number }>("SELECT sink, count(*) AS n FROM dead_letters WHERE state = 'kept' GROUP BY sink")
       .all()
       .map((row) => [row.sink, row.n]),
   );
   const retired = db.prepare<[string], { at: Micros | null }>(
-    "SELECT max(at_us) AS at FROM operations WHERE what = 'sources retire' AND json_extract(detail, '$.source') = ?",
+    "SELECT max(at_us) AS at FROM operations WHERE operation = 'sources retire' AND json_extract(detail, '$.source') = ?",
   );
   const history = backfillsOf(db, false);
   const sources = sourceRows(db).map((row): SourceSnapshot => {
@@ -87,60 +87,60 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
     const profile =
       row.profile === null
         ? {}
-        : (storedJson(row.profile) as { readonly delays?: DelayMeasure; readonly hold?: Hold; readonly earliest?: Micros });
+        : (storedJson(row.profile) as { readonly delays?: DelayMeasure; readonly suspension?: Suspension; readonly earliest?: Micros });
     const of = (state: string): number => groups.filter((group) => group.state === state).reduce((sum, group) => sum + group.n, 0);
-    const reread = groups.filter((group) => group.state === 'closed' && group.reason === 'reread').reduce((sum, group) => sum + group.n, 0);
-    // What a hold has found to hold fewer is in doubt as well, and not marked so itself before the hold ends.
-    const { windows = [], shrunk = [] } = profile.hold ?? {};
-    const doubted = profile.hold ? (held.get(row.n, JSON.stringify([...windows, ...shrunk]))?.n ?? 0) : 0;
+    const reread = groups.filter((group) => group.state === 'proven' && group.reason === 'reread').reduce((sum, group) => sum + group.n, 0);
+    // What a suspension has found to hold fewer is in doubt as well, and not marked so itself before the suspension ends.
+    const { windows = [], shrunk = [] } = profile.suspension ?? {};
+    const doubted = profile.suspension ? (inSuspension.get(row.n, JSON.stringify([...windows, ...shrunk]))?.n ?? 0) : 0;
     const gap = of('gap');
-    const wanted = live.wanted?.(row.id, profile, now);
+    const requested = live.requested?.(row.id, profile, now);
     const accepted = of('accepted');
     return {
       id: row.id,
       // As at the start of the daemon, also where none has run since the configuration changed.
-      mode: row.mode === 'retired' || (live.configured?.includes(row.id) ?? true) ? row.mode : 'orphaned',
+      state: row.state === 'retired' || (live.configured?.includes(row.id) ?? true) ? row.state : 'unconfigured',
       trouble: undefined,
       frontier: row.frontier_us,
-      reached: row.reached_us,
-      tip: row.tip_us,
+      closedUntil: row.closed_until_us,
+      polledUntil: row.polled_until_us,
       collected: row.collected,
       late: row.late,
-      windows: { closed: (count.get(row.n)?.n ?? 0) - gap - accepted, gap, accepted },
+      windows: { proven: (count.get(row.n)?.n ?? 0) - gap - accepted, gap, accepted },
       gaps: gap + reread + doubted,
       recountsOverdue: overdue.get(row.n, due - 60_000_000)?.n ?? 0,
-      settleSeconds: live.settleSeconds(row.id),
+      closeDelaySeconds: live.closeDelaySeconds(row.id),
       // A stopped daemon read up to there: its last response is not older by more than the two clocks differ.
-      lastSuccess: live.stopped && row.tip_us > 0 ? row.tip_us : undefined,
+      lastSuccess: live.stopped && row.polled_until_us > 0 ? row.polled_until_us : undefined,
       lastRecord: row.last_record_us ?? undefined,
       lastError: undefined,
       serverNow: undefined,
       clockOffsetSeconds: undefined,
       delays: profile.delays,
-      unread: wanted === undefined ? undefined : unreadOf(db, row.id, wanted),
-      held: profile.hold && { reason: profile.hold.reason, words: profile.hold.words },
-      ...(row.mode === 'retired' && { retiredAt: retired.get(row.id)?.at ?? undefined }),
+      unread: requested === undefined ? undefined : unreadOf(db, row.id, requested),
+      held: profile.suspension && { reason: profile.suspension.reason, message: profile.suspension.message },
+      ...(row.state === 'retired' && { retiredAt: retired.get(row.id)?.at ?? undefined }),
       ...view,
       backfills: history.filter(({ source }) => source === row.id).map((range) => ({ ...range, ...live.backfill?.(row.id, range) })),
     };
   });
   const sinks = sinkRows(db).map((row): SinkSnapshot => {
-    const lag = head - row.acked;
+    const lag = head - row.acknowledged;
     const view = live.sink(row.id);
     return {
       id: row.id,
       type: row.type,
       state: live.stopped && row.state === 'active' ? 'stopped' : row.state,
       trouble: undefined,
-      acked: row.acked,
+      acknowledged: row.acknowledged,
       lagRecords: lag,
-      lagSeconds: lag === 0 ? 0 : lagSeconds(db, row.acked, now),
-      deadLetters: letters.get(row.id) ?? 0,
+      lagSeconds: lag === 0 ? 0 : lagSeconds(db, row.acknowledged, now),
+      deadLetters: deadLetters.get(row.id) ?? 0,
       lastSuccess: undefined,
       lastError: undefined,
       ...view,
-      // A sink begins with `taken` at `from_seq`; an acknowledgement may wait in memory for the next transaction.
-      everDelivered: row.taken > row.from_seq || view?.lastSuccess !== undefined,
+      // A sink begins with `delivered` at `from_seq`; an acknowledgement may wait in memory for the next transaction.
+      hasDelivered: row.delivered > row.from_seq || view?.lastSuccess !== undefined,
     };
   });
   for (const id of live.configured ?? []) if (!sources.some((source) => source.id === id)) sources.push(unanswered(id, live));
@@ -149,9 +149,9 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
     created: createdAt(db),
     now,
     journal: {
-      bytes: usedBytes(used?.pages ?? 0, db, roomOf(live.quota)),
-      setAside: setAsideBytes(db, roomOf(live.quota)),
-      quota: live.quota,
+      bytes: usedBytes(used?.pages ?? 0, db, diskBudgetOf(live.maxSize)),
+      setAside: setAsideBytes(db, diskBudgetOf(live.maxSize)),
+      maxSize: live.maxSize,
       head,
       paused: live.paused,
       directory: resolve(dirname(db.name)),
@@ -171,12 +171,12 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
 export function withCoverage(db: Database, snapshot: Snapshot, query: Pick<ReportQuery, keyof CoverageQuery | 'configured'>): Snapshot {
   return db.transaction((): Snapshot => {
     const sinks = owingSinks(db);
-    const held = heldTogether(db);
+    const suspended = suspendedTogether(db);
     const numbers = new Map(sourceRows(db).map(({ id, n }) => [id, n]));
     const sources = snapshot.sources.map((source) => {
       const { id } = source;
       // No row of any table has the number 0.
-      const coverage = coverageOf(db, { n: numbers.get(id) ?? 0, id, start: query.configured?.get(id) }, sinks, held.get(id), query);
+      const coverage = coverageOf(db, { n: numbers.get(id) ?? 0, id, start: query.configured?.get(id) }, sinks, suspended.get(id), query);
       return { ...source, coverage };
     });
     return { ...snapshot, sources };
@@ -184,20 +184,20 @@ export function withCoverage(db: Database, snapshot: Snapshot, query: Pick<Repor
 }
 
 /** A source whose ledger has not begun: `start: now` awaits its first answer. */
-function unanswered(id: string, live: LiveViews): SourceSnapshot {
+function unanswered(id: string, live: LiveFacts): SourceSnapshot {
   return {
     id,
-    mode: 'normal',
+    state: 'active',
     trouble: live.stopped ? undefined : 'no answer yet',
     frontier: 0,
-    reached: 0,
-    tip: 0,
+    closedUntil: 0,
+    polledUntil: 0,
     collected: 0,
     late: 0,
-    windows: { closed: 0, gap: 0, accepted: 0 },
+    windows: { proven: 0, gap: 0, accepted: 0 },
     gaps: 0,
     recountsOverdue: 0,
-    settleSeconds: live.settleSeconds(id),
+    closeDelaySeconds: live.closeDelaySeconds(id),
     lastSuccess: undefined,
     lastRecord: undefined,
     lastError: undefined,
@@ -210,21 +210,21 @@ function unanswered(id: string, live: LiveViews): SourceSnapshot {
 function sourceRows(db: Database): SourceDbRow[] {
   return db
     .prepare<[], SourceDbRow>(
-      'SELECT sources.*, ranges.reached_us FROM sources JOIN ranges ON ranges.source = n AND until_us IS NULL ORDER BY id',
+      'SELECT sources.*, source_no AS n, ranges.closed_until_us FROM sources JOIN ranges ON ranges.source = source_no AND to_us IS NULL ORDER BY id',
     )
     .all();
 }
 
 function sinkRows(db: Database): SinkDbRow[] {
-  return db.prepare<[], SinkDbRow>('SELECT id, type, state, acked, taken, from_seq FROM sinks ORDER BY id').all();
+  return db.prepare<[], SinkDbRow>('SELECT id, type, state, acknowledged, delivered, from_seq FROM sinks ORDER BY id').all();
 }
 
 /** How long ago the first record that is not acknowledged was received: it is in the last segment that begins at or before it. */
-function lagSeconds(db: Database, acked: number, now: Micros): number {
+function lagSeconds(db: Database, acknowledged: number, now: Micros): number {
   const next = db
     .prepare<[number], { received_us: number }>(
       'SELECT received_us FROM segments WHERE seq >= (SELECT coalesce(max(seq), 0) FROM segments WHERE seq <= ?) ORDER BY seq LIMIT 1',
     )
-    .get(acked + 1);
+    .get(acknowledged + 1);
   return next ? Math.max(0, (now - next.received_us) / 1e6) : 0;
 }

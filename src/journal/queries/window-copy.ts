@@ -25,7 +25,7 @@ export class WindowCopy implements Disposable {
   take(source: number, from: Micros = 0, to: Micros = Number.MAX_SAFE_INTEGER): Iterable<WindowDbRow> {
     const first = this.#count;
     this.#count += this.#db
-      .prepare('INSERT INTO temp.report_windows SELECT * FROM windows WHERE source = ? AND from_us < ? AND until_us > ? ORDER BY from_us')
+      .prepare('INSERT INTO temp.report_windows SELECT * FROM windows WHERE source = ? AND from_us < ? AND to_us > ? ORDER BY from_us')
       .run(source, to, from).changes;
     const last = this.#count;
     return { [Symbol.iterator]: () => this.#rows(first, last) };

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { LongLedgerReport } from '../../model/ledger-report.ts';
 import { byPeriod } from './periods.ts';
-import { gathered } from '../pieces.ts';
+import { gathered } from '../chunks.ts';
 import { printable } from '../../escape.ts';
 
 type Cell = string | number | boolean | null;
@@ -24,15 +24,15 @@ function* lines(rows: Iterable<readonly Cell[]>): Generator<string, void, void> 
 /** SHA-256 over the CSV by window without its first line, hex: `waybill ledger --format csv … | tail -n +2 | sha256sum` gives the same. */
 export function reportDigest(report: LongLedgerReport): string {
   const hash = createHash('sha256');
-  for (const piece of gathered(lines(windowRows(report)), 16_384)) hash.update(piece);
+  for (const chunk of gathered(lines(windowRows(report)), 16_384)) hash.update(chunk);
   return hash.digest('hex');
 }
 
 function* windowRows(report: LongLedgerReport): Generator<Cell[], void, void> {
   const sinks = sinkIds(report);
   const head = [
-    ...['source', 'from', 'until', 'state', 'reason', 'words', 'total', 'received', 'own', 'late', 'late_longest_seconds', 'passes'],
-    ...['recounts', 'recounts_due', 'next_recount', 'closed', 'start_time', 'end_time', 'digest'],
+    ...['source', 'from', 'to', 'state', 'reason', 'message', 'total', 'received', 'records', 'late', 'late_longest_seconds', 'passes'],
+    ...['recounts', 'recounts_due', 'next_recount', 'closed_at', 'start_time', 'end_time', 'digest'],
     ...sinks.flatMap((id) => [`${id}.complete`, `${id}.dead_letters`]),
   ];
   yield head;
@@ -41,8 +41,16 @@ function* windowRows(report: LongLedgerReport): Generator<Cell[], void, void> {
     for (const window of source.windows) {
       isEmpty = false;
       yield [
-        ...[source.id, window.from, window.until, window.state, window.reason, window.words, window.total, window.received, window.own],
-        ...[window.late, window.lateLongestSeconds, window.passes, window.recounts, window.recountsDue, window.nextRecount, window.closed],
+        ...[source.id, window.from, window.to, window.state, window.reason, window.message, window.total, window.received, window.records],
+        ...[
+          window.late,
+          window.lateLongestSeconds,
+          window.passes,
+          window.recounts,
+          window.recountsDue,
+          window.nextRecount,
+          window.closedAt,
+        ],
         ...[window.query.startTime ?? null, window.query.endTime ?? null, window.digest],
         ...sinkCells(sinks, window.sinks),
       ];
@@ -54,7 +62,7 @@ function* windowRows(report: LongLedgerReport): Generator<Cell[], void, void> {
 function* periodRows(report: LongLedgerReport, by: 'day' | 'month', tz: string): Generator<Cell[], void, void> {
   const sinks = sinkIds(report);
   const head = [
-    ...['source', by, 'from', 'until', 'state', 'reasons', 'windows', 'final', 'proven', 'accepted', 'gaps', 'own', 'late'],
+    ...['source', by, 'from', 'to', 'state', 'reasons', 'windows', 'final', 'proven', 'accepted', 'gaps', 'records', 'late'],
     ...['late_longest_seconds', 'passes', 'recounts', 'recounts_due', 'next_recount'],
     ...sinks.flatMap((id) => [`${id}.complete`, `${id}.dead_letters`]),
   ];
@@ -65,8 +73,8 @@ function* periodRows(report: LongLedgerReport, by: 'day' | 'month', tz: string):
     for (const period of periods) {
       const { counts } = period;
       yield [
-        ...[source.id, period.name, period.from, period.until, period.state, period.reasons.join(' '), period.windows],
-        ...[counts.final, counts.proven, counts.accepted, counts.gap, period.own, period.late, period.lateLongestSeconds],
+        ...[source.id, period.name, period.from, period.to, period.state, period.reasons.join(' '), period.windows],
+        ...[counts.final, counts.proven, counts.accepted, counts.gap, period.records, period.late, period.lateLongestSeconds],
         ...[period.passes, period.recounts, period.recountsDue, period.nextRecount],
         ...sinkCells(sinks, period.sinks),
       ];

@@ -4,7 +4,7 @@ import { ledgerCsv } from './csv.ts';
 import { ledgerHtml } from './html.ts';
 import type { LedgerHtmlOptions } from './html.ts';
 import { byPeriod } from './periods.ts';
-import { jsonPieces } from '../pieces.ts';
+import { jsonChunks } from '../chunks.ts';
 
 export type LedgerFormat = 'json' | 'csv' | 'html';
 
@@ -16,21 +16,21 @@ export function zoneOfWords(format: LedgerFormat | 'text', tz: string): string {
 export interface LedgerDocument {
   readonly type: string;
   /** Its text in pieces, once. */
-  readonly pieces: Iterable<string>;
+  readonly chunks: Iterable<string>;
 }
 
 export type LedgerDocumentOptions = LedgerHtmlOptions;
 
 export function ledgerDocument(report: LongLedgerReport, format: LedgerFormat, options: LedgerDocumentOptions): LedgerDocument {
   const { by, tz } = options;
-  if (format === 'csv') return { type: 'text/csv; charset=utf-8', pieces: ledgerCsv(report, by, tz) };
-  if (format === 'html') return { type: 'text/html; charset=utf-8', pieces: ledgerHtml(report, options) };
+  if (format === 'csv') return { type: 'text/csv; charset=utf-8', chunks: ledgerCsv(report, by, tz) };
+  if (format === 'html') return { type: 'text/html; charset=utf-8', chunks: ledgerHtml(report, options) };
   const asked = by === 'window' ? report : { ...report, sources: report.sources.map((source) => withPeriods(source, by, tz)) };
-  return { type: 'application/json; charset=utf-8', pieces: jsonText(asked) };
+  return { type: 'application/json; charset=utf-8', chunks: jsonText(asked) };
 }
 
 function* jsonText(value: unknown): Generator<string, void, void> {
-  yield* jsonPieces(value);
+  yield* jsonChunks(value);
   yield '\n';
 }
 

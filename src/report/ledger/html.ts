@@ -8,11 +8,11 @@ import { reportDigest } from './csv.ts';
 import { byPeriod } from './periods.ts';
 import { isNotable, tallyOf } from './tally.ts';
 import type { LedgerTally } from './tally.ts';
-import { delayWords, detailWords, local, quotable, reach, suspensionWords, unproven } from './words.ts';
-import { joined, mapped } from '../pieces.ts';
-import type { Pieces } from '../pieces.ts';
+import { delayText, detailText, local, quotable, reach, suspensionText, unproven } from './sentences.ts';
+import { joined, mapped } from '../chunks.ts';
+import type { Chunks } from '../chunks.ts';
 import { printable } from '../../escape.ts';
-import { counted, grouped } from '../time-words.ts';
+import { counted, grouped } from '../format-time.ts';
 
 export interface LedgerHtmlOptions {
   readonly by: 'window' | 'day' | 'month';
@@ -20,11 +20,11 @@ export interface LedgerHtmlOptions {
   readonly tz: string;
   readonly version: string;
   /** By source, as configured now. */
-  readonly services?: Readonly<Record<string, ServiceWords>> | undefined;
+  readonly services?: Readonly<Record<string, ReportedService>> | undefined;
 }
 
 /** What the head of a report says of a source. */
-export interface ServiceWords {
+export interface ReportedService {
   /** Undefined where the configuration refers to what is not there. */
   readonly host: string | undefined;
   readonly tenant: string | undefined;
@@ -42,7 +42,7 @@ h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .25rem; }
 h2 { font-size: 1.25rem; margin: 2.25rem 0 .5rem; padding-top: 1rem; border-top: 1px solid var(--line); }
 h3 { font-size: 1.05rem; margin: 1.5rem 0 .25rem; }
 p, li { max-width: 60rem; }
-.made, .note, caption { color: var(--soft); font-size: .9rem; }
+.meta, .note, caption { color: var(--soft); font-size: .9rem; }
 .verdict { display: inline-block; margin: .75rem 0 0; padding: .15rem .7rem; border: 2px solid currentColor; border-radius: .3rem; font-weight: 700; }
 .good { color: var(--good); } .bad { color: var(--bad); } .warn { color: var(--warn); }
 blockquote { margin: .75rem 0; padding: .25rem 1rem; border-left: .25rem solid var(--line); font-size: 1.05rem; }
@@ -79,7 +79,7 @@ export function* ledgerHtml(
 ): Generator<string, void, void> {
   const tallied = report.sources.map((source) => ({ source, tally: tallyOf(source.windows) }));
   const tone = !report.complete ? 'bad' : report.delivered ? 'good' : 'warn';
-  const lines: Pieces[] = [
+  const lines: Chunks[] = [
     '<!doctype html>',
     '<html lang="en">',
     '<head>',
@@ -93,10 +93,10 @@ export function* ledgerHtml(
     '<body>',
     '<header>',
     '<h1>Completeness of the audit trail</h1>',
-    `<p class="made">Made ${escaped(local(report.made, tz))} (${escaped(tz)}) by Waybill ${escaped(version)} from its ledger.</p>`,
+    `<p class="meta">Generated ${escaped(local(report.generatedAt, tz))} (${escaped(tz)}) by Waybill ${escaped(version)} from its ledger.</p>`,
     `<p class="verdict ${tone}">${escaped(report.summary)}</p>`,
     ...(report.complete
-      ? [`<p class="made">${report.final ? 'Final: no recount is to come.' : 'Not final: recounts are to come.'}</p>`]
+      ? [`<p class="meta">${report.final ? 'Final: no recount is to come.' : 'Not final: recounts are to come.'}</p>`]
       : []),
     '</header>',
     '<main>',
@@ -128,12 +128,12 @@ function sourcePart(
   const id = escaped(source.id);
   // Where every row is listed there already, a second table of the same rows helps nobody.
   const isAllNotable = by === 'window' && tally.notable === tally.windows;
-  const lines: Pieces[] = [
+  const lines: Chunks[] = [
     `<section aria-labelledby="source-${id}">`,
     `<h2 id="source-${id}">Source ${id}</h2>`,
-    `<p class="note">${escaped(serviceWords(services[source.id]))}</p>`,
+    `<p class="note">${escaped(serviceText(services[source.id]))}</p>`,
     `<blockquote><p>${escaped(quotable(report, source, tally, tz).join(' '))}</p></blockquote>`,
-    `<p class="note">${escaped(`${capital(reach(source, tz, report.made))}. Mode: ${source.mode}.`)} ${escaped(everWords(source))}</p>`,
+    `<p class="note">${escaped(`${capital(reach(source, tz, report.generatedAt))}. State: ${source.state}.`)} ${escaped(lifetimeText(source))}</p>`,
     sinkTable(source),
     lateTable(source),
     tally.notable === 0 || isAllNotable
@@ -145,24 +145,24 @@ function sourcePart(
           tz,
         ),
     by === 'window' ? windowTable(source, source.windows, `Every window of ${source.id}`, tz, tally) : periodTable(source, by, tz),
-    holdTable(source, tz),
+    suspensionTable(source, tz),
     '</section>',
   ];
   return joined(lines, '\n');
 }
 
-function serviceWords(service: ServiceWords | undefined): string {
+function serviceText(service: ReportedService | undefined): string {
   if (!service) return 'The source is not in the configuration.';
   const { host, tenant, closeDelaySeconds, recountSeconds } = service;
-  const ages = recountSeconds.length === 0 ? 'no recount' : `recounts after ${recountSeconds.map(delayWords).join(', ')}`;
-  return `Service ${host ?? 'not known'}, tenant ${tenant ?? 'not known'}. In force: a window is closed ${delayWords(closeDelaySeconds)} after its end; ${ages}.`;
+  const ages = recountSeconds.length === 0 ? 'no recount' : `recounts after ${recountSeconds.map(delayText).join(', ')}`;
+  return `Service ${host ?? 'not known'}, tenant ${tenant ?? 'not known'}. In force: a window is closed ${delayText(closeDelaySeconds)} after its end; ${ages}.`;
 }
 
-function everWords({ ever }: LongLedgerReportSource): string {
-  return `Collected since its ledger began: ${grouped(ever.collected)} = ${grouped(ever.inWindows)} in windows + ${grouped(ever.outside)} outside of them.`;
+function lifetimeText({ lifetime }: LongLedgerReportSource): string {
+  return `Collected since its ledger began: ${grouped(lifetime.collected)} = ${grouped(lifetime.inWindows)} in windows + ${grouped(lifetime.outside)} outside of them.`;
 }
 
-function sinkTable(source: LongLedgerReportSource): Pieces {
+function sinkTable(source: LongLedgerReportSource): Chunks {
   if (source.sinks.length === 0) return '';
   const rows = source.sinks.map((sink) => [
     rowHead(sink.id),
@@ -176,7 +176,7 @@ function sinkTable(source: LongLedgerReportSource): Pieces {
   return table('What each sink has of these windows', ['Sink', 'Type', 'State', 'From', '#Windows', '#Records', '#Dead letters'], rows);
 }
 
-function lateTable(source: LongLedgerReportSource): Pieces {
+function lateTable(source: LongLedgerReportSource): Chunks {
   if (source.late === 0) return '';
   const entries = Object.entries(source.lateDelays.within).filter(([, count]) => count > 0);
   const rows = entries.map(([within, count]) => [
@@ -198,18 +198,18 @@ function windowTable(
   const sinks = source.sinks.map(({ id }) => id);
   const rows = mapped(windows, (window) => [
     `<th scope="row" class="t">${escaped(local(window.from, tz))}</th>`,
-    until(window, tz),
-    stateCell(window.state, window.reason, undefined, window.words),
+    to(window, tz),
+    stateCell(window.state, window.reason, undefined, window.message),
     number(window.total === null ? '-' : grouped(window.total)),
     number(grouped(window.received)),
-    number(grouped(window.own)),
-    number(window.late === 0 ? '0' : `${grouped(window.late)} (${delayWords(window.lateLongestSeconds ?? 0)})`),
-    ...sinks.map((id) => text(sinkWords(window.sinks[id]))),
-    number(recountWords(window)),
+    number(grouped(window.records)),
+    number(window.late === 0 ? '0' : `${grouped(window.late)} (${delayText(window.lateLongestSeconds ?? 0)})`),
+    ...sinks.map((id) => text(sinkText(window.sinks[id]))),
+    number(recountText(window)),
     window.nextRecount === null ? text('-') : time(window.nextRecount, tz),
   ]);
   const heads = [
-    ...[`From (${tz})`, 'Until', 'State', '#Counted', '#Received', '#Own', '#Late (longest)'],
+    ...[`From (${tz})`, 'To', 'State', '#Counted', '#Received', '#Records', '#Late (longest)'],
     ...sinks,
     ...['#Recounts (done + due)', 'Next'],
   ];
@@ -228,28 +228,28 @@ function periodTable(source: LongLedgerReportSource, by: 'day' | 'month', tz: st
   const rows = periods.map((period) => [
     rowHead(period.name),
     time(period.from, tz),
-    until(period, tz),
+    to(period, tz),
     number(grouped(period.windows)),
     stateCell(
       period.state,
       period.reasons.join(', ') || null,
       period.counts[period.state] === period.windows ? undefined : period.counts[period.state],
     ),
-    number(grouped(period.own)),
-    number(period.late === 0 ? '0' : `${grouped(period.late)} (${delayWords(period.lateLongestSeconds ?? 0)})`),
-    ...sinks.map((id) => text(sinkWords(period.sinks[id]))),
-    number(recountWords(period)),
+    number(grouped(period.records)),
+    number(period.late === 0 ? '0' : `${grouped(period.late)} (${delayText(period.lateLongestSeconds ?? 0)})`),
+    ...sinks.map((id) => text(sinkText(period.sinks[id]))),
+    number(recountText(period)),
     period.nextRecount === null ? text('-') : time(period.nextRecount, tz),
   ]);
   const heads = [
-    ...[by === 'day' ? 'Day' : 'Month', `From (${tz})`, 'Until', '#Windows', 'State', '#Own', '#Late (longest)'],
+    ...[by === 'day' ? 'Day' : 'Month', `From (${tz})`, 'To', '#Windows', 'State', '#Records', '#Late (longest)'],
     ...sinks,
     ...['#Recounts (done + due)', 'Next'],
   ];
   const sum = (of: (period: (typeof periods)[number]) => number): string =>
     grouped(periods.reduce((total, period) => total + of(period), 0));
   const foot = [
-    ...[rowHead('Sum'), text(''), text(''), number(sum(({ windows }) => windows)), text(''), number(sum(({ own }) => own))],
+    ...[rowHead('Sum'), text(''), text(''), number(sum(({ windows }) => windows)), text(''), number(sum(({ records }) => records))],
     number(sum(({ late }) => late)),
     ...sinks.map(() => text('')),
     ...[number(sum(({ recounts }) => recounts)), text('')],
@@ -258,12 +258,12 @@ function periodTable(source: LongLedgerReportSource, by: 'day' | 'month', tz: st
   return table(caption, heads, rows, foot);
 }
 
-function holdTable(source: LongLedgerReportSource, tz: string): Pieces {
-  if (source.holds.length === 0) return '';
-  const rows = source.holds.map((hold) => {
-    const [what, reason, known] = suspensionWords(hold);
+function suspensionTable(source: LongLedgerReportSource, tz: string): Chunks {
+  if (source.suspensions.length === 0) return '';
+  const rows = source.suspensions.map((suspension) => {
+    const [what, reason, known] = suspensionText(suspension);
     return [
-      `<th scope="row" class="t">${escaped(local(hold.at, tz))}</th>`,
+      `<th scope="row" class="t">${escaped(local(suspension.at, tz))}</th>`,
       ...[text(what), text(reason === '' ? '-' : reason)],
       `<td class="words">${escaped(known)}</td>`,
     ];
@@ -275,11 +275,11 @@ function operationsPart({ operations }: LongLedgerReport, tz: string): string {
   if (operations.length === 0) return '';
   const rows = operations.map((operation) => [
     `<th scope="row" class="t">${escaped(local(operation.at, tz))}</th>`,
-    text(operation.who ?? '-'),
-    text(operation.what),
-    `<td class="words">${escaped(detailWords(operation))}</td>`,
+    text(operation.actor ?? '-'),
+    text(operation.operation),
+    `<td class="words">${escaped(detailText(operation))}</td>`,
   ]);
-  return `<section aria-labelledby="operations"><h2 id="operations">What people changed</h2>${[...table('', [`At (${tz})`, 'Who (claimed)', 'What', 'Details'], rows)].join('')}</section>`;
+  return `<section aria-labelledby="operations"><h2 id="operations">Operator actions</h2>${[...table('', [`At (${tz})`, 'Actor (claimed)', 'Operation', 'Details'], rows)].join('')}</section>`;
 }
 
 function digestPart(report: LongLedgerReport): string {
@@ -301,7 +301,7 @@ const glossary: readonly (readonly [word: string, meaning: string])[] = [
   ['Window', 'A stretch of time from its begin up to, not including, its end; the windows of a source lie end to end.'],
   ['Counted', 'How many records the service counted for the query of the window, which asks one second more on both sides.'],
   ['Received', 'How many different records the service returned for that query.'],
-  ['Own', 'How many of the received records have a time inside of the window; only these are added up.'],
+  ['Records', 'How many of the received records have a time inside of the window; only these are added up.'],
   ['Late', 'Records that were first seen after their window was closed.'],
   ['Proven', 'The service answered the query of the window with as many records as it counted for it.'],
   ['Final', 'Proven, and the last recount is done.'],
@@ -318,23 +318,23 @@ function glossaryPart(): string {
   return `<section aria-labelledby="words"><h2 id="words">Words</h2><dl>${items.join('')}</dl></section>`;
 }
 
-function recountWords({ recounts, recountsDue }: { readonly recounts: number; readonly recountsDue: number | null }): string {
+function recountText({ recounts, recountsDue }: { readonly recounts: number; readonly recountsDue: number | null }): string {
   return recountsDue === null ? grouped(recounts) : `${grouped(recounts)} + ${grouped(recountsDue)}`;
 }
 
-function capital(words: string): string {
-  return words.charAt(0).toUpperCase() + words.slice(1);
+function capital(message: string): string {
+  return message.charAt(0).toUpperCase() + message.slice(1);
 }
 
-function sinkWords(has: LedgerReportSinkWindow | undefined): string {
+function sinkText(has: LedgerReportSinkWindow | undefined): string {
   if (!has) return 'not for it';
-  const letters = has.deadLetters === 0 ? '' : `, ${counted(has.deadLetters, 'dead letter')}`;
-  return `${has.complete ? 'complete' : has.lost ? 'lost' : 'not yet'}${letters}`;
+  const deadLetters = has.deadLetters === 0 ? '' : `, ${counted(has.deadLetters, 'dead letter')}`;
+  return `${has.complete ? 'complete' : has.lost ? 'lost' : 'not yet'}${deadLetters}`;
 }
 
-function stateCell(state: string, reason: string | null, count?: number, words: string | null = null): string {
+function stateCell(state: string, reason: string | null, count?: number, message: string | null = null): string {
   const tone = state === 'gap' ? 'bad' : state === 'accepted' || reason !== null ? 'warn' : 'good';
-  const known = words === null ? '' : `<small>${escaped(words)}</small>`;
+  const known = message === null ? '' : `<small>${escaped(message)}</small>`;
   return `<td class="${tone}">${escaped(`${count === undefined ? '' : `${grouped(count)} `}${state}${reason === null ? '' : ` (${reason})`}`)}${known}</td>`;
 }
 
@@ -348,7 +348,7 @@ function* table(
   const head = heads.map((name) =>
     name.startsWith('#') ? `<th scope="col" class="n">${escaped(name.slice(1))}</th>` : `<th scope="col">${escaped(name)}</th>`,
   );
-  const label = escaped(caption === '' ? 'What people changed' : caption);
+  const label = escaped(caption === '' ? 'Operator actions' : caption);
   yield `<div class="scroll" role="region" tabindex="0" aria-label="${label}"><table>\n`;
   yield `${caption === '' ? '' : `<caption>${label}</caption>`}\n<thead><tr>${head.join('')}</tr></thead>\n<tbody>`;
   yield* joined(
@@ -358,10 +358,10 @@ function* table(
   yield `</tbody>\n${foot === undefined ? '' : `<tfoot><tr>${foot.join('')}</tr></tfoot>`}\n</table></div>`;
 }
 
-function filtered<Item>(items: Iterable<Item>, isWanted: (item: Item) => boolean): Iterable<Item> {
+function filtered<Item>(items: Iterable<Item>, isRequested: (item: Item) => boolean): Iterable<Item> {
   return {
     *[Symbol.iterator]() {
-      for (const item of items) if (isWanted(item)) yield item;
+      for (const item of items) if (isRequested(item)) yield item;
     },
   };
 }
@@ -383,9 +383,9 @@ function time(value: string, tz: string): string {
 }
 
 /** The end without its date where that is the date of the beginning. */
-function until({ from, until: end }: { readonly from: string; readonly until: string }, tz: string): string {
-  const words = local(end, tz);
-  return `<td class="t">${escaped(words.slice(0, 10) === local(from, tz).slice(0, 10) ? words.slice(11) : words)}</td>`;
+function to({ from, to: end }: { readonly from: string; readonly to: string }, tz: string): string {
+  const message = local(end, tz);
+  return `<td class="t">${escaped(message.slice(0, 10) === local(from, tz).slice(0, 10) ? message.slice(11) : message)}</td>`;
 }
 
 /** Harmless in text and in a quoted attribute; what would steer a terminal or turn the direction of text shows as what it is. */

@@ -1,23 +1,23 @@
 /**
  * The completeness report by day or month: windows added up, pure. A window counts for the period in which it begins; numbers are sums over
- * what the windows own, because a total counts the padding of its query too and must never be summed.
+ * the records of the windows, because a total counts the padding of its query too and must never be summed.
  */
 import type { LedgerReportSinkWindow, LedgerReportState, LedgerReportWindow } from '../../model/ledger-report.ts';
-import { zoned } from '../time-words.ts';
+import { zoned } from '../format-time.ts';
 
 export interface LedgerPeriod {
   /** `2026-11-20`, or `2026-11`, in the zone asked for. */
   readonly name: string;
   /** Where its first window begins and its last one ends. */
   readonly from: string;
-  readonly until: string;
+  readonly to: string;
   readonly windows: number;
   /** The worst of its windows: gap, accepted, proven, final. */
   readonly state: LedgerReportState;
   readonly counts: Readonly<Record<LedgerReportState, number>>;
   /** Each once. */
   readonly reasons: readonly string[];
-  readonly own: number;
+  readonly records: number;
   readonly late: number;
   readonly lateLongestSeconds: number | null;
   readonly passes: number;
@@ -47,11 +47,11 @@ const worstFirst: readonly LedgerReportState[] = ['gap', 'accepted', 'proven', '
 /** What is known of a period so far. */
 class PeriodSums {
   #from: string;
-  #until: string;
+  #to: string;
   #windows = 0;
   readonly #counts = { gap: 0, accepted: 0, proven: 0, final: 0 };
   readonly #reasons = new Set<string>();
-  #own = 0;
+  #records = 0;
   #late = 0;
   #longest: number | null = null;
   #passes = 0;
@@ -60,18 +60,18 @@ class PeriodSums {
   #next: string | null = null;
   readonly #sinks: Record<string, { windows: number; complete: boolean; lost: boolean; deadLetters: number }> = {};
 
-  constructor({ from, until }: LedgerReportWindow) {
+  constructor({ from, to }: LedgerReportWindow) {
     this.#from = from;
-    this.#until = until;
+    this.#to = to;
   }
 
   add(window: LedgerReportWindow): void {
     this.#from = earlier(this.#from, window.from);
-    this.#until = later(this.#until, window.until);
+    this.#to = later(this.#to, window.to);
     this.#windows += 1;
     this.#counts[window.state] += 1;
     if (window.reason !== null) this.#reasons.add(window.reason);
-    this.#own += window.own;
+    this.#records += window.records;
     this.#late += window.late;
     if (window.lateLongestSeconds !== null) this.#longest = Math.max(this.#longest ?? 0, window.lateLongestSeconds);
     this.#passes += window.passes;
@@ -91,12 +91,12 @@ class PeriodSums {
     return {
       name,
       from: this.#from,
-      until: this.#until,
+      to: this.#to,
       windows: this.#windows,
       state: worstFirst.find((state) => this.#counts[state] > 0) ?? 'final',
       counts: this.#counts,
       reasons: [...this.#reasons],
-      own: this.#own,
+      records: this.#records,
       late: this.#late,
       lateLongestSeconds: this.#longest,
       passes: this.#passes,

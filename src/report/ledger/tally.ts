@@ -4,12 +4,12 @@ import type { LedgerReportState, LedgerReportWindow } from '../../model/ledger-r
 export interface LedgerTally {
   readonly windows: number;
   readonly counts: Readonly<Record<LedgerReportState, number>>;
-  readonly own: number;
+  readonly records: number;
   readonly late: number;
   readonly recounts: number;
   /** Proven windows that changed since: in doubt, or of which the service shows fewer records than it did. */
   readonly reread: number;
-  readonly vanished: number;
+  readonly shrunk: number;
   /** Proven, not in doubt, and not final: recounts are to come, the latest of the next ones at this time, ms since 1970 or 0. */
   readonly open: number;
   readonly lastDue: number;
@@ -32,7 +32,7 @@ export interface SinkTally {
 
 export function tallyOf(windows: Iterable<LedgerReportWindow>): LedgerTally {
   const counts = { gap: 0, accepted: 0, proven: 0, final: 0 };
-  const tally = { windows: 0, own: 0, late: 0, recounts: 0, reread: 0, vanished: 0, open: 0, lastDue: 0, notable: 0 };
+  const tally = { windows: 0, records: 0, late: 0, recounts: 0, reread: 0, shrunk: 0, open: 0, lastDue: 0, notable: 0 };
   const accepted: string[] = [];
   const sinks = new Map<string, SinkTally>();
   let first: string | undefined;
@@ -40,17 +40,17 @@ export function tallyOf(windows: Iterable<LedgerReportWindow>): LedgerTally {
   for (const window of windows) {
     const { state, reason } = window;
     first ??= window.from;
-    last = window.until;
+    last = window.to;
     counts[state] += 1;
     tally.windows += 1;
-    tally.own += window.own;
+    tally.records += window.records;
     tally.late += window.late;
     tally.recounts += window.recounts;
     if (isNotable(window)) tally.notable += 1;
     if (state === 'accepted') accepted.push(window.from);
     if (state === 'proven' || state === 'final') {
       if (reason === 'reread') tally.reread += 1;
-      else if (reason !== null) tally.vanished += 1;
+      else if (reason !== null) tally.shrunk += 1;
     }
     if (state === 'proven' && reason !== 'reread') {
       tally.open += 1;

@@ -7,11 +7,11 @@ import { byPeriod } from './periods.ts';
 import type { LedgerPeriod } from './periods.ts';
 import { tallyOf } from './tally.ts';
 import type { LedgerTally } from './tally.ts';
-import { delayWords, detailWords, holesOf, local, reach, suspensionWords } from './words.ts';
-import { joined, mapped } from '../pieces.ts';
+import { delayText, detailText, holesOf, local, reach, suspensionText } from './sentences.ts';
+import { joined, mapped } from '../chunks.ts';
 import { printable } from '../../escape.ts';
-import { table, tableLines, type Column } from '../table.ts';
-import { counted, grouped } from '../time-words.ts';
+import { table, tableLines, type Column } from '../text-table.ts';
+import { counted, grouped } from '../format-time.ts';
 
 export interface LedgerTextOptions {
   readonly by: 'window' | 'day' | 'month';
@@ -19,7 +19,7 @@ export interface LedgerTextOptions {
   readonly tz: string;
   /** Colours the first line; only when asked (the one who calls knows the terminal and NO_COLOR). */
   readonly color?: boolean;
-  /** Said last, where `by` was chosen because there are so many windows. */
+  /** Reported last, where `by` was chosen because there are so many windows. */
   readonly isShortened?: boolean;
 }
 
@@ -56,11 +56,11 @@ function paragraph(report: LongLedgerReport, tallies: readonly LedgerTally[], co
   const empty = report.sources.filter((_, i) => tallies[i]?.windows === 0).map(({ id }) => printable(id));
   const gaps = gap === 0 ? 'No gap' : counted(gap, 'gap');
   const accepted = acceptedCount === 0 ? '' : `, ${counted(acceptedCount, 'gap')} accepted by a person`;
-  const changed = sum(({ reread, vanished }) => reread + vanished);
+  const changed = sum(({ reread, shrunk }) => reread + shrunk);
   const numbers = [
     `${grouped(proven)} of ${counted(windows, 'window')} ${proven === 1 ? 'is' : 'are'} proven, ${grouped(final)} of them final.`,
     `${counted(
-      sum(({ own }) => own),
+      sum(({ records }) => records),
       'record',
     )} collected, each once; ${grouped(sum(({ late }) => late))} of them late.`,
     `${gaps}${accepted}.`,
@@ -70,7 +70,7 @@ function paragraph(report: LongLedgerReport, tallies: readonly LedgerTally[], co
   const sentences = [
     ...(windows === 0 ? ['No window is closed in this period, so nothing is known of gaps.'] : numbers),
     ...(empty.length === 0 || windows === 0 ? [] : [`Nothing is proven of ${empty.join(', ')}: no window is closed in this period.`]),
-    ...(changed === 0 ? [] : [`${counted(changed, 'proven window')} changed since (reread, vanished): see the reasons.`]),
+    ...(changed === 0 ? [] : [`${counted(changed, 'proven window')} changed since (reread, shrunk): see the reasons.`]),
   ];
   return `${color ? `\u001b[${tone};1m${summary}\u001b[0m` : summary}\n${sentences.join(' ')}`;
 }
@@ -78,22 +78,22 @@ function paragraph(report: LongLedgerReport, tallies: readonly LedgerTally[], co
 function windowTable(source: LongLedgerReportSource, tally: LedgerTally, tz: string): Iterable<string> {
   const sinks = [...tally.sinks.keys()];
   const columns: Column[] = [
-    ...heads([`FROM (${tz})`, 'UNTIL', 'STATE', 'REASON'], 'left'),
-    ...heads(['TOTAL', 'OWN', 'LATE', 'PASSES', 'RECOUNTS'], 'right'),
+    ...heads([`FROM (${tz})`, 'TO', 'STATE', 'REASON'], 'left'),
+    ...heads(['TOTAL', 'RECORDS', 'LATE', 'PASSES', 'RECOUNTS'], 'right'),
     ...heads(['NEXT RECOUNT', ...sinks.map(printable)], 'left'),
   ];
   return tableLines(
     columns,
     mapped(source.windows, (window) => [
       local(window.from, tz),
-      untilText(window, tz),
+      endText(window, tz),
       window.state,
       window.reason ?? '-',
       window.total === null ? '-' : grouped(window.total),
-      ...[window.own, window.late, window.passes].map(grouped),
-      recountWords(window),
+      ...[window.records, window.late, window.passes].map(grouped),
+      recountText(window),
       window.nextRecount === null ? '-' : local(window.nextRecount, tz),
-      ...sinks.map((id) => sinkWords(window.sinks[id])),
+      ...sinks.map((id) => sinkText(window.sinks[id])),
     ]),
   );
 }
@@ -101,8 +101,8 @@ function windowTable(source: LongLedgerReportSource, tally: LedgerTally, tz: str
 function periodTable(tally: LedgerTally, periods: readonly LedgerPeriod[], by: 'day' | 'month', tz: string): string[] {
   const sinks = [...tally.sinks.keys()];
   const columns: Column[] = [
-    ...heads([`${by.toUpperCase()} (${tz})`, 'FROM', 'UNTIL', 'STATE', 'REASON'], 'left'),
-    ...heads(['WINDOWS', 'OWN', 'LATE', 'PASSES', 'RECOUNTS'], 'right'),
+    ...heads([`${by.toUpperCase()} (${tz})`, 'FROM', 'TO', 'STATE', 'REASON'], 'left'),
+    ...heads(['WINDOWS', 'RECORDS', 'LATE', 'PASSES', 'RECOUNTS'], 'right'),
     ...heads(['NEXT RECOUNT', ...sinks.map(printable)], 'left'),
   ];
   return table(
@@ -110,19 +110,19 @@ function periodTable(tally: LedgerTally, periods: readonly LedgerPeriod[], by: '
     periods.map((period) => [
       period.name,
       by === 'day' ? local(period.from, tz).slice(11) : local(period.from, tz),
-      untilText(period, tz),
+      endText(period, tz),
       period.counts[period.state] === period.windows ? period.state : `${grouped(period.counts[period.state])} ${period.state}`,
       period.reasons.length === 0 ? '-' : period.reasons.join(','),
-      ...[period.windows, period.own, period.late, period.passes].map(grouped),
-      recountWords(period),
+      ...[period.windows, period.records, period.late, period.passes].map(grouped),
+      recountText(period),
       period.nextRecount === null ? '-' : local(period.nextRecount, tz),
-      ...sinks.map((id) => sinkWords(period.sinks[id])),
+      ...sinks.map((id) => sinkText(period.sinks[id])),
     ]),
   );
 }
 
 /** `2 of 7`: done, of those that there will be. */
-function recountWords({ recounts, recountsDue }: { readonly recounts: number; readonly recountsDue: number | null }): string {
+function recountText({ recounts, recountsDue }: { readonly recounts: number; readonly recountsDue: number | null }): string {
   return recountsDue === null ? grouped(recounts) : `${grouped(recounts)} of ${grouped(recounts + recountsDue)}`;
 }
 
@@ -138,25 +138,25 @@ function sums(tally: LedgerTally): string {
         : `has ${grouped(complete)} of ${counted(windows, 'window')}${lost === 0 ? '' : ` (${grouped(lost)} lost)`}`;
     return `; ${printable(id)} ${has}${deadLetters === 0 ? '' : ` but for ${counted(deadLetters, 'dead letter')}`}`;
   });
-  return `Sum: ${counted(tally.windows, 'window')}, ${counted(tally.own, 'record')}, ${grouped(tally.late)} late${sinks.join('')}`;
+  return `Sum: ${counted(tally.windows, 'window')}, ${counted(tally.records, 'record')}, ${grouped(tally.late)} late${sinks.join('')}`;
 }
 
-/** What stands beside the windows: how late, what is in no window, what the ledger does not cover, hold. */
+/** Lines below the windows: how late, what is in no window, what the ledger does not cover, suspensions. */
 function notes(report: LongLedgerReport, source: LongLedgerReportSource, tz: string): string[] {
-  const { ever, lateDelays, holds } = source;
+  const { lifetime, lateDelays, suspensions } = source;
   const delays = Object.entries(lateDelays.within).filter(([, count]) => count > 0);
   return [
     ...(delays.length === 0
       ? []
       : [
-          `Late: ${delays.map(([within, count]) => `${grouped(count)} ${within === 'later' ? 'later' : `within ${within}`}`).join(', ')}; the longest by ${delayWords(lateDelays.longestSeconds ?? 0)}`,
+          `Late: ${delays.map(([within, count]) => `${grouped(count)} ${within === 'later' ? 'later' : `within ${within}`}`).join(', ')}; the longest by ${delayText(lateDelays.longestSeconds ?? 0)}`,
         ]),
-    `Ever: ${counted(ever.collected, 'record')} = ${grouped(ever.inWindows)} in windows + ${grouped(ever.outside)} not (not closed yet, found since the last count, or without a readable time)`,
+    `Lifetime: ${counted(lifetime.collected, 'record')} = ${grouped(lifetime.inWindows)} in windows + ${grouped(lifetime.outside)} not (not closed yet, found since the last count, or without a readable time)`,
     ...holesOf(report, source.id, tz).map((hole) => printable(`Not covered: ${hole}`)),
-    ...holds.map((hold) =>
+    ...suspensions.map((suspension) =>
       printable(
-        `${local(hold.at, tz)} ${suspensionWords(hold)
-          .filter((words) => words !== '')
+        `${local(suspension.at, tz)} ${suspensionText(suspension)
+          .filter((message) => message !== '')
           .join(', ')}`,
       ),
     ),
@@ -164,14 +164,14 @@ function notes(report: LongLedgerReport, source: LongLedgerReportSource, tz: str
 }
 
 function operationLines({ operations }: LongLedgerReport, tz: string): string {
-  const columns = heads([`CHANGED (${tz})`, 'BY (CLAIMED)', 'WHAT', 'DETAILS'], 'left');
+  const columns = heads([`CHANGED (${tz})`, 'ACTOR (CLAIMED)', 'OPERATION', 'DETAILS'], 'left');
   return table(
     columns,
-    operations.map((operation) => [local(operation.at, tz), operation.who ?? '-', operation.what, detailWords(operation)]),
+    operations.map((operation) => [local(operation.at, tz), operation.actor ?? '-', operation.operation, detailText(operation)]),
   ).join('\n');
 }
 
-function sinkWords(has: LedgerReportSinkWindow | undefined): string {
+function sinkText(has: LedgerReportSinkWindow | undefined): string {
   if (!has) return '-';
   if (has.complete) return has.deadLetters === 0 ? 'complete' : `all but ${grouped(has.deadLetters)}`;
   const what = has.lost ? 'lost' : 'not yet';
@@ -183,7 +183,7 @@ function heads(names: readonly string[], align: 'left' | 'right'): Column[] {
 }
 
 /** The end without its date where that is the date of the beginning. */
-function untilText({ from, until }: { readonly from: string; readonly until: string }, tz: string): string {
-  const end = local(until, tz);
+function endText({ from, to }: { readonly from: string; readonly to: string }, tz: string): string {
+  const end = local(to, tz);
   return end.slice(0, 10) === local(from, tz).slice(0, 10) ? end.slice(11) : end;
 }

@@ -1,11 +1,11 @@
 /** What `waybill check` asks of Elasticsearch, one line each: who we are, which server it is, which rights we have, and what weakens the guarantee. */
 import { quote } from '../../quote.ts';
-import { WaybillError, wordsOf } from '../../errors.ts';
+import { WaybillError, messageOf } from '../../errors.ts';
 import type { Finding, SinkContext } from '../define.ts';
 import { ElasticClient, understood } from './client.ts';
 import type { Answer } from './client.ts';
-import { greet } from './greet.ts';
-import { membersOf, plainWords } from './items.ts';
+import { greet } from './identify.ts';
+import { membersOf, plainText } from './items.ts';
 import { credentialsOf, patternOf } from './settings.ts';
 import type { ElasticsearchSettings } from './settings.ts';
 import { mappingOf, versionOf } from './templates.ts';
@@ -28,7 +28,7 @@ export async function check(settings: ElasticsearchSettings, context: SinkContex
   const findings: Finding[] = [];
   const ask = async (): Promise<void> => {
     const greeting = await greet(client, settings, context, signal);
-    findings.push(...ways(client), ...who(greeting, settings, id));
+    findings.push(...ways(client), ...actor(greeting, settings, id));
     findings.push(await server(client, id, signal));
     if (greeting.status === 200) findings.push(...(await privileges(client, settings, id, signal)));
     findings.push(...(await mapping(client, settings, id, signal)), ...(await indexSettings(client, settings, id, signal)));
@@ -37,11 +37,11 @@ export async function check(settings: ElasticsearchSettings, context: SinkContex
     );
   };
   try {
-    await understood(id, 'sink_again', signal, ask);
+    await understood(id, 'sink_unavailable', signal, ask);
   } catch (thrown) {
     signal.throwIfAborted();
     if (!(thrown instanceof WaybillError)) throw thrown;
-    findings.push({ level: 'error', words: wordsOf(thrown), setting: `sinks.${id}.nodes` });
+    findings.push({ level: 'error', message: messageOf(thrown), setting: `sinks.${id}.nodes` });
   }
   return findings;
 }
@@ -51,11 +51,11 @@ function ways(client: ElasticClient): Finding[] {
     const issuer = peer === undefined ? '' : `, certificate of '${peer.subject}' issued by '${peer.issuer}'`;
     return peer === undefined && proxy === undefined
       ? []
-      : [{ level: 'ok', words: `${target} is reached ${proxy === undefined ? 'directly' : `through ${proxy}`}${issuer}` }];
+      : [{ level: 'ok', message: `${target} is reached ${proxy === undefined ? 'directly' : `through ${proxy}`}${issuer}` }];
   });
 }
 
-function who({ status, body }: Answer, settings: ElasticsearchSettings, id: string): Finding[] {
+function actor({ status, body }: Answer, settings: ElasticsearchSettings, id: string): Finding[] {
   if (status === 200) {
     const { username = '' } = body;
     const { name } = membersOf(body.api_key);
@@ -63,25 +63,29 @@ function who({ status, body }: Answer, settings: ElasticsearchSettings, id: stri
     return [
       {
         level: 'ok',
-        words:
+        message:
           name === undefined
             ? `the server knows us as the user "${named(username)}"`
             : `the server knows us by the API key "${named(name)}"`,
       },
     ];
   }
-  const words = 'the server asks nobody who they are: its security is off';
-  return [{ level: 'warning', words, setting: `sinks.${id}.${credentialsOf(settings)}` }];
+  const message = 'the server asks nobody who they are: its security is off';
+  return [{ level: 'warning', message, setting: `sinks.${id}.${credentialsOf(settings)}` }];
 }
 
 async function server(client: ElasticClient, id: string, signal: AbortSignal): Promise<Finding> {
   const found = await versionOf(client, signal);
   if (found === undefined)
-    return { level: 'ok', words: 'the version of the server is not shown to this key (it needs monitor), and not needed' };
+    return { level: 'ok', message: 'the version of the server is not shown to this key (it needs monitor), and not needed' };
   const major = Number(found.number.split('.')[0]);
-  const words = `the server is Elasticsearch ${found.number}${found.isServerless ? ', serverless' : ''}`;
-  if (major === 8 || major === 9) return { level: 'ok', words };
-  return { level: major < 8 ? 'error' : 'warning', words: `${words}; the lines 8 and 9 are known to work`, setting: `sinks.${id}.nodes` };
+  const message = `the server is Elasticsearch ${found.number}${found.isServerless ? ', serverless' : ''}`;
+  if (major === 8 || major === 9) return { level: 'ok', message };
+  return {
+    level: major < 8 ? 'error' : 'warning',
+    message: `${message}; the lines 8 and 9 are known to work`,
+    setting: `sinks.${id}.nodes`,
+  };
 }
 
 async function privileges(client: ElasticClient, settings: ElasticsearchSettings, id: string, signal: AbortSignal): Promise<Finding[]> {
@@ -91,12 +95,16 @@ async function privileges(client: ElasticClient, settings: ElasticsearchSettings
   const has = (answer.body as { readonly index?: Readonly<Record<string, Readonly<Record<string, boolean>>>> }).index?.[pattern];
   const setting = `sinks.${id}.${credentialsOf(settings)}`;
   if (has === undefined)
-    return [{ level: 'warning', words: `its rights cannot be asked for: ${answer.status} ${plainWords(answer.error)}`, setting }];
+    return [{ level: 'warning', message: `its rights cannot be asked for: ${answer.status} ${plainText(answer.error)}`, setting }];
   const missing = rights.filter(([privilege]) => has[privilege] !== true);
   const granted = rights.filter(([privilege]) => has[privilege] === true).map(([privilege]) => privilege);
   return [
-    ...(granted.length > 0 ? [{ level: 'ok', words: `it may ${granted.join(', ')} on "${pattern}"` } as const] : []),
-    ...missing.map(([privilege, level, cost]) => ({ level, words: `the right ${privilege} on "${pattern}" is missing: ${cost}`, setting })),
+    ...(granted.length > 0 ? [{ level: 'ok', message: `it may ${granted.join(', ')} on "${pattern}"` } as const] : []),
+    ...missing.map(([privilege, level, cost]) => ({
+      level,
+      message: `the right ${privilege} on "${pattern}" is missing: ${cost}`,
+      setting,
+    })),
   ];
 }
 
@@ -106,22 +114,27 @@ async function mapping(client: ElasticClient, settings: ElasticsearchSettings, i
   const pattern = patternOf(settings);
   const setting = `sinks.${id}.templates`;
   if (conflicts.length > 0) {
-    const list = conflicts.map(({ field, type, wanted }) => `${field} is ${type}, not ${wanted}`);
+    const list = conflicts.map(({ field, type, requested }) => `${field} is ${type}, not ${requested}`);
     const shown = `${list.slice(0, conflictsShown).join('; ')}${list.length > conflictsShown ? `; and ${list.length - conflictsShown} more` : ''}`;
     const refuses = conflicts.some((conflict) => conflict.refuses);
     const effect = refuses ? 'records whose values do not fit that type become dead letters' : 'searches and dashboards may not find them';
-    const words = `"${conflicts[0]?.index}" maps fields differently: ${shown}: ${effect}; correct the template (often logs-…@custom) and roll over`;
-    return [{ level: refuses ? 'error' : 'warning', words, setting }];
+    const message = `"${conflicts[0]?.index}" maps fields differently: ${shown}: ${effect}; correct the template (often logs-…@custom) and roll over`;
+    return [{ level: refuses ? 'error' : 'warning', message, setting }];
   }
-  if (isOurs === true) return [{ level: 'ok', words: `"${pattern}" has the mapping of waybill setup elasticsearch` }];
+  if (isOurs === true) return [{ level: 'ok', message: `"${pattern}" has the mapping of waybill setup elasticsearch` }];
   if (isOurs === undefined && !exists)
     return [
-      { level: 'ok', words: `"${pattern}" is not there yet and is created with the first record; its templates are not shown to this key` },
+      {
+        level: 'ok',
+        message: `"${pattern}" is not there yet and is created with the first record; its templates are not shown to this key`,
+      },
     ];
-  if (isOurs === undefined) return [{ level: 'warning', words: `whether "${pattern}" has our mapping is not shown to this key`, setting }];
-  if (settings.templates === 'install') return [{ level: 'ok', words: `the mapping of "${pattern}" is installed when the sink is opened` }];
-  const words = `"${pattern}" has not the mapping of Waybill: run waybill setup elasticsearch --sink ${id}, and roll over a data stream that is there already`;
-  return [{ level: 'warning', words, setting }];
+  if (isOurs === undefined)
+    return [{ level: 'warning', message: `whether "${pattern}" has our mapping is not shown to this key`, setting }];
+  if (settings.templates === 'install')
+    return [{ level: 'ok', message: `the mapping of "${pattern}" is installed when the sink is opened` }];
+  const message = `"${pattern}" has not the mapping of Waybill: run waybill setup elasticsearch --sink ${id}, and roll over a data stream that is there already`;
+  return [{ level: 'warning', message, setting }];
 }
 
 interface IndexSettings {
@@ -153,12 +166,12 @@ async function indexSettings(client: ElasticClient, settings: ElasticsearchSetti
       ? [
           {
             level: 'warning',
-            words: `index.translog.durability is async on "${pattern}": a server that is killed loses what it has acknowledged in the last seconds`,
+            message: `index.translog.durability is async on "${pattern}": a server that is killed loses what it has acknowledged in the last seconds`,
             setting,
           } as const,
         ]
       : []),
-    ...(last === undefined ? [] : [{ level: 'error', words: `"${last[0]}" is closed to writing (index.blocks)`, setting } as const]),
+    ...(last === undefined ? [] : [{ level: 'error', message: `"${last[0]}" is closed to writing (index.blocks)`, setting } as const]),
   ];
 }
 
@@ -170,8 +183,8 @@ async function aliases(client: ElasticClient, settings: ElasticsearchSettings, i
   const names = new Set(indices.flatMap(([, { aliases: found }]) => Object.keys(found)));
   return [...names].sort().map((name) => {
     const behind = indices.filter(([, { aliases: found }]) => name in found).map(([index]) => index);
-    const words = `"${name}" is an alias, of ${behind.toSorted().join(', ')}: when it is rolled over, a batch whose answer was lost is there twice; name a data stream (no index), or an index by time such as dpas-audit-{yyyy.MM}`;
-    return { level: 'warning', words, setting: `sinks.${id}.index` };
+    const message = `"${name}" is an alias, of ${behind.toSorted().join(', ')}: when it is rolled over, a batch whose answer was lost is there twice; name a data stream (no index), or an index by time such as dpas-audit-{yyyy.MM}`;
+    return { level: 'warning', message, setting: `sinks.${id}.index` };
   });
 }
 
@@ -186,7 +199,7 @@ async function failureStore(client: ElasticClient, settings: ElasticsearchSettin
     .filter(({ failure_store }) => failure_store?.enabled === true)
     .map(({ name }) => ({
       level: 'warning',
-      words: `"${name}" has a failure store: what the server refuses is kept there, and is a dead letter here too, perhaps for a reason outside the document`,
+      message: `"${name}" has a failure store: what the server refuses is kept there, and is a dead letter here too, perhaps for a reason outside the document`,
       setting: `sinks.${id}.templates`,
     }));
 }

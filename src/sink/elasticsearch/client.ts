@@ -8,7 +8,7 @@ import type { Client } from '@elastic/elasticsearch';
 import { Connection } from '../../connect/connection.ts';
 import type { Route } from '../../connect/connection.ts';
 import { plainPort } from '../../connect/plain-port.ts';
-import { WaybillError, codeOf, wordsOf } from '../../errors.ts';
+import { WaybillError, codeOf, messageOf } from '../../errors.ts';
 import type { SinkContext } from '../define.ts';
 import { errorFrom, membersOf } from './items.ts';
 import type { ItemError } from './items.ts';
@@ -43,7 +43,7 @@ const ndjson = 'application/vnd.elasticsearch+x-ndjson; compatible-with=8';
 /** TCP, proxy and TLS together. */
 const connectMs = 5_000;
 /** More than any answer to 10,000 items. */
-const answerMost = 64 * 1024 * 1024;
+const maxAnswerBytes = 64 * 1024 * 1024;
 const compressed = promisify(gzip);
 /** What the client must be told to leave out of its errors; we keep none of them. */
 const redaction = { redaction: { type: 'remove' as const } };
@@ -120,7 +120,7 @@ export class ElasticClient implements AsyncDisposable {
 
   /**
    * One request to the next node that can be reached, and its answer, whatever its status.
-   * @throws WaybillError `sink_again` (nothing was sent), `sink_blocked` (the same, and a person must act), `sink_unknown`; or the signal's reason
+   * @throws WaybillError `sink_unavailable` (nothing was sent), `sink_blocked` (the same, and a person must act), `sink_outcome_unknown`; or the signal's reason
    */
   async request(request: Request, signal: AbortSignal): Promise<Answer> {
     const body = request.lines === undefined ? undefined : await compressed(request.lines, { level: 1 });
@@ -143,7 +143,7 @@ export class ElasticClient implements AsyncDisposable {
       try {
         return await this.#ask(request, body, authorization, signal);
       } catch (thrown) {
-        if (left <= 1 || codeOf(thrown) !== 'sink_again') throw thrown;
+        if (left <= 1 || codeOf(thrown) !== 'sink_unavailable') throw thrown;
       }
     }
   }
@@ -152,7 +152,7 @@ export class ElasticClient implements AsyncDisposable {
     try {
       return authorizationOf(this.#settings);
     } catch (thrown) {
-      throw new WaybillError('sink_blocked', `sink "${this.#id}": ${wordsOf(thrown)}`);
+      throw new WaybillError('sink_blocked', `sink "${this.#id}": ${messageOf(thrown)}`);
     }
   }
 
@@ -190,16 +190,16 @@ export class ElasticClient implements AsyncDisposable {
       const { statusCode, body, headers } = thrown as { statusCode: number; body: unknown; headers: Record<string, string> };
       return answerOf(statusCode, body, headers);
     }
-    const who = `sink "${this.#id}"`;
+    const actor = `sink "${this.#id}"`;
     if (name === 'ProductNotSupportedError') {
-      const words = `${who}: what answers at sinks.${this.#id}.nodes does not say that it is Elasticsearch`;
-      throw new WaybillError(method === 'GET' ? 'sink_blocked' : 'sink_unknown', words);
+      const message = `${actor}: what answers at sinks.${this.#id}.nodes does not say that it is Elasticsearch`;
+      throw new WaybillError(method === 'GET' ? 'sink_blocked' : 'sink_outcome_unknown', message);
     }
     for (let at: unknown = thrown; at instanceof Error; at = at.cause) {
-      if (at instanceof WaybillError) throw new WaybillError(at.code, `${who}: ${at.message}`);
+      if (at instanceof WaybillError) throw new WaybillError(at.code, `${actor}: ${at.message}`);
     }
     // Its words quote the answer, which may quote a document.
-    throw new WaybillError('sink_unknown', `${who}: the answer cannot be understood (${name})`);
+    throw new WaybillError('sink_outcome_unknown', `${actor}: the answer cannot be understood (${name})`);
   }
 }
 
@@ -216,12 +216,12 @@ interface Params {
 function unsent(reason: WaybillError): WaybillError {
   const plain = plainPort(reason);
   if (plain !== undefined) return new WaybillError('sink_blocked', plain);
-  return new WaybillError(reason.code === 'source_unreachable' ? 'sink_again' : 'sink_blocked', wordsOf(reason));
+  return new WaybillError(reason.code === 'source_unreachable' ? 'sink_unavailable' : 'sink_blocked', messageOf(reason));
 }
 
 /** Something was sent: unknown, unless TLS refused our certificate, for then nobody has read it. */
 function sent(reason: WaybillError): WaybillError {
-  return new WaybillError(codeOf(reason) === 'tls_untrusted' ? 'sink_blocked' : 'sink_unknown', wordsOf(reason));
+  return new WaybillError(codeOf(reason) === 'tls_untrusted' ? 'sink_blocked' : 'sink_outcome_unknown', messageOf(reason));
 }
 
 async function read(body: AsyncIterable<Buffer>): Promise<string> {
@@ -229,7 +229,7 @@ async function read(body: AsyncIterable<Buffer>): Promise<string> {
   let size = 0;
   for await (const chunk of body) {
     size += chunk.length;
-    if (size > answerMost) throw new Error(`the answer is larger than ${answerMost} bytes`);
+    if (size > maxAnswerBytes) throw new Error(`the answer is larger than ${maxAnswerBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
@@ -244,11 +244,11 @@ function answerOf(status: number, given: unknown, headers: Readonly<Record<strin
 
 /**
  * Does what reads answers of the server. What they lack or have in the place of something else is an error of this sink, and not of the program.
- * @param code  what it means: `sink_again` where nothing was sent to be stored
+ * @param code  what it means: `sink_unavailable` where nothing was sent to be stored
  */
 export async function understood<Result>(
   id: string,
-  code: 'sink_again' | 'sink_unknown',
+  code: 'sink_unavailable' | 'sink_outcome_unknown',
   signal: AbortSignal,
   work: () => Promise<Result>,
 ): Promise<Result> {

@@ -55,10 +55,10 @@ export function errorFrom(given: unknown): ItemError | undefined {
 }
 
 /**
- * `there`: the uid is there already. `aside`: in the failure store. `refused`: the document is at fault. `again`: later. `blocked`: a person must
- * act. `strange`: no answer that can be understood.
+ * `duplicate`: the uid is there already. `failure_store`: the server kept the document in the failure store. `rejected`: the document is at fault.
+ * `retryable`: later. `blocked`: a person must act. `unexpected`: the answer cannot be understood.
  */
-export type Verdict = 'taken' | 'there' | 'aside' | 'refused' | 'again' | 'blocked' | 'strange';
+export type ItemResult = 'delivered' | 'duplicate' | 'failure_store' | 'rejected' | 'retryable' | 'blocked' | 'unexpected';
 
 const badDocument: ReadonlySet<string> = new Set([
   'document_parsing_exception',
@@ -73,13 +73,13 @@ const badDocument: ReadonlySet<string> = new Set([
 /** Types that are neither and yet decide. */
 const deciding: ReadonlySet<string> = new Set(['version_conflict_engine_exception', 'illegal_argument_exception']);
 
-export function judge({ status, failure_store, error }: Item): Verdict {
-  if (status === undefined) return 'strange';
-  if (status === 201) return failure_store === 'used' ? 'aside' : 'taken';
-  if (status < 400) return 'strange';
-  if (status === 409 && error?.type === 'version_conflict_engine_exception') return 'there';
-  if (status === 429 || status >= 500) return 'again';
-  if (status === 400 && isBadDocument(error)) return 'refused';
+export function judge({ status, failure_store, error }: Item): ItemResult {
+  if (status === undefined) return 'unexpected';
+  if (status === 201) return failure_store === 'used' ? 'failure_store' : 'delivered';
+  if (status < 400) return 'unexpected';
+  if (status === 409 && error?.type === 'version_conflict_engine_exception') return 'duplicate';
+  if (status === 429 || status >= 500) return 'retryable';
+  if (status === 400 && isBadDocument(error)) return 'rejected';
   return 'blocked';
 }
 
@@ -88,12 +88,12 @@ function isBadDocument(error: ItemError | undefined): boolean {
 }
 
 /** The server's words, with those of the cause behind them. They may quote the document: they are for the dead letter alone. */
-export function wordsOfItem({ status, error }: Item): string {
-  const words: string[] = [];
+export function messageOfItem({ status, error }: Item): string {
+  const message: string[] = [];
   for (let at = error, depth = 0; at !== undefined && depth < 4; at = at.caused_by, depth += 1) {
-    words.push([at.type, at.reason].filter((word) => word !== undefined).join(': '));
+    message.push([at.type, at.reason].filter((word) => word !== undefined).join(': '));
   }
-  return words.length > 0 ? words.join('; ') : `answered with ${status ?? 'nothing'}`;
+  return message.length > 0 ? message.join('; ') : `answered with ${status ?? 'nothing'}`;
 }
 
 /** Types of error whose reason speaks of the server, never of a document. */
@@ -109,7 +109,7 @@ const aboutServer: ReadonlySet<string> = new Set([
 ]);
 
 /** Words that the log may hold: the type, and the reason only where it cannot quote a document. */
-export function plainWords(error: ItemError | undefined): string {
+export function plainText(error: ItemError | undefined): string {
   const { type = 'no reason', reason = '', caused_by } = error ?? {};
   const isPlain =
     aboutServer.has(type) || (type === 'illegal_argument_exception' && caused_by === undefined && reason.startsWith('pipeline '));
@@ -117,20 +117,20 @@ export function plainWords(error: ItemError | undefined): string {
 }
 
 /**
- * A request that was answered as a whole with something else than 200. `refused`: too large, or one of its messages is at fault: halve it.
+ * A request that was answered as a whole with something else than 200. `rejected`: too large, or one of its messages is at fault: halve it.
  * `unknown`: some of it may have been taken.
  */
-export type RequestVerdict = 'refused' | 'again' | 'blocked' | 'unknown';
+export type RequestResult = 'rejected' | 'retryable' | 'blocked' | 'unknown';
 
 /**
  * @param alone  of a batch of one, how often in a row a request of one was refused before: it says nothing about the record then, but of a client
  *               or a server of the wrong line; undefined for a larger batch
  */
-export function judgeRequest(status: number, error: ItemError | undefined, alone: number | undefined): RequestVerdict {
-  if (status === 413) return 'refused';
+export function judgeRequest(status: number, error: ItemError | undefined, alone: number | undefined): RequestResult {
+  if (status === 413) return 'rejected';
   if (status === 400 && error?.type !== 'media_type_header_exception')
-    return alone === undefined ? 'refused' : alone === 0 ? 'again' : 'blocked';
-  if (status === 429) return 'again';
+    return alone === undefined ? 'rejected' : alone === 0 ? 'retryable' : 'blocked';
+  if (status === 429) return 'retryable';
   if (status === 408 || status >= 500 || status < 300) return 'unknown';
   return 'blocked';
 }

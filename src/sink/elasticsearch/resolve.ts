@@ -4,10 +4,10 @@
  */
 import { WaybillError } from '../../errors.ts';
 import type { ElasticClient } from './client.ts';
-import { plainWords } from './items.ts';
+import { plainText } from './items.ts';
 
 /** Hits of one search at most: `index.max_result_window`, 10,000 unless set otherwise. */
-export const hitsMost = 10_000;
+export const maxHits = 10_000;
 
 /** What a search by uids found: how many documents there are, and the uids of those that it names. */
 export interface Found {
@@ -38,7 +38,7 @@ export class Reader {
   readonly #id: string;
   readonly #size: number;
 
-  constructor(client: ElasticClient, id: string, size = hitsMost) {
+  constructor(client: ElasticClient, id: string, size = maxHits) {
     this.#client = client;
     this.#id = id;
     this.#size = size;
@@ -46,7 +46,7 @@ export class Reader {
 
   /**
    * The uids that a data stream has; undefined when the right to read is missing. A stream that is not there has none.
-   * @throws WaybillError `sink_again`, `sink_blocked`
+   * @throws WaybillError `sink_unavailable`, `sink_blocked`
    */
   async has(target: string, uids: readonly string[], signal: AbortSignal): Promise<Set<string> | undefined> {
     if (!(await this.#refresh(target, signal))) return new Set();
@@ -99,7 +99,7 @@ export class Reader {
     };
     const total = hits?.total?.value;
     if (/* mutant: partial-result */ timed_out !== false || _shards?.failed !== 0 || total === undefined)
-      throw this.#again('was searched in part only');
+      throw this.#retry('was searched in part only');
     const found = hits?.hits ?? [];
     return { total, uids: found.map(({ _id }) => _id), newest: found[0]?.sort?.[0] };
   }
@@ -110,18 +110,19 @@ export class Reader {
     try {
       answer = await this.#client.request({ method: 'POST', path, query, ...(json === undefined ? {} : { json }) }, signal);
     } catch (thrown) {
-      if (thrown instanceof WaybillError && thrown.code === 'sink_unknown') throw new WaybillError('sink_again', thrown.message);
+      if (thrown instanceof WaybillError && thrown.code === 'sink_outcome_unknown')
+        throw new WaybillError('sink_unavailable', thrown.message);
       throw thrown;
     }
     const { status } = answer;
     const { error } = answer;
     if (status === 200 || status === 404 || (status === 403 && error?.type === 'security_exception')) return answer;
-    const words = `${status} ${plainWords(error)}`;
-    if (status === 401) throw new WaybillError('sink_blocked', `sink "${this.#id}" is not known to the server: ${words}`);
-    throw this.#again(`cannot be read: ${words}`);
+    const message = `${status} ${plainText(error)}`;
+    if (status === 401) throw new WaybillError('sink_blocked', `sink "${this.#id}" is not known to the server: ${message}`);
+    throw this.#retry(`cannot be read: ${message}`);
   }
 
-  #again(words: string): WaybillError {
-    return new WaybillError('sink_again', `what sink "${this.#id}" has taken ${words}`);
+  #retry(message: string): WaybillError {
+    return new WaybillError('sink_unavailable', `what sink "${this.#id}" has taken ${message}`);
   }
 }

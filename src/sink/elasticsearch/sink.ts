@@ -1,12 +1,12 @@
 /** The sink `elasticsearch` while it is open: finds out what is there where that is uncertain, creates the rest, and reads every item's answer. */
 import { WaybillError, codeOf } from '../../errors.ts';
-import type { Again, Batch, Kept, Message, Rejection, Sink, Taken } from '../../model/sink.ts';
+import type { RetryableRejection, Batch, ResumePoint, Message, Rejection, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { SinkContext } from '../define.ts';
 import { ElasticClient, understood } from './client.ts';
 import type { Answer } from './client.ts';
-import { greet } from './greet.ts';
-import { errorFrom, itemFrom, judge, judgeRequest, membersOf, plainWords, wordsOfItem } from './items.ts';
-import type { Item, ItemError } from './items.ts';
+import { greet } from './identify.ts';
+import { errorFrom, itemFrom, judge, judgeRequest, membersOf, plainText, messageOfItem } from './items.ts';
+import type { Item, ItemError, RequestResult } from './items.ts';
 import { Reader } from './resolve.ts';
 import { credentialsOf, patternOf, targeting } from './settings.ts';
 import type { ElasticsearchSettings } from './settings.ts';
@@ -20,29 +20,41 @@ const lineBreak = Buffer.from('\n');
 /** A message that was not taken and may be later. */
 interface Left {
   readonly message: Message;
-  readonly verdict: 'again' | 'blocked';
+  readonly result: 'retryable' | 'blocked';
   readonly item: Item;
 }
+
+const codes = {
+  rejected: 'sink_refused',
+  retryable: 'sink_unavailable',
+  blocked: 'sink_blocked',
+  unknown: 'sink_outcome_unknown',
+} as const satisfies Record<RequestResult, string>;
 
 export class ElasticsearchSink implements Sink {
   readonly #settings: ElasticsearchSettings;
   readonly #id: string;
   readonly #client: ElasticClient;
   readonly #reader: Reader;
-  readonly #kept: Kept;
+  readonly #resumePoint: ResumePoint;
   readonly #targetOf: (message: Message) => string;
-  readonly #marks: Map<string, number | null>;
+  readonly #progress: Map<string, number | null>;
   /** How often in a row a request of one message was refused with 400. */
-  #refusedAlone = 0;
+  #rejectedAlone = 0;
 
-  static async open(settings: ElasticsearchSettings, context: SinkContext, kept: Kept, signal: AbortSignal): Promise<ElasticsearchSink> {
+  static async open(
+    settings: ElasticsearchSettings,
+    context: SinkContext,
+    kept: ResumePoint,
+    signal: AbortSignal,
+  ): Promise<ElasticsearchSink> {
     const client = await ElasticClient.make(settings, context);
     try {
-      await understood(context.id, 'sink_again', signal, async () => {
+      await understood(context.id, 'sink_unavailable', signal, async () => {
         await greet(client, settings, context, signal);
         if (settings.templates === 'install') await install(client, settings, context.id, signal);
         if (settings.templates === 'check' && (await mappingOf(client, settings, signal)).isOurs === false) {
-          context.log.warn({ sink: context.id, target: patternOf(settings) }, 'index without the mapping of waybill setup elasticsearch');
+          context.log.write('sink.template_missing', { sink: context.id, target: patternOf(settings) });
         }
       });
       return new ElasticsearchSink(settings, context.id, client, kept);
@@ -52,22 +64,22 @@ export class ElasticsearchSink implements Sink {
     }
   }
 
-  private constructor(settings: ElasticsearchSettings, id: string, client: ElasticClient, kept: Kept) {
+  private constructor(settings: ElasticsearchSettings, id: string, client: ElasticClient, kept: ResumePoint) {
     this.#settings = settings;
     this.#id = id;
     this.#client = client;
     this.#reader = new Reader(client, id);
-    this.#kept = kept;
+    this.#resumePoint = kept;
     const target = targeting(settings);
     this.#targetOf = ({ source, time }) => target(source, time);
-    this.#marks = marksOf(kept.note);
+    this.#progress = marksOf(kept.resumeNote);
   }
 
-  async send(batch: Batch, signal: AbortSignal): Promise<Taken> {
-    return understood(this.#id, 'sink_unknown', signal, () => this.#send(batch, signal));
+  async send(batch: Batch, signal: AbortSignal): Promise<DeliveryResult> {
+    return understood(this.#id, 'sink_outcome_unknown', signal, () => this.#send(batch, signal));
   }
 
-  async #send(batch: Batch, signal: AbortSignal): Promise<Taken> {
+  async #send(batch: Batch, signal: AbortSignal): Promise<DeliveryResult> {
     const messages = this.#settings.index === undefined ? await this.#missing(batch, signal) : batch.messages;
     const duplicates = batch.messages.length - messages.length;
     if (messages.length === 0) return { rejections: [], duplicates };
@@ -86,8 +98,8 @@ export class ElasticsearchSink implements Sink {
       },
       signal,
     );
-    const taken = await this.#settle(messages, this.#items(answer, messages), signal);
-    return { ...taken, duplicates: duplicates + (taken.duplicates ?? 0) };
+    const delivered = await this.#resolve(messages, this.#items(answer, messages), signal);
+    return { ...delivered, duplicates: duplicates + (delivered.duplicates ?? 0) };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -112,12 +124,12 @@ export class ElasticsearchSink implements Sink {
    * then may be there from an earlier state, or from a second installation.
    */
   async #mark(target: string, signal: AbortSignal): Promise<number | null> {
-    const known = this.#marks.get(target);
+    const known = this.#progress.get(target);
     if (known !== undefined) return known;
     const found = await this.#reader.newest(target, signal);
     // Without the right to read it is asked again when the sink is opened the next time.
-    this.#marks.set(target, found ?? null);
-    if (found !== undefined) await this.#kept.commitNote(noteOf(this.#marks));
+    this.#progress.set(target, found ?? null);
+    if (found !== undefined) await this.#resumePoint.commitResumeNote(resumeNoteOf(this.#progress));
     return found ?? null;
   }
 
@@ -134,55 +146,55 @@ export class ElasticsearchSink implements Sink {
   /** The answers to each message; throws for a request that was not answered with them. */
   #items(answer: Answer, messages: readonly Message[]): readonly Item[] {
     const { status, body, error, retryAfterMs } = answer;
-    const who = `sink "${this.#id}"`;
-    const alone = messages.length === 1 ? this.#refusedAlone : undefined;
+    const actor = `sink "${this.#id}"`;
+    const alone = messages.length === 1 ? this.#rejectedAlone : undefined;
     if (status === 200) {
-      this.#refusedAlone = 0;
+      this.#rejectedAlone = 0;
       const items = Array.isArray(body.items) ? body.items.map((item) => /* mutant: bulk-item */ membersOf(item).create) : undefined;
       if (items?.length === messages.length) return items.map(itemFrom);
-      throw new WaybillError('sink_unknown', `${who}: ${items?.length ?? 'no'} items were answered of ${messages.length}`);
+      throw new WaybillError('sink_outcome_unknown', `${actor}: ${items?.length ?? 'no'} items were answered of ${messages.length}`);
     }
-    const words = `${who}: the request is answered with ${status} ${plainWords(error)}${this.#hint(status, error)}`;
-    const verdict = judgeRequest(status, error, alone);
-    if (status === 400 && alone !== undefined) this.#refusedAlone += 1;
-    throw new WaybillError(`sink_${verdict}`, words, { retryAfterMs, isCrowded: status === 429 });
+    const message = `${actor}: the request is answered with ${status} ${plainText(error)}${this.#hint(status, error)}`;
+    const result = judgeRequest(status, error, alone);
+    if (status === 400 && alone !== undefined) this.#rejectedAlone += 1;
+    throw new WaybillError(codes[result], message, { retryAfterMs, isCrowded: status === 429 });
   }
 
-  async #settle(messages: readonly Message[], items: readonly Item[], signal: AbortSignal): Promise<Taken> {
+  async #resolve(messages: readonly Message[], items: readonly Item[], signal: AbortSignal): Promise<DeliveryResult> {
     const rejections: Rejection[] = [];
     const left: Left[] = [];
     let duplicates = 0;
     for (const [at, message] of messages.entries()) {
       const item = items[at] ?? {};
       const { seq, uid } = message;
-      const verdict = judge(item);
+      const result = judge(item);
       // In the failure store a document has another id.
       const isOther = item._id !== uid && item.failure_store !== 'used' && item.failure_store !== 'failed';
-      if (verdict === 'strange' || isOther)
+      if (result === 'unexpected' || isOther)
         throw new WaybillError(
-          'sink_unknown',
+          'sink_outcome_unknown',
           `sink "${this.#id}": item ${at} is answered with ${item.status ?? 'nothing'} for another document`,
         );
-      if (verdict === 'there') duplicates += 1;
-      else if (verdict === 'refused') rejections.push({ seq, code: item.error?.type ?? 'refused', words: wordsOfItem(item) });
-      else if (verdict === 'aside') {
-        const words = await this.#failureWords(this.#targetOf(message), item._id ?? '', signal);
-        rejections.push({ seq, code: 'failure_store', words });
-      } else if (verdict !== 'taken') left.push({ message, verdict, item });
+      if (result === 'duplicate') duplicates += 1;
+      else if (result === 'rejected') rejections.push({ seq, code: item.error?.type ?? 'refused', message: messageOfItem(item) });
+      else if (result === 'failure_store') {
+        const detail = await this.#failureText(this.#targetOf(message), item._id ?? '', signal);
+        rejections.push({ seq, code: 'failure_store', message: detail });
+      } else if (result !== 'delivered') left.push({ message, result, item });
     }
-    return { rejections, duplicates, again: this.#again(left, messages.length) };
+    return { rejections, duplicates, retryable: this.#retry(left, messages.length) };
   }
 
   /** What is left of a batch of so many, in the words of the worst of them. */
-  #again(left: readonly Left[], of: number): Again | undefined {
-    const worst = left.find(({ verdict }) => verdict === 'blocked') ?? left[0];
+  #retry(left: readonly Left[], of: number): RetryableRejection | undefined {
+    const worst = left.find(({ result }) => result === 'blocked') ?? left[0];
     if (worst === undefined) return undefined;
-    const { message, verdict, item } = worst;
+    const { message, result, item } = worst;
     const { status = 0, error } = item;
     return {
       seqs: left.map(({ message: { seq } }) => seq),
-      code: verdict === 'blocked' ? 'sink_blocked' : 'sink_again',
-      words: `sink "${this.#id}" cannot write to "${this.#targetOf(message)}" (${left.length} of ${of}): ${status} ${plainWords(error)}${this.#hint(status, error)}`,
+      code: result === 'blocked' ? 'sink_blocked' : 'sink_unavailable',
+      message: `sink "${this.#id}" cannot write to "${this.#targetOf(message)}" (${left.length} of ${of}): ${status} ${plainText(error)}${this.#hint(status, error)}`,
     };
   }
 
@@ -195,14 +207,14 @@ export class ElasticsearchSink implements Sink {
       return ` (${setting(credentialsOf(this.#settings))} needs create_doc and auto_configure on "${patternOf(this.#settings)}")`;
     if (status === 404 || (status === 400 && reason.startsWith('pipeline ')))
       return ` ("waybill setup elasticsearch --sink ${this.#id}" installs the templates)`;
-    if (status === 413) return ` (${setting('batch.bytes')})`;
+    if (status === 413) return ` (${setting('batch.maxBytes')})`;
     if (status >= 300 && status < 400) return ` (${setting('nodes')})`;
     if (status === 403 || status === 406 || status === 400) return ` (${setting(this.#settings.index === undefined ? 'nodes' : 'index')})`;
     return '';
   }
 
   /** The failure store keeps a document under another id, and its answer does not say why. */
-  async #failureWords(target: string, id: string, signal: AbortSignal): Promise<string> {
+  async #failureText(target: string, id: string, signal: AbortSignal): Promise<string> {
     const known = 'kept aside in the failure store of the data stream';
     try {
       const query = { size: 1, _source: ['error.type', 'error.message'], query: { ids: { values: [id] } } };
@@ -212,7 +224,7 @@ export class ElasticsearchSink implements Sink {
       const { hits } = body as { hits?: { hits?: readonly { _source?: { error?: { type?: unknown; message?: unknown } } }[] } };
       const said = hits?.hits?.[0]?._source?.error;
       const error = said && errorFrom({ type: said.type, reason: said.message });
-      return error === undefined ? known : `${known}: ${wordsOfItem({ error })}`;
+      return error === undefined ? known : `${known}: ${messageOfItem({ error })}`;
     } catch (thrown) {
       // The document is stored aside, whether or not we may know why.
       signal.throwIfAborted();
@@ -222,8 +234,8 @@ export class ElasticsearchSink implements Sink {
 }
 
 /** What the note keeps: by data stream, up to which time, ms, records may be there from elsewhere. */
-function noteOf(marks: ReadonlyMap<string, number | null>): string {
-  return JSON.stringify({ resolveUntil: Object.fromEntries(marks) });
+function resumeNoteOf(progress: ReadonlyMap<string, number | null>): string {
+  return JSON.stringify({ resolveUntil: Object.fromEntries(progress) });
 }
 
 function marksOf(note: string | undefined): Map<string, number | null> {

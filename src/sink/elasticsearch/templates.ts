@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { quote } from '../../quote.ts';
 import { WaybillError } from '../../errors.ts';
 import type { ElasticClient } from './client.ts';
-import { membersOf, plainWords } from './items.ts';
+import { membersOf, plainText } from './items.ts';
 import { credentialsOf, patternOf } from './settings.ts';
 import type { ElasticsearchSettings } from './settings.ts';
 
@@ -132,7 +132,7 @@ export async function factsOf(client: ElasticClient, signal: AbortSignal): Promi
 /**
  * Puts templates and pipeline; may be run again.
  * @returns what was put
- * @throws WaybillError `sink_blocked` where a right is missing or the server refuses; `sink_again`
+ * @throws WaybillError `sink_blocked` where a right is missing or the server refuses; `sink_unavailable`
  */
 export async function install(
   client: ElasticClient,
@@ -146,12 +146,12 @@ export async function install(
     const answer = await client.request({ method: 'PUT', path, json: body }, signal);
     const { status, error } = answer;
     if (status === 200) continue;
-    const words = `cannot install "${path}" for sink "${id}": ${status} ${plainWords(error)}${error?.reason === undefined ? '' : `: ${error.reason}`}`;
+    const message = `cannot install "${path}" for sink "${id}": ${status} ${plainText(error)}${error?.reason === undefined ? '' : `: ${error.reason}`}`;
     const hint =
       status === 401 || status === 403
         ? ` (sinks.${id}.${credentialsOf(settings)}: templates need manage_index_templates and manage_ingest_pipelines)`
         : '';
-    throw new WaybillError(status === 429 || status >= 500 ? 'sink_again' : 'sink_blocked', `${words}${hint}`);
+    throw new WaybillError(status === 429 || status >= 500 ? 'sink_unavailable' : 'sink_blocked', `${message}${hint}`);
   }
   return steps;
 }
@@ -169,7 +169,7 @@ export async function makeKey(client: ElasticClient, settings: ElasticsearchSett
   if (answer.status === 200 && typeof encoded === 'string') return encoded;
   throw new WaybillError(
     'sink_blocked',
-    `cannot make an API key for sink "${id}": ${answer.status} ${plainWords(error)}${error?.reason === undefined ? '' : `: ${error.reason}`}`,
+    `cannot make an API key for sink "${id}": ${answer.status} ${plainText(error)}${error?.reason === undefined ? '' : `: ${error.reason}`}`,
   );
 }
 
@@ -187,7 +187,7 @@ export interface MappingConflict {
   readonly index: string;
   readonly field: string;
   readonly type: string;
-  readonly wanted: string;
+  readonly requested: string;
   /** Whether values of ours may not parse as that type: the server refuses such records. */
   readonly refuses: boolean;
 }
@@ -236,11 +236,11 @@ const families: readonly (readonly string[])[] = [
 const takesAnyText = new Set(families[0]);
 
 function conflictsOf(index: string, mapping: Mapping | undefined): MappingConflict[] {
-  return fieldsOf(contents().component.template.mappings.properties).flatMap(({ path, type: wanted }) => {
+  return fieldsOf(contents().component.template.mappings.properties).flatMap(({ path, type: requested }) => {
     const found = typeAt(mapping?.properties, path);
-    if (found === undefined || found.type === wanted) return [];
-    if (families.some((family) => family.includes(found.type) && family.includes(wanted))) return [];
-    return [{ index, field: found.path.join('.'), type: found.type, wanted, refuses: !takesAnyText.has(found.type) }];
+    if (found === undefined || found.type === requested) return [];
+    if (families.some((family) => family.includes(found.type) && family.includes(requested))) return [];
+    return [{ index, field: found.path.join('.'), type: found.type, requested, refuses: !takesAnyText.has(found.type) }];
   });
 }
 

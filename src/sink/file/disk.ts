@@ -2,11 +2,11 @@
 import { constants } from 'node:fs';
 import { lstat, open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
-import { WaybillError, wordsOf } from '../../errors.ts';
+import { WaybillError, messageOf } from '../../errors.ts';
 import type { FileName } from './position.ts';
 
-export function blockedAt(path: string, id: string, words: string, cause?: unknown): WaybillError {
-  return new WaybillError('sink_blocked', `cannot open "${path}" for sink "${id}" (sinks.${id}.path): ${words}`, { cause });
+export function blockedAt(path: string, id: string, message: string, cause?: unknown): WaybillError {
+  return new WaybillError('sink_blocked', `cannot open "${path}" for sink "${id}" (sinks.${id}.path): ${message}`, { cause });
 }
 
 /** Opens the file of a sink, or makes it with mode 0600; what is there in its place blocks the sink. */
@@ -17,7 +17,7 @@ export async function openFile(path: string, id: string): Promise<FileHandle> {
     if (kind !== undefined) throw blockedAt(path, id, kind);
     return await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
   } catch (cause) {
-    throw cause instanceof WaybillError ? cause : blockedAt(path, id, wordsOf(cause), cause);
+    throw cause instanceof WaybillError ? cause : blockedAt(path, id, messageOf(cause), cause);
   }
 }
 

@@ -13,17 +13,17 @@ import { kindOfName } from './rotation.ts';
 
 export class Compressor implements AsyncDisposable {
   readonly #path: string;
-  readonly #isWanted: boolean;
+  readonly #isRequested: boolean;
   readonly #id: string;
   readonly #log: Log;
   readonly #stop = new AbortController();
   #isDue = false;
   #running: Promise<void> | undefined;
 
-  /** @param isWanted  whether files are compressed at all; what is half done is removed in any case */
-  constructor(path: string, isWanted: boolean, id: string, log: Log) {
+  /** @param isRequested  whether files are compressed at all; what is half done is removed in any case */
+  constructor(path: string, isRequested: boolean, id: string, log: Log) {
     this.#path = path;
-    this.#isWanted = isWanted;
+    this.#isRequested = isRequested;
     this.#id = id;
     this.#log = log;
   }
@@ -47,10 +47,10 @@ export class Compressor implements AsyncDisposable {
         const folder = dirname(this.#path);
         const files = (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isFile()).map(({ name }) => name);
         for (const name of files) if (kindOfName(this.#path, name) === 'half') await unlink(join(folder, name));
-        if (!this.#isWanted) continue;
+        if (!this.#isRequested) continue;
         for (const name of files.sort()) if (kindOfName(this.#path, name) === 'plain') await compress(join(folder, name), signal);
       } catch (error) {
-        if (!hasEnded(signal)) this.#log.warn({ sink: this.#id, path: this.#path, error }, 'rotated file is not compressed');
+        if (!hasEnded(signal)) this.#log.write('sink.compression_failed', { sink: this.#id, path: this.#path, error });
       }
     }
   }

@@ -4,7 +4,7 @@ import { access, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { duration, size } from '../../settings/values.ts';
-import { wordsOf } from '../../errors.ts';
+import { messageOf } from '../../errors.ts';
 import { defineSink } from '../define.ts';
 import type { Finding } from '../define.ts';
 import { isAbsent, kindAt, linksWords } from './disk.ts';
@@ -29,7 +29,10 @@ const config = z.strictObject({
     })
     .optional()
     .describe('When Waybill itself puts the file aside, as `<path>.20261121T230000.000Z`; default never. Nothing is ever deleted'),
-  gzip: z.boolean().default(false).describe('Whether files that were put aside are compressed, as `<path>.20261121T230000.000Z.gz`'),
+  compression: z
+    .enum(['none', 'gzip'])
+    .default('none')
+    .describe('How rotated files are compressed; `gzip`: as `<path>.20261121T230000.000Z.gz`'),
 });
 
 export const file = defineSink('file', {
@@ -46,33 +49,37 @@ export const file = defineSink('file', {
     duplicates: '0 (one batch in a file that somebody else rotated between the begin of a batch and the start after a kill)',
     losses: '0',
   }),
-  async check({ path, rotate, gzip }, { id }) {
+  async check({ path, rotate, compression }, { id }) {
     const setting = `sinks.${id}.path`;
-    const words = (what: string, cause: unknown): string => `cannot ${what} "${path}" (${setting}): ${wordsOf(cause)}`;
+    const message = (what: string, cause: unknown): string => `cannot ${what} "${path}" (${setting}): ${messageOf(cause)}`;
     try {
       await access(dirname(resolve(path)), constants.W_OK | constants.X_OK);
     } catch (cause) {
-      return [{ level: 'error', words: words('write in the directory of', cause), setting }];
+      return [{ level: 'error', message: message('write in the directory of', cause), setting }];
     }
-    const tooLong = rotate && tooLongToPutAside(path, gzip);
-    if (tooLong !== undefined) return [{ level: 'error', words: `cannot use "${path}" (${setting}): ${tooLong}`, setting }];
+    const tooLong = rotate && tooLongToPutAside(path, compression === 'gzip');
+    if (tooLong !== undefined) return [{ level: 'error', message: `cannot use "${path}" (${setting}): ${tooLong}`, setting }];
     const found: Finding[] = [];
     for (const each of [path, `${path}.position`, `${path}.lock`]) {
       try {
         const kind = await kindAt(each);
-        if (kind !== undefined) return [{ level: 'error', words: `cannot use "${each}" (${setting}): ${kind}`, setting }];
+        if (kind !== undefined) return [{ level: 'error', message: `cannot use "${each}" (${setting}): ${kind}`, setting }];
         await access(each, constants.R_OK | constants.W_OK);
         const { nlink } = await stat(each);
         if (each === path && nlink > 1)
-          return [{ level: 'error', words: `cannot use "${each}" (${setting}): ${linksWords(nlink)}`, setting }];
-        if (each === path) found.push({ level: 'ok', words: `"${path}" is there and can be written` });
+          return [{ level: 'error', message: `cannot use "${each}" (${setting}): ${linksWords(nlink)}`, setting }];
+        if (each === path) found.push({ level: 'ok', message: `"${path}" is there and can be written` });
       } catch (cause) {
-        if (!isAbsent(cause)) return [{ level: 'error', words: words('write', cause), setting }];
-        if (each === path) found.push({ level: 'ok', words: `"${path}" can be made` });
+        if (!isAbsent(cause)) return [{ level: 'error', message: message('write', cause), setting }];
+        if (each === path) found.push({ level: 'ok', message: `"${path}" can be made` });
       }
     }
-    if (gzip && rotate === undefined)
-      found.push({ level: 'warning', words: 'gzip: nothing is put aside without rotate', setting: `sinks.${id}.gzip` });
+    if (compression !== 'none' && rotate === undefined)
+      found.push({
+        level: 'warning',
+        message: `compression: ${compression}: no file is rotated without rotate`,
+        setting: `sinks.${id}.compression`,
+      });
     return found;
   },
   open: (settings, context, kept) => FileSink.open(settings, context, kept),

@@ -5,7 +5,7 @@
 import { statSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { WaybillError, wordsOf } from '../../errors.ts';
+import { WaybillError, messageOf } from '../../errors.ts';
 import { blockedAt, kindAt, nameOf } from './disk.ts';
 import { sameFile } from './position.ts';
 import type { FileName } from './position.ts';
@@ -46,7 +46,7 @@ export async function lockFor(path: string, id: string): Promise<() => void> {
     held.set(file, own);
     return () => letGo(file, own);
   } catch (cause) {
-    throw cause instanceof WaybillError ? cause : blockedAt(file, id, wordsOf(cause), cause);
+    throw cause instanceof WaybillError ? cause : blockedAt(file, id, messageOf(cause), cause);
   }
 }
 

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { WaybillError } from '../../errors.ts';
 import type { Position } from '../../model/ledger.ts';
-import type { Kept } from '../../model/sink.ts';
+import type { ResumePoint } from '../../model/sink.ts';
 
 /** A file by what stays when it is renamed: device, inode and birth time. */
 export interface FileName {
@@ -87,13 +87,13 @@ function markOf(note: string | undefined): FileMark | undefined {
 /** Which of the two candidates is true: the journal's own note, or the newest slot beside the file. */
 export async function believed(
   slots: PositionFile,
-  kept: Kept,
+  kept: ResumePoint,
   id: string,
   path: string,
 ): Promise<{ position: Position; mark: FileMark | undefined }> {
   const slot = slots.newest;
   if (kept.adopt === true) return { position: kept.position, mark: undefined };
-  const own = { position: kept.position, mark: markOf(kept.note) };
+  const own = { position: kept.position, mark: markOf(kept.resumeNote) };
   if (!slot) return own;
   if (slot.journal !== kept.journal) {
     throw new WaybillError(

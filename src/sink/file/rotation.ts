@@ -32,12 +32,12 @@ export async function putAside(path: string, now: number): Promise<void> {
 }
 
 /** Bytes of a name, on every file system of Linux. */
-const nameMost = 255;
+const maxNameLength = 255;
 
 /** Why a file of this name could never be put aside; undefined: it can. */
 export function tooLongToPutAside(path: string, gzip: boolean): string | undefined {
   const aside = `${basename(path)}.20261121T230000.000Z${gzip ? '.gz.part' : ''}`;
-  const over = Buffer.byteLength(aside) - nameMost;
+  const over = Buffer.byteLength(aside) - maxNameLength;
   return over > 0 ? `its name is ${over} bytes too long for rotate, which puts it aside as <path>.20261121T230000.000Z` : undefined;
 }
 

@@ -6,9 +6,9 @@
 import { stat } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { WaybillError, wordsOf } from '../../errors.ts';
+import { WaybillError, messageOf } from '../../errors.ts';
 import type { Position } from '../../model/ledger.ts';
-import type { Batch, Kept, Sink, Taken } from '../../model/sink.ts';
+import type { Batch, ResumePoint, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { Clock } from '../../model/time.ts';
 import type { SinkContext } from '../define.ts';
 import { blockedAt, endsWithinLine, isAbsent, kindAt, linksWords, nameAndSize, nameOf, openFile, syncDirectory } from './disk.ts';
@@ -24,7 +24,7 @@ export interface FileSettings {
   readonly path: string;
   readonly rotate?: RotateSettings | undefined;
   /** Whether files that were put aside are compressed. */
-  readonly gzip: boolean;
+  readonly compression: 'none' | 'gzip';
 }
 
 /** Which file each sink has, by its id: paths do not tell, for a file may have several. */
@@ -36,7 +36,7 @@ const underWay = new Map<string, Promise<unknown>>();
 export class FileSink implements Sink {
   readonly #path: string;
   readonly #id: string;
-  readonly #kept: Kept;
+  readonly #resumePoint: ResumePoint;
   readonly #slots: PositionFile;
   readonly #slotsHandle: FileHandle;
   /** Lets go of the lock that keeps other processes out. */
@@ -58,19 +58,19 @@ export class FileSink implements Sink {
   #since = 0;
 
   /** One life of a file begins when the one before has let go: an opening that comes too late must not cut what a later life has written. */
-  static async open(settings: FileSettings, context: SinkContext, kept: Kept): Promise<FileSink> {
+  static async open(settings: FileSettings, context: SinkContext, kept: ResumePoint): Promise<FileSink> {
     const absolute = resolve(settings.path);
     const opening = (underWay.get(absolute) ?? Promise.resolve()).then(() => FileSink.#open(absolute, settings, context, kept));
     return whileUnderWay(absolute, opening);
   }
 
-  static async #open(absolute: string, settings: FileSettings, context: SinkContext, kept: Kept): Promise<FileSink> {
+  static async #open(absolute: string, settings: FileSettings, context: SinkContext, kept: ResumePoint): Promise<FileSink> {
     const { path } = settings;
     const { id } = context;
     // Nothing is made beside what cannot be the file.
     const kind = await kindAt(absolute).catch(() => undefined);
     if (kind !== undefined) throw blockedAt(absolute, id, kind);
-    const tooLong = settings.rotate && tooLongToPutAside(absolute, settings.gzip);
+    const tooLong = settings.rotate && tooLongToPutAside(absolute, settings.compression === 'gzip');
     if (tooLong !== undefined) throw blockedAt(absolute, id, tooLong);
     const slotsHandle = await openFile(`${absolute}.position`, id);
     let letGo: (() => void) | undefined;
@@ -103,7 +103,7 @@ export class FileSink implements Sink {
           await sink.#begin();
         } else if (found.size < ours.length) {
           throw new WaybillError(
-            'file_lost_data',
+            'file_truncated',
             `cannot go on in "${path}" for sink "${id}": it holds ${found.size} bytes, and ${ours.length} had been taken; restore it, give the sink a new id, or see "waybill sinks adopt"`,
           );
         } else if (found.size > ours.length) {
@@ -113,7 +113,7 @@ export class FileSink implements Sink {
           await handle.sync();
         }
         await sink.#look();
-        if (settings.rotate || settings.gzip) sink.#compressor.begin();
+        if (settings.rotate || settings.compression !== 'none') sink.#compressor.begin();
         return sink;
       } catch (thrown) {
         await handle.close();
@@ -128,9 +128,9 @@ export class FileSink implements Sink {
 
   private constructor(
     path: string,
-    { rotate, gzip }: FileSettings,
+    { rotate, compression }: FileSettings,
     { id, clock, log }: SinkContext,
-    kept: Kept,
+    kept: ResumePoint,
     slots: PositionFile,
     slotsHandle: FileHandle,
     letGo: () => void,
@@ -144,8 +144,8 @@ export class FileSink implements Sink {
     this.#id = id;
     this.#clock = clock;
     this.#rotate = rotate;
-    this.#compressor = new Compressor(path, gzip, id, log);
-    this.#kept = kept;
+    this.#compressor = new Compressor(path, compression === 'gzip', id, log);
+    this.#resumePoint = kept;
     this.#slots = slots;
     this.#slotsHandle = slotsHandle;
     this.#letGo = letGo;
@@ -156,11 +156,11 @@ export class FileSink implements Sink {
     this.#after = after;
   }
 
-  async position(): Promise<{ position: Position; note: string }> {
-    return { position: this.#position, note: this.#note() };
+  async position(): Promise<{ position: Position; resumeNote: string }> {
+    return { position: this.#position, resumeNote: this.#resumeNote() };
   }
 
-  async send(batch: Batch): Promise<Taken> {
+  async send(batch: Batch): Promise<DeliveryResult> {
     return whileUnderWay(this.#path, this.#write(batch));
   }
 
@@ -175,7 +175,7 @@ export class FileSink implements Sink {
     }
   }
 
-  async #write(batch: Batch): Promise<Taken> {
+  async #write(batch: Batch): Promise<DeliveryResult> {
     try {
       await this.#followPath();
       if (this.#isDone(batch)) await this.#putAside();
@@ -191,13 +191,13 @@ export class FileSink implements Sink {
       // mutant: file-position
       this.#position = batch.through;
       // mutant: write-position
-      await this.#slots.write({ journal: this.#kept.journal, position: this.#position, ...this.#mark() });
-      return { rejections: [], note: this.#note() };
+      await this.#slots.write({ journal: this.#resumePoint.journal, position: this.#position, ...this.#mark() });
+      return { rejections: [], resumeNote: this.#resumeNote() };
     } catch (cause) {
       if (cause instanceof WaybillError) throw cause;
       throw new WaybillError(
-        'sink_unknown',
-        `cannot write "${this.#path}" for sink "${this.#id}" (sinks.${this.#id}.path): ${wordsOf(cause)}`,
+        'sink_outcome_unknown',
+        `cannot write "${this.#path}" for sink "${this.#id}" (sinks.${this.#id}.path): ${messageOf(cause)}`,
         { cause },
       );
     }
@@ -223,9 +223,9 @@ export class FileSink implements Sink {
           : undefined;
     const [first, last] = [this.#after + 1, this.#position.seq];
     if (lost !== undefined && this.#length > 0 && first <= last) {
-      const words = `"${this.#path}" ${lost}: entries ${first} to ${last} may be lost; "waybill replay" sends again what the journal still holds`;
-      await this.#kept.lost(
-        { first, last, words },
+      const message = `"${this.#path}" ${lost}: entries ${first} to ${last} may be lost; "waybill replay" sends again what the journal still holds`;
+      await this.#resumePoint.lost(
+        { first, last, message },
         JSON.stringify({ ...this.#mark(), length: before.size, after: last } satisfies FileMark),
       );
     }
@@ -236,7 +236,7 @@ export class FileSink implements Sink {
   /** Own rotation. What is acknowledged so far is committed first: a file that was put aside is not looked at again. */
   async #putAside(): Promise<void> {
     // mutant: commit-before-rotation
-    await this.#kept.commitNote(this.#note());
+    await this.#resumePoint.commitResumeNote(this.#resumeNote());
     await putAside(this.#path, this.#clock.now());
     await this.#openPath();
     await this.#beginHere();
@@ -280,7 +280,7 @@ export class FileSink implements Sink {
 
   /** The position beside the file is from now on that of this journal, and synced: an older one would block the sink again. */
   async #adopt(): Promise<void> {
-    await this.#slots.write({ journal: this.#kept.journal, position: this.#position, ...this.#mark() });
+    await this.#slots.write({ journal: this.#resumePoint.journal, position: this.#position, ...this.#mark() });
     await this.#slotsHandle.datasync();
   }
 
@@ -289,7 +289,7 @@ export class FileSink implements Sink {
     await this.#handle.sync();
     // mutant: sync-directory
     await syncDirectory(dirname(this.#path));
-    await this.#kept.commitNote(this.#note());
+    await this.#resumePoint.commitResumeNote(this.#resumeNote());
   }
 
   /**
@@ -300,13 +300,13 @@ export class FileSink implements Sink {
     const other = [...holders].find(([id, held]) => id !== this.#id && sameFile(held.name, name));
     if (other) {
       const [id, { path }] = other;
-      const words = `the sink "${id}" writes the same file, as "${path}"`;
-      throw new WaybillError('sink_blocked', `cannot use "${this.#path}" for sink "${this.#id}" (sinks.${this.#id}.path): ${words}`);
+      const message = `the sink "${id}" writes the same file, as "${path}"`;
+      throw new WaybillError('sink_blocked', `cannot use "${this.#path}" for sink "${this.#id}" (sinks.${this.#id}.path): ${message}`);
     }
     holders.set(this.#id, { name, path: this.#path });
   }
 
-  #note(): string {
+  #resumeNote(): string {
     return JSON.stringify(this.#mark());
   }
 

@@ -1,5 +1,5 @@
 /** What `waybill check` says of a sink `kafka`: what is there, which rights are, and what weakens the guarantee. Sends no record. */
-import { WaybillError, wordsOf } from '../../errors.ts';
+import { WaybillError, messageOf } from '../../errors.ts';
 import { isLoopback } from '../../connect/proxy.ts';
 import type { Finding, SinkContext } from '../define.ts';
 import type { KafkaClient, TopicFacts } from './client.ts';
@@ -28,7 +28,7 @@ export async function checkKafka(settings: KafkaSettings, context: SinkContext, 
   } catch (thrown) {
     signal.throwIfAborted();
     if (!(thrown instanceof WaybillError)) throw thrown;
-    findings.push({ level: 'error', words: wordsOf(thrown) });
+    findings.push({ level: 'error', message: messageOf(thrown) });
   } finally {
     signal.removeEventListener('abort', cut);
     await client[Symbol.asyncDispose]();
@@ -40,7 +40,7 @@ export async function checkKafka(settings: KafkaSettings, context: SinkContext, 
 async function look(client: KafkaClient, settings: KafkaSettings, { id, sources }: SinkContext, findings: Finding[]): Promise<void> {
   const { topic, exactlyOnce, tls } = settings;
   for (const name of topicsOf(topic, sources ?? [])) await lookAtTopic(client, name, id, findings);
-  if (tls !== undefined && client.peer !== undefined) findings.push({ level: 'ok', words: client.peer });
+  if (tls !== undefined && client.peer !== undefined) findings.push({ level: 'ok', message: client.peer });
   if (exactlyOnce) await lookAtProgress(client, settings, id, findings);
 }
 
@@ -50,21 +50,21 @@ async function lookAtTopic(client: KafkaClient, topic: string, id: string, findi
   if (found === undefined) {
     findings.push({
       level: 'error',
-      words: `topic "${topic}" is not there: "waybill setup kafka --sink ${id}" prints how to make it`,
+      message: `topic "${topic}" is not there: "waybill setup kafka --sink ${id}" prints how to make it`,
       setting,
     });
     return;
   }
   findings.push({
     level: 'ok',
-    words: `topic "${topic}" is there, with ${counted(found.partitions, 'partition')}; acks -1: every replica in sync has a message before it counts`,
+    message: `topic "${topic}" is there, with ${counted(found.partitions, 'partition')}; acks -1: every replica in sync has a message before it counts`,
   });
   findings.push(...durability(topic, found, setting));
   const limit = Number(found.config?.get('max.message.bytes'));
   if (limit < usualMessageBytes)
     findings.push({
       level: 'warning',
-      words: `"${topic}": max.message.bytes is ${limit}: a longer message becomes a dead letter without being sent (brokers grant ${usualMessageBytes} by default)`,
+      message: `"${topic}": max.message.bytes is ${limit}: a longer message becomes a dead letter without being sent (brokers grant ${usualMessageBytes} by default)`,
       setting,
     });
   await right(findings, () => client.mayWrite(topic, 'topic'), `may write to "${topic}"`, setting);
@@ -84,7 +84,7 @@ async function lookAtProgress(client: KafkaClient, settings: KafkaSettings, id: 
   if (found === undefined) {
     findings.push({
       level: 'warning',
-      words: `progress topic "${progress}" is not there yet: it is made at the start if the right is there; "waybill setup kafka --sink ${id}" makes it now`,
+      message: `progress topic "${progress}" is not there yet: it is made at the start if the right is there; "waybill setup kafka --sink ${id}" makes it now`,
       setting,
     });
     return;
@@ -93,32 +93,36 @@ async function lookAtProgress(client: KafkaClient, settings: KafkaSettings, id: 
     ([name, value]) => found.config !== undefined && found.config.get(name) !== value,
   );
   if (found.partitions !== 1) {
-    findings.push({ level: 'error', words: `progress topic "${progress}" has ${found.partitions} partitions and must have one`, setting });
+    findings.push({
+      level: 'error',
+      message: `progress topic "${progress}" has ${found.partitions} partitions and must have one`,
+      setting,
+    });
   } else if (different.length > 0) {
-    const wanted = different.map(([name, value]) => `${name}=${value}, not ${found.config?.get(name) ?? 'unset'}`).join('; ');
-    findings.push({ level: 'warning', words: `progress topic "${progress}" should have ${wanted}`, setting });
-  } else findings.push({ level: 'ok', words: `progress topic "${progress}" is there, with one partition, compacted` });
+    const requested = different.map(([name, value]) => `${name}=${value}, not ${found.config?.get(name) ?? 'unset'}`).join('; ');
+    findings.push({ level: 'warning', message: `progress topic "${progress}" should have ${requested}`, setting });
+  } else findings.push({ level: 'ok', message: `progress topic "${progress}" is there, with one partition, compacted` });
   findings.push(...durability(progress, found, setting));
   await right(findings, () => client.mayWrite(progress, 'progressTopic'), `may write to "${progress}"`, setting);
   await right(findings, () => client.mayRead(progress), `may read "${progress}", with a group that begins with "waybill-"`, setting);
 }
 
 /** One line for a right: that it is there, or what the broker said. */
-async function right(findings: Finding[], ask: () => Promise<unknown>, words: string, setting: string): Promise<void> {
+async function right(findings: Finding[], ask: () => Promise<unknown>, message: string, setting: string): Promise<void> {
   try {
     await ask();
-    findings.push({ level: 'ok', words });
+    findings.push({ level: 'ok', message });
   } catch (thrown) {
     if (!(thrown instanceof WaybillError)) throw thrown;
-    findings.push({ level: 'error', words: wordsOf(thrown), setting });
+    findings.push({ level: 'error', message: messageOf(thrown), setting });
   }
 }
 
 /** What the brokers may lose of a topic although they have acknowledged it. */
 function durability(topic: string, { replicas, config }: TopicFacts, setting: string): Finding[] {
   const findings: Finding[] = [];
-  const warn = (words: string): void => {
-    findings.push({ level: 'warning', words: `"${topic}": ${words}`, setting });
+  const warn = (message: string): void => {
+    findings.push({ level: 'warning', message: `"${topic}": ${message}`, setting });
   };
   if (replicas < 3) warn(`${counted(replicas, 'replica')}; with 3 one broker may fail and another be away for work`);
   if (config === undefined) {
@@ -136,8 +140,8 @@ function durability(topic: string, { replicas, config }: TopicFacts, setting: st
 function unprotected({ sasl, tls, brokers }: KafkaSettings, id: string): Finding[] {
   const isLocal = brokers.every((broker) => isLoopback(broker.slice(0, broker.lastIndexOf(':'))));
   if (sasl === undefined || tls !== undefined || isLocal || sasl.mechanism.startsWith('SCRAM')) return [];
-  const words = `${sasl.mechanism} without tls: ${sasl.mechanism === 'PLAIN' ? 'the password' : 'the token'} can be read on the way`;
-  return [{ level: 'warning', words, setting: `sinks.${id}.tls` }];
+  const message = `${sasl.mechanism} without tls: ${sasl.mechanism === 'PLAIN' ? 'the password' : 'the token'} can be read on the way`;
+  return [{ level: 'warning', message, setting: `sinks.${id}.tls` }];
 }
 
 function counted(count: number, noun: string): string {

@@ -1,6 +1,6 @@
 /**
  * What the protocol of the sink asks of a client of Kafka. kafkajs stands behind it (kafka-kafkajs.ts); another client can take its place without the
- * protocol knowing. Every error that a call ends with says already what it means: `sink_blocked`, `sink_refused`, `sink_again`, `sink_unknown`.
+ * protocol knowing. Every error that a call ends with says already what it means: `sink_blocked`, `sink_refused`, `sink_unavailable`, `sink_outcome_unknown`.
  */
 import type { KafkaRecord } from './messages.ts';
 import type { ReadRecord } from './progress.ts';

@@ -59,36 +59,36 @@ export function protocolError(thrown: unknown): string | undefined {
 }
 
 /** Whether an error, or one that caused it, is of this name. */
-export function isNamed(thrown: unknown, wanted: string): boolean {
-  return causesOf(thrown).some(({ name }) => name === wanted);
+export function isNamed(thrown: unknown, requested: string): boolean {
+  return causesOf(thrown).some(({ name }) => name === requested);
 }
 
 /**
- * @param sent  whether anything of a batch may have left: then what is not understood is `sink_unknown`, else `sink_again`
+ * @param sent  whether anything of a batch may have left: then what is not understood is `sink_outcome_unknown`, else `sink_unavailable`
  */
 export function translate(thrown: unknown, { id, what, setting }: Attempt, sent: boolean): WaybillError {
   const own = causesOf(thrown).find((cause) => cause instanceof WaybillError);
   if (own instanceof WaybillError) return own;
   const type = protocolError(thrown);
-  const say = (code: ErrorCode, at: string | undefined, words: string): WaybillError =>
-    new WaybillError(code, `cannot ${what} for sink "${id}"${at === undefined ? '' : ` (sinks.${id}.${at})`}: ${words}`, {
+  const say = (code: ErrorCode, at: string | undefined, message: string): WaybillError =>
+    new WaybillError(code, `cannot ${what} for sink "${id}"${at === undefined ? '' : ` (sinks.${id}.${at})`}: ${message}`, {
       cause: bare(thrown),
     });
   // A connection that ends within an answer leaves kafkajs without it, and its code stumbles.
-  const words = isNamed(thrown, 'TypeError')
-    ? `the connection ended before an answer was complete (kafkajs: ${wordsOfCauses(thrown)})`
-    : wordsOfCauses(thrown);
+  const message = isNamed(thrown, 'TypeError')
+    ? `the connection ended before an answer was complete (kafkajs: ${messageOfCauses(thrown)})`
+    : messageOfCauses(thrown);
   const isAuthentication = isNamed(thrown, 'KafkaJSSASLAuthenticationError');
-  if (isAuthentication) return say('sink_blocked', /mechanism is not supported/.test(words) ? 'sasl.mechanism' : 'sasl', words);
+  if (isAuthentication) return say('sink_blocked', /mechanism is not supported/.test(message) ? 'sasl.mechanism' : 'sasl', message);
   if (type !== undefined && type in blocked) {
     const right = rights[type] === undefined ? '' : `; needs ${rights[type]}`;
-    return say('sink_blocked', blocked[type] ?? setting, `${plainer[type] ?? words}${right} (${type})`);
+    return say('sink_blocked', blocked[type] ?? setting, `${plainer[type] ?? message}${right} (${type})`);
   }
-  if (type !== undefined && refused.has(type)) return say('sink_refused', undefined, `${words} (${type})`);
-  const more = type === undefined ? words : `${plainer[type] ?? words} (${type})`;
-  if (sent) return say('sink_unknown', undefined, more);
+  if (type !== undefined && refused.has(type)) return say('sink_refused', undefined, `${message} (${type})`);
+  const more = type === undefined ? message : `${plainer[type] ?? message} (${type})`;
+  if (sent) return say('sink_outcome_unknown', undefined, more);
   const isConnection = isNamed(thrown, 'KafkaJSConnectionError') || isNamed(thrown, 'TypeError');
-  return say('sink_again', isConnection ? 'brokers' : undefined, more);
+  return say('sink_unavailable', isConnection ? 'brokers' : undefined, more);
 }
 
 interface Cause {
@@ -112,12 +112,12 @@ function causesOf(thrown: unknown): readonly Cause[] {
 }
 
 /** The words of the innermost causes, which say it best. */
-function wordsOfCauses(thrown: unknown): string {
-  const words = causesOf(thrown).flatMap(({ message }) => (typeof message === 'string' && message !== '' ? [quote(message, 300)] : []));
-  return words.at(-1) ?? 'the client gave no reason';
+function messageOfCauses(thrown: unknown): string {
+  const message = causesOf(thrown).flatMap(({ message }) => (typeof message === 'string' && message !== '' ? [quote(message, 300)] : []));
+  return message.at(-1) ?? 'the client gave no reason';
 }
 
 /** The client's errors carry requests and retries: only their words go on. */
 function bare(thrown: unknown): Error {
-  return new Error(wordsOfCauses(thrown));
+  return new Error(messageOfCauses(thrown));
 }

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { codeOf, WaybillError } from '../../errors.ts';
 import type { Position } from '../../model/ledger.ts';
-import type { Batch, Kept, KeptPosition, Rejection, Sink, Taken } from '../../model/sink.ts';
+import type { Batch, ResumePoint, ResumePosition, Rejection, Sink, DeliveryResult } from '../../model/sink.ts';
 import { defineSink } from '../define.ts';
 import type { Guarantee, SinkContext } from '../define.ts';
 import type { KafkaClient, Owner } from './client.ts';
@@ -47,7 +47,7 @@ const notInTransactions = '';
 /** So far before the end of the progress topic the last position is looked for first. */
 const lookBack = 1_000n;
 /** Sequence numbers of the client go wrong at 2^31: long before that a producer is replaced. */
-const messagesMost = 1_000_000_000;
+const maxMessages = 1_000_000_000;
 
 /** Sinks that were open in this process, by id: their settings have worked. */
 const opened = new Set<string>();
@@ -76,7 +76,7 @@ interface Topic {
 class KafkaSink implements Sink {
   readonly #settings: KafkaSettings;
   readonly #context: SinkContext;
-  readonly #kept: Kept;
+  readonly #resumePoint: ResumePoint;
   readonly #tokens: TokenSource | undefined;
   readonly #progressTopic: string;
   readonly #topics = new Map<string, Topic>();
@@ -87,7 +87,7 @@ class KafkaSink implements Sink {
   /** Whether a batch may have been committed without our knowing: then only a new opening can tell. */
   #isUnknown = false;
 
-  static async open(settings: KafkaSettings, context: SinkContext, kept: Kept, signal: AbortSignal): Promise<KafkaSink> {
+  static async open(settings: KafkaSettings, context: SinkContext, kept: ResumePoint, signal: AbortSignal): Promise<KafkaSink> {
     const oauth = settings.sasl?.oauth;
     const tokens = oauth && new (await import('./token.ts')).TokenSource(oauth, context);
     const sink = new KafkaSink(settings, context, kept, tokens);
@@ -101,21 +101,21 @@ class KafkaSink implements Sink {
     }
   }
 
-  private constructor(settings: KafkaSettings, context: SinkContext, kept: Kept, tokens: TokenSource | undefined) {
+  private constructor(settings: KafkaSettings, context: SinkContext, kept: ResumePoint, tokens: TokenSource | undefined) {
     this.#settings = settings;
     this.#context = context;
-    this.#kept = kept;
+    this.#resumePoint = kept;
     this.#progressTopic = progressTopicOf(context.id, settings);
     this.#tokens = tokens;
   }
 
-  async position(): Promise<KeptPosition | undefined> {
-    return this.#position && { position: this.#position, note: this.#note(), retried: this.#retried };
+  async position(): Promise<ResumePosition | undefined> {
+    return this.#position && { position: this.#position, resumeNote: this.#resumeNote(), retried: this.#retried };
   }
 
-  async send(batch: Batch, signal: AbortSignal): Promise<Taken> {
-    if (this.#isUnknown) throw this.#error('sink_unknown', 'the outcome of a batch is not known yet');
-    if (this.#life && this.#life.sent > messagesMost) await this.#end();
+  async send(batch: Batch, signal: AbortSignal): Promise<DeliveryResult> {
+    if (this.#isUnknown) throw this.#error('sink_outcome_unknown', 'the outcome of a batch is not known yet');
+    if (this.#life && this.#life.sent > maxMessages) await this.#end();
     // Behind an error that says that nothing was taken, the position is what it was: it need not be read again.
     const life = this.#life ?? (await this.#begin(signal));
     try {
@@ -123,7 +123,7 @@ class KafkaSink implements Sink {
     } catch (thrown) {
       const code = codeOf(thrown);
       // mutant: unknown-after-error
-      this.#isUnknown ||= code !== 'sink_blocked' && code !== 'sink_again' && code !== 'sink_refused';
+      this.#isUnknown ||= code !== 'sink_blocked' && code !== 'sink_unavailable' && code !== 'sink_refused';
       await this.#end();
       throw thrown;
     }
@@ -136,7 +136,7 @@ class KafkaSink implements Sink {
     await this.#tokens?.[Symbol.asyncDispose]();
   }
 
-  async #send(life: Life, batch: Batch): Promise<Taken> {
+  async #send(life: Life, batch: Batch): Promise<DeliveryResult> {
     const records = await this.#records(life.client, batch);
     const rejections = await this.#tooLong(life.client, batch, records);
     const left =
@@ -146,7 +146,7 @@ class KafkaSink implements Sink {
     const { owner, client } = life;
     if (owner === undefined) {
       for (const request of requests) await client.send(request);
-      return { rejections, note: notInTransactions };
+      return { rejections, resumeNote: notInTransactions };
     }
     // mutant: begin-transaction
     const transaction = await owner.begin();
@@ -159,7 +159,7 @@ class KafkaSink implements Sink {
     await transaction.commit();
     this.#isUnknown = false;
     this.#position = batch.through;
-    return { rejections, note: this.#note() };
+    return { rejections, resumeNote: this.#resumeNote() };
   }
 
   /** A new client and, in transactions, the ownership of the transactional id, which ends whatever an earlier life has under way. */
@@ -170,7 +170,7 @@ class KafkaSink implements Sink {
     try {
       return await this.#within(signal, client, async () => {
         await this.#prepare(client);
-        const owner = exactlyOnce ? await client.own(transactionalIdOf(this.#kept.journal, this.#context.id)) : undefined;
+        const owner = exactlyOnce ? await client.own(transactionalIdOf(this.#resumePoint.journal, this.#context.id)) : undefined;
         const life = { client, owner, sent: 0 };
         await then(life);
         this.#life = life;
@@ -225,7 +225,7 @@ class KafkaSink implements Sink {
     if (owner === undefined) return;
     const { id } = this.#context;
     const topic = this.#progressTopic;
-    const mark = `${this.#kept.journal}/${randomUUID()}`;
+    const mark = `${this.#resumePoint.journal}/${randomUUID()}`;
     const transaction = await owner.begin();
     const end = await transaction.send([{ ...this.#progressRecord(openKey(id), mark) }]);
     await transaction.commit();
@@ -235,19 +235,19 @@ class KafkaSink implements Sink {
     const from = end > lookBack ? end - lookBack : 0n;
     let records = await client.read(topic, from, isMark);
     if (from > 0n && !holdsPosition(records, id)) records = await client.read(topic, 0n, isMark);
-    if (this.#kept.adopt === true) {
+    if (this.#resumePoint.adopt === true) {
       ownProgress(records, id, topic);
       await this.#adopt(owner);
       return;
     }
-    const last = this.#believed(lastProgress(records, id, this.#kept.journal, topic));
+    const last = this.#believed(lastProgress(records, id, this.#resumePoint.journal, topic));
     this.#position = last?.position;
     this.#retried = last?.retried;
   }
 
   /** The present position of this journal takes the place of what the topic has: from now on the topic is ours. */
   async #adopt(owner: Owner): Promise<void> {
-    const { journal, position } = this.#kept;
+    const { journal, position } = this.#resumePoint;
     const transaction = await owner.begin();
     await transaction.send([this.#progressRecord(this.#context.id, progressText({ journal, position, adopted: true }))]);
     await transaction.commit();
@@ -256,11 +256,11 @@ class KafkaSink implements Sink {
 
   /** Where no batch was taken in a transaction yet, an older position is of no use; where one was, a topic without any has lost it. */
   #believed(found: Progress | undefined): Progress | undefined {
-    const { note, position } = this.#kept;
+    const { resumeNote: note, position } = this.#resumePoint;
     if (note === undefined || note === notInTransactions) return found && found.position.seq < position.seq ? undefined : found;
     if (found !== undefined) return found;
-    const words = `"${this.#progressTopic}" has no position, and entry ${position.seq} had been taken (by "${note}"): the topic was emptied, or another one is meant; put it back, or see "waybill sinks adopt"`;
-    throw this.#error('sink_blocked', words, 'progressTopic');
+    const message = `"${this.#progressTopic}" has no position, and entry ${position.seq} had been taken (by "${note}"): the topic was emptied, or another one is meant; put it back, or see "waybill sinks adopt"`;
+    throw this.#error('sink_blocked', message, 'progressTopic');
   }
 
   async #records(client: KafkaClient, { messages }: Batch): Promise<KafkaRecord[]> {
@@ -287,8 +287,8 @@ class KafkaSink implements Sink {
       const { seq } = messages[i] ?? {};
       if (seq === undefined || !names.has(record.topic) || !isBeyond(record)) return [];
       const { limit } = this.#topics.get(record.topic) ?? {};
-      const words = `a message of ${record.value.length} bytes is longer than max.message.bytes=${limit} of topic "${record.topic}" allows; it was not sent`;
-      return [{ seq, code: 'MESSAGE_TOO_LARGE', words }];
+      const message = `a message of ${record.value.length} bytes is longer than max.message.bytes=${limit} of topic "${record.topic}" allows; it was not sent`;
+      return [{ seq, code: 'MESSAGE_TOO_LARGE', message }];
     });
   }
 
@@ -303,9 +303,9 @@ class KafkaSink implements Sink {
     return topic;
   }
 
-  #progressOf({ through: position, besides, messages }: Batch): KafkaRecord {
-    const retried = besides === 'retry' ? messages[0]?.seq : undefined;
-    return this.#progressRecord(this.#context.id, progressText({ journal: this.#kept.journal, position, retried }));
+  #progressOf({ through: position, onDemand, messages }: Batch): KafkaRecord {
+    const retried = onDemand === 'retry' ? messages[0]?.seq : undefined;
+    return this.#progressRecord(this.#context.id, progressText({ journal: this.#resumePoint.journal, position, retried }));
   }
 
   #progressRecord(key: string, value: string): KafkaRecord {
@@ -313,12 +313,12 @@ class KafkaSink implements Sink {
   }
 
   /** Kept with the acknowledgement: that this sink has its position in Kafka, and where. */
-  #note(): string {
+  #resumeNote(): string {
     return this.#progressTopic;
   }
 
-  #error(code: 'sink_blocked' | 'sink_unknown', words: string, setting?: string): WaybillError {
+  #error(code: 'sink_blocked' | 'sink_outcome_unknown', message: string, setting?: string): WaybillError {
     const { id } = this.#context;
-    return new WaybillError(code, `cannot go on with sink "${id}"${setting === undefined ? '' : ` (sinks.${id}.${setting})`}: ${words}`);
+    return new WaybillError(code, `cannot go on with sink "${id}"${setting === undefined ? '' : ` (sinks.${id}.${setting})`}: ${message}`);
   }
 }

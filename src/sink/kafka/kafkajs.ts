@@ -28,7 +28,7 @@ const closeMs = 2_000;
  */
 const readTimes = { maxWaitTimeInMs: 100, sessionTimeout: 6_000, rebalanceTimeout: 6_000, heartbeatInterval: 2_000 };
 /** A topic that was just made is looked for so often, with so long between. */
-const looksMost = 50;
+const maxLooks = 50;
 const lookMs = 100;
 const ended = new WaybillError('aborted', 'the client has ended');
 
@@ -103,8 +103,8 @@ export class KafkaJsClient implements KafkaClient {
         topics: [{ topic: name, numPartitions: 1, replicationFactor: -1, configEntries }],
       });
       // Made is not yet seen: each broker learns of it in its own time.
-      for (let tries = 0; (await this.#look(admin, name)) === undefined; tries += 1) {
-        if (tries >= looksMost) throw new Error('it is made, and no broker shows it yet');
+      for (let attempts = 0; (await this.#look(admin, name)) === undefined; attempts += 1) {
+        if (attempts >= maxLooks) throw new Error('it is made, and no broker shows it yet');
         await this.#context.clock.sleep(lookMs, this.#over.signal);
       }
     });
@@ -260,8 +260,8 @@ export class KafkaJsClient implements KafkaClient {
       topic,
       messages: list.map(({ partition, key, value, headers }) => ({ partition, key, headers, value: asBuffer(value) })),
     }));
-    const taken = await sender.sendBatch({ acks: -1, compression: this.#compression, topicMessages });
-    return BigInt(taken[0]?.baseOffset ?? 0);
+    const delivered = await sender.sendBatch({ acks: -1, compression: this.#compression, topicMessages });
+    return BigInt(delivered[0]?.baseOffset ?? 0);
   }
 
   /** Does it, unless this client ends before; whatever is thrown says what it means. */
@@ -272,13 +272,13 @@ export class KafkaJsClient implements KafkaClient {
       const cause = isNamed(thrown, 'KafkaJSGroupCoordinatorNotFound') ? (this.#noCoordinator ?? thrown) : thrown;
       const error = translate(cause, { ...attempt, id: this.#context.id }, sent);
       const { id } = this.#context;
-      const isEnded = !this.#wasOpen && error.code === 'sink_again' && isNamed(thrown, 'KafkaJSConnectionClosedError');
-      const isSilent = this.#sockets.silent !== undefined && ['sink_again', 'sink_unknown'].includes(error.code);
+      const isEnded = !this.#wasOpen && error.code === 'sink_unavailable' && isNamed(thrown, 'KafkaJSConnectionClosedError');
+      const isSilent = this.#sockets.silent !== undefined && ['sink_unavailable', 'sink_outcome_unknown'].includes(error.code);
       if (!isEnded && !isSilent) throw error;
       const setting = isSilent ? 'brokers' : 'sasl';
       const what = isSilent ? this.#sockets.mismatch() : 'the broker ends the connection: does it want SASL, or another kind of it?';
-      const words = `cannot ${attempt.what} for sink "${id}" (sinks.${id}.${setting}): ${what}`;
-      throw new WaybillError('sink_blocked', words, { cause: error, retryAfterMs: mismatchMs });
+      const message = `cannot ${attempt.what} for sink "${id}" (sinks.${id}.${setting}): ${what}`;
+      throw new WaybillError('sink_blocked', message, { cause: error, retryAfterMs: mismatchMs });
     }
   }
 
@@ -312,7 +312,7 @@ export class KafkaJsClient implements KafkaClient {
     return () =>
       ({ namespace, level, label, log: { message, error } }) => {
         if (message === 'Tried to find group coordinator') this.#noCoordinator = error;
-        if (level < kafkajs.logLevel.DEBUG) log.debug({ sink: id, name: namespace, level: label, message }, 'kafka client');
+        if (level < kafkajs.logLevel.DEBUG) log.write('kafka.client', { sink: id, name: namespace, level: label, detail: message });
       };
   }
 }

@@ -49,7 +49,7 @@ export function murmur2(bytes: Uint8Array): number {
 }
 
 /** Records of one partition and request at most: the client copies what it has for each further one. */
-const recordsMost = 1_000;
+const maxRecords = 1_000;
 /** What a record needs besides key, value and headers, at most (docs of Kafka, "Record Batch": five varints, attributes, lengths). */
 const recordOverhead = 70;
 
@@ -65,7 +65,7 @@ export function rounds(records: readonly KafkaRecord[], bytesOf: (topic: string)
     const size = sizeOf(record);
     const partition = `${record.topic} ${record.partition}`;
     const at = filled.get(partition) ?? { round: 0, bytes: 0, count: 0 };
-    if (at.count > 0 && (at.bytes + size > bytesOf(record.topic) || at.count >= recordsMost)) {
+    if (at.count > 0 && (at.bytes + size > bytesOf(record.topic) || at.count >= maxRecords)) {
       at.round += 1;
       at.bytes = at.count = 0;
     }

@@ -73,16 +73,16 @@ export function ownProgress(records: readonly ReadRecord[], id: string, topic: s
   });
 }
 
-function refusal(id: string, words: string): WaybillError {
-  return new WaybillError('sink_blocked', `cannot go on with sink "${id}" (sinks.${id}.progressTopic): ${words}`);
+function refusal(id: string, message: string): WaybillError {
+  return new WaybillError('sink_blocked', `cannot go on with sink "${id}" (sinks.${id}.progressTopic): ${message}`);
 }
 
 function readProgress(value: string | undefined): Progress | undefined {
   try {
     const { journal, seq, chain, retried, adopted } = JSON.parse(value ?? '') as Readonly<Record<string, unknown>>;
     if (typeof journal !== 'string' || typeof seq !== 'number' || typeof chain !== 'string') return undefined;
-    const besides = { retried: typeof retried === 'number' ? retried : undefined, adopted: adopted === true };
-    return { journal, position: { seq, chain: Buffer.from(chain, 'hex') }, ...besides };
+    const onDemand = { retried: typeof retried === 'number' ? retried : undefined, adopted: adopted === true };
+    return { journal, position: { seq, chain: Buffer.from(chain, 'hex') }, ...onDemand };
   } catch {
     return undefined;
   }

@@ -1,6 +1,6 @@
 /** What `waybill setup kafka` prints for the administrator of a cluster: topics, rights, and a consumer that sees only what was committed. Reads no file but `tls.cert`. */
 import { X509Certificate } from 'node:crypto';
-import { wordsOf } from '../../errors.ts';
+import { messageOf } from '../../errors.ts';
 import { progressConfig, progressTopicOf, topicsOf } from './settings.ts';
 import type { KafkaSettings } from './settings.ts';
 
@@ -11,14 +11,14 @@ export function setupText(id: string, settings: KafkaSettings, sources: readonly
   const topics = topicsOf(topic, sources);
   const progress = progressTopicOf(id, settings);
   const principal = principalOf(settings);
-  const who = `User:${principal.name}`;
+  const actor = `User:${principal.name}`;
   const create = (name: string, partitions: number, config: Readonly<Record<string, string>>): string =>
     `kafka-topics.sh ${server} --create --if-not-exists --topic ${name} --partitions ${partitions} --replication-factor 3 ${options(
       'config',
       Object.entries(config).map(([key, value]) => `${key}=${value}`),
     )}`;
   const allow = (operations: readonly string[], resource: string): string =>
-    `kafka-acls.sh ${server} --add --allow-principal '${who}' ${options('operation', operations)} ${resource}`;
+    `kafka-acls.sh ${server} --add --allow-principal '${actor}' ${options('operation', operations)} ${resource}`;
   const durable = { 'min.insync.replicas': '2', 'unclean.leader.election.enable': 'false' };
   const prefixed = '--resource-pattern-type prefixed';
   const lines = [
@@ -68,7 +68,7 @@ function principalOf({ sasl, tls }: KafkaSettings): { readonly name: string; rea
   } catch (thrown) {
     return {
       name: '<subject of tls.cert>',
-      remarks: [remark, `tls.cert cannot be read here (${wordsOf(thrown)}): openssl x509 -noout -subject -nameopt RFC2253 -in CERT`],
+      remarks: [remark, `tls.cert cannot be read here (${messageOf(thrown)}): openssl x509 -noout -subject -nameopt RFC2253 -in CERT`],
     };
   }
 }

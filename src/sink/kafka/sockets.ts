@@ -8,10 +8,10 @@ import { connect as connectTls } from 'node:tls';
 import type { SecureContext } from 'node:tls';
 import { Trust, onPeer } from '../../connect/trust.ts';
 import type { Peer, Shown, TlsSettings } from '../../connect/trust.ts';
-import { WaybillError, wordsOf } from '../../errors.ts';
+import { WaybillError, messageOf } from '../../errors.ts';
 import type { Clock } from '../../model/time.ts';
 import type { SinkContext } from '../define.ts';
-import { AnswerLengths, answerMost } from './answers.ts';
+import { AnswerLengths, maxAnswerBytes } from './responses.ts';
 
 const keepAliveMs = 60_000;
 /** How long the first answer of all may take, TLS included; the client gives a connection up after 10 s, and tries the next. */
@@ -74,7 +74,7 @@ export class Sockets {
       const length = lengths.read(bytes);
       if (length === undefined || this.#isOver) return;
       this.#refuse(
-        `sinks.${this.#id}.brokers: "${host}:${port}" announces an answer of ${length} bytes, and none has more than ${answerMost}: does it speak Kafka?`,
+        `sinks.${this.#id}.brokers: "${host}:${port}" announces an answer of ${length} bytes, and none has more than ${maxAnswerBytes}: does it speak Kafka?`,
       );
     });
     socket.on('close', () => {
@@ -120,7 +120,7 @@ export class Sockets {
     socket.on('error', (cause: NodeJS.ErrnoException) => {
       if (this.#isOver) return;
       const reason = trust.explain(cause, host, peer);
-      if (reason !== undefined) this.#refuse(wordsOf(reason), cause);
+      if (reason !== undefined) this.#refuse(messageOf(reason), cause);
       else if (/WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG/.test(cause.code ?? ''))
         this.#refuse(`sinks.${this.#id}.tls: "${host}:${port}" does not speak TLS on this port`, cause);
     });
@@ -132,7 +132,7 @@ export class Sockets {
     try {
       return trust.context();
     } catch (thrown) {
-      this.#refuse(wordsOf(thrown), thrown as Error);
+      this.#refuse(messageOf(thrown), thrown as Error);
       throw thrown;
     }
   }
@@ -146,11 +146,11 @@ export class Sockets {
       throw thrown;
     }
     if (this.#hasHeard || this.#isOver) return;
-    const words = `takes the connection, and has not answered within ${silenceMs / 1000} s: does it speak Kafka, with or without TLS as the settings say?`;
-    this.#refuse(`sinks.${this.#id}.brokers: "${address}" ${words}`, undefined, silenceAgainMs);
+    const message = `takes the connection, and has not answered within ${silenceMs / 1000} s: does it speak Kafka, with or without TLS as the settings say?`;
+    this.#refuse(`sinks.${this.#id}.brokers: "${address}" ${message}`, undefined, silenceAgainMs);
   }
 
-  #refuse(words: string, cause?: Error, retryAfterMs?: number): void {
-    this.#refused(new WaybillError('sink_blocked', `cannot connect sink "${this.#id}": ${words}`, { cause, retryAfterMs }));
+  #refuse(message: string, cause?: Error, retryAfterMs?: number): void {
+    this.#refused(new WaybillError('sink_blocked', `cannot connect sink "${this.#id}": ${message}`, { cause, retryAfterMs }));
   }
 }

@@ -3,7 +3,7 @@ import { request } from 'undici';
 import { Connection } from '../../connect/connection.ts';
 import { quote } from '../../quote.ts';
 import { remember } from '../../secrets.ts';
-import { codeOf, WaybillError, wordsOf } from '../../errors.ts';
+import { codeOf, WaybillError, messageOf } from '../../errors.ts';
 import type { SinkContext } from '../define.ts';
 import type { KafkaSettings } from './settings.ts';
 
@@ -12,13 +12,13 @@ type Oauth = NonNullable<NonNullable<KafkaSettings['sasl']>['oauth']>;
 const timeoutMs = 10_000;
 /** Of a token that says nothing about its life. */
 const lifeUnknownMs = 5 * 60_000;
-const answerMost = 64 * 1024;
+const maxAnswerBytes = 64 * 1024;
 
 export class TokenSource implements AsyncDisposable {
   readonly #oauth: Oauth;
   readonly #context: SinkContext;
   readonly #connection: Connection;
-  #current: { readonly token: string; readonly until: number } | undefined;
+  #current: { readonly token: string; readonly to: number } | undefined;
 
   constructor(oauth: Oauth, context: SinkContext) {
     this.#oauth = oauth;
@@ -27,13 +27,13 @@ export class TokenSource implements AsyncDisposable {
     this.#connection = new Connection({ setting, url: oauth.tokenUrl, sharedCa: context.ca, proxy: context.proxy, timeoutMs });
   }
 
-  /** @throws WaybillError `sink_blocked` (refused), `sink_again` (not reached); marked so that the client does not ask for it again and again */
+  /** @throws WaybillError `sink_blocked` (refused), `sink_unavailable` (not reached); marked so that the client does not ask for it again and again */
   async get(): Promise<string> {
     const now = this.#context.clock.monotonic();
-    if (this.#current !== undefined && now < this.#current.until) return this.#current.token;
+    if (this.#current !== undefined && now < this.#current.to) return this.#current.token;
     try {
       const { token, lifeMs } = await this.#ask();
-      this.#current = { token, until: now + lifeMs * 0.8 };
+      this.#current = { token, to: now + lifeMs * 0.8 };
       return token;
     } catch (thrown) {
       throw Object.assign(thrown as Error, { retriable: false });
@@ -52,9 +52,9 @@ export class TokenSource implements AsyncDisposable {
     const pair = `${encodeURIComponent(clientId)}:${encodeURIComponent(secret)}`;
     remember(this, pair);
     const basic = Buffer.from(pair).toString('base64');
-    const say = (code: 'sink_again' | 'sink_blocked', words: string, at = 'tokenUrl'): WaybillError => {
+    const say = (code: 'sink_unavailable' | 'sink_blocked', message: string, at = 'tokenUrl'): WaybillError => {
       const { id } = this.#context;
-      return new WaybillError(code, `cannot get a token from "${tokenUrl}" for sink "${id}" (sinks.${id}.sasl.oauth.${at}): ${words}`);
+      return new WaybillError(code, `cannot get a token from "${tokenUrl}" for sink "${id}" (sinks.${id}.sasl.oauth.${at}): ${message}`);
     };
     let status: number;
     let body: string;
@@ -67,10 +67,10 @@ export class TokenSource implements AsyncDisposable {
         signal: AbortSignal.timeout(timeoutMs),
       });
       status = answer.statusCode;
-      body = (await answer.body.text()).slice(0, answerMost);
+      body = (await answer.body.text()).slice(0, maxAnswerBytes);
     } catch (thrown) {
       const reason = this.#connection.translate(thrown);
-      throw say(codeOf(reason) === 'tls_untrusted' ? 'sink_blocked' : 'sink_again', wordsOf(reason));
+      throw say(codeOf(reason) === 'tls_untrusted' ? 'sink_blocked' : 'sink_unavailable', messageOf(reason));
     }
     const said = json(body);
     if (status === 200 && typeof said['access_token'] === 'string' && /^[\x21-\x7e]+$/.test(said['access_token'])) {
@@ -78,10 +78,10 @@ export class TokenSource implements AsyncDisposable {
       remember(this.#oauth, said['access_token']);
       return { token: said['access_token'], lifeMs: seconds > 0 ? seconds * 1_000 : lifeUnknownMs };
     }
-    const words = [said['error'], said['error_description']].filter((word) => typeof word === 'string').join(': ');
+    const message = [said['error'], said['error_description']].filter((word) => typeof word === 'string').join(': ');
     const isSuccess = status >= 200 && status <= 299;
-    const shown = isSuccess ? 'the answer holds no usable access_token' : quote(words, 300) || `status ${status}`;
-    if (status === 429 || status >= 500) throw say('sink_again', shown);
+    const shown = isSuccess ? 'the answer holds no usable access_token' : quote(message, 300) || `status ${status}`;
+    if (status === 429 || status >= 500) throw say('sink_unavailable', shown);
     throw say(
       'sink_blocked',
       shown,

@@ -2,7 +2,7 @@
  * Waits until Splunk has indexed what it was sent. It says `true` of an acknowledgement once and then forgets it; `false` means not yet, failed
  * or unknown, so only time tells.
  */
-import { WaybillError, wordsOf } from '../../errors.ts';
+import { WaybillError, messageOf } from '../../errors.ts';
 import type { Clock } from '../../model/time.ts';
 import type { HecClient } from './client.ts';
 import { readAcknowledgements, readReply } from './reply.ts';
@@ -11,11 +11,11 @@ import { readAcknowledgements, readReply } from './reply.ts';
 const askMs = 1_000;
 const askedOften = 10;
 const askLaterMs = 10_000;
-const waitMost = 300_000;
+const maxWait = 300_000;
 
 /**
  * Resolves when all of these are acknowledged on this channel.
- * @throws WaybillError `sink_unknown` when Splunk does not know the channel, or after five minutes; or the signal's reason
+ * @throws WaybillError `sink_outcome_unknown` when Splunk does not know the channel, or after five minutes; or the signal's reason
  */
 export async function acknowledged(
   client: HecClient,
@@ -25,9 +25,9 @@ export async function acknowledged(
   signal: AbortSignal,
 ): Promise<void> {
   const waiting = new Set(ackIds);
-  const until = clock.monotonic() + waitMost;
+  const to = clock.monotonic() + maxWait;
   let said = 'not yet';
-  for (let asked = 0; clock.monotonic() < until; asked += 1) {
+  for (let asked = 0; clock.monotonic() < to; asked += 1) {
     await clock.sleep(asked < askedOften ? askMs : askLaterMs, signal);
     const answer = await ask(client, channel, [...waiting], id, signal);
     if (typeof answer === 'string') {
@@ -41,8 +41,8 @@ export async function acknowledged(
   }
   const count = waiting.size === 1 ? 'one request is' : `${waiting.size} requests are`;
   throw new WaybillError(
-    'sink_unknown',
-    `cannot learn for sink "${id}" whether ${count} indexed, within ${waitMost / 60_000} min: ${said}`,
+    'sink_outcome_unknown',
+    `cannot learn for sink "${id}" whether ${count} indexed, within ${maxWait / 60_000} min: ${said}`,
   );
 }
 
@@ -59,10 +59,10 @@ async function ask(
     answer = await client.post(`ack?channel=${channel}`, Buffer.from(JSON.stringify({ acks })), channel, signal);
   } catch (thrown) {
     signal.throwIfAborted();
-    return wordsOf(thrown);
+    return messageOf(thrown);
   }
   if (answer.status === 200) return readAcknowledgements(answer.body) ?? new Set();
-  const { meaning, words } = readReply(answer);
-  if (meaning !== 'blocked') return words;
-  throw new WaybillError('sink_unknown', `cannot ask for acknowledgements for sink "${id}": ${words}`);
+  const { meaning, message } = readReply(answer);
+  if (meaning !== 'blocked') return message;
+  throw new WaybillError('sink_outcome_unknown', `cannot ask for acknowledgements for sink "${id}": ${message}`);
 }

@@ -1,6 +1,6 @@
 /** Whether the HTTP Event Collector would take events with this token, found out without sending one: for `check`, and when the sink is opened. */
 import { randomUUID } from 'node:crypto';
-import { codeOf, WaybillError, wordsOf } from '../../errors.ts';
+import { codeOf, WaybillError, messageOf } from '../../errors.ts';
 import { wayOf } from '../../connect/connection.ts';
 import type { Finding, SinkContext } from '../define.ts';
 import { HecClient } from './client.ts';
@@ -16,9 +16,9 @@ const plainOnTls = /HTTP request to an HTTPS server|plain HTTP request was sent 
 
 /**
  * Posts an empty request: HEC answers a good token with "No data" (code 5), which distinguishes it from a bad one where health does not. With
- * `acknowledge`, also queries an acknowledgement: only an answer with an `acks` object shows that the receiver acknowledges.
+ * `indexerAcknowledgement`, also queries an acknowledgement: only an answer with an `acks` object shows that the receiver acknowledges.
  * @returns whether the answer shows that the token is accepted
- * @throws WaybillError `sink_blocked` if the token or the receiver does not fit the settings; `sink_again` if nobody answers
+ * @throws WaybillError `sink_blocked` if the token or the receiver does not fit the settings; `sink_unavailable` if nobody answers
  */
 export async function probe(
   client: HecClient,
@@ -27,36 +27,36 @@ export async function probe(
   channel: string,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { acknowledge, token } = settings;
+  const { indexerAcknowledgement, token } = settings;
   const where = (setting: string): string => `cannot use "${baseOf(settings)}" for sink "${id}" (${setting})`;
   const ask = (endpoint: string, body: Uint8Array, own: string | undefined): Promise<HecAnswer> =>
     client.post(endpoint, body, own, signal).catch((thrown: unknown) => {
       signal.throwIfAborted();
       // Nothing was sent that could have been taken.
-      throw codeOf(thrown) === 'sink_unknown' ? new WaybillError('sink_again', wordsOf(thrown), { cause: thrown }) : thrown;
+      throw codeOf(thrown) === 'sink_outcome_unknown' ? new WaybillError('sink_unavailable', messageOf(thrown), { cause: thrown }) : thrown;
     });
   const refuse = (answer: HecAnswer): void => {
-    const { meaning, status, code, words } = readReply(answer);
+    const { meaning, status, code, message } = readReply(answer);
     if (meaning !== 'blocked') return;
     const hints: Readonly<Record<number, string>> = {
-      10: `; its token wants acknowledgements: sinks.${id}.acknowledge: true, or another token`,
-      14: `; its token has no acknowledgements: switch them on there, or sinks.${id}.acknowledge: false`,
+      10: `; its token wants acknowledgements: sinks.${id}.indexerAcknowledgement: true, or another token`,
+      14: `; its token has no acknowledgements: switch them on there, or sinks.${id}.indexerAcknowledgement: false`,
     };
     // The token decides on acknowledgements.
     const named = settingOf({ status, code }) === 'url' ? `sinks.${id}.url` : token.describe();
-    throw new WaybillError('sink_blocked', `${where(named)}: ${words}${hints[code ?? -1] ?? ''}`);
+    throw new WaybillError('sink_blocked', `${where(named)}: ${message}${hints[code ?? -1] ?? ''}`);
   };
 
-  const empty = await ask('event', nothing, acknowledge ? channel : undefined);
-  const { code, words } = readReply(empty);
+  const empty = await ask('event', nothing, indexerAcknowledgement ? channel : undefined);
+  const { code, message } = readReply(empty);
   if (code === undefined && plainOnTls.test(empty.body)) {
     const hint = 'the port speaks TLS: the address must begin with https:';
-    throw new WaybillError('sink_blocked', `${where(`sinks.${id}.url`)}: ${hint}: ${words}`);
+    throw new WaybillError('sink_blocked', `${where(`sinks.${id}.url`)}: ${hint}: ${message}`);
   }
   // Other products that speak this protocol may answer an empty request in their own way.
   const isForeign = empty.status === 400 && code === undefined;
   if (!isForeign) refuse(empty);
-  if (!acknowledge) return !isForeign;
+  if (!indexerAcknowledgement) return !isForeign;
 
   const answer = await ask(`ack?channel=${channel}`, Buffer.from('{"acks":[0]}'), channel);
   if (answer.status === 200 && readAcknowledgements(answer.body) !== undefined) return !isForeign;
@@ -64,16 +64,19 @@ export async function probe(
   // A token that is wrong, or without acknowledgements (code 14), has words of its own.
   if (settingOf(reply) !== 'url') refuse(answer);
   if (reply.status === 408 || reply.status === 429 || reply.status >= 500)
-    throw new WaybillError('sink_again', `${where(`sinks.${id}.acknowledge`)}: cannot query acknowledgements: ${reply.words}`);
-  throw notAcknowledging(settings, id, reply.words);
+    throw new WaybillError(
+      'sink_unavailable',
+      `${where(`sinks.${id}.indexerAcknowledgement`)}: cannot query acknowledgements: ${reply.message}`,
+    );
+  throw notAcknowledging(settings, id, reply.message);
 }
 
 /** The receiver does not acknowledge although the settings demand it: sent again, the records would only repeat. */
-export function notAcknowledging(settings: SplunkHecSettings, id: string, words: string): WaybillError {
-  const hint = `switch indexer acknowledgement on there, or set sinks.${id}.acknowledge: false`;
+export function notAcknowledging(settings: SplunkHecSettings, id: string, message: string): WaybillError {
+  const hint = `switch indexer acknowledgement on there, or set sinks.${id}.indexerAcknowledgement: false`;
   return new WaybillError(
     'sink_blocked',
-    `cannot use "${baseOf(settings)}" for sink "${id}" (sinks.${id}.acknowledge): this receiver does not acknowledge: ${hint}: ${words}`,
+    `cannot use "${baseOf(settings)}" for sink "${id}" (sinks.${id}.indexerAcknowledgement): this receiver does not acknowledge: ${hint}: ${message}`,
   );
 }
 
@@ -84,22 +87,26 @@ export async function checkCollector(settings: SplunkHecSettings, context: SinkC
   try {
     const health = await client.health(signal);
     // Of other products that speak this protocol some have no health.
-    if (health.status === 503) findings.push({ level: 'warning', words: `not healthy: ${readReply(health).words}` });
+    if (health.status === 503) findings.push({ level: 'warning', message: `not healthy: ${readReply(health).message}` });
     const isKnown = await probe(client, settings, id, settings.channel ?? randomUUID(), signal);
-    if (isKnown) findings.push({ level: 'ok', words: 'takes the token; whether it may write to the index is known with the first event' });
+    if (isKnown)
+      findings.push({ level: 'ok', message: 'takes the token; whether it may write to the index is known with the first event' });
     else
       findings.push(
         warning('does not answer an empty request as HEC does: the first event shows whether it takes the token', `sinks.${id}.token`),
       );
-    findings.push({ level: 'ok', words: wayOf(client.route()) });
+    findings.push({ level: 'ok', message: wayOf(client.route()) });
   } catch (thrown) {
     signal.throwIfAborted();
     if (!(thrown instanceof WaybillError)) throw thrown;
-    findings.push({ level: 'error', words: wordsOf(thrown), setting: `sinks.${id}` });
+    findings.push({ level: 'error', message: messageOf(thrown), setting: `sinks.${id}` });
   }
-  if (!settings.acknowledge)
+  if (!settings.indexerAcknowledgement)
     findings.push(
-      warning('acknowledge: false: what Splunk loses between its input queue and its index is lost', `sinks.${id}.acknowledge`),
+      warning(
+        'indexerAcknowledgement: false: what Splunk loses between its input queue and its index is lost',
+        `sinks.${id}.indexerAcknowledgement`,
+      ),
     );
   return findings;
 }
@@ -111,10 +118,12 @@ function cloudFindings(settings: SplunkHecSettings, id: string): Finding[] {
   const isInputs = /^http-inputs-/.test(hostname);
   return [
     ...(isInputs ? [] : [warning(`Splunk Cloud takes events at http-inputs-${hostname}`, `sinks.${id}.url`)]),
-    ...(settings.acknowledge ? [warning('Splunk Cloud acknowledges the events of Firehose alone', `sinks.${id}.acknowledge`)] : []),
+    ...(settings.indexerAcknowledgement
+      ? [warning('Splunk Cloud acknowledges the events of Firehose alone', `sinks.${id}.indexerAcknowledgement`)]
+      : []),
   ];
 }
 
-function warning(words: string, setting: string): Finding {
-  return { level: 'warning', words, setting };
+function warning(message: string, setting: string): Finding {
+  return { level: 'warning', message, setting };
 }

@@ -8,17 +8,17 @@ import { request } from 'undici';
 import { Connection } from '../../connect/connection.ts';
 import type { Route } from '../../connect/connection.ts';
 import { plainPort } from '../../connect/plain-port.ts';
-import { WaybillError, wordsOf } from '../../errors.ts';
+import { WaybillError, messageOf } from '../../errors.ts';
 import type { Clock } from '../../model/time.ts';
 import { version } from '../../version.ts';
 import type { SinkContext } from '../define.ts';
-import { baseOf, requestsMost } from './settings.ts';
+import { baseOf, maxRequests } from './settings.ts';
 import type { SplunkHecSettings } from './settings.ts';
 
 /** ms from the first byte that is sent to the last of the answer; also for the way there. */
 export const requestMs = 30_000;
 /** An answer is a line of JSON; of a proxy's page the beginning is enough. */
-const answerMost = 64 * 1024;
+const maxAnswerBytes = 64 * 1024;
 
 const compressed = promisify(gzip);
 const ended = new WaybillError('aborted', 'the answer is here');
@@ -51,7 +51,7 @@ export class HecClient implements AsyncDisposable {
       proxy: settings.proxy === 'none' ? undefined : (settings.proxy ?? proxy),
       timeoutMs: requestMs,
       shown,
-      connections: requestsMost(settings),
+      connections: maxRequests(settings),
     });
   }
 
@@ -62,7 +62,7 @@ export class HecClient implements AsyncDisposable {
   /**
    * Posts one body to `/services/collector/…` and reads the whole answer.
    * @param channel  the request's channel, where it needs one
-   * @throws WaybillError `sink_again` or `sink_blocked` where no connection came about and nothing was sent, else `sink_unknown`; or the
+   * @throws WaybillError `sink_unavailable` or `sink_blocked` where no connection came about and nothing was sent, else `sink_outcome_unknown`; or the
    *         signal's reason
    */
   async post(endpoint: string, body: Uint8Array, channel: string | undefined, signal: AbortSignal): Promise<HecAnswer> {
@@ -123,7 +123,7 @@ export class HecClient implements AsyncDisposable {
     } catch (thrown) {
       signal.throwIfAborted();
       const where = `cannot send to "${baseOf(this.#settings)}" for sink "${this.#id}"`;
-      if (over.signal.aborted) throw new WaybillError('sink_unknown', `${where}: no whole answer within ${requestMs / 1000} s`);
+      if (over.signal.aborted) throw new WaybillError('sink_outcome_unknown', `${where}: no whole answer within ${requestMs / 1000} s`);
       throw this.#translated(thrown, where);
     } finally {
       finished.abort(ended);
@@ -135,7 +135,7 @@ export class HecClient implements AsyncDisposable {
     try {
       return this.#settings.token.read();
     } catch (cause) {
-      throw new WaybillError('sink_blocked', `cannot send for sink "${this.#id}": ${wordsOf(cause)}`, { cause });
+      throw new WaybillError('sink_blocked', `cannot send for sink "${this.#id}": ${messageOf(cause)}`, { cause });
     }
   }
 
@@ -146,9 +146,9 @@ export class HecClient implements AsyncDisposable {
     if (plain !== undefined) return new WaybillError('sink_blocked', `${where}: ${plain}; see sinks.${this.#id}.url`);
     const isPlain = this.#settings.url.startsWith('http:') && !(thrown instanceof WaybillError);
     const hint = isPlain ? `; sinks.${this.#id}.url begins with http: perhaps the port speaks TLS` : '';
-    const words = `${where}: ${wordsOf(known)}${hint}`;
-    if (known.code !== 'source_unreachable') return new WaybillError('sink_blocked', words, { cause: known });
-    return new WaybillError(thrown instanceof WaybillError ? 'sink_again' : 'sink_unknown', words, { cause: known });
+    const message = `${where}: ${messageOf(known)}${hint}`;
+    if (known.code !== 'source_unreachable') return new WaybillError('sink_blocked', message, { cause: known });
+    return new WaybillError(thrown instanceof WaybillError ? 'sink_unavailable' : 'sink_outcome_unknown', message, { cause: known });
   }
 
   #keepCookies(given: string | string[] | undefined): void {
@@ -170,7 +170,7 @@ async function readBegin(body: AsyncIterable<Buffer>): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body) {
-    if (bytes < answerMost) chunks.push(chunk);
+    if (bytes < maxAnswerBytes) chunks.push(chunk);
     bytes += chunk.length;
   }
   return Buffer.concat(chunks).toString('utf8');

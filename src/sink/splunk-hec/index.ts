@@ -1,10 +1,10 @@
 /**
- * Splunk by its HTTP Event Collector. An answer of 200 says that a request is in Splunk's input queue; with `acknowledge` a batch is taken when
+ * Splunk by its HTTP Event Collector. An answer of 200 says that a request is in Splunk's input queue; with `indexerAcknowledgement` a batch is taken when
  * Splunk says that all of its requests are indexed. Splunk cannot be asked what it has, so what is unknown is sent again.
  */
 import { randomUUID } from 'node:crypto';
-import { codeOf, WaybillError, wordsOf } from '../../errors.ts';
-import type { Batch, Message, Sink, Taken } from '../../model/sink.ts';
+import { codeOf, WaybillError, messageOf } from '../../errors.ts';
+import type { Batch, Message, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { Clock } from '../../model/time.ts';
 import { defineSink } from '../define.ts';
 import type { Format, SinkContext } from '../define.ts';
@@ -14,7 +14,7 @@ import { readReply, settingOf } from './reply.ts';
 import type { Reply } from './reply.ts';
 import { requestsOf } from './request.ts';
 import type { HecRequest } from './request.ts';
-import { baseOf, metadataOf, requestsMost, splunkHecSettings } from './settings.ts';
+import { baseOf, metadataOf, maxRequests, splunkHecSettings } from './settings.ts';
 import type { Metadata, SplunkHecSettings } from './settings.ts';
 
 /** How long to wait when Splunk says that it is nearly full, ms. */
@@ -31,8 +31,8 @@ export const splunkHec = defineSink('splunk-hec', {
   deadline: 600_000,
   // The address may change, and the rest of it is Splunk's affair.
   destination: ({ index }) => (index === undefined ? "the token's index" : `index ${index}`),
-  guarantee: ({ acknowledge }) =>
-    acknowledge
+  guarantee: ({ indexerAcknowledgement }) =>
+    indexerAcknowledgement
       ? {
           delivery: 'at least once',
           duplicates: 'one batch per crash, timeout or refused event',
@@ -92,7 +92,7 @@ class SplunkHecSink implements Sink {
   }
 
   /** Some requests at once, then the next: what is not taken ends the send, and what was taken is settled. */
-  async send({ messages }: Batch, signal: AbortSignal): Promise<Taken> {
+  async send({ messages }: Batch, signal: AbortSignal): Promise<DeliveryResult> {
     if (this.#mustProbe) {
       const { probe } = await import('./check.ts');
       await probe(this.#client, this.#settings, this.#id, this.#channel, signal);
@@ -100,20 +100,20 @@ class SplunkHecSink implements Sink {
     }
     const requests = requestsOf(this.#kind, messages, this.#metadataOf, this.#suspects);
     const ackIds: number[] = [];
-    const stopped: Taken[] = [];
+    const stopped: DeliveryResult[] = [];
     for (let sent = 0; sent < requests.length && stopped.length === 0;) {
       // The first answer says, by its cookie, which server behind a load balancer has the channel.
-      const now = requests.slice(sent, sent + /* mutant: first-request-alone */ (this.#hasAnswered ? requestsMost(this.#settings) : 1));
+      const now = requests.slice(sent, sent + /* mutant: first-request-alone */ (this.#hasAnswered ? maxRequests(this.#settings) : 1));
       sent += now.length;
       const answers = await this.#postAll(now, signal);
       const later = requests.slice(sent).flatMap((each) => each.messages);
-      const failed = answers.filter(({ reply }) => reply.meaning !== 'taken' && reply.meaning !== 'crowded');
+      const failed = answers.filter(({ reply }) => reply.meaning !== 'delivered' && reply.meaning !== 'crowded');
       for (const answer of failed) {
         const { reply, asked, retryAfterMs } = answer;
-        if (reply.meaning === 'unknown') throw this.#error('sink_unknown', messages, reply, retryAfterMs);
+        if (reply.meaning === 'unknown') throw this.#error('sink_outcome_unknown', messages, reply, retryAfterMs);
         stopped.push(this.#stopped(asked, answer === failed.at(-1) ? later : [], messages, answer));
       }
-      if (!this.#settings.acknowledge) continue;
+      if (!this.#settings.indexerAcknowledgement) continue;
       for (const answer of answers) if (!failed.includes(answer)) ackIds.push(await this.#ackIdOf(answer.reply));
     }
     if (ackIds.length > 0) await acknowledged(this.#client, this.#channel, ackIds, { id: this.#id, clock: this.#clock }, signal);
@@ -128,11 +128,11 @@ class SplunkHecSink implements Sink {
   async #postAll(requests: readonly HecRequest[], signal: AbortSignal): Promise<readonly Answered[]> {
     const settled = await Promise.allSettled(requests.map((request) => this.#post(request, signal)));
     const failed = settled.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []));
-    const unknown = failed.find((thrown) => codeOf(thrown) !== 'sink_again' && codeOf(thrown) !== 'sink_blocked');
+    const unknown = failed.find((thrown) => codeOf(thrown) !== 'sink_unavailable' && codeOf(thrown) !== 'sink_blocked');
     // Where some were sent and others were not, what came of all of them together is not known.
     if (unknown !== undefined) throw unknown as Error;
     if (failed.length > 0 && failed.length < settled.length)
-      throw new WaybillError('sink_unknown', wordsOf(failed[0]), { cause: failed[0] });
+      throw new WaybillError('sink_outcome_unknown', messageOf(failed[0]), { cause: failed[0] });
     if (failed[0] !== undefined) throw failed[0] as WaybillError;
     this.#hasAnswered = true;
     return settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
@@ -140,7 +140,7 @@ class SplunkHecSink implements Sink {
 
   async #post(request: HecRequest, signal: AbortSignal): Promise<Answered> {
     if (this.#isCrowded) await this.#clock.sleep(crowdedMs, signal);
-    const needsChannel = this.#settings.acknowledge || this.#kind === 'raw';
+    const needsChannel = this.#settings.indexerAcknowledgement || this.#kind === 'raw';
     const answer = await this.#client.post(`${this.#kind}${request.query}`, request.body, needsChannel ? this.#channel : undefined, signal);
     const reply = readReply(answer);
     this.#isCrowded = reply.meaning === 'crowded';
@@ -149,64 +149,64 @@ class SplunkHecSink implements Sink {
 
   /**
    * What is left to send after an answer that is no success. Splunk takes the events before the one that it names (moby/moby issue 35862);
-   * nobody acknowledges them, so with `acknowledge` they go again. Only a message that stood first is refused by its name alone.
+   * nobody acknowledges them, so with `indexerAcknowledgement` they go again. Only a message that stood first is refused by its name alone.
    */
-  #stopped(asked: readonly Message[], later: readonly Message[], all: readonly Message[], answer: Answered): Taken {
+  #stopped(asked: readonly Message[], later: readonly Message[], all: readonly Message[], answer: Answered): DeliveryResult {
     const { reply, retryAfterMs } = answer;
     const { meaning, stoppedAt = -1 } = reply;
     const suspect = asked[stoppedAt];
-    const settled = suspect && !this.#settings.acknowledge ? stoppedAt : 0;
-    const isNamed = meaning === 'refused' && suspect !== undefined;
+    const settled = suspect && !this.#settings.indexerAcknowledgement ? stoppedAt : 0;
+    const isNamed = meaning === 'rejected' && suspect !== undefined;
     const isRefused = isNamed && stoppedAt === 0;
     const rest = [...asked.slice(isRefused ? 1 : settled), ...later];
-    const code = meaning === 'blocked' ? 'sink_blocked' : 'sink_again';
+    const code = meaning === 'blocked' ? 'sink_blocked' : 'sink_unavailable';
     if (isRefused) this.#suspects.delete(suspect.seq);
     else if (isNamed) this.#suspects.add(suspect.seq);
-    else if (rest.length === all.length) throw this.#error(meaning === 'refused' ? 'sink_refused' : code, all, reply, retryAfterMs);
+    else if (rest.length === all.length) throw this.#error(meaning === 'rejected' ? 'sink_refused' : code, all, reply, retryAfterMs);
     const rejections = isRefused
-      ? [{ seq: suspect.seq, code: String(reply.code), words: this.#words('sink_refused', [suspect], reply) }]
+      ? [{ seq: suspect.seq, code: String(reply.code), message: this.#message('sink_refused', [suspect], reply) }]
       : [];
     if (rest.length === 0) return { rejections };
     const seqs = rest.map(({ seq }) => seq);
-    return { rejections, again: { code, seqs, words: this.#words(code, rest, reply), retryAfterMs, isAtOnce: isNamed } };
+    return { rejections, retryable: { code, seqs, message: this.#message(code, rest, reply), retryAfterMs, isAtOnce: isNamed } };
   }
 
-  async #ackIdOf({ ackId, words }: Reply): Promise<number> {
+  async #ackIdOf({ ackId, message }: Reply): Promise<number> {
     if (ackId !== undefined) return ackId;
     this.#mustProbe = true;
     const { notAcknowledging } = await import('./check.ts');
-    throw notAcknowledging(this.#settings, this.#id, `${words}, without ackId`);
+    throw notAcknowledging(this.#settings, this.#id, `${message}, without ackId`);
   }
 
   #error(
-    code: 'sink_again' | 'sink_blocked' | 'sink_refused' | 'sink_unknown',
+    code: 'sink_unavailable' | 'sink_blocked' | 'sink_refused' | 'sink_outcome_unknown',
     messages: readonly Message[],
     reply: Reply,
     retryAfterMs?: number,
   ): WaybillError {
-    return new WaybillError(code, this.#words(code, messages, reply), { retryAfterMs });
+    return new WaybillError(code, this.#message(code, messages, reply), { retryAfterMs });
   }
 
-  #words(code: string, messages: readonly Message[], reply: Reply): string {
+  #message(code: string, messages: readonly Message[], reply: Reply): string {
     const count = messages.length === 1 ? 'one message' : `${messages.length} messages`;
     const about = settingOf(reply);
     const named = about === 'token' ? this.#settings.token.describe() : `sinks.${this.#id}.${about}`;
     const setting = code === 'sink_blocked' ? ` (${named})` : '';
-    return `cannot send ${count} to "${baseOf(this.#settings)}" for sink "${this.#id}"${setting}: ${reply.words}`;
+    return `cannot send ${count} to "${baseOf(this.#settings)}" for sink "${this.#id}"${setting}: ${reply.message}`;
   }
 }
 
 /** What several requests of one batch have come to. */
-function together(parts: readonly Taken[]): Taken {
+function together(parts: readonly DeliveryResult[]): DeliveryResult {
   const rejections = parts.flatMap((part) => part.rejections);
-  const again = parts.flatMap((part) => part.again ?? []);
-  const [first] = again;
+  const retryable = parts.flatMap((part) => part.retryable ?? []);
+  const [first] = retryable;
   if (!first) return { rejections };
-  const code = again.some((each) => each.code === 'sink_blocked') ? 'sink_blocked' : 'sink_again';
-  const waits = again.flatMap(({ retryAfterMs }) => retryAfterMs ?? []);
+  const code = retryable.some((each) => each.code === 'sink_blocked') ? 'sink_blocked' : 'sink_unavailable';
+  const waits = retryable.flatMap(({ retryAfterMs }) => retryAfterMs ?? []);
   const retryAfterMs = waits.length === 0 ? undefined : Math.max(...waits);
-  const isAtOnce = again.every((each) => each.isAtOnce === true);
-  return { rejections, again: { ...first, code, seqs: again.flatMap(({ seqs }) => seqs), retryAfterMs, isAtOnce } };
+  const isAtOnce = retryable.every((each) => each.isAtOnce === true);
+  return { rejections, retryable: { ...first, code, seqs: retryable.flatMap(({ seqs }) => seqs), retryAfterMs, isAtOnce } };
 }
 
 function isLine(format: Format): boolean {

@@ -5,57 +5,60 @@
 import { quote, sizeAndType } from '../../quote.ts';
 
 /**
- * - `taken`: in Splunk's input queue
- * - `crowded`: taken, and the queue is nearly full
- * - `again`: nothing was taken
+ * - `delivered`: in Splunk's input queue
+ * - `crowded`: delivered, and the queue is nearly full
+ * - `retryable`: nothing was taken
  * - `blocked`: nothing was taken, and a person must act
- * - `refused`: for the data
+ * - `rejected`: for the data
  * - `unknown`: part may have been taken
  */
-export type Meaning = 'taken' | 'crowded' | 'again' | 'blocked' | 'refused' | 'unknown';
+export type Meaning = 'delivered' | 'crowded' | 'retryable' | 'blocked' | 'rejected' | 'unknown';
 
 export interface Reply {
   readonly meaning: Meaning;
   readonly status: number;
   readonly code: number | undefined;
   /** Status, code and Splunk's own text, for a message. */
-  readonly words: string;
+  readonly message: string;
   readonly ackId: number | undefined;
   /** The place of the event in the request at which Splunk stopped, from 0: what stands before it was taken. */
   readonly stoppedAt: number | undefined;
 }
 
 const meanings: ReadonlyMap<number, Meaning> = new Map([
-  [0, 'taken'], // success
+  [0, 'delivered'], // success
   [1, 'blocked'], // token disabled
   [2, 'blocked'], // token is required
   [3, 'blocked'], // invalid authorization
   [4, 'blocked'], // invalid token
   [5, 'unknown'], // no data: nobody sends an empty request
-  [6, 'refused'], // invalid data format
+  [6, 'rejected'], // invalid data format
   [7, 'blocked'], // incorrect index
   [8, 'unknown'], // internal server error
   [9, 'unknown'], // server is busy
   [10, 'blocked'], // data channel is missing
   [11, 'blocked'], // invalid data channel
-  [12, 'refused'], // event field is required
-  [13, 'refused'], // event field cannot be blank
+  [12, 'rejected'], // event field is required
+  [13, 'rejected'], // event field cannot be blank
   [14, 'blocked'], // acknowledgement is disabled
-  [15, 'refused'], // error in handling indexed fields
+  [15, 'rejected'], // error in handling indexed fields
   [16, 'blocked'], // query string authorization is not enabled
   [21, 'blocked'], // invalid token, by newer servers
   [22, 'blocked'], // token disabled, by newer servers
   [23, 'unknown'], // shutting down
   [24, 'crowded'], // queue nearly full
   [25, 'crowded'], // acknowledgements nearly full
-  [26, 'again'], // queue full
-  [27, 'again'], // acknowledgements full
+  [26, 'retryable'], // queue full
+  [27, 'retryable'], // acknowledgements full
 ]);
 
 /** The setting that an answer is about which blocks the sink. */
-export function settingOf({ status, code }: Pick<Reply, 'status' | 'code'>): 'token' | 'index' | 'acknowledge' | 'channel' | 'url' {
+export function settingOf({
+  status,
+  code,
+}: Pick<Reply, 'status' | 'code'>): 'token' | 'index' | 'indexerAcknowledgement' | 'channel' | 'url' {
   if (code === 7) return 'index';
-  if (code === 10 || code === 14) return 'acknowledge';
+  if (code === 10 || code === 14) return 'indexerAcknowledgement';
   if (code === 11) return 'channel';
   const isKnown = code !== undefined && meanings.has(code);
   return isKnown || status === 401 || status === 403 ? 'token' : 'url';
@@ -74,18 +77,18 @@ export function readReply({ status, body, mediaType }: Answer): Reply {
   const { code, text, ackId, stoppedAt } = partsOf(body);
   const isSuccess = status >= 200 && status <= 299;
   const said = isSuccess ? `(${sizeAndType(body, mediaType)})` : quote(text ?? body.trim(), 200);
-  const words = [String(status), ...(code === undefined ? [] : [`code ${code}`]), ...(said === '' ? [] : [said])].join(' ');
-  return { meaning: meaningOf(status, code), status, code, words, ackId, stoppedAt };
+  const message = [String(status), ...(code === undefined ? [] : [`code ${code}`]), ...(said === '' ? [] : [said])].join(' ');
+  return { meaning: meaningOf(status, code), status, code, message, ackId, stoppedAt };
 }
 
 function meaningOf(status: number, code: number | undefined): Meaning {
-  if (status === 413) return 'refused';
+  if (status === 413) return 'rejected';
   const meaning = code === undefined ? undefined : meanings.get(code);
-  const isSuccess = meaning === 'taken' || meaning === 'crowded';
+  const isSuccess = meaning === 'delivered' || meaning === 'crowded';
   // A success that is not 200, or 200 with the code of something else, is an answer that nobody understands.
   if (status >= 200 && status <= 299) return isSuccess ? meaning : 'unknown';
   if (meaning !== undefined && !isSuccess) return meaning;
-  if (status === 429) return 'again';
+  if (status === 429) return 'retryable';
   // Another path, another server, a right that is missing: the fault lies outside of the records.
   return status >= 300 && status <= 499 && status !== 408 ? 'blocked' : 'unknown';
 }

@@ -6,7 +6,7 @@ import type { Message } from '../../model/sink.ts';
 import type { Metadata } from './settings.ts';
 
 /** Bytes of a request before compression: what Splunk Cloud takes, and every version of Splunk Enterprise. */
-export const requestBytesMost = 1_000_000;
+export const maxRequestBytes = 1_000_000;
 
 export interface HecRequest {
   readonly messages: readonly Message[];
@@ -30,21 +30,21 @@ export function requestsOf(
 ): HecRequest[] {
   const requests: HecRequest[] = [];
   let held: Message[] = [];
-  let pieces: Buffer[] = [];
+  let chunks: Buffer[] = [];
   let bytes = 0;
   let query = '';
   const close = (): void => {
-    if (held.length > 0) requests.push({ messages: held, body: Buffer.concat(pieces), query });
-    [held, pieces, bytes] = [[], [], 0];
+    if (held.length > 0) requests.push({ messages: held, body: Buffer.concat(chunks), query });
+    [held, chunks, bytes] = [[], [], 0];
   };
   for (const message of messages) {
     const metadata = metadataOf(message.source);
     const own = kind === 'event' ? eventOf(message, metadata) : [bytesOf(message), lineBreak];
-    const length = own.reduce((sum, piece) => sum + piece.length, 0);
+    const length = own.reduce((sum, chunk) => sum + chunk.length, 0);
     const ownQuery = kind === 'event' ? '' : queryOf(metadata);
-    if (bytes + length > requestBytesMost || first.has(message.seq) || ownQuery !== query) close();
+    if (bytes + length > maxRequestBytes || first.has(message.seq) || ownQuery !== query) close();
     query = ownQuery;
-    pieces.push(...own);
+    chunks.push(...own);
     held.push(message);
     bytes += length;
   }

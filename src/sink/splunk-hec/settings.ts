@@ -15,7 +15,7 @@ export const splunkHecSettings = z.strictObject({
   source: line().default('waybill').describe('`source` of each event; `{source}` stands for the id of the source'),
   sourcetype: line().default('dpas:audit').describe('`sourcetype` of each event'),
   host: line().optional().describe('`host` of each event; default the name of this machine'),
-  acknowledge: z
+  indexerAcknowledgement: z
     .boolean()
     .default(false)
     .describe('Whether a batch is taken only when Splunk says that it is indexed; the token must have indexer acknowledgement switched on'),
@@ -32,8 +32,8 @@ export type SplunkHecSettings = z.output<typeof splunkHecSettings>;
  * Requests under way at once. With acknowledgement a batch is taken when all of its requests are indexed, so their order says nothing; without, the
  * first that is not taken ends the batch, and what came before it is settled.
  */
-export function requestsMost({ acknowledge }: SplunkHecSettings): number {
-  return acknowledge ? 8 : 1;
+export function maxRequests({ indexerAcknowledgement }: SplunkHecSettings): number {
+  return indexerAcknowledgement ? 8 : 1;
 }
 
 /** What Splunk keeps beside an event, by the source of its record. */

@@ -2,8 +2,8 @@
 import { createSocket } from 'node:dgram';
 import type { Socket } from 'node:dgram';
 import { isIP } from 'node:net';
-import { WaybillError, wordsOf } from '../../errors.ts';
-import type { Batch, Sink, Taken } from '../../model/sink.ts';
+import { WaybillError, messageOf } from '../../errors.ts';
+import type { Batch, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { Clock } from '../../model/time.ts';
 import type { SinkContext } from '../define.ts';
 import { frame, Header } from './message.ts';
@@ -11,7 +11,7 @@ import { headerOf, partsOf } from './settings.ts';
 import type { SyslogSettings } from './settings.ts';
 
 /** Datagrams a millisecond. */
-const burstMost = 20;
+const maxBurst = 20;
 
 export class DatagramSink implements Sink {
   readonly #id: string;
@@ -33,7 +33,9 @@ export class DatagramSink implements Sink {
       });
     } catch (cause) {
       socket.close();
-      throw new WaybillError('sink_again', `cannot reach "${settings.address}" for sink "${context.id}": ${wordsOf(cause)}`, { cause });
+      throw new WaybillError('sink_unavailable', `cannot reach "${settings.address}" for sink "${context.id}": ${messageOf(cause)}`, {
+        cause,
+      });
     }
     return new DatagramSink(settings, context, socket);
   }
@@ -48,10 +50,10 @@ export class DatagramSink implements Sink {
     socket.on('error', () => undefined);
   }
 
-  async send({ messages }: Batch, signal: AbortSignal): Promise<Taken> {
+  async send({ messages }: Batch, signal: AbortSignal): Promise<DeliveryResult> {
     for (const message of messages) {
       // A burst is lost in the receiver's buffer, and nobody says so.
-      if ((this.#count += 1) % burstMost === 0) await this.#clock.sleep(1, signal);
+      if ((this.#count += 1) % maxBurst === 0) await this.#clock.sleep(1, signal);
       await this.#sent(frame('datagram', this.#header.of(message), message.bytes));
     }
     return { rejections: [] };
@@ -62,7 +64,11 @@ export class DatagramSink implements Sink {
       this.#socket.send(datagram, (cause) => {
         if (cause === null) resolve();
         else
-          reject(new WaybillError('sink_unknown', `cannot send to "${this.#address}" of sink "${this.#id}": ${wordsOf(cause)}`, { cause }));
+          reject(
+            new WaybillError('sink_outcome_unknown', `cannot send to "${this.#address}" of sink "${this.#id}": ${messageOf(cause)}`, {
+              cause,
+            }),
+          );
       });
     });
   }

@@ -2,7 +2,7 @@
  * Syslog, RFC 5424, over UDP, TCP, TLS or RELP. Only RELP has acknowledgements; over TCP and TLS a batch is a connection that the receiver
  * has read to its end (`confirm: close`), since writing without error says nothing about what was read.
  */
-import { wordsOf } from '../../errors.ts';
+import { messageOf } from '../../errors.ts';
 import { defineSink } from '../define.ts';
 import type { Finding, Guarantee, SinkContext } from '../define.ts';
 import { DatagramSink } from './datagram.ts';
@@ -19,7 +19,7 @@ export const syslog = defineSink('syslog', {
   batch: { records: 5_000, bytes: 8 * 1024 * 1024, wait: 5_000 },
   resolvable: () => false,
   deadline: 90_000,
-  messageBytes: (settings) => roomOf(settings),
+  messageBytes: (settings) => payloadLimitOf(settings),
   // Hosts may change, and a receiver knows no other place.
   destination: () => 'syslog',
   guarantee: ({ address, confirm }) => guarantees(partsOf(address).scheme, confirm),
@@ -52,7 +52,7 @@ function guarantees(scheme: Scheme, confirm: SyslogSettings['confirm']): Guarant
 }
 
 /** What header and frame leave for the message itself, in bytes. */
-function roomOf(settings: SyslogSettings): number {
+function payloadLimitOf(settings: SyslogSettings): number {
   return frameBytes(settings) - headerBytes(headerOf(settings));
 }
 
@@ -73,30 +73,30 @@ const securePort = 6_514;
 function checkSettings(settings: SyslogSettings, id: string): Finding[] {
   const { address, framing, fingerprint, tls } = settings;
   const { scheme, port } = partsOf(address);
-  const room = roomOf(settings);
+  const room = payloadLimitOf(settings);
   const findings: Finding[] = [];
   const setting = `sinks.${id}.address`;
   if (room < 200)
     findings.push({
       level: 'error',
-      words: `leaves ${room} bytes for the message itself`,
+      message: `leaves ${room} bytes for the message itself`,
       setting: `sinks.${id}.maxBytes`,
     });
   if (!scheme.endsWith('tls') && (tls !== undefined || fingerprint !== undefined))
-    findings.push({ level: 'warning', words: `"${address}" is not encrypted: tls and fingerprint have no effect`, setting });
+    findings.push({ level: 'warning', message: `"${address}" is not encrypted: tls and fingerprint have no effect`, setting });
   const usual = usualFraming.get(port);
   const isSecureByPlain = scheme === 'tcp' && port === securePort;
   if ((scheme === 'tcp' || scheme === 'tls') && !isSecureByPlain && usual !== undefined && framing !== usual)
     findings.push({
       level: 'warning',
-      words:
+      message:
         usual === 'newline'
           ? `receivers on port ${port} often expect framing: newline (Splunk Connect for Syslog, Splunk TCP inputs)`
           : `receivers on port ${port} expect framing: octet-counting (RFC 6587, RFC 5425, Splunk Connect for Syslog)`,
       setting: `sinks.${id}.framing`,
     });
   if (isSecureByPlain)
-    findings.push({ level: 'warning', words: `port ${port} is that of syslog over TLS: tls:// in place of tcp://?`, setting });
+    findings.push({ level: 'warning', message: `port ${port} is that of syslog over TLS: tls:// in place of tcp://?`, setting });
   return findings;
 }
 
@@ -111,19 +111,19 @@ async function check(settings: SyslogSettings, context: SinkContext, signal: Abo
     if (scheme === 'udp') {
       const sink = await DatagramSink.open(settings, context, signal);
       await sink[Symbol.asyncDispose]();
-      findings.push({ level: 'warning', words: `"${address}" is resolved; whether anybody listens cannot be told by UDP`, setting });
+      findings.push({ level: 'warning', message: `"${address}" is resolved; whether anybody listens cannot be told by UDP`, setting });
     } else if (isStream) {
       findings.push(await checkStream(settings, context, signal));
       if (confirm === 'none')
-        findings.push({ level: 'warning', words: 'confirm: none: what a break loses is not known', setting: `sinks.${id}.confirm` });
+        findings.push({ level: 'warning', message: 'confirm: none: what a break loses is not known', setting: `sinks.${id}.confirm` });
     } else {
       const sink = await RelpSink.open(settings, context, signal);
       await sink[Symbol.asyncDispose]();
-      findings.push({ level: 'ok', words: `"${address}" speaks RELP; "200" means its queue: see that this is on disk` });
+      findings.push({ level: 'ok', message: `"${address}" speaks RELP; "200" means its queue: see that this is on disk` });
     }
   } catch (thrown) {
     signal.throwIfAborted();
-    findings.push({ level: 'error', words: wordsOf(thrown), setting });
+    findings.push({ level: 'error', message: messageOf(thrown), setting });
   }
   return findings;
 }

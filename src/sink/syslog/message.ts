@@ -18,7 +18,7 @@ export interface HeaderSettings {
 }
 
 /** Of `sequenceId`, which begins with 1 again behind it (RFC 5424 section 7.3.1). */
-const sequenceMost = 2_147_483_647;
+const maxSequence = 2_147_483_647;
 
 /** The longest that a header can be for a message of ours, in bytes: the rest of a frame is for the message itself. */
 export function headerBytes(settings: HeaderSettings): number {
@@ -30,7 +30,7 @@ export function headerBytes(settings: HeaderSettings): number {
     number: Number.MAX_SAFE_INTEGER,
     source: 'x'.repeat(32),
   };
-  return Buffer.byteLength(new Header(settings, sequenceMost - 1).of(message));
+  return Buffer.byteLength(new Header(settings, maxSequence - 1).of(message));
 }
 
 /** Writes headers; counts what it was asked for. */
@@ -49,7 +49,7 @@ export class Header {
   /** The header of the next message, with the blank behind it; ASCII. */
   of({ severity, time, action, uid, number, source }: Pick<Message, 'severity' | 'time' | 'action' | 'uid' | 'number' | 'source'>): string {
     const { facility, enterpriseId } = this.#settings;
-    this.#sequence = this.#sequence >= sequenceMost ? 1 : this.#sequence + 1;
+    this.#sequence = this.#sequence >= maxSequence ? 1 : this.#sequence + 1;
     const priority = facilities[facility] * 8 + severityOf(severity);
     const own = enterpriseId === undefined ? '' : `[waybill@${enterpriseId} id="${uid}" number="${number}" source="${source}"]`;
     return `<${priority}>1 ${timestamp(time)} ${this.#fixed} ${field(action, 32)} [meta sequenceId="${this.#sequence}"]${own} `;

@@ -1,7 +1,7 @@
 /** Syslog by RELP: each message is acknowledged by the receiver. */
 import { quote } from '../../quote.ts';
-import { codeOf, WaybillError, wordsOf } from '../../errors.ts';
-import type { Batch, GoesOn, Message, Rejection, Sink, Taken } from '../../model/sink.ts';
+import { codeOf, WaybillError, messageOf } from '../../errors.ts';
+import type { Batch, GoesOn, Message, Rejection, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { Clock } from '../../model/time.ts';
 import type { SinkContext } from '../define.ts';
 import { frame, Header } from './message.ts';
@@ -17,7 +17,7 @@ const closeSessionMs = 1_000;
  * A message that the receiver cannot take while it takes others behind it counts as refused when it says so as often as this: for about a minute, as
  * the loop waits. A receiver whose disk is full says the same of every message, and that is no fault of theirs.
  */
-const triesMost = 10;
+const maxAttempts = 10;
 
 export class RelpSink implements Sink {
   readonly #id: string;
@@ -43,7 +43,7 @@ export class RelpSink implements Sink {
       const cause = dialer.translate(thrown instanceof WaybillError && thrown.cause !== undefined ? thrown.cause : thrown);
       const plainHint = `sinks.${context.id}.address begins with relp: perhaps the port speaks TLS`;
       const hint = session.isOver ? `; ${dialer.target.isSecure ? dialer.endedEarly : plainHint}` : '';
-      throw cause.code === 'sink_blocked' ? cause : new WaybillError('sink_again', `${wordsOf(thrown)}${hint}`, { cause });
+      throw cause.code === 'sink_blocked' ? cause : new WaybillError('sink_unavailable', `${messageOf(thrown)}${hint}`, { cause });
     } finally {
       signal.removeEventListener('abort', abort);
     }
@@ -58,7 +58,7 @@ export class RelpSink implements Sink {
     this.#session = session;
   }
 
-  async send({ messages }: Batch, signal: AbortSignal, goesOn: GoesOn = () => undefined): Promise<Taken> {
+  async send({ messages }: Batch, signal: AbortSignal, goesOn: GoesOn = () => undefined): Promise<DeliveryResult> {
     const abort = (): void => hangUp(this.#line);
     signal.addEventListener('abort', abort, { once: true });
     try {
@@ -71,18 +71,18 @@ export class RelpSink implements Sink {
   }
 
   /** Every message was answered: those that were not taken are wanted again. */
-  #judge(messages: readonly Message[], answers: readonly { code: number; words: string }[]): Taken {
+  #judge(messages: readonly Message[], answers: readonly { code: number; message: string }[]): DeliveryResult {
     const said = messages.flatMap(({ seq }, i): Rejection[] => {
-      const { code, words } = answers[i] ?? { code: 0, words: '' };
+      const { code, message } = answers[i] ?? { code: 0, message: '' };
       if (code === 200) return [];
-      return [{ seq, code: String(code), words: `the receiver of sink "${this.#id}" answers ${code} ${quote(firstLine(words), 200)}` }];
+      return [{ seq, code: String(code), message: `the receiver of sink "${this.#id}" answers ${code} ${quote(firstLine(message), 200)}` }];
     });
     const [first] = said;
     if (!first) return { rejections: [] };
-    const lastTaken = messages[answers.findLastIndex(({ code }) => code === 200)]?.seq ?? 0;
+    const lastDelivered = messages[answers.findLastIndex(({ code }) => code === 200)]?.seq ?? 0;
     const seqs = said.map(({ seq }) => seq);
-    const amid = seqs.filter((seq) => seq < lastTaken);
-    return { rejections: [], again: { code: 'sink_again', seqs, words: first.words, tries: triesMost, amid, said } };
+    const amid = seqs.filter((seq) => seq < lastDelivered);
+    return { rejections: [], retryable: { code: 'sink_unavailable', seqs, message: first.message, attempts: maxAttempts, amid, said } };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

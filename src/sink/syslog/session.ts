@@ -8,22 +8,22 @@ import { WaybillError } from '../../errors.ts';
 import { version } from '../../version.ts';
 
 /** Numbers follow one another up to here, and then begin with 1 again; 0 is for what the receiver says by itself. */
-const numberMost = 999_999_999;
+const maxNumber = 999_999_999;
 /** Messages that may wait for their answers: one at a time would cost a delayed acknowledgement of TCP, 40 ms, each. */
-const windowMost = 128;
+const maxWindow = 128;
 /** The header of an answer, and what it may say, is short. */
-const answerMost = 128 * 1024;
+const maxAnswerBytes = 128 * 1024;
 
 const lineFeed = 0x0a;
 
 /** What the receiver said of one message: 200 is taken. */
 export interface Answer {
   readonly code: number;
-  readonly words: string;
+  readonly message: string;
 }
 
 /** A break of the session, or of the protocol: what was not answered is unknown. */
-const broken = (words: string, cause?: unknown): WaybillError => new WaybillError('sink_unknown', words, { cause });
+const broken = (message: string, cause?: unknown): WaybillError => new WaybillError('sink_outcome_unknown', message, { cause });
 
 export class RelpSession {
   readonly #socket: Socket;
@@ -55,11 +55,11 @@ export class RelpSession {
    */
   async open(): Promise<void> {
     const offers = `relp_version=0\nrelp_software=waybill,${version},https://github.com/waybill/waybill\ncommands=syslog`;
-    const { code, words } = await this.#command('open', Buffer.from(offers));
-    if (code === 200 && /^relp_version=0\r?$/m.test(words) && /^commands=(?:[^\n]*,)?syslog(?:,|\r?$)/m.test(words)) return;
+    const { code, message } = await this.#command('open', Buffer.from(offers));
+    if (code === 200 && /^relp_version=0\r?$/m.test(message) && /^commands=(?:[^\n]*,)?syslog(?:,|\r?$)/m.test(message)) return;
     throw new WaybillError(
       'sink_blocked',
-      `cannot speak RELP with ${this.#name}: its answer to "open" was ${code} ${quote(firstLine(words), 200)}`,
+      `cannot speak RELP with ${this.#name}: its answer to "open" was ${code} ${quote(firstLine(message), 200)}`,
     );
   }
 
@@ -69,16 +69,16 @@ export class RelpSession {
    */
   async send(messages: readonly Uint8Array[], goesOn: (certain: number) => void = () => undefined): Promise<Answer[]> {
     const answers: Promise<Answer>[] = [];
-    const taken = new Set<number>();
+    const delivered = new Set<number>();
     let certain = 0;
     const heard = (i: number, { code }: Answer): void => {
-      if (code === 200) taken.add(i);
+      if (code === 200) delivered.add(i);
       // mutant: certain-messages
-      while (taken.delete(certain)) certain += 1;
+      while (delivered.delete(certain)) certain += 1;
       goesOn(certain);
     };
     for (const [i, message] of messages.entries()) {
-      while (this.#waiting.size >= windowMost) await new Promise<void>((resolve) => (this.#room = resolve));
+      while (this.#waiting.size >= maxWindow) await new Promise<void>((resolve) => (this.#room = resolve));
       const answer = this.#command('syslog', message);
       // Each is awaited below; until then nobody must miss a handler.
       answer.then((said) => heard(i, said)).catch(() => undefined);
@@ -96,7 +96,7 @@ export class RelpSession {
   #command(name: 'open' | 'syslog' | 'close', data: Uint8Array): Promise<Answer> {
     if (this.#failure) return Promise.reject(this.#failure);
     const number = this.#number;
-    this.#number = number === numberMost ? 1 : number + 1;
+    this.#number = number === maxNumber ? 1 : number + 1;
     const head = `${number} ${name} ${data.length}${data.length > 0 ? ' ' : ''}`;
     this.#socket.write(Buffer.concat([Buffer.from(head, 'latin1'), data, Buffer.of(lineFeed)]));
     return new Promise((resolve, reject) => this.#waiting.set(number, { resolve, reject }));
@@ -120,7 +120,7 @@ export class RelpSession {
     }
     const [text, number, command = '', size, end] = head;
     const length = Number(size);
-    if (length > answerMost) throw broken(`${this.#name} answers with ${length} bytes`);
+    if (length > maxAnswerBytes) throw broken(`${this.#name} answers with ${length} bytes`);
     // Some receivers write a blank behind a length of 0, some do not.
     const from = end === '\n' ? text.length - 1 : text.length;
     if (this.#rest.length < from + length + 1) return undefined;
@@ -138,7 +138,7 @@ export class RelpSession {
     const said = data.length === 0 ? ['', '0', ''] : /^(\d{3})(?: |\n|$)([^]*)$/.exec(data.toString('utf8'));
     if (command !== 'rsp' || !waiting || !said) throw broken(`${this.#name} does not speak RELP: "${command}" for ${number}`);
     this.#waiting.delete(number);
-    waiting.resolve({ code: Number(said[1]), words: said[2] ?? '' });
+    waiting.resolve({ code: Number(said[1]), message: said[2] ?? '' });
     this.#room?.();
   }
 
@@ -152,6 +152,6 @@ export class RelpSession {
   }
 }
 
-export function firstLine(words: string): string {
-  return words.split('\n')[0]?.trim() ?? '';
+export function firstLine(message: string): string {
+  return message.split('\n')[0]?.trim() ?? '';
 }

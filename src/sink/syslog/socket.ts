@@ -9,7 +9,7 @@ import type { PeerCertificate, TLSSocket } from 'node:tls';
 import { plainPort } from '../../connect/plain-port.ts';
 import { Trust, onPeer } from '../../connect/trust.ts';
 import type { Peer, Pem, Shown, TlsSettings } from '../../connect/trust.ts';
-import { WaybillError, codeOf, wordsOf } from '../../errors.ts';
+import { WaybillError, codeOf, messageOf } from '../../errors.ts';
 import type { Clock } from '../../model/time.ts';
 
 export interface Target {
@@ -51,7 +51,7 @@ export class Dialer {
   #session: Buffer | undefined;
   #peer: Peer | undefined;
   /** Whether the receiver has taken anything: what ends a connection then is no wrong setting. */
-  hasTaken = false;
+  hasDelivered = false;
   /** What the last connection ended with after its handshake. */
   #failure: Error | undefined;
 
@@ -67,7 +67,7 @@ export class Dialer {
 
   /**
    * A connection on which nothing was sent yet.
-   * @throws WaybillError `sink_again`, or `sink_blocked` for a certificate: in either case nothing was sent
+   * @throws WaybillError `sink_unavailable`, or `sink_blocked` for a certificate: in either case nothing was sent
    */
   async connect(signal: AbortSignal): Promise<Line> {
     signal.throwIfAborted();
@@ -94,7 +94,7 @@ export class Dialer {
       signal.throwIfAborted();
       throw (
         this.#refusal(thrown) ??
-        new WaybillError('sink_again', `cannot reach "${address}" for sink "${id}": ${wordsOf(thrown)}`, { cause: thrown })
+        new WaybillError('sink_unavailable', `cannot reach "${address}" for sink "${id}": ${messageOf(thrown)}`, { cause: thrown })
       );
     }
   }
@@ -124,8 +124,8 @@ export class Dialer {
   /** The likely cause of an end right after the handshake of TLS, as words for an error. */
   get endedEarly(): string {
     const { cert } = this.target.tls ?? {};
-    const wanted = cert === undefined ? 'a client certificate' : 'another client certificate';
-    return `the receiver ends the connection right after the TLS handshake: it may want ${wanted} (sinks.${this.target.id}.tls.cert)`;
+    const requested = cert === undefined ? 'a client certificate' : 'another client certificate';
+    return `the receiver ends the connection right after the TLS handshake: it may want ${requested} (sinks.${this.target.id}.tls.cert)`;
   }
 
   /** A receiver of plain text reads what looks like a long message to it, and waits for more. */
@@ -141,8 +141,8 @@ export class Dialer {
     );
     if (!isLate) return;
     const { id, address } = this.target;
-    const words = `nothing of TLS came within ${handshakeMs / 1000} s: perhaps the port does not speak TLS (sinks.${id}.address)`;
-    throw new WaybillError('sink_again', `cannot reach "${address}" for sink "${id}": ${words}`);
+    const message = `nothing of TLS came within ${handshakeMs / 1000} s: perhaps the port does not speak TLS (sinks.${id}.address)`;
+    throw new WaybillError('sink_unavailable', `cannot reach "${address}" for sink "${id}": ${message}`);
   }
 
   /**
@@ -164,7 +164,7 @@ export class Dialer {
     const { id, address } = this.target;
     return (
       this.#refusal(thrown) ??
-      new WaybillError('sink_unknown', `connection to "${address}" of sink "${id}" ended: ${wordsOf(thrown)}${this.#hint()}`, {
+      new WaybillError('sink_outcome_unknown', `connection to "${address}" of sink "${id}" ended: ${messageOf(thrown)}${this.#hint()}`, {
         cause: thrown,
       })
     );
@@ -173,7 +173,7 @@ export class Dialer {
   /** A receiver that speaks TLS ends a connection of plain text, and one that refuses our certificate may, without a word. */
   #hint(): string {
     const { id, isSecure, address } = this.target;
-    if (this.hasTaken) return '';
+    if (this.hasDelivered) return '';
     if (isSecure) return `; ${this.endedEarly}`;
     return `; sinks.${id}.address begins with ${address.split(':')[0] ?? ''}: perhaps the port speaks TLS`;
   }
@@ -208,7 +208,7 @@ export class Dialer {
   }
 
   #refusal(thrown: unknown): WaybillError | undefined {
-    if (codeOf(thrown) === 'sink_blocked' || codeOf(thrown) === 'sink_again') return thrown as WaybillError;
+    if (codeOf(thrown) === 'sink_blocked' || codeOf(thrown) === 'sink_unavailable') return thrown as WaybillError;
     const plain = plainPort(thrown);
     if (plain !== undefined) {
       const { id, address } = this.target;
@@ -216,7 +216,7 @@ export class Dialer {
     }
     const reason = thrown instanceof WaybillError ? thrown : this.#trust.explain(thrown, this.target.host, this.#peer);
     if (reason === undefined) return undefined;
-    return new WaybillError('sink_blocked', `cannot connect sink "${this.target.id}": ${wordsOf(reason)}`, { cause: thrown });
+    return new WaybillError('sink_blocked', `cannot connect sink "${this.target.id}": ${messageOf(reason)}`, { cause: thrown });
   }
 }
 
@@ -273,16 +273,16 @@ const pieceBytes = 256 * 1024;
 
 /** Writes all of it, as fast as the other side reads; resolves when the last byte is with the kernel. `reads` is told of each piece that is. */
 export async function written(socket: Socket, chunks: readonly Uint8Array[], signal: AbortSignal, reads: () => void): Promise<void> {
-  let piece: Uint8Array[] = [];
+  let pending: Uint8Array[] = [];
   let bytes = 0;
   for (const chunk of chunks) {
-    piece.push(chunk);
+    pending.push(chunk);
     if ((bytes += chunk.length) < pieceBytes) continue;
-    await writtenAtOnce(socket, piece, signal);
+    await writtenAtOnce(socket, pending, signal);
     reads();
-    [piece, bytes] = [[], 0];
+    [pending, bytes] = [[], 0];
   }
-  await writtenAtOnce(socket, piece, signal);
+  await writtenAtOnce(socket, pending, signal);
 }
 
 function writtenAtOnce(socket: Socket, chunks: readonly Uint8Array[], signal: AbortSignal): Promise<void> {

@@ -1,6 +1,6 @@
 /** Syslog by TCP and TLS: a batch is a connection that the receiver has read to its end, or, with `confirm: none`, what the kernel took. */
 import { WaybillError } from '../../errors.ts';
-import type { Batch, GoesOn, Sink, Taken } from '../../model/sink.ts';
+import type { Batch, GoesOn, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { Finding, SinkContext } from '../define.ts';
 import { frame, Header } from './message.ts';
 import { dialerOf, headerOf } from './settings.ts';
@@ -37,7 +37,7 @@ export class StreamSink implements Sink {
     this.#header = new Header(headerOf(settings));
   }
 
-  async send({ messages }: Batch, signal: AbortSignal, goesOn: GoesOn = () => undefined): Promise<Taken> {
+  async send({ messages }: Batch, signal: AbortSignal, goesOn: GoesOn = () => undefined): Promise<DeliveryResult> {
     const { framing, confirm } = this.#settings;
     const frames = messages.map((message) => frame(framing, this.#header.of(message), message.bytes));
     // Nothing is certain before the end, but the receiver reads.
@@ -63,7 +63,7 @@ export class StreamSink implements Sink {
     const over = new AbortController();
     const either = AbortSignal.any([signal, over.signal]);
     let isEnding = false;
-    const fate = new Promise<void>((resolve, reject) => {
+    const result = new Promise<void>((resolve, reject) => {
       stream.once('error', /* mutant: stream-error */ reject);
       tcp.once('error', /* mutant: tcp-error */ reject);
       stream.once('end', () => {
@@ -78,21 +78,21 @@ export class StreamSink implements Sink {
       });
       tcp.once('close', () => reject(new Error('connection closed')));
     });
-    fate.catch(() => undefined);
+    result.catch(() => undefined);
     // What a receiver says is of no interest, but its end is only seen by who reads.
     stream.resume();
     try {
-      await Promise.race([written(stream, frames, signal, reads), fate]);
-      await Promise.race([sendQueueEmpty(tcp, clock, either, reads), fate]);
+      await Promise.race([written(stream, frames, signal, reads), result]);
+      await Promise.race([sendQueueEmpty(tcp, clock, either, reads), result]);
       isEnding = true;
       stream.end();
       const late = clock.sleep(closeMs, either).then(() => {
-        const words = `the receiver of "${this.#settings.address}" of sink "${this.#context.id}" did not end the connection within ${closeMs / 1_000} s`;
-        throw new WaybillError('sink_unknown', words, { isLate: true });
+        const message = `the receiver of "${this.#settings.address}" of sink "${this.#context.id}" did not end the connection within ${closeMs / 1_000} s`;
+        throw new WaybillError('sink_outcome_unknown', message, { isLate: true });
       });
       late.catch(() => undefined);
-      await Promise.race([fate, late]);
-      this.#dialer.hasTaken = true;
+      await Promise.race([result, late]);
+      this.#dialer.hasDelivered = true;
     } catch (thrown) {
       signal.throwIfAborted();
       throw await this.#dialer.ended(thrown, line, clock);
@@ -143,17 +143,17 @@ export async function checkStream(settings: SyslogSettings, context: SinkContext
     const silent = context.clock.sleep(quietMs, AbortSignal.any([signal, over.signal])).then(() => 'silent' as const);
     silent.catch(() => undefined);
     if ((await Promise.race([ended, happened(stream, 'end', signal), silent])) !== 'silent') {
-      const words = `"${address}" is reached${shown}, but ends the connection by itself before anything is sent`;
+      const message = `"${address}" is reached${shown}, but ends the connection by itself before anything is sent`;
       if (dialer.target.isSecure) {
         const cause = await dialer.ended(new Error('the receiver closed the connection'), line, context.clock);
         if (cause.code === 'sink_blocked') throw cause;
-        return { level: 'error', words: `${words}: ${dialer.endedEarly}`, setting: `sinks.${context.id}.tls.cert` };
+        return { level: 'error', message: `${message}: ${dialer.endedEarly}`, setting: `sinks.${context.id}.tls.cert` };
       }
       return settings.confirm === 'none'
-        ? { level: 'error', words, setting: `sinks.${context.id}.address` }
+        ? { level: 'error', message, setting: `sinks.${context.id}.address` }
         : {
             level: 'error',
-            words: `${words}: with confirm: close every batch would be sent again`,
+            message: `${message}: with confirm: close every batch would be sent again`,
             setting: `sinks.${context.id}.confirm`,
           };
     }
@@ -161,11 +161,11 @@ export async function checkStream(settings: SyslogSettings, context: SinkContext
     const late = context.clock.sleep(closeEmptyMs, AbortSignal.any([signal, over.signal])).then(() => 'late' as const);
     late.catch(() => undefined);
     const seen = await Promise.race([ended.then(() => 'ended' as const), late]);
-    if (seen === 'ended') return { level: 'ok', words: `"${address}" is reached, and ends a connection that we end${shown}` };
-    const words = `"${address}" is reached${shown}, but keeps a connection that we end open for more than ${closeEmptyMs / 1_000} s: with confirm: close every batch would be sent again`;
+    if (seen === 'ended') return { level: 'ok', message: `"${address}" is reached, and ends a connection that we end${shown}` };
+    const message = `"${address}" is reached${shown}, but keeps a connection that we end open for more than ${closeEmptyMs / 1_000} s: with confirm: close every batch would be sent again`;
     return settings.confirm === 'none'
-      ? { level: 'ok', words: `"${address}" is reached${shown}` }
-      : { level: 'error', words, setting: `sinks.${context.id}.confirm` };
+      ? { level: 'ok', message: `"${address}" is reached${shown}` }
+      : { level: 'error', message, setting: `sinks.${context.id}.confirm` };
   } catch (thrown) {
     throw await dialer.ended(thrown, line, context.clock);
   } finally {

@@ -7,7 +7,7 @@ import { X509Certificate } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Certificates } from '../../../src/daemon/certificates.ts';
 import type { Config } from '../../../src/config/load.ts';
-import { codeOf, wordsOf } from '../../../src/errors.ts';
+import { codeOf, messageOf } from '../../../src/errors.ts';
 import type { Sink } from '../../../src/model/sink.ts';
 import type { SinkContext, SinkDefinition } from '../../../src/sink/define.ts';
 import { sinks } from '../../../src/sink/index.ts';
@@ -83,7 +83,7 @@ describe.each(ways)('%s', (type, settingsOf) => {
     const tls = { cert: pem(other.cert, 'sinks.siem.tls.cert (/c.pem)'), key: pem(shown.key, 'sinks.siem.tls.key (/k.pem)') };
     const thrown = await thrownBy(type, settingsOf(port), tls, {});
     expect(codeOf(thrown)).toBe('sink_blocked');
-    expect(wordsOf(thrown)).toContain(
+    expect(messageOf(thrown)).toContain(
       'the key in sinks.siem.tls.key (/k.pem) does not belong to the certificate in sinks.siem.tls.cert (/c.pem)',
     );
   });

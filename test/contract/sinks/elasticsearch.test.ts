@@ -1,11 +1,11 @@
 /** The sink `elasticsearch` against the promises of every sink, and against a model of the server that answers as real ones were seen to do. */
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { codeOf, wordsOf } from '../../../src/errors.ts';
-import type { Batch, Kept, Message, Sink, Taken } from '../../../src/model/sink.ts';
+import { codeOf, messageOf } from '../../../src/errors.ts';
+import type { Batch, ResumePoint, Message, Sink, DeliveryResult } from '../../../src/model/sink.ts';
 import { elasticsearch } from '../../../src/sink/elasticsearch/index.ts';
 import type { SinkContext } from '../../../src/sink/define.ts';
-import { itemFrom, judge, judgeRequest, wordsOfItem } from '../../../src/sink/elasticsearch/items.ts';
+import { itemFrom, judge, judgeRequest, messageOfItem } from '../../../src/sink/elasticsearch/items.ts';
 import { present } from '../../../src/sink/elasticsearch/resolve.ts';
 import { dataStreamOf, elasticsearchSettings, nodesOf } from '../../../src/sink/elasticsearch/settings.ts';
 import { createAuthority } from '../../support/certificates.ts';
@@ -44,7 +44,7 @@ class ModelPlace implements Place {
   }
 
   /** Between two lives of the sender a data stream is rolled over: what was there is no hindrance any more. */
-  async open(kept: Kept): Promise<Sink> {
+  async open(kept: ResumePoint): Promise<Sink> {
     this.#lives += 1;
     if (this.#lives > 1 && this.#target === stream) this.#model.rollover(stream);
     const sink = await elasticsearch.open(
@@ -144,57 +144,57 @@ describe('elasticsearch', () => {
     return sink;
   }
 
-  async function errorOf(promise: Promise<unknown>): Promise<{ code: string | undefined; words: string }> {
+  async function errorOf(promise: Promise<unknown>): Promise<{ code: string | undefined; message: string }> {
     const thrown = await promise.then(
       () => undefined,
       (error: unknown) => error,
     );
-    return { code: codeOf(thrown), words: wordsOf(thrown) };
+    return { code: codeOf(thrown), message: messageOf(thrown) };
   }
 
-  const send = (sink: Sink, batch: Batch): Promise<Taken> => sink.send(batch, never);
+  const send = (sink: Sink, batch: Batch): Promise<DeliveryResult> => sink.send(batch, never);
   const requests = (path: string): number => model.asked.filter((each) => each.endsWith(path)).length;
 
   describe('what an item means', () => {
     const conflict = 'version_conflict_engine_exception';
     test.each([
-      ['taken', { status: 201 }],
-      ['taken', { status: 201, failure_store: 'not_applicable_or_unknown' }],
-      ['aside', { status: 201, failure_store: 'used' }],
-      ['there', { status: 409, error: { type: conflict } }],
-      ['again', { status: 429, error: { type: 'es_rejected_execution_exception' } }],
-      ['again', { status: 429, error: { type: 'circuit_breaking_exception' } }],
-      ['again', { status: 429, error: { type: 'cluster_block_exception' } }],
-      ['again', { status: 503, error: { type: 'unavailable_shards_exception' } }],
-      ['refused', { status: 400, error: { type: 'document_parsing_exception' } }],
-      ['refused', { status: 400, error: { type: 'x_content_parse_exception' } }],
-      ['refused', { status: 400, error: { type: 'mapper_parsing_exception' } }],
-      ['refused', { status: 400, error: { type: 'strict_dynamic_mapping_exception' } }],
+      ['delivered', { status: 201 }],
+      ['delivered', { status: 201, failure_store: 'not_applicable_or_unknown' }],
+      ['failure_store', { status: 201, failure_store: 'used' }],
+      ['duplicate', { status: 409, error: { type: conflict } }],
+      ['retryable', { status: 429, error: { type: 'es_rejected_execution_exception' } }],
+      ['retryable', { status: 429, error: { type: 'circuit_breaking_exception' } }],
+      ['retryable', { status: 429, error: { type: 'cluster_block_exception' } }],
+      ['retryable', { status: 503, error: { type: 'unavailable_shards_exception' } }],
+      ['rejected', { status: 400, error: { type: 'document_parsing_exception' } }],
+      ['rejected', { status: 400, error: { type: 'x_content_parse_exception' } }],
+      ['rejected', { status: 400, error: { type: 'mapper_parsing_exception' } }],
+      ['rejected', { status: 400, error: { type: 'strict_dynamic_mapping_exception' } }],
       [
-        'refused',
+        'rejected',
         { status: 400, error: { type: 'illegal_argument_exception', caused_by: { type: 'max_bytes_length_exceeded_exception' } } },
       ],
       ['blocked', { status: 400, error: { type: 'illegal_argument_exception' } }],
       ['blocked', { status: 403, error: { type: 'security_exception' } }],
       ['blocked', { status: 403, error: { type: 'cluster_block_exception' } }],
       ['blocked', { status: 404, error: { type: 'index_not_found_exception' } }],
-      ['strange', { status: 200 }],
-      ['strange', {}],
+      ['unexpected', { status: 200 }],
+      ['unexpected', {}],
     ])('%s: %j', (verdict, item) => {
       expect(judge(item)).toBe(verdict);
     });
   });
 
   test.each([
-    ['refused', 413, undefined, undefined],
-    ['refused', 400, 'illegal_argument_exception', undefined],
-    ['again', 400, 'illegal_argument_exception', 0],
+    ['rejected', 413, undefined, undefined],
+    ['rejected', 400, 'illegal_argument_exception', undefined],
+    ['retryable', 400, 'illegal_argument_exception', 0],
     ['blocked', 400, 'illegal_argument_exception', 1],
     ['blocked', 400, 'media_type_header_exception', undefined],
     ['blocked', 401, 'security_exception', undefined],
     ['blocked', 403, 'security_exception', undefined],
     ['blocked', 404, undefined, undefined],
-    ['again', 429, 'circuit_breaking_exception', undefined],
+    ['retryable', 429, 'circuit_breaking_exception', undefined],
     ['unknown', 500, undefined, undefined],
     ['unknown', 503, undefined, undefined],
     ['blocked', 302, undefined, undefined],
@@ -218,14 +218,14 @@ describe('elasticsearch', () => {
     const taken = await send(sink, batchOf(messages(1, 5)));
     expect(taken).toMatchObject({
       duplicates: 1,
-      rejections: [{ seq: 3, code: 'document_parsing_exception', words: expect.stringContaining('secret name') as string }],
-      again: { seqs: [4, 5], code: 'sink_again' },
+      rejections: [{ seq: 3, code: 'document_parsing_exception', message: expect.stringContaining('secret name') as string }],
+      retryable: { seqs: [4, 5], code: 'sink_unavailable' },
     });
-    expect(taken.again?.words).toBe(
+    expect(taken.retryable?.message).toBe(
       `sink "siem" cannot write to "${stream}" (2 of 5): 429 es_rejected_execution_exception: rejected execution`,
     );
     model.refuse = () => undefined;
-    expect(await send(sink, batchOf(messages(4, 5)))).toMatchObject({ rejections: [], duplicates: 0, again: undefined });
+    expect(await send(sink, batchOf(messages(4, 5)))).toMatchObject({ rejections: [], duplicates: 0, retryable: undefined });
     expect(model.texts(stream)).toEqual(texts([2, 1, 4, 5].map((seq) => message(seq))));
   });
 
@@ -245,21 +245,21 @@ describe('elasticsearch', () => {
       const sink = await open();
       model.refuse = () => ({ status, type, reason });
       const taken = await send(sink, batchOf(messages(1, 2)));
-      expect(taken).toMatchObject({ rejections: [], again: { code: 'sink_blocked', seqs: [1, 2] } });
-      expect(taken.again?.words).toMatch(words);
-      expect(taken.again?.words).not.toContain('quotes the document');
+      expect(taken).toMatchObject({ rejections: [], retryable: { code: 'sink_blocked', seqs: [1, 2] } });
+      expect(taken.retryable?.message).toMatch(words);
+      expect(taken.retryable?.message).not.toContain('quotes the document');
       model.refuse = () => undefined;
-      expect(await send(sink, batchOf(messages(1, 2)))).toMatchObject({ rejections: [], again: undefined });
+      expect(await send(sink, batchOf(messages(1, 2)))).toMatchObject({ rejections: [], retryable: undefined });
     });
 
     test.each([
       [401, 'sink_blocked', /401 security_exception.*sinks\.siem\.apiKey/],
       [403, 'sink_blocked', /403 security_exception/],
-      [429, 'sink_again', /429/],
-      [413, 'sink_refused', /sinks\.siem\.batch\.bytes/],
+      [429, 'sink_unavailable', /429/],
+      [413, 'sink_refused', /sinks\.siem\.batch\.maxBytes/],
       [400, 'sink_refused', /400/],
-      [500, 'sink_unknown', /500/],
-      [503, 'sink_unknown', /503/],
+      [500, 'sink_outcome_unknown', /500/],
+      [503, 'sink_outcome_unknown', /503/],
     ])('of a whole request: %i is %s', async (status, code, words) => {
       const sink = await open();
       model.fault = (_method, path) =>
@@ -269,13 +269,13 @@ describe('elasticsearch', () => {
       await expect(sent).rejects.toMatchObject({ isCrowded: status === 429 });
       const thrown = await errorOf(sent);
       expect(thrown.code).toBe(code);
-      expect(thrown.words).toMatch(words);
+      expect(thrown.message).toMatch(words);
     });
 
     test('a server that refuses each request of one message with 400 makes no dead letter', async () => {
       const sink = await open();
-      model.fault = (_method, path) => (path === '/_bulk' ? { status: 400, body: { error: 'strange' } } : undefined);
-      expect((await errorOf(send(sink, batchOf([message(1)])))).code).toBe('sink_again');
+      model.fault = (_method, path) => (path === '/_bulk' ? { status: 400, body: { error: 'unexpected' } } : undefined);
+      expect((await errorOf(send(sink, batchOf([message(1)])))).code).toBe('sink_unavailable');
       expect((await errorOf(send(sink, batchOf([message(1)])))).code).toBe('sink_blocked');
       model.fault = () => undefined;
       expect(await send(sink, batchOf([message(1)]))).toMatchObject({ rejections: [] });
@@ -284,15 +284,15 @@ describe('elasticsearch', () => {
     test('an answer that is no JSON is none, and is not quoted', async () => {
       const sink = await open();
       model.fault = (_method, path) => (path === '/_bulk' ? { status: 200, text: '{"items":[{"create":{"error":"secret name' } : undefined);
-      const { code, words } = await errorOf(send(sink, batchOf([message(1)])));
-      expect([code, words]).toEqual(['sink_unknown', 'sink "siem": the answer cannot be understood (DeserializationError)']);
+      const { code, message: words } = await errorOf(send(sink, batchOf([message(1)])));
+      expect([code, words]).toEqual(['sink_outcome_unknown', 'sink "siem": the answer cannot be understood (DeserializationError)']);
     });
 
     test('an answer to other items, or to too few, is no answer', async () => {
       const sink = await open();
       for (const items of [[], [{ create: { _id: 'other', status: 201 } }], [{ index: { _id: message(1).uid, status: 201 } }]]) {
         model.fault = (_method, path) => (path === '/_bulk' ? { status: 200, body: { items } } : undefined);
-        expect((await errorOf(send(sink, batchOf([message(1)])))).code).toBe('sink_unknown');
+        expect((await errorOf(send(sink, batchOf([message(1)])))).code).toBe('sink_outcome_unknown');
       }
     });
   });
@@ -307,8 +307,8 @@ describe('elasticsearch', () => {
       [failed(other, 403, 'security_exception'), failed(one, 403, 'security_exception')],
     ]) {
       model.fault = (_method, path) => (path === '/_bulk' ? { status: 200, body: { items: [first, second] } } : undefined);
-      const { code, words } = await errorOf(send(sink, batchOf(messages(1, 2))));
-      expect([code, words]).toEqual(['sink_unknown', expect.stringContaining('for another document')]);
+      const { code, message: words } = await errorOf(send(sink, batchOf(messages(1, 2))));
+      expect([code, words]).toEqual(['sink_outcome_unknown', expect.stringContaining('for another document')]);
     }
   });
 
@@ -319,7 +319,7 @@ describe('elasticsearch', () => {
     const sink = await open();
     const items = [{ create: { _id: message(1).uid, status: 400, error } }];
     model.fault = (_method, path) => (path === '/_bulk' ? { status: 200, body: { items } } : undefined);
-    expect((await send(sink, batchOf([message(1)]))).rejections).toEqual([{ seq: 1, code: 'document_parsing_exception', words }]);
+    expect((await send(sink, batchOf([message(1)]))).rejections).toEqual([{ seq: 1, code: 'document_parsing_exception', message: words }]);
   });
 
   test('an error that is a mere text is not lost, and is not quoted in the log', async () => {
@@ -327,10 +327,10 @@ describe('elasticsearch', () => {
     const said = 'MapperParsingException[of a secret name]';
     const items = [{ create: { _id: message(1).uid, status: 400, error: said } }];
     model.fault = (_method, path) => (path === '/_bulk' ? { status: 200, body: { items } } : undefined);
-    const { again, rejections } = await send(sink, batchOf([message(1)]));
+    const { retryable: again, rejections } = await send(sink, batchOf([message(1)]));
     expect([rejections, again?.code]).toEqual([[], 'sink_blocked']);
-    expect(again?.words).toMatch(/400 no reason \(sinks\.siem\.nodes\)$/);
-    expect(wordsOfItem(itemFrom(items[0]?.create))).toBe(said);
+    expect(again?.message).toMatch(/400 no reason \(sinks\.siem\.nodes\)$/);
+    expect(messageOfItem(itemFrom(items[0]?.create))).toBe(said);
   });
 
   test.each([
@@ -343,14 +343,14 @@ describe('elasticsearch', () => {
     model.fault = (_method, path) => (path === '/_bulk' ? { status: 200, body } : undefined);
     const sent = send(sink, batchOf([message(1)]));
     if (words === undefined)
-      expect((await sent).again).toMatchObject({ code: 'sink_again', words: expect.stringMatching(/^sink "siem" .*429 no reason$/) as string }); // prettier-ignore
-    else expect(await errorOf(sent)).toEqual({ code: 'sink_unknown', words: `sink "siem": ${words}` });
+      expect((await sent).retryable).toMatchObject({ code: 'sink_unavailable', message: expect.stringMatching(/^sink "siem" .*429 no reason$/) as string }); // prettier-ignore
+    else expect(await errorOf(sent)).toEqual({ code: 'sink_outcome_unknown', message: `sink "siem": ${words}` });
   });
 
   test('a redirection names the setting', async () => {
     const sink = await open();
     model.fault = (_method, path) => (path === '/_bulk' ? { status: 302, headers: { location: 'http://other.example/' } } : undefined);
-    const { code, words } = await errorOf(send(sink, batchOf([message(1)])));
+    const { code, message: words } = await errorOf(send(sink, batchOf([message(1)])));
     expect([code, words]).toEqual(['sink_blocked', expect.stringMatching(/302 no reason \(sinks\.siem\.nodes\)$/)]);
   });
 
@@ -368,9 +368,9 @@ describe('elasticsearch', () => {
       reason,
     });
     const taken = await send(sink, batchOf(messages(1, 2)));
-    shown.push(taken.rejections[0]?.words, taken.again?.words);
+    shown.push(taken.rejections[0]?.message, taken.retryable?.message);
     model.fault = () => ({ status: 403, body: { error: { type: 'security_exception', reason } } });
-    shown.push((await errorOf(send(sink, batchOf([message(1)])))).words);
+    shown.push((await errorOf(send(sink, batchOf([message(1)])))).message);
     const denied = model.fault('', '');
     model.fault = (_method, path) => (path === '/_security/_authenticate' ? { status: 200, body: { username: canary } } : denied);
     shown.push(JSON.stringify(await elasticsearch.check(given(credentials), contextOf('siem'), never)));
@@ -384,7 +384,7 @@ describe('elasticsearch', () => {
     const sink = await open({ username: 'elastic', password: 'exception' });
     model.refuse = () => ({ status: 400, type: 'document_parsing_exception', reason: 'an exception' });
     expect((await send(sink, batchOf([message(1)]))).rejections).toEqual([
-      { seq: 1, code: 'document_parsing_exception', words: 'document_parsing_exception: an [secret]' },
+      { seq: 1, code: 'document_parsing_exception', message: 'document_parsing_exception: an [secret]' },
     ]);
   });
 
@@ -393,9 +393,9 @@ describe('elasticsearch', () => {
     await send(sink, batchOf([message(1)]));
     const before = requests('/_bulk');
     model.cutsAnswer = true;
-    expect((await errorOf(send(sink, batchOf([message(2)])))).code).toBe('sink_unknown');
+    expect((await errorOf(send(sink, batchOf([message(2)])))).code).toBe('sink_outcome_unknown');
     model.fault = (_method, path) => (path === '/_bulk' ? { status: 503 } : undefined);
-    expect((await errorOf(send(sink, batchOf([message(3)])))).code).toBe('sink_unknown');
+    expect((await errorOf(send(sink, batchOf([message(3)])))).code).toBe('sink_outcome_unknown');
     expect(requests('/_bulk') - before).toBe(2);
   });
 
@@ -421,7 +421,7 @@ describe('elasticsearch', () => {
       await send(sink, batchOf(messages(1, 3)));
       model.rollover(stream);
       model.hasDeafShard = true;
-      expect((await errorOf(send(sink, batchOf(messages(1, 3), true)))).code).toBe('sink_again');
+      expect((await errorOf(send(sink, batchOf(messages(1, 3), true)))).code).toBe('sink_unavailable');
       model.hasDeafShard = false;
       await send(sink, batchOf(messages(1, 3), true));
       expect(model.texts(stream)).toHaveLength(3);
@@ -433,7 +433,7 @@ describe('elasticsearch', () => {
       for (const part of [{ timed_out: true, _shards: { failed: 0 } }, { timed_out: false, _shards: { failed: 1 } }, {}]) {
         const hits = { total: { value: 0 }, hits: [] };
         model.fault = (_method, path) => (path.endsWith('_search') ? { status: 200, body: { ...part, hits } } : undefined);
-        expect((await errorOf(send(sink, batchOf(messages(1, 3), true)))).code).toBe('sink_again');
+        expect((await errorOf(send(sink, batchOf(messages(1, 3), true)))).code).toBe('sink_unavailable');
       }
       expect(model.texts(stream)).toHaveLength(3);
     });
@@ -444,7 +444,7 @@ describe('elasticsearch', () => {
       model.rights.delete('read');
       const sink = await open();
       expect(await send(sink, batchOf(messages(1, 3), true))).toMatchObject({ duplicates: 3 });
-      expect(kept.note).toBeUndefined();
+      expect(kept.resumeNote).toBeUndefined();
       model.rollover(stream);
       await send(sink, batchOf(messages(1, 3), true));
       expect(model.texts(stream)).toHaveLength(6);
@@ -476,7 +476,7 @@ describe('elasticsearch', () => {
       const after = await open();
       // History and the newest come in turns; what is new is not asked for.
       await send(after, batchOf(records.slice(40)));
-      expect(JSON.parse(kept.note ?? '')).toEqual({ resolveUntil: { [stream]: Math.floor((records.at(-1)?.time ?? 0) / 1000) } });
+      expect(JSON.parse(kept.resumeNote ?? '')).toEqual({ resolveUntil: { [stream]: Math.floor((records.at(-1)?.time ?? 0) / 1000) } });
       const newer = messages(100_061, 100_070);
       const searches = requests('_search');
       await send(after, batchOf(newer));
@@ -497,11 +497,11 @@ describe('elasticsearch', () => {
 
     test('knows from its note what it has looked at, and does not look again', async () => {
       await send(await open(), batchOf(records));
-      const { note } = kept;
+      const { resumeNote: note } = kept;
       expect(note).toBe(JSON.stringify({ resolveUntil: { [stream]: null } }));
       const searches = requests('_search');
       await send(await open(), batchOf(messages(61, 70)));
-      expect([kept.note, requests('_search')]).toEqual([note, searches]);
+      expect([kept.resumeNote, requests('_search')]).toEqual([note, searches]);
     });
   });
 
@@ -509,7 +509,7 @@ describe('elasticsearch', () => {
     const sink = await open({ namespace: 'x_{source}' });
     await send(sink, batchOf([message(1), { ...message(2), source: 'north-1' }]));
     expect([...model.targets.keys()]).toEqual(['logs-dpas.audit-x_records', 'logs-dpas.audit-x_north_1']);
-    expect(Object.keys((JSON.parse(kept.note ?? '') as { resolveUntil: object }).resolveUntil)).toHaveLength(2);
+    expect(Object.keys((JSON.parse(kept.resumeNote ?? '') as { resolveUntil: object }).resolveUntil)).toHaveLength(2);
     expect(dataStreamOf(given({ namespace: 'x_{source}' }), 'north-1')).toEqual({ dataset: 'dpas.audit', namespace: 'x_north_1' });
   });
 
@@ -531,11 +531,11 @@ describe('elasticsearch', () => {
     model.hasFailureStore = true;
     model.refuse = (text) => (text === textOf(2) ? { status: 400, type: 'document_parsing_exception', reason: 'no date' } : undefined);
     expect((await send(sink, batchOf(messages(1, 3)))).rejections).toEqual([
-      { seq: 2, code: 'failure_store', words: expect.stringMatching(/failure store.*document_parsing_exception: no date/) as string },
+      { seq: 2, code: 'failure_store', message: expect.stringMatching(/failure store.*document_parsing_exception: no date/) as string },
     ]);
     model.rights.delete('read');
     expect((await send(sink, batchOf([message(2)]))).rejections).toEqual([
-      { seq: 2, code: 'failure_store', words: 'kept aside in the failure store of the data stream' },
+      { seq: 2, code: 'failure_store', message: 'kept aside in the failure store of the data stream' },
     ]);
   });
 
@@ -545,11 +545,12 @@ describe('elasticsearch', () => {
       const { port } = other;
       await other[Symbol.asyncDispose]();
       const sink = await open({ nodes: [`http://127.0.0.1:${port}`, `http://127.0.0.1:${model.port}`] });
-      for (let i = 1; i <= 10; i += 1) expect(await send(sink, batchOf([message(i)]))).toMatchObject({ duplicates: 0, again: undefined });
+      for (let i = 1; i <= 10; i += 1)
+        expect(await send(sink, batchOf([message(i)]))).toMatchObject({ duplicates: 0, retryable: undefined });
       expect(model.texts(stream)).toEqual(texts(messages(1, 10)));
       await model[Symbol.asyncDispose]();
-      const { code, words } = await errorOf(send(sink, batchOf([message(11)])));
-      expect(code).toBe('sink_again');
+      const { code, message: words } = await errorOf(send(sink, batchOf([message(11)])));
+      expect(code).toBe('sink_unavailable');
       expect(words).toMatch(/^sink "siem": cannot reach "http:\/\/127\.0\.0\.1:\d+": .*ECONNREFUSED/);
     });
 
@@ -564,11 +565,11 @@ describe('elasticsearch', () => {
       model.authorization = 'ApiKey bmV3OmtleQ==';
       await send(sink, batchOf([message(2)]));
       model.authorization = 'ApiKey bmV2ZXI6a2V5';
-      const { code, words } = await errorOf(send(sink, batchOf([message(3)])));
+      const { code, message: words } = await errorOf(send(sink, batchOf([message(3)])));
       expect(code).toBe('sink_blocked');
       expect(words).toMatch(/401 security_exception: unable to authenticate.*sinks\.siem\.apiKey/);
       expect(words).not.toMatch(/key\b.*(old|new):|bmV/);
-      expect((await errorOf(open({ username: 'elastic', password: 'wrong' }))).words).toMatch(/sinks\.siem\.password/);
+      expect((await errorOf(open({ username: 'elastic', password: 'wrong' }))).message).toMatch(/sinks\.siem\.password/);
     });
 
     test('through a proxy, with our own trust', async () => {
@@ -583,14 +584,14 @@ describe('elasticsearch', () => {
       const wrong = { ...url, read: () => `http://u:no@127.0.0.1:${proxy.port}` };
       const refused = await errorOf(open({ nodes }, { ca: pem(authority.cert), proxy: { url: wrong } }));
       expect(refused.code).toBe('sink_blocked');
-      expect(refused.words).toMatch(/^sink "siem": cannot reach "es\.test:9200" through the proxy/);
+      expect(refused.message).toMatch(/^sink "siem": cannot reach "es\.test:9200" through the proxy/);
       const own = { url: `http://u:p@127.0.0.1:${proxy.port}`, noProxy: [] };
       await send(await open({ nodes, proxy: own }, { ca: pem(authority.cert), proxy: { url: wrong } }), batchOf([message(4)]));
       expect(secure.texts(stream)).toHaveLength(4);
       const direct = await errorOf(open({ nodes, proxy: 'none' }, { ca: pem(authority.cert), proxy: { url } }));
       expect(direct).toEqual({
-        code: 'sink_again',
-        words: expect.stringMatching(/^sink "siem": cannot reach "https:\/\/es\.test:9200": .*es\.test/) as string,
+        code: 'sink_unavailable',
+        message: expect.stringMatching(/^sink "siem": cannot reach "https:\/\/es\.test:9200": .*es\.test/) as string,
       });
       await secure[Symbol.asyncDispose]();
     });
@@ -611,7 +612,7 @@ describe('elasticsearch', () => {
         [() => open({ nodes: `http://127.0.0.1:${trusted.port}` }), /sinks\.siem\.nodes begins with http: perhaps the port speaks TLS/],
       ] as const) {
         const thrown = await errorOf(opening());
-        expect(thrown.words).toMatch(words);
+        expect(thrown.message).toMatch(words);
         expect(thrown.code).toBe('sink_blocked');
       }
     });
@@ -620,14 +621,14 @@ describe('elasticsearch', () => {
       model.fault = () => ({ status: 406, body: { error: 'Content-Type header is not supported' } });
       expect(await errorOf(open())).toEqual({
         code: 'sink_blocked',
-        words: 'sink "siem": what answers at sinks.siem.nodes is not Elasticsearch 8 or later; OpenSearch is no target of this sink',
+        message: 'sink "siem": what answers at sinks.siem.nodes is not Elasticsearch 8 or later; OpenSearch is no target of this sink',
       });
       const other = { 'x-elastic-product': 'Something' };
       model.fault = () => ({ status: 200, body: {}, headers: other });
-      expect((await errorOf(open())).words).toMatch(/does not say that it is Elasticsearch/);
+      expect((await errorOf(open())).message).toMatch(/does not say that it is Elasticsearch/);
       // OpenSearch 3.8 knows no such address, and answers with no name of a product.
       model.fault = () => ({ status: 400, body: { error: 'no handler found for uri [/_security/_authenticate]' }, headers: other });
-      expect((await errorOf(open())).words).toMatch(/not Elasticsearch 8 or later/);
+      expect((await errorOf(open())).message).toMatch(/not Elasticsearch 8 or later/);
     });
 
     test('a cloud id is an address', () => {
@@ -644,8 +645,8 @@ describe('elasticsearch', () => {
     const asked: number[] = [];
     const clock = { ...systemClock, sleep: async (ms: number) => void asked.push(ms) };
     expect(await errorOf(open({}, { clock }))).toEqual({
-      code: 'sink_again',
-      words: 'sink "siem": what listens at sinks.siem.nodes takes the connection, and has not answered within 10 s',
+      code: 'sink_unavailable',
+      message: 'sink "siem": what listens at sinks.siem.nodes takes the connection, and has not answered within 10 s',
     });
     expect(asked).toEqual([10_000]);
   });
@@ -653,7 +654,7 @@ describe('elasticsearch', () => {
   describe('check', () => {
     const lines = async (besides: Given = {}) =>
       (await elasticsearch.check(given({ templates: 'check', ...besides }), contextOf('siem'), never)).map(
-        ({ level, words, setting }) => `${level}: ${words}${setting === undefined ? '' : ` [${setting}]`}`,
+        ({ level, message: words, setting }) => `${level}: ${words}${setting === undefined ? '' : ` [${setting}]`}`,
       );
 
     test('says who we are, what the server is, and what we may', async () => {

@@ -10,7 +10,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { Delivery } from '../../../src/deliver/loop.ts';
+import { Delivery } from '../../../src/deliver/delivery.ts';
 import type { Sink } from '../../../src/model/sink.ts';
 import type { Log, Meters } from '../../../src/model/telemetry.ts';
 import { file } from '../../../src/sink/file/index.ts';
@@ -20,8 +20,8 @@ import { batchOf, contextOf, messages, ModelKept, positionOf } from '../sink-bat
 
 const never = new AbortController().signal;
 const silent = (): void => undefined;
-const log: Log = { debug: silent, info: silent, warn: silent, error: silent };
-const meters = { eventsSent: silent, deliveryDelay: silent } as unknown as Meters;
+const log: Log = { write: silent };
+const meters = { eventsDelivered: silent, deliveryDelay: silent } as unknown as Meters;
 
 let folder: string;
 let path: string;
@@ -41,7 +41,7 @@ afterEach(async () => {
 });
 
 async function openSink(): Promise<Sink> {
-  const sink = await file.open({ path, gzip: false }, contextOf('siem'), kept, never);
+  const sink = await file.open({ path, compression: 'none' }, contextOf('siem'), kept, never);
   opened.push(sink);
   return sink;
 }
@@ -49,7 +49,7 @@ async function openSink(): Promise<Sink> {
 /** Sends messages; `acknowledge` says whether the journal learned of it. */
 async function send(sink: Sink, from: number, through: number, { acknowledge = true } = {}): Promise<void> {
   const batch = batchOf(messages(from, through));
-  const { note } = await sink.send(batch, never);
+  const { resumeNote: note } = await sink.send(batch, never);
   if (acknowledge) kept.acknowledge(batch, note);
 }
 
@@ -162,7 +162,7 @@ describe('on open', () => {
   test('a file of ours that is shorter than what it had taken has lost data, and is left as it is', async () => {
     await send(await openSink(), 1, 3);
     fs.truncateSync(path, 20);
-    await expect(openSink()).rejects.toMatchObject({ code: 'file_lost_data', message: expect.stringContaining('20 bytes') as string });
+    await expect(openSink()).rejects.toMatchObject({ code: 'file_truncated', message: expect.stringContaining('20 bytes') as string });
     expect(fs.statSync(path).size).toBe(20);
   });
 
@@ -248,7 +248,7 @@ describe('while open', () => {
     expect(kept.losses).toEqual([]);
     harm();
     await send(sink, 7, 8);
-    expect(kept.losses).toEqual([{ first: 4, last: 6, words: expect.stringContaining(words) as string }]);
+    expect(kept.losses).toEqual([{ first: 4, last: 6, message: expect.stringContaining(words) as string }]);
     await send(sink, 9, 9);
     expect(kept.losses).toHaveLength(1);
     // Also in a later life the file holds what came after the loss.
@@ -262,12 +262,14 @@ describe('while open', () => {
     await (await openSink())[Symbol.asyncDispose]();
     fs.linkSync(path, join(folder, 'second.log'));
     for (const name of ['audit.log', 'second.log'])
-      await expect(file.open({ path: join(folder, name), gzip: false }, contextOf('siem'), new ModelKept(), never)).rejects.toMatchObject({
+      await expect(
+        file.open({ path: join(folder, name), compression: 'none' }, contextOf('siem'), new ModelKept(), never),
+      ).rejects.toMatchObject({
         code: 'sink_blocked',
         message: expect.stringContaining('the file has 2 hard links') as string,
       });
-    expect(await file.check({ path, gzip: false }, contextOf('siem'), never)).toEqual([
-      { level: 'error', words: expect.stringContaining('2 hard links') as string, setting: 'sinks.siem.path' },
+    expect(await file.check({ path, compression: 'none' }, contextOf('siem'), never)).toEqual([
+      { level: 'error', message: expect.stringContaining('2 hard links') as string, setting: 'sinks.siem.path' },
     ]);
     fs.unlinkSync(join(folder, 'second.log'));
     await send(await openSink(), 1, 1);
@@ -281,8 +283,8 @@ describe('while open', () => {
     fs.writeFileSync(path, 'first line of the new file\n');
     const before = kept.notes;
     const lengths: number[] = [];
-    const commitNote = kept.commitNote.bind(kept);
-    kept.commitNote = async (note) => {
+    const commitNote = kept.commitResumeNote.bind(kept);
+    kept.commitResumeNote = async (note) => {
       lengths.push(fs.statSync(path).size);
       await commitNote(note);
     };
@@ -314,8 +316,8 @@ describe('who may read and write', () => {
     const made = execFileSync(
       process.execPath,
       ['--input-type=module', '-e', `process.umask(0); const { file } = await import(${JSON.stringify(new URL('../../../src/sink/file/index.ts', import.meta.url).href)});
-       const kept = { journal: 'a', position: { seq: 0, chain: new Uint8Array(32) }, note: undefined, chainAt: async () => undefined, commitNote: async () => {} };
-       await (await file.open({ path: ${JSON.stringify(path)}, gzip: false }, { id: 'siem' }, kept, AbortSignal.timeout(9e3)))[Symbol.asyncDispose]();`],
+       const kept = { journal: 'a', position: { seq: 0, chain: new Uint8Array(32) }, resumeNote: undefined, chainAt: async () => undefined, commitResumeNote: async () => {} };
+       await (await file.open({ path: ${JSON.stringify(path)}, compression: 'none' }, { id: 'siem' }, kept, AbortSignal.timeout(9e3)))[Symbol.asyncDispose]();`],
       { encoding: 'utf8' },
     ); // prettier-ignore
     expect(made).toBe('');
@@ -342,7 +344,7 @@ describe('who may read and write', () => {
 });
 
 describe('a path that cannot hold the promise', () => {
-  const check = (): ReturnType<typeof file.check> => file.check({ path, gzip: false }, contextOf('siem'), never);
+  const check = (): ReturnType<typeof file.check> => file.check({ path, compression: 'none' }, contextOf('siem'), never);
   const made: Record<string, () => void> = {
     'a directory': () => fs.mkdirSync(path),
     'a FIFO': () => execFileSync('mkfifo', [path]),
@@ -362,7 +364,7 @@ describe('a path that cannot hold the promise', () => {
       const before = fs.readdirSync(folder);
       const words = `${what}, ${what === 'a symbolic link' ? 'which is not followed: name the file itself' : 'not a file'}`;
       expect(await check()).toEqual([
-        { level: 'error', words: `cannot use "${path}" (sinks.siem.path): it is ${words}`, setting: 'sinks.siem.path' },
+        { level: 'error', message: `cannot use "${path}" (sinks.siem.path): it is ${words}`, setting: 'sinks.siem.path' },
       ]);
       await expect(openSink()).rejects.toMatchObject({
         code: 'sink_blocked',
@@ -376,26 +378,26 @@ describe('a path that cannot hold the promise', () => {
     path = join(folder, 'n'.repeat(235));
     const rotate = { size: 4_096 };
     const words = 'its name is 1 bytes too long for rotate, which puts it aside as <path>.20261121T230000.000Z';
-    const settings = { path, rotate, gzip: false };
+    const settings = { path, rotate, compression: 'none' as const };
     expect(await file.check(settings, contextOf('siem'), never)).toEqual([
-      { level: 'error', words: `cannot use "${path}" (sinks.siem.path): ${words}`, setting: 'sinks.siem.path' },
+      { level: 'error', message: `cannot use "${path}" (sinks.siem.path): ${words}`, setting: 'sinks.siem.path' },
     ]);
     await expect(file.open(settings, contextOf('siem'), kept, never)).rejects.toMatchObject({
       code: 'sink_blocked',
       message: `cannot open "${path}" for sink "siem" (sinks.siem.path): ${words}`,
     });
     path = join(folder, 'n'.repeat(234));
-    expect(await file.check({ path, rotate, gzip: false }, contextOf('siem'), never)).toMatchObject([{ level: 'ok' }]);
-    expect(await file.check({ path, rotate, gzip: true }, contextOf('siem'), never)).toMatchObject([{ level: 'error' }]);
+    expect(await file.check({ path, rotate, compression: 'none' }, contextOf('siem'), never)).toMatchObject([{ level: 'ok' }]);
+    expect(await file.check({ path, rotate, compression: 'gzip' }, contextOf('siem'), never)).toMatchObject([{ level: 'error' }]);
   });
 
   test('what stands in the place of the position is looked at as well', async () => {
     fs.mkdirSync(slots());
     expect(await check()).toMatchObject([{ level: 'error', setting: 'sinks.siem.path' }]);
     fs.rmdirSync(slots());
-    expect(await check()).toEqual([{ level: 'ok', words: `"${path}" can be made` }]);
+    expect(await check()).toEqual([{ level: 'ok', message: `"${path}" can be made` }]);
     await openSink();
-    expect(await check()).toEqual([{ level: 'ok', words: `"${path}" is there and can be written` }]);
+    expect(await check()).toEqual([{ level: 'ok', message: `"${path}" is there and can be written` }]);
   });
 
   test('the file of another sink, by a link to its directory or a second name, blocks the one that comes second', async () => {
@@ -404,7 +406,7 @@ describe('a path that cannot hold the promise', () => {
     fs.linkSync(path, join(folder, 'second.log'));
     const before = read();
     for (const name of ['again/audit.log', 'second.log']) {
-      const opening = file.open({ path: join(folder, name), gzip: false }, contextOf('other'), new ModelKept(), never);
+      const opening = file.open({ path: join(folder, name), compression: 'none' }, contextOf('other'), new ModelKept(), never);
       await expect(opening).rejects.toMatchObject({
         code: 'sink_blocked',
         message: `cannot use "${join(folder, name)}" for sink "other" (sinks.other.path): the sink "siem" writes the same file, as "${path}"`,
@@ -417,7 +419,7 @@ describe('a path that cannot hold the promise', () => {
     expect(read()).toBe(text(1, 5));
     fs.renameSync(path, join(folder, 'second.log'));
     await send(opened.at(-1) as Sink, 6, 6);
-    const other = await file.open({ path: join(folder, 'second.log'), gzip: false }, contextOf('other'), new ModelKept(), never);
+    const other = await file.open({ path: join(folder, 'second.log'), compression: 'none' }, contextOf('other'), new ModelKept(), never);
     opened.push(other);
     expect(read('second.log')).toBe(text(1, 5));
   });
@@ -429,8 +431,8 @@ describe('another process', () => {
     const child = spawn(
       process.execPath,
       ['--input-type=module', '-e', `const { file } = await import(${JSON.stringify(new URL('../../../src/sink/file/index.ts', import.meta.url).href)});
-       const kept = { journal: ${JSON.stringify(journal)}, position: { seq: 0, chain: new Uint8Array(32) }, note: undefined, chainAt: async () => undefined, commitNote: async () => {} };
-       const opened = await file.open({ path: ${JSON.stringify(path)}, gzip: false }, { id: 'elsewhere' }, kept, AbortSignal.timeout(9e3)).then(() => 'open', (error) => error.message);
+       const kept = { journal: ${JSON.stringify(journal)}, position: { seq: 0, chain: new Uint8Array(32) }, resumeNote: undefined, chainAt: async () => undefined, commitResumeNote: async () => {} };
+       const opened = await file.open({ path: ${JSON.stringify(path)}, compression: 'none' }, { id: 'elsewhere' }, kept, AbortSignal.timeout(9e3)).then(() => 'open', (error) => error.message);
        process.stdout.write(opened);
        setInterval(() => opened, 1e6);`],
       { stdio: ['ignore', 'pipe', 'inherit'] },
@@ -506,7 +508,7 @@ describe('the order in which things reach the disk', () => {
     await send(sink, 1, 3);
     fs.renameSync(path, `${path}.1`);
     const calls = await observed();
-    kept.commitNote = async () => void calls.push('note');
+    kept.commitResumeNote = async () => void calls.push('note');
     await send(sink, 4, 6);
     const name = folder.slice(folder.lastIndexOf('/') + 1);
     const begin = ['sync audit.log', `sync ${name}`, 'note'];
@@ -517,7 +519,7 @@ describe('the order in which things reach the disk', () => {
     const sink = await openSink();
     const prototype = await handles();
     vi.spyOn(prototype, 'datasync').mockRejectedValueOnce(new Error('EIO: i/o error'));
-    await expect(send(sink, 1, 3)).rejects.toMatchObject({ code: 'sink_unknown' });
+    await expect(send(sink, 1, 3)).rejects.toMatchObject({ code: 'sink_outcome_unknown' });
     const next = await openSink();
     expect((await next.position?.(never))?.position.seq).toBe(0);
     expect(read()).toBe('');
@@ -559,35 +561,35 @@ test('a full disk: the sink waits, goes on by itself when there is room, and not
     const ballast = join(disk, 'ballast');
     fs.writeFileSync(ballast, Buffer.alloc(40_000));
     await using journal = await openJournal(join(folder, 'state'), systemClock);
-    journal.progress.register('siem', 'file', path, journal.positionFor('journal'), undefined);
+    journal.sinkPositions.register('siem', 'file', path, journal.positionFor('journal'), undefined);
     await append(journal, 100, () => ({ pad: 'x'.repeat(200) }));
     const stop = new AbortController();
-    const state = journal.progress.sink('siem');
+    const state = journal.sinkPositions.sink('siem');
     const loop = new Delivery({
       settings: {
         id: 'siem',
         type: 'file',
-        batch: { records: 9, bytes: 1e6, wait: 1 },
+        batch: { maxRecords: 9, maxBytes: 1e6, maxWait: 1 },
         deadline: 60_000,
         resolvable: true,
-        unreadyAfter: 1e6,
+        failReadinessAfter: 1e6,
       },
       journal,
       pipeline: plain,
       open: (signal) =>
         file.open(
-          { path, gzip: false },
+          { path, compression: 'none' },
           contextOf('siem'),
           {
             journal: journal.id,
             get position() {
-              return state.taken;
+              return state.delivered;
             },
-            get note() {
-              return state.note;
+            get resumeNote() {
+              return state.resumeNote;
             },
             chainAt: (seq) => journal.chainAt(seq),
-            commitNote: (note) => journal.commitNote('siem', note),
+            commitResumeNote: (note) => journal.commitResumeNote('siem', note),
             lost: (loss, note) => journal.lost('siem', loss, note),
           },
           signal,
@@ -599,10 +601,10 @@ test('a full disk: the sink waits, goes on by itself when there is room, and not
     });
     const running = loop.run(stop.signal, stop.signal);
     await vi.waitFor(
-      () => expect(loop.view()).toMatchObject({ state: 'waiting', lastError: expect.stringContaining('ENOSPC') as string }),
+      () => expect(loop.view()).toMatchObject({ state: 'retrying', lastError: expect.stringContaining('ENOSPC') as string }),
       5_000,
     );
-    expect(loop.view().acked).toBeLessThan(100);
+    expect(loop.view().acknowledged).toBeLessThan(100);
     fs.rmSync(ballast);
     await vi.waitFor(() => expect(loop.view()).toMatchObject({ state: 'active', lagRecords: 0 }), 10_000);
     stop.abort(new Error('stop'));

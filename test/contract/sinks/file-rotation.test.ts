@@ -55,10 +55,10 @@ class GroupedKept extends ModelKept {
     if (this.commitsAtOnce) this.commit();
   }
 
-  override async commitNote(note: string): Promise<void> {
+  override async commitResumeNote(note: string): Promise<void> {
     await world.step('note', async () => {
       this.commit();
-      await super.commitNote(note);
+      await super.commitResumeNote(note);
     });
   }
 
@@ -105,13 +105,13 @@ afterEach(async () => {
 });
 
 async function openSink(settings: Partial<Settings> = {}, clock: Clock = systemClock): Promise<Sink> {
-  const sink = await file.open({ path, gzip: false, ...settings }, contextOf('siem', { clock }), kept, never);
+  const sink = await file.open({ path, compression: 'none', ...settings }, contextOf('siem', { clock }), kept, never);
   opened.push(sink);
   return sink;
 }
 
 async function send(sink: Sink, batch: Batch): Promise<void> {
-  const { note } = await sink.send(batch, never);
+  const { resumeNote: note } = await sink.send(batch, never);
   kept.acknowledge(batch, note);
 }
 
@@ -200,7 +200,7 @@ describe('gzip', () => {
     fs.writeFileSync(`${path}.20261121T220000.000Z.gz.part`, 'half');
     fs.writeFileSync(`${path}.20261121T210000.000Z.gz.part`, 'half');
     fs.writeFileSync(`${path}.1`, 'of logrotate');
-    const sink = await openSink({ rotate: { size: 100 }, gzip: true });
+    const sink = await openSink({ rotate: { size: 100 }, compression: 'gzip' });
     await compressed();
     for (const from of [1, 4, 7]) await send(sink, batchOf(messages(from, from + 2)));
     await compressed();
@@ -212,14 +212,14 @@ describe('gzip', () => {
 
   test('one that cannot be compressed stays as it is, is told, and delivery goes on', async () => {
     const warned: object[] = [];
-    const log = { ...contextOf('siem').log, warn: (fields: object, phrase: string) => warned.push({ ...fields, phrase }) };
+    const log = { ...contextOf('siem').log, warn: (fields: object, event: string) => warned.push({ ...fields, event }) };
     // A directory in the place of what it would become.
     fs.mkdirSync(`${path}.20261121T220000.000Z.gz`);
     fs.writeFileSync(`${path}.20261121T220000.000Z`, text(91, 92));
-    const settings = { path, rotate: { size: 100 }, gzip: true };
+    const settings = { path, rotate: { size: 100 }, compression: 'gzip' as const };
     const sink = await file.open(settings, contextOf('siem', { log }), kept, never);
     opened.push(sink);
-    await vi.waitFor(() => expect(warned).toMatchObject([{ sink: 'siem', path, phrase: 'rotated file is not compressed' }]));
+    await vi.waitFor(() => expect(warned).toMatchObject([{ sink: 'siem', path, event: 'sink.compression_failed' }]));
     expect(read('audit.log.20261121T220000.000Z')).toBe(text(91, 92));
     await send(sink, batchOf(messages(1, 3)));
     expect(read('audit.log')).toBe(text(1, 3));
@@ -227,27 +227,31 @@ describe('gzip', () => {
 
   test('closing ends it at once, and the next life goes on', async () => {
     fs.writeFileSync(`${path}.20261121T220000.000Z`, Buffer.alloc(30_000_000, 'line\n'));
-    const sink = await openSink({ rotate: { size: 100 }, gzip: true });
+    const sink = await openSink({ rotate: { size: 100 }, compression: 'gzip' });
     const at = performance.now();
     await sink[Symbol.asyncDispose]();
     expect(performance.now() - at).toBeLessThan(1_000);
     expect(fs.statSync(`${path}.20261121T220000.000Z`).size).toBe(30_000_000);
     fs.writeFileSync(`${path}.20261121T220000.000Z`, text(91, 92));
-    await openSink({ rotate: { size: 100 }, gzip: true });
+    await openSink({ rotate: { size: 100 }, compression: 'gzip' });
     await compressed();
     expect(aside().map(read)).toEqual([text(91, 92)]);
   });
 
   test('check says when it has no effect', async () => {
-    const found = await file.check({ path, gzip: true }, contextOf('siem'), never);
-    expect(found.at(-1)).toEqual({ level: 'warning', words: 'gzip: nothing is put aside without rotate', setting: 'sinks.siem.gzip' });
-    expect(await file.check({ path, gzip: true, rotate: { size: 1e6 } }, contextOf('siem'), never)).toHaveLength(1);
+    const found = await file.check({ path, compression: 'gzip' }, contextOf('siem'), never);
+    expect(found.at(-1)).toEqual({
+      level: 'warning',
+      message: 'compression: gzip: no file is rotated without rotate',
+      setting: 'sinks.siem.compression',
+    });
+    expect(await file.check({ path, compression: 'gzip', rotate: { size: 1e6 } }, contextOf('siem'), never)).toHaveLength(1);
   });
 });
 
 describe('the order in which things reach the disk', () => {
   test('acknowledgements first, then the old name, the new file, its note, the line; the plain file goes last', async () => {
-    const sink = await openSink({ rotate: { size: 100 }, gzip: true });
+    const sink = await openSink({ rotate: { size: 100 }, compression: 'gzip' });
     await send(sink, batchOf(messages(1, 3)));
     world.begin();
     await send(sink, batchOf(messages(4, 6)));
@@ -273,7 +277,7 @@ describe('the order in which things reach the disk', () => {
 describe('a kill between any two steps', () => {
   /** Three batches, each in a file of its own, as far as the process lives. */
   async function life(): Promise<void> {
-    const sink = await openSink({ rotate: { size: 100 }, gzip: true });
+    const sink = await openSink({ rotate: { size: 100 }, compression: 'gzip' });
     for (const from of [1, 4, 7]) {
       await send(sink, batchOf(messages(from, from + 2)));
       await compressed();
@@ -302,12 +306,12 @@ describe('a kill between any two steps', () => {
       await buried();
       // The life after it is killed as well, in the middle of its recovery or a little later.
       world.begin((deadAt * 7) % 16);
-      await openSink({ rotate: { size: 100 }, gzip: true }).then(compressed, () => undefined);
+      await openSink({ rotate: { size: 100 }, compression: 'gzip' }).then(compressed, () => undefined);
       await buried();
       world.begin();
-      const sink = await openSink({ rotate: { size: 100 }, gzip: true });
+      const sink = await openSink({ rotate: { size: 100 }, compression: 'gzip' });
       const found = await sink.position?.(never);
-      if (found) kept.acknowledge({ ...batchOf([]), through: found.position }, found.note);
+      if (found) kept.acknowledge({ ...batchOf([]), through: found.position }, found.resumeNote);
       const seq = found?.position.seq ?? 0;
       for (let from = seq + 1; from <= 12; from += 3) await send(sink, batchOf(messages(from, from + 2)));
       await compressed();

@@ -4,9 +4,10 @@
  * which the file is put aside and compressed, or `-`. Several batches are under
  * acknowledgement at any moment, so that a kill meets each state of the file.
  */
+import { logEvents } from '../../../src/model/log-events.ts';
 import { flushCompileCache } from 'node:module';
 import { systemClock, systemRandom } from '../../../src/clock.ts';
-import { Delivery } from '../../../src/deliver/loop.ts';
+import { Delivery } from '../../../src/deliver/delivery.ts';
 import { raw } from '../../../src/encode/raw.ts';
 import { contextOf } from '../sink-batches.ts';
 import type { Log, Meters } from '../../../src/model/telemetry.ts';
@@ -15,20 +16,24 @@ import { append, openJournal, source } from '../../support/model-journal.ts';
 
 const [directory = '', path = '', size, end] = process.argv.slice(2);
 const silent = (): void => undefined;
-const log: Log = { debug: silent, info: silent, warn: (fields) => console.error(fields), error: (fields) => console.error(fields) };
-const meters = { eventsSent: silent, deliveryDelay: silent } as unknown as Meters;
+const log: Log = {
+  write: (event, fields) => {
+    if (['warn', 'error'].includes(logEvents[event].level)) console.error(event, fields);
+  },
+};
+const meters = { eventsDelivered: silent, deliveryDelay: silent } as unknown as Meters;
 const journal = await openJournal(directory, systemClock);
-const state = journal.progress.register('file', 'file', path, journal.positionFor('journal'), undefined);
+const state = journal.sinkPositions.register('file', 'file', path, journal.positionFor('journal'), undefined);
 const stop = new AbortController();
 const encode = raw();
 const loop = new Delivery({
   settings: {
     id: 'file',
     type: 'file',
-    batch: { records: 7, bytes: 1e6, wait: 1 },
+    batch: { maxRecords: 7, maxBytes: 1e6, maxWait: 1 },
     deadline: 60_000,
     resolvable: true,
-    unreadyAfter: Infinity,
+    failReadinessAfter: Infinity,
   },
   journal,
   pipeline: (entry, put) => {
@@ -38,18 +43,18 @@ const loop = new Delivery({
   },
   open: (signal) =>
     file.open(
-      { path, ...(size === '-' ? { gzip: false } : { rotate: { size: Number(size) }, gzip: true }) },
+      { path, ...(size === '-' ? { compression: 'none' } : { rotate: { size: Number(size) }, compression: 'gzip' }) },
       contextOf('file', { log }),
       {
         journal: journal.id,
         get position() {
-          return state.taken;
+          return state.delivered;
         },
-        get note() {
-          return state.note;
+        get resumeNote() {
+          return state.resumeNote;
         },
         chainAt: (seq) => journal.chainAt(seq),
-        commitNote: (note) => journal.commitNote('file', note),
+        commitResumeNote: (note) => journal.commitResumeNote('file', note),
         lost: (loss, note) => journal.lost('file', loss, note),
       },
       signal,
@@ -70,7 +75,7 @@ process.stdout.write('begun\n');
 // Node keeps what it compiled at the end of a process, and this one is killed.
 flushCompileCache();
 let hasTaken = false;
-while (journal.head().seq < wanted || state.acked < journal.head().seq) {
+while (journal.head().seq < wanted || state.acknowledged < journal.head().seq) {
   if (journal.head().seq < wanted && loop.view().lagRecords < 100) await append(journal, 20, () => pad);
   if (!hasTaken && loop.view().lastSuccess !== undefined) {
     hasTaken = true;

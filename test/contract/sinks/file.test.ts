@@ -1,7 +1,7 @@
 /** The sink `file` against the promises of every sink, on a real disk. */
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Kept, Sink } from '../../../src/model/sink.ts';
+import type { ResumePoint, Sink } from '../../../src/model/sink.ts';
 import { file } from '../../../src/sink/file/index.ts';
 import { temporary } from '../../support/model-journal.ts';
 import { contextOf } from '../sink-batches.ts';
@@ -17,9 +17,9 @@ class FilePlace implements Place {
     mkdirSync(this.#folder);
   }
 
-  readonly open = async (kept: Kept): Promise<Sink> => {
+  readonly open = async (kept: ResumePoint): Promise<Sink> => {
     const sink = await file.open(
-      { path: join(this.#folder, 'audit.log'), gzip: false },
+      { path: join(this.#folder, 'audit.log'), compression: 'none' },
       contextOf('under-test'),
       kept,
       new AbortController().signal,

@@ -5,10 +5,10 @@ import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { codeOf, wordsOf } from '../../../src/errors.ts';
-import type { Batch, Kept, Message, Sink } from '../../../src/model/sink.ts';
+import { codeOf, messageOf } from '../../../src/errors.ts';
+import type { Batch, ResumePoint, Message, Sink } from '../../../src/model/sink.ts';
 import { kafka } from '../../../src/sink/kafka/index.ts';
-import { AnswerLengths } from '../../../src/sink/kafka/answers.ts';
+import { AnswerLengths } from '../../../src/sink/kafka/responses.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import type { Authority } from '../../support/certificates.ts';
 import { KafkaModel } from '../../support/kafka-model.ts';
@@ -37,7 +37,7 @@ class KafkaPlace implements Place {
     this.#besides = besides;
   }
 
-  readonly open = async (kept: Kept): Promise<Sink> => {
+  readonly open = async (kept: ResumePoint): Promise<Sink> => {
     const sink = await kafka.open(settingsOf(this.#broker, this.#besides), contextOf('under-test'), kept, never);
     this.#opened.push(sink);
     return sink;
@@ -122,11 +122,11 @@ describe('kafka', () => {
       try {
         await using sink = await opened();
         const found = await sink.position?.(never);
-        if (found) kept.acknowledge({ ...batchOf([]), through: found.position }, found.note);
+        if (found) kept.acknowledge({ ...batchOf([]), through: found.position }, found.resumeNote);
         const missing = messages(kept.position.seq + 1, through);
         if (missing.length > 0) {
           const batch = batchOf(missing, true);
-          kept.acknowledge(batch, (await sink.send(batch, never)).note);
+          kept.acknowledge(batch, (await sink.send(batch, never)).resumeNote);
         }
         return;
       } catch (thrown) {
@@ -296,10 +296,10 @@ describe('kafka', () => {
       const first = await opened();
       await first.send(batchOf(messages(1, 10)), never);
       await using second = await opened();
-      expect(codeOf(await errorOf(first.send(batchOf(messages(11, 20)), never)))).toBe('sink_unknown');
+      expect(codeOf(await errorOf(first.send(batchOf(messages(11, 20)), never)))).toBe('sink_outcome_unknown');
       await second.send(batchOf(messages(11, 30)), never);
       expect(seqs()).toEqual(range(1, 30));
-      expect(codeOf(await errorOf(first.send(batchOf(messages(31, 40)), never)))).toBe('sink_unknown');
+      expect(codeOf(await errorOf(first.send(batchOf(messages(31, 40)), never)))).toBe('sink_outcome_unknown');
       await first[Symbol.asyncDispose]();
     });
 
@@ -323,7 +323,7 @@ describe('kafka', () => {
         for (let i = 0; i < 7; i += 1) await sink.send(batchOf(messages(i * 10 + 1, i * 10 + 10)), never);
       }
       await using sink = await opened();
-      expect(await sink.position?.(never)).toEqual({ position: positionOf(70), note: 'waybill-progress-siem' });
+      expect(await sink.position?.(never)).toEqual({ position: positionOf(70), resumeNote: 'waybill-progress-siem' });
     });
 
     test('may lie far before the end of its topic', async () => {
@@ -348,7 +348,7 @@ describe('kafka', () => {
       kept = new ModelKept('b'.repeat(32));
       const thrown = await errorOf(opened());
       expect(codeOf(thrown)).toBe('sink_blocked');
-      expect(wordsOf(thrown)).toMatch(/sink "siem" \(sinks\.siem\.progressTopic\): "waybill-progress-siem" belongs to another state/);
+      expect(messageOf(thrown)).toMatch(/sink "siem" \(sinks\.siem\.progressTopic\): "waybill-progress-siem" belongs to another state/);
     });
 
     test('behind one of another state is ours: that one was taken over', async () => {
@@ -360,14 +360,14 @@ describe('kafka', () => {
       const theirs = Buffer.from(other.toString('latin1').replace('a'.repeat(32), 'c'.repeat(32)), 'latin1');
       before.topics.get('waybill-progress-siem')?.[0]?.append(unowned(theirs));
       broker.topics.set('waybill-progress-siem', before.topics.get('waybill-progress-siem') ?? []);
-      expect(wordsOf(await errorOf(opened()))).toMatch(/belongs to another state/);
+      expect(messageOf(await errorOf(opened()))).toMatch(/belongs to another state/);
       broker.topics.get('waybill-progress-siem')?.[0]?.append(unowned(other));
       {
         await using sink = await opened();
         expect((await sink.position?.(never))?.position.seq).toBe(10);
       }
       broker.topics.get('waybill-progress-siem')?.[0]?.append(unowned(theirs));
-      expect(wordsOf(await errorOf(opened()))).toMatch(/is shared: another state wrote record \d+ behind one of ours/);
+      expect(messageOf(await errorOf(opened()))).toMatch(/is shared: another state wrote record \d+ behind one of ours/);
     });
 
     test('is taken over by an order: from then on the topic is that of the present state, and the one before is refused', async () => {
@@ -387,7 +387,7 @@ describe('kafka', () => {
       await deliver(20);
       expect(seqs()).toEqual([...range(1, 10), ...range(5, 20)]);
       kept = before;
-      expect(wordsOf(await errorOf(opened()))).toMatch(/is shared: another state wrote record \d+ behind one of ours/);
+      expect(messageOf(await errorOf(opened()))).toMatch(/is shared: another state wrote record \d+ behind one of ours/);
       // And back, when the older state was the right one after all.
       await using again = await kafka.open(settingsOf(broker), contextOf('siem'), Object.assign(before, { adopt: true }), never);
       expect((await again.position?.(never))?.position).toEqual(positionOf(10));
@@ -406,7 +406,7 @@ describe('kafka', () => {
       await using other = await opened({ progressTopic: 'progress' }, 'other');
       await other.send(batchOf(messages(1, 1)), never);
       const thrown = await errorOf(kafka.open(settingsOf(broker, { progressTopic: 'progress' }), contextOf('siem'), adopting, never));
-      expect(wordsOf(thrown)).toMatch(/"progress" is not its own/);
+      expect(messageOf(thrown)).toMatch(/"progress" is not its own/);
     });
 
     test('is kept in transactions alone: without them there is nothing to adopt', () => {
@@ -415,7 +415,7 @@ describe('kafka', () => {
 
     test('says which dead letter was taken last of all, although the answer was lost', async () => {
       await deliver(10);
-      const retry = (seq: number): Batch => ({ ...batchOf(messages(seq, seq), true), through: kept.position, besides: 'retry' });
+      const retry = (seq: number): Batch => ({ ...batchOf(messages(seq, seq), true), through: kept.position, onDemand: 'retry' });
       const abort = new AbortController();
       {
         await using sink = await opened();
@@ -447,23 +447,23 @@ describe('kafka', () => {
       await other.send(batchOf(messages(1, 1)), never);
       const thrown = await errorOf(opened({ progressTopic: 'progress' }));
       expect(codeOf(thrown)).toBe('sink_blocked');
-      expect(wordsOf(thrown)).toMatch(/"progress" is not its own: record \d+ has the key "other\/open"/);
+      expect(messageOf(thrown)).toMatch(/"progress" is not its own: record \d+ has the key "other\/open"/);
     });
 
     test('that was lost blocks the sink, and so does a topic with several partitions', async () => {
       await deliver(10);
-      expect(wordsOf(await errorOf(opened({ progressTopic: 'elsewhere' })))).toMatch(
+      expect(messageOf(await errorOf(opened({ progressTopic: 'elsewhere' })))).toMatch(
         /"elsewhere" has no position, and entry 10 had been taken/,
       );
       broker.create('elsewhere', 2);
-      expect(wordsOf(await errorOf(opened({ progressTopic: 'elsewhere' })))).toMatch(/has 2 partitions and must have one/);
+      expect(messageOf(await errorOf(opened({ progressTopic: 'elsewhere' })))).toMatch(/has 2 partitions and must have one/);
     });
 
     test('from before a time without transactions is of no use', async () => {
       await deliver(10);
       {
         await using plain = await opened({ exactlyOnce: false });
-        kept.acknowledge(batchOf(messages(11, 50)), (await plain.send(batchOf(messages(11, 50)), never)).note);
+        kept.acknowledge(batchOf(messages(11, 50)), (await plain.send(batchOf(messages(11, 50)), never)).resumeNote);
       }
       await using sink = await opened();
       expect(await sink.position?.(never)).toBeUndefined();
@@ -495,7 +495,7 @@ describe('kafka', () => {
       ruin();
       const thrown = await errorOf(opened());
       expect(codeOf(thrown)).toBe('sink_blocked');
-      expect(wordsOf(thrown)).toMatch(new RegExp(`sink "siem" \\(sinks\\.siem\\.${setting}\\): `));
+      expect(messageOf(thrown)).toMatch(new RegExp(`sink "siem" \\(sinks\\.siem\\.${setting}\\): `));
       mend();
       await deliver(10);
       expect(seqs()).toEqual(range(1, 10));
@@ -508,7 +508,7 @@ describe('kafka', () => {
       for (let i = 0; i < 2; i += 1) {
         const thrown = await errorOf(sink.send(batchOf(messages(11, 20)), never));
         expect(codeOf(thrown)).toBe('sink_blocked');
-        expect(wordsOf(thrown)).toMatch(
+        expect(messageOf(thrown)).toMatch(
           /cannot send to topic "audit" for sink "siem" \(sinks\.siem\.topic\): .*TOPIC_AUTHORIZATION_FAILED/,
         );
       }
@@ -542,7 +542,7 @@ describe('kafka', () => {
         const taken = await sink.send(batch, never);
         const refused = compression === 'none' ? [2, 4, 5] : [2, 4];
         expect(taken.rejections.map(({ seq, code }) => [seq, code])).toEqual(refused.map((seq) => [seq, 'MESSAGE_TOO_LARGE']));
-        expect(taken.rejections[0]?.words).toMatch(
+        expect(taken.rejections[0]?.message).toMatch(
           /^a message of \d+ bytes is longer than max\.message\.bytes=3000 of topic "audit" allows/,
         );
         expect(seqs()).toEqual(compression === 'none' ? [1, 3] : [1, 3, 5]);
@@ -560,12 +560,12 @@ describe('kafka', () => {
     test('a broker that ends connections while it restarts is tried again, once the sink was open; before that it may want SASL', async () => {
       broker.fault = (api) => (api === 'Metadata' ? 'ended' : undefined);
       const first = await errorOf(opened({}, 'never-open'));
-      expect([codeOf(first), wordsOf(first)]).toEqual(['sink_blocked', expect.stringContaining('does it want SASL') as string]);
+      expect([codeOf(first), messageOf(first)]).toEqual(['sink_blocked', expect.stringContaining('does it want SASL') as string]);
       broker.fault = () => undefined;
       await (await opened({}, 'was-open'))[Symbol.asyncDispose]();
       broker.fault = (api) => (api === 'Metadata' ? 'ended' : undefined);
       const second = await errorOf(opened({}, 'was-open'));
-      expect([codeOf(second), wordsOf(second)]).toEqual(['sink_again', expect.not.stringContaining('SASL') as string]);
+      expect([codeOf(second), messageOf(second)]).toEqual(['sink_unavailable', expect.not.stringContaining('SASL') as string]);
     });
 
     /** A port that does this with each connection. */
@@ -602,7 +602,7 @@ describe('kafka', () => {
       });
       const thrown = await errorOf(opened({ brokers: [`127.0.0.1:${broken.port}`] }));
       expect(codeOf(thrown)).toBe('sink_blocked');
-      expect(wordsOf(thrown)).toMatch(
+      expect(messageOf(thrown)).toMatch(
         /^cannot connect sink "siem": sinks\.siem\.brokers: "127\.0\.0\.1:\d+" announces an answer of 2147483632 bytes, and none has more than 67108864: does it speak Kafka\?$/,
       );
       expect(sent).toBeLessThan(64);
@@ -626,7 +626,7 @@ describe('kafka', () => {
       const open = kafka.open(settingsOf(broker, { brokers: [`127.0.0.1:${deaf.port}`] }), contextOf('siem', { clock: { ...systemClock, sleep } }), kept, never); // prettier-ignore
       const thrown = await errorOf(open);
       expect(thrown).toMatchObject({ code: 'sink_blocked', retryAfterMs: 5_000 });
-      expect(wordsOf(thrown)).toMatch(/sinks\.siem\.brokers: "127\.0\.0\.1:\d+" takes the connection, and has not answered within 8 s/);
+      expect(messageOf(thrown)).toMatch(/sinks\.siem\.brokers: "127\.0\.0\.1:\d+" takes the connection, and has not answered within 8 s/);
     });
 
     test('SASL without a user, or with a wrong password: blocked, and no password in the words', async () => {
@@ -635,11 +635,11 @@ describe('kafka', () => {
       const open = (besides: object) => kafka.open(settingsOf(guarded, besides), contextOf('siem'), kept, never);
       const wrong = await errorOf(open(sasl('wrong horse')));
       expect(codeOf(wrong)).toBe('sink_blocked');
-      expect(wordsOf(wrong)).toMatch(/sink "siem" \(sinks\.siem\.sasl\): .*Invalid username or password/);
-      expect(`${wordsOf(wrong)} ${JSON.stringify(wrong)} ${(wrong as Error).stack ?? ''}`).not.toContain('wrong horse');
+      expect(messageOf(wrong)).toMatch(/sink "siem" \(sinks\.siem\.sasl\): .*Invalid username or password/);
+      expect(`${messageOf(wrong)} ${JSON.stringify(wrong)} ${(wrong as Error).stack ?? ''}`).not.toContain('wrong horse');
       const other = await errorOf(open({ sasl: { mechanism: 'SCRAM-SHA-512', username: 'alice', password: secret('x') } }));
       expect(codeOf(other)).toBe('sink_blocked');
-      expect(wordsOf(other)).toMatch(/\(sinks\.siem\.sasl\.mechanism\)/);
+      expect(messageOf(other)).toMatch(/\(sinks\.siem\.sasl\.mechanism\)/);
       await using sink = await open(sasl('open sesame'));
       await sink.send(batchOf(messages(1, 3)), never);
       expect(guarded.committed('audit')[0]).toHaveLength(3);
@@ -657,7 +657,7 @@ describe('kafka', () => {
       await using secure = await new KafkaModel({ tls }).create('audit').listen();
       const thrown = await errorOf(kafka.open(settingsOf(secure, { tls: {} }), contextOf('siem'), kept, never));
       expect(codeOf(thrown)).toBe('sink_blocked');
-      expect(wordsOf(thrown)).toMatch(
+      expect(messageOf(thrown)).toMatch(
         /sink "siem": sinks\.siem\.tls\.ca: certificate of 127\.0\.0\.1 issued by 'Example root' is not trusted/,
       );
       await using sink = await kafka.open(settingsOf(secure, { tls: { ca: pem(authority.cert) } }), contextOf('siem'), kept, never);
@@ -673,10 +673,10 @@ describe('kafka', () => {
         errorOf(opened({ tls: { ca: pem(authority.cert) } })),
       ]);
       expect([codeOf(plainToTls), codeOf(tlsToPlain)]).toEqual(['sink_blocked', 'sink_blocked']);
-      expect(wordsOf(plainToTls)).toMatch(
+      expect(messageOf(plainToTls)).toMatch(
         /sinks\.siem\.brokers\): "127\.0\.0\.1:\d+" ends the connection without an answer: does it want TLS/,
       );
-      expect(wordsOf(tlsToPlain)).toMatch(/does (it|not) speak TLS on this port/);
+      expect(messageOf(tlsToPlain)).toMatch(/does (it|not) speak TLS on this port/);
     });
   });
 
@@ -687,7 +687,7 @@ describe('kafka', () => {
       broker.create('audit', 3, { 'min.insync.replicas': '1', 'unclean.leader.election.enable': 'true' });
       await deliver(10);
       const before = broker.committed('audit').flat().length;
-      const found = (await find()).map(({ level, words }) => `${level}: ${words}`);
+      const found = (await find()).map(({ level, message: words }) => `${level}: ${words}`);
       expect(found).toEqual([
         expect.stringMatching(/^ok: topic "audit" is there, with 3 partitions; acks -1/),
         expect.stringMatching(/^warning: "audit": 1 replica/),
@@ -708,7 +708,7 @@ describe('kafka', () => {
       broker.create('audit', 1, { 'max.message.bytes': '3000' });
       expect(await find()).toContainEqual({
         level: 'warning',
-        words: expect.stringContaining('max.message.bytes is 3000') as string,
+        message: expect.stringContaining('max.message.bytes is 3000') as string,
         setting: 'sinks.siem.topic',
       });
     });
@@ -717,7 +717,7 @@ describe('kafka', () => {
       broker.create('audit.berlin', 2);
       const sources = { sources: ['berlin', 'paris'] };
       const found = await kafka.check(settingsOf(broker, { topic: 'audit.{source}' }), contextOf('siem', sources), never);
-      const said = found.map(({ level, words }) => `${level}: ${words}`).filter((line) => line.includes('audit.'));
+      const said = found.map(({ level, message: words }) => `${level}: ${words}`).filter((line) => line.includes('audit.'));
       expect(said).toEqual([
         expect.stringMatching(/^ok: topic "audit\.berlin" is there, with 2 partitions/),
         expect.stringMatching(/^warning: "audit\.berlin": 1 replica/),
@@ -739,13 +739,13 @@ describe('kafka', () => {
       broker.denied.add('audit').add('waybill-check-siem').add('config of audit');
       const errors = (await find()).filter(({ level }) => level === 'error');
       expect(errors.map(({ setting }) => setting)).toEqual(['sinks.siem.topic', 'sinks.siem.exactlyOnce']);
-      expect(errors[1]?.words).toMatch(/needs Write on transactional ids that begin with "waybill-"/);
+      expect(errors[1]?.message).toMatch(/needs Write on transactional ids that begin with "waybill-"/);
     });
 
     test('a topic that is not there, and one that is not made for it', async () => {
       broker.topics.delete('audit');
       broker.create('waybill-progress-siem', 2);
-      expect((await find()).filter(({ level }) => level === 'error').map(({ words }) => words)).toEqual([
+      expect((await find()).filter(({ level }) => level === 'error').map(({ message: words }) => words)).toEqual([
         expect.stringMatching(/^topic "audit" is not there/),
         expect.stringMatching(/has 2 partitions and must have one/),
       ]);

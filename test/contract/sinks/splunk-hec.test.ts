@@ -9,9 +9,9 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { Delivery } from '../../../src/deliver/loop.ts';
+import { Delivery } from '../../../src/deliver/delivery.ts';
 import { WaybillError } from '../../../src/errors.ts';
-import type { Batch, Kept, Sink } from '../../../src/model/sink.ts';
+import type { Batch, ResumePoint, Sink } from '../../../src/model/sink.ts';
 import type { Meters } from '../../../src/model/telemetry.ts';
 import type { Clock } from '../../../src/model/time.ts';
 import type { Format, SinkContext } from '../../../src/sink/define.ts';
@@ -80,7 +80,7 @@ class HecPlace implements Place {
     };
   }
 
-  readonly open = async (kept: Kept): Promise<Sink> => {
+  readonly open = async (kept: ResumePoint): Promise<Sink> => {
     const scheme = this.#context.ca ? 'https' : 'http';
     const settings = settingsOf(`${scheme}://127.0.0.1:${this.#model.port}`, this.#settings);
     const sink = await splunkHec.open(settings, contextOf('under-test', { clock: new QuickClock(), ...this.#context }), kept, never);
@@ -132,7 +132,8 @@ sinkSuite({
 sinkSuite({
   // What is indexed before an event that is refused has no acknowledgement, and goes again.
   ...{ ...shared, name: 'splunk-hec, events with acknowledgement over TLS', formats: ['ecs'], keptOfRefused: 3 },
-  start: async () => new HecPlace(await started({ acknowledges: true }, served), { acknowledge: true }, { ca: pem(authority.cert) }),
+  start: async () =>
+    new HecPlace(await started({ acknowledges: true }, served), { indexerAcknowledgement: true }, { ca: pem(authority.cert) }),
 });
 sinkSuite({
   ...{ ...shared, name: 'splunk-hec, lines', formats: ['cef', 'leef'] },
@@ -203,7 +204,7 @@ describe('answers', () => {
       await using rig = await rigOf();
       const sink = await rig.open();
       rig.model.next.push(answer);
-      await expect(sink.send(batchOf(messages(1, 3)), never)).rejects.toMatchObject({ code: 'sink_unknown' });
+      await expect(sink.send(batchOf(messages(1, 3)), never)).rejects.toMatchObject({ code: 'sink_outcome_unknown' });
     },
   );
 
@@ -211,7 +212,7 @@ describe('answers', () => {
     await using rig = await rigOf();
     const sink = await rig.open();
     rig.model.next.push({ code: 9, headers: { 'retry-after': '5' } });
-    const unknown = { code: 'sink_unknown', retryAfterMs: 5_000 };
+    const unknown = { code: 'sink_outcome_unknown', retryAfterMs: 5_000 };
     await expect(sink.send(batchOf([message(1)]), never)).rejects.toMatchObject(unknown);
   });
 
@@ -223,7 +224,9 @@ describe('answers', () => {
       rig.model.next.push(answer);
       const named = {
         code: 'sink_blocked',
-        message: expect.stringMatching(/for sink "[\w-]+" \((a setting|sinks\.[\w-]+\.(index|acknowledge|channel|url)\))/) as string,
+        message: expect.stringMatching(
+          /for sink "[\w-]+" \((a setting|sinks\.[\w-]+\.(index|indexerAcknowledgement|channel|url)\))/,
+        ) as string,
       };
       await expect(sink.send(batchOf(messages(1, 3)), never)).rejects.toMatchObject(named);
       expect(rig.model.events).toEqual([]);
@@ -246,7 +249,7 @@ describe('answers', () => {
     await using rig = await rigOf({ settings: { index: 'dpas_{source}' }, token: { indexes: ['main', 'dpas_records'] } });
     const sink = await rig.open();
     const batch = batchOf([message(1), message(2), { ...message(3), source: 'other' }, message(4)]);
-    const { rejections, again } = await sink.send(batch, never);
+    const { rejections, retryable: again } = await sink.send(batch, never);
     expect(rejections).toEqual([]);
     expect(again).toMatchObject({ code: 'sink_blocked', seqs: [3, 4] });
     const rest = batchOf(batch.messages.slice(2));
@@ -268,8 +271,8 @@ describe('answers', () => {
     const sink = await rig.open();
     const all = batchOf([1, 2, 3].map(large));
     rig.model.next.push(0, { code: 27, headers: { 'retry-after': '3' } });
-    const { again } = await sink.send(all, never);
-    expect(again).toMatchObject({ code: 'sink_again', seqs: [2, 3], retryAfterMs: 3_000 });
+    const { retryable: again } = await sink.send(all, never);
+    expect(again).toMatchObject({ code: 'sink_unavailable', seqs: [2, 3], retryAfterMs: 3_000 });
     rig.model.limit = 1_000;
     // Refused whole: with nothing taken before it the loop may halve.
     await expect(sink.send(batchOf(all.messages.slice(1)), never)).rejects.toMatchObject({ code: 'sink_refused' });
@@ -295,18 +298,18 @@ describe('answers', () => {
     const sink = await rig.open();
     rig.model.refuses = (event) => ([3, 4].includes((event as { seq: number }).seq) ? 'Invalid data format' : undefined);
     const first = await sink.send(batchOf(messages(1, 6)), never);
-    expect(first).toMatchObject({ rejections: [], again: { code: 'sink_again', seqs: [3, 4, 5, 6], isAtOnce: true } });
+    expect(first).toMatchObject({ rejections: [], retryable: { code: 'sink_unavailable', seqs: [3, 4, 5, 6], isAtOnce: true } });
     const second = await sink.send(batchOf(messages(3, 6)), never);
-    expect(second).toMatchObject({ rejections: [{ seq: 3, code: '6' }], again: { seqs: [4, 5, 6], isAtOnce: true } });
+    expect(second).toMatchObject({ rejections: [{ seq: 3, code: '6' }], retryable: { seqs: [4, 5, 6], isAtOnce: true } });
     const third = await sink.send(batchOf(messages(4, 6)), never);
-    expect(third).toMatchObject({ rejections: [{ seq: 4 }], again: { seqs: [5, 6], isAtOnce: true } });
+    expect(third).toMatchObject({ rejections: [{ seq: 4 }], retryable: { seqs: [5, 6], isAtOnce: true } });
     expect(await sink.send(batchOf(messages(5, 6)), never)).toEqual({ rejections: [] });
     expect(rig.model.events.map(({ fields }) => fields['number'])).toEqual([1, 2, 5, 6]);
   });
 });
 
 describe('acknowledgement', () => {
-  const acknowledging: Rig = { token: { acknowledges: true }, settings: { acknowledge: true } };
+  const acknowledging: Rig = { token: { acknowledges: true }, settings: { indexerAcknowledgement: true } };
 
   test('a batch is taken when all of its requests are indexed, each asked for until it is true and not again', async () => {
     await using rig = await rigOf(acknowledging);
@@ -338,7 +341,7 @@ describe('acknowledgement', () => {
     const sink = await rig.open();
     rig.model.asksUntilIndexed = Infinity;
     await expect(sink.send(batchOf(messages(1, 3)), never)).rejects.toMatchObject({
-      code: 'sink_unknown',
+      code: 'sink_outcome_unknown',
       message: 'cannot learn for sink "siem" whether one request is indexed, within 5 min: not yet',
     });
     expect(rig.clock.sleeps.slice(0, 12)).toEqual([...Array<number>(10).fill(1_000), 10_000, 10_000]);
@@ -353,7 +356,7 @@ describe('acknowledgement', () => {
     sending.catch(() => undefined);
     while (rig.model.asked.length < 3) await new Promise((resolve) => setImmediate(resolve));
     rig.model.restart();
-    await expect(sending).rejects.toMatchObject({ code: 'sink_unknown' });
+    await expect(sending).rejects.toMatchObject({ code: 'sink_outcome_unknown' });
     rig.model.asksUntilIndexed = 0;
     await (await rig.open()).send(batchOf(messages(1, 3), true), never);
     expect(new Set(rig.model.requests.map((request) => request.channel)).size).toBe(2);
@@ -367,12 +370,12 @@ describe('acknowledgement', () => {
     sending.catch(() => undefined);
     while (rig.model.asked.length < 2) await new Promise((resolve) => setImmediate(resolve));
     rig.model.tokens.set(tokenText, { indexes: ['main'] });
-    await expect(sending).rejects.toMatchObject({ code: 'sink_unknown', message: expect.stringContaining('code 14') as string });
+    await expect(sending).rejects.toMatchObject({ code: 'sink_outcome_unknown', message: expect.stringContaining('code 14') as string });
   });
 
   test('the channel of the configuration is used; the cookie of a load balancer is kept', async () => {
     const own = '0aeeac95-ac74-4aa9-b30d-6c4c0ac581ba';
-    await using rig = await rigOf({ ...acknowledging, settings: { acknowledge: true, channel: own } });
+    await using rig = await rigOf({ ...acknowledging, settings: { indexerAcknowledgement: true, channel: own } });
     rig.model.isSticky = true;
     const sink = await rig.open();
     await sink.send(batchOf(messages(1, 3)), never);
@@ -391,8 +394,8 @@ describe('acknowledgement', () => {
     const first = await sink.send(batchOf(long), never);
     expect(rig.model.underWayMost).toBe(8);
     expect(rig.model.requests).toHaveLength(9);
-    expect(first).toMatchObject({ rejections: [], again: { code: 'sink_again' } });
-    const left = first.again?.seqs ?? [];
+    expect(first).toMatchObject({ rejections: [], retryable: { code: 'sink_unavailable' } });
+    const left = first.retryable?.seqs ?? [];
     expect(left).toHaveLength(4);
     expect(left).toEqual(expect.arrayContaining([10, 11, 12]) as number[]);
     const rest = batchOf(long.filter(({ seq }) => left.includes(seq)));
@@ -408,7 +411,7 @@ describe('acknowledgement', () => {
     const sink = await rig.open();
     const long = Array.from({ length: 5 }, (_, i) => message(i + 1, JSON.stringify({ seq: i + 1, pad: 'x'.repeat(600_000) })));
     rig.model.next.push(0, 0, 26);
-    expect((await sink.send(batchOf(long), never)).again?.seqs).toEqual([3, 4, 5]);
+    expect((await sink.send(batchOf(long), never)).retryable?.seqs).toEqual([3, 4, 5]);
     expect([rig.model.underWayMost, rig.model.requests.length]).toEqual([1, 3]);
   });
 
@@ -417,9 +420,9 @@ describe('acknowledgement', () => {
     const sink = await rig.open();
     rig.model.refuses = (event) => ((event as { seq: number }).seq === 3 ? 'Invalid data format' : undefined);
     const first = await sink.send(batchOf(messages(1, 4)), never);
-    expect(first).toMatchObject({ rejections: [], again: { seqs: [1, 2, 3, 4] } });
+    expect(first).toMatchObject({ rejections: [], retryable: { seqs: [1, 2, 3, 4] } });
     const second = await sink.send(batchOf(messages(1, 4)), never);
-    expect(second).toMatchObject({ rejections: [{ seq: 3 }], again: { seqs: [4] } });
+    expect(second).toMatchObject({ rejections: [{ seq: 3 }], retryable: { seqs: [4] } });
     expect(await sink.send(batchOf(messages(4, 4)), never)).toEqual({ rejections: [] });
   });
 
@@ -431,31 +434,31 @@ describe('acknowledgement', () => {
     await expect(sink.send(batchOf([message(1)]), never)).rejects.toMatchObject({
       code: 'sink_blocked',
       message: expect.stringMatching(
-        /\(sinks\.siem\.acknowledge\): this receiver does not acknowledge: .* sinks\.siem\.acknowledge: false: 200 code 0 \(27 bytes of application\/json\), without ackId$/,
+        /\(sinks\.siem\.indexerAcknowledgement\): this receiver does not acknowledge: .* sinks\.siem\.indexerAcknowledgement: false: 200 code 0 \(27 bytes of application\/json\), without ackId$/,
       ) as string,
     });
     for (let i = 0; i < 3; i += 1) await expect(sink.send(batchOf([message(1)]), never)).rejects.toMatchObject({ code: 'sink_blocked' });
     expect(rig.model.events).toHaveLength(1);
     await expect(rig.open()).rejects.toThrow(
-      /code 14 ACK is disabled; its token has no acknowledgements: .* sinks\.siem\.acknowledge: false$/,
+      /code 14 ACK is disabled; its token has no acknowledgements: .* sinks\.siem\.indexerAcknowledgement: false$/,
     );
     rig.model.tokens.set(tokenText, { indexes: ['main'], acknowledges: true });
-    await expect(rig.open({ acknowledge: false })).rejects.toThrow(
-      /code 10 Data channel is missing; .*: sinks\.siem\.acknowledge: true, or another token$/,
+    await expect(rig.open({ indexerAcknowledgement: false })).rejects.toThrow(
+      /code 10 Data channel is missing; .*: sinks\.siem\.indexerAcknowledgement: true, or another token$/,
     );
   });
 
   test.each(['collector', 'fluent-bit'] as const)(
     'a receiver like %s, which does not acknowledge, blocks before any record is sent',
     async (stranger) => {
-      await using rig = await rigOf({ settings: { acknowledge: true } });
+      await using rig = await rigOf({ settings: { indexerAcknowledgement: true } });
       rig.model.stranger = stranger;
       await expect(rig.open()).rejects.toMatchObject({
         code: 'sink_blocked',
         message: expect.stringContaining('this receiver does not acknowledge') as string,
       });
       expect(rig.model.events).toEqual([]);
-      await (await rig.open({ acknowledge: false })).send(batchOf([message(1)]), never);
+      await (await rig.open({ indexerAcknowledgement: false })).send(batchOf([message(1)]), never);
       expect(rig.model.events).toHaveLength(1);
     },
   );
@@ -479,9 +482,9 @@ describe.each([
 ])('in the loop, %s', (_name, acknowledge) => {
   test('full queues, a lost answer, a limit and two bad events: each event is there, those two are dead letters', async () => {
     const folder = temporary();
-    await using rig = await rigOf({ token: { acknowledges: acknowledge }, settings: { acknowledge } });
+    await using rig = await rigOf({ token: { acknowledges: acknowledge }, settings: { indexerAcknowledgement: acknowledge } });
     await using journal = await openJournal(join(folder, 'state'), systemClock);
-    journal.progress.register('siem', 'splunk-hec', 'index main', journal.positionFor('journal'), undefined);
+    journal.sinkPositions.register('siem', 'splunk-hec', 'index main', journal.positionFor('journal'), undefined);
     await append(journal, 60, () => ({ pad: 'x'.repeat(200) }));
     const numberOf = (event: unknown): number => (event as { logId: number }).logId;
     rig.model.refuses = (event) => ([7, 41].includes(numberOf(event)) ? 'Invalid data format' : undefined);
@@ -489,16 +492,16 @@ describe.each([
     rig.model.next.push(0, { code: 26, headers: { 'retry-after': '1' } }, 24, 'cut', 9);
     const stop = new AbortController();
     const { clock } = rig;
-    const meters = { eventsSent: () => undefined, deliveryDelay: () => undefined } as unknown as Meters;
+    const meters = { eventsDelivered: () => undefined, deliveryDelay: () => undefined } as unknown as Meters;
     const loop = new Delivery({
-      settings: { ...{ id: 'siem', type: 'splunk-hec', resolvable: false }, batch: { records: 25, bytes: 1e6, wait: 1 }, deadline: 600_000, unreadyAfter: 1e6 },
+      settings: { ...{ id: 'siem', type: 'splunk-hec', resolvable: false }, batch: { maxRecords: 25, maxBytes: 1e6, maxWait: 1 }, deadline: 600_000, failReadinessAfter: 1e6 },
       ...{ journal, pipeline: plain, open: () => rig.open(), clock, random: () => 0.2, log: contextOf('siem').log, meters },
     }); // prettier-ignore
     const running = loop.run(stop.signal, stop.signal);
     await vi.waitFor(() => expect(loop.view()).toMatchObject({ state: 'active', lagRecords: 0 }), 20_000);
     stop.abort(new Error('all is there'));
     await running;
-    expect(journal.progress.sink('siem')).toMatchObject({ acked: 60, deadLetters: 2 });
+    expect(journal.sinkPositions.sink('siem')).toMatchObject({ acknowledged: 60, deadLetters: 2 });
     const arrived = rig.model.events.map(({ text }) => numberOf(JSON.parse(text)));
     expect([...new Set(arrived)].sort((a, b) => a - b)).toEqual(Array.from({ length: 60 }, (_, i) => i + 1).filter((n) => n !== 7 && n !== 41)); // prettier-ignore
     rmSync(folder, { recursive: true, force: true });
@@ -522,13 +525,13 @@ describe('check, and the way there', () => {
   test('a good token, what is not acknowledged, and what is', async () => {
     await using model = await started({ acknowledges: true }, served);
     const tls = { ca: pem(authority.cert) };
-    const found = await check(model, { acknowledge: true }, tls);
+    const found = await check(model, { indexerAcknowledgement: true }, tls);
     expect(found).toEqual([
-      { level: 'ok', words: 'takes the token; whether it may write to the index is known with the first event' },
-      { level: 'ok', words: `127.0.0.1:${model.port} is reached directly, certificate of 'splunk' issued by 'Example root'` },
+      { level: 'ok', message: 'takes the token; whether it may write to the index is known with the first event' },
+      { level: 'ok', message: `127.0.0.1:${model.port} is reached directly, certificate of 'splunk' issued by 'Example root'` },
     ]);
     model.tokens.set(tokenText, { indexes: ['main'] });
-    expect((await check(model, {}, tls)).at(-1)).toMatchObject({ level: 'warning', setting: 'sinks.siem.acknowledge' });
+    expect((await check(model, {}, tls)).at(-1)).toMatchObject({ level: 'warning', setting: 'sinks.siem.indexerAcknowledgement' });
     expect(model.events).toEqual([]);
     expect(model.requests).toEqual([]);
   });
@@ -540,22 +543,22 @@ describe('check, and the way there', () => {
     await using model = await started();
     if (token) model.tokens.set(tokenText, token);
     else model.tokens.clear();
-    expect(await check(model)).toContainEqual({ level: 'error', words: expect.stringContaining(words) as string, setting: 'sinks.siem' });
+    expect(await check(model)).toContainEqual({ level: 'error', message: expect.stringContaining(words) as string, setting: 'sinks.siem' });
   });
 
   test('full queues are a warning, nobody there and an untrusted certificate are errors', async () => {
     await using model = await started({}, served);
     model.health = 18;
     const tls = { ca: pem(authority.cert) };
-    const words = 'not healthy: 503 code 18 HEC is unhealthy, queues are full';
-    expect(await check(model, {}, tls)).toContainEqual({ level: 'warning', words });
+    const message = 'not healthy: 503 code 18 HEC is unhealthy, queues are full';
+    expect(await check(model, {}, tls)).toContainEqual({ level: 'warning', message });
     const strange = { ca: pem((await createAuthority('Strange root')).cert) };
     expect(await check(model, {}, strange)).toContainEqual(
-      expect.objectContaining({ level: 'error', words: expect.stringContaining("issued by 'Example root' is not trusted") as string }),
+      expect.objectContaining({ level: 'error', message: expect.stringContaining("issued by 'Example root' is not trusted") as string }),
     );
     await model[Symbol.asyncDispose]();
     expect(await check(model, {}, tls)).toContainEqual(
-      expect.objectContaining({ level: 'error', words: expect.stringContaining('ECONNREFUSED') as string }),
+      expect.objectContaining({ level: 'error', message: expect.stringContaining('ECONNREFUSED') as string }),
     );
   });
 
@@ -563,13 +566,13 @@ describe('check, and the way there', () => {
     await using plainText = await started();
     expect((await check(plainText, {}, { ca: pem(authority.cert) }))[0]).toEqual({
       level: 'error',
-      words: expect.stringMatching(/: the port does not speak TLS; see sinks\.siem\.url$/) as string,
+      message: expect.stringMatching(/: the port does not speak TLS; see sinks\.siem\.url$/) as string,
       setting: 'sinks.siem',
     });
     await using secure = await started({}, served);
     expect((await check(secure))[0]).toMatchObject({
       level: 'error',
-      words: expect.stringMatching(/; sinks\.siem\.url begins with http: perhaps the port speaks TLS$/) as string,
+      message: expect.stringMatching(/; sinks\.siem\.url begins with http: perhaps the port speaks TLS$/) as string,
     });
   });
 
@@ -584,13 +587,13 @@ describe('check, and the way there', () => {
       const { port } = server.address() as AddressInfo;
       const found = await splunkHec.check(settingsOf(`http://127.0.0.1:${port}`), contextOf('siem'), never);
       server.close();
-      expect(found[0]).toMatchObject({ level: 'error', words: expect.stringContaining('must begin with https:') as string });
+      expect(found[0]).toMatchObject({ level: 'error', message: expect.stringContaining('must begin with https:') as string });
     }
     await using model = await started();
     model.stranger = 'collector';
-    expect((await check(model, { acknowledge: true }))[0]).toMatchObject({
+    expect((await check(model, { indexerAcknowledgement: true }))[0]).toMatchObject({
       level: 'error',
-      words: expect.stringContaining('this receiver does not acknowledge') as string,
+      message: expect.stringContaining('this receiver does not acknowledge') as string,
     });
   });
 
@@ -599,14 +602,14 @@ describe('check, and the way there', () => {
     await using proxy = await startProxy({ names: {} });
     const general = { noProxy: [], url: secret(`http://127.0.0.1:${proxy.port}`) };
     const of = async (url: string, besides = {}) =>
-      (await splunkHec.check(settingsOf(url, besides), contextOf('siem', { proxy: general }), never)).flatMap(({ level, words }) =>
-        level === 'warning' ? [words] : [],
+      (await splunkHec.check(settingsOf(url, besides), contextOf('siem', { proxy: general }), never)).flatMap(
+        ({ level, message: words }) => (level === 'warning' ? [words] : []),
       );
-    expect(await of('https://example.splunkcloud.com', { acknowledge: true })).toEqual([
+    expect(await of('https://example.splunkcloud.com', { indexerAcknowledgement: true })).toEqual([
       'Splunk Cloud takes events at http-inputs-example.splunkcloud.com',
       'Splunk Cloud acknowledges the events of Firehose alone',
     ]);
-    expect(await of('https://http-inputs-example.splunkcloud.com')).toEqual([expect.stringContaining('acknowledge: false')]);
+    expect(await of('https://http-inputs-example.splunkcloud.com')).toEqual([expect.stringContaining('indexerAcknowledgement: false')]);
   });
 
   test('through a proxy with a password: events arrive, check names the way, and its refusal is told from Splunk’s', async () => {
@@ -625,7 +628,7 @@ describe('check, and the way there', () => {
     expect(proxy.asked).toEqual(['splunk.test:8088']);
     expect(await splunkHec.check(settings('hush-hush'), context, never)).toContainEqual({
       level: 'ok',
-      words: "splunk.test:8088 is reached through a setting (of the test), certificate of 'splunk' issued by 'Example root'",
+      message: "splunk.test:8088 is reached through a setting (of the test), certificate of 'splunk' issued by 'Example root'",
     });
     const refused = splunkHec.open(settings('wrong-pass'), context, new ModelKept(), never);
     await expect(refused).rejects.toMatchObject({ code: 'sink_blocked', message: expect.stringContaining('407') as string });

@@ -4,7 +4,7 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import type { Batch, Sink, Taken } from '../../../src/model/sink.ts';
+import type { Batch, Sink, DeliveryResult } from '../../../src/model/sink.ts';
 import { stdout } from '../../../src/sink/stdout.ts';
 import { batchOf, contextOf, message, ModelKept } from '../sink-batches.ts';
 import { sinkSuite } from '../sink-suite.ts';
@@ -81,7 +81,7 @@ class StdoutPlace implements Place {
       send: async (batch, signal) => {
         const abort = (): void => void sender.ask({ what: 'abort' });
         signal.addEventListener('abort', abort);
-        return (await sender.ask({ what: 'send', batch })) as Taken;
+        return (await sender.ask({ what: 'send', batch })) as DeliveryResult;
       },
       [Symbol.asyncDispose]: async () => {
         await sender.ask({ what: 'close' });

@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
-import { codeOf, wordsOf } from '../../../src/errors.ts';
-import type { Kept, Sink } from '../../../src/model/sink.ts';
+import { codeOf, messageOf } from '../../../src/errors.ts';
+import type { ResumePoint, Sink } from '../../../src/model/sink.ts';
 import { syslog } from '../../../src/sink/syslog/index.ts';
 import { Header, headerBytes } from '../../../src/sink/syslog/message.ts';
 import { RelpSession } from '../../../src/sink/syslog/session.ts';
@@ -43,7 +43,7 @@ abstract class ReceiverPlace implements Place {
   /** Before each life of the sender: the receiver is well again. */
   protected begins(): void {}
 
-  readonly open = async (kept: Kept): Promise<Sink> => {
+  readonly open = async (kept: ResumePoint): Promise<Sink> => {
     this.begins();
     const sink = await syslog.open(
       settingsOf(this.address(), this.besides),
@@ -235,7 +235,7 @@ describe('a batch is a connection (confirm: close)', () => {
     receiver.ending = 'end before the sender';
     receiver.messages.push({} as never);
     const thrown = await errorOf(sink.send(batchOf(messages(1, 20_000)), never));
-    expect(codeOf(thrown)).toBe('sink_unknown');
+    expect(codeOf(thrown)).toBe('sink_outcome_unknown');
   });
 
   test('a reset behind our end is no confirmation: unknown', async () => {
@@ -243,9 +243,9 @@ describe('a batch is a connection (confirm: close)', () => {
     await using sink = await opened(`tcp://127.0.0.1:${receiver.port}`);
     receiver.ending = 'reset';
     const thrown = await errorOf(sink.send(batchOf(messages(1, 3)), never));
-    expect({ code: codeOf(thrown), words: wordsOf(thrown) }).toMatchObject({
-      code: 'sink_unknown',
-      words: expect.stringMatching(/"siem"/) as string,
+    expect({ code: codeOf(thrown), message: messageOf(thrown) }).toMatchObject({
+      code: 'sink_outcome_unknown',
+      message: expect.stringMatching(/"siem"/) as string,
     });
     expect(receiver.messages).toHaveLength(3);
   });
@@ -284,7 +284,7 @@ describe('a batch is a connection (confirm: close)', () => {
     const sending = errorOf(sink.send(batchOf(messages(1, 1_000)), never));
     await new Promise((resolve) => setTimeout(resolve, 300));
     for (const socket of sockets) socket.destroy();
-    expect(codeOf(await sending)).toBe('sink_unknown');
+    expect(codeOf(await sending)).toBe('sink_outcome_unknown');
     server.close();
   });
 });
@@ -348,9 +348,9 @@ describe('TLS', () => {
       await other.issue({ name: 'receiver', hosts: ['127.0.0.1'] }),
     ).listen();
     const thrown = await errorOf(opened(`tls://127.0.0.1:${receiver.port}`));
-    expect({ code: codeOf(thrown), words: wordsOf(thrown) }).toMatchObject({
+    expect({ code: codeOf(thrown), message: messageOf(thrown) }).toMatchObject({
       code: 'sink_blocked',
-      words: expect.stringMatching(/sinks\.siem\.tls\.ca: certificate of 127\.0\.0\.1 issued by 'Another root' is not trusted/) as string,
+      message: expect.stringMatching(/sinks\.siem\.tls\.ca: certificate of 127\.0\.0\.1 issued by 'Another root' is not trusted/) as string,
     });
   });
 
@@ -361,7 +361,7 @@ describe('TLS', () => {
     ).listen();
     const thrown = await errorOf(opened(`tls://127.0.0.1:${receiver.port}`));
     expect(codeOf(thrown)).toBe('sink_blocked');
-    expect(wordsOf(thrown)).toMatch(/sinks\.siem\.tls\.serverName: .* expected 127\.0\.0\.1, got DNS:other\.example/);
+    expect(messageOf(thrown)).toMatch(/sinks\.siem\.tls\.serverName: .* expected 127\.0\.0\.1, got DNS:other\.example/);
   });
 
   test('a pinned certificate is trusted for itself, and no other is', async () => {
@@ -374,7 +374,7 @@ describe('TLS', () => {
     expect(receiver.messages).toHaveLength(3);
     const thrown = await errorOf(opened(address, { fingerprint: 'ab'.repeat(32) }));
     expect(codeOf(thrown)).toBe('sink_blocked');
-    expect(wordsOf(thrown)).toContain(fingerprint);
+    expect(messageOf(thrown)).toContain(fingerprint);
   });
 
   test('mutual TLS: without a certificate of ours blocked, with one taken', async () => {
@@ -393,7 +393,7 @@ describe('TLS', () => {
       })(),
     );
     expect(codeOf(bare)).toBe('sink_blocked');
-    expect(wordsOf(bare)).toMatch(/sinks\.siem\.tls\.cert: .* asks for a client certificate and none is set/);
+    expect(messageOf(bare)).toMatch(/sinks\.siem\.tls\.cert: .* asks for a client certificate and none is set/);
     const tls = { cert: pem(client.cert), key: pem(client.key) } as unknown as Settings['tls'];
     await using sink = await opened(address, { tls });
     await sink.send(batchOf(messages(1, 3)), never);
@@ -423,15 +423,15 @@ describe('a receiver that ends a connection right after the TLS handshake, witho
     const address = `${scheme}://127.0.0.1:${receiver.port}`;
     const bare = await errorOf(opened(address));
     expect([codeOf(bare), receiver.connections]).toEqual(['sink_blocked', 2]);
-    expect(wordsOf(bare)).toMatch(
+    expect(messageOf(bare)).toMatch(
       /ends the connection right after the TLS handshake: it may want a client certificate \(sinks\.siem\.tls\.cert\)/,
     );
     const client = await authority.issue({ name: 'waybill' });
     const tls = { cert: pem(client.cert), key: pem(client.key) } as unknown as Settings['tls'];
-    expect(wordsOf(await errorOf(opened(address, { tls })))).toContain('it may want another client certificate (sinks.siem.tls.cert)');
+    expect(messageOf(await errorOf(opened(address, { tls })))).toContain('it may want another client certificate (sinks.siem.tls.cert)');
     expect((await syslog.check(settingsOf(address), contextOf('siem', { ca: pem(authority.cert) }), never)).at(-1)).toMatchObject({
       level: 'error',
-      words: expect.stringContaining('(sinks.siem.tls.cert)') as string,
+      message: expect.stringContaining('(sinks.siem.tls.cert)') as string,
     });
   });
 
@@ -455,7 +455,7 @@ describe('a port that is not what the address says', () => {
     for (const scheme of ['tls', 'relp+tls']) {
       const thrown = await errorOf(opened(`${scheme}://127.0.0.1:${port}`));
       expect(codeOf(thrown)).toBe('sink_blocked');
-      expect(wordsOf(thrown)).toBe(
+      expect(messageOf(thrown)).toBe(
         `cannot connect sink "siem" to "${scheme}://127.0.0.1:${port}": the port does not speak TLS; see sinks.siem.address`,
       );
     }
@@ -472,8 +472,8 @@ describe('a port that is not what the address says', () => {
     try {
       const thrown = await errorOf(opened(`relp+tls://127.0.0.1:${port}`));
       expect(asked).toHaveBeenCalledExactlyOnceWith(10_000);
-      expect(codeOf(thrown)).toBe('sink_again');
-      expect(wordsOf(thrown)).toBe(
+      expect(codeOf(thrown)).toBe('sink_unavailable');
+      expect(messageOf(thrown)).toBe(
         `cannot reach "relp+tls://127.0.0.1:${port}" for sink "siem": nothing of TLS came within 10 s: perhaps the port does not speak TLS (sinks.siem.address)`,
       );
     } finally {
@@ -486,25 +486,25 @@ describe('a port that is not what the address says', () => {
   test('TLS where plain text is expected is guessed, until something was taken', async () => {
     await using secure = await new StreamReceiver('octet-counting', served).listen();
     const hint = /; sinks\.siem\.address begins with (relp|tcp): perhaps the port speaks TLS$/;
-    expect(wordsOf(await errorOf(opened(`relp://127.0.0.1:${secure.port}`)))).toMatch(hint);
+    expect(messageOf(await errorOf(opened(`relp://127.0.0.1:${secure.port}`)))).toMatch(hint);
     await using wrong = await opened(`tcp://127.0.0.1:${secure.port}`);
-    expect(wordsOf(await errorOf(wrong.send(batchOf(messages(1, 3)), never)))).toMatch(hint);
+    expect(messageOf(await errorOf(wrong.send(batchOf(messages(1, 3)), never)))).toMatch(hint);
     await using receiver = await new StreamReceiver().listen();
     await using sink = await opened(`tcp://127.0.0.1:${receiver.port}`);
     await sink.send(batchOf(messages(1, 3)), never);
     receiver.ending = 'reset';
     const thrown = await errorOf(sink.send(batchOf(messages(1, 3)), never));
-    expect(codeOf(thrown)).toBe('sink_unknown');
-    expect(wordsOf(thrown)).not.toMatch(hint);
+    expect(codeOf(thrown)).toBe('sink_outcome_unknown');
+    expect(messageOf(thrown)).not.toMatch(hint);
   });
 
   test('a name that does not resolve is said to be that by UDP too', async () => {
     const address = 'udp://receiver.invalid:514';
     const thrown = await errorOf(opened(address));
-    expect(codeOf(thrown)).toBe('sink_again');
-    expect(wordsOf(thrown)).toMatch(/^cannot reach "udp:\/\/receiver\.invalid:514" for sink "siem": getaddrinfo E/);
+    expect(codeOf(thrown)).toBe('sink_unavailable');
+    expect(messageOf(thrown)).toMatch(/^cannot reach "udp:\/\/receiver\.invalid:514" for sink "siem": getaddrinfo E/);
     expect(await syslog.check(settingsOf(address), contextOf('siem'), never)).toMatchObject([
-      { level: 'error', words: expect.stringContaining('getaddrinfo') as string, setting: 'sinks.siem.address' },
+      { level: 'error', message: expect.stringContaining('getaddrinfo') as string, setting: 'sinks.siem.address' },
     ]);
   });
 });
@@ -518,10 +518,10 @@ describe('RELP', () => {
     const first = await sink.send(batchOf(messages(1, 30)), never);
     expect(first).toMatchObject({
       rejections: [],
-      again: { code: 'sink_again', seqs: [3, 17], words: expect.stringContaining('500 disk full') as string },
+      retryable: { code: 'sink_unavailable', seqs: [3, 17], message: expect.stringContaining('500 disk full') as string },
     });
     // How often that may go on is for the loop to count.
-    expect(first.again).toMatchObject({ tries: 10, amid: [3, 17], said: [{ seq: 3, code: '500' }, { seq: 17 }] });
+    expect(first.retryable).toMatchObject({ attempts: 10, amid: [3, 17], said: [{ seq: 3, code: '500' }, { seq: 17 }] });
   });
 
   test('each answer says that it goes on, and how many messages are certain from the first on without a break', async () => {
@@ -541,9 +541,9 @@ describe('RELP', () => {
     };
     await using sink = await opened(`relp://127.0.0.1:${receiver.port}`);
     const some = await sink.send(batchOf(messages(1, 30)), never);
-    expect(some.again).toMatchObject({ amid: [3], seqs: [3, ...messages(21, 30).map(({ seq }) => seq)] });
+    expect(some.retryable).toMatchObject({ amid: [3], seqs: [3, ...messages(21, 30).map(({ seq }) => seq)] });
     const none = await sink.send(batchOf(messages(21, 30)), never);
-    expect(none.again).toMatchObject({ amid: [] });
+    expect(none.retryable).toMatchObject({ amid: [] });
   });
 
   test('nothing is sent before the answer to open, and no receiver without syslog is spoken to', async () => {
@@ -582,7 +582,7 @@ describe('RELP', () => {
     await using sink = await opened(`relp://127.0.0.1:${receiver.port}`);
     let taken = 0;
     receiver.answer = () => ((taken += 1) <= 5 ? '200 OK' : undefined);
-    expect(codeOf(await errorOf(sink.send(batchOf(messages(1, 20)), never)))).toBe('sink_unknown');
+    expect(codeOf(await errorOf(sink.send(batchOf(messages(1, 20)), never)))).toBe('sink_outcome_unknown');
   });
 
   test.each([
@@ -599,8 +599,8 @@ describe('RELP', () => {
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const thrown = await errorOf(opened(`relp://127.0.0.1:${(server.address() as AddressInfo).port}`));
-    expect(codeOf(thrown)).toBe('sink_again');
-    expect(wordsOf(thrown)).toMatch(/does not speak RELP|answers with 99999999 bytes/);
+    expect(codeOf(thrown)).toBe('sink_unavailable');
+    expect(messageOf(thrown)).toMatch(/does not speak RELP|answers with 99999999 bytes/);
     server.close();
   });
 });
@@ -613,7 +613,7 @@ describe('check', () => {
     expect(await find(settingsOf(`tls://127.0.0.1:${receiver.port}`))).toMatchObject([
       {
         level: 'ok',
-        words: expect.stringMatching(/ends a connection that we end, certificate of 'receiver' issued by 'Example root'/) as string,
+        message: expect.stringMatching(/ends a connection that we end, certificate of 'receiver' issued by 'Example root'/) as string,
       },
     ]);
   });
@@ -622,9 +622,9 @@ describe('check', () => {
     await using receiver = await new StreamReceiver('octet-counting', scheme === 'tls' ? served : undefined).listen();
     receiver.ending = 'end at once';
     const address = `${scheme}://127.0.0.1:${receiver.port}`;
-    const words = expect.stringContaining('ends the connection by itself') as string;
+    const message = expect.stringContaining('ends the connection by itself') as string;
     const setting = (plainSetting: string): string => `sinks.siem.${scheme === 'tls' ? 'tls.cert' : plainSetting}`;
-    expect(await find(settingsOf(address))).toMatchObject([{ level: 'error', words, setting: setting('confirm') }]);
+    expect(await find(settingsOf(address))).toMatchObject([{ level: 'error', message, setting: setting('confirm') }]);
     expect((await find(settingsOf(address, { confirm: 'none' })))[0]).toMatchObject({ level: 'error', setting: setting('address') });
   });
 
@@ -643,6 +643,6 @@ describe('check', () => {
     await once(server, 'close');
     const narrow = settingsOf(`relp://127.0.0.1:${port}`, { maxBytes: 480, hostname: 'h'.repeat(255) });
     expect(syslog.checkSettings?.(narrow, 'siem')).toMatchObject([{ level: 'error', setting: 'sinks.siem.maxBytes' }]);
-    expect(await find(narrow)).toMatchObject([{ level: 'error', words: expect.stringContaining('ECONNREFUSED') as string }]);
+    expect(await find(narrow)).toMatchObject([{ level: 'error', message: expect.stringContaining('ECONNREFUSED') as string }]);
   });
 });

@@ -20,7 +20,7 @@ import { now, sink, snapshot } from '../report/snapshots.ts';
 
 const program = fileURLToPath(new URL('../../../bin/waybill.js', import.meta.url));
 const token = 'read-only-token-4711';
-const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const silent = { write: () => undefined };
 
 interface Shown {
   readonly code: number | null;
@@ -45,9 +45,9 @@ interface Served {
 /** A state with a window, a gap and an operation, behind the admin server with a read token and a certificate of its own CA. */
 async function served(): Promise<Served> {
   const { journal, directory, close } = await opened();
-  await journal.close(source, { from: base, until: base + hour }, proven(0, base + hour, base + day), lastAge);
-  await journal.close(source, { from: base + hour, until: base + 2 * hour }, gap(), lastAge);
-  journal.history.add(source, { from: base - day, until: base }, { rate: 3 }, { who: 'j.doe', why: 'ticket 4711' });
+  await journal.close(source, { from: base, to: base + hour }, proven(0, base + hour, base + day), lastAge);
+  await journal.close(source, { from: base + hour, to: base + 2 * hour }, gap(), lastAge);
+  journal.history.add(source, { from: base - day, to: base }, { rate: 3 }, { actor: 'j.doe', reason: 'ticket 4711' });
   await close();
   const place = temporary();
   const authority = await createAuthority('Own CA');
@@ -83,7 +83,7 @@ test('status, ledger, gaps list and operations list print the same through the a
     ['operations', 'list'],
     ['operations', 'list', '--from', '-7d', '--json'],
   ]) {
-    const [far, near] = [await waybill(env, ...command, ...admin), await waybill({}, ...command, '--state', state)];
+    const [far, near] = [await waybill(env, ...command, ...admin), await waybill({}, ...command, '--data-dir', state)];
     expect([far.code, far.stderr, far.stdout]).toEqual([0, '', near.stdout]);
     expect(far.stdout).not.toBe('');
   }
@@ -91,7 +91,7 @@ test('status, ledger, gaps list and operations list print the same through the a
   const timeless = (text: string): string => text.replace(/"(made|generatedAt)": ?"[^"]*"|made [^\n]*|\d+ recounts? .*due/g, '');
   for (const format of ['text', 'csv', 'json']) {
     const command = ['ledger', '--format', format, '--from', '2026-11-20', '--to', '2026-11-20'];
-    const [far, near] = [await waybill(env, ...command, ...admin), await waybill({}, ...command, '--state', state)];
+    const [far, near] = [await waybill(env, ...command, ...admin), await waybill({}, ...command, '--data-dir', state)];
     expect([far.code, far.stderr]).toEqual([3, '']);
     expect(timeless(far.stdout)).toBe(timeless(near.stdout));
   }
@@ -155,7 +155,7 @@ test('a server that answers with the token it was sent does not bring it into a 
 
 test('status cuts no line where its output is no terminal', async () => {
   const lastError = `connect ECONNREFUSED ${'word '.repeat(60)}end`;
-  const failing = sink({ state: 'waiting', lastError, tries: 3, lagRecords: 7, lagSeconds: 700 });
+  const failing = sink({ state: 'retrying', lastError, attempts: 3, lagRecords: 7, lagSeconds: 700 });
   const server = createServer((_, response) => {
     response.end(JSON.stringify(snapshot({ sinks: [failing] })));
   }).listen(0, '127.0.0.1');

@@ -40,7 +40,7 @@ test('a key of another certificate is wrong, with both files, for each connectio
     ['source production', 'error', 'sources.production.auth.tls'],
     ['sink siem', 'error', 'sinks.siem.tls'],
   ]);
-  expect(lines[1]?.words).toBe(`cannot use "sinks.siem.tls.cert" with its key: ${words}`);
+  expect(lines[1]?.message).toBe(`cannot use "sinks.siem.tls.cert" with its key: ${words}`);
 });
 
 test('a file that is cut short is wrong', async () => {

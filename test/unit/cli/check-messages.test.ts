@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../config/loading.ts';
 interface Finding {
   readonly subject: string;
   readonly level: string;
-  readonly words: string;
+  readonly message: string;
   readonly setting?: string;
 }
 
@@ -20,7 +20,10 @@ async function offline(settings: Readonly<Record<string, unknown>>): Promise<{ c
   const sources = [{ id: 'production', baseUrl: 'https://service.example/v2/api', auth, start: '2026-11-21T00:00:00Z' }];
   const file = join(directory.path, 'waybill.yaml');
   const state = join(directory.path, 'state');
-  writeFileSync(file, JSON.stringify({ state, sources, sinks: [{ id: 'siem', type: 'syslog', hostname: 'gateway-1', ...settings }] }));
+  writeFileSync(
+    file,
+    JSON.stringify({ dataDir: state, sources, sinks: [{ id: 'siem', type: 'syslog', hostname: 'gateway-1', ...settings }] }),
+  );
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
   const code = await run(['--config', file, '--offline', '--json'], io);
@@ -34,9 +37,9 @@ test.each(['ecs', 'ocsf'])('%s by UDP at the default size is an error that names
   const { code, findings } = await offline({ address: udp, format });
   expect(code).toBe(1);
   expect(findings).toEqual([
-    { subject: 'sink siem', level: 'error', words: expect.stringMatching(/set maxBytes to \d+ or more/) as string, setting: 'sinks.siem.maxBytes' },
+    { subject: 'sink siem', level: 'error', message: expect.stringMatching(/set maxBytes to \d+ or more/) as string, setting: 'sinks.siem.maxBytes' },
   ]); // prettier-ignore
-  const size = Number(/set maxBytes to (\d+)/.exec(findings[0]?.words ?? '')?.[1]);
+  const size = Number(/set maxBytes to (\d+)/.exec(findings[0]?.message ?? '')?.[1]);
   // The size that is named is enough, and the least that is.
   expect((await offline({ address: udp, format, maxBytes: size })).findings[0]).toMatchObject({ level: 'ok' });
   expect((await offline({ address: udp, format, maxBytes: size - 1 })).findings[0]?.level).not.toBe('ok');
@@ -46,7 +49,13 @@ test.each(['cef', 'leef', 'raw'])('%s by UDP at the default size fits, typical a
   const { code, findings } = await offline({ address: udp, format });
   expect([code, findings]).toEqual([
     0,
-    [{ subject: 'sink siem', level: 'ok', words: expect.stringContaining('17 of 17 typical records and 17 of 17 long records') as string }],
+    [
+      {
+        subject: 'sink siem',
+        level: 'ok',
+        message: expect.stringContaining('17 of 17 typical records and 17 of 17 long records') as string,
+      },
+    ],
   ]);
   const tcp = await offline({ address: 'tcp://siem.example:1514', format });
   expect(tcp.findings[0]).toMatchObject({ level: 'ok' });
@@ -56,11 +65,11 @@ test('a size at which typical CEF becomes dead letters is an error, one at which
   for (const maxBytes of [480, 600])
     expect((await offline({ address: udp, format: 'cef', maxBytes })).findings[0]).toMatchObject({
       level: 'error',
-      words: expect.stringContaining('0 of 17 typical') as string,
+      message: expect.stringContaining('0 of 17 typical') as string,
     });
   expect((await offline({ address: udp, format: 'cef', maxBytes: 1_000 })).findings[0]).toMatchObject({
     level: 'warning',
-    words: expect.stringContaining('17 of 17 typical') as string,
+    message: expect.stringContaining('17 of 17 typical') as string,
   });
 });
 
@@ -76,7 +85,7 @@ test.each([
   const hints = async (given: string): Promise<Finding[]> =>
     (await offline({ address, framing: given })).findings.filter(({ setting }) => setting === 'sinks.siem.framing');
   expect(await hints(framing)).toEqual([
-    expect.objectContaining({ level: 'warning', words: expect.stringContaining(`framing: ${usual}`) as string }),
+    expect.objectContaining({ level: 'warning', message: expect.stringContaining(`framing: ${usual}`) as string }),
   ]);
   expect(await hints(usual)).toEqual([]);
 });

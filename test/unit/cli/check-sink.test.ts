@@ -16,7 +16,7 @@ function sinkThat(check: (signal: AbortSignal) => Promise<readonly Finding[]>): 
   return { id: 'siem', type: 'model', format: 'ecs', settings: { nodes: 'https://es.example' }, definition } as unknown as SinkConfig;
 }
 
-const promise = { subject: 'sink siem', level: 'ok', words: 'model, ecs: exactly once; twice at most 0; lost at most 0' };
+const promise = { subject: 'sink siem', level: 'ok', message: 'model, ecs: exactly once; twice at most 0; lost at most 0' };
 
 test('one that never answers is given up after a minute, and told so', async () => {
   let isTold = false;
@@ -32,7 +32,7 @@ test('one that never answers is given up after a minute, and told so', async () 
     {
       subject: 'sink siem',
       level: 'error',
-      words: expect.stringMatching(/^sink "siem" did not answer within 60 s: .* sinks\.siem\.nodes .*TLS/) as string,
+      message: expect.stringMatching(/^sink "siem" did not answer within 60 s: .* sinks\.siem\.nodes .*TLS/) as string,
       setting: 'sinks.siem.nodes',
     },
   ]);
@@ -46,7 +46,7 @@ test('one whose check throws is wrong, in one line', async () => {
     {
       subject: 'sink siem',
       level: 'error',
-      words: `cannot check sink "siem" (sinks.siem.nodes): Cannot read properties of null (reading 'version')`,
+      message: `cannot check sink "siem" (sinks.siem.nodes): Cannot read properties of null (reading 'version')`,
       setting: 'sinks.siem.nodes',
     },
   ]);

@@ -9,10 +9,10 @@ import { writableLines } from '../../../src/cli/commands/check/state.ts';
 import { base } from '../../support/records.ts';
 import { opened, temporary } from '../journal/opening.ts';
 
-const quota = 16 * 2 ** 20;
+const maxSize = 16 * 2 ** 20;
 
-async function said(state: string, journal = { quota, keep: 0 }): Promise<string[]> {
-  return (await writableLines({ state, journal })).map(({ subject, level, words }) => `${subject} ${level} ${words}`);
+async function said(state: string, journal = { maxSize, retention: 0 }): Promise<string[]> {
+  return (await writableLines({ dataDir: state, journal })).map(({ subject, level, message: words }) => `${subject} ${level} ${words}`);
 }
 
 test('a directory that is there, or can be made, is well', async () => {
@@ -28,7 +28,7 @@ test('what is no directory, and what lies below it, is wrong', async () => {
     expect(await said(state)).toEqual([`state error cannot use "${file}" (state): it is not a directory`]);
 });
 
-test('a disk with less room than the quota is warned of; a full one and one that is read-only are wrong', async ({ skip }) => {
+test('a disk with less room than the maxSize is warned of; a full one and one that is read-only are wrong', async ({ skip }) => {
   const volume = temporary();
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'none', volume], { stdio: 'pipe' });
@@ -39,7 +39,7 @@ test('a disk with less room than the quota is warned of; a full one and one that
     const state = join(volume, 'state');
     mkdirSync(state);
     const [line = ''] = await said(state);
-    expect(line).toMatch(/^state warning "[^"]+" can be written, but its disk has 1 MiB free and journal\.quota leaves 16 MiB: /);
+    expect(line).toMatch(/^state warning "[^"]+" can be written, but its disk has 1 MiB free and journal\.maxSize leaves 16 MiB: /);
     expect(() => {
       writeFileSync(join(volume, 'plug'), Buffer.alloc(2 ** 21));
     }).toThrow('ENOSPC');
@@ -62,12 +62,14 @@ test('a source with a new id for the service of one that is gone is told, until 
   });
   const told = async (...sources: object[]): Promise<string[]> => {
     const file = join(temporary(), 'waybill.yaml');
-    writeFileSync(file, JSON.stringify({ state: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
+    writeFileSync(file, JSON.stringify({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
     const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
     const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
     expect(await run(['--config', file, '--offline', '--json'], io)).toBe(0);
-    const { findings } = JSON.parse(String(stdout.read())) as { findings: { subject: string; level: string; words: string }[] };
-    return findings.filter(({ words }) => words.includes('retire')).map(({ subject, level, words }) => `${subject} ${level} ${words}`);
+    const { findings } = JSON.parse(String(stdout.read())) as { findings: { subject: string; level: string; message: string }[] };
+    return findings
+      .filter(({ message: words }) => words.includes('retire'))
+      .map(({ subject, level, message: words }) => `${subject} ${level} ${words}`);
   };
   expect(await told(source('berlin', 't'), source('paris', 'p'))).toEqual([]);
   // Gone, and nothing in its place; another tenant is another service.
@@ -75,9 +77,9 @@ test('a source with a new id for the service of one that is gone is told, until 
   const renamed = [source('berlin-2', 't'), source('paris', 'p')];
   const first = /^source berlin-2 warning polls what the source berlin polled, .*: waybill sources retire --source berlin$/;
   expect(await told(...renamed)).toEqual([expect.stringMatching(first)]);
-  journal.orphanSources(new Set(['berlin-2', 'paris']));
+  journal.markSourcesUnconfigured(new Set(['berlin-2', 'paris']));
   expect(await told(...renamed)).toEqual([expect.stringMatching(/if the new name is meant: waybill sources retire --source berlin$/)]);
-  journal.history.retire('berlin', { who: 'j.doe', why: undefined });
+  journal.history.retire('berlin', { actor: 'j.doe', reason: undefined });
   expect(await told(...renamed)).toEqual([]);
 });
 
@@ -88,12 +90,12 @@ test('a start before the ledger is told, with the backfill that reads what lies 
   const told = async (start: string): Promise<string[]> => {
     const file = join(temporary(), 'waybill.yaml');
     const sources = [{ id: 'berlin', baseUrl: 'https://service.example/v2/api/', auth, start }];
-    writeFileSync(file, JSON.stringify({ state: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
+    writeFileSync(file, JSON.stringify({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
     const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
     const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
     expect(await run(['--config', file, '--offline', '--json'], io)).toBe(0);
-    const { findings } = JSON.parse(String(stdout.read())) as { findings: { level: string; words: string }[] };
-    return findings.filter(({ words }) => words.includes('start lies')).map(({ level, words }) => `${level} ${words}`);
+    const { findings } = JSON.parse(String(stdout.read())) as { findings: { level: string; message: string }[] };
+    return findings.filter(({ message: words }) => words.includes('start lies')).map(({ level, message: words }) => `${level} ${words}`);
   };
   expect(await told('2026-11-20T02:00:00Z')).toEqual([]);
   expect(await told('2026-11-18T00:00:00Z')).toEqual([
@@ -103,36 +105,39 @@ test('a start before the ledger is told, with the backfill that reads what lies 
   await journal.setProfile('berlin', JSON.stringify({ earliest: base - 3_600_000_000 }));
   expect(await told('earliest')).toEqual([expect.stringContaining('--from 2026-11-20T01:00:00Z --to 2026-11-20T02:00:00Z')]);
   expect(await told('now')).toEqual([]);
-  journal.history.add('berlin', { from: base - 86_400_000_000 * 3, until: base }, {}, { who: 'j.doe', why: undefined });
+  journal.history.add('berlin', { from: base - 86_400_000_000 * 3, to: base }, {}, { actor: 'j.doe', reason: undefined });
   expect([...(await told('2026-11-18T00:00:00Z')), ...(await told('earliest'))]).toEqual([]);
 });
 
 test('a sink that would deliver elsewhere under the same id is wrong, as it is at the start', async () => {
   const { journal, directory } = await opened();
-  journal.progress.register('out', 'kafka', 'audit', journal.positionFor('journal'), undefined);
+  journal.sinkPositions.register('out', 'kafka', 'audit', journal.positionFor('journal'), undefined);
   const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
   const polled = { id: 'berlin', baseUrl: 'https://service.example/v2/api', auth, start: '2026-11-20T02:00:00Z' };
-  const told = async (sink: object): Promise<{ code: number; words: string[] }> => {
+  const told = async (sink: object): Promise<{ code: number; message: string[] }> => {
     const file = join(temporary(), 'waybill.yaml');
-    writeFileSync(file, JSON.stringify({ state: directory, sources: [polled], sinks: [{ id: 'out', ...sink }] }));
+    writeFileSync(file, JSON.stringify({ dataDir: directory, sources: [polled], sinks: [{ id: 'out', ...sink }] }));
     const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
     const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
     const code = await run(['--config', file, '--offline', '--json'], io);
-    const { findings } = JSON.parse(String(stdout.read())) as { findings: { subject: string; level: string; words: string }[] };
-    return { code, words: findings.filter(({ level }) => level === 'error').map(({ subject, words }) => `${subject}: ${words}`) };
+    const { findings } = JSON.parse(String(stdout.read())) as { findings: { subject: string; level: string; message: string }[] };
+    return {
+      code,
+      message: findings.filter(({ level }) => level === 'error').map(({ subject, message: words }) => `${subject}: ${words}`),
+    };
   };
   const kafka = { type: 'kafka', brokers: ['broker.example:9092'] };
-  expect(await told({ ...kafka, topic: 'audit' })).toEqual({ code: 0, words: [] });
+  expect(await told({ ...kafka, topic: 'audit' })).toEqual({ code: 0, message: [] });
   expect(await told({ ...kafka, topic: 'audit-2' })).toEqual({
     code: 1,
-    words: ['sink out: it delivered to "audit" before and would now deliver to "audit-2"; give the new destination a new id'],
+    message: ['sink out: it delivered to "audit" before and would now deliver to "audit-2"; give the new destination a new id'],
   });
   const stdout = await told({ type: 'stdout' });
-  expect(stdout.words).toEqual([
+  expect(stdout.message).toEqual([
     expect.stringMatching(/^sink out: it delivered to "audit" by kafka before and would now deliver to ".*" by stdout;/),
   ]);
-  expect(() => journal.progress.register('out', 'kafka', 'audit-2', journal.positionFor('journal'), undefined)).toThrow(
+  expect(() => journal.sinkPositions.register('out', 'kafka', 'audit-2', journal.positionFor('journal'), undefined)).toThrow(
     'cannot use sinks.out: it delivered to "audit" before',
   );
-  expect(() => journal.progress.register('out', 'syslog', 'audit', journal.positionFor('journal'), undefined)).toThrow('by syslog');
+  expect(() => journal.sinkPositions.register('out', 'syslog', 'audit', journal.positionFor('journal'), undefined)).toThrow('by syslog');
 });

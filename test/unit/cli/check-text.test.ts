@@ -5,11 +5,11 @@ test('one word, the subject, and below it each finding, wrapped', () => {
   const words = 'about 9792 requests a day at rest, 0.11 a second, which is more than requests.perSecond (0.1)';
   const lines = checkText(
     [
-      { subject: 'configuration', level: 'ok', words: '"waybill.yaml" is valid' },
-      { subject: 'source production', level: 'ok', words: 'read' },
-      { subject: 'source production', level: 'ok', words: 'counted' },
-      { subject: 'source production', level: 'warning', words },
-      { subject: 'sink siem', level: 'error', words: 'cannot reach \u001b[2J' },
+      { subject: 'configuration', level: 'ok', message: '"waybill.yaml" is valid' },
+      { subject: 'source production', level: 'ok', message: 'read' },
+      { subject: 'source production', level: 'ok', message: 'counted' },
+      { subject: 'source production', level: 'warning', message: words },
+      { subject: 'sink siem', level: 'error', message: 'cannot reach \u001b[2J' },
     ],
     60,
   );

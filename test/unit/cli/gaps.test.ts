@@ -7,22 +7,22 @@ import { run } from '../../../src/cli/commands/gaps.ts';
 import { base, day, hour } from '../../support/records.ts';
 import { gap, lastAge, opened, proven, source } from '../journal/opening.ts';
 
-const windows = [0, 1, 2, 3].map((i) => ({ from: base + i * hour, until: base + (i + 1) * hour }));
+const windows = [0, 1, 2, 3].map((i) => ({ from: base + i * hour, to: base + (i + 1) * hour }));
 const from = (i: number): number => windows[i]?.from ?? NaN;
 const nameOf = (i: number): string => new Date(from(i) / 1000).toISOString().replace('.000Z', 'Z');
 
 /** Four proven windows; a hold lists two of them, and has found that a third shrank as well. */
 async function held(): Promise<{ readonly call: (...args: string[]) => Promise<string>; readonly states: () => unknown[] }> {
   const { journal, directory, close, beside } = await opened();
-  for (const window of windows) await journal.close(source, window, proven(2, window.until + day), lastAge);
-  const hold = { reason: 'rows' as const, words: 'fewer', since: base + day, windows: [from(3), from(0)], shrunk: [from(2)] };
-  await journal.setHold(source, hold, base + day);
+  for (const window of windows) await journal.close(source, window, proven(2, window.to + day), lastAge);
+  const hold = { reason: 'rows' as const, message: 'fewer', since: base + day, windows: [from(3), from(0)], shrunk: [from(2)] };
+  await journal.setSuspension(source, hold, base + day);
   await close();
   const config = join(directory, 'waybill.yaml');
   const auth = '{ authUrl: https://login.test, tenantId: t, clientId: c, clientSecret: s, scopeAddress: a }';
   writeFileSync(
     config,
-    `state: ${directory}\nsources:\n  - { id: ${source}, baseUrl: https://service.test/v2/api, auth: ${auth} }\nsinks:\n  - { id: out, type: stdout }\n`,
+    `dataDir: ${directory}\nsources:\n  - { id: ${source}, baseUrl: https://service.test/v2/api, auth: ${auth} }\nsinks:\n  - { id: out, type: stdout }\n`,
   );
   const call = async (...args: string[]): Promise<string> => {
     const stdout = new PassThrough();
@@ -36,7 +36,7 @@ async function held(): Promise<{ readonly call: (...args: string[]) => Promise<s
   return { call, states };
 }
 
-test('list shows every window that a hold lists', async () => {
+test('list shows every window that a suspension lists', async () => {
   const { call } = await held();
   const { gaps } = JSON.parse(await call('list', '--json')) as { gaps: { from: string; reason: string; together: boolean }[] };
   expect(gaps.map((gap) => [gap.from, gap.reason, gap.together])).toEqual([0, 2, 3].map((i) => [nameOf(i), 'reread', true]));
@@ -44,11 +44,11 @@ test('list shows every window that a hold lists', async () => {
 
 test('with any one of them all are accepted', async () => {
   const { call, states } = await held();
-  const answer = await call('accept', nameOf(2), '--why', 'deleted by order', '--yes', '--json');
+  const answer = await call('accept', nameOf(2), '--reason', 'deleted by order', '--yes', '--json');
   expect((JSON.parse(answer) as { accepted: { from: string }[] }).accepted.map((each) => each.from)).toEqual([0, 2, 3].map(nameOf));
   expect(states()).toEqual([
     ['accepted', 'reread'],
-    ['closed', null],
+    ['proven', null],
     ['accepted', 'reread'],
     ['accepted', 'reread'],
   ]);
@@ -57,12 +57,12 @@ test('with any one of them all are accepted', async () => {
 
 test('list says why in words: what was received, and what the service counted', async () => {
   const { journal, directory, close } = await opened();
-  await journal.close(source, { from: base, until: base + hour }, gap({ words: 'received 14, the service counted 5' }), lastAge);
-  await journal.close(source, { from: base + hour, until: base + 2 * hour }, gap({ words: '' }), lastAge);
+  await journal.close(source, { from: base, to: base + hour }, gap({ message: 'received 14, the service counted 5' }), lastAge);
+  await journal.close(source, { from: base + hour, to: base + 2 * hour }, gap({ message: '' }), lastAge);
   await close();
   const stdout = new PassThrough();
   const io = { stdin: new PassThrough(), stdout, stderr: new PassThrough(), env: {}, signal: new AbortController().signal };
-  expect(await run(['list', '--state', directory], io)).toBe(0);
+  expect(await run(['list', '--data-dir', directory], io)).toBe(0);
   const rows = String(stdout.read()).trimEnd().split('\n').slice(1);
   expect(rows[0]).toMatch(/ count: received 14, the service counted 5$/);
   // `gap()` has received 2 of 3.

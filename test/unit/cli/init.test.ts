@@ -28,7 +28,7 @@ test('what it prints is a valid configuration without warnings once its variable
   const environment = Object.fromEntries(blanks.map((name) => [`WAYBILL_${name}`, values[name] ?? 'filled']));
   const { config, warnings } = await loaded(await init(['file']), environment);
   expect(warnings).toEqual([]);
-  expect(config.state).toBe('./state');
+  expect(config.dataDir).toBe('./state');
   expect(config.sources[0]?.start).toEqual({ kind: 'instant', at: Date.UTC(2026, 10, 21, 14) * 1000 });
   expect(config.sources[0]?.auth.clientSecret?.describe()).toBe(
     'sources.production.auth.clientSecret (environment variable WAYBILL_CLIENT_SECRET)',
@@ -59,8 +59,8 @@ test('the one for splunk is valid too', async () => {
       id: 'splunk',
       type: 'splunk-hec',
       format: 'ecs',
-      original: false,
-      settings: { url: 'https://splunk.example:8088', acknowledge: false },
+      includeOriginal: false,
+      settings: { url: 'https://splunk.example:8088', indexerAcknowledgement: false },
     },
   ]);
 });

@@ -10,16 +10,16 @@ import { gap, lastAge, opened, source, temporary } from '../journal/opening.ts';
 
 test('times of backfills and retirements are RFC 3339, in the text and as JSON', async () => {
   const { journal, directory } = await opened();
-  const by = { who: 'j.doe', why: 'ticket 4711' };
+  const by = { actor: 'j.doe', reason: 'ticket 4711' };
   // base is 2026-11-20T02:00:00Z.
-  journal.history.add(source, { from: base - day, until: base + day }, { rate: 3 }, by);
-  journal.history.cancel(source, base - day, base - day / 2, { ...by, why: undefined });
-  journal.orphanSources(new Set());
+  journal.history.add(source, { from: base - day, to: base + day }, { rate: 3 }, by);
+  journal.history.cancel(source, base - day, base - day / 2, { ...by, reason: undefined });
+  journal.markSourcesUnconfigured(new Set());
   journal.history.retire(source, by);
   const file = join(temporary(), 'waybill.yaml');
   const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
   const sources = [{ id: 'other', baseUrl: 'https://service.example/v2/api', auth }];
-  writeFileSync(file, JSON.stringify({ state: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
+  writeFileSync(file, JSON.stringify({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
   const shown = async (...options: string[]): Promise<string> => {
     const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
     const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
@@ -29,14 +29,14 @@ test('times of backfills and retirements are RFC 3339, in the text and as JSON',
   const { operations } = JSON.parse(await shown('--json')) as { operations: object[] };
   expect(operations).toMatchObject([
     {
-      ...{ what: 'backfill', source, why: 'ticket 4711' },
+      ...{ operation: 'backfill', source, reason: 'ticket 4711' },
       detail: {
-        ...{ from: '2026-11-19T02:00:00Z', until: '2026-11-21T02:00:00Z', rate: 3 },
-        parts: [{ from: '2026-11-19T02:00:00Z', until: '2026-11-20T02:00:00Z' }],
+        ...{ from: '2026-11-19T02:00:00Z', to: '2026-11-21T02:00:00Z', rate: 3 },
+        parts: [{ from: '2026-11-19T02:00:00Z', to: '2026-11-20T02:00:00Z' }],
       },
     },
-    { what: 'backfill cancel', why: null, detail: { ends: '2026-11-19T14:00:00Z' } },
-    { what: 'sources retire', detail: { reached: '2026-11-20T02:00:00Z' } },
+    { operation: 'backfill cancel', reason: null, detail: { ends: '2026-11-19T14:00:00Z' } },
+    { operation: 'sources retire', detail: { closedUntil: '2026-11-20T02:00:00Z' } },
   ]);
   const text = await shown();
   expect(text).toContain('parts 2026-11-19T02:00:00Z to 2026-11-20T02:00:00Z, rate 3');
@@ -48,11 +48,11 @@ test('characters that a terminal would obey are escaped, in the text and as JSON
   const { journal, directory } = await opened();
   // CSI as one C1 character, DEL, a line separator, marks of direction.
   const why = 'a\u009b2Jb\u007fc\u2028d\u202ee\u200ff\u061cg';
-  journal.history.add(source, { from: base - day, until: base }, {}, { who: 'j\u009bdoe', why });
+  journal.history.add(source, { from: base - day, to: base }, {}, { actor: 'j\u009bdoe', reason: why });
   const file = join(temporary(), 'waybill.yaml');
   const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
   const sources = [{ id: source, baseUrl: 'https://service.example/v2/api', auth }];
-  writeFileSync(file, JSON.stringify({ state: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
+  writeFileSync(file, JSON.stringify({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
   for (const run of [runOperations, runLedger])
     for (const json of [true, false]) {
       const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
@@ -68,16 +68,16 @@ test('characters that a terminal would obey are escaped, in the text and as JSON
 
 test('the text has an outcome, one row for what one command did to several windows, and times that line up', async () => {
   const { journal, directory, clock, close } = await opened();
-  const windows = [0, 1, 2].map((i) => ({ from: base + i * hour, until: base + (i + 1) * hour }));
+  const windows = [0, 1, 2].map((i) => ({ from: base + i * hour, to: base + (i + 1) * hour }));
   for (const window of windows) await journal.close(source, window, gap(), lastAge);
-  const act = { who: 'j.doe', why: 'ticket 4711' };
+  const act = { actor: 'j.doe', reason: 'ticket 4711' };
   for (const [i, { from }] of windows.entries()) await journal.retryGap(source, from, { ...act, at: base + day + i * 40_000 });
   await clock.sleep(120_000, new AbortController().signal);
-  journal.progress.register('siem', 'model', 'place', journal.positionFor('journal'), undefined);
+  journal.sinkPositions.register('siem', 'model', 'place', journal.positionFor('journal'), undefined);
   const test = {
     at: base + 2 * day,
-    who: 'j.doe',
-    what: 'sinks test',
+    actor: 'j.doe',
+    operation: 'sinks test',
     detail: { sink: 'siem', code: 'Decrypt:AccessDenied:TimeEmbargoFailed', count: 3 },
   };
   const failed = await journal.operate(test);
@@ -88,7 +88,7 @@ test('the text has an outcome, one row for what one command did to several windo
   await close();
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
-  expect(await runOperations(['list', '--state', directory], io)).toBe(0);
+  expect(await runOperations(['list', '--data-dir', directory], io)).toBe(0);
   const [head = '', ...rows] = String(stdout.read()).trimEnd().split('\n');
   expect(rows).toHaveLength(4);
   const cell = (row: string, from: string, to?: string): string =>

@@ -18,7 +18,7 @@ import { append, openJournal, source } from '../../support/model-journal.ts';
 let directory: string;
 
 const configuration = (more = ''): string => `
-state: ${join(directory, 'state')}
+dataDir: ${join(directory, 'state')}
 sources:
   - { id: ${source}, baseUrl: https://service.test/v2/api, start: 2026-11-20T00:00:00Z,
       auth: { authUrl: https://login.test, tenantId: t, clientId: c, clientSecret: s, scopeAddress: a } }
@@ -66,16 +66,16 @@ async function leave(
   [type, destination] = ['file', join(directory, 'siem.ndjson')],
 ): Promise<void> {
   const journal = await openJournal(join(directory, 'state'), systemClock);
-  journal.progress.register('siem', type, destination, journal.positionFor('journal'), undefined);
+  journal.sinkPositions.register('siem', type, destination, journal.positionFor('journal'), undefined);
   await append(journal, 20, () => ({ payloadName: 'salaries.xlsx' }));
   const entries = await journal.read(0, { records: 20, bytes: 1e9 });
   const letters = entries
     .filter(({ seq }) => refused.includes(seq))
     .map((entry) => {
-      const rejection: Rejection = { seq: entry.seq, code: 'bad_document', words: `cannot parse "salaries.xlsx" of ${entry.seq}` };
-      return { entry, rejection, tries: 1 };
+      const rejection: Rejection = { seq: entry.seq, code: 'bad_document', message: `cannot parse "salaries.xlsx" of ${entry.seq}` };
+      return { entry, rejection, attempts: 1 };
     });
-  await journal.acknowledge('siem', { acked: 20, taken: undefined }, letters);
+  await journal.acknowledge('siem', { acknowledged: 20, delivered: undefined }, letters);
   await change?.(journal);
   await journal[Symbol.asyncDispose]();
 }
@@ -112,12 +112,18 @@ describe('dead-letters', () => {
     await leave([3, 7]);
     expect((await waybill('dead-letters', 'retry', '--all')).code, 'nobody can be asked here').toBe(2);
     expect(lines()).toEqual([]);
-    const { code, stdout, stderr } = await waybill('dead-letters', 'retry', '--all', '--yes', '--by', 'j.doe', '--why', 'mended');
+    const { code, stdout, stderr } = await waybill('dead-letters', 'retry', '--all', '--yes', '--actor', 'j.doe', '--reason', 'fixed');
     expect([code, stdout], stderr).toEqual([0, '2 records taken\n']);
     expect(numbers()).toEqual([3, 7]);
     expect(await json('dead-letters', 'list')).toEqual({ deadLetters: [] });
     expect(await operations()).toMatchObject(
-      [3, 7].map((seq) => ({ who: 'j.doe', what: 'dead-letters retry', why: 'mended', sink: 'siem', detail: { seq, taken: true } })),
+      [3, 7].map((seq) => ({
+        actor: 'j.doe',
+        operation: 'dead-letters retry',
+        reason: 'fixed',
+        sink: 'siem',
+        detail: { seq, delivered: true },
+      })),
     );
     // Once: the file is opened again by the next one, and nothing is cut or written twice.
     expect((await waybill('sinks', 'test', '--sink', 'siem', '--yes')).code).toBe(0);
@@ -136,7 +142,7 @@ describe('dead-letters', () => {
     const shown = await waybill('dead-letters', 'show', '3');
     expect([shown.stdout, shown.stderr.includes('discarded')]).toEqual(['', true]);
     expect((await waybill('dead-letters', 'retry', '3', '--yes')).code).toBe(2);
-    expect(await operations()).toMatchObject([{ what: 'dead-letters discard', sink: 'siem', detail: { count: 1, seqs: [3] } }]);
+    expect(await operations()).toMatchObject([{ operation: 'dead-letters discard', sink: 'siem', detail: { count: 1, seqs: [3] } }]);
     expect((await waybill('status', '--json')).stdout).toMatch(/"deadLetters": 1/);
   });
 
@@ -163,8 +169,8 @@ describe('replay', () => {
     expect(done).toMatchObject({ state: 'done', sent: 2, refused: 0 });
     expect(numbers()).toEqual([5, 6, 8, 10, 11]);
     expect(await operations()).toMatchObject([
-      { what: 'replay', sink: 'siem', detail: { first: 5, last: 8 } },
-      { what: 'replay', sink: 'siem', detail: { from: '2026-11-20T00:00:10Z', until: '2026-11-20T00:00:12Z' } },
+      { operation: 'replay', sink: 'siem', detail: { first: 5, last: 8 } },
+      { operation: 'replay', sink: 'siem', detail: { from: '2026-11-20T00:00:10Z', to: '2026-11-20T00:00:12Z' } },
     ]);
     const nothing = await waybill('replay', '--sink', 'siem', '--from', '2020', '--to', '2021-01-01', '--yes');
     expect(nothing.code).toBe(2);
@@ -185,7 +191,7 @@ describe('sinks', () => {
     expect(sinks).toEqual([
       {
         ...{ id: 'siem', type: 'file', state: 'stopped', configured: true, destination: join(directory, 'siem.ndjson'), since: null },
-        ...{ acked: 20, lagRecords: 0, deadLetters: 1, adopt: false, verify: null },
+        ...{ acknowledged: 20, lagRecords: 0, deadLetters: 1, adopt: false, reconcile: null },
       },
     ]);
     expect((await waybill('sinks', 'list')).stdout).toMatch(/siem +file +active +yes +the begin +20 +0 +1 /);
@@ -193,22 +199,24 @@ describe('sinks', () => {
 
   test('retire: only one that is gone from the configuration; it holds back pruning no more', async () => {
     await leave([], async (journal) => {
-      journal.progress.register('old', 'stdout', 'stdout', journal.positionFor('now'), undefined);
+      journal.sinkPositions.register('old', 'stdout', 'stdout', journal.positionFor('now'), undefined);
       await append(journal, 5);
     });
     expect((await waybill('sinks', 'retire', '--sink', 'siem', '--yes')).stderr).toContain('it is configured');
-    const said = await waybill('sinks', 'retire', '--sink', 'old', '--yes', '--why', 'replaced');
+    const said = await waybill('sinks', 'retire', '--sink', 'old', '--yes', '--reason', 'replaced');
     expect([said.code, said.stdout]).toEqual([0, 'done\n']);
     expect(said.stderr).toContain('5 records behind that are never sent to it');
     expect((await json<{ sinks: unknown[] }>('sinks', 'list')).sinks[0]).toMatchObject({ id: 'old', state: 'retired' });
-    expect(await operations()).toMatchObject([{ what: 'sinks retire', sink: 'old', why: 'replaced', detail: { acked: 20 } }]);
+    expect(await operations()).toMatchObject([
+      { operation: 'sinks retire', sink: 'old', reason: 'replaced', detail: { acknowledged: 20 } },
+    ]);
     expect((await waybill('sinks', 'retire', '--sink', 'old', '--yes')).stderr).toContain('retired already');
   });
 
   test('what cannot be done is refused before anybody is asked', async () => {
     await leave([]);
-    expect(await waybill('sinks', 'verify', '--sink', 'siem', '--from', '2026-11-20', '--yes')).toEqual({
-      ...{ code: 2, stdout: '', stderr: 'cannot verify the sink "siem": a sink of type file cannot be asked which records it has' },
+    expect(await waybill('sinks', 'reconcile', '--sink', 'siem', '--from', '2026-11-20', '--yes')).toEqual({
+      ...{ code: 2, stdout: '', stderr: 'cannot reconcile the sink "siem": a sink of type file cannot be asked which records it has' },
     });
     writeFileSync(join(directory, 'waybill.yaml'), configuration().replace(/- \{ id: siem.*/, '- { id: siem, type: stdout }'));
     expect(await waybill('sinks', 'adopt', '--sink', 'siem', '--yes')).toEqual({
@@ -241,14 +249,14 @@ describe('sinks', () => {
       expect(event.dpas.result_reason).toBe('TimeEmbargoFailed');
     }
     expect(new Set(events.map(({ dpas }) => dpas.uid)).size).toBe(2);
-    const { sinks } = await json<{ sinks: { acked: number }[] }>('sinks', 'list');
-    expect(sinks[0]?.acked).toBe(20);
+    const { sinks } = await json<{ sinks: { acknowledged: number }[] }>('sinks', 'list');
+    expect(sinks[0]?.acknowledged).toBe(20);
     expect((await waybill('sinks', 'test', '--sink', 'siem', '--as', 'Nothing', '--yes')).code).toBe(2);
   });
 
   test('verify is for a sink that can be asked which records it has', async () => {
     await leave([]);
-    const { code, stderr } = await waybill('sinks', 'verify', '--sink', 'siem', '--from', '2026-11-20', '--yes');
+    const { code, stderr } = await waybill('sinks', 'reconcile', '--sink', 'siem', '--from', '2026-11-20', '--yes');
     expect([code, stderr]).toEqual([2, expect.stringContaining('cannot be asked which records it has')]);
   });
 
@@ -261,7 +269,7 @@ describe('sinks', () => {
     await leave([3]);
     const blocked = await waybill('dead-letters', 'retry', '--all', '--yes');
     expect([blocked.code, blocked.stderr]).toEqual([1, expect.stringMatching(/another state.*sinks adopt/s)]);
-    const said = await waybill('sinks', 'adopt', '--sink', 'siem', '--yes', '--why', 'volume lost');
+    const said = await waybill('sinks', 'adopt', '--sink', 'siem', '--yes', '--reason', 'volume lost');
     expect([said.code, said.stdout], said.stderr).toEqual([0, 'done\n']);
     expect(said.stderr).toContain('the 0 records behind entry 20 may come twice');
     expect((await waybill('sinks', 'list')).stdout).toContain('to be adopted');
@@ -288,17 +296,17 @@ describe('sinks', () => {
     renameSync(join(directory, 'before'), state);
     expect(await waybill('dead-letters', 'retry', '--all', '--yes')).toMatchObject({ code: 0, stdout: '2 records taken\n' });
     expect(taken()).toEqual([8, 7]);
-    expect(await operations()).toMatchObject([{ who: null, detail: { seq: 8, found: true } }, { detail: { seq: 7, taken: true } }]);
+    expect(await operations()).toMatchObject([{ actor: null, detail: { seq: 8, found: true } }, { detail: { seq: 7, delivered: true } }]);
 
     rmSync(state, { recursive: true });
     await leave([3], undefined, ['kafka', 'audit']);
     const blocked = await waybill('dead-letters', 'retry', '--all', '--yes');
     expect([blocked.code, blocked.stderr]).toEqual([1, expect.stringMatching(/belongs to another state.*sinks adopt/s)]);
-    expect(await waybill('sinks', 'adopt', '--sink', 'siem', '--yes', '--why', 'volume lost')).toMatchObject({ code: 0 });
+    expect(await waybill('sinks', 'adopt', '--sink', 'siem', '--yes', '--reason', 'volume lost')).toMatchObject({ code: 0 });
     expect(await waybill('dead-letters', 'retry', '--all', '--yes')).toMatchObject({ code: 0 });
     expect((await json<{ sinks: unknown[] }>('sinks', 'list')).sinks[0]).toMatchObject({ adopt: false });
     expect(await waybill('replay', '--sink', 'siem', '--from', '1', '--to', '2', '--yes')).toMatchObject({ code: 0 });
     expect(taken()).toEqual([8, 7, 3, 1, 2]);
-    expect((await waybill('sinks', 'verify', '--sink', 'siem', '--from', '2026-11-20', '--yes')).stderr).toContain('cannot be asked');
+    expect((await waybill('sinks', 'reconcile', '--sink', 'siem', '--from', '2026-11-20', '--yes')).stderr).toContain('cannot be asked');
   });
 });

@@ -7,16 +7,16 @@ import { run as runSources } from '../../../src/cli/commands/sources.ts';
 import { run as runStatus } from '../../../src/cli/commands/status.ts';
 import { opened, source, temporary } from '../journal/opening.ts';
 
-test('a source that is gone is orphaned, and can be retired, without a start in between', async () => {
+test('a source that is gone is unconfigured, and can be retired, without a start in between', async () => {
   const { directory, close, beside } = await opened();
   await close();
-  const mode = (): unknown => beside().prepare('SELECT mode FROM sources WHERE id = ?').pluck().get(source);
-  expect(mode()).toBe('normal');
+  const state = (): unknown => beside().prepare('SELECT state FROM sources WHERE id = ?').pluck().get(source);
+  expect(state()).toBe('active');
   const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
   const configOf = (id: string): string => {
     const file = join(temporary(), 'waybill.yaml');
     const sources = [{ id, baseUrl: 'https://service.example/v2/api', auth }];
-    writeFileSync(file, JSON.stringify({ state: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
+    writeFileSync(file, JSON.stringify({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
     return file;
   };
   const shown = async (run: typeof runStatus, ...args: string[]): Promise<string> => {
@@ -28,12 +28,12 @@ test('a source that is gone is orphaned, and can be retired, without a start in 
   };
   const status = async (): Promise<unknown> => JSON.parse(await shown(runStatus, '--json', '--config', configOf('other')));
   const retire = (id: string): Promise<string> =>
-    shown(runSources, 'retire', '--source', source, '--why', 'renamed', '--by', 'j.doe', '--yes', '--config', configOf(id));
+    shown(runSources, 'retire', '--source', source, '--reason', 'renamed', '--actor', 'j.doe', '--yes', '--config', configOf(id));
 
-  expect(await status()).toMatchObject({ sources: [{ id: source, mode: 'orphaned' }, { id: 'other' }] });
+  expect(await status()).toMatchObject({ sources: [{ id: source, state: 'unconfigured' }, { id: 'other' }] });
   await expect(retire(source)).rejects.toThrow('it is configured; take it out of the configuration first');
-  expect(mode()).toBe('normal');
+  expect(state()).toBe('active');
   expect(await retire('other')).toBe('done\n');
-  expect(mode()).toBe('retired');
-  expect(await status()).toMatchObject({ sources: [{ id: source, mode: 'retired' }, { id: 'other' }] });
+  expect(state()).toBe('retired');
+  expect(await status()).toMatchObject({ sources: [{ id: source, state: 'retired' }, { id: 'other' }] });
 });

@@ -13,7 +13,7 @@ import { gap, lastAge, opened, proven, source, temporary } from '../journal/open
 const program = fileURLToPath(new URL('../../../bin/waybill.js', import.meta.url));
 
 /** What `waybill init` writes: every address by the environment, which only the daemon has. */
-const configuration = (state: string): string => `state: ${state}
+const configuration = (state: string): string => `dataDir: ${state}
 sources:
   - id: ${source}
     baseUrl: \${env:WAYBILL_BASE_URL}
@@ -24,7 +24,7 @@ sources:
       clientSecret: \${file:/run/secrets/not-here}
       scopeAddress: \${env:WAYBILL_SCOPE_ADDRESS}
 sinks:
-  - { id: siem, type: splunk-hec, url: "\${env:HEC_URL}", token: "\${env:HEC_TOKEN}", sources: [${source}], where: { result: [AccessDenied] } }
+  - { id: siem, type: splunk-hec, url: "\${env:HEC_URL}", token: "\${env:HEC_TOKEN}", sources: [${source}], filter: { result: [AccessDenied] } }
 `;
 
 interface Shown {
@@ -43,9 +43,9 @@ async function waybill(...argv: string[]): Promise<Shown> {
 /** A state with one proven window and one gap, that no daemon owns any more. */
 async function state(settings?: string): Promise<string> {
   const { journal, directory, close } = await opened();
-  await journal.close(source, { from: base, until: base + hour }, proven(0, base + hour, base + day), lastAge);
-  await journal.close(source, { from: base + hour, until: base + 2 * hour }, gap(), lastAge);
-  journal.progress.register('siem', 'splunk-hec', 'place', journal.positionFor('journal'), undefined);
+  await journal.close(source, { from: base, to: base + hour }, proven(0, base + hour, base + day), lastAge);
+  await journal.close(source, { from: base + hour, to: base + 2 * hour }, gap(), lastAge);
+  journal.sinkPositions.register('siem', 'splunk-hec', 'place', journal.positionFor('journal'), undefined);
   if (settings !== undefined) journal.storeSettings(settings);
   await close();
   return directory;
@@ -73,7 +73,7 @@ test.each(reading)('%s %s reads the state where no reference of the configuratio
   expect(shown.code).toBe(command[0] === 'ledger' ? 3 : 0);
 });
 
-test('a reference that a report needs and that leads nowhere is said, and one of "state" is an error that names --state', async () => {
+test('a reference that a report needs and that leads nowhere is said, and one of dataDir is an error that names --data-dir', async () => {
   const directory = await state();
   const file = join(directory, 'waybill.yaml');
   writeFileSync(file, configuration(directory).replace(`[${source}]`, '["${env:ONLY}"]'));
@@ -84,9 +84,12 @@ test('a reference that a report needs and that leads nowhere is said, and one of
   ]);
   writeFileSync(file, configuration('${env:STATE}'));
   const refused = await waybill('status', '--config', file);
-  expect([refused.code, refused.stderr.split('\n')[1]]).toEqual([2, '  state (line 1): environment variable "STATE" is not set']);
+  expect([refused.code, refused.stderr.split('\n')[1]]).toEqual([2, '  dataDir (line 1): environment variable "STATE" is not set']);
   const absent = await waybill('status', '--config', join(directory, 'no.yaml'));
-  expect([absent.code, absent.stderr]).toEqual([2, expect.stringMatching(/no\.yaml.*ENOENT.*; --state DIR reads a state without one\n$/)]);
+  expect([absent.code, absent.stderr]).toEqual([
+    2,
+    expect.stringMatching(/no\.yaml.*ENOENT.*; --data-dir DIR reads a state without one\n$/),
+  ]);
 });
 
 test('another mistake in the configuration is an error as before', async () => {
@@ -100,18 +103,18 @@ test('another mistake in the configuration is an error as before', async () => {
   ]);
 });
 
-test.each(reading)('%s %s --state DIR reports the same as with the configuration of the daemon', async (...command) => {
+test.each(reading)('%s %s --data-dir DIR reports the same as with the configuration of the daemon', async (...command) => {
   const settings = settingsText({
-    ...{ state: '', journal: { quota: 10_737_418_240 } },
+    ...{ dataDir: '', journal: { maxSize: 10_737_418_240 } },
     sources: [
       {
         id: source,
         start: { kind: 'now' },
-        settle: 900_000,
-        recount: [3_600, 21_600, 86_400, 259_200, 604_800, 1_209_600, 2_592_000].map((s) => s * 1_000),
+        closeDelay: 900_000,
+        recountAfter: [3_600, 21_600, 86_400, 259_200, 604_800, 1_209_600, 2_592_000].map((s) => s * 1_000),
       },
     ],
-    sinks: [{ id: 'siem', sources: [source], where: true }],
+    sinks: [{ id: 'siem', sources: [source], filter: true }],
   });
   const directory = await state(settings);
   const file = join(directory, 'waybill.yaml');
@@ -125,29 +128,32 @@ test.each(reading)('%s %s --state DIR reports the same as with the configuration
       .replace(/–[\d :-]+ UTC, the daemon is not running|\(\d+ s ago\)/g, '')
       .replace(/"to": ".*"(?=,\s*"reason": "daemon_stopped")/g, ''),
   });
-  const [known, bare] = [await waybill(...command, '--json', '--config', file), await waybill(...command, '--json', '--state', directory)];
+  const [known, bare] = [
+    await waybill(...command, '--json', '--config', file),
+    await waybill(...command, '--json', '--data-dir', directory),
+  ];
   expect(timeless(bare)).toEqual(timeless(known));
 });
 
 test('a state whose settings are not known is read all the same, with a warning', async () => {
   const directory = await state();
-  const shown = await waybill('status', '--state', directory);
+  const shown = await waybill('status', '--data-dir', directory);
   expect(shown.code).toBe(0);
   expect(shown.stderr).toMatch(/^warning: the settings of its sources and sinks are not in this state yet: /);
   // Not "gone from the configuration": which sources it names is not known.
   expect(shown.stdout).toMatch(/^production +stopped /m);
 });
 
-test('--state is for what only reads', async () => {
+test('--data-dir is for what only reads', async () => {
   const directory = await state();
   for (const command of [
     ['gaps', 'retry', '--all'],
     ['sources', 'retire'],
     ['sinks', 'retire'],
   ])
-    expect(await waybill(...command, '--state', directory)).toMatchObject({
+    expect(await waybill(...command, '--data-dir', directory)).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('cannot use --state here') as string,
+      stderr: expect.stringContaining('cannot use --data-dir here') as string,
     });
 });
 
@@ -174,7 +180,7 @@ test('a directory without a state, and one of another user, are told apart', asy
     [empty, 'the directory holds none; has the daemon run?'],
     [file, 'it is not a directory'],
   ] as const) {
-    expect(await waybill('status', '--state', directory)).toMatchObject({
+    expect(await waybill('status', '--data-dir', directory)).toMatchObject({
       code: 1,
       stderr: `cannot find a state in "${directory}": ${words}\n`,
     });
@@ -189,7 +195,7 @@ test('a directory without a state, and one of another user, are told apart', asy
   // Reads as nobody, who may read the program.
   const options = { encoding: 'utf8', uid: 65_534, gid: 65_534, env: { PATH: process.env['PATH'] } } as const;
   for (const command of [['status'], ['ledger'], ['gaps', 'list'], ['sinks', 'list']]) {
-    const { status, stderr } = spawnSync(process.execPath, [program, ...command, '--state', directory], options);
+    const { status, stderr } = spawnSync(process.execPath, [program, ...command, '--data-dir', directory], options);
     if (stderr.includes('EACCES') && stderr.includes('waybill.js')) return skip('another user cannot read the checkout');
     expect([status, stderr]).toEqual([
       1,

@@ -5,9 +5,9 @@ import { source as sourceId } from '../journal/opening.ts';
 import { appended, owned, settle, world } from './world.ts';
 import type { World } from './world.ts';
 
-const act = { who: 'j.doe', why: undefined };
+const act = { actor: 'j.doe', reason: undefined };
 
-function backfiller({ closer, journal, asker, clock, log }: World): Backfiller {
+function backfiller({ closer, journal, requester: asker, clock, log }: World): Backfiller {
   return new Backfiller({ source: sourceId, closer, journal, health: asker.health, clock, log });
 }
 
@@ -24,30 +24,30 @@ test('reads a range to its end with a proof for each window, each record once, a
   const it = await world({ after: day });
   // Records on and around both edges, and some between.
   [-7 * hour, -6 * hour, -6 * hour + 1, -3 * hour, -1 * second, -1].forEach((at, i) => it.source.add(i + 1, base + at));
-  it.journal.history.add(sourceId, { from: base - 6 * hour, until: base }, {}, act);
+  it.journal.history.add(sourceId, { from: base - 6 * hour, to: base }, {}, act);
   const history = backfiller(it);
   expect(await toItsEnd(it, history)).toBeGreaterThan(1);
   expect(it.journal.backfills(sourceId)).toEqual([]);
   const db = it.beside();
-  expect(appended(db)).toEqual(owned(it.source.records, { from: base - 6 * hour, until: base }));
-  const windows = db.prepare('SELECT from_us, until_us, state FROM windows ORDER BY from_us').all() as {
+  expect(appended(db)).toEqual(owned(it.source.records, { from: base - 6 * hour, to: base }));
+  const windows = db.prepare('SELECT from_us, to_us, state FROM windows ORDER BY from_us').all() as {
     from_us: number;
-    until_us: number;
+    to_us: number;
     state: string;
   }[];
   expect(windows[0]?.from_us).toBe(base - 6 * hour);
-  expect(windows.at(-1)?.until_us).toBe(base);
-  windows.slice(1).forEach((window, i) => expect(window.from_us).toBe(windows[i]?.until_us));
-  expect(windows.every(({ state }) => state === 'closed')).toBe(true);
+  expect(windows.at(-1)?.to_us).toBe(base);
+  windows.slice(1).forEach((window, i) => expect(window.from_us).toBe(windows[i]?.to_us));
+  expect(windows.every(({ state }) => state === 'proven')).toBe(true);
 });
 
 test('windows get the recounts that are still ahead of their age, and older ones none', async () => {
   const it = await world({ after: day });
-  it.journal.history.add(sourceId, { from: base - 40 * day, until: base }, {}, act);
+  it.journal.history.add(sourceId, { from: base - 40 * day, to: base }, {}, act);
   await toItsEnd(it, backfiller(it));
-  const rows = it.beside().prepare('SELECT until_us, next_us FROM windows').all() as { until_us: number; next_us: number | null }[];
+  const rows = it.beside().prepare('SELECT to_us, next_us FROM windows').all() as { to_us: number; next_us: number | null }[];
   const now = it.source.now();
-  for (const { until_us: until, next_us: next } of rows) {
+  for (const { to_us: until, next_us: next } of rows) {
     const ahead = [hour, 6 * hour, day, 3 * day, 7 * day, 14 * day, 30 * day].map((age) => until + age).filter((at) => at > now);
     // Server time may have moved on by the answers since.
     if (next === null) expect(ahead.length === 0 || Math.min(...ahead) - now < minute).toBe(true);
@@ -59,12 +59,12 @@ test('windows get the recounts that are still ahead of their age, and older ones
 
 test('waits for what is not settled yet, also within a range', async () => {
   const it = await world({ after: 0 });
-  it.journal.history.add(sourceId, { from: base - hour, until: base }, {}, act);
+  it.journal.history.add(sourceId, { from: base - hour, to: base }, {}, act);
   const history = backfiller(it);
   await toItsEnd(it, history);
   const [range] = it.journal.backfills(sourceId);
-  expect(range?.reached).toBeLessThanOrEqual(it.source.now() - settle);
-  expect(range?.reached).toBeGreaterThan(base - hour);
+  expect(range?.closedUntil).toBeLessThanOrEqual(it.source.now() - settle);
+  expect(range?.closedUntil).toBeGreaterThan(base - hour);
   it.clock.wall += 60 * 60_000;
   await toItsEnd(it, history);
   expect(it.journal.backfills(sourceId)).toEqual([]);
@@ -72,15 +72,15 @@ test('waits for what is not settled yet, also within a range', async () => {
 
 test('the newest range first; a paused one is left alone', async () => {
   const it = await world({ after: day });
-  it.journal.history.add(sourceId, { from: base - 10 * hour, until: base - 9 * hour }, {}, act);
-  it.journal.history.add(sourceId, { from: base - hour, until: base }, {}, act);
+  it.journal.history.add(sourceId, { from: base - 10 * hour, to: base - 9 * hour }, {}, act);
+  it.journal.history.add(sourceId, { from: base - hour, to: base }, {}, act);
   const history = backfiller(it);
   await history.turn(it.source.now(), it.signal);
-  const froms = (): number[] => it.journal.backfills(sourceId).map(({ from, reached }) => (reached > from ? from : 0));
+  const froms = (): number[] => it.journal.backfills(sourceId).map(({ from, closedUntil: reached }) => (reached > from ? from : 0));
   expect(froms()[0] === base - hour || it.journal.backfills(sourceId).length === 1).toBe(true);
   it.journal.history.pause(sourceId, base - 10 * hour, true, act);
   await toItsEnd(it, history);
-  expect(it.journal.backfills(sourceId)).toMatchObject([{ from: base - 10 * hour, reached: base - 10 * hour }]);
+  expect(it.journal.backfills(sourceId)).toMatchObject([{ from: base - 10 * hour, closedUntil: base - 10 * hour }]);
   it.journal.history.pause(sourceId, base - 10 * hour, false, act);
   await toItsEnd(it, history);
   expect(it.journal.backfills(sourceId)).toEqual([]);
@@ -89,7 +89,7 @@ test('the newest range first; a paused one is left alone', async () => {
 test('with a rate the requests of its windows are that far apart', async () => {
   const it = await world({ after: day });
   for (let i = 0; i < 40; i += 1) it.source.add(i + 1, base - 40 * minute + i * minute);
-  it.journal.history.add(sourceId, { from: base - hour, until: base }, { rate: 0.5 }, act);
+  it.journal.history.add(sourceId, { from: base - hour, to: base }, { rate: 0.5 }, act);
   const history = backfiller(it);
   const began = it.clock.monotonic();
   while (it.journal.backfills(sourceId).length > 0)
@@ -104,7 +104,7 @@ test('with a rate the requests of its windows are that far apart', async () => {
 test('says which window is being read, and whether what is appended is of it', async () => {
   const it = await world({ after: day });
   it.source.add(1, base - minute);
-  it.journal.history.add(sourceId, { from: base - hour, until: base }, {}, act);
+  it.journal.history.add(sourceId, { from: base - hour, to: base }, {}, act);
   const history = backfiller(it);
   const seen: unknown[] = [];
   it.source.before = () => seen.push([history.isReading, history.reading(base - hour)?.from, history.reading(base)]);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
-import type { Hold, LedgerWindow } from '../../../src/model/ledger.ts';
+import type { Suspension, LedgerWindow } from '../../../src/model/ledger.ts';
 import type { Micros } from '../../../src/model/time.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, day, hour, minute, recordText, second } from '../../support/records.ts';
@@ -9,9 +9,9 @@ import { seenFaults, tilingFaults } from '../journal/recompute.ts';
 import { ages, appended, owned, settle, world } from './world.ts';
 import type { World } from './world.ts';
 
-const everything = { from: 0, until: Number.MAX_SAFE_INTEGER };
+const everything = { from: 0, to: Number.MAX_SAFE_INTEGER };
 
-interface Row extends Pick<LedgerWindow, 'from' | 'until' | 'state' | 'own' | 'late' | 'recounts' | 'tries'> {
+interface Row extends Pick<LedgerWindow, 'from' | 'to' | 'state' | 'records' | 'late' | 'recounts' | 'attempts'> {
   readonly total: number | null;
   readonly reason: string | null;
   readonly next: number | null;
@@ -23,7 +23,7 @@ function rows(it: World): Row[] {
   return it
     .beside()
     .prepare<[], Row>(
-      `SELECT from_us AS "from", until_us AS until, state, total, own, late, recounts, tries, reason, next_us AS next, closed_us AS closed, query
+      `SELECT from_us AS "from", to_us AS "to", state, total, records, late, recounts, attempts, reason, next_us AS next, closed_us AS closed, query
        FROM windows ORDER BY from_us`,
     )
     .all();
@@ -49,7 +49,7 @@ function go(it: World, at: number): void {
 /** Does what is due until nothing is; returns how often something was. */
 async function again(it: World): Promise<number> {
   let turns = 0;
-  while (await it.closer.again(it.source.now(), it.signal)) turns += 1;
+  while (await it.closer.retry(it.source.now(), it.signal)) turns += 1;
   return turns;
 }
 
@@ -58,18 +58,18 @@ test('windows are closed up to what is settled, and no further; they tile (I3, I
   for (let id = 1; id <= 50; id += 1) it.source.add(id, base + id * 130 * second);
   expect(await closeAll(it)).toBeGreaterThan(5);
   expect(await closeAll(it)).toBe(0);
-  for (const { until, closed, state } of rows(it)) {
+  for (const { to: until, closed, state } of rows(it)) {
     expect(closed).toBeGreaterThanOrEqual(until + settle);
-    expect(state).toBe('closed');
+    expect(state).toBe('proven');
   }
-  const { live, frontier } = it.journal.marks(sourceId);
-  expect(frontier).toBe(live.reached);
-  expect(live.reached).toBeGreaterThan(base + hour);
+  const { live, frontier } = it.journal.progress(sourceId);
+  expect(frontier).toBe(live.closedUntil);
+  expect(live.closedUntil).toBeGreaterThan(base + hour);
   expect(tilingFaults(it.beside())).toEqual([]);
   // Not one second more until it is settled.
-  go(it, live.reached + 2 * settle - second);
+  go(it, live.closedUntil + 2 * settle - second);
   expect(await closeAll(it)).toBe(0);
-  go(it, live.reached + 2 * settle);
+  go(it, live.closedUntil + 2 * settle);
   expect(await closeAll(it)).toBe(1);
 });
 
@@ -83,52 +83,52 @@ test('a crowded stretch is split down to the second, nothing is lost at the cuts
   await closeAll(it);
   expect(tilingFaults(it.beside())).toEqual([]);
   const all = rows(it);
-  expect(all.every(({ state }) => state === 'closed')).toBe(true);
+  expect(all.every(({ state }) => state === 'proven')).toBe(true);
   // Only a window of a second may hold more than 5,000.
-  const crowded = all.filter(({ own }) => own > 5_000);
-  expect(crowded).toMatchObject([{ from: base + 600 * second, until: base + 601 * second, own: 6_001 }]);
-  const { reached } = it.journal.marks(sourceId).live;
-  const own = owned(it.source.records, { from: base, until: reached });
+  const crowded = all.filter(({ records: own }) => own > 5_000);
+  expect(crowded).toMatchObject([{ from: base + 600 * second, to: base + 601 * second, records: 6_001 }]);
+  const { closedUntil: reached } = it.journal.progress(sourceId).live;
+  const own = owned(it.source.records, { from: base, to: reached });
   expect(own).toHaveLength(7_200);
-  expect(all.reduce((sum, { own }) => sum + own, 0)).toBe(7_200);
+  expect(all.reduce((sum, { records: own }) => sum + own, 0)).toBe(7_200);
   expect(appended(it.beside())).toEqual(own);
-  expect(Math.max(...all.slice(-3).map(({ from, until }) => until - from))).toBeGreaterThan(60 * second);
+  expect(Math.max(...all.slice(-3).map(({ from, to: until }) => until - from))).toBeGreaterThan(60 * second);
 });
 
 test('a gap is tried after 1, 5 and 15 minutes, at the ages, then daily, and its proof moves the frontier (C22, C23)', async () => {
   const it = await world({ after: 2 * settle, switches: { total: 'missing' } });
   it.source.add(1, base + second);
   await closeAll(it);
-  const { from, until } = first(it);
-  expect(first(it)).toMatchObject({ state: 'gap', reason: 'total', own: 1, total: null, tries: 1 });
+  const { from, to: until } = first(it);
+  expect(first(it)).toMatchObject({ state: 'gap', reason: 'total', records: 1, total: null, attempts: 1 });
   const tried: number[] = [];
   for (let turn = 0; turn < 13; turn += 1) {
     const { next, closed } = first(it);
     if (next === null) throw new Error('never tried again');
     tried.push(turn < 3 ? next - closed : next - until);
     go(it, next - 1);
-    expect(await it.closer.again(it.source.now(), it.signal)).toBe(false);
+    expect(await it.closer.retry(it.source.now(), it.signal)).toBe(false);
     go(it, next);
-    expect(await it.closer.again(it.source.now(), it.signal)).toBe(true);
-    expect(first(it)).toMatchObject({ state: 'gap', tries: turn + 2, recounts: 0 });
+    expect(await it.closer.retry(it.source.now(), it.signal)).toBe(true);
+    expect(first(it)).toMatchObject({ state: 'gap', attempts: turn + 2, recounts: 0 });
   }
   expect(tried.slice(0, 10)).toEqual([minute, 5 * minute, 15 * minute, ...ages]);
   // Then daily, from when it was tried (a try itself takes a few seconds).
   for (const [i, wait] of tried.slice(10).entries()) expect(Math.floor(wait / day)).toBe(31 + i);
-  expect(it.journal.marks(sourceId).frontier).toBe(from);
+  expect(it.journal.progress(sourceId).frontier).toBe(from);
   // Days later the service counts again.
   it.source.switches.total = 'true';
   go(it, first(it).next ?? 0);
-  await it.closer.again(it.source.now(), it.signal);
-  expect(first(it)).toMatchObject({ state: 'closed', reason: null, total: 1, next: null });
-  expect(it.journal.marks(sourceId).frontier).toBe(until);
+  await it.closer.retry(it.source.now(), it.signal);
+  expect(first(it)).toMatchObject({ state: 'proven', reason: null, total: 1, next: null });
+  expect(it.journal.progress(sourceId).frontier).toBe(until);
 });
 
 test('a closed window is counted at each age, once, by its stored query word for word, until it is final (C2, C18)', async () => {
   const it = await world({ after: 2 * settle });
   it.source.add(1, base + second);
   await closeAll(it);
-  const { until } = first(it);
+  const { to: until } = first(it);
   // As a release with other padding would have stored it.
   const stored = { startTime: '2026-11-20T01:59:58.50', endTime: '2026-11-20T02:15:07.25' };
   const db = it.beside();
@@ -140,7 +140,7 @@ test('a closed window is counted at each age, once, by its stored query word for
     it.source.requests.length = 0;
     expect(await again(it)).toBe(1);
     expect(it.source.requests).toEqual([{ query: stored, page: 1, pageSize: 1 }]);
-    expect(first(it)).toMatchObject({ recounts: i + 1, state: 'closed', reason: null });
+    expect(first(it)).toMatchObject({ recounts: i + 1, state: 'proven', reason: null });
   }
   expect(first(it).next).toBeNull();
   go(it, until + 400 * day);
@@ -152,21 +152,21 @@ test('ages that passed while nobody asked are one recount, and the next is ahead
   await closeAll(it);
   go(it, base + 4 * day);
   expect(await again(it)).toBe(1);
-  expect(first(it)).toMatchObject({ recounts: 1, next: first(it).until + 7 * day });
+  expect(first(it)).toMatchObject({ recounts: 1, next: first(it).to + 7 * day });
 });
 
 test('what became visible after the window was closed is found at the next age, late, and proven anew', async () => {
   const it = await world({ after: 2 * settle });
   it.source.add(1, base + second);
   await closeAll(it);
-  const { until } = first(it);
+  const { to: until } = first(it);
   it.source.add(2, base + 2 * second, until + 5 * hour);
   go(it, until + hour);
   await again(it);
   expect(first(it)).toMatchObject({ total: 1, late: 0, recounts: 1 });
   go(it, until + 6 * hour);
   await again(it);
-  expect(first(it)).toMatchObject({ state: 'closed', reason: null, total: 2, own: 2, late: 1, recounts: 2, next: until + day });
+  expect(first(it)).toMatchObject({ state: 'proven', reason: null, total: 2, records: 2, late: 1, recounts: 2, next: until + day });
   expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
   expect(seenFaults(it.beside())).toEqual([]);
 });
@@ -175,106 +175,114 @@ test('a re-read that cannot be proven leaves the old proof, lists the window, an
   const it = await world({ after: 2 * settle });
   it.source.add(1, base + second);
   await closeAll(it);
-  const { until } = first(it);
+  const { to: until } = first(it);
   it.source.switches.total = 'one more';
   go(it, until + hour);
   await again(it);
   const { next, closed } = first(it);
-  expect(first(it)).toMatchObject({ state: 'closed', reason: 'reread', total: 1, own: 1, recounts: 1, tries: 1 });
+  expect(first(it)).toMatchObject({ state: 'proven', reason: 'reread', total: 1, records: 1, recounts: 1, attempts: 1 });
   expect(closed).toBeLessThan(until + hour);
-  expect(it.journal.marks(sourceId).frontier).toBe(until);
+  expect(it.journal.progress(sourceId).frontier).toBe(until);
   expect((next ?? 0) - it.source.now()).toBe(minute);
   it.source.switches.total = 'true';
   go(it, next ?? 0);
   await again(it);
-  expect(first(it)).toMatchObject({ state: 'closed', reason: null, total: 1, tries: 0, next: until + 6 * hour });
+  expect(first(it)).toMatchObject({ state: 'proven', reason: null, total: 1, attempts: 0, next: until + 6 * hour });
 });
 
 /** Three windows with 3, 2 and 4 records, closed; the first is to be counted again when an hour has passed since its end. */
-async function threeWindows(): Promise<{ it: World; until: number; windows: Row[] }> {
+async function threeWindows(): Promise<{ it: World; to: number; windows: Row[] }> {
   const it = await world({ after: 4 * settle });
   [3, 2, 4].forEach((count, window) => {
     for (let i = 1; i <= count; i += 1) it.source.add(window * 10 + i, base + window * settle + i * minute);
   });
   await closeAll(it);
   const windows = rows(it);
-  expect(windows.map(({ own }) => own)).toEqual([3, 2, 4]);
-  return { it, until: first(it).until, windows };
+  expect(windows.map(({ records: own }) => own)).toEqual([3, 2, 4]);
+  return { it, to: first(it).to, windows };
 }
 
 test('a total that fell is counted again after settle; with another window intact the records have vanished (C19, C20)', async () => {
-  const { it, until } = await threeWindows();
+  const { it, to: until } = await threeWindows();
   it.source.records.shift();
   go(it, until + hour);
   expect(await again(it)).toBe(1);
   // A replica may lag: the window stands, its stored total is not lowered, and it is told.
   const counted = it.source.now();
-  expect(first(it)).toMatchObject({ state: 'closed', reason: null, total: 3, own: 3, recounts: 0, next: counted + settle, tries: 1 });
+  expect(first(it)).toMatchObject({
+    state: 'proven',
+    reason: null,
+    total: 3,
+    records: 3,
+    recounts: 0,
+    next: counted + settle,
+    attempts: 1,
+  });
   expect(it.log.lines.filter(({ level }) => level === 'warn')).toMatchObject([{ fields: { stored: 3, total: 2 } }]);
   go(it, counted + settle);
   it.source.requests.length = 0;
-  expect(await it.closer.again(it.source.now(), it.signal)).toBe(true);
+  expect(await it.closer.retry(it.source.now(), it.signal)).toBe(true);
   // The proof, true at its time, stays; its recounts end.
-  expect(first(it)).toMatchObject({ state: 'closed', reason: 'vanished', total: 3, own: 3, next: null });
+  expect(first(it)).toMatchObject({ state: 'proven', reason: 'shrunk', total: 3, records: 3, next: null });
   expect(it.log.lines.filter(({ level }) => level === 'error')).toMatchObject([{ fields: { stored: 3, total: 2 } }]);
-  expect(it.reported).toEqual({ holds: [], vanished: 1 });
-  expect(it.holds.current).toBeUndefined();
+  expect(it.reported).toEqual({ suspensions: [], vanished: 1 });
+  expect(it.suspensions.current).toBeUndefined();
   // Three questions: the window, the richest of the last day, and the window once more: rows may have come back in between.
   const [asked, , richest] = rows(it).map(({ query }) => JSON.parse(query) as unknown);
   expect(it.source.requests.map(({ query }) => query)).toEqual([asked, richest, asked]);
   const line = (await it.journal.read(it.journal.head().seq - 1, { records: 1, bytes: 1e6 }))[0];
-  expect(JSON.parse(line?.text ?? '')).toMatchObject({ ledger: 'window', reason: 'vanished', total: 3, own: 3 });
+  expect(JSON.parse(line?.text ?? '')).toMatchObject({ ledger: 'window', reason: 'shrunk', total: 3, records: 3 });
   go(it, until + 40 * day);
   await again(it);
-  expect(first(it)).toMatchObject({ reason: 'vanished' });
+  expect(first(it)).toMatchObject({ reason: 'shrunk' });
 });
 
 test('with every window shrunk the source is on hold after three fresh tokens; nothing is closed, and it ends when the rows are back', async () => {
-  const { it, until, windows } = await threeWindows();
+  const { it, to: until, windows } = await threeWindows();
   // From now on one record of each window is hidden.
   const hidden = it.source.records.filter((_, i) => [0, 3, 5].includes(i));
   const all = [...it.source.records];
   it.source.records.splice(0, all.length, ...all.filter((record) => !hidden.includes(record)));
   go(it, until + hour);
   await again(it);
-  expect(it.holds.current).toBeUndefined();
+  expect(it.suspensions.current).toBeUndefined();
   go(it, first(it).next ?? 0);
-  await it.closer.again(it.source.now(), it.signal);
+  await it.closer.retry(it.source.now(), it.signal);
   expect(it.source.renewed).toBe(3);
-  expect(it.holds.current).toMatchObject({ reason: 'rows', windows: [windows[2]?.from, windows[0]?.from] });
-  expect(it.journal.marks(sourceId)).toMatchObject({ mode: 'hold', hold: { reason: 'rows' } });
-  expect(it.reported).toEqual({ holds: ['rows'], vanished: 0 });
+  expect(it.suspensions.current).toMatchObject({ reason: 'rows', windows: [windows[2]?.from, windows[0]?.from] });
+  expect(it.journal.progress(sourceId)).toMatchObject({ state: 'suspended', suspension: { reason: 'rows' } });
+  expect(it.reported).toEqual({ suspensions: ['rows'], vanished: 0 });
   // Both are listed as open, with their proofs as they were.
-  expect(rows(it).map(({ reason, own, next }) => [reason, own, next === null])).toEqual([
+  expect(rows(it).map(({ reason, records: own, next }) => [reason, own, next === null])).toEqual([
     ['reread', 3, true],
     [null, 2, false],
     ['reread', 4, true],
   ]);
   // Nobody recounts them now, and yet they are not final.
   expect(ledgerReport(it.beside()).sources[0]?.windows.map(({ state }) => state)).toEqual(['proven', 'proven', 'proven']);
-  const held = (): Hold => it.holds.current ?? { reason: 'rows', words: 'none', since: 0 };
+  const held = (): Suspension => it.suspensions.current ?? { reason: 'rows', message: 'none', since: 0 };
   expect(await it.closer.recounter.test(held(), it.signal)).toBe(false);
   it.source.records.splice(0, Infinity, ...all);
   expect(await it.closer.recounter.test(held(), it.signal)).toBe(true);
-  await it.holds.end('rows');
-  expect(it.journal.marks(sourceId)).toMatchObject({ mode: 'normal', hold: undefined });
+  await it.suspensions.end('rows');
+  expect(it.journal.progress(sourceId)).toMatchObject({ state: 'active', suspension: undefined });
   go(it, it.source.now() + second);
   await again(it);
-  expect(rows(it).every(({ state, reason, tries }) => state === 'closed' && reason === null && tries === 0)).toBe(true);
+  expect(rows(it).every(({ state, reason, attempts: tries }) => state === 'proven' && reason === null && tries === 0)).toBe(true);
 });
 
 /** All three windows lack a record, the source is on hold for it, and everything that shrank is known. `give`: the rows are back. */
-async function threeHeld(): Promise<{ it: World; held: () => Hold; all: World['source']['records']; lack: () => void }> {
-  const { it, until } = await threeWindows();
+async function threeHeld(): Promise<{ it: World; held: () => Suspension; all: World['source']['records']; lack: () => void }> {
+  const { it, to: until } = await threeWindows();
   const all = [...it.source.records];
   const lack = (): void => void it.source.records.splice(0, Infinity, ...all.filter((_, i) => ![0, 3, 5].includes(i)));
   lack();
   go(it, until + hour);
   await again(it);
   go(it, first(it).next ?? 0);
-  await it.closer.again(it.source.now(), it.signal);
-  const held = (): Hold => it.holds.current ?? { reason: 'rows', words: 'none', since: 0 };
-  while (await it.closer.recounter.survey(held(), it.signal));
+  await it.closer.retry(it.source.now(), it.signal);
+  const held = (): Suspension => it.suspensions.current ?? { reason: 'rows', message: 'none', since: 0 };
+  while (await it.closer.recounter.sampleRecount(held(), it.signal));
   expect(held()).toMatchObject({ windows: [expect.any(Number), expect.any(Number)], shrunk: [rows(it)[1]?.from] });
   return { it, held, all, lack };
 }
@@ -282,9 +290,9 @@ async function threeHeld(): Promise<{ it: World; held: () => Hold; all: World['s
 /** What status and the report say is open: how many windows, and the reason of each. */
 function doubted(it: World): (number | (string | null)[] | undefined)[] {
   const live = {
-    settleSeconds: () => 900,
+    closeDelaySeconds: () => 900,
     paused: undefined,
-    quota: 1,
+    maxSize: 1,
     configured: [sourceId],
     source: () => undefined,
     sink: () => undefined,
@@ -298,7 +306,7 @@ test('when a hold ends by itself all that shrank is counted at once, and nobody 
   expect(doubted(it)).toEqual([3, ['reread', 'reread', 'reread']]);
   it.source.records.splice(0, Infinity, ...all);
   expect(await it.closer.recounter.test(held(), it.signal)).toBe(true);
-  await it.holds.end('rows');
+  await it.suspensions.end('rows');
   // Also after a kill at this moment: it stands in the ledger.
   expect(doubted(it)).toEqual([3, ['reread', 'reread', 'reread']]);
   const now = it.source.now();
@@ -308,35 +316,35 @@ test('when a hold ends by itself all that shrank is counted at once, and nobody 
   // One question each: an equal count shows that the proof holds.
   expect(it.source.requests.map(({ pageSize }) => pageSize)).toEqual([1, 1, 1]);
   expect(doubted(it)).toEqual([0, [null, null, null]]);
-  expect(rows(it).every(({ tries, recounts, next }) => tries === 0 && recounts > 0 && next !== null)).toBe(true);
+  expect(rows(it).every(({ attempts: tries, recounts, next }) => tries === 0 && recounts > 0 && next !== null)).toBe(true);
 });
 
 test('rows that go again while what a hold listed is counted are a hold again: what is in doubt is witness for each other', async () => {
   const { it, all, lack } = await threeHeld();
   it.source.records.splice(0, Infinity, ...all);
-  await it.holds.end('rows');
+  await it.suspensions.end('rows');
   lack();
   // Older than a day: nothing but another window tells that they have not vanished.
   go(it, it.source.now() + 2 * day);
-  for (let turn = 0; turn < 3 && !it.holds.current; turn += 1) await it.closer.again(it.source.now(), it.signal);
-  expect(it.reported).toEqual({ holds: ['rows', 'rows'], vanished: 0 });
+  for (let turn = 0; turn < 3 && !it.suspensions.current; turn += 1) await it.closer.retry(it.source.now(), it.signal);
+  expect(it.reported).toEqual({ suspensions: ['rows', 'rows'], vanished: 0 });
   expect(doubted(it)).toEqual([3, ['reread', 'reread', 'reread']]);
 });
 
 test('what a fresh token shows again is no hold', async () => {
-  const { it, until } = await threeWindows();
+  const { it, to: until } = await threeWindows();
   const all = [...it.source.records];
   it.source.records.splice(0, Infinity, ...all.filter((_, i) => i % 3 === 1));
   it.source.renewing = () => it.source.records.splice(0, Infinity, ...all);
   go(it, until + hour);
   await again(it);
   go(it, first(it).next ?? 0);
-  await it.closer.again(it.source.now(), it.signal);
-  expect(it.reported.holds).toEqual([]);
+  await it.closer.retry(it.source.now(), it.signal);
+  expect(it.reported.suspensions).toEqual([]);
   // Counted once more, and the hours that were due meanwhile.
   go(it, first(it).next ?? 0);
   await again(it);
-  expect(rows(it).map(({ reason, tries }) => [reason, tries])).toEqual([
+  expect(rows(it).map(({ reason, attempts: tries }) => [reason, tries])).toEqual([
     [null, 0],
     [null, 0],
     [null, 0],
@@ -344,47 +352,47 @@ test('what a fresh token shows again is no hold', async () => {
 });
 
 test('what was closed since a window was last counted whole is counted again when a hold ends, however old it is', async () => {
-  const { it, until } = await threeWindows();
+  const { it, to: until } = await threeWindows();
   const all = [...it.source.records];
   go(it, until + hour);
   await again(it);
   // From here on less is shown. A window is closed, without a single record of the four that it has.
-  const { reached } = it.journal.marks(sourceId).live;
+  const { closedUntil: reached } = it.journal.progress(sourceId).live;
   for (let i = 0; i < 4; i += 1) all.push({ time: reached + i * minute, visible: 0, text: recordText(100 + i, reached + i * minute) });
   it.source.records.splice(0, Infinity);
   go(it, reached + 2 * settle + hour);
   await it.closer.closeNext(it.source.now(), it.signal);
-  expect(rows(it).at(-1)).toMatchObject({ from: reached, state: 'closed', own: 0 });
-  await it.holds.begin({ reason: 'forbidden', words: 'the right is missing' });
+  expect(rows(it).at(-1)).toMatchObject({ from: reached, state: 'proven', records: 0 });
+  await it.suspensions.begin({ reason: 'forbidden', message: 'the right is missing' });
   it.source.records.push(...all);
-  await it.holds.end('forbidden');
+  await it.suspensions.end('forbidden');
   const due = (await it.journal.due(sourceId, it.source.now()))?.from;
   expect(due).toBeDefined();
   await again(it);
-  expect(rows(it).at(-1)).toMatchObject({ from: reached, state: 'closed', own: 4, reason: null });
+  expect(rows(it).at(-1)).toMatchObject({ from: reached, state: 'proven', records: 4, reason: null });
   expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
   // The same where no recount is ahead of the window any more: until all is seen to be shown its uids stay, so that it can be read again.
-  const next = it.journal.marks(sourceId).live.reached;
+  const next = it.journal.progress(sourceId).live.closedUntil;
   for (let i = 0; i < 4; i += 1) all.push({ time: next + i * minute, visible: 0, text: recordText(200 + i, next + i * minute) });
   it.source.records.splice(0, Infinity);
   go(it, next + 50 * day);
   await it.closer.closeNext(it.source.now(), it.signal);
   await it.closer.closeNext(it.source.now(), it.signal);
   const old = rows(it).find(({ from }) => from === next);
-  expect(old).toMatchObject({ state: 'closed', own: 0, next: null });
-  await it.holds.begin({ reason: 'rows', words: 'less is shown', windows: [] });
+  expect(old).toMatchObject({ state: 'proven', records: 0, next: null });
+  await it.suspensions.begin({ reason: 'rows', message: 'less is shown', windows: [] });
   it.source.records.push(...all);
-  await it.holds.end('rows');
+  await it.suspensions.end('rows');
   await again(it);
-  expect(rows(it).find(({ from }) => from === next)).toMatchObject({ state: 'closed', own: 4, reason: null, next: null });
+  expect(rows(it).find(({ from }) => from === next)).toMatchObject({ state: 'proven', records: 4, reason: null, next: null });
   expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
   // Once a window is counted whole after that, it is forgotten like others.
   await closeAll(it);
-  expect(it.journal.remembers(sourceId, { from: next, until: next + second })).toBe(true);
+  expect(it.journal.remembers(sourceId, { from: next, to: next + second })).toBe(true);
   go(it, it.source.now() + 2 * settle);
-  it.holds.foundSound();
+  it.suspensions.foundFullVisibility();
   await closeAll(it);
-  expect(it.journal.remembers(sourceId, { from: next, until: next + second })).toBe(false);
+  expect(it.journal.remembers(sourceId, { from: next, to: next + second })).toBe(false);
 });
 
 test('before any count the first window alone is sound: what was closed with less behind it is counted again', async () => {
@@ -398,30 +406,30 @@ test('before any count the first window alone is sound: what was closed with les
     all.push({ time: base + settle + i * 4 * minute, visible: 0, text: recordText(50 + i, base + settle + i * 4 * minute) });
   it.source.records.splice(0, Infinity, ...all.filter((_, i) => i % 5 === 1));
   await closeAll(it);
-  it.beside().exec(`UPDATE windows SET next_us = until_us WHERE from_us > ${base}`);
+  it.beside().exec(`UPDATE windows SET next_us = to_us WHERE from_us > ${base}`);
   await again(it);
   expect(rows(it).filter(({ recounts }) => recounts > 0).length).toBeGreaterThan(2);
-  it.beside().exec(`UPDATE windows SET next_us = until_us WHERE from_us = ${base}`);
+  it.beside().exec(`UPDATE windows SET next_us = to_us WHERE from_us = ${base}`);
   await again(it);
   go(it, first(it).next ?? 0);
-  for (let turn = 0; turn < 5 && !it.holds.current; turn += 1) await it.closer.again(it.source.now(), it.signal);
-  expect(it.holds.current).toMatchObject({ reason: 'rows', windows: [base] });
+  for (let turn = 0; turn < 5 && !it.suspensions.current; turn += 1) await it.closer.retry(it.source.now(), it.signal);
+  expect(it.suspensions.current).toMatchObject({ reason: 'rows', windows: [base] });
   it.source.records.splice(0, Infinity, ...all);
-  await it.holds.end('rows');
+  await it.suspensions.end('rows');
   await again(it);
   expect(appended(it.beside())).toEqual(owned(all, everything));
 });
 
 test('a person who accepts what shrank ends the hold', async () => {
-  const { it, until } = await threeWindows();
+  const { it, to: until } = await threeWindows();
   it.source.records.splice(0, Infinity);
   go(it, until + hour);
   await again(it);
   go(it, first(it).next ?? 0);
-  await it.closer.again(it.source.now(), it.signal);
-  const held = (): Hold => it.holds.current ?? { reason: 'rows', words: 'none', since: 0 };
+  await it.closer.retry(it.source.now(), it.signal);
+  const held = (): Suspension => it.suspensions.current ?? { reason: 'rows', message: 'none', since: 0 };
   const accept = async (froms: readonly Micros[] = []): Promise<void> => {
-    for (const from of froms) await it.journal.acceptGap(sourceId, from, { at: accepted, who: 'j.doe', why: 'deleted by order' });
+    for (const from of froms) await it.journal.acceptGap(sourceId, from, { at: accepted, actor: 'j.doe', reason: 'deleted by order' });
   };
   // The service tells its time to the second; ours is ahead of that by the rest of it.
   const accepted = it.source.now() + 0.9 * second;
@@ -430,21 +438,21 @@ test('a person who accepts what shrank ends the hold', async () => {
   await accept(held().windows);
   // What else shrank is not known yet.
   expect(await it.closer.recounter.test(held(), it.signal)).toBe(false);
-  while (await it.closer.recounter.survey(held(), it.signal));
-  expect(held()).toMatchObject({ shrunk: [others], words: expect.stringContaining('of 1 other windows 1 hold fewer too') as string });
+  while (await it.closer.recounter.sampleRecount(held(), it.signal));
+  expect(held()).toMatchObject({ shrunk: [others], message: expect.stringContaining('of 1 other windows 1 hold fewer too') as string });
   expect(await it.closer.recounter.test(held(), it.signal)).toBe(false);
   await accept(held().shrunk);
   expect(await it.closer.recounter.test(held(), it.signal)).toBe(true);
-  await it.holds.end('rows');
+  await it.suspensions.end('rows');
   const report = ledgerReport(it.beside());
-  const [end] = report.sources[0]?.holds.slice(-1) ?? [];
+  const [end] = report.sources[0]?.suspensions.slice(-1) ?? [];
   // What a person did comes before what it caused.
-  expect([end?.what, end?.at]).toEqual(['normal', report.operations.at(-1)?.at]);
+  expect([end?.event, end?.at]).toEqual(['active', report.operations.at(-1)?.at]);
   expect(rows(it).map(({ state, reason }) => [state, reason])).toEqual(Array(3).fill(['accepted', 'reread']));
   // Nothing is left that another hold could begin with.
   go(it, it.source.now() + day);
-  expect(await it.closer.again(it.source.now(), it.signal)).toBe(false);
-  expect(it.reported.holds).toEqual(['rows']);
+  expect(await it.closer.retry(it.source.now(), it.signal)).toBe(false);
+  expect(it.reported.suspensions).toEqual(['rows']);
 });
 
 test.each([
@@ -455,32 +463,32 @@ test.each([
   [1, 2].forEach((id) => it.source.add(id, base + id * second));
   await closeAll(it);
   it.source.records.shift();
-  go(it, first(it).until + age);
+  go(it, first(it).to + age);
   await again(it);
   go(it, first(it).next ?? 0);
   await again(it);
-  expect(it.holds.current?.reason).toBe(reason);
-  expect(first(it)).toMatchObject({ reason: reason === undefined ? 'vanished' : 'reread', total: 2 });
+  expect(it.suspensions.current?.reason).toBe(reason);
+  expect(first(it)).toMatchObject({ reason: reason === undefined ? 'shrunk' : 'reread', total: 2 });
 });
 
 test('a window that was closed while less was shown is no witness that all is shown', async () => {
-  const { it, until } = await threeWindows();
+  const { it, to: until } = await threeWindows();
   go(it, until + hour);
   await again(it);
   const own = it.source.records.splice(0, Infinity).slice(0, 1);
   it.source.records.push(...own);
   // Closed with what is one's own, and the richest by far.
-  const { reached } = it.journal.marks(sourceId).live;
+  const { closedUntil: reached } = it.journal.progress(sourceId).live;
   for (let i = 0; i < 9; i += 1) it.source.add(100 + i, reached + i * minute);
   go(it, reached + 2 * settle + minute);
   await closeAll(it);
-  expect(rows(it).at(-1)).toMatchObject({ from: reached, own: 9 });
-  it.beside().exec('UPDATE windows SET next_us = until_us WHERE total = 4');
+  expect(rows(it).at(-1)).toMatchObject({ from: reached, records: 9 });
+  it.beside().exec('UPDATE windows SET next_us = to_us WHERE total = 4');
   go(it, it.source.now() + minute);
-  await it.closer.again(it.source.now(), it.signal);
+  await it.closer.retry(it.source.now(), it.signal);
   go(it, rows(it)[2]?.next ?? 0);
-  for (let turn = 0; turn < 4 && !it.holds.current; turn += 1) await it.closer.again(it.source.now(), it.signal);
-  expect(it.holds.current).toMatchObject({ reason: 'rows' });
+  for (let turn = 0; turn < 4 && !it.suspensions.current; turn += 1) await it.closer.retry(it.source.now(), it.signal);
+  expect(it.suspensions.current).toMatchObject({ reason: 'rows' });
 });
 
 /** Two proven windows with 5 and 3 records around one with 4 that is a gap, because the service counted one more; its next try is due. */
@@ -506,27 +514,27 @@ test('a gap that shows fewer than it did has vanished with another window intact
   const gone = await gapBetween();
   gone.it.source.records.splice(6, 2);
   await again(gone.it);
-  expect(gone.gapped()).toMatchObject({ state: 'closed', reason: 'vanished', total: 2, next: null });
-  expect(gone.it.reported).toEqual({ holds: [], vanished: 1 });
+  expect(gone.gapped()).toMatchObject({ state: 'proven', reason: 'shrunk', total: 2, next: null });
+  expect(gone.it.reported).toEqual({ suspensions: [], vanished: 1 });
 
   const { it, from, gapped } = await gapBetween();
   const all = it.source.records.splice(0, Infinity);
   // Nothing is shown: that proves itself.
-  await it.closer.again(it.source.now(), it.signal);
+  await it.closer.retry(it.source.now(), it.signal);
   expect(it.source.renewed).toBe(3);
-  expect(it.holds.current).toMatchObject({ reason: 'rows', windows: [base] });
-  expect(it.holds.current?.words).toContain('holds 0 of 5 records');
+  expect(it.suspensions.current).toMatchObject({ reason: 'rows', windows: [base] });
+  expect(it.suspensions.current?.message).toContain('holds 0 of 5 records');
   expect(gapped()).toMatchObject({ state: 'gap', reason: 'count', total: 5 });
-  expect(it.reported).toEqual({ holds: ['rows'], vanished: 0 });
-  const held = (): Hold => it.holds.current ?? { reason: 'rows', words: 'none', since: 0 };
+  expect(it.reported).toEqual({ suspensions: ['rows'], vanished: 0 });
+  const held = (): Suspension => it.suspensions.current ?? { reason: 'rows', message: 'none', since: 0 };
   expect(await it.closer.recounter.test(held(), it.signal)).toBe(false);
   it.source.records.push(...all);
   // The service had counted one too many: what it has now is less than that, and with all else intact said to have vanished.
   it.source.add(19, from + 9 * minute);
   expect(await it.closer.recounter.test(held(), it.signal)).toBe(true);
-  await it.holds.end('rows');
+  await it.suspensions.end('rows');
   await again(it);
-  expect(gapped()).toMatchObject({ state: 'closed', reason: null, total: 5, own: 5 });
+  expect(gapped()).toMatchObject({ state: 'proven', reason: null, total: 5, records: 5 });
   expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
 });
 
@@ -534,45 +542,45 @@ test('a hold does not wait for a gap that lost records as well: with the other w
   const { it, from, gapped } = await gapBetween();
   // All five of the first window are deleted, and two of the four of the gap; the last window stays as it is.
   it.source.records.splice(0, 7);
-  await it.closer.again(it.source.now(), it.signal);
-  const held = (): Hold => it.holds.current ?? { reason: 'rows', words: 'none', since: 0 };
-  expect(held()).toMatchObject({ reason: 'rows', windows: [base], words: expect.stringContaining('holds 2 of 5 records') as string });
-  while (await it.closer.recounter.survey(held(), it.signal));
+  await it.closer.retry(it.source.now(), it.signal);
+  const held = (): Suspension => it.suspensions.current ?? { reason: 'rows', message: 'none', since: 0 };
+  expect(held()).toMatchObject({ reason: 'rows', windows: [base], message: expect.stringContaining('holds 2 of 5 records') as string });
+  while (await it.closer.recounter.sampleRecount(held(), it.signal));
   expect(held().shrunk).toEqual([]);
   expect(await it.closer.recounter.test(held(), it.signal)).toBe(false);
-  await it.journal.acceptGap(sourceId, base, { at: base, who: 'j.doe', why: 'deleted by order' });
+  await it.journal.acceptGap(sourceId, base, { at: base, actor: 'j.doe', reason: 'deleted by order' });
   expect(await it.closer.recounter.test(held(), it.signal)).toBe(true);
   // Nor does one that lists the gap, as a state of before may.
   expect(await it.closer.recounter.test({ ...held(), windows: [base, from] }, it.signal)).toBe(true);
-  await it.holds.end('rows');
+  await it.suspensions.end('rows');
   await again(it);
-  expect(gapped()).toMatchObject({ state: 'closed', reason: 'vanished', total: 2, own: 2, next: null });
-  expect(it.reported).toEqual({ holds: ['rows'], vanished: 1 });
+  expect(gapped()).toMatchObject({ state: 'proven', reason: 'shrunk', total: 2, records: 2, next: null });
+  expect(it.reported).toEqual({ suspensions: ['rows'], vanished: 1 });
 });
 
 test('rows that come back while a gap is tried again leave it a gap, to be tried again', async () => {
   const { it, gapped } = await gapBetween();
   const all = it.source.records.splice(0, Infinity);
-  const isWitness = ({ query }: { query: { startTime?: string } }): boolean => query.startTime === '2026-11-20T01:59:59.00';
+  const isReference = ({ query }: { query: { startTime?: string } }): boolean => query.startTime === '2026-11-20T01:59:59.00';
   it.source.before = (request) => {
-    if (isWitness(request) && it.source.records.length === 0) it.source.records.push(...all);
+    if (isReference(request) && it.source.records.length === 0) it.source.records.push(...all);
   };
-  await it.closer.again(it.source.now(), it.signal);
-  expect(it.holds.current).toBeUndefined();
-  expect(gapped()).toMatchObject({ state: 'gap', reason: 'count', total: 5, tries: 2 });
+  await it.closer.retry(it.source.now(), it.signal);
+  expect(it.suspensions.current).toBeUndefined();
+  expect(gapped()).toMatchObject({ state: 'gap', reason: 'count', total: 5, attempts: 2 });
   // Where no answer about the other window can be had it is the same.
   it.source.records.splice(0, Infinity);
   it.source.before = (request) => {
-    it.source.switches.total = isWitness(request) ? 'missing' : 'true';
+    it.source.switches.total = isReference(request) ? 'missing' : 'true';
   };
   go(it, gapped().next ?? 0);
-  await it.closer.again(it.source.now(), it.signal);
-  expect(it.holds.current).toBeUndefined();
-  expect(gapped()).toMatchObject({ state: 'gap', total: 5, tries: 3 });
+  await it.closer.retry(it.source.now(), it.signal);
+  expect(it.suspensions.current).toBeUndefined();
+  expect(gapped()).toMatchObject({ state: 'gap', total: 5, attempts: 3 });
 });
 
 test('a window that shows less while it is read again keeps its proof; what is shown then is none', async () => {
-  const { it, until } = await threeWindows();
+  const { it, to: until } = await threeWindows();
   it.source.add(9, base + 9 * minute);
   const all = [...it.source.records];
   // The total tells of the late record; before the page comes the rows are hidden.
@@ -580,53 +588,61 @@ test('a window that shows less while it is read again keeps its proof; what is s
     if (pageSize > 1) it.source.records.length = 0;
   };
   go(it, until + hour);
-  await it.closer.again(it.source.now(), it.signal);
-  expect(it.holds.current).toMatchObject({ reason: 'rows' });
-  expect(first(it)).toMatchObject({ state: 'closed', reason: 'reread', total: 3, own: 3 });
+  await it.closer.retry(it.source.now(), it.signal);
+  expect(it.suspensions.current).toMatchObject({ reason: 'rows' });
+  expect(first(it)).toMatchObject({ state: 'proven', reason: 'reread', total: 3, records: 3 });
   it.source.before = () => undefined;
   it.source.records.push(...all);
-  await it.holds.end('rows');
+  await it.suspensions.end('rows');
   await again(it);
-  expect(first(it)).toMatchObject({ state: 'closed', reason: null, total: 4, own: 4 });
-  expect(it.reported).toEqual({ holds: ['rows'], vanished: 0 });
+  expect(first(it)).toMatchObject({ state: 'proven', reason: null, total: 4, records: 4 });
+  expect(it.reported).toEqual({ suspensions: ['rows'], vanished: 0 });
 });
 
 test('a replica that lagged for a moment leaves no trace but lines in log and ledger', async () => {
   const it = await world({ after: 2 * settle });
   [1, 2, 3].forEach((id) => it.source.add(id, base + id * second));
   await closeAll(it);
-  const { until } = first(it);
+  const { to: until } = first(it);
   it.source.switches.total = 'one less';
   go(it, until + hour);
   await again(it);
   it.source.switches.total = 'true';
   go(it, first(it).next ?? 0);
   await again(it);
-  expect(first(it)).toMatchObject({ state: 'closed', reason: null, total: 3, own: 3, tries: 0, recounts: 1, next: until + 6 * hour });
+  expect(first(it)).toMatchObject({
+    state: 'proven',
+    reason: null,
+    total: 3,
+    records: 3,
+    attempts: 0,
+    recounts: 1,
+    next: until + 6 * hour,
+  });
 });
 
 test('in quiet times one window with records is counted at random, and no more than one in five minutes', async () => {
   const { it } = await threeWindows();
   const { recounter } = it.closer;
-  expect(await recounter.guard(it.source.now(), it.signal)).toBe(false);
+  expect(await recounter.checkSamples(it.source.now(), it.signal)).toBe(false);
   it.source.requests.length = 0;
   await it.clock.sleep(299_000, it.signal);
-  expect(await recounter.guard(it.source.now(), it.signal)).toBe(false);
+  expect(await recounter.checkSamples(it.source.now(), it.signal)).toBe(false);
   await it.clock.sleep(1_000, it.signal);
   const { seq } = it.journal.head();
-  expect(await recounter.guard(it.source.now(), it.signal)).toBe(true);
-  expect(await recounter.guard(it.source.now(), it.signal)).toBe(false);
+  expect(await recounter.checkSamples(it.source.now(), it.signal)).toBe(true);
+  expect(await recounter.checkSamples(it.source.now(), it.signal)).toBe(false);
   expect(it.source.requests).toHaveLength(1);
   expect(it.journal.head().seq).toBe(seq);
   // A recount of a window with records is as good.
-  go(it, first(it).until + hour);
+  go(it, first(it).to + hour);
   await again(it);
   await it.clock.sleep(290_000, it.signal);
-  expect(await recounter.guard(it.source.now(), it.signal)).toBe(false);
+  expect(await recounter.checkSamples(it.source.now(), it.signal)).toBe(false);
   await it.clock.sleep(10_000, it.signal);
   it.source.records.length = 0;
-  expect(await recounter.guard(it.source.now(), it.signal)).toBe(true);
-  expect(rows(it).filter(({ tries }) => tries === 1)).toMatchObject([{ next: it.source.now() + settle, reason: null }]);
+  expect(await recounter.checkSamples(it.source.now(), it.signal)).toBe(true);
+  expect(rows(it).filter(({ attempts: tries }) => tries === 1)).toMatchObject([{ next: it.source.now() + settle, reason: null }]);
 });
 
 test('where history is read its newest windows are counted, though all of them are old', async () => {
@@ -635,35 +651,35 @@ test('where history is read its newest windows are counted, though all of them a
   await it.closer.closeNext(it.source.now(), it.signal);
   await it.clock.sleep(300_000, it.signal);
   it.source.requests.length = 0;
-  expect(await it.closer.recounter.guard(it.source.now(), it.signal)).toBe(true);
+  expect(await it.closer.recounter.checkSamples(it.source.now(), it.signal)).toBe(true);
   expect(it.source.requests.map(({ query }) => query)).toEqual([JSON.parse(first(it).query)]);
-  expect(it.holds.sound).toBe(it.source.now());
+  expect(it.suspensions.lastFullVisibility).toBe(it.source.now());
 });
 
 test('a window whose uids are forgotten is never read again, whatever the guard counts', async () => {
   const { it } = await threeWindows();
   it.beside().exec('UPDATE windows SET next_us = NULL');
-  it.holds.foundSound(base + 2 * day);
-  await it.journal.close(sourceId, { from: it.journal.marks(sourceId).live.reached, until: base + 60 * day }, proven(), 30 * day);
+  it.suspensions.foundFullVisibility(base + 2 * day);
+  await it.journal.close(sourceId, { from: it.journal.progress(sourceId).live.closedUntil, to: base + 60 * day }, proven(), 30 * day);
   expect(it.journal.remembers(sourceId, first(it))).toBe(false);
   for (let i = 50; i < 60; i += 1) it.source.add(i, base + (i % 3) * settle + i * 2 * second);
-  const due = { ...(await it.journal.window(sourceId, base)), from: base, until: first(it).until } as LedgerWindow;
+  const due = { ...(await it.journal.window(sourceId, base)), from: base, to: first(it).to } as LedgerWindow;
   await it.closer.recounter.recount(due, it.signal);
   // Listed as open, with its proof as it was.
-  expect(first(it)).toMatchObject({ state: 'closed', reason: 'reread', total: 3, next: null });
+  expect(first(it)).toMatchObject({ state: 'proven', reason: 'reread', total: 3, next: null });
   expect(appended(it.beside())).toHaveLength(9);
 });
 
 test('recounts come before gaps, whichever was due first', async () => {
   const it = await world({ after: 2 * settle });
   await closeAll(it);
-  const { until } = first(it);
-  await it.journal.close(sourceId, { from: until, until: until + second }, gap({}, until + minute), 30 * day);
+  const { to: until } = first(it);
+  await it.journal.close(sourceId, { from: until, to: until + second }, gap({}, until + minute), 30 * day);
   go(it, until + hour);
   it.source.requests.length = 0;
-  await it.closer.again(it.source.now(), it.signal);
+  await it.closer.retry(it.source.now(), it.signal);
   expect(it.source.requests).toHaveLength(1);
-  expect(rows(it).map(({ recounts, tries }) => [recounts, tries])).toEqual([
+  expect(rows(it).map(({ recounts, attempts: tries }) => [recounts, tries])).toEqual([
     [1, 0],
     [0, 1],
   ]);
@@ -674,7 +690,7 @@ test('three windows in a row with records from elsewhere are trouble, and it pas
   it.source.add(1, base + 10 * settle, 0);
   for (const trouble of [undefined, undefined, expect.stringContaining('does not filter')]) {
     await it.closer.closeNext(it.source.now(), it.signal);
-    expect(rows(it).at(-1)).toMatchObject({ state: 'gap', reason: 'filter' });
+    expect(rows(it).at(-1)).toMatchObject({ state: 'gap', reason: 'out_of_range' });
     expect(it.closer.trouble).toEqual(trouble);
   }
   expect(it.log.lines.filter(({ level }) => level === 'error')).toHaveLength(1);
@@ -704,11 +720,11 @@ test('a recount without a usable total, or with an answer that cannot be read, i
   const it = await world({ after: 2 * settle });
   [1, 2].forEach((id) => it.source.add(id, base + id * second));
   await closeAll(it);
-  const { until } = first(it);
+  const { to: until } = first(it);
   it.source.before = ({ pageSize }) => (it.source.switches.unreadable = new Set(pageSize === 1 ? [1] : []));
   go(it, until + hour);
   await again(it);
-  expect(first(it)).toMatchObject({ state: 'closed', reason: 'reread', total: 2 });
+  expect(first(it)).toMatchObject({ state: 'proven', reason: 'reread', total: 2 });
 });
 
 test('a bad window does not stop those behind it', async () => {
@@ -719,7 +735,7 @@ test('a bad window does not stop those behind it', async () => {
   await closeAll(it);
   const all = rows(it);
   expect(all[0]).toMatchObject({ state: 'gap', reason: 'unreadable' });
-  expect(all.slice(1).every(({ state }) => state === 'closed')).toBe(true);
-  expect(it.journal.marks(sourceId)).toMatchObject({ frontier: base });
+  expect(all.slice(1).every(({ state }) => state === 'proven')).toBe(true);
+  expect(it.journal.progress(sourceId)).toMatchObject({ frontier: base });
   expect(appended(it.beside())).toHaveLength(1);
 });

@@ -4,8 +4,8 @@ import { base, day, hour, minute, second } from '../../support/records.ts';
 import { settle, world } from './world.ts';
 import type { World } from './world.ts';
 
-function found(it: World): Promise<{ start: number; words: string }> {
-  return earliest(it.asker, it.paging, it.source.now(), settle, it.signal);
+function found(it: World): Promise<{ start: number; message: string }> {
+  return earliest(it.requester, it.paging, it.source.now(), settle, it.signal);
 }
 
 /** What a service that sorts shows first is not read to be found: one page of one record, one count. */
@@ -13,7 +13,7 @@ test('the first record in ascending order, when nothing is counted before it', a
   const it = await world({ after: 100 * day });
   it.source.add(1, base + 40 * day + 123_456);
   it.source.add(2, base + 41 * day);
-  expect(await found(it)).toMatchObject({ start: base + 40 * day - 2 * second, words: expect.stringMatching(/ascending/) as string });
+  expect(await found(it)).toMatchObject({ start: base + 40 * day - 2 * second, message: expect.stringMatching(/ascending/) as string });
   expect(it.source.requests).toHaveLength(2);
   expect(it.source.requests.every(({ pageSize }) => pageSize === 1)).toBe(true);
 });
@@ -24,7 +24,7 @@ test.each(['included', 'excluded'] as const)('where the order is not honoured, b
   const first = base + 7 * day + 3 * hour + 5 * minute + 999_999;
   it.source.add(2, first);
   it.source.add(3, base + 50 * day);
-  const { start, words } = await found(it);
+  const { start, message: words } = await found(it);
   expect(words).toMatch(/by counts/);
   expect(start % second).toBe(0);
   expect(start).toBeLessThanOrEqual(first - 1);
@@ -41,7 +41,7 @@ test('also where times are cut to seconds before they are compared', async () =>
 
 test('a service without a record begins at the settled present: what is made now becomes visible later', async () => {
   const it = await world({ after: day + 250_000 });
-  expect(await found(it)).toEqual({ start: base + day - settle, words: 'the service has no record' });
+  expect(await found(it)).toEqual({ start: base + day - settle, message: 'the service has no record' });
 });
 
 test('a first record without a readable time does not hide the others', async () => {
@@ -56,6 +56,6 @@ test('without a usable total the first record is believed, and that is said', as
   it.source.add(1, base + 40 * day);
   expect(await found(it)).toEqual({
     start: base + 40 * day - 2 * second,
-    words: 'the first record in ascending order; the service gives no usable total to check it by',
+    message: 'the first record in ascending order; the service gives no usable total to check it by',
   });
 });

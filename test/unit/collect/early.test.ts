@@ -9,27 +9,27 @@ import type { Running } from './running.ts';
 import { appended, digest, owned, world } from './world.ts';
 
 const settle = 15 * minute;
-const everything = { from: base, until: Number.MAX_SAFE_INTEGER };
+const everything = { from: base, to: Number.MAX_SAFE_INTEGER };
 
 interface Row {
   readonly from: number;
-  readonly until: number;
+  readonly to: number;
   readonly closed: number;
   readonly total: number;
-  readonly own: number;
+  readonly records: number;
   readonly digest: string;
 }
 
 function windows(it: Running): Row[] {
   const rows = it
     .beside()
-    .prepare<[], { from_us: number; until_us: number; closed_us: number; total: number; own: number; digest: Buffer; state: string }>(
-      'SELECT from_us, until_us, closed_us, total, own, digest, state FROM windows ORDER BY from_us',
+    .prepare<[], { from_us: number; to_us: number; closed_us: number; total: number; records: number; digest: Buffer; state: string }>(
+      'SELECT from_us, to_us, closed_us, total, records, digest, state FROM windows ORDER BY from_us',
     )
     .all();
-  expect(rows.every(({ state }) => state === 'closed')).toBe(true);
+  expect(rows.every(({ state }) => state === 'proven')).toBe(true);
   return rows.map((row) => ({
-    ...{ from: row.from_us, until: row.until_us, closed: row.closed_us, total: row.total, own: row.own },
+    ...{ from: row.from_us, to: row.to_us, closed: row.closed_us, total: row.total, records: row.records },
     digest: row.digest.toString('hex'),
   }));
 }
@@ -38,7 +38,7 @@ function windows(it: Running): Row[] {
 function expectTrue(it: Running): void {
   for (const window of windows(it)) {
     const uids = owned(it.source.records, window);
-    expect([window.from, window.own, window.digest]).toEqual([window.from, uids.length, digest(uids)]);
+    expect([window.from, window.records, window.digest]).toEqual([window.from, uids.length, digest(uids)]);
   }
   const db = it.beside();
   expect(appended(db)).toEqual(owned(it.source.records, everything));
@@ -51,7 +51,7 @@ const endOf = ({ query }: PageRequest): number => Date.parse(`${query.endTime ??
 
 /** A source whose ledger begins three hours back, with a record every minute. */
 async function threeHours(): Promise<Running> {
-  const it = await begun({ after: 3 * hour, poll: 10_000 });
+  const it = await begun({ after: 3 * hour, pollInterval: 10_000 });
   for (let id = 1; id < 180; id += 1) it.source.add(id, base + id * minute, 0);
   return it;
 }
@@ -60,12 +60,12 @@ test('it is collected at once, closed when the clock is known, and asked for onl
   const it = await threeHours();
   const begin = it.source.now();
   await it.runUntil(begin + 5 * second);
-  const early = owned(it.source.records, { from: base, until: begin - hour - settle - 15 * minute });
+  const early = owned(it.source.records, { from: base, to: begin - hour - settle - 15 * minute });
   expect(appended(it.beside())).toEqual(expect.arrayContaining(early));
   expect(early.length).toBeGreaterThan(80);
   expect(it.lines.lines.filter(({ fields }) => 'event' in fields && fields.event === 'source.clock_measuring')).toMatchObject([
     // The first answer took 20 ms.
-    { level: 'info', fields: { source: sourceId, until: new Date((begin + 5 * minute) / 1000 + 20).toISOString() } },
+    { level: 'info', fields: { source: sourceId, to: new Date((begin + 5 * minute) / 1000 + 20).toISOString() } },
   ]);
 
   await it.runUntil(begin + 5 * minute - second);
@@ -76,7 +76,7 @@ test('it is collected at once, closed when the clock is known, and asked for onl
 
   await it.runUntil(begin + 5 * minute + 20 * second);
   const closed = windows(it);
-  expect(it.journal.marks(sourceId).live.reached).toBe(base + 2.75 * hour);
+  expect(it.journal.progress(sourceId).live.closedUntil).toBe(base + 2.75 * hour);
   for (const window of closed) expect(window.closed).toBeGreaterThanOrEqual(begin + 5 * minute - 2 * second);
   const again = it.source.requests.filter(isPage).slice(pages.length);
   const readUpTo = Math.max(...pages.map(endOf));
@@ -86,7 +86,7 @@ test('it is collected at once, closed when the clock is known, and asked for onl
 });
 
 test('the first window is closed as soon as the clock is known, not with the next poll', async () => {
-  const it = await begun({ after: 3 * hour, poll: 60_000 });
+  const it = await begun({ after: 3 * hour, pollInterval: 60_000 });
   let closedAt = 0;
   const close = it.journal.close.bind(it.journal);
   it.journal.close = (...args) => {
@@ -117,13 +117,13 @@ test('a record that vanished in between is in no proof', async () => {
   if (!record) throw new Error('there is no such record');
   it.source.records.splice(it.source.records.indexOf(record), 1, { ...record, gone: begin + minute });
   await it.runUntil(begin + 30 * minute);
-  const window = windows(it).find(({ from, until }) => from <= record.time && record.time < until);
+  const window = windows(it).find(({ from, to: until }) => from <= record.time && record.time < until);
   if (!window) throw new Error('there is no such window');
   const left = owned(
     it.source.records.filter(({ gone }) => gone === undefined),
     window,
   );
-  expect([window.own, window.digest]).toEqual([left.length, digest(left)]);
+  expect([window.records, window.digest]).toEqual([left.length, digest(left)]);
   // It was delivered, and stays.
   expect(appended(it.beside())).toEqual(expect.arrayContaining(owned([record], window)));
 });
@@ -133,7 +133,7 @@ test('after a restart in between it is read again, and nothing is appended twice
   await it.runUntil(it.source.now() + minute);
   const before = appended(it.beside());
   expect(before.length).toBeGreaterThan(80);
-  const next = running(it, { poll: 10_000 });
+  const next = running(it, { pollInterval: 10_000 });
   await next.runUntil(it.source.now() + 4 * minute);
   expect(windows(next)).toEqual([]);
   await next.runUntil(base + 4 * hour);
@@ -149,7 +149,7 @@ test.each([
   place.clock.wall += wall / 1000;
   // The model counts its time from the wall clock.
   place.source.skew += skew - wall;
-  const it = running(place, { poll: 10_000 });
+  const it = running(place, { pollInterval: 10_000 });
   const least = base + 4 * hour - 40 * minute;
   await it.runUntil(it.source.now() + 4 * minute);
   const ends = it.source.requests.filter((request) => !isTip(request) && request.query.endTime !== undefined).map(endOf);

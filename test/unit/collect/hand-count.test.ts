@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Answer } from '../../../src/collect/ask.ts';
+import type { Answer } from '../../../src/collect/requester.ts';
 import { handCount } from '../../../src/collect/hand-count.ts';
 import type { HandCount } from '../../../src/collect/hand-count.ts';
 import { base, day, minute, second, uidOf } from '../../support/records.ts';
@@ -7,13 +7,13 @@ import { world } from './world.ts';
 import type { Options, World } from './world.ts';
 
 function counted(it: World, total: number, stored: string[] = []): Promise<HandCount | undefined> {
-  const { asker, paging, log, clock, signal } = it;
+  const { requester: asker, paging, log, clock, signal } = it;
   const store = ({ records }: Answer): Promise<void> => {
     stored.push(...records.map(({ uid }) => uid));
     return Promise.resolve();
   };
   const sleep = (ms: number, stop: AbortSignal): Promise<void> => clock.sleep(ms, stop);
-  return handCount({ asker, paging, log, between: () => Promise.resolve(), store, sleep }, total, signal);
+  return handCount({ requester: asker, paging, log, between: () => Promise.resolve(), store, sleep }, total, signal);
 }
 
 /** 200 records, one a minute. */
@@ -26,7 +26,7 @@ async function aRecordAMinute(options: Options = {}): Promise<World> {
 test('a window in the middle of what there is, in three requests: a page of 20, the page of its query, its count', async () => {
   const it = await aRecordAMinute({ pageSize: 100 });
   // The page of 20 holds records 100 to 119; the middle half of them are 105 to 115.
-  const window = { from: base + 105 * minute, until: base + 115 * minute + second };
+  const window = { from: base + 105 * minute, to: base + 115 * minute + second };
   expect(await counted(it, 200)).toEqual({ ...window, read: 11, counted: 11, agrees: true });
   expect(it.source.requests).toMatchObject([
     { query: {}, page: 6, pageSize: 20 },

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Asker } from '../../../src/collect/ask.ts';
+import { Requester } from '../../../src/collect/requester.ts';
 import { readWindow } from '../../../src/collect/read-window.ts';
 import type { Outcome, Splitting, Reading } from '../../../src/collect/read-window.ts';
 import { queryOf } from '../../../src/collect/windows.ts';
@@ -26,13 +26,13 @@ function verdict(outcome: Outcome): Verdict {
 /** Asserts a proof, and that it says what is true: of the window's records each was appended, once. */
 function expectProven(it: World, outcome: Outcome, of: Window = window): Extract<Verdict, { proven: true }>['proof'] {
   const found = verdict(outcome);
-  if (!found.proven) throw new Error(`gap (${found.reason}): ${found.words}`);
+  if (!found.proven) throw new Error(`gap (${found.reason}): ${found.message}`);
   const { proof } = found;
   const own = owned(it.source.records, of);
   const has = new Set(appended(it.beside()));
   expect(own.filter((uid) => !has.has(uid))).toEqual([]);
   expect(has.size).toBe(appended(it.beside()).length);
-  expect(proof).toMatchObject({ query: queryOf(of), own: own.length });
+  expect(proof).toMatchObject({ query: queryOf(of), inWindow: own.length });
   expect(Buffer.from(proof.digest).toString('hex')).toBe(digest(own));
   return proof;
 }
@@ -64,7 +64,7 @@ test('the count is asked after the last page, the padding counts in it, and the 
   edges.forEach((time, i) => it.source.add(i + 1, time));
   const proof = expectProven(it, await read(it));
   // −1 to 61 s are asked for; two belong to the window.
-  expect(proof).toMatchObject({ total: 6, own: 2 });
+  expect(proof).toMatchObject({ total: 6, inWindow: 2 });
   expect(it.source.requests.map(({ page, pageSize }) => [page, pageSize])).toEqual([
     [1, 3],
     [2, 3],
@@ -170,8 +170,8 @@ test('when fewer are counted than were received, what was received is read from 
     if (count === 4 && first) it.source.records[0] = { ...first, gone: it.source.now() };
   };
   const found = verdict(await read(it));
-  if (!found.proven) throw new Error(found.words);
-  expect(found.proof).toMatchObject({ total: 4, own: 4, passes: 2 });
+  if (!found.proven) throw new Error(found.message);
+  expect(found.proof).toMatchObject({ total: 4, inWindow: 4, passes: 2 });
   expect(Buffer.from(found.proof.digest).toString('hex')).toBe(digest(owned(it.source.records.slice(1), window)));
 });
 
@@ -189,8 +189,8 @@ test('U begins from nothing also when something else has come meanwhile: no proo
     if (count === 4) [4, 5].forEach((id) => it.source.add(id, base + second));
   };
   const found = verdict(await read(it));
-  if (!found.proven) throw new Error(found.words);
-  expect(found.proof).toMatchObject({ total: 3, own: 3 });
+  if (!found.proven) throw new Error(found.message);
+  expect(found.proof).toMatchObject({ total: 3, inWindow: 3 });
   const has = new Set(appended(it.beside()));
   for (const uid of owned(it.source.records, window)) expect(has).toContain(uid);
 });
@@ -203,7 +203,7 @@ test.each<[string, Partial<Switches>, string, number]>([
   const it = await world({ pageSize: 4, switches });
   fill(it, 10);
   const found = expectGap(await read(it, window, 'none'));
-  expect(found).toMatchObject({ reason, own: 10, seen: 10, query: queryOf(window) });
+  expect(found).toMatchObject({ reason, inWindow: 10, seen: 10, query: queryOf(window) });
   // The first pass found something and does not count.
   expect(found.passes).toBe(passes + 1);
   expect(appended(it.beside())).toEqual(owned(it.source.records, window));
@@ -218,7 +218,7 @@ test('two records that share all that identifies them are a gap (count), never a
     reason: 'count',
     total: 4,
     seen: 3,
-    words: `received 3, the service counted 4; records share the identity ${uid}`,
+    message: `received 3, the service counted 4; records share the identity ${uid}`,
   });
 });
 
@@ -230,7 +230,7 @@ test('two records that are the same to the last byte are named by their gap too'
   it.source.records.push({ ...twin });
   expect(expectGap(await read(it))).toMatchObject({
     reason: 'count',
-    words: `received 3, the service counted 4; records share the identity ${uidOf(undefined, twin.text)}`,
+    message: `received 3, the service counted 4; records share the identity ${uidOf(undefined, twin.text)}`,
   });
 });
 
@@ -244,7 +244,7 @@ test('a total of as many as there are identities proves nothing where one answer
     reason: 'count',
     total: 3,
     seen: 3,
-    words: `received 3, the service counted 3; records share the identity ${uidOf(undefined, twin.text)} and count as one here`,
+    message: `received 3, the service counted 3; records share the identity ${uidOf(undefined, twin.text)} and count as one here`,
   });
 });
 
@@ -254,7 +254,7 @@ test('and so they are where a page ends between them', async () => {
   const twin = it.source.records[3];
   if (!twin) throw new Error('the service has nine records');
   it.source.records.push({ ...twin });
-  expect(expectGap(await read(it)).words).toBe(
+  expect(expectGap(await read(it)).message).toBe(
     `received 9, the service counted 10; records share the identity ${uidOf(undefined, twin.text)}`,
   );
   expect(it.paging.size).toBe(4);
@@ -270,7 +270,7 @@ test('a record that moves to the next page between two answers is no twin', asyn
     if (request.page === 2 && (asked += 1) > 4) it.source.add(100 + asked, base + second - asked);
     return page(request, signal);
   };
-  expect(expectGap(await read(it)).words).not.toContain('identity');
+  expect(expectGap(await read(it)).message).not.toContain('identity');
 });
 
 test('answers that always say they are the first page end the pass, and prove nothing', async () => {
@@ -311,10 +311,10 @@ test('a service that does not filter by time is a gap (filter), and its stranger
   fill(it, 3);
   it.source.add(50, base + 3_600 * second);
   expect(expectGap(await read(it))).toMatchObject({
-    reason: 'filter',
+    reason: 'out_of_range',
     seen: 3,
-    own: 3,
-    words: expect.stringMatching(/^1 records? .* 2 s outside/) as string,
+    inWindow: 3,
+    message: expect.stringMatching(/^1 records? .* 2 s outside/) as string,
   });
   // Less than two seconds is what padding and cutting explain.
   const near = await world({ switches: { noFilter: true } });
@@ -359,7 +359,7 @@ test('a total that may be a cap proves nothing: split, and of one second a gap (
   expect(expectGap(await read(it, one, 'none'))).toMatchObject({
     reason: 'total',
     total: 120,
-    words: expect.stringMatching(/may be a cap/) as string,
+    message: expect.stringMatching(/may be a cap/) as string,
   });
 });
 
@@ -402,7 +402,7 @@ test('the one record that cannot be read is found by halving; all others are del
   // The 23rd place; pages count from 1.
   expect(found).toMatchObject({
     reason: 'unreadable',
-    words: expect.stringMatching(/^page 23 with pageSize 1 cannot be read: .*item 23 is cut/) as string,
+    message: expect.stringMatching(/^page 23 with pageSize 1 cannot be read: .*item 23 is cut/) as string,
   });
   const readable = it.source.records.filter(({ text }) => !text.includes('"logId":23,'));
   expect(appended(it.beside())).toEqual(owned(readable, window));
@@ -419,7 +419,7 @@ test.each([1, 16, 17, 40])('a record that cannot be read at place %i is a gap, o
   expect(expectGap(await read(it))).toMatchObject({
     reason: 'unreadable',
     seen: 39,
-    words: expect.stringMatching(new RegExp(`^page ${place} `)) as string,
+    message: expect.stringMatching(new RegExp(`^page ${place} `)) as string,
   });
 });
 
@@ -431,7 +431,7 @@ test('where small pages are refused the gap names the least page that cannot be 
     reason: 'unreadable',
     seen: 32,
     total: 40,
-    words: expect.stringMatching(/^page 3 with pageSize 8 cannot be read: .*item 23 is cut/) as string,
+    message: expect.stringMatching(/^page 3 with pageSize 8 cannot be read: .*item 23 is cut/) as string,
   });
   expect(appended(it.beside())).toEqual(owned([...it.source.records.slice(0, 16), ...it.source.records.slice(24)], window));
 });
@@ -452,7 +452,7 @@ test('records that are shown beside one that is only counted are delivered, and 
   const it = await world({ switches: { hidden: new Set([1]) } });
   fill(it);
   const gap = expectGap(await read(it));
-  expect(gap).toMatchObject({ reason: 'count', own: 9, seen: 9, total: 10, words: 'received 9, the service counted 10' });
+  expect(gap).toMatchObject({ reason: 'count', inWindow: 9, seen: 9, total: 10, message: 'received 9, the service counted 10' });
   expect(appended(it.beside())).toHaveLength(9);
 });
 
@@ -460,8 +460,8 @@ test('more records in a second than a service pages through are a gap in its wor
   const it = await world({ switches: { deepest: 30 } });
   for (let id = 1; id <= 40; id += 1) it.source.add(id, base);
   const gap = expectGap(await read(it, span(0, 1), 'none'));
-  expect(gap).toMatchObject({ reason: 'unreadable', own: 30, total: 40 });
-  expect(gap.words).toBe('page 31 with pageSize 1 cannot be read: cannot read the page: 400 too deep');
+  expect(gap).toMatchObject({ reason: 'unreadable', inWindow: 30, total: 40 });
+  expect(gap.message).toBe('page 31 with pageSize 1 cannot be read: cannot read the page: 400 too deep');
   expect(appended(it.beside())).toHaveLength(30);
   expect(it.paging.size).toBe(10);
   expect(it.source.requests.length).toBeLessThan(30);
@@ -474,8 +474,8 @@ test('404 for a window, from a service that answers others, is a gap in its word
     if (count > 50) throw new Error('asked for ever');
   };
   const gap = expectGap(await read(it));
-  expect(gap).toMatchObject({ reason: 'unreadable', own: 0, seen: 0 });
-  expect(gap.words).toBe('page 1 with pageSize 10 cannot be read: cannot read the page: 404 no records; without times it is answered');
+  expect(gap).toMatchObject({ reason: 'unreadable', inWindow: 0, seen: 0 });
+  expect(gap.message).toBe('page 1 with pageSize 10 cannot be read: cannot read the page: 404 no records; without times it is answered');
   expectProven(it, await read(it, span(590, 610)), span(590, 610));
 });
 
@@ -532,11 +532,11 @@ test('what tip appends between two pages is known, and is not in U', async () =>
   let turns = 0;
   const reading = {
     ...it.reading,
-    tipIsDue: () => true,
+    livePollIsDue: () => true,
     between: async () => {
       turns += 1;
       // As tip would: the last record, which this reading has not seen yet.
-      const answer = await it.asker.ask({ query: queryOf(window), page: 3, pageSize: 2 }, it.signal);
+      const answer = await it.requester.ask({ query: queryOf(window), page: 3, pageSize: 2 }, it.signal);
       await it.journal.append({ source: 'production', records: answer.records, received: base, serverNow: base });
     },
   };
@@ -603,12 +603,12 @@ test('a second with more than 500,000 records is a gap (size), read no further',
     measuring: () => undefined,
     ahead: () => false,
   };
-  const asker = new Asker({ source, sourceId: 'production', uidOf, serverClock, clock: it.clock, random: () => 0.5, log: it.log });
+  const asker = new Requester({ source, sourceId: 'production', uidOf, serverClock, clock: it.clock, random: () => 0.5, log: it.log });
   const append: CollectJournal['append'] = ({ records }) =>
     Promise.resolve({ received: records.length, appended: 0, known: 0, outside: records.length, late: 0, fresh: [] });
   const reading: Reading = {
     ...it.reading,
-    asker,
+    requester: asker,
     paging: { first: 1, size: 10_000 },
     journal: Object.assign(Object.create(it.journal), { append }) as CollectJournal,
   };
@@ -629,7 +629,7 @@ test('a stranger among the answers makes a gap (filter), and everything else tha
       ? { ...answer, items: [...answer.items.slice(0, -1), stranger] }
       : answer;
   };
-  expect(expectGap(await read(it))).toMatchObject({ reason: 'filter' });
+  expect(expectGap(await read(it))).toMatchObject({ reason: 'out_of_range' });
   // The one in whose place the stranger was served is the only one missing.
   expect(appended(it.beside())).toHaveLength(11);
 });

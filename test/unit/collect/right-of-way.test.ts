@@ -10,7 +10,7 @@ import { begun, isTip } from './running.ts';
 import type { Running } from './running.ts';
 import { settle, span } from './world.ts';
 
-const act = { who: 'j.doe', why: undefined };
+const act = { actor: 'j.doe', reason: undefined };
 
 type Work = 'close' | 'recount' | 'retry' | 'backfill';
 
@@ -34,7 +34,7 @@ test('behind ten windows of close each: first the recount, then the gap, then hi
   const it = await begun({ after: 20 * day });
   await it.journal.close(sourceId, span(0, 1), proven(0, base + day, base + day), day);
   await it.journal.close(sourceId, span(1, 2), gap({ total: 0, seen: 0 }, base + day), day);
-  it.journal.history.add(sourceId, { from: base - 20 * day, until: base }, {}, act);
+  it.journal.history.add(sourceId, { from: base - 20 * day, to: base }, {}, act);
   const done = worked(it);
   await it.runUntil(it.source.now() + 10 * minute);
   const ten = Array.from({ length: 10 }, () => 'close' as const);
@@ -53,7 +53,7 @@ test(
   async () => {
     const it = await begun({ after: 3 * hour });
     for (let i = 0; i < 200; i += 1) it.source.add(i, base + i * minute, 0);
-    it.journal.history.add(sourceId, { from: base - 300 * day, until: base }, { rate: 0.02 }, act);
+    it.journal.history.add(sourceId, { from: base - 300 * day, to: base }, { rate: 0.02 }, act);
     const began: number[] = [];
     const faults: string[] = [];
     let query: string | undefined;
@@ -68,10 +68,10 @@ test(
       if (request.pageSize === 1) return;
       query = endTime;
       began.push(now);
-      const { live } = it.journal.marks(sourceId);
+      const { live } = it.journal.progress(sourceId);
       // One answer is under way while something becomes due, and the loop goes by a lower bound of the service's clock.
       const before = now - it.source.delay * 1_000 - 2 * second;
-      if (live.reached + 2 * settle <= before) faults.push(`close at ${now}`);
+      if (live.closedUntil + 2 * settle <= before) faults.push(`close at ${now}`);
       if ((due.get(before)?.n ?? 0) > 0) faults.push(`due at ${now}`);
       if (it.clock.monotonic() - polledAt > 30_000 + it.source.delay) faults.push(`tip at ${now}`);
     };
@@ -106,7 +106,7 @@ test('polls that take longer than they are apart leave as much time to the windo
   expect(questions.length).toBeGreaterThanOrEqual(32);
   expect(polls.length).toBeGreaterThanOrEqual(1);
   expect(polls.length).toBeLessThanOrEqual(2);
-  expect(await it.journal.window(sourceId, base)).toMatchObject({ state: 'closed', total: 300 });
+  expect(await it.journal.window(sourceId, base)).toMatchObject({ state: 'proven', total: 300 });
 });
 
 test('a poll that met an outage holds up the next one within a window for a minute at most', async () => {

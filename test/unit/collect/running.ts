@@ -1,7 +1,7 @@
 /** The loop of a source on the model of a service: what `Collector` needs besides a world, and how long it runs. */
 import { expect } from 'vitest';
-import { Collector } from '../../../src/collect/collector.ts';
-import type { CollectorParts, CollectSettings } from '../../../src/collect/collector.ts';
+import { Collector } from '../../../src/collect/scheduler.ts';
+import type { CollectorParts, CollectSettings } from '../../../src/collect/scheduler.ts';
 import type { CollectJournal } from '../../../src/model/journal.ts';
 import type { PageRequest } from '../../../src/model/source.ts';
 import type { Meters } from '../../../src/model/telemetry.ts';
@@ -11,14 +11,14 @@ import { source as sourceId } from '../journal/opening.ts';
 import { ages, Lines, world } from './world.ts';
 import type { Options, World } from './world.ts';
 
-const settings: CollectSettings = { id: sourceId, poll: 30_000, settle: 900_000, recount: ages.map((us) => us / 1000) };
+const settings: CollectSettings = { id: sourceId, pollInterval: 30_000, closeDelay: 900_000, recountAfter: ages.map((us) => us / 1000) };
 
 export interface Running extends World {
   readonly collector: Collector;
   readonly serverClock: ServerClock;
   /** Runs the loop until server time `until`, or for ever. */
   readonly runUntil: (until: number) => Promise<void>;
-  readonly counted: { collected: number; late: number; holds: string[] };
+  readonly counted: { collected: number; late: number; suspensions: string[] };
   readonly lines: Lines;
 }
 
@@ -29,16 +29,16 @@ export function running(
   parts: Partial<CollectorParts> = {},
 ): Running {
   const own = { ...settings, ...more };
-  const counted = { collected: 0, late: 0, holds: [] as string[] };
+  const counted = { collected: 0, late: 0, suspensions: [] as string[] };
   const lines = new Lines();
   const meters = {
     recordsCollected: (_source: string, count: number) => (counted.collected += count),
     recordsLate: (_source: string, count: number) => (counted.late += count),
     recordDelay: (_source: string, seconds: number) => expect(seconds).toBeGreaterThanOrEqual(0),
-    sourceHold: (_source: string, reason: string) => counted.holds.push(reason),
-    windowVanished: () => undefined,
+    sourceSuspended: (_source: string, reason: string) => counted.suspensions.push(reason),
+    windowShrunk: () => undefined,
   } as unknown as Meters;
-  const serverClock = new ServerClock({ source: sourceId, settle: own.settle, clock: it.clock, log: lines });
+  const serverClock = new ServerClock({ source: sourceId, closeDelay: own.closeDelay, clock: it.clock, log: lines });
   const { source, paging, caps, clock } = it;
   const collector = new Collector({
     settings: own,

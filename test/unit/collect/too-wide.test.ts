@@ -1,7 +1,7 @@
 /** Windows of which the query itself is refused, or not answered in time, while narrower ones are answered. */
 import { expect, test } from 'vitest';
 import type { LedgerWindow } from '../../../src/model/ledger.ts';
-import { pollTip } from '../../../src/collect/tip.ts';
+import { pollLive } from '../../../src/collect/live-poll.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';
 import { source as sourceId } from '../journal/opening.ts';
 import { tilingFaults } from '../journal/recompute.ts';
@@ -20,12 +20,12 @@ async function closeAll(it: World): Promise<void> {
 }
 
 async function again(it: World): Promise<void> {
-  while (await it.closer.again(it.source.now(), it.signal));
+  while (await it.closer.retry(it.source.now(), it.signal));
 }
 
-function rows(it: World): Pick<LedgerWindow, 'from' | 'until' | 'state' | 'reason' | 'tries'>[] {
-  const sql = 'SELECT from_us AS "from", until_us AS until, state, reason, tries FROM windows ORDER BY from_us';
-  return it.beside().prepare<[], Pick<LedgerWindow, 'from' | 'until' | 'state' | 'reason' | 'tries'>>(sql).all();
+function rows(it: World): Pick<LedgerWindow, 'from' | 'to' | 'state' | 'reason' | 'attempts'>[] {
+  const sql = 'SELECT from_us AS "from", to_us AS "to", state, reason, attempts FROM windows ORDER BY from_us';
+  return it.beside().prepare<[], Pick<LedgerWindow, 'from' | 'to' | 'state' | 'reason' | 'attempts'>>(sql).all();
 }
 
 test.each([
@@ -34,8 +34,8 @@ test.each([
 ])('a window of which the query is %s for its width is split until it is answered', async (_what, slow, most) => {
   const it = await twoDays({ widest: hour, slow });
   await closeAll(it);
-  expect(rows(it).every(({ state, from, until }) => state === 'closed' && until - from <= hour)).toBe(true);
-  expect(rows(it).at(-1)?.until).toBeGreaterThan(base + 2 * day - settle - hour);
+  expect(rows(it).every(({ state, from, to: until }) => state === 'proven' && until - from <= hour)).toBe(true);
+  expect(rows(it).at(-1)?.to).toBeGreaterThan(base + 2 * day - settle - hour);
   expect(appended(it.beside())).toHaveLength(470);
   // About 70 windows, two questions each.
   expect(it.source.requests.length).toBeLessThan(most);
@@ -44,7 +44,7 @@ test.each([
 test('a window is split also where pages of the size in use are refused besides', async () => {
   const it = await twoDays({ widest: hour, refuseAbove: 20 });
   await closeAll(it);
-  expect(rows(it).every(({ state }) => state === 'closed')).toBe(true);
+  expect(rows(it).every(({ state }) => state === 'proven')).toBe(true);
   expect(appended(it.beside())).toHaveLength(470);
 });
 
@@ -52,7 +52,7 @@ test('a window that lies deeper than a service pages is split until it does not'
   const it = await world({ after: hour, pageSize: 10, switches: { deepest: 30 } });
   for (let id = 1; id <= 200; id += 1) it.source.add(id, base + id * 10 * second, 0);
   await closeAll(it);
-  expect(rows(it).filter(({ state }) => state !== 'closed')).toEqual([]);
+  expect(rows(it).filter(({ state }) => state !== 'proven')).toEqual([]);
   expect(appended(it.beside())).toHaveLength(200);
 });
 
@@ -60,8 +60,8 @@ test('where the narrowest query is refused as well, no window is split: only whe
   const it = await twoDays({ oldest: base + 20 * hour + 1_234 * second });
   await closeAll(it);
   const gaps = rows(it).filter(({ state }) => state === 'gap');
-  expect(gaps.at(-1)?.until).toBeLessThanOrEqual(base + 20 * hour + 1_236 * second);
-  expect(gaps.at(-1)?.until).toBeGreaterThan(base + 20 * hour + 1_230 * second);
+  expect(gaps.at(-1)?.to).toBeLessThanOrEqual(base + 20 * hour + 1_236 * second);
+  expect(gaps.at(-1)?.to).toBeGreaterThan(base + 20 * hour + 1_230 * second);
   expect(gaps.length).toBeLessThan(30);
   expect(it.source.requests.length).toBeLessThan(1_500);
 });
@@ -74,11 +74,11 @@ test('a gap that is refused for its width only later is divided until its parts 
   Object.assign(it.source.switches, { oldest: -Infinity, widest: hour });
   it.clock.wall += 10 * 60_000;
   await again(it);
-  expect(rows(it).filter(({ state }) => state !== 'closed')).toEqual([]);
+  expect(rows(it).filter(({ state }) => state !== 'proven')).toEqual([]);
   expect(rows(it).length).toBeGreaterThan(before.length);
   expect(tilingFaults(it.beside())).toEqual([]);
-  const { frontier, live } = it.journal.marks(sourceId);
-  expect(frontier).toBe(live.reached);
+  const { frontier, live } = it.journal.progress(sourceId);
+  expect(frontier).toBe(live.closedUntil);
   expect(appended(it.beside())).toHaveLength(470);
 });
 
@@ -87,10 +87,10 @@ test('a gap is not divided while the service does not count all that it has show
   await closeAll(it);
   const before = rows(it);
   const gap = before.find(({ state }) => state === 'gap');
-  expect(gap).toMatchObject({ reason: 'unreadable', tries: 1 });
+  expect(gap).toMatchObject({ reason: 'unreadable', attempts: 1 });
   Object.assign(it.source.switches, { unreadable: new Set(), widest: minute });
   it.clock.wall += 70_000;
-  expect(await it.closer.again(it.source.now(), it.signal)).toBe(true);
+  expect(await it.closer.retry(it.source.now(), it.signal)).toBe(true);
   expect(rows(it).map(({ from }) => from)).toEqual(before.map(({ from }) => from));
 });
 
@@ -98,9 +98,14 @@ test.each([false, true])(
   'a poll that is refused for its width, or not answered in time, asks for half as much next (slow: %s)',
   async (slow) => {
     const it = await twoDays();
-    const { asker, paging, journal, gate, log } = it;
-    const poll = (resume?: Parameters<typeof pollTip>[2]): ReturnType<typeof pollTip> =>
-      pollTip({ sourceId, asker, paging, journal, gate, settle, begin: it.source.now(), log }, it.source.now(), resume, it.signal);
+    const { requester: asker, paging, journal, gate, log } = it;
+    const poll = (resume?: Parameters<typeof pollLive>[2]): ReturnType<typeof pollLive> =>
+      pollLive(
+        { sourceId, requester: asker, paging, journal, visibility: gate, closeDelay: settle, begin: it.source.now(), log },
+        it.source.now(),
+        resume,
+        it.signal,
+      );
     await poll();
     it.clock.wall += 6 * 3_600_000;
     Object.assign(it.source.switches, { widest: 6 * minute, slow });

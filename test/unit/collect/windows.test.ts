@@ -19,11 +19,11 @@ import { ages, settle, span } from './world.ts';
 const at = (text: string): number => Date.parse(`${text}Z`) * 1000;
 
 test('a query asks in whole seconds, with one more second on both sides (C7)', () => {
-  expect(queryOf({ from: at('2026-11-20T02:00:00'), until: at('2026-11-20T02:15:00') })).toEqual({
+  expect(queryOf({ from: at('2026-11-20T02:00:00'), to: at('2026-11-20T02:15:00') })).toEqual({
     startTime: '2026-11-20T01:59:59.00',
     endTime: '2026-11-20T02:15:01.00',
   });
-  expect(queryOf({ from: at('2027-01-01T00:00:00'), until: at('2027-01-01T00:00:01') })).toEqual({
+  expect(queryOf({ from: at('2027-01-01T00:00:00'), to: at('2027-01-01T00:00:01') })).toEqual({
     startTime: '2026-12-31T23:59:59.00',
     endTime: '2027-01-01T00:00:02.00',
   });
@@ -49,17 +49,17 @@ test('halving loses nothing and gains nothing: both halves tile the window, down
     let reached = window.from;
     let turns = 0;
     // The upper half is simply the next window: walking on from `reached` must end at the window's end.
-    while (reached < window.until) {
-      let part: Window = { from: reached, until: window.until };
+    while (reached < window.to) {
+      let part: Window = { from: reached, to: window.to };
       for (let depth = between(random, 0, 20); depth > 0; depth -= 1) part = lowerHalf(part) ?? part;
       expect(part.from).toBe(reached);
-      expect(part.until).toBeGreaterThan(part.from);
-      expect(part.until).toBeLessThanOrEqual(window.until);
-      expect((part.until - part.from) % second).toBe(0);
-      reached = part.until;
-      if ((turns += 1) > 60) reached = window.until;
+      expect(part.to).toBeGreaterThan(part.from);
+      expect(part.to).toBeLessThanOrEqual(window.to);
+      expect((part.to - part.from) % second).toBe(0);
+      reached = part.to;
+      if ((turns += 1) > 60) reached = window.to;
     }
-    expect(reached).toBe(window.until);
+    expect(reached).toBe(window.to);
   }
   expect(lowerHalf(span(0, 1))).toBeUndefined();
   expect(lowerHalf(span(0, 2))).toEqual(span(0, 1));
@@ -132,12 +132,12 @@ test('windows tile whole seconds, end before what is settled, and are never wide
         break;
       }
       expect(window.from).toBe(reached);
-      expect(window.until - window.from).toBeGreaterThanOrEqual(second);
-      expect((window.until - base) % second).toBe(0);
-      expect(Math.floor(window.from / day)).toBe(Math.floor((window.until - 1) / day));
-      expect(window.until).toBeLessThanOrEqual(serverNow - settles);
-      expect(window.until - window.from).toBeLessThanOrEqual(Math.max(second, Math.min(wish, day)));
-      reached = window.until;
+      expect(window.to - window.from).toBeGreaterThanOrEqual(second);
+      expect((window.to - base) % second).toBe(0);
+      expect(Math.floor(window.from / day)).toBe(Math.floor((window.to - 1) / day));
+      expect(window.to).toBeLessThanOrEqual(serverNow - settles);
+      expect(window.to - window.from).toBeLessThanOrEqual(Math.max(second, Math.min(wish, day)));
+      reached = window.to;
     }
   }
 });

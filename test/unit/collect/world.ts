@@ -1,17 +1,19 @@
 /** What collect needs around it: a model of the source, a journal on real SQLite and a clock of the test. The oracle looks at the list of records. */
 import { createHash } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
-import { Asker } from '../../../src/collect/ask.ts';
-import { Closer } from '../../../src/collect/close.ts';
-import { Gate } from '../../../src/collect/gate.ts';
-import { Holds, waitsFor } from '../../../src/collect/hold.ts';
-import type { Paging } from '../../../src/collect/pass.ts';
+import { Requester } from '../../../src/collect/requester.ts';
+import { WindowCloser } from '../../../src/collect/close.ts';
+import { VisibilityCheck } from '../../../src/collect/visibility.ts';
+import { Suspensions, waitsFor } from '../../../src/collect/suspension.ts';
+import type { Paging } from '../../../src/collect/read-pages.ts';
 import type { Caps, Reading } from '../../../src/collect/read-window.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
 import type { CollectedPage } from '../../../src/model/journal.ts';
 import type { Window } from '../../../src/model/ledger.ts';
 import type { ServerClock } from '../../../src/model/source.ts';
 import type { Log } from '../../../src/model/telemetry.ts';
+import { logEvents } from '../../../src/model/log-events.ts';
+import type { LogEventCode } from '../../../src/model/log-events.ts';
 import type { Micros } from '../../../src/model/time.ts';
 import { ModelSource } from '../../support/model-source.ts';
 import type { Served, Switches } from '../../support/model-source.ts';
@@ -23,18 +25,9 @@ export const ages: readonly Micros[] = [hour, 6 * hour, day, 3 * day, 7 * day, 1
 export const settle = 15 * minute;
 
 export class Lines implements Log {
-  readonly lines: { readonly level: string; readonly phrase: string; readonly fields: object }[] = [];
-  debug(fields: object, phrase: string): void {
-    this.lines.push({ level: 'debug', phrase, fields });
-  }
-  info(fields: object, phrase: string): void {
-    this.lines.push({ level: 'info', phrase, fields });
-  }
-  warn(fields: object, phrase: string): void {
-    this.lines.push({ level: 'warn', phrase, fields });
-  }
-  error(fields: object, phrase: string): void {
-    this.lines.push({ level: 'error', phrase, fields });
+  readonly lines: { readonly level: string; readonly event: string; readonly fields: object }[] = [];
+  write(event: LogEventCode, fields: object = {}): void {
+    this.lines.push({ level: logEvents[event].level, event, fields });
   }
 }
 
@@ -43,17 +36,17 @@ export interface World {
   readonly source: ModelSource;
   readonly journal: Journal;
   readonly directory: string;
-  readonly asker: Asker;
+  readonly requester: Requester;
   readonly paging: Paging;
   readonly caps: Caps;
   readonly reading: Reading;
-  readonly holds: Holds;
-  readonly gate: Gate;
-  readonly closer: Closer;
+  readonly suspensions: Suspensions;
+  readonly gate: VisibilityCheck;
+  readonly closer: WindowCloser;
   /** As after a restart: what the first one knew by itself is gone. */
-  readonly anotherCloser: () => Closer;
+  readonly anotherCloser: () => WindowCloser;
   /** What was counted for the metrics. */
-  readonly reported: { readonly holds: readonly string[]; readonly vanished: number };
+  readonly reported: { readonly suspensions: readonly string[]; readonly vanished: number };
   readonly log: Lines;
   /** Pages as they were appended. */
   readonly pages: CollectedPage[];
@@ -102,14 +95,14 @@ export async function world(options: Options = {}): Promise<World> {
     return appended;
   };
   const waits = waitsFor(settle / 1000);
-  const reported: { holds: string[]; vanished: number } = { holds: [], vanished: 0 };
+  const reported: { suspensions: string[]; vanished: number } = { suspensions: [], vanished: 0 };
   const meters = {
-    sourceHold: (_source: string, reason: string) => void reported.holds.push(reason),
-    windowVanished: () => void (reported.vanished += 1),
+    sourceSuspended: (_source: string, reason: string) => void reported.suspensions.push(reason),
+    windowShrunk: () => void (reported.vanished += 1),
   };
-  const holds = new Holds({ sourceId, source, journal, serverClock, clock, waits, log, meters });
+  const holds = new Suspensions({ sourceId, source, journal, serverClock, clock, waits, log, meters });
   holds.open();
-  const asker = new Asker({
+  const asker = new Requester({
     source,
     sourceId,
     uidOf: (_value, text) => uidOf(undefined, text()),
@@ -117,37 +110,37 @@ export async function world(options: Options = {}): Promise<World> {
     clock,
     random: () => 0.5,
     log,
-    holds,
+    suspensions: holds,
     waits,
   });
-  const gate = new Gate({ sourceId, asker, paging, journal, holds, log });
+  const gate = new VisibilityCheck({ sourceId, requester: asker, paging, journal, suspensions: holds, log });
   const reading: Reading = {
     sourceId,
-    asker,
+    requester: asker,
     paging,
     journal,
     caps,
-    gate,
+    visibility: gate,
     clock,
     log,
     pauseMs: 2_000,
     between: () => Promise.resolve(),
-    tipIsDue: () => false,
+    livePollIsDue: () => false,
     ...options.reading,
   };
-  const closing = { reading, asker, journal, holds, serverClock, clock, random: () => 0.5, waits, log, meters };
-  const anotherCloser = (): Closer => new Closer({ ...closing, settle, ages });
+  const closing = { reading, requester: asker, journal, suspensions: holds, serverClock, clock, random: () => 0.5, waits, log, meters };
+  const anotherCloser = (): WindowCloser => new WindowCloser({ ...closing, closeDelay: settle, ages });
   const closer = anotherCloser();
   return {
     clock,
     source,
     journal,
     directory,
-    asker,
+    requester: asker,
     paging,
     caps,
     reading,
-    holds,
+    suspensions: holds,
     gate,
     closer,
     anotherCloser,
@@ -163,7 +156,7 @@ export async function world(options: Options = {}): Promise<World> {
 /** The uids of the records that a window owns, in hex, sorted. */
 export function owned(records: readonly Served[], window: Window): string[] {
   return records
-    .filter(({ time }) => window.from <= time && time < window.until)
+    .filter(({ time }) => window.from <= time && time < window.to)
     .map(({ text }) => Buffer.from(uidOf(undefined, text), 'base64url').toString('hex'))
     .sort();
 }
@@ -185,5 +178,5 @@ export function appended(db: Database): string[] {
 }
 
 export function span(from: number, until: number): Window {
-  return { from: base + from * second, until: base + until * second };
+  return { from: base + from * second, to: base + until * second };
 }

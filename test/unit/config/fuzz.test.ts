@@ -21,8 +21,8 @@ function randomFrom(seed: number): () => number {
 }
 
 const whole = () => ({
-  state: './state',
-  journal: { quota: '1GiB', keep: '1d' },
+  dataDir: './state',
+  journal: { maxSize: '1GiB', retention: '1d' },
   tls: { ca: ['/a.pem'] },
   proxy: { url: 'http://proxy.example:1', noProxy: ['.svc'] },
   sources: [
@@ -39,7 +39,7 @@ const whole = () => ({
       },
       subscriptionKey: 'canary-key',
       start: '2026-01-01T00:00:00Z',
-      recount: ['1h', '2h'],
+      recountAfter: ['1h', '2h'],
       pageSize: 100,
       requests: { perSecond: 1, timeout: '3s', group: 'g' },
       observer: { vendor: 'V' },
@@ -48,8 +48,8 @@ const whole = () => ({
   ],
   mapping: { severity: { 'Decrypt:AccessDenied:TimeEmbargoFailed': 3 } },
   sinks: [
-    { id: 'a', type: 'file', path: '/a', where: { result: ['x'], not: { userId: ['u'] }, any: [{ userId: ['v'] }] } },
-    { id: 'b', type: 'stdout', batch: { records: 5 }, sources: ['production'], unreadyAfter: 'never' },
+    { id: 'a', type: 'file', path: '/a', filter: { result: ['x'], not: { userId: ['u'] }, any: [{ userId: ['v'] }] } },
+    { id: 'b', type: 'stdout', batch: { maxRecords: 5 }, sources: ['production'], failReadinessAfter: 'never' },
   ],
   admin: { listen: ['127.0.0.1:0', '[::1]:0'], token: 'canary-token', tls: { cert: '/c', key: '/k' } },
   log: { levels: { sink: 'debug' } },

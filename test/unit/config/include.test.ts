@@ -54,13 +54,13 @@ test('the main file may leave all sources to included files', async () => {
 
 test('a problem is told with its file and line, behind those of the main file; also one that two files make together', async () => {
   const problems = await problemsOf({
-    'waybill.yaml': valid({ top: 'include: ["tenants/*.yaml"]\ngrace: soon' }),
-    'tenants/a.yaml': sourceOf('a', '    poll: 15 minuts\n    subscriptionKey: "${env:NONE}"\n'),
+    'waybill.yaml': valid({ top: 'include: ["tenants/*.yaml"]\nshutdownTimeout: soon' }),
+    'tenants/a.yaml': sourceOf('a', '    pollInterval: 15 minuts\n    subscriptionKey: "${env:NONE}"\n'),
     'tenants/b.yaml': sourceOf('production'),
   });
   expect(problems).toEqual([
-    'grace (line 2): "soon" is not a duration such as 10s, 5m, 2h',
-    'sources.a.poll (tenants/a.yaml, line 6): "15 minuts" is not a duration such as 10s, 5m, 2h',
+    'shutdownTimeout (line 2): "soon" is not a duration such as 10s, 5m, 2h',
+    'sources.a.pollInterval (tenants/a.yaml, line 6): "15 minuts" is not a duration such as 10s, 5m, 2h',
     'sources.a.subscriptionKey (tenants/a.yaml, line 7): environment variable "NONE" is not set',
     'sources[2].id (tenants/b.yaml, line 2): is the same as that of another source, sources[0]',
   ]);
@@ -74,8 +74,8 @@ test('what cannot be included is named: a file that is not there, no YAML, other
     expect.stringMatching(/^a\.yaml, line 1, column \d+: /),
   ]);
   expect(
-    await problemsOf({ 'waybill.yaml': valid({ top: 'include: [a.yaml]' }), 'a.yaml': 'state: ./other\ninclude: [b.yaml]\n' }),
-  ).toEqual(['include[0] (line 1): "a.yaml" has "state", "include": only sources and sinks may stand in an included file']);
+    await problemsOf({ 'waybill.yaml': valid({ top: 'include: [a.yaml]' }), 'a.yaml': 'dataDir: ./other\ninclude: [b.yaml]\n' }),
+  ).toEqual(['include[0] (line 1): "a.yaml" has "dataDir", "include": only sources and sinks may stand in an included file']);
   expect(await problemsOf({ 'waybill.yaml': valid({ top: 'include: [a.yaml]' }), 'a.yaml': 'sources: { id: a }\n' })).toEqual([
     'sources (line 2): in a.yaml is not a list',
   ]);

@@ -44,18 +44,18 @@ test('what the example has commented out is valid too', async () => {
 // An independent reader of JSON Schema and the program must be of one mind about these.
 test.each<[boolean, string]>([
   [true, valid()],
-  [true, valid({ top: 'grace: 1m30s', source: 'poll: ${env:POLL:-10s}' })],
-  [true, valid({ top: 'proxy: none', source: 'pageSize: 500', sink: 'unreadyAfter: never' })],
+  [true, valid({ top: 'shutdownTimeout: 1m30s', source: 'pollInterval: ${env:POLL:-10s}' })],
+  [true, valid({ top: 'proxy: none', source: 'pageSize: 500', sink: 'failReadinessAfter: never' })],
   [true, valid({ top: 'admin: { listen: ["[::]:0", "127.0.0.1:0"] }', source: 'endpoint: ${env:ENDPOINT:-payload}' })],
   [
     true,
     valid({
       top: 'mapping: { severity: { "Decrypt:AccessDenied:TimeEmbargoFailed": 3 } }',
-      sink: 'where: { result: [a], any: [{ not: { userId: [b] } }] }',
+      sink: 'filter: { result: [a], any: [{ not: { userId: [b] } }] }',
     }),
   ],
-  [false, valid({ top: 'grace: 15 minuts' })],
-  [false, valid({ top: 'sate: x' })],
+  [false, valid({ top: 'shutdownTimeout: 15 minuts' })],
+  [false, valid({ top: 'dataDri: x' })],
   [false, valid({ top: 'include: x' })],
   [false, valid({ top: 'telemetry: {}' })],
   [true, valid({ top: 'include: ["none/*.yaml"]' })],
@@ -63,9 +63,9 @@ test.each<[boolean, string]>([
   [false, valid({ top: 'mapping: { severity: { "Decrypt:AccessDenied:TimeEmbargoFailed": 11 } }' })],
   [false, valid({ source: 'pageSize: 0' })],
   [false, valid({ source: 'endpoint: full' })],
-  [false, valid({ sink: 'where: { reslt: [a] }' })],
-  [false, valid({ sink: 'where: { any: [{ not: { reslt: [b] } }] }' })],
-  [false, valid({ sink: 'batch: { records: 10001 }' })],
+  [false, valid({ sink: 'filter: { reslt: [a] }' })],
+  [false, valid({ sink: 'filter: { any: [{ not: { reslt: [b] } }] }' })],
+  [false, valid({ sink: 'batch: { maxRecords: 10001 }' })],
   [false, valid().replace('type: stdout', 'type: archive')],
   [false, valid().replace('id: production', 'id: Production')],
   [false, valid().replace(/sources:[^]*(?=sinks)/, '')],
@@ -79,7 +79,7 @@ test.each<[boolean, string]>([
   [true, 'include: [tenants/*.yaml]\nsources: []'],
   [false, 'include: []'],
   [false, 'sources: []'],
-  [false, 'grace: 20s'],
+  [false, 'shutdownTimeout: 20s'],
 ])('an editor is told (%s) that sources stand in the main file or in included ones, on case %#', async (expected, main) => {
   expect(accepts(asEditor(main)), JSON.stringify(accepts.errors)).toBe(expected);
   // The program sees the whole: with a file that brings a source.

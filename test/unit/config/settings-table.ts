@@ -8,7 +8,7 @@ import { facts } from '../../../src/settings/values.ts';
 import { sinks } from '../../../src/sink/index.ts';
 
 export interface Setting {
-  /** `sources[].poll` */
+  /** `sources[].pollInterval` */
   readonly name: string;
   readonly description: string | undefined;
   readonly takes: string;
@@ -32,7 +32,7 @@ interface Written {
   readonly $ref?: string;
 }
 
-/** Every setting that may be written, in the order of the schema. The fields of `where`, which are the record's, are not listed one by one. */
+/** Every setting that may be written, in the order of the schema. The fields of `filter`, which are the record's, are not listed one by one. */
 export function settings(): readonly Setting[] {
   const written = configJsonSchema(sinks) as Written;
   return inside(configSchema(sinks), written, '');
@@ -51,7 +51,7 @@ function inside(schema: z.core.$ZodType, written: Written, prefix: string, sink?
       const usual = own.default === undefined || isEmpty(own.default) ? undefined : JSON.stringify(own.default).replaceAll('"', '');
       const required = group?.required?.includes(key) ?? false;
       const one = { name, description: own.description, takes: takes(member), usual, required, sink: typeOfSink };
-      return key === 'where' ? [one] : [one, ...inside(member, own, name, typeOfSink)];
+      return key === 'filter' ? [one] : [one, ...inside(member, own, name, typeOfSink)];
     });
   });
 }

@@ -6,8 +6,8 @@ import type { WaybillError } from '../../../src/errors.ts';
 import { now, problemsOf, temporaryDirectory, valid } from './loading.ts';
 
 /** What is wrong with file sinks at these paths, without the place: `sinks.s0.path: …`. */
-async function problemsAt(state: string, ...paths: readonly string[]): Promise<readonly string[]> {
-  const text = valid({ top: `state: ${JSON.stringify(state)}` }).replace(/sinks:[^]*/, '');
+async function problemsAt(dataDir: string, ...paths: readonly string[]): Promise<readonly string[]> {
+  const text = valid({ top: `dataDir: ${JSON.stringify(dataDir)}` }).replace(/sinks:[^]*/, '');
   const sinks = paths.map((path, i) => `  - { id: s${i}, type: file, path: ${JSON.stringify(path)} }\n`).join('');
   return (await problemsOf(`${text}sinks:\n${sinks}`)).map((problem) => problem.replace(/ \(line \d+\)/, ''));
 }

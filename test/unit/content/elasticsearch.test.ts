@@ -45,7 +45,7 @@ const types = ecs.fields as unknown as Readonly<Record<string, readonly [type: s
 describe('the mapping', () => {
   test('has every field that any event has', () => {
     const written = new Set<string>();
-    const encode = encoder('ecs', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+    const encode = encoder('ecs', { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
     for (const { text } of shapes) leaves(JSON.parse(encode(normalizer(settings)(recordOf(text)))), '', written);
     // `@timestamp` is left to Elasticsearch's own component, or to the template.
     expect([...written].filter((path) => path !== '@timestamp' && !fields.has(path))).toEqual([]);

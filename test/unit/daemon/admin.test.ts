@@ -16,12 +16,11 @@ async function started(
   facts: Partial<AdminFacts> = {},
 ): Promise<{ url: string; socketPath: string; logged: object[]; admin: AdminServer }> {
   const logged: object[] = [];
-  const say = (level: string) => (fields: object, phrase: string) => void logged.push({ level, phrase, ...fields });
   // The thread reads what the ledger covers from the state itself.
   const { directory: state } = await opened();
   const admin = new AdminServer({
     ...{ state, version: '0.1.0', settings: {}, services: {}, clock: systemClock },
-    log: { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') },
+    log: { write: (event, fields) => void logged.push({ event, ...fields }) },
     facts: {
       snapshot: () => snapshot(),
       metricsText: () => Promise.resolve('waybill_gaps 0\n'),
@@ -82,12 +81,12 @@ test('operations reach the daemon, with their errors; of a flood of them it perf
   const { url } = await started({
     operate: (given) => {
       performed += 1;
-      if ((given as { act: string }).act === 'no') throw new WaybillError('usage', 'cannot do "no"');
+      if ((given as { operation: string }).operation === 'no') throw new WaybillError('usage', 'cannot do "no"');
       return Promise.resolve({ given });
     },
   });
-  const post = (act: string) => ask(url, '/operations', { method: 'POST', body: JSON.stringify({ act }) });
-  expect(await (await post('yes')).json()).toEqual({ given: { act: 'yes' } });
+  const post = (operation: string) => ask(url, '/operations', { method: 'POST', body: JSON.stringify({ operation }) });
+  expect(await (await post('yes')).json()).toEqual({ given: { operation: 'yes' } });
   const refused = await post('no');
   expect([refused.status, await refused.json()]).toEqual([400, { error: 'cannot do "no"', code: 'usage' }]);
   const began = performance.now();
@@ -139,7 +138,7 @@ test('an address that cannot be listened on is refused with the setting', async 
   const { url, admin } = await started();
   const listen = new URL(url).host;
   await expect(admin.listen({ place: 'network', listen, tls: undefined, tokens: [] })).rejects.toMatchObject({
-    code: 'admin_unusable',
+    code: 'admin_listen_failed',
     message: `cannot listen on admin.listen "${listen}": another process listens there already`,
   });
 });
@@ -151,7 +150,7 @@ test('a token that cannot be read opens nothing, and the log says why', async ()
     },
   });
   expect((await ask(url, '/status')).status).toBe(500);
-  await expect.poll(() => logged).toMatchObject([{ level: 'error', phrase: 'admin request failed', error: { code: 'secret_missing' } }]);
+  await expect.poll(() => logged).toMatchObject([{ event: 'admin.request_failed', error: { code: 'secret_missing' } }]);
 });
 
 test('the socket in the state directory shows what is, at once', async () => {

@@ -1,9 +1,9 @@
 /** What is kept about a service over a restart, and when it is calibrated anew. */
 import { expect, test } from 'vitest';
-import type { Paging } from '../../../src/collect/pass.ts';
+import type { Paging } from '../../../src/collect/read-pages.ts';
 import type { HandCount } from '../../../src/collect/hand-count.ts';
-import { Calibrator } from '../../../src/daemon/source/calibration.ts';
-import { ProfileKeeper } from '../../../src/daemon/source/profile.ts';
+import { Calibrator } from '../../../src/daemon/source/calibrator.ts';
+import { ProfileStore } from '../../../src/daemon/source/profile.ts';
 import type { Calibration } from '../../../src/source/calibrate.ts';
 import { ServerClock } from '../../../src/source/server-clock.ts';
 import { base, day, hour, minute } from '../../support/records.ts';
@@ -17,7 +17,7 @@ const found: Calibration = { firstPage: 1, pageSize: 1000, total: 40, dated: tru
 
 test('calibrated at first and then weekly; a change is a warning and counted, a grown total is not', async () => {
   const { journal } = await opened();
-  const keeper = new ProfileKeeper(source, journal);
+  const keeper = new ProfileStore(source, journal);
   const paging: Paging = { first: 7, size: 7 };
   const caps = { largest: 3 };
   const log = new Lines();
@@ -30,7 +30,7 @@ test('calibrated at first and then weekly; a change is a warning and counted, a 
     return Promise.resolve(answer);
   };
   const calibrator = new Calibrator({
-    ...{ id: source, keeper, paging, caps, log },
+    ...{ id: source, store: keeper, paging, caps, log },
     now: () => at,
     ask: () => asking(),
     askOnce: () => asking(),
@@ -54,20 +54,20 @@ test('calibrated at first and then weekly; a change is a warning and counted, a 
   expect({ changes, size: paging.size, largest: caps.largest }).toEqual({ changes: 1, size: 200, largest: 90 });
   expect(log.lines.filter(({ level }) => level === 'warn')).toMatchObject([{ fields: { source, fields: ['pageSize', 'total'] } }]);
   // After a restart it is not asked again.
-  const again = new ProfileKeeper(source, journal);
+  const again = new ProfileStore(source, journal);
   expect(again.profile).toEqual({ calibration: { firstPage: 1, pageSize: 200, dated: true }, calibrated: at });
 });
 
 test('a weekly calibration that fails goes on with what is known, says so, and is tried again later', async () => {
   const { journal } = await opened();
-  const keeper = new ProfileKeeper(source, journal);
+  const keeper = new ProfileStore(source, journal);
   await keeper.calibrated(found, base);
   const log = new Lines();
   let at = base + 8 * day;
   let asked = 0;
   let answer: Calibration | Error = new WaybillError('source_busy', '504 timeout');
   const calibrator = new Calibrator({
-    ...{ id: source, keeper, log },
+    ...{ id: source, store: keeper, log },
     paging: { first: 1, size: 1000 },
     caps: { largest: 40 },
     now: () => at,
@@ -103,10 +103,10 @@ test('a weekly calibration that fails goes on with what is known, says so, and i
 
 test('a source without a place in the state is calibrated without keeping it; the same answer is kept later', async () => {
   const { journal } = await opened();
-  const unknown = new ProfileKeeper('unknown', journal);
+  const unknown = new ProfileStore('unknown', journal);
   const paging: Paging = { first: 7, size: 7 };
   const calibrator = new Calibrator({
-    ...{ id: 'unknown', keeper: unknown, paging, caps: { largest: 0 }, log: new Lines() },
+    ...{ id: 'unknown', store: unknown, paging, caps: { largest: 0 }, log: new Lines() },
     now: () => base,
     ask: () => Promise.resolve(found),
     askOnce: () => Promise.resolve(found),
@@ -120,19 +120,19 @@ test('a source without a place in the state is calibrated without keeping it; th
   journal.registerSource('unknown', 'tenant', base);
   await unknown.calibrated(first, base);
   expect(await calibrator.whenDue(signal)).toBe(false);
-  expect(new ProfileKeeper('unknown', journal).profile).toEqual({ calibration: found, calibrated: base });
+  expect(new ProfileStore('unknown', journal).profile).toEqual({ calibration: found, calibrated: base });
 });
 
 test('counted by hand when it is due: weekly, daily while there was nothing to count; another finding than before is counted', async () => {
   const { journal } = await opened();
-  const keeper = new ProfileKeeper(source, journal);
+  const keeper = new ProfileStore(source, journal);
   const log = new Lines();
   let at = base;
   let changes = 0;
   const asked: number[] = [];
   let answer: HandCount | undefined;
   const calibrator = new Calibrator({
-    ...{ id: source, keeper, log },
+    ...{ id: source, store: keeper, log },
     paging: { first: 1, size: 10 },
     caps: { largest: 30 },
     now: () => at,
@@ -152,7 +152,7 @@ test('counted by hand when it is due: weekly, daily while there was nothing to c
   expect(await calibrator.countWhenDue(signal)).toBe(true);
   expect(await calibrator.countWhenDue(signal)).toBe(false);
   at += day + 1;
-  answer = { from: base, until: base + hour, read: 12, counted: 12, agrees: true };
+  answer = { from: base, to: base + hour, read: 12, counted: 12, agrees: true };
   expect(await calibrator.countWhenDue(signal)).toBe(true);
   at += 7 * day;
   expect(await calibrator.countWhenDue(signal)).toBe(false);
@@ -161,47 +161,50 @@ test('counted by hand when it is due: weekly, daily while there was nothing to c
   expect(await calibrator.countWhenDue(signal)).toBe(true);
   expect({ changes, asked }).toEqual({ changes: 1, asked: [40, 40, 40] });
   expect(log.lines.slice(1)).toMatchObject([
-    { level: 'info', phrase: 'total agrees with a hand count', fields: { source, received: 12, total: 12 } },
+    { level: 'info', event: 'source.total_correct', fields: { source, received: 12, total: 12 } },
     { level: 'error', fields: { from: '2026-11-20T02:00:00.000Z', received: 12, total: 11 } },
   ]);
   // A count that could not be made leaves the one before; after a restart it is not asked for again.
   at += 8 * day;
   answer = undefined;
   expect(await calibrator.countWhenDue(signal)).toBe(true);
-  expect(new ProfileKeeper(source, journal).profile).toMatchObject({ handCount: { counted: 11, agrees: false }, handCounted: at });
+  expect(new ProfileStore(source, journal).profile).toMatchObject({ handCount: { counted: 11, agrees: false }, handCounted: at });
 });
 
 test('clock, largest total and what was shown are kept once the clock stands; a hold beside them stays', async () => {
   const { journal, clock } = await opened();
-  const keeper = new ProfileKeeper(source, journal);
+  const keeper = new ProfileStore(source, journal);
   await keeper.calibrated(found, base);
-  const serverClock = new ServerClock({ source, settle: 900_000, clock, log: new Lines() });
+  const serverClock = new ServerClock({ source, closeDelay: 900_000, clock, log: new Lines() });
   const caps = { largest: 70 };
-  let sight = { fields: { recent: 'vv', witnesses: { userNetwork: { uid: 'u', time: base } } }, sound: base + hour };
+  let visibility = {
+    fields: { recent: 'vv', referenceRecords: { userNetwork: { uid: 'u', time: base } } },
+    lastFullVisibility: base + hour,
+  };
   const delays = new Delays(undefined, 30_000);
-  const everything: { query: WindowQuery } = { query: {} };
+  const unboundedQuery: { query: WindowQuery } = { query: {} };
   const abort = new AbortController();
-  const living = { serverClock, caps, everything, sight: () => sight, delays: () => delays.measure() };
+  const living = { serverClock, caps, unboundedQuery, visibility: () => visibility, delays: () => delays.measure() };
   const running = keeper.run(living, clock, abort.signal);
-  const kept = (): unknown => JSON.parse(journal.marks(source).profile ?? '{}');
+  const kept = (): unknown => JSON.parse(journal.progress(source).profile ?? '{}');
   await clock.sleep(5_000, abort.signal);
   expect(kept()).toEqual({ calibration: found, calibrated: base });
-  await journal.setHold(source, { reason: 'clock', words: 'ahead', since: base }, base);
+  await journal.setSuspension(source, { reason: 'clock', message: 'ahead', since: base }, base);
   for (let i = 0; i < 25; i += 1) {
     serverClock.observe({ date: clock.now() + 2_000, age: 0, received: clock.now() * 1000, receivedMonotonic: clock.monotonic() });
     await clock.sleep(20_000, abort.signal);
   }
-  expect(kept()).toMatchObject({ calibration: { total: 70 }, calibrated: base, clock: { dated: true }, sight });
-  expect(journal.marks(source)).toMatchObject({ mode: 'hold', hold: { reason: 'clock' } });
-  expect(new ProfileKeeper(source, journal).profile).toEqual(kept());
-  expect(kept()).not.toHaveProperty('everything');
+  expect(kept()).toMatchObject({ calibration: { total: 70 }, calibrated: base, clock: { dated: true }, visibility });
+  expect(journal.progress(source)).toMatchObject({ state: 'suspended', suspension: { reason: 'clock' } });
+  expect(new ProfileStore(source, journal).profile).toEqual(kept());
+  expect(kept()).not.toHaveProperty('unboundedQuery');
   // Something that must not wait for the next minute.
-  sight = { ...sight, sound: base + 2 * hour };
+  visibility = { ...visibility, lastFullVisibility: base + 2 * hour };
   await keeper.keep(living);
-  expect(kept()).toMatchObject({ sight });
-  everything.query = { startTime: '1970-01-01T00:00:00.00' };
+  expect(kept()).toMatchObject({ visibility });
+  unboundedQuery.query = { startTime: '1970-01-01T00:00:00.00' };
   await keeper.keep(living);
-  expect(new ProfileKeeper(source, journal).profile.everything).toEqual(everything.query);
+  expect(new ProfileStore(source, journal).profile.unboundedQuery).toEqual(unboundedQuery.query);
   const { commits } = journal.usage();
   await keeper.keep(living);
   expect(journal.usage().commits).toBe(commits);
@@ -211,7 +214,7 @@ test('clock, largest total and what was shown are kept once the clock stands; a 
 
 test('a journal that is full does not end the process: what could not be written is written later', async () => {
   const { journal } = await opened();
-  const keeper = new ProfileKeeper(source, journal);
+  const keeper = new ProfileStore(source, journal);
   const write = journal.setProfile.bind(journal);
   let isFull = true;
   journal.setProfile = async (...args) => {
@@ -220,10 +223,10 @@ test('a journal that is full does not end the process: what could not be written
   };
   await keeper.calibrated(found, base);
   expect(keeper.profile).toMatchObject({ calibrated: base });
-  expect(new ProfileKeeper(source, journal).profile).toEqual({});
+  expect(new ProfileStore(source, journal).profile).toEqual({});
   isFull = false;
   await keeper.calibrated(found, base);
-  expect(new ProfileKeeper(source, journal).profile).toEqual({ calibration: found, calibrated: base });
+  expect(new ProfileStore(source, journal).profile).toEqual({ calibration: found, calibrated: base });
   journal.setProfile = () => Promise.reject(new WaybillError('state_corrupt', 'damaged'));
   await expect(keeper.calibrated(found, base + 1)).rejects.toThrow('damaged');
 });

@@ -22,21 +22,21 @@ const query = { now: base + day, sinkSources: new Map([['siem', [source]]]), rec
 /** As many closed windows as a ledger may have, a minute each. */
 function fill(db: Database, count: number): void {
   const insert = db.prepare(
-    `INSERT INTO windows (source, from_us, until_us, query, state, total, own, proof, closed_us, seq)
-     VALUES (1, ?, ?, '{"startTime":"2026-11-20T01:59:59.00"}', 'closed', 1, 1, '{"passes":1}', 0, 0)`,
+    `INSERT INTO windows (source, from_us, to_us, query, state, total, records, proof, closed_us, seq)
+     VALUES (1, ?, ?, '{"startTime":"2026-11-20T01:59:59.00"}', 'proven', 1, 1, '{"passes":1}', 0, 0)`,
   );
   db.transaction(() => {
     for (let i = 0; i < count; i += 1) insert.run(base + i * minute, base + (i + 1) * minute);
-    db.prepare('UPDATE ranges SET reached_us = ?').run(base + count * minute);
+    db.prepare('UPDATE ranges SET closed_until_us = ?').run(base + count * minute);
   })();
 }
 
 test.each(['json', 'csv', 'html'] as const)('%s is the same as when it is made in one go', async (format) => {
   const { journal, directory } = await opened();
-  journal.progress.register('siem', 'file', 'x', { seq: 0, chain: new Uint8Array(32) }, undefined);
+  journal.sinkPositions.register('siem', 'file', 'x', { seq: 0, chain: new Uint8Array(32) }, undefined);
   await journal.append(pageOf([collected(1, base), collected(2, base + day)]));
   await journal.close(source, span(0, 900), proven(1), lastAge);
-  await journal.close(source, span(900, 1_800), gap({ words: 'naïve: 2 ≠ 3' }), lastAge);
+  await journal.close(source, span(900, 1_800), gap({ message: 'naïve: 2 ≠ 3' }), lastAge);
   const { type, text: stream } = await new Reports(systemClock).make({
     kind: 'ledger',
     state: directory,
@@ -47,7 +47,7 @@ test.each(['json', 'csv', 'html'] as const)('%s is the same as when it is made i
   });
   const whole = ledgerDocument(ledgerReport(journal.db, query, running, format === 'html' ? options.tz : 'UTC'), format, options);
   expect(type).toBe(whole.type);
-  expect(await text(stream)).toBe([...whole.pieces].join(''));
+  expect(await text(stream)).toBe([...whole.chunks].join(''));
 });
 
 test('the thread that asks goes on meanwhile, and a long report comes in pieces; two reports are made one after the other', async () => {
@@ -82,12 +82,12 @@ test('a report is of one moment, however slowly it is read, and holds back no ch
     format: 'json',
     options,
   });
-  journal.db.prepare('UPDATE windows SET own = 5').run();
+  journal.db.prepare('UPDATE windows SET records = 5').run();
   // Busy: 1 where a reader would be in the way.
   expect(journal.db.pragma('wal_checkpoint(TRUNCATE)')).toMatchObject([{ busy: 0 }]);
-  const report = JSON.parse(await text(stream)) as { sources: [{ collected: number; windows: { own: number }[] }] };
+  const report = JSON.parse(await text(stream)) as { sources: [{ collected: number; windows: { records: number }[] }] };
   const [{ collected: sum, windows }] = report.sources;
-  expect([sum, windows.reduce((total, { own }) => total + own, 0)]).toEqual([3_000, 3_000]);
+  expect([sum, windows.reduce((total, { records }) => total + records, 0)]).toEqual([3_000, 3_000]);
 });
 
 test('a reader that is gone, or takes nothing any more, does not keep the next one waiting', async () => {
@@ -109,12 +109,12 @@ test('what is wrong with the state comes with its code', async () => {
 
 test('gaps and operations are what the commands print', async () => {
   const { journal, directory } = await opened();
-  await journal.close(source, span(0, 900), gap({ words: 'naïve: 2 ≠ 3' }), lastAge);
-  journal.history.add(source, { from: base - day, until: base }, { rate: 3 }, { who: 'j.doe', why: 'ticket 4711' });
+  await journal.close(source, span(0, 900), gap({ message: 'naïve: 2 ≠ 3' }), lastAge);
+  journal.history.add(source, { from: base - day, to: base }, { rate: 3 }, { actor: 'j.doe', reason: 'ticket 4711' });
   const file = join(temporary(), 'waybill.yaml');
   const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
   const sources = [{ id: source, baseUrl: 'https://service.example/v2/api', auth }];
-  writeFileSync(file, JSON.stringify({ state: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
+  writeFileSync(file, JSON.stringify({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
   const printed = async (run: Command['run']): Promise<string> => {
     const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
     await run(['list', '--json', '--config', file], { stdin, stdout, stderr, env: {}, signal: new AbortController().signal });
@@ -128,6 +128,6 @@ test('gaps and operations are what the commands print', async () => {
   expect(gapsText).toBe(await printed(runGaps));
   const operations = await reports.make({ kind: 'operations', state: directory, from: 0, to: Number.MAX_SAFE_INTEGER });
   const operationsText = await text(operations.text);
-  expect(JSON.parse(operationsText)).toMatchObject({ operations: [{ who: 'j.doe', what: 'backfill', why: 'ticket 4711' }] });
+  expect(JSON.parse(operationsText)).toMatchObject({ operations: [{ actor: 'j.doe', operation: 'backfill', reason: 'ticket 4711' }] });
   expect(operationsText).toBe(await printed(runOperations));
 });

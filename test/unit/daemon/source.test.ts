@@ -1,15 +1,15 @@
 /** One source as the daemon runs it, on the model of a service and a clock of the test: what it waits for, and what it does not. */
 import { expect, onTestFinished, test } from 'vitest';
-import { runSource } from '../../../src/daemon/source/source.ts';
-import { Views } from '../../../src/daemon/views.ts';
+import { runSource } from '../../../src/daemon/source/run.ts';
+import { LiveStatus } from '../../../src/daemon/live-status.ts';
 import type { SourceConfig } from '../../../src/config/load.ts';
 import { WaybillError } from '../../../src/errors.ts';
-import { sourcesOf } from '../../../src/journal/history.ts';
+import { sourcesOf } from '../../../src/journal/backfills.ts';
 import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
 import type { PageRequest } from '../../../src/model/source.ts';
 import type { Meters } from '../../../src/model/telemetry.ts';
-import type { RoomLog } from '../../../src/telemetry/log.ts';
+import type { ComponentLog } from '../../../src/telemetry/log.ts';
 import { statusText } from '../../../src/report/status-text.ts';
 import { Budgets } from '../../../src/source/limits.ts';
 import { ModelSource } from '../../support/model-source.ts';
@@ -18,8 +18,8 @@ import { Lines } from '../collect/world.ts';
 import { load, valid } from '../config/loading.ts';
 import { opened } from '../journal/opening.ts';
 
-class RoomLines extends Lines implements RoomLog {
-  child(): RoomLog {
+class RoomLines extends Lines implements ComponentLog {
+  child(): ComponentLog {
     return this;
   }
 }
@@ -31,15 +31,15 @@ const uncounted: Meters = {
   recordsLate: nothing,
   recordDelay: nothing,
   sourceRequest: nothing,
-  sourceHold: nothing,
-  windowVanished: nothing,
+  sourceSuspended: nothing,
+  windowShrunk: nothing,
   calibrationChanged: nothing,
-  eventsIrregular: nothing,
-  eventsSent: nothing,
+  recordsUnexpected: nothing,
+  eventsDelivered: nothing,
   deliveryDelay: nothing,
   sinkDuplicates: nothing,
   sinkLoss: nothing,
-  messageShortened: nothing,
+  messageTruncated: nothing,
 };
 
 const no: (request: PageRequest) => boolean = () => false;
@@ -61,7 +61,7 @@ async function world() {
     const abort = new AbortController();
     const source: SourceConfig = { ...settings, id, start: { kind: 'instant', at: base }, ...more };
     const configured = { ...config, sources: [source] };
-    const views = new Views(configured);
+    const views = new LiveStatus(configured);
     const options = {
       ...{ config: configured, version: '0.1.0', expectState: false, lockWait: 0, clock, random: () => 0.5, log },
       openSource: () => ({
@@ -91,8 +91,8 @@ async function world() {
     return { end, snapshot, status };
   };
   const sleep = (micros: number): Promise<void> => clock.sleep(micros / 1000, new AbortController().signal);
-  const lag = (): number => clock.now() * 1000 - journal.marks(id).frontier;
-  const begins = (): number | undefined => sourcesOf(journal.db).find((known) => known.id === id)?.begins;
+  const lag = (): number => clock.now() * 1000 - journal.progress(id).frontier;
+  const begins = (): number | undefined => sourcesOf(journal.db).find((known) => known.id === id)?.startsAt;
   return { journal, clock, service, log, model, run, sleep, lag, begins };
 }
 
@@ -104,14 +104,14 @@ test('a weekly calibration that is not answered holds up neither tip nor the fro
   await it.sleep(40 * minute);
   expect(it.lag()).toBeLessThan(32 * minute);
   await first.end();
-  const { calibrated } = JSON.parse(it.journal.marks(id).profile ?? '{}') as { calibrated: number };
+  const { calibrated } = JSON.parse(it.journal.progress(id).profile ?? '{}') as { calibrated: number };
   await it.sleep(8 * day);
   // Only calibration asks without the number of a page.
   it.model.isFailing = ({ page }) => page === undefined;
   it.service.add(1, base + 8 * day);
   const second = it.run();
   await it.sleep(40 * minute);
-  expect(it.journal.marks(id)).toMatchObject({ collected: 1 });
+  expect(it.journal.progress(id)).toMatchObject({ collected: 1 });
   expect(it.lag()).toBeLessThan(32 * minute);
   expect(second.snapshot().sources[0]).toMatchObject({ uncalibrated: '504 timeout', trouble: undefined });
   expect(second.status()).toContain(`The calibration of ${id} is due and fails: 504 timeout.`);
@@ -119,7 +119,7 @@ test('a weekly calibration that is not answered holds up neither tip nor the fro
   await it.sleep(hour);
   expect(second.snapshot().sources[0]?.uncalibrated).toBeUndefined();
   await second.end();
-  expect(JSON.parse(it.journal.marks(id).profile ?? '{}')).not.toMatchObject({ calibrated });
+  expect(JSON.parse(it.journal.progress(id).profile ?? '{}')).not.toMatchObject({ calibrated });
 });
 
 test('a service that refuses the question without times is calibrated and proven with times, also where its total may be a cap', async () => {
@@ -129,13 +129,13 @@ test('a service that refuses the question without times is calibrated and proven
   for (let i = 0; i < 150; i += 1) it.service.add(i, base + i * second);
   const first = it.run();
   await it.sleep(40 * minute);
-  expect(it.journal.marks(id)).toMatchObject({ collected: 150 });
+  expect(it.journal.progress(id)).toMatchObject({ collected: 150 });
   expect(it.lag()).toBeLessThan(32 * minute);
   expect(first.snapshot().sources[0]).toMatchObject({ gaps: 0, trouble: undefined });
   await first.end();
-  expect(JSON.parse(it.journal.marks(id).profile ?? '{}')).toMatchObject({
+  expect(JSON.parse(it.journal.progress(id).profile ?? '{}')).toMatchObject({
     calibration: { total: 150 },
-    everything: { startTime: '1970-01-01T00:00:00.00' },
+    unboundedQuery: { startTime: '1970-01-01T00:00:00.00' },
   });
 });
 
@@ -153,7 +153,7 @@ test('start: earliest waits where only the last day is answered for, says so, an
   it.model.isFailing = isUntimed;
   await it.sleep(5 * minute);
   const start = new Date((base - 9 * day - 2 * second) / 1000).toISOString();
-  expect(it.log.lines.filter(({ phrase }) => phrase === 'ledger begins at the earliest record')).toMatchObject([{ fields: { start } }]);
+  expect(it.log.lines.filter(({ event }) => event === 'source.ledger_started')).toMatchObject([{ fields: { start } }]);
   expect(running.snapshot().sources).toMatchObject([{ trouble: undefined, collected: 2 }]);
   await running.end();
 });
@@ -192,19 +192,19 @@ test('without a Date a restart in a quiet time raises no alarm, also after a kil
   it.service.add(1, base + second);
   const first = it.run();
   await it.sleep(30 * minute);
-  const early = it.journal.marks(id).profile;
+  const early = it.journal.progress(id).profile;
   await it.sleep(40 * minute);
   await first.end();
   expect(it.lag()).toBeLessThan(32 * minute);
   // A killed process leaves a profile that is older than its last windows.
   await it.journal.setProfile(id, early ?? '{}');
-  const { frontier } = it.journal.marks(id);
+  const { frontier } = it.journal.progress(id);
   await it.sleep(100 * minute);
   const again = it.run();
   await it.sleep(40 * minute);
   expect(it.log.lines.filter(({ level }) => level === 'error')).toEqual([]);
   expect(again.snapshot().sources).toMatchObject([{ gaps: 0, recountsOverdue: 0, serverNow: undefined }]);
-  expect(it.journal.marks(id).frontier).toBeGreaterThan(frontier);
+  expect(it.journal.progress(id).frontier).toBeGreaterThan(frontier);
   expect(again.status()).toContain('The answers of new carry no Date');
   it.service.add(2, base + 210 * minute);
   await it.sleep(10 * minute);
@@ -218,12 +218,12 @@ test.each([9, -7])(
     const it = await world();
     const one = it.run();
     await it.sleep(2 * hour);
-    const before = it.journal.marks(id).frontier;
+    const before = it.journal.progress(id).frontier;
     it.clock.wall += (hours * hour) / 1000;
     it.service.skew -= hours * hour;
     await it.sleep(hour);
-    expect(one.snapshot().sources).toMatchObject([{ recountsOverdue: 0, mode: 'normal', trouble: undefined, gaps: 0 }]);
-    expect(it.journal.marks(id).frontier).toBe(before + hour);
+    expect(one.snapshot().sources).toMatchObject([{ recountsOverdue: 0, state: 'active', trouble: undefined, gaps: 0 }]);
+    expect(it.journal.progress(id).frontier).toBe(before + hour);
     await one.end();
   },
 );

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
 import type { Acknowledgement, DeadLetter, DeliverJournal } from '../../../src/model/journal.ts';
-import type { Taken } from '../../../src/model/sink.ts';
+import type { DeliveryResult } from '../../../src/model/sink.ts';
 import { append, committed, copyState, deadLetters, numberOf, range } from '../../support/model-journal.ts';
 import { quiet } from '../../support/delivery-clock.ts';
 import { Rig } from './rig.ts';
@@ -13,14 +13,14 @@ describe('an acknowledgement', () => {
     const loop = rig.loop({ records: 2, resolvable: false });
     const atSend: number[] = [];
     loop.receiver.answer = (batch) => {
-      atSend.push(committed(rig.journal, 'sink').acked);
+      atSend.push(committed(rig.journal, 'sink').acknowledged);
       return loop.receiver.take(batch);
     };
     await append(rig.journal, 8);
     loop.run();
     await rig.clock.advance(0);
     expect(atSend).toEqual([0, 2, 4, 6]);
-    expect(committed(rig.journal, 'sink')).toEqual({ acked: 8, taken: 8, note: 'through 8' });
+    expect(committed(rig.journal, 'sink')).toEqual({ acknowledged: 8, delivered: 8, resumeNote: 'through 8' });
   });
 
   test('is never committed before the sink has answered', async () => {
@@ -33,9 +33,9 @@ describe('an acknowledgement', () => {
     await append(rig.journal, 4);
     loop.run();
     await rig.clock.advance(4_999);
-    expect(committed(rig.journal, 'sink').acked).toBe(0);
+    expect(committed(rig.journal, 'sink').acknowledged).toBe(0);
     await rig.clock.advance(2);
-    expect(committed(rig.journal, 'sink').acked).toBe(2);
+    expect(committed(rig.journal, 'sink').acknowledged).toBe(2);
   });
 
   test('of a sink that can be asked waits for others, at most a second after the first of them', async () => {
@@ -45,12 +45,12 @@ describe('an acknowledgement', () => {
     await rig.clock.advance(600);
     const commits = rig.journal.usage().commits;
     expect(loop.receiver.has.length).toBe(2);
-    expect(committed(rig.journal, 'sink').acked).toBe(0);
+    expect(committed(rig.journal, 'sink').acknowledged).toBe(0);
     // Another batch does not put it off. (Its append would take the first acknowledgement along, so it is already there.)
     await rig.clock.advance(399);
-    expect(committed(rig.journal, 'sink').acked).toBe(0);
+    expect(committed(rig.journal, 'sink').acknowledged).toBe(0);
     await rig.clock.advance(2);
-    expect(committed(rig.journal, 'sink')).toEqual({ acked: 2, taken: 2, note: 'through 2' });
+    expect(committed(rig.journal, 'sink')).toEqual({ acknowledged: 2, delivered: 2, resumeNote: 'through 2' });
     expect(rig.journal.usage().commits).toBe(commits + 1);
   });
 
@@ -65,7 +65,7 @@ describe('an acknowledgement', () => {
     loop.run();
     await rig.clock.advance(1_700);
     expect(loop.receiver.has.length).toBe(10);
-    expect(committed(rig.journal, 'sink').acked).toBeGreaterThanOrEqual(8);
+    expect(committed(rig.journal, 'sink').acknowledged).toBeGreaterThanOrEqual(8);
   });
 
   test('never goes past the batch under way, nor is anything sent beyond 10,000 entries of the committed one', async () => {
@@ -74,7 +74,7 @@ describe('an acknowledgement', () => {
     const ahead: number[] = [];
     const beyond: boolean[] = [];
     loop.receiver.answer = (batch) => {
-      const { acked } = committed(rig.journal, 'sink');
+      const { acknowledged: acked } = committed(rig.journal, 'sink');
       ahead.push(batch.through.seq - acked);
       beyond.push(acked >= (batch.messages[0]?.seq ?? 0));
       return loop.receiver.take(batch);
@@ -108,8 +108,8 @@ describe('an acknowledgement', () => {
     loop.run();
     await rig.clock.advance(0);
     expect(loop.receiver.attempts.length).toBe(1);
-    expect(loop.delivery.view()).toMatchObject({ state: 'waiting', lastError: 'the disk is full' });
-    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 4, 10_000);
+    expect(loop.delivery.view()).toMatchObject({ state: 'retrying', lastError: 'the disk is full' });
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 4, 10_000);
     expect(loop.receiver.attempts.map(({ batch }) => batch.messages.map(numberOf))).toEqual([[1, 2], [3, 4]]); // prettier-ignore
     expect(deadLetters(rig.journal).map(({ seq }) => seq)).toEqual([1]);
     expect(loop.delivery.view()).toMatchObject({ state: 'active', trouble: undefined });
@@ -121,7 +121,7 @@ describe('an acknowledgement', () => {
     rig.loop({ records: 10, pipeline: () => undefined }).run();
     await append(rig.journal, 3);
     await rig.clock.advance(1_000);
-    expect(committed(rig.journal, 'sink').acked).toBe(3);
+    expect(committed(rig.journal, 'sink').acknowledged).toBe(3);
     const before = rig.journal.usage().commits;
     for (let i = 0; i < 20; i += 1) {
       await append(rig.journal, 1);
@@ -134,12 +134,12 @@ describe('an acknowledgement', () => {
   test('of a message that was not sent blocks the sink instead of being believed', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2 });
-    loop.receiver.answer = () => ({ rejections: [{ seq: 77, code: 'bad', words: 'no such thing' }] });
+    loop.receiver.answer = () => ({ rejections: [{ seq: 77, code: 'bad', message: 'no such thing' }] });
     await append(rig.journal, 2);
     loop.run();
     await rig.clock.advance(10);
-    expect(loop.delivery.view()).toMatchObject({ state: 'blocked', acked: 0 });
-    expect(committed(rig.journal, 'sink').acked).toBe(0);
+    expect(loop.delivery.view()).toMatchObject({ state: 'blocked', acknowledged: 0 });
+    expect(committed(rig.journal, 'sink').acknowledged).toBe(0);
   });
 });
 
@@ -161,7 +161,7 @@ describe('the position that a sink keeps', () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2, keepsPosition: true });
     await append(rig.journal, 6);
-    loop.receiver.kept = { position: { seq: 4, chain: (await rig.journal.chainAt(4)) ?? chain(0) }, note: 'kept' };
+    loop.receiver.kept = { position: { seq: 4, chain: (await rig.journal.chainAt(4)) ?? chain(0) }, resumeNote: 'kept' };
     loop.run();
     await rig.clock.advance(0);
     expect(loop.receiver.has.map(numberOf)).toEqual([5, 6]);
@@ -174,11 +174,11 @@ describe('the position that a sink keeps', () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2, keepsPosition: true });
     await append(rig.journal, 6);
-    loop.receiver.kept = { position: { seq, chain: chain(byte) }, note: undefined };
+    loop.receiver.kept = { position: { seq, chain: chain(byte) }, resumeNote: undefined };
     loop.run();
     await rig.clock.advance(130_000);
     expect(loop.receiver.attempts).toEqual([]);
-    expect(committed(rig.journal, 'sink').acked).toBe(0);
+    expect(committed(rig.journal, 'sink').acknowledged).toBe(0);
     expect(loop.delivery.view()).toMatchObject({ state: 'blocked', lagRecords: 6 });
     expect(loop.delivery.view().lastError).toContain(`it has entry ${seq}, which this state does not know`);
   });
@@ -189,11 +189,11 @@ describe('the position that a sink keeps', () => {
     const first = rig.loop({ records: 2, keepsPosition: true }).run();
     await rig.clock.advance(0);
     await first.end();
-    first.receiver.kept = { position: { seq: 2, chain: (await rig.journal.chainAt(2)) ?? chain(0) }, note: undefined };
+    first.receiver.kept = { position: { seq: 2, chain: (await rig.journal.chainAt(2)) ?? chain(0) }, resumeNote: undefined };
     await append(rig.journal, 2);
     const second = rig.loop({ records: 2, receiver: first.receiver, resolvable: true }).run();
     await rig.clock.advance(1_000);
-    expect(second.delivery.view()).toMatchObject({ state: 'blocked', acked: 6 });
+    expect(second.delivery.view()).toMatchObject({ state: 'blocked', acknowledged: 6 });
     expect(second.delivery.view().lastError).toContain('it had taken entry 6 and now ends at 2');
     expect(first.receiver.has.map(numberOf)).toEqual(range(1, 6));
   });
@@ -216,7 +216,7 @@ describe('stopping', () => {
     await rig.clock.advance(1);
     expect([loop.hasEnded, loop.failed]).toEqual([true, undefined]);
     expect(loop.receiver.has.map(numberOf)).toEqual([1, 2]);
-    expect(committed(rig.journal, 'sink').acked).toBe(2);
+    expect(committed(rig.journal, 'sink').acknowledged).toBe(2);
     expect(loop.receiver.closes).toBe(1);
   });
 
@@ -226,7 +226,7 @@ describe('stopping', () => {
     let reason: unknown;
     loop.receiver.answer = (_batch, signal) => {
       signal.addEventListener('abort', () => (reason = signal.reason as unknown));
-      return new Promise<Taken>(() => undefined);
+      return new Promise<DeliveryResult>(() => undefined);
     };
     await append(rig.journal, 2);
     loop.run();
@@ -248,9 +248,9 @@ describe('stopping', () => {
     const loop = rig.loop({ records: 4 });
     loop.receiver.answer = (batch, _signal, attempt) => {
       if (attempt > 2) return loop.receiver.take(batch);
-      if (attempt === 2) throw new WaybillError('sink_again', 'busy', { retryAfterMs: 3_000 });
+      if (attempt === 2) throw new WaybillError('sink_unavailable', 'busy', { retryAfterMs: 3_000 });
       loop.receiver.has.push(...batch.messages.filter(({ seq }) => seq !== 2));
-      return { rejections: [], again: { code: 'sink_again', seqs: [2], words: 'queue full', retryAfterMs: 3_000 } };
+      return { rejections: [], retryable: { code: 'sink_unavailable', seqs: [2], message: 'queue full', retryAfterMs: 3_000 } };
     };
     await append(rig.journal, 8);
     loop.run();
@@ -261,14 +261,14 @@ describe('stopping', () => {
     await rig.clock.advance(1);
     expect([loop.hasEnded, loop.failed]).toEqual([true, undefined]);
     expect(loop.receiver.has.map(numberOf)).toEqual([1, 3, 4, 2]);
-    expect(committed(rig.journal, 'sink').acked).toBe(4);
+    expect(committed(rig.journal, 'sink').acknowledged).toBe(4);
   });
 
   test.each(['busy', 'idle', 'blocked at opening'])('is immediate while the loop only waits (%s)', async (why) => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2 });
     loop.receiver.answer = () => {
-      throw new WaybillError('sink_again', 'busy', { retryAfterMs: 600_000 });
+      throw new WaybillError('sink_unavailable', 'busy', { retryAfterMs: 600_000 });
     };
     if (why === 'blocked at opening') {
       loop.receiver.opening = () => {
@@ -289,7 +289,7 @@ describe('two loops', () => {
     await using rig = await Rig.make();
     const stuck = rig.loop({ id: 'stuck', records: 2 });
     stuck.receiver.answer = (_batch, signal) =>
-      new Promise<Taken>((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
+      new Promise<DeliveryResult>((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
     const refusing = rig.loop({ id: 'refusing', records: 2 });
     refusing.receiver.answer = (batch) => refusing.receiver.take(batch, { 3: 'bad' });
     const free = rig.loop({ id: 'free', records: 2 });
@@ -300,7 +300,7 @@ describe('two loops', () => {
     expect(free.receiver.attempts.map(({ at }) => at)).toEqual([0, 0, 0, 0]);
     expect(refusing.receiver.has.length).toBe(7);
     expect(deadLetters(rig.journal).map(({ sink, seq }) => [sink, seq])).toEqual([['refusing', 3]]);
-    expect(['stuck', 'refusing', 'free'].map((id) => committed(rig.journal, id).acked)).toEqual([0, 8, 8]);
+    expect(['stuck', 'refusing', 'free'].map((id) => committed(rig.journal, id).acknowledged)).toEqual([0, 8, 8]);
   });
 });
 
@@ -315,13 +315,13 @@ describe('a dead letter', () => {
     rig.journal.db.pragma(`max_page_count = ${pages}`);
     loop.run();
     await rig.clock.advance(0);
-    expect(loop.delivery.view()).toMatchObject({ state: 'waiting' });
+    expect(loop.delivery.view()).toMatchObject({ state: 'retrying' });
     await rig.journal.flush();
     const copy = copyState(rig.directory);
     await using after = await Rig.make(copy);
-    expect([committed(after.journal, 'sink').acked, deadLetters(after.journal).length]).toEqual([0, 0]);
+    expect([committed(after.journal, 'sink').acknowledged, deadLetters(after.journal).length]).toEqual([0, 0]);
     rig.journal.db.pragma('max_page_count = 100000');
-    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 2, 120_000);
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 2, 120_000);
     expect(deadLetters(rig.journal).map(({ seq }) => seq)).toEqual([1]);
   });
 });
@@ -336,14 +336,14 @@ function wrapped(
     head: () => journal.head(),
     read: (after, limit) => journal.read(after, limit),
     changed: () => journal.changed(),
-    sinkMarks: (sink) => journal.sinkMarks(sink),
+    sinkProgress: (sink) => journal.sinkProgress(sink),
     chainAt: (seq) => journal.chainAt(seq),
     acknowledge: calls.acknowledge,
     acknowledgeLater: (sink, acknowledgement) => journal.acknowledgeLater(sink, acknowledgement),
     flush: () => journal.flush(),
-    commitNote: (sink, note) => journal.commitNote(sink, note),
-    letter: (sink, seq) => journal.letter(sink, seq),
-    settleLetter: (sink, seq, fate, operation) => journal.settleLetter(sink, seq, fate, operation),
+    commitResumeNote: (sink, note) => journal.commitResumeNote(sink, note),
+    deadLetter: (sink, seq) => journal.deadLetter(sink, seq),
+    resolveDeadLetter: (sink, seq, fate, operation) => journal.resolveDeadLetter(sink, seq, fate, operation),
     adopted: (sink) => journal.adopted(sink),
     resent: (sink, sent) => journal.resent(sink, sent),
     pruned: () => journal.pruned(),

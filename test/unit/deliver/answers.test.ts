@@ -1,11 +1,11 @@
 /** What the loop does with each answer of a sink, and with none (docs/guarantees.md, the three answers). */
 import { describe, expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
-import type { Batch, Taken } from '../../../src/model/sink.ts';
+import type { Batch, DeliveryResult } from '../../../src/model/sink.ts';
 import { append, committed, deadLetters, numberOf, range, record } from '../../support/model-journal.ts';
 import { Rig } from './rig.ts';
 
-const again = (retryAfterMs?: number) => new WaybillError('sink_again', 'busy', { retryAfterMs });
+const again = (retryAfterMs?: number) => new WaybillError('sink_unavailable', 'busy', { retryAfterMs });
 const blocked = () => new WaybillError('sink_blocked', 'the key is not accepted');
 const refused = (words: string) => new WaybillError('sink_refused', words);
 
@@ -78,9 +78,9 @@ describe('again', () => {
 });
 
 describe('again for some messages of a batch', () => {
-  const some = (seqs: readonly number[], more: Partial<Taken> = {}): Taken => ({
+  const some = (seqs: readonly number[], more: Partial<DeliveryResult> = {}): DeliveryResult => ({
     rejections: [],
-    again: { code: 'sink_again', seqs, words: 'queue full', retryAfterMs: 2_000 },
+    retryable: { code: 'sink_unavailable', seqs, message: 'queue full', retryAfterMs: 2_000 },
     ...more,
   });
 
@@ -120,13 +120,13 @@ describe('again for some messages of a batch', () => {
       if (first === undefined || first.seq > 4) return loop.receiver.take(batch);
       const seqs = rest.map(({ seq }) => seq);
       return {
-        rejections: [{ seq: first.seq, code: '6', words: 'invalid data' }],
-        again: { code: 'sink_again', seqs, words: 'invalid data', isAtOnce: true },
+        rejections: [{ seq: first.seq, code: '6', message: 'invalid data' }],
+        retryable: { code: 'sink_unavailable', seqs, message: 'invalid data', isAtOnce: true },
       };
     };
     await append(rig.journal, 6);
     loop.run();
-    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 6);
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 6);
     expect(seen).toEqual([
       [[1, 2, 3, 4, 5, 6], [], 'active'],
       [[2, 3, 4, 5, 6], [1], 'active'],
@@ -136,7 +136,7 @@ describe('again for some messages of a batch', () => {
     ]);
     expect(new Set(loop.receiver.attempts.map(({ at }) => at)).size).toBe(1);
     expect(loop.counted.sent).toBe(2);
-    expect(loop.lines.filter(({ phrase }) => phrase === 'sink does not take')).toEqual([]);
+    expect(loop.lines.filter(({ event }) => event === 'sink.delivery_failed')).toEqual([]);
   });
 
   test('at once, with one before them that is left: its refusal waits for it', async () => {
@@ -146,18 +146,18 @@ describe('again for some messages of a batch', () => {
       if (attempt > 1) return loop.receiver.take(batch);
       loop.receiver.has.push(...batch.messages.filter(({ seq }) => seq === 2 || seq === 4));
       return some([1], {
-        rejections: [{ seq: 3, code: '6', words: 'invalid data' }],
-        again: { code: 'sink_again', seqs: [1], words: 'invalid data', isAtOnce: true },
+        rejections: [{ seq: 3, code: '6', message: 'invalid data' }],
+        retryable: { code: 'sink_unavailable', seqs: [1], message: 'invalid data', isAtOnce: true },
       });
     };
     await append(rig.journal, 4);
     loop.run();
-    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 4);
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 4);
     expect(loop.receiver.attempts.map(({ at, batch }) => [at, batch.messages.map(numberOf)])).toEqual([
       [0, [1, 2, 3, 4]],
       [0, [1]],
     ]);
-    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, words: 'invalid data' }]);
+    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, message: 'invalid data' }]);
     expect(loop.counted.sent).toBe(3);
   });
 
@@ -166,20 +166,20 @@ describe('again for some messages of a batch', () => {
     const loop = rig.loop({ records: 4 });
     const acked: number[] = [];
     loop.receiver.answer = (batch, _signal, attempt) => {
-      acked.push(committed(rig.journal, 'sink').acked);
+      acked.push(committed(rig.journal, 'sink').acknowledged);
       if (attempt === 1) {
         loop.receiver.has.push(...batch.messages.filter(({ seq }) => seq === 2 || seq === 4));
-        return some([1], { rejections: [{ seq: 3, code: 'bad_document', words: 'field seven' }] });
+        return some([1], { rejections: [{ seq: 3, code: 'bad_document', message: 'field seven' }] });
       }
       return loop.receiver.take(batch);
     };
     await append(rig.journal, 4);
     loop.run();
-    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 4);
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 4);
     // Nothing is acknowledged before the first message, which is still to be sent.
     expect(acked).toEqual([0, 0]);
     expect(loop.receiver.has.map(numberOf).sort()).toEqual([1, 2, 4]);
-    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, words: 'field seven' }]);
+    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, message: 'field seven' }]);
   });
 
   test('what is left, refused whole, is halved down to the one to blame, and no refusal before it is forgotten', async () => {
@@ -188,16 +188,16 @@ describe('again for some messages of a batch', () => {
     loop.receiver.answer = (batch, _signal, attempt) => {
       if (attempt === 1) {
         loop.receiver.has.push(...batch.messages.filter(({ seq }) => seq === 1 || seq === 6));
-        return some([2, 3, 5], { rejections: [{ seq: 4, code: 'bad_document', words: 'field seven' }] });
+        return some([2, 3, 5], { rejections: [{ seq: 4, code: 'bad_document', message: 'field seven' }] });
       }
       if (batch.messages.some(({ seq }) => seq === 3)) throw refused('no');
       return loop.receiver.take(batch);
     };
     await append(rig.journal, 6);
     loop.run();
-    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 6);
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 6);
     expect(loop.receiver.has.map(numberOf).sort()).toEqual([1, 2, 5, 6]);
-    expect(deadLetters(rig.journal).map(({ seq, words }) => [seq, words])).toEqual([
+    expect(deadLetters(rig.journal).map(({ seq, message: words }) => [seq, words])).toEqual([
       [3, 'no'],
       [4, 'field seven'],
     ]);
@@ -209,17 +209,17 @@ describe('again for some messages of a batch', () => {
     loop.receiver.answer = (batch, _signal, attempt) => {
       const left = batch.messages.map(({ seq }) => seq).filter((seq) => (seq === 2 && attempt < 3) || seq === 3);
       loop.receiver.has.push(...batch.messages.filter(({ seq }) => !left.includes(seq)));
-      const said = [{ seq: 3, code: '500', words: `disk full, ${attempt}` }];
-      return { rejections: [], again: { code: 'sink_again', seqs: left, words: 'busy', tries: 3, said } };
+      const said = [{ seq: 3, code: '500', message: `disk full, ${attempt}` }];
+      return { rejections: [], retryable: { code: 'sink_unavailable', seqs: left, message: 'busy', attempts: 3, said } };
     };
     await append(rig.journal, 4);
     loop.run();
-    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 4);
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 4);
     expect(loop.receiver.has.map(numberOf).sort()).toEqual([1, 2, 4]);
-    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, code: '500', words: 'disk full, 3', tries: 3 }]);
-    const waits = loop.lines.filter(({ phrase }) => phrase === 'sink does not take');
-    expect(waits.map(({ fields }) => fields['tries'])).toEqual([1, 2]);
-    expect(loop.delivery.view()).toMatchObject({ state: 'active', tries: 0 });
+    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, code: '500', message: 'disk full, 3', attempts: 3 }]);
+    const waits = loop.lines.filter(({ event }) => event === 'sink.delivery_failed');
+    expect(waits.map(({ fields }) => fields['attempts'])).toEqual([1, 2]);
+    expect(loop.delivery.view()).toMatchObject({ state: 'active', attempts: 0 });
   });
 
   test('without end while nothing is taken beside them: a server in trouble makes no dead letter, and has taken nothing', async () => {
@@ -229,15 +229,15 @@ describe('again for some messages of a batch', () => {
     loop.receiver.answer = (batch) => {
       if (!isFull) return loop.receiver.take(batch);
       const seqs = batch.messages.map(({ seq }) => seq);
-      return { rejections: [], again: { code: 'sink_again', seqs, words: 'disk full', tries: 3, amid: [] } };
+      return { rejections: [], retryable: { code: 'sink_unavailable', seqs, message: 'disk full', attempts: 3, amid: [] } };
     };
     await append(rig.journal, 4);
     loop.run();
     await rig.clock.advance(600_000);
     expect(loop.receiver.attempts.length).toBeGreaterThan(10);
-    expect(loop.delivery.view()).toMatchObject({ state: 'waiting', lastError: 'disk full', lastSuccess: undefined });
+    expect(loop.delivery.view()).toMatchObject({ state: 'retrying', lastError: 'disk full', lastSuccess: undefined });
     isFull = false;
-    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 4);
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 4);
     expect(loop.receiver.has.map(numberOf)).toEqual(range(1, 4));
     expect(deadLetters(rig.journal)).toEqual([]);
   });
@@ -250,14 +250,14 @@ describe('again for some messages of a batch', () => {
       loop.receiver.has.push(...batch.messages.filter(({ seq }) => !left.includes(seq)));
       return {
         rejections: [],
-        again: { code: 'sink_again', seqs: left, words: `no, ${attempt}`, tries: 3, amid: attempt === 1 ? [2] : [] },
+        retryable: { code: 'sink_unavailable', seqs: left, message: `no, ${attempt}`, attempts: 3, amid: attempt === 1 ? [2] : [] },
       };
     };
     await append(rig.journal, 4);
     loop.run();
-    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 4);
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 4);
     expect(loop.receiver.has.map(numberOf)).toEqual([1, 3, 4]);
-    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 2, words: 'no, 3', tries: 3 }]);
+    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 2, message: 'no, 3', attempts: 3 }]);
   });
 
   test('is blocked when a person must act', async () => {
@@ -265,13 +265,13 @@ describe('again for some messages of a batch', () => {
     const loop = rig.loop({ records: 2 });
     loop.receiver.answer = (batch, _signal, attempt) => {
       if (attempt > 1) return loop.receiver.take(batch);
-      return { rejections: [], again: { code: 'sink_blocked', seqs: [2], words: 'index is read-only' } };
+      return { rejections: [], retryable: { code: 'sink_blocked', seqs: [2], message: 'index is read-only' } };
     };
     await append(rig.journal, 2);
     loop.run();
     await rig.clock.advance(30_000);
     expect(loop.delivery.view()).toMatchObject({ state: 'blocked', lastError: 'index is read-only' });
-    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 2);
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 2);
     expect(loop.delivery.view()).toMatchObject({ state: 'active' });
   });
 });
@@ -279,7 +279,7 @@ describe('again for some messages of a batch', () => {
 describe('blocked', () => {
   test('is tried once a minute, fails readiness after unreadyAfter, and refuses no record', async () => {
     await using rig = await Rig.make();
-    const loop = rig.loop({ unreadyAfter: 150_000 });
+    const loop = rig.loop({ failReadinessAfter: 150_000 });
     let isBlocked = true;
     loop.receiver.answer = (batch) => {
       if (isBlocked) throw blocked();
@@ -301,7 +301,7 @@ describe('blocked', () => {
 
   test('is over when a sink that could not be opened is open, though nothing waits for it', async () => {
     await using rig = await Rig.make();
-    const loop = rig.loop({ unreadyAfter: 60_000 });
+    const loop = rig.loop({ failReadinessAfter: 60_000 });
     loop.receiver.opening = (_signal, open) => {
       if (open <= 3) throw blocked();
     };
@@ -316,8 +316,8 @@ describe('blocked', () => {
 describe('refused whole', () => {
   /** Refuses every request that holds one of these, without saying which. */
   const refusing =
-    (poison: readonly number[], take: (batch: Batch) => Taken) =>
-    (batch: Batch): Taken => {
+    (poison: readonly number[], take: (batch: Batch) => DeliveryResult) =>
+    (batch: Batch): DeliveryResult => {
       if (batch.messages.some(({ seq }) => poison.includes(seq))) throw refused('400: something in it is bad');
       return take(batch);
     };
@@ -334,11 +334,11 @@ describe('refused whole', () => {
       expect(loop.receiver.has.map(numberOf)).toEqual(range(1, 16).filter((n) => !poison.includes(n)));
       expect(deadLetters(rig.journal)).toEqual(
         poison.map((n) => ({
-          ...{ sink: 'sink', seq: n, code: 'refused', words: '400: something in it is bad', tries: 1 },
+          ...{ sink: 'sink', seq: n, code: 'refused', message: '400: something in it is bad', attempts: 1 },
           body: record(n, { payloadName: `file ${n}` }).text,
         })),
       );
-      expect(committed(rig.journal, 'sink')).toMatchObject({ acked: 16, taken: 16 });
+      expect(committed(rig.journal, 'sink')).toMatchObject({ acknowledged: 16, delivered: 16 });
     },
   );
 
@@ -349,7 +349,7 @@ describe('refused whole', () => {
     await append(rig.journal, 10_008);
     loop.receiver.answer = refusing([10_006], (batch) => loop.receiver.take(batch));
     loop.run();
-    await rig.clock.until(() => loop.delivery.view().acked === 10_008);
+    await rig.clock.until(() => loop.delivery.view().acknowledged === 10_008);
     const late = loop.receiver.attempts.filter(({ batch }) => batch.through.seq > 10_000);
     expect(late.map(({ batch }) => [batch.messages.map(({ seq }) => seq), batch.uncertain])).toEqual([
       [[10_001, 10_002, 10_003, 10_004], false],
@@ -367,7 +367,7 @@ describe('refused whole', () => {
     const seen: string[] = [];
     loop.receiver.answer = (batch) => {
       const last = deadLetters(rig.journal).map(({ seq }) => seq);
-      seen.push(`${batch.messages.map(({ seq }) => seq).join(' ')}: ${last.join(' ')}/${committed(rig.journal, 'sink').acked}`);
+      seen.push(`${batch.messages.map(({ seq }) => seq).join(' ')}: ${last.join(' ')}/${committed(rig.journal, 'sink').acknowledged}`);
       return refusing([2, 4], (taken) => loop.receiver.take(taken))(batch);
     };
     await append(rig.journal, 8);
@@ -398,13 +398,13 @@ describe('some messages refused', () => {
     await rig.clock.advance(0);
     // At once, though other acknowledgements of this sink may wait for a second.
     expect(deadLetters(rig.journal)).toEqual([
-      { sink: 'sink', seq: 2, body: record(2, { payloadName: 'Ann.docx' }).text, code: 'bad_document', words: 'cannot parse [Ann.docx]', tries: 1 },
-      { sink: 'sink', seq: 3, body: record(3, { payloadName: 'Ann.docx' }).text, code: 'bad_document', words: 'too long', tries: 1 },
+      { sink: 'sink', seq: 2, body: record(2, { payloadName: 'Ann.docx' }).text, code: 'bad_document', message: 'cannot parse [Ann.docx]', attempts: 1 },
+      { sink: 'sink', seq: 3, body: record(3, { payloadName: 'Ann.docx' }).text, code: 'bad_document', message: 'too long', attempts: 1 },
     ]); // prettier-ignore
-    expect(committed(rig.journal, 'sink').acked).toBeGreaterThanOrEqual(4);
+    expect(committed(rig.journal, 'sink').acknowledged).toBeGreaterThanOrEqual(4);
     expect(loop.receiver.has.map(numberOf)).toEqual([1, 4, 5, 6, 7, 8]);
     expect(loop.counted.sent).toBe(6);
-    expect(loop.lines.filter(({ phrase }) => phrase === 'dead letter').map(({ fields }) => fields['seq'])).toEqual([2, 3]);
+    expect(loop.lines.filter(({ event }) => event === 'sink.dead_letter').map(({ fields }) => fields['seq'])).toEqual([2, 3]);
     expect(JSON.stringify(loop.lines)).not.toContain('Ann.docx');
   });
 
@@ -414,13 +414,13 @@ describe('some messages refused', () => {
     loop.receiver.answer = (batch) => loop.receiver.take(batch, { 1: 'bad', 2: 'bad' });
     await append(rig.journal, 2);
     loop.run();
-    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 2);
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 2);
     expect(deadLetters(rig.journal).map(({ seq }) => seq)).toEqual([1, 2]);
     expect(loop.delivery.view()).toMatchObject({ state: 'active', lastSuccess: undefined });
-    expect(loop.lines.map(({ phrase }) => phrase)).not.toContain('first event taken');
+    expect(loop.lines.map(({ event }) => event)).not.toContain('sink.first_delivery');
     await append(rig.journal, 2);
     await rig.clock.until(() => loop.receiver.has.length === 2);
-    expect(loop.lines.find(({ phrase }) => phrase === 'first event taken')?.fields).toMatchObject({ messages: 2 });
+    expect(loop.lines.find(({ event }) => event === 'sink.first_delivery')?.fields).toMatchObject({ messages: 2 });
     expect(loop.counted).toMatchObject({ sent: 2 });
   });
 
@@ -438,7 +438,7 @@ describe('some messages refused', () => {
 
 describe('no answer', () => {
   const unknowns = [
-    ['an unknown outcome', () => new WaybillError('sink_unknown', 'connection reset')],
+    ['an unknown outcome', () => new WaybillError('sink_outcome_unknown', 'connection reset')],
     ['any other error', () => new TypeError('strange answer')],
   ] as const;
 
@@ -465,7 +465,7 @@ describe('no answer', () => {
     loop.receiver.answer = (batch) => {
       if (batch.through.seq === 11_000 && !hasFailed) {
         hasFailed = true;
-        throw new WaybillError('sink_unknown', 'reset');
+        throw new WaybillError('sink_outcome_unknown', 'reset');
       }
       return loop.receiver.take(batch);
     };
@@ -490,7 +490,7 @@ describe('no answer', () => {
       loop.receiver.answer = (batch, _signal, attempt) => {
         if (attempt !== 2) return loop.receiver.take(batch);
         if (had) loop.receiver.take(batch);
-        throw new WaybillError('sink_unknown', 'connection reset');
+        throw new WaybillError('sink_outcome_unknown', 'connection reset');
       };
       await append(rig.journal, 9);
       loop.run();
@@ -498,7 +498,7 @@ describe('no answer', () => {
       expect(loop.receiver.has.map(numberOf)).toEqual(range(1, 9));
       expect(loop.receiver.positionsAsked).toBe(2);
       await rig.clock.advance(2_000);
-      expect(committed(rig.journal, 'sink')).toEqual({ acked: 9, taken: 9, note: 'through 9' });
+      expect(committed(rig.journal, 'sink')).toEqual({ acknowledged: 9, delivered: 9, resumeNote: 'through 9' });
     },
   );
 
@@ -509,7 +509,7 @@ describe('no answer', () => {
     loop.receiver.answer = (batch, signal, attempt) => {
       if (attempt > 1) return loop.receiver.take(batch);
       signal.addEventListener('abort', () => (told = signal.reason as unknown));
-      return new Promise<Taken>(() => undefined);
+      return new Promise<DeliveryResult>(() => undefined);
     };
     await append(rig.journal, 3);
     loop.run();
@@ -526,14 +526,14 @@ describe('no answer', () => {
     const loop = rig.loop({ records: 3 });
     loop.receiver.closing = () => Promise.reject(new Error('close failed'));
     loop.receiver.answer = (batch, _signal, attempt) => {
-      if (attempt === 1) throw new WaybillError('sink_unknown', 'connection reset');
+      if (attempt === 1) throw new WaybillError('sink_outcome_unknown', 'connection reset');
       return loop.receiver.take(batch);
     };
     await append(rig.journal, 3);
     loop.run();
     await rig.clock.until(() => loop.receiver.has.length === 3);
     expect(loop.delivery.view().lastError).toContain('connection reset');
-    expect(loop.lines.filter(({ phrase }) => phrase === 'sink cannot be closed')).toHaveLength(1);
+    expect(loop.lines.filter(({ event }) => event === 'sink.close_failed')).toHaveLength(1);
   });
 
   test('from a sink that never comes back from being closed holds up nothing for longer than ten seconds', async () => {
@@ -541,7 +541,7 @@ describe('no answer', () => {
     const loop = rig.loop({ records: 3 });
     loop.receiver.closing = () => (loop.receiver.closes === 1 ? new Promise(() => undefined) : undefined);
     loop.receiver.answer = (batch, _signal, attempt) => {
-      if (attempt === 1) throw new WaybillError('sink_unknown', 'connection reset');
+      if (attempt === 1) throw new WaybillError('sink_outcome_unknown', 'connection reset');
       return loop.receiver.take(batch);
     };
     await append(rig.journal, 3);
@@ -557,7 +557,7 @@ describe('opening', () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ random: () => 0.999999 });
     loop.receiver.opening = (_signal, open) => {
-      if (open <= 2) throw new WaybillError('sink_again', 'connection refused');
+      if (open <= 2) throw new WaybillError('sink_unavailable', 'connection refused');
     };
     await append(rig.journal, 4);
     loop.run();
@@ -587,13 +587,13 @@ describe('what nothing can mend', () => {
     await using rig = await Rig.make();
     const loop = rig.loop();
     loop.receiver.answer = () => {
-      throw new WaybillError('invariant', 'two positions for one entry');
+      throw new WaybillError('internal_error', 'two positions for one entry');
     };
     await append(rig.journal, 4);
     loop.run();
     await rig.clock.advance(1);
-    expect(loop.failed).toMatchObject({ code: 'invariant' });
-    expect(committed(rig.journal, 'sink').acked).toBe(0);
+    expect(loop.failed).toMatchObject({ code: 'internal_error' });
+    expect(committed(rig.journal, 'sink').acknowledged).toBe(0);
   });
 });
 
@@ -612,7 +612,7 @@ describe('a sink beside another', () => {
     // Three batches each: the quick one has them before the slow one has answered for the first.
     await rig.clock.until(() => quick.receiver.has.length === 12, 5_000);
     expect([slow.receiver.attempts.length, slow.receiver.has.length]).toEqual([1, 0]);
-    expect(committed(rig.journal, 'quick').acked).toBe(12);
+    expect(committed(rig.journal, 'quick').acknowledged).toBe(12);
     await rig.clock.until(() => slow.receiver.has.length === 12);
     expect(slow.receiver.has.map(numberOf)).toEqual(range(1, 12));
     expect(rig.clock.monotonic()).toBe(60_000);

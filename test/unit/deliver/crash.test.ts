@@ -65,7 +65,7 @@ class Moments {
       head: () => journal.head(),
       read: (after, limit) => journal.read(after, limit),
       changed: () => journal.changed(),
-      sinkMarks: (sink) => journal.sinkMarks(sink),
+      sinkProgress: (sink) => journal.sinkProgress(sink),
       chainAt: (seq) => journal.chainAt(seq),
       acknowledge: (sink, acknowledgement, letters) => both('acknowledge', () => journal.acknowledge(sink, acknowledgement, letters)),
       acknowledgeLater: (sink, acknowledgement) => {
@@ -73,9 +73,9 @@ class Moments {
         void this.pass('after acknowledgeLater').catch(() => undefined);
       },
       flush: () => both('flush', () => journal.flush()),
-      commitNote: (sink, note) => both('commitNote', () => journal.commitNote(sink, note)),
-      letter: (sink, seq) => journal.letter(sink, seq),
-      settleLetter: (sink, seq, fate, operation) => both('settleLetter', () => journal.settleLetter(sink, seq, fate, operation)),
+      commitResumeNote: (sink, note) => both('commitNote', () => journal.commitResumeNote(sink, note)),
+      deadLetter: (sink, seq) => journal.deadLetter(sink, seq),
+      resolveDeadLetter: (sink, seq, fate, operation) => both('settleLetter', () => journal.resolveDeadLetter(sink, seq, fate, operation)),
       adopted: (sink) => both('adopted', () => journal.adopted(sink)),
       resent: (sink, sent) => journal.resent(sink, sent),
       pruned: () => journal.pruned(),
@@ -103,13 +103,13 @@ function answersOf(receiver: ModelReceiver, { poison, lost }: Scenario, moments?
     const refused = poison === 'named' ? Object.fromEntries(poisonous.map((seq) => [seq, 'bad'])) : {};
     const taken = receiver.take(batch, refused);
     await moments?.pass('after send');
-    if (sends === lost) throw new WaybillError('sink_unknown', 'reset');
+    if (sends === lost) throw new WaybillError('sink_outcome_unknown', 'reset');
     return taken;
   };
 }
 
 async function runTo(rig: Rig, isOver: () => boolean): Promise<void> {
-  await rig.clock.until(() => isOver() || committed(rig.journal, 'sink').acked === records, 120_000);
+  await rig.clock.until(() => isOver() || committed(rig.journal, 'sink').acknowledged === records, 120_000);
 }
 
 /** One life that ends at moment `fatal`, and one that follows. Returns the moments of the first. */
@@ -132,8 +132,8 @@ async function twoLives(scenario: Scenario, fatal: number): Promise<{ names: str
   const before = committed(second.journal, 'sink');
   const had = new Set([...receiver.has.map(numberOf), ...deadLetters(second.journal).map(({ seq }) => seq), ...notForIt]);
   // I8: what is acknowledged is taken, or a dead letter, or not for it, at every moment.
-  expect(range(1, before.acked).filter((n) => !had.has(n))).toEqual([]);
-  expect(before.taken).toBeLessThanOrEqual(before.acked);
+  expect(range(1, before.acknowledged).filter((n) => !had.has(n))).toEqual([]);
+  expect(before.delivered).toBeLessThanOrEqual(before.acknowledged);
   answersOf(receiver, { ...scenario, lost: -1 });
   second.loop({ ...wishOf(scenario), receiver }).run();
   await runTo(second, () => false);

@@ -3,7 +3,7 @@
  * in which each message costs work that nothing else can be done meanwhile, as in one process.
  */
 import { expect, test } from 'vitest';
-import { Delivery } from '../../../src/deliver/loop.ts';
+import { Delivery } from '../../../src/deliver/delivery.ts';
 import { WaybillError } from '../../../src/errors.ts';
 import type { Acknowledgement, DeliverJournal, Entry, Limit } from '../../../src/model/journal.ts';
 import type { Position } from '../../../src/model/ledger.ts';
@@ -19,7 +19,7 @@ const hourMs = 3_600_000;
 const messageMs = 0.1;
 /** From the request to the answer. */
 const answerMs = 100;
-const batch = { records: 500, bytes: 1_000_000, wait: 1_000 };
+const batch = { maxRecords: 500, maxBytes: 1_000_000, maxWait: 1_000 };
 const chain = new Uint8Array(32);
 
 /** A journal in memory, of which only the numbers count. */
@@ -55,16 +55,23 @@ class Numbers implements DeliverJournal {
       const received = (this.#clock.now() - this.#clock.monotonic() + this.receivedMs(seq)) * 1_000;
       return { kind: 'record', seq, number: seq, source: 's', text: 'text', uid: '', received, time: received, late: false, chain };
     });
-  sinkMarks = (sink: string) => {
+  sinkProgress = (sink: string) => {
     const acked = this.#acked.get(sink) ?? 0;
-    return { acked, taken: { seq: acked, chain }, note: undefined, fromTime: undefined, deadLetters: 0, orders: {} };
+    return {
+      acknowledged: acked,
+      delivered: { seq: acked, chain },
+      resumeNote: undefined,
+      fromTime: undefined,
+      deadLetters: 0,
+      orders: {},
+    };
   };
-  acknowledge = async (sink: string, { acked }: Acknowledgement): Promise<void> => void this.#acked.set(sink, acked);
-  acknowledgeLater = (sink: string, { acked }: Acknowledgement): void => void this.#acked.set(sink, acked);
+  acknowledge = async (sink: string, { acknowledged: acked }: Acknowledgement): Promise<void> => void this.#acked.set(sink, acked);
+  acknowledgeLater = (sink: string, { acknowledged: acked }: Acknowledgement): void => void this.#acked.set(sink, acked);
   flush = async (): Promise<void> => undefined;
-  commitNote = async (): Promise<void> => undefined;
-  letter = async (): Promise<undefined> => undefined;
-  settleLetter = async (): Promise<void> => undefined;
+  commitResumeNote = async (): Promise<void> => undefined;
+  deadLetter = async (): Promise<undefined> => undefined;
+  resolveDeadLetter = async (): Promise<void> => undefined;
   adopted = async (): Promise<void> => undefined;
   resent = async (): Promise<void> => undefined;
   pruned = (): number => 0;
@@ -76,12 +83,12 @@ test('an hour of outage: it catches up at 4,000 records a second or more, and th
   const journal = new Numbers(clock);
   const stop = new AbortController();
   const quiet = (): void => undefined;
-  const log: Log = { debug: quiet, info: quiet, warn: quiet, error: quiet };
-  const meters = { eventsSent: quiet, deliveryDelay: quiet } as unknown as Meters;
+  const log: Log = { write: quiet };
+  const meters = { eventsDelivered: quiet, deliveryDelay: quiet } as unknown as Meters;
   const bytes = Buffer.from('message');
   const loopTo = (id: string, answer: (given: Batch) => void): Delivery =>
     new Delivery({
-      settings: { id, type: 'model', batch, deadline: 30_000, resolvable: false, unreadyAfter: Infinity },
+      settings: { id, type: 'model', batch, deadline: 30_000, resolvable: false, failReadinessAfter: Infinity },
       journal,
       pipeline: (entry) => {
         clock.spend(messageMs);
@@ -106,7 +113,7 @@ test('an hour of outage: it catches up at 4,000 records a second or more, and th
   const outage = { backMs: 0, doneMs: 0, caughtUp: 0 };
   const down = loopTo('down', ({ messages }) => {
     const now = clock.monotonic();
-    if (now < hourMs) throw new WaybillError('sink_again', 'connection refused');
+    if (now < hourMs) throw new WaybillError('sink_unavailable', 'connection refused');
     outage.backMs ||= now;
     if (outage.doneMs === 0) outage.caughtUp += messages.length;
   });
@@ -123,7 +130,7 @@ test('an hour of outage: it catches up at 4,000 records a second or more, and th
   };
   const running = [down.run(stop.signal, stop.signal), beside.run(stop.signal, stop.signal), feed().catch(() => undefined)];
   await clock.until(() => down.view().state !== 'active', hourMs);
-  await clock.until(() => outage.backMs > 0 && down.view().lagRecords <= batch.records, 2 * hourMs);
+  await clock.until(() => outage.backMs > 0 && down.view().lagRecords <= batch.maxRecords, 2 * hourMs);
   outage.doneMs = clock.monotonic();
   stop.abort(new Error('stop'));
   await Promise.all(running);
@@ -135,6 +142,6 @@ test('an hour of outage: it catches up at 4,000 records a second or more, and th
   for (const those of [delays.down, delays.catchingUp]) {
     const sorted = Float64Array.from(those).sort();
     expect(sorted.length).toBeGreaterThan(20_000);
-    expect(sorted[Math.floor(sorted.length * 0.99)]).toBeLessThan(batch.wait + 1_000);
+    expect(sorted[Math.floor(sorted.length * 0.99)]).toBeLessThan(batch.maxWait + 1_000);
   }
 }, 60_000);

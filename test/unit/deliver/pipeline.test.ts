@@ -16,7 +16,7 @@ const parts = (besides: Partial<PipelineParts> = {}): PipelineParts => ({
   matches: () => true,
   encode: raw(),
   fromTime: undefined,
-  irregular: () => undefined,
+  unexpected: () => undefined,
   ...besides,
 });
 
@@ -96,24 +96,31 @@ describe('a record of which no message can be made', () => {
     expect(sick.receiver.has.map(numberOf)).toEqual(range(1, 12).filter((n) => !bad.includes(n)));
     expect(well.receiver.has.map(numberOf)).toEqual(range(1, 12));
     expect(deadLetters(rig.journal)).toEqual(
-      bad.map((n) => ({ sink: 'sick', seq: n, body: record(n).text, code: 'cannot_encode', words: `cannot read record ${n}`, tries: 1 })),
+      bad.map((n) => ({
+        sink: 'sick',
+        seq: n,
+        body: record(n).text,
+        code: 'cannot_encode',
+        message: `cannot read record ${n}`,
+        attempts: 1,
+      })),
     );
     expect(jumped).toEqual([]);
-    expect(['sick', 'well'].map((id) => committed(rig.journal, id).acked)).toEqual([12, 12]);
+    expect(['sick', 'well'].map((id) => committed(rig.journal, id).acknowledged)).toEqual([12, 12]);
     expect(sick.lines.filter(({ level }) => level === 'error').length).toBe(bad.length);
   });
 
   test('counts what is odd about a record once', async () => {
     await using rig = await Rig.make();
     const odd: string[] = [];
-    const counting = pipeline(parts({ irregular: (_source, tags) => odd.push(...tags) }));
+    const counting = pipeline(parts({ unexpected: (_source, tags) => odd.push(...tags) }));
     const text = record(1).text;
     const loop = rig.loop({ records: 100, bytes: Buffer.byteLength(text) * 2 + 10, pipeline: counting });
     await append(rig.journal, 9);
     loop.run();
     await rig.clock.advance(30_000);
     expect(loop.receiver.attempts.length).toBeGreaterThan(3);
-    const tags = normalize(entry(1)).irregular.length;
+    const tags = normalize(entry(1)).unexpected.length;
     expect(tags).toBeGreaterThan(0);
     expect(odd.length).toBe(9 * tags);
   });

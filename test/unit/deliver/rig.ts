@@ -1,7 +1,8 @@
 /** One loop on a clock of the test, between the real journal and a receiver in memory, with everything that it said and counted. */
 import { rmSync } from 'node:fs';
-import { Delivery } from '../../../src/deliver/loop.ts';
-import type { DeliverSettings } from '../../../src/deliver/loop.ts';
+import { Delivery } from '../../../src/deliver/delivery.ts';
+import { logEvents } from '../../../src/model/log-events.ts';
+import type { DeliverSettings } from '../../../src/deliver/delivery.ts';
 import type { Pipeline } from '../../../src/deliver/pipeline.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
 import type { DeliverJournal, Entry } from '../../../src/model/journal.ts';
@@ -14,7 +15,7 @@ import { ModelReceiver } from '../../support/model-sink.ts';
 
 export interface Line {
   readonly level: string;
-  readonly phrase: string;
+  readonly event: string;
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
@@ -52,23 +53,21 @@ export class Loop {
   constructor(clock: DeliveryClock, journal: Journal, wish: Wish) {
     this.id = wish.id ?? 'sink';
     this.receiver = wish.receiver ?? new ModelReceiver(clock, wish);
-    const say =
-      (level: string) =>
-      (fields: object, phrase: string): void =>
-        void this.lines.push({ level, phrase, fields: fields as Line['fields'] });
-    const log: Log = { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') };
+    const log: Log = {
+      write: (event, fields = {}) => void this.lines.push({ level: logEvents[event].level, event, fields: fields as Line['fields'] }),
+    };
     const meters = {
-      eventsSent: (_sink: string, count: number) => (this.counted.sent += count),
+      eventsDelivered: (_sink: string, count: number) => (this.counted.sent += count),
       deliveryDelay: (_sink: string, seconds: number) => this.counted.delays.push(seconds),
     } as unknown as Meters;
     this.delivery = new Delivery({
       settings: {
         id: this.id,
         type: 'model',
-        batch: { records: wish.records ?? 4, bytes: wish.bytes ?? 1e6, wait: wish.waitMs ?? 1_000 },
+        batch: { maxRecords: wish.records ?? 4, maxBytes: wish.bytes ?? 1e6, maxWait: wish.waitMs ?? 1_000 },
         deadline: wish.deadline ?? 30_000,
         resolvable: wish.resolvable ?? wish.keepsPosition ?? false,
-        unreadyAfter: wish.unreadyAfter ?? 900_000,
+        failReadinessAfter: wish.failReadinessAfter ?? 900_000,
       },
       journal: wish.journal?.(journal) ?? journal,
       pipeline: wish.pipeline ?? plain,

@@ -1,7 +1,7 @@
 /** Receivers that are slow: what they have said to have is settled, what goes on has its time, and what was too much is less the next time. */
 import { describe, expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
-import type { Batch, GoesOn, Sink, Taken } from '../../../src/model/sink.ts';
+import type { Batch, GoesOn, Sink, DeliveryResult } from '../../../src/model/sink.ts';
 import { append, committed, numberOf, range } from '../../support/model-journal.ts';
 import { Rig } from './rig.ts';
 
@@ -22,10 +22,10 @@ class Slow {
   }
 
   readonly open = async (): Promise<Sink> => ({
-    send: async (batch: Batch, signal: AbortSignal, goesOn: GoesOn = () => undefined): Promise<Taken> => {
+    send: async (batch: Batch, signal: AbortSignal, goesOn: GoesOn = () => undefined): Promise<DeliveryResult> => {
       this.sizes.push(batch.messages.length);
       for (const [i, message] of batch.messages.entries()) {
-        if (i === this.breaksAfter) throw new WaybillError('sink_unknown', 'read ECONNRESET');
+        if (i === this.breaksAfter) throw new WaybillError('sink_outcome_unknown', 'read ECONNRESET');
         await this.#rig.clock.sleep(this.eachMs, signal);
         this.taken.push(numberOf(message));
         if (this.#answers) goesOn(i + 1);
@@ -42,7 +42,7 @@ test('a receiver that answers is given its time, however long a batch takes', as
   const loop = rig.loop({ records: 8, deadline: 30_000, open: slow.open });
   await append(rig.journal, 16);
   loop.run();
-  await rig.clock.until(() => committed(rig.journal, 'sink').acked === 16);
+  await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 16);
   expect(slow.taken).toEqual(range(1, 16));
   expect(slow.sizes).toEqual([8, 8]);
 });
@@ -54,7 +54,7 @@ describe('a receiver that never answers within the deadline', () => {
     const loop = rig.loop({ records: 16, deadline: 30_000, open: slow.open });
     await append(rig.journal, 200);
     loop.run();
-    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 200);
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 200);
     // 16 need 112 s, 8 need 56 s; four, which need 28 s, are no reason to try eight again.
     expect(slow.sizes).toEqual([16, 8, ...Array.from({ length: 50 }, () => 4)]);
     expect(
@@ -74,7 +74,7 @@ describe('a receiver that never answers within the deadline', () => {
     loop.run();
     await rig.clock.until(() => slow.sizes.at(-1) === 1);
     slow.eachMs = 10;
-    await rig.clock.until(() => committed(rig.journal, 'sink').acked === 64);
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 64);
     expect(slow.sizes.slice(-6)).toEqual([2, 4, 8, 16, 16, 16]);
   });
 });
@@ -86,7 +86,7 @@ test('what it has said to have is acknowledged when the connection breaks, and c
   const loop = rig.loop({ records: 8, open: slow.open });
   await append(rig.journal, 8);
   loop.run();
-  await rig.clock.until(() => committed(rig.journal, 'sink').acked === 8);
+  await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 8);
   expect(slow.taken).toEqual(range(1, 8));
   expect(slow.sizes).toEqual([8, 5, 2]);
   expect(loop.counted.sent).toBe(8);
@@ -98,14 +98,14 @@ test('a batch that the receiver has no room for is halved after three answers in
   const sizes: number[] = [];
   loop.receiver.answer = (batch) => {
     sizes.push(batch.messages.length);
-    if (batch.messages.length > 4) throw new WaybillError('sink_again', '429 too large for indexing_pressure', { isCrowded: true });
+    if (batch.messages.length > 4) throw new WaybillError('sink_unavailable', '429 too large for indexing_pressure', { isCrowded: true });
     return loop.receiver.take(batch);
   };
   await append(rig.journal, 16);
   loop.run();
-  await rig.clock.until(() => committed(rig.journal, 'sink').acked === 16);
+  await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 16);
   expect(sizes.slice(0, 7)).toEqual([16, 16, 16, 8, 8, 8, 4]);
-  expect(rig.journal.progress.sink('sink').deadLetters).toBe(0);
+  expect(rig.journal.sinkPositions.sink('sink').deadLetters).toBe(0);
 });
 
 test('another answer between, or a single message: no batch is halved, and no message refused', async () => {
@@ -115,17 +115,17 @@ test('another answer between, or a single message: no batch is halved, and no me
   loop.receiver.answer = (batch) => {
     sizes.push(batch.messages.length);
     if (sizes.length > 8) return loop.receiver.take(batch);
-    throw new WaybillError('sink_again', 'busy', { isCrowded: sizes.length % 3 !== 0 });
+    throw new WaybillError('sink_unavailable', 'busy', { isCrowded: sizes.length % 3 !== 0 });
   };
   await append(rig.journal, 8);
   loop.run();
-  await rig.clock.until(() => committed(rig.journal, 'sink').acked === 8);
+  await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 8);
   expect(new Set(sizes)).toEqual(new Set([8]));
   loop.receiver.answer = (batch) => {
-    if (sizes.push(batch.messages.length) < 20) throw new WaybillError('sink_again', 'busy', { isCrowded: true });
+    if (sizes.push(batch.messages.length) < 20) throw new WaybillError('sink_unavailable', 'busy', { isCrowded: true });
     return loop.receiver.take(batch);
   };
   await append(rig.journal, 1);
-  await rig.clock.until(() => committed(rig.journal, 'sink').acked === 9);
-  expect(rig.journal.progress.sink('sink').deadLetters).toBe(0);
+  await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 9);
+  expect(rig.journal.sinkPositions.sink('sink').deadLetters).toBe(0);
 });

@@ -122,11 +122,11 @@ const privacies: readonly (readonly [string, Privacy])[] = [
 
 describe.each(privacies)('any JSON value is a record: %s', (_name, privacy) => {
   const normalize = normalizer({ ...settings, privacy });
-  const cef = encoder('cef', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
-  const ecs = encoder('ecs', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
-  const leef = encoder('leef', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
-  const ocsf = encoder('ocsf', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
-  const raw = encoder('raw', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+  const cef = encoder('cef', { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+  const ecs = encoder('ecs', { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+  const leef = encoder('leef', { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+  const ocsf = encoder('ocsf', { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+  const raw = encoder('raw', { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
 
   test(`${records} records of seed ${seed} give one line in each format, which reads back`, () => {
     const next = generator(seed);
@@ -168,7 +168,7 @@ describe.each(privacies)('any JSON value is a record: %s', (_name, privacy) => {
       // Whatever is in it, it can be made to fit into the frames of syslog.
       const frame = 1_700 + (i % 7) * 900;
       const line = i % 2 === 0 ? 'cef' : 'leef';
-      const short = shortener(line, { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } }, frame)(event) ?? '';
+      const short = shortener(line, { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } }, frame)(event) ?? '';
       expect(Buffer.byteLength(short), where).toBeLessThanOrEqual(frame);
       const shortUid = line === 'cef' ? readStrictly(short).values.get('WaybillDpasUid') : parseLeef(short).values.get('uid');
       expect(shortUid, where).toBe(record.uid);

@@ -8,7 +8,7 @@ import { readStrictly } from './cef-strict.ts';
 
 function lineOf(record: unknown, cef: CefSettings = { ipv6: 'c6a2', geo: 'cfp' }, over: Partial<NormalizeSettings> = {}): string {
   const text = typeof record === 'string' ? record : JSON.stringify(record);
-  return encoder('cef', { original: true, cef })(normalizer({ ...settings, ...over })(recordOf(text)));
+  return encoder('cef', { includeOriginal: true, cef })(normalizer({ ...settings, ...over })(recordOf(text)));
 }
 
 describe('68 records', () => {
@@ -135,7 +135,7 @@ test('without known outcome a file event has no verdict', () => {
 });
 
 test('events of two sources keep their own headers in one sink', () => {
-  const encode = encoder('cef', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+  const encode = encoder('cef', { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
   const record = recordOf(JSON.stringify(fullest));
   const one = normalizer(settings);
   const two = normalizer({ ...settings, observer: { vendor: 'Two', product: 'Other', version: '2' } });

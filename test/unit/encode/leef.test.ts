@@ -27,7 +27,9 @@ const foreign =
 
 function lineOf(record: unknown, over: Partial<NormalizeSettings> = {}): string {
   const text = typeof record === 'string' ? record : JSON.stringify(record);
-  return encoder('leef', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } })(normalizer({ ...settings, ...over })(recordOf(text)));
+  return encoder('leef', { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } })(
+    normalizer({ ...settings, ...over })(recordOf(text)),
+  );
 }
 
 /** Reads a line, and holds its keys against LEEF's own. */
@@ -108,7 +110,7 @@ describe('values', () => {
 });
 
 test('events of two sources keep their own headers in one sink', () => {
-  const encode = encoder('leef', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+  const encode = encoder('leef', { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
   const record = recordOf(JSON.stringify(fullest));
   const two = normalizer({ ...settings, observer: { vendor: 'Two', product: 'Other', version: '2' } });
   const vendors = [normalizer(settings), two, normalizer(settings)].map((normalize) => parseLeef(encode(normalize(record))).vendor);

@@ -18,7 +18,7 @@ interface Event {
 /** The event of a record, which must be as the schema wants it. */
 function eventOf(record: unknown, over: Partial<NormalizeSettings> = {}): Event {
   const text = typeof record === 'string' ? record : JSON.stringify(record);
-  const written = encoder('ocsf', { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } })(
+  const written = encoder('ocsf', { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } })(
     normalizer({ ...settings, ...over })(recordOf(text)),
   );
   expect(faultsOf(written), text).toEqual([]);
@@ -149,7 +149,7 @@ describe('objects', () => {
   });
 
   test('without the text of the record its hash stays', () => {
-    const encode = encoder('ocsf', { original: false, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+    const encode = encoder('ocsf', { includeOriginal: false, cef: { ipv6: 'c6a2', geo: 'cfp' } });
     const event = JSON.parse(encode(normalizer(settings)(recordOf(JSON.stringify(fullest))))) as Event;
     expect(event).not.toHaveProperty('raw_data');
     expect(event['raw_data_hash']).toEqual({ algorithm_id: 3, value: expect.stringMatching(/^[0-9a-f]{64}$/) as string });

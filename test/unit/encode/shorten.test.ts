@@ -6,7 +6,7 @@ import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { fullest, network, recordOf, settings } from '../normalize/records.ts';
 import { readStrictly } from './cef-strict.ts';
 
-const written = { original: true, cef: { ipv6: 'c6a2', geo: 'cfp' } } as const;
+const written = { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } } as const;
 const normalize = normalizer(settings);
 const bytes = (text: string): number => Buffer.byteLength(text);
 

@@ -17,7 +17,7 @@ describe.each(examples.cases.map((example) => [example.name, example] as const))
   const event = normalize({ text: example.record, uid: example.uid, received: Date.parse(settings.received) * 1000 });
 
   test('ecs', () => {
-    const text = encoder('ecs', { original: true, cef })(event);
+    const text = encoder('ecs', { includeOriginal: true, cef })(event);
     expect(JSON.parse(text)).toEqual(example.ecs);
     // The order of keys is part of what a reader sees.
     expect(text).toBe(JSON.stringify(example.ecs));
@@ -25,24 +25,24 @@ describe.each(examples.cases.map((example) => [example.name, example] as const))
 
   test('ecs without the original', () => {
     const without = { ...example.ecs, event: { ...example.ecs.event, original: undefined } };
-    expect(encoder('ecs', { original: false, cef })(event)).toBe(JSON.stringify(without));
+    expect(encoder('ecs', { includeOriginal: false, cef })(event)).toBe(JSON.stringify(without));
   });
 
   test('cef', () => {
-    expect(encoder('cef', { original: true, cef })(event)).toBe(example.cef);
+    expect(encoder('cef', { includeOriginal: true, cef })(event)).toBe(example.cef);
   });
 
   test('leef', () => {
-    expect(encoder('leef', { original: true, cef })(event)).toBe(example.leef);
+    expect(encoder('leef', { includeOriginal: true, cef })(event)).toBe(example.leef);
   });
 
   test('ocsf', () => {
-    expect(JSON.parse(encoder('ocsf', { original: true, cef })(event))).toEqual(example.ocsf);
+    expect(JSON.parse(encoder('ocsf', { includeOriginal: true, cef })(event))).toEqual(example.ocsf);
     const without = { ...example.ocsf, raw_data: undefined };
-    expect(JSON.parse(encoder('ocsf', { original: false, cef })(event))).toEqual(JSON.parse(JSON.stringify(without)));
+    expect(JSON.parse(encoder('ocsf', { includeOriginal: false, cef })(event))).toEqual(JSON.parse(JSON.stringify(without)));
   });
 
   test('raw', () => {
-    expect(encoder('raw', { original: true, cef })(event)).toBe(example.raw);
+    expect(encoder('raw', { includeOriginal: true, cef })(event)).toBe(example.raw);
   });
 });

@@ -51,16 +51,16 @@ test('pages in any order and any overlap are counted as an oracle counts them, o
   expect(faultsOf(state.beside())).toEqual([]);
 });
 
-test('a page without anything new writes nothing, but the mark of tip', async () => {
+test('a page without anything new writes nothing, but polledUntil', async () => {
   const { journal } = await opened();
   const record = collected(1, base);
-  await journal.append(pageOf([record], { tip: base + second }));
+  await journal.append(pageOf([record], { polledUntil: base + second }));
   const { commits } = journal.usage();
-  await journal.append(pageOf([record], { tip: base + second }));
+  await journal.append(pageOf([record], { polledUntil: base + second }));
   await journal.append(pageOf([]));
   expect(journal.usage().commits).toBe(commits);
-  await journal.append(pageOf([record], { tip: base + 2 * second }));
-  expect(journal.marks(source).tip).toBe(base + 2 * second);
+  await journal.append(pageOf([record], { polledUntil: base + 2 * second }));
+  expect(journal.progress(source).polledUntil).toBe(base + 2 * second);
   expect(journal.head().seq).toBe(1);
 });
 
@@ -86,10 +86,10 @@ test('a record of a closed window is late, and counted for that window and sourc
   ]);
   await close();
   const again = await opened({ directory });
-  expect(again.journal.marks(source)).toMatchObject({ late: 2, collected: 4, lastRecord: base + 20 * second });
+  expect(again.journal.progress(source)).toMatchObject({ late: 2, collected: 4, lastRecord: base + 20 * second });
 });
 
-test('a late counter survives the next turn of its window', async () => {
+test('a late counter survives the next revision of its window', async () => {
   const { journal, beside } = await opened();
   await journal.close(source, span(0, 10), proven(0, base, base + hour), lastAge);
   await journal.append(pageOf([collected(1, base)]));
@@ -111,9 +111,9 @@ test('records without a readable time are known on the day they came and on ever
   expect(seenFaults(beside())).toEqual([]);
 });
 
-test('the day of a record without a time is that of reached, where that is ahead of the service (C49)', async () => {
+test('the day of a record without a time is that of closedUntil, where that is ahead of the service (C49)', async () => {
   const { journal, beside } = await opened();
-  await journal.close(source, { from: base, until: base + 9 * day }, proven(), lastAge);
+  await journal.close(source, { from: base, to: base + 9 * day }, proven(), lastAge);
   await journal.append(pageOf([collected(1, undefined)], { serverNow: base }));
   expect(beside().prepare('SELECT bucket FROM seen').all()).toEqual([{ bucket: -20786 }]);
 });
@@ -123,9 +123,9 @@ test('a day of unreadable times is forgotten five days after its end has been pa
   await journal.append(pageOf([collected(1, undefined)]));
   const buckets = (): unknown[] => beside().prepare('SELECT bucket FROM seen').all();
   const endOfDay = base - (base % day) + day;
-  await journal.close(source, { from: base, until: endOfDay + 5 * day }, proven(), 0);
+  await journal.close(source, { from: base, to: endOfDay + 5 * day }, proven(), 0);
   expect(buckets()).toEqual([{ bucket: -20777 }]);
-  await journal.close(source, { from: endOfDay + 5 * day, until: endOfDay + 5 * day + second }, proven(), 0);
+  await journal.close(source, { from: endOfDay + 5 * day, to: endOfDay + 5 * day + second }, proven(), 0);
   expect(buckets()).toEqual([]);
   // Known by the later day as well, it would still be known.
   expect(await journal.append(pageOf([collected(1, undefined)], { serverNow: endOfDay + 6 * day }))).toMatchObject({ appended: 1 });
@@ -138,7 +138,7 @@ test('a record that comes on each of many days is never forgotten while it comes
   for (let i = 0; i < 20; i += 1) {
     const serverNow = from + day;
     expect((await journal.append(pageOf([odd], { serverNow }))).appended, `day ${i}`).toBe(i === 0 ? 1 : 0);
-    await journal.close(source, { from, until: from + day }, proven(), 0);
+    await journal.close(source, { from, to: from + day }, proven(), 0);
     from += day;
   }
 });

@@ -18,7 +18,7 @@ async function ledger(): Promise<{
   of: (query?: CoverageQuery, held?: ReadonlySet<Micros>) => Coverage;
 }> {
   const { journal, beside } = await opened();
-  for (const id of ['siem', 'lake']) journal.progress.register(id, 'file', id, { seq: 0, chain: new Uint8Array(32) }, undefined);
+  for (const id of ['siem', 'lake']) journal.sinkPositions.register(id, 'file', id, { seq: 0, chain: new Uint8Array(32) }, undefined);
   // Entries 1 to 3, and 4 to 6, on two pages.
   await journal.append(pageOf([collected(1, base + second), collected(2, base + width), collected(3, base + width + second)]));
   await journal.append(
@@ -27,7 +27,7 @@ async function ledger(): Promise<{
   const db = beside();
   const at = (i: number): Micros => base + i * width;
   const insert = db.prepare(
-    "INSERT INTO windows (source, from_us, until_us, query, state, own, closed_us, seq, reason, next_us) VALUES (1, ?, ?, '{}', ?, 1, 0, 0, ?, ?)",
+    "INSERT INTO windows (source, from_us, to_us, query, state, records, closed_us, seq, reason, next_us) VALUES (1, ?, ?, '{}', ?, 1, 0, 0, ?, ?)",
   );
   const states = [
     null,
@@ -37,20 +37,20 @@ async function ledger(): Promise<{
     null,
     ['gap', 'count', 1],
     ['accepted', 'count', null],
-    ['closed', 'reread', null],
-    ['closed', null, 5],
+    ['proven', 'reread', null],
+    ['proven', null, 5],
     null,
   ] as const;
-  for (const [i, row] of states.entries()) insert.run(at(i), at(i + 1), ...(row ?? ['closed', null, null]));
-  db.prepare('UPDATE ranges SET reached_us = ?').run(at(10));
-  db.prepare('UPDATE sinks SET acked = 6').run();
+  for (const [i, row] of states.entries()) insert.run(at(i), at(i + 1), ...(row ?? ['proven', null, null]));
+  db.prepare('UPDATE ranges SET closed_until_us = ?').run(at(10));
+  db.prepare('UPDATE sinks SET acknowledged = 6').run();
   return { db, at, of: (query, held) => coverageOf(db, { n: 1, id: source }, owingSinks(db), held, query) };
 }
 
 test('windows by state, and what is final', async () => {
   const { at, of } = await ledger();
   expect(of()).toMatchObject({
-    ...{ startsAt: base, liveFrom: base, history: [], read: [{ from: at(0), until: at(10) }] },
+    ...{ startsAt: base, liveFrom: base, history: [], read: [{ from: at(0), to: at(10) }] },
     windows: { all: 10, final: 6, gaps: 1, accepted: 1, inDoubt: 1 },
   });
   // Listed by a suspension: the first is in doubt and no longer final; a gap stays what it is.
@@ -67,7 +67,7 @@ test('a period touches the windows that it cuts, and those alone', async () => {
 test('a sink lacks the windows of whose time it has not acknowledged a page, to the entry', async () => {
   const { db, at, of } = await ledger();
   const lacking = (acked: number): unknown => {
-    db.prepare("UPDATE sinks SET acked = ? WHERE id = 'siem'").run(acked);
+    db.prepare("UPDATE sinks SET acknowledged = ? WHERE id = 'siem'").run(acked);
     return of().sinks.map(({ id, windows, lacking: some, deadLetters }) => [id, windows, some, deadLetters]);
   };
   const lake = ['lake', 10, 0, 0];
@@ -77,7 +77,7 @@ test('a sink lacks the windows of whose time it has not acknowledged a page, to 
   expect(lacking(3)).toEqual([lake, ['siem', 10, 2, 0]]);
   expect(lacking(2)).toEqual([lake, ['siem', 10, 4, 0]]);
   expect(lacking(0)).toEqual([lake, ['siem', 10, 4, 0]]);
-  expect(unacknowledged(db, 1, 5)).toEqual([{ from: at(3), until: at(5) - second + 1 }]);
+  expect(unacknowledged(db, 1, 5)).toEqual([{ from: at(3), to: at(5) - second + 1 }]);
   expect(unacknowledged(db, 1, 6)).toEqual([]);
   expect(unacknowledged(db, 2, 0)).toEqual([]);
 });
@@ -85,7 +85,7 @@ test('a sink lacks the windows of whose time it has not acknowledged a page, to 
 test('a dead letter is not delivered, but for a sink with a filter; it counts where its window is owed', async () => {
   const { db, at, of } = await ledger();
   const insert = db.prepare(
-    "INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, code, words, tries, at_us, state) VALUES ('siem', ?, ?, x'00', ?, 0, '400', '', 1, 0, ?)",
+    "INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, code, message, attempts, at_us, state) VALUES ('siem', ?, ?, x'00', ?, 0, '400', '', 1, 0, ?)",
   );
   insert.run(1, 1, at(0) + second, 'kept');
   insert.run(2, 1, at(0) + 2 * second, 'discarded');
@@ -103,7 +103,7 @@ test('a dead letter is not delivered, but for a sink with a filter; it counts wh
 
 test('a sink owes windows at or after its start, of its sources, and requested history as it was requested', async () => {
   const { db, at, of } = await ledger();
-  db.prepare("UPDATE sinks SET begun_us = ?, acked = 0 WHERE id = 'siem'").run(at(1));
+  db.prepare("UPDATE sinks SET begun_us = ?, acknowledged = 0 WHERE id = 'siem'").run(at(1));
   const siem = (query?: CoverageQuery): unknown => of(query).sinks.find(({ id }) => id === 'siem');
   expect(siem()).toEqual({ id: 'siem', windows: 9, lacking: 3, lost: 0, deadLetters: 0 });
   db.prepare("UPDATE sinks SET begun_us = ? WHERE id = 'siem'").run(at(1) + 1);
@@ -111,9 +111,11 @@ test('a sink owes windows at or after its start, of its sources, and requested h
   expect(siem({ sinkSources: new Map([['siem', ['another']]]) })).toBeUndefined();
   expect(siem({ sinkSources: new Map([['siem', [source]]]) })).toBeDefined();
   db.prepare("UPDATE sinks SET begun_us = ? WHERE id = 'siem'").run(at(2));
-  const range = db.prepare('INSERT INTO ranges (source, from_us, until_us, reached_us, remembered_us, backfill) VALUES (1, ?, ?, ?, 0, ?)');
+  const range = db.prepare(
+    'INSERT INTO ranges (source, from_us, to_us, closed_until_us, uids_kept_since_us, backfill) VALUES (1, ?, ?, ?, 0, ?)',
+  );
   const window = db.prepare(
-    "INSERT INTO windows (source, from_us, until_us, query, state, own, closed_us, seq) VALUES (1, ?, ?, '{}', 'closed', 1, 0, 1)",
+    "INSERT INTO windows (source, from_us, to_us, query, state, records, closed_us, seq) VALUES (1, ?, ?, '{}', 'proven', 1, 0, 1)",
   );
   const request = (hours: number, order: object): void => {
     range.run(base - hours * hour, base - (hours - 1) * hour, base - (hours - 1) * hour, JSON.stringify(order));
@@ -134,9 +136,11 @@ test('a sink owes windows at or after its start, of its sources, and requested h
 
 test('a sink that begins at an instant owes no window that begins before it, not of requested history either', async () => {
   const { db, at, of } = await ledger();
-  const range = db.prepare('INSERT INTO ranges (source, from_us, until_us, reached_us, remembered_us, backfill) VALUES (1, ?, ?, ?, 0, ?)');
+  const range = db.prepare(
+    'INSERT INTO ranges (source, from_us, to_us, closed_until_us, uids_kept_since_us, backfill) VALUES (1, ?, ?, ?, 0, ?)',
+  );
   const window = db.prepare(
-    "INSERT INTO windows (source, from_us, until_us, query, state, own, closed_us, seq) VALUES (1, ?, ?, '{}', 'closed', 1, 0, 1)",
+    "INSERT INTO windows (source, from_us, to_us, query, state, records, closed_us, seq) VALUES (1, ?, ?, '{}', 'proven', 1, 0, 1)",
   );
   // An hour of history in six windows, requested after the sink had begun.
   range.run(base - hour, base, base, JSON.stringify({ asked: at(20), paused: false }));
@@ -162,7 +166,7 @@ test('a sink that begins at an instant owes no window that begins before it, not
 test('windows of the time that a sink lost are lacking at that sink, with what happened last in the period', async () => {
   const { db, at, of } = await ledger();
   const insert = db.prepare(
-    'INSERT INTO sink_losses (sink, source, first, last, from_us, until_us, at_us, words) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+    'INSERT INTO sink_losses (sink, source, first, last, from_us, to_us, at_us, message) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
   );
   const siem = (query?: CoverageQuery): unknown => of(query).sinks.find(({ id }) => id === 'siem');
   insert.run('siem', 1, 4, 6, at(3), at(4), 20, 'was deleted');
@@ -183,7 +187,7 @@ test('windows of the time that a sink lost are lacking at that sink, with what h
   // A filter does not bring back what is gone.
   expect(siem({ filteredSinks: new Set(['siem']) })).toMatchObject({ lacking: 3, lost: 3 });
   // Waiting and lost is lacking once, and what the sink does not owe it cannot lack.
-  db.prepare("UPDATE sinks SET acked = 3 WHERE id = 'siem'").run();
+  db.prepare("UPDATE sinks SET acknowledged = 3 WHERE id = 'siem'").run();
   expect(siem()).toMatchObject({ lacking: 3, lost: 3 });
   db.prepare("UPDATE sinks SET begun_us = ? WHERE id = 'siem'").run(at(4));
   expect(siem()).toMatchObject({ windows: 6, lacking: 1, lost: 1 });
@@ -202,12 +206,12 @@ test('a retired sink owes nothing, and a source without a row covers nothing', a
 
 test('a record without a readable time is lacking while it waits, on a page with others too, and while it is a dead letter', async () => {
   const { journal, beside } = await opened();
-  journal.progress.register('siem', 'file', 'siem', journal.positionFor('journal'), undefined);
+  journal.sinkPositions.register('siem', 'file', 'siem', journal.positionFor('journal'), undefined);
   await journal.append(pageOf([collected(1, base + second), collected(2, undefined), collected(3, undefined)]));
   await journal.append(pageOf([collected(4, undefined)]));
   const db = beside();
   const undated = (acked: number, query?: CoverageQuery): number | undefined => {
-    db.prepare('UPDATE sinks SET acked = ?').run(acked);
+    db.prepare('UPDATE sinks SET acknowledged = ?').run(acked);
     return coverageOf(db, { n: 1, id: source }, owingSinks(db), undefined, query).sinks[0]?.undated;
   };
   expect([0, 1, 2, 3, 4].map((acked) => undated(acked))).toEqual([3, 3, 2, 1, undefined]);
@@ -215,17 +219,17 @@ test('a record without a readable time is lacking while it waits, on a page with
   // It was received at 7 µs after `base`: it cannot be of a later time.
   expect([undated(3, { from: base + 7 }), undated(3, { from: base + 8 })]).toEqual([1, undefined]);
   db.prepare(
-    "INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, code, words, tries, at_us, state) VALUES ('siem', 4, 1, x'00', NULL, ?, '400', '', 1, 0, 'kept')",
+    "INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, code, message, attempts, at_us, state) VALUES ('siem', 4, 1, x'00', NULL, ?, '400', '', 1, 0, 'kept')",
   ).run(base);
   expect([undated(4), undated(4, { from: base + 1 })]).toEqual([1, undefined]);
-  db.prepare('UPDATE sinks SET acked = 4').run();
+  db.prepare('UPDATE sinks SET acknowledged = 4').run();
   const report = ledgerReport(db, { now: base + 20 * second });
   expect(report).toMatchObject({ delivered: false });
 });
 
 test('a sink that owes no window yet waits while a record of the period is not acknowledged', async () => {
   const { journal, beside } = await opened();
-  journal.progress.register('siem', 'file', 'siem', journal.positionFor('journal'), undefined);
+  journal.sinkPositions.register('siem', 'file', 'siem', journal.positionFor('journal'), undefined);
   await journal.append(pageOf([collected(1, base + second)]));
   const db = beside();
   const waits = (query?: CoverageQuery): boolean | undefined =>
@@ -234,7 +238,7 @@ test('a sink that owes no window yet waits while a record of the period is not a
     ...[true, undefined, undefined, true],
   ]);
   expect(ledgerReport(db, { now: base + 5 * second })).toMatchObject({ complete: false, delivered: false });
-  db.prepare('UPDATE sinks SET acked = 1').run();
+  db.prepare('UPDATE sinks SET acknowledged = 1').run();
   expect(waits()).toBeUndefined();
   expect(ledgerReport(db, { now: base + 5 * second })).toMatchObject({ complete: false, delivered: true });
 });

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
-import { operationsOf, sourcesOf } from '../../../src/journal/history.ts';
+import { operationsOf, sourcesOf } from '../../../src/journal/backfills.ts';
 import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
 import { openReadOnly } from '../../../src/journal/state.ts';
 import { randomOf } from '../../../src/reference/random.ts';
@@ -22,7 +22,7 @@ const position = { seq: 0, chain: new Uint8Array(32) };
 async function stopped(): Promise<string> {
   const { journal, directory, close } = await opened();
   journal.db.pragma('synchronous = OFF');
-  journal.progress.register('siem', 'file', 'x', position, undefined);
+  journal.sinkPositions.register('siem', 'file', 'x', position, undefined);
   for (let i = 0; i < 40; i += 1) {
     const records = Array.from({ length: 30 }, (_, k) =>
       collected(i * 30 + k, base + (i * 30 + k) * second, { name: `${i * k}`.repeat(40) }),
@@ -30,7 +30,7 @@ async function stopped(): Promise<string> {
     await journal.append(pageOf(records));
   }
   for (let i = 0; i < 100; i += 1) await journal.close(source, span(i * 10, i * 10 + 10), i % 20 === 7 ? gap() : proven(10), lastAge);
-  await journal.operate({ at: base, who: 'root', what: 'replay', detail: {} });
+  await journal.operate({ at: base, actor: 'root', operation: 'replay', detail: {} });
   await journal.setProfile(source, JSON.stringify({ delays: { count: 7, p50: 1, p90: 2, p99: 3, most: 4 } }));
   await close();
   return directory;
@@ -41,9 +41,9 @@ function read(directory: string): void {
   const live = {
     source: () => undefined,
     sink: () => undefined,
-    settleSeconds: () => 60,
+    closeDelaySeconds: () => 60,
     paused: undefined,
-    quota: 1,
+    maxSize: 1,
     configured: [source],
   };
   try {
@@ -111,7 +111,7 @@ test('overwritten anywhere: a report and a daemon meet no error but ours, and mu
       found[act === read ? 'read' : 'run'] += 1;
       const where = `${act.name}, ${length} bytes at ${from}: ${thrown instanceof Error ? thrown.stack : ''}`;
       expect(thrown, where).toBeInstanceOf(WaybillError);
-      expect(['state_corrupt', 'state_unusable', 'state_newer', 'state_missing', 'invariant'], where).toContain(
+      expect(['state_corrupt', 'state_unusable', 'state_too_new', 'state_missing', 'internal_error'], where).toContain(
         (thrown as WaybillError).code,
       );
     }

@@ -11,7 +11,7 @@ const child = fileURLToPath(new URL('./killed.ts', import.meta.url));
 interface Reported {
   readonly seq: number;
   readonly chain: string;
-  readonly acked: number;
+  readonly acknowledged: number;
   readonly frontier: number;
 }
 
@@ -35,7 +35,7 @@ async function killed(directory: string, reports: number, afterMs: number): Prom
     .slice(0, -1)
     .map((line) => {
       const [seq, chain = '', acked, frontier] = line.split(' ');
-      return { seq: Number(seq), chain, acked: Number(acked), frontier: Number(frontier) };
+      return { seq: Number(seq), chain, acknowledged: Number(acked), frontier: Number(frontier) };
     });
 }
 
@@ -54,22 +54,24 @@ async function lives(lane: number): Promise<void> {
     const last = reports.at(-1);
     if (!last) throw new Error('the child was killed before its first report');
     const now = db
-      .prepare('SELECT head.seq, head.pruned_seq AS pruned, acked, taken, note, frontier_us AS frontier FROM head, sinks, sources')
+      .prepare(
+        'SELECT head.seq, head.pruned_seq AS pruned, acknowledged, delivered, resume_note AS note, frontier_us AS frontier FROM head, sinks, sources',
+      )
       .get() as {
       seq: number;
       pruned: number;
-      acked: number;
-      taken: number;
+      acknowledged: number;
+      delivered: number;
       note: string;
       frontier: number;
     };
     expect(last.seq).toBeGreaterThan(head);
     expect(now.seq).toBeGreaterThanOrEqual(last.seq);
-    expect(now.acked).toBeGreaterThanOrEqual(last.acked);
+    expect(now.acknowledged).toBeGreaterThanOrEqual(last.acknowledged);
     expect(now.frontier).toBeGreaterThanOrEqual(last.frontier);
-    expect(now.note).toBe(`at ${now.taken}`);
-    expect(now.acked).toBeLessThanOrEqual(now.seq);
-    expect(now.pruned).toBeLessThanOrEqual(now.acked);
+    expect(now.note).toBe(`at ${now.delivered}`);
+    expect(now.acknowledged).toBeLessThanOrEqual(now.seq);
+    expect(now.pruned).toBeLessThanOrEqual(now.acknowledged);
     const chainAt = db.prepare<[number], { chain: string }>(
       'SELECT lower(hex(chain)) AS chain FROM segments WHERE seq <= ? ORDER BY seq DESC LIMIT 1',
     );

@@ -11,34 +11,30 @@ import { base, collected, second } from '../../support/records.ts';
 flushCompileCache();
 const [directory = ''] = process.argv.slice(2);
 const journal = await Journal.open(
-  { directory, quota: 2 ** 30, keep: 50, version: '0.1.0', expectState: false, lockWait: 10_000 },
+  { directory, maxSize: 2 ** 30, retention: 50, version: '0.1.0', expectState: false, lockWait: 10_000 },
   systemClock,
   new AbortController().signal,
 );
 const source = 'production';
 journal.registerSource(source, 'tenant', base);
-journal.progress.register('siem', 'file', 'x', { seq: 0, chain: new Uint8Array(32) }, undefined);
+journal.sinkPositions.register('siem', 'file', 'x', { seq: 0, chain: new Uint8Array(32) }, undefined);
 const at = {
   proven: true,
-  proof: { query: {}, total: 0, own: 0, digest: new Uint8Array(32), passes: 1, requests: 1, first: 0, last: 0 },
+  proof: { query: {}, total: 0, inWindow: 0, digest: new Uint8Array(32), passes: 1, requests: 1, first: 0, last: 0 },
 } as const;
 for (let turn = journal.head().seq; ; turn += 1) {
   // Half of each page is known already; the ids go on where the last process ended.
   const records = Array.from({ length: 10 }, (_, i) => collected(turn * 5 + i, base + (turn * 5 + i) * 10 * second));
   await journal.append({ source, records, received: systemClock.now() * 1000, serverNow: base });
   if (turn % 3 === 0) {
-    const { reached } = journal.marks(source).live;
-    await journal.close(
-      source,
-      { from: reached, until: reached + second },
-      { verdict: at, next: undefined, at: reached, recount: false },
-      0,
-    );
+    const { closedUntil: reached } = journal.progress(source).live;
+    await journal.close(source, { from: reached, to: reached + second }, { verdict: at, next: undefined, at: reached, recount: false }, 0);
   }
   const { seq, chain } = journal.head();
-  if (turn % 4 === 0) await journal.acknowledge('siem', { acked: seq, taken: { position: { seq, chain }, note: `at ${seq}` } }, []);
+  if (turn % 4 === 0)
+    await journal.acknowledge('siem', { acknowledged: seq, delivered: { position: { seq, chain }, resumeNote: `at ${seq}` } }, []);
   if (turn % 16 === 0) journal.prune();
   process.stdout.write(
-    `${seq} ${Buffer.from(chain).toString('hex')} ${journal.sinkMarks('siem').acked} ${journal.marks(source).frontier}\n`,
+    `${seq} ${Buffer.from(chain).toString('hex')} ${journal.sinkProgress('siem').acknowledged} ${journal.progress(source).frontier}\n`,
   );
 }

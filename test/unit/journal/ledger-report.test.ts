@@ -65,23 +65,23 @@ test('every number of the report, counted a second time in the file and at the s
     it.source.add(id, time, time + (isLate ? between(random, 20, 1_000) * minute : between(random, 0, 300) * second));
   }
   const { journal, source, closer, signal } = it;
-  journal.progress.register('siem', 'file', 'a', { seq: 0, chain: new Uint8Array(32) }, undefined);
+  journal.sinkPositions.register('siem', 'file', 'a', { seq: 0, chain: new Uint8Array(32) }, undefined);
   let lakeFrom = 0;
   for (let at = base; at <= end; at += 15 * minute) {
     it.clock.wall += (at - source.now()) / 1000;
     while (await closer.closeNext(source.now(), signal));
-    while (await closer.again(source.now(), signal));
+    while (await closer.retry(source.now(), signal));
     if (lakeFrom === 0 && at >= base + 20 * hour) {
       lakeFrom = journal.head().seq;
-      journal.progress.register('lake', 'file', 'b', journal.head(), undefined);
+      journal.sinkPositions.register('lake', 'file', 'b', journal.head(), undefined);
     }
     if (at === base + 30 * hour) {
       const acked = journal.head().seq;
       const entries = (await journal.read(0, { records: acked, bytes: 1e9 })).filter(({ kind }) => kind === 'record');
       const refused = [3, 50, 51, 200].map((i) => entries[i]).filter((entry) => entry !== undefined);
-      const letters = refused.map((entry) => ({ entry, rejection: { seq: entry.seq, code: '400', words: 'no' }, tries: 1 }));
-      await journal.acknowledge('siem', { acked, taken: undefined }, letters);
-      await journal.acknowledge('lake', { acked, taken: undefined }, []);
+      const deadLetters = refused.map((entry) => ({ entry, rejection: { seq: entry.seq, code: '400', message: 'no' }, attempts: 1 }));
+      await journal.acknowledge('siem', { acknowledged: acked, delivered: undefined }, deadLetters);
+      await journal.acknowledge('lake', { acknowledged: acked, delivered: undefined }, []);
     }
   }
   // The last window is a gap: the service stops counting. And some records are in no window yet, one of them without a readable time.
@@ -98,52 +98,52 @@ test('every number of the report, counted a second time in the file and at the s
   const report = ledgerReport(db, { now, recountAges });
   const found = only(report);
   const raw = rawRecords(db);
-  const within = (from: string, until: string): Raw[] =>
-    raw.filter(({ time }) => time !== undefined && time >= micros(from) && time < micros(until));
+  const within = (from: string, to: string): Raw[] =>
+    raw.filter(({ time }) => time !== undefined && time >= micros(from) && time < micros(to));
   const delay = ({ received, time }: Raw): number => Math.max(0, received - (time ?? 0));
 
   expect(found.windows.length).toBeGreaterThan(100);
   expect(found.late).toBeGreaterThan(20);
   let unseen = 0;
   for (const window of found.windows) {
-    const records = within(window.from, window.until);
+    const records = within(window.from, window.to);
     const late = records.filter((record) => record.late);
-    unseen += records.length - window.own;
+    unseen += records.length - window.records;
     expect([window.from, window.late, window.lateLongestSeconds]).toEqual([
       window.from,
       late.length,
       late.length === 0 ? null : Math.max(...late.map(delay)) / 1e6,
     ]);
     // What a neighbour's padding brought since the last count is not in this count yet.
-    expect(window.own).toBeLessThanOrEqual(records.length);
-    expect(window.own).toBeGreaterThanOrEqual(records.length - late.length);
+    expect(window.records).toBeLessThanOrEqual(records.length);
+    expect(window.records).toBeGreaterThanOrEqual(records.length - late.length);
     if (window.state !== 'gap') expect(window.received).toBe(window.total);
-    const due = ages.filter((age) => window.nextRecount !== null && micros(window.until) + age >= micros(window.nextRecount));
+    const due = ages.filter((age) => window.nextRecount !== null && micros(window.to) + age >= micros(window.nextRecount));
     expect(window.recountsDue).toBe(window.state === 'gap' ? null : due.length);
     // What the service had in its answers for this very query when it was last counted: all that was visible then.
-    if (window.recounts === 0 && window.closed !== null) {
-      const seen = source.matching({ query: window.query }, micros(window.closed));
+    if (window.recounts === 0 && window.closedAt !== null) {
+      const seen = source.matching({ query: window.query }, micros(window.closedAt));
       expect(window.total).toBe(seen.length);
     }
   }
   expect(unseen).toBeLessThanOrEqual(2);
 
   // Sums: windows to days, months, the source, and the whole to what was ever collected.
-  expect(found.collected).toBe(found.windows.reduce((sum, { own }) => sum + own, 0));
+  expect(found.collected).toBe(found.windows.reduce((sum, { records: own }) => sum + own, 0));
   expect(found.late).toBe(raw.filter(({ late }) => late).length);
   for (const by of ['day', 'month'] as const) {
     const periods = byPeriod(found.windows, by);
     const counts = new Map<string, number>();
-    for (const { from, own } of found.windows) {
+    for (const { from, records: own } of found.windows) {
       const name = new Date(Date.parse(from)).toISOString().slice(0, by === 'day' ? 10 : 7);
       counts.set(name, (counts.get(name) ?? 0) + own);
     }
-    expect(new Map(periods.map(({ name, own }) => [name, own]))).toEqual(counts);
+    expect(new Map(periods.map(({ name, records }) => [name, records]))).toEqual(counts);
     // A period from its first window to its last is the records of that stretch.
-    for (const { from, until, own } of periods) expect(Math.abs(within(from, until).length - own)).toBeLessThanOrEqual(unseen);
+    for (const { from, to, records } of periods) expect(Math.abs(within(from, to).length - records)).toBeLessThanOrEqual(unseen);
   }
-  const inNoWindow = raw.filter(({ time }) => time === undefined || time >= micros(found.reached ?? '')).length;
-  expect(found.ever).toEqual({ collected: raw.length, inWindows: found.collected, outside: inNoWindow + unseen });
+  const inNoWindow = raw.filter(({ time }) => time === undefined || time >= micros(found.closedUntil ?? '')).length;
+  expect(found.lifetime).toEqual({ collected: raw.length, inWindows: found.collected, outside: inNoWindow + unseen });
   expect(inNoWindow).toBe(3);
   const bounds = [hour, 6 * hour, day, 3 * day, 7 * day, 14 * day, 30 * day, Infinity];
   const delays = raw.filter(({ late }) => late).map(delay);
@@ -155,9 +155,9 @@ test('every number of the report, counted a second time in the file and at the s
   // Sinks: whatever the report says a sink has lies between where it began and what it acknowledged.
   const acked = new Map(
     db
-      .prepare<[], { id: string; acked: number }>('SELECT id, acked FROM sinks')
+      .prepare<[], { id: string; acknowledged: number }>('SELECT id, acknowledged FROM sinks')
       .all()
-      .map((row) => [row.id, row.acked]),
+      .map((row) => [row.id, row.acknowledged]),
   );
   for (const { id, since, records, deadLetters, complete, windows } of found.sinks) {
     const begin = id === 'lake' ? lakeFrom : 0;
@@ -165,12 +165,12 @@ test('every number of the report, counted a second time in the file and at the s
     for (const window of found.windows) {
       const claim = window.sinks[id];
       if (!claim?.complete) continue;
-      const seqs = within(window.from, window.until).map(({ seq }) => seq);
+      const seqs = within(window.from, window.to).map(({ seq }) => seq);
       expect(
         seqs.every((seq) => seq > begin && seq <= (acked.get(id) ?? 0)),
         `${id} ${window.from}`,
       ).toBe(true);
-      has += window.own - claim.deadLetters;
+      has += window.records - claim.deadLetters;
     }
     expect([id, since === null, records, deadLetters]).toEqual([id, id === 'siem', has, id === 'siem' ? 4 : 0]);
     expect(complete).toBeGreaterThan(10);
@@ -198,7 +198,7 @@ test('time of the period that was due and is not in the ledger is named, and the
     from: null,
     to: null,
     uncovered: [],
-    sources: [{ covered: [{ from: at(0), to: at(20) }], begins: at(0) }],
+    sources: [{ covered: [{ from: at(0), to: at(20) }], startsAt: at(0) }],
   });
   expect(ask(0, 20)).toMatchObject({ complete: true, final: true, from: at(0), to: at(20) });
   const hole = (from: number, to: number, reason: string): unknown => ({ source: sourceId, from: at(from), to: at(to), reason });
@@ -228,7 +228,11 @@ test('a source of the configuration without a window is named, and nothing is co
       ['silent', start],
     ]);
     const { complete, final, sources } = ledgerReport(beside(), { now: base + 20 * second, configured, ...query });
-    return [complete, final, sources.map(({ id, begins, frontier, windows }) => [id, begins === null, frontier === null, windows.length])];
+    return [
+      complete,
+      final,
+      sources.map(({ id, startsAt: begins, frontier, windows }) => [id, begins === null, frontier === null, windows.length]),
+    ];
   };
   const both = [
     [sourceId, false, false, 1],
@@ -249,12 +253,12 @@ test('a source of the configuration without a window is named, and nothing is co
   expect(ask(base + day, { from: base - day, to: base - hour })).toEqual([false, false, both.map((each) => [...each.slice(0, 3), 0])]);
 });
 
-test('what a hold for records lists is in doubt, whatever period is asked for, until the hold has ended', async () => {
+test('what a suspension for rows lists is in doubt, whatever period is asked for, until the suspension has ended', async () => {
   const { journal, beside } = await opened();
   for (const i of [0, 1, 2, 3]) await journal.close(sourceId, span(i * 10, i * 10 + 10), proven(), lastAge);
   const at = (i: number): number => base + i * 10 * second;
-  const hold = { reason: 'rows' as const, words: 'fewer', since: base + day, windows: [at(3)], shrunk: [at(1)] };
-  await journal.setHold(sourceId, hold, base + day);
+  const suspension = { reason: 'rows' as const, message: 'fewer', since: base + day, windows: [at(3)], shrunk: [at(1)] };
+  await journal.setSuspension(sourceId, suspension, base + day);
   const ask = (from?: number, to?: number): unknown[] => {
     const report = ledgerReport(beside(), { from, to });
     return [report.complete, report.final, only(report).windows.map(({ state, reason }) => [state, reason])];
@@ -266,16 +270,16 @@ test('what a hold for records lists is in doubt, whatever period is asked for, u
   expect(ask()).toEqual([false, false, [whole, doubted, whole, doubted]]);
   expect(ask(at(1), at(2))).toEqual([false, false, [doubted]]);
   expect(ask(at(2), at(3))).toEqual([true, true, [whole]]);
-  await journal.setHold(sourceId, undefined, base + day);
+  await journal.setSuspension(sourceId, undefined, base + day);
   expect(ask()).toEqual([true, true, [whole, whole, whole, whole]]);
 });
 
-test('operations of the period, and those on windows of it, stand in the report; hold as the journal has it', async () => {
+test('operations of the period, and those on windows of it, stand in the report; suspensions as the journal has them', async () => {
   const { journal, beside } = await opened();
-  await journal.close(sourceId, span(0, 10), gap({ words: 'received 2, the service counted 3' }), lastAge);
+  await journal.close(sourceId, span(0, 10), gap({ message: 'received 2, the service counted 3' }), lastAge);
   const db = beside();
-  const insert = db.prepare('INSERT INTO operations (at_us, who, what, detail) VALUES (?, ?, ?, ?)');
-  const accepted = { source: sourceId, from: base, until: base + 10 * second, reason: 'count', why: 'ticket 4711', evidence: null };
+  const insert = db.prepare('INSERT INTO operations (at_us, actor, operation, detail) VALUES (?, ?, ?, ?)');
+  const accepted = { source: sourceId, from: base, to: base + 10 * second, gapReason: 'count', reason: 'ticket 4711', evidence: null };
   // A gap is accepted long after its time.
   insert.run(base + 40 * day, 'j.doe', 'gaps accept', JSON.stringify(accepted));
   insert.run(base + 40 * day, 'j.doe', 'gaps accept', JSON.stringify({ ...accepted, source: 'another' }));
@@ -285,46 +289,49 @@ test('operations of the period, and those on windows of it, stand in the report;
   const report = ledgerReport(db, { source: sourceId, to: base + 20 * second });
   expect(report.operations).toEqual([
     {
-      ...{ at: '2026-12-30T02:00:00Z', who: 'j.doe', what: 'gaps accept' },
-      detail: { source: sourceId, from: '2026-11-20T02:00:00Z', until: '2026-11-20T02:00:10Z', reason: 'count', why: 'ticket 4711' },
+      ...{ at: '2026-12-30T02:00:00Z', actor: 'j.doe', operation: 'gaps accept' },
+      detail: { source: sourceId, from: '2026-11-20T02:00:00Z', to: '2026-11-20T02:00:10Z', gapReason: 'count', reason: 'ticket 4711' },
     },
-    { at: '2026-11-20T02:00:05Z', who: null, what: 'reload', detail: {} },
-    { at: '2026-11-20T02:00:06Z', who: 'x', what: 'reload', detail: { words: 'no JSON' } },
+    { at: '2026-11-20T02:00:05Z', actor: null, operation: 'reload', detail: {} },
+    { at: '2026-11-20T02:00:06Z', actor: 'x', operation: 'reload', detail: { message: 'no JSON' } },
   ]);
   expect(only(report).windows[0]).toMatchObject({
-    ...{ state: 'gap', reason: 'count', words: 'received 2, the service counted 3' },
+    ...{ state: 'gap', reason: 'count', message: 'received 2, the service counted 3' },
     ...{ received: 2, total: 3 },
   });
-  expect(only(report).holds).toEqual([]);
-  // A line of the ledger about one moment: from = until.
+  expect(only(report).suspensions).toEqual([]);
+  // A line of the ledger about one moment: from = to.
   const line = {
-    ledger: 'hold',
+    ledger: 'suspension',
     source: sourceId,
     from: base + second,
-    until: base + second,
-    turn: 1,
-    state: 'hold',
+    to: base + second,
+    revision: 1,
+    state: 'suspended',
     reason: 'fields',
-    words: 'gone',
+    message: 'gone',
   };
   db.prepare(
     `INSERT INTO segments (seq, n, kind, source, min_us, max_us, received_us, flags, uids, ends, body, chain)
-     VALUES (99, 1, 2, (SELECT n FROM sources), ?, ?, ?, x'', x'', x'00', ?, x'00')`,
+     VALUES (99, 1, 2, (SELECT source_no AS n FROM sources), ?, ?, ?, x'', x'', x'00', ?, x'00')`,
   ).run(base + second, base + second, base + second, Buffer.from(JSON.stringify(line)));
-  const hold = { at: '2026-11-20T02:00:01Z', what: 'hold', reason: 'fields', words: 'gone' };
-  expect(only(ledgerReport(db)).holds).toEqual([hold]);
-  expect(only(ledgerReport(db, { from: base + 2 * second })).holds).toEqual([]);
+  const suspension = { at: '2026-11-20T02:00:01Z', event: 'suspended', reason: 'fields', message: 'gone' };
+  expect(only(ledgerReport(db)).suspensions).toEqual([suspension]);
+  expect(only(ledgerReport(db, { from: base + 2 * second })).suspensions).toEqual([]);
 });
 
 test('of history that was asked for, a sink has what it was asked for it, and only once it had begun', async () => {
   const { journal, beside } = await opened();
-  for (const id of ['siem', 'lake', 'young']) journal.progress.register(id, 'file', id, { seq: 0, chain: new Uint8Array(32) }, undefined);
+  for (const id of ['siem', 'lake', 'young'])
+    journal.sinkPositions.register(id, 'file', id, { seq: 0, chain: new Uint8Array(32) }, undefined);
   const db = beside();
-  db.prepare("UPDATE sinks SET begun_us = ?, acked = 100 WHERE id <> 'young'").run(base);
-  db.prepare("UPDATE sinks SET begun_us = ?, acked = 100 WHERE id = 'young'").run(base + 2 * hour);
-  const range = db.prepare('INSERT INTO ranges (source, from_us, until_us, reached_us, remembered_us, backfill) VALUES (1, ?, ?, ?, 0, ?)');
+  db.prepare("UPDATE sinks SET begun_us = ?, acknowledged = 100 WHERE id <> 'young'").run(base);
+  db.prepare("UPDATE sinks SET begun_us = ?, acknowledged = 100 WHERE id = 'young'").run(base + 2 * hour);
+  const range = db.prepare(
+    'INSERT INTO ranges (source, from_us, to_us, closed_until_us, uids_kept_since_us, backfill) VALUES (1, ?, ?, ?, 0, ?)',
+  );
   const window = db.prepare(
-    "INSERT INTO windows (source, from_us, until_us, query, state, own, closed_us, seq) VALUES (1, ?, ?, '{}', 'closed', 1, 0, 1)",
+    "INSERT INTO windows (source, from_us, to_us, query, state, records, closed_us, seq) VALUES (1, ?, ?, '{}', 'proven', 1, 0, 1)",
   );
   for (const [hours, order] of [
     [3, { asked: base + hour, paused: false }],

@@ -6,7 +6,8 @@ import { faultsOf, tilingFaults } from './recompute.ts';
 
 test('a gap holds the frontier, reached goes on behind it, and the proof of the gap moves the frontier over both', async () => {
   const { journal } = await opened();
-  const seconds = (): number[] => [journal.marks(source).frontier, journal.marks(source).live.reached].map((us) => (us - base) / second);
+  const seconds = (): number[] =>
+    [journal.progress(source).frontier, journal.progress(source).live.closedUntil].map((us) => (us - base) / second);
   await journal.close(source, span(0, 10), proven(), lastAge);
   expect(seconds()).toEqual([10, 10]);
   await journal.close(source, span(10, 20), gap(), lastAge);
@@ -31,21 +32,21 @@ test('windows tile, and the frontier is that of an oracle, whatever comes in whi
   const states: string[] = [];
   const edges = [base];
   let frontier = 0;
-  for (let turn = 0; turn < 70; turn += 1) {
-    if (turn % 20 === 19) {
+  for (let step = 0; step < 70; step += 1) {
+    if (step % 20 === 19) {
       await state.close();
       state = await opened({ directory: state.directory });
     }
     const isProven = random() < 0.6;
     const again = states.length > 0 && random() < 0.5 ? between(random, 0, states.length) : states.length;
     if (again === states.length) edges.push((edges.at(-1) ?? base) + between(random, 1, 100) * second);
-    const window = { from: edges[again] ?? 0, until: edges[again + 1] ?? 0 };
+    const window = { from: edges[again] ?? 0, to: edges[again + 1] ?? 0 };
     await state.journal.close(source, window, isProven ? proven(3) : gap(), lastAge);
     // A closed window stays closed whatever is found out later.
     if (states[again] !== 'closed') states[again] = isProven ? 'closed' : 'gap';
     const first = states.indexOf('gap');
     const expected = edges[first === -1 ? states.length : first] ?? 0;
-    expect(state.journal.marks(source)).toMatchObject({ frontier: expected, live: { reached: edges.at(-1) } });
+    expect(state.journal.progress(source)).toMatchObject({ frontier: expected, live: { closedUntil: edges.at(-1) } });
     expect(expected).toBeGreaterThanOrEqual(frontier);
     frontier = expected;
   }
@@ -62,16 +63,16 @@ test.each([
   const { journal, beside } = await opened();
   await journal.close(source, span(0, 10), proven(), lastAge);
   const { seq } = journal.head();
-  await expect(journal.close(source, window, proven(), lastAge)).rejects.toMatchObject({ code: 'invariant' });
-  await expect(journal.close(source, span(10, 20), proven(), lastAge)).rejects.toMatchObject({ code: 'invariant' });
+  await expect(journal.close(source, window, proven(), lastAge)).rejects.toMatchObject({ code: 'internal_error' });
+  await expect(journal.close(source, span(10, 20), proven(), lastAge)).rejects.toMatchObject({ code: 'internal_error' });
   expect(journal.head().seq).toBe(seq);
   expect(beside().prepare('SELECT count(*) AS n FROM windows').get()).toEqual({ n: 1 });
-  expect(journal.marks(source).live.reached).toBe(base + 10 * second);
+  expect(journal.progress(source).live.closedUntil).toBe(base + 10 * second);
 });
 
-test('each turn of a window is a line in the journal: what is claimed, when, and the how-manieth time', async () => {
+test('each revision of a window is a line in the journal: what is claimed, when, and the how-manieth time', async () => {
   const { journal, beside } = await opened();
-  await journal.close(source, span(0, 10), gap({ reason: 'unreadable', words: 'page 3' }), lastAge);
+  await journal.close(source, span(0, 10), gap({ reason: 'unreadable', message: 'page 3' }), lastAge);
   await journal.close(source, span(0, 10), proven(3, base + 2 * day, base + 3 * day), lastAge);
   await journal.confirm(source, span(0, 10), undefined, base + 3 * day, lastAge);
   const entries = await journal.read(0, { records: 10, bytes: 1e6 });
@@ -81,24 +82,24 @@ test('each turn of a window is a line in the journal: what is claimed, when, and
     { kind: 'ledger', number: undefined, seq: 3 },
   ]);
   const lines = entries.map(({ text }) => JSON.parse(text) as Record<string, unknown>);
-  const shared = { ledger: 'window', source, from: base, until: base + 10 * second };
+  const shared = { ledger: 'window', source, from: base, to: base + 10 * second };
   expect(lines).toMatchObject([
-    { ...shared, turn: 1, state: 'gap', reason: 'unreadable', words: 'page 3', next: base + day, recounts: 0 },
-    { ...shared, turn: 2, state: 'closed', total: 3, next: base + 3 * day, recounts: 0 },
-    { ...shared, turn: 3, state: 'closed', total: 3, recounts: 1 },
+    { ...shared, revision: 1, state: 'gap', reason: 'unreadable', message: 'page 3', next: base + day, recounts: 0 },
+    { ...shared, revision: 2, state: 'proven', total: 3, next: base + 3 * day, recounts: 0 },
+    { ...shared, revision: 3, state: 'proven', total: 3, recounts: 1 },
   ]);
   expect(lines[2]).not.toHaveProperty('next');
-  expect(beside().prepare('SELECT seq, turn FROM windows').get()).toEqual({ seq: 3, turn: 3 });
+  expect(beside().prepare('SELECT seq, revision FROM windows').get()).toEqual({ seq: 3, revision: 3 });
 });
 
-test('the uid of a ledger entry is the hash of its source, window and turn, each part with its length', async () => {
+test('the uid of a ledger entry is the hash of its source, window and revision, each part with its length', async () => {
   const { journal } = await opened();
   await journal.close(source, span(0, 10), gap(), lastAge);
   await journal.close(source, span(0, 10), proven(3), lastAge);
   const uids = (await journal.read(0, { records: 10, bytes: 1e6 })).map(({ uid }) => uid);
-  const expected = [1, 2].map((turn) => {
+  const expected = [1, 2].map((revision) => {
     const hash = createHash('sha256');
-    for (const part of ['waybill/ledger/1', source, String(base), String(base + 10 * second), String(turn)]) {
+    for (const part of ['waybill/ledger/1', source, String(base), String(base + 10 * second), String(revision)]) {
       const length = Buffer.alloc(4);
       length.writeUInt32BE(part.length);
       hash.update(length).update(part);
@@ -108,44 +109,45 @@ test('the uid of a ledger entry is the hash of its source, window and turn, each
   expect(uids).toEqual(expected);
 });
 
-test('a gap keeps the greatest total and the most records seen; proven with less it is closed as vanished, and stays listed', async () => {
+test('a gap keeps the greatest total and the most records seen; proven with less it is closed as shrunk, and stays listed', async () => {
   const { journal, beside } = await opened();
-  const row = (): unknown => beside().prepare('SELECT state, reason, total, seen, tries, next_us FROM windows').get();
+  const row = (): unknown => beside().prepare('SELECT state, reason, total, received, attempts, next_us FROM windows').get();
   const next = base + day;
   await journal.close(source, span(0, 10), gap({ total: 9, seen: 4 }), lastAge);
   await journal.close(source, span(0, 10), gap({ total: 5, seen: 7 }), lastAge);
   await journal.close(source, span(0, 10), gap({ total: undefined, seen: 1 }), lastAge);
-  expect(row()).toEqual({ state: 'gap', reason: 'count', total: 9, seen: 7, tries: 3, next_us: next });
+  expect(row()).toEqual({ state: 'gap', reason: 'count', total: 9, received: 7, attempts: 3, next_us: next });
   await journal.close(source, span(0, 10), proven(8, next, next + day), lastAge);
-  // The recounts of a window that has vanished end (docs: what is left may go at any time).
-  expect(row()).toMatchObject({ state: 'closed', reason: 'vanished', total: 8, next_us: null });
-  expect(journal.marks(source).frontier).toBe(base + 10 * second);
+  // The recounts of a window that has shrunk end (docs: what is left may go at any time).
+  expect(row()).toMatchObject({ state: 'proven', reason: 'shrunk', total: 8, next_us: null });
+  expect(journal.progress(source).frontier).toBe(base + 10 * second);
 });
 
 test('a gap that is proven with all that was ever seen is closed without a remark', async () => {
   const { journal, beside } = await opened();
   await journal.close(source, span(0, 10), gap({ total: 9, seen: 4 }), lastAge);
   await journal.close(source, span(0, 10), proven(9), lastAge);
-  expect(beside().prepare('SELECT state, reason, words, tries FROM windows').get()).toEqual({
-    state: 'closed',
+  expect(beside().prepare('SELECT state, reason, message, attempts FROM windows').get()).toEqual({
+    state: 'proven',
     reason: null,
-    words: null,
-    tries: 0,
+    message: null,
+    attempts: 0,
   });
 });
 
 test('a closed window whose later total cannot be proven keeps its proof and frontier, and is listed as open (C20)', async () => {
   const { journal, beside } = await opened();
-  const row = (): unknown => beside().prepare('SELECT state, reason, total, own, proof, closed_us, recounts, next_us FROM windows').get();
+  const row = (): unknown =>
+    beside().prepare('SELECT state, reason, total, records, proof, closed_us, recounts, next_us FROM windows').get();
   await journal.close(source, span(0, 10), proven(10, base + hour, base + 2 * hour), lastAge);
   const before = row() as object;
-  const found = { ...gap({ total: 12, own: 11, seen: 11 }, base + 3 * hour, base + 2 * hour), recount: true };
+  const found = { ...gap({ total: 12, inWindow: 11, seen: 11 }, base + 3 * hour, base + 2 * hour), recount: true };
   await journal.close(source, span(0, 10), found, lastAge);
   expect(row()).toEqual({ ...before, reason: 'reread', recounts: 1, next_us: base + 3 * hour });
-  expect(journal.marks(source).frontier).toBe(base + 10 * second);
+  expect(journal.progress(source).frontier).toBe(base + 10 * second);
   // Eleven records were seen: proven with the old ten it has lost one.
   await journal.close(source, span(0, 10), proven(10, base + 3 * hour, base + 9 * hour), lastAge);
-  expect(row()).toMatchObject({ state: 'closed', reason: 'vanished', total: 10, next_us: null });
+  expect(row()).toMatchObject({ state: 'proven', reason: 'shrunk', total: 10, next_us: null });
 });
 
 test('a window once vanished is never listed as whole again', async () => {
@@ -154,7 +156,7 @@ test('a window once vanished is never listed as whole again', async () => {
   await journal.close(source, span(0, 10), gap({ total: 8, seen: 8 }), lastAge);
   await journal.close(source, span(0, 10), proven(8), lastAge);
   await journal.close(source, span(0, 10), proven(8), lastAge);
-  expect(beside().prepare('SELECT reason, total FROM windows').get()).toEqual({ reason: 'vanished', total: 8 });
+  expect(beside().prepare('SELECT reason, total FROM windows').get()).toEqual({ reason: 'shrunk', total: 8 });
 });
 
 test('what is due first comes first, recounts before further tries, and only when it is due', async () => {
@@ -163,13 +165,13 @@ test('what is due first comes first, recounts before further tries, and only whe
   await journal.close(source, span(10, 20), gap({}, base + 200), lastAge);
   await journal.close(source, span(20, 30), proven(), lastAge);
   expect(await journal.due(source, base + 199)).toBeUndefined();
-  expect(await journal.due(source, base + 200)).toMatchObject({ ...span(10, 20), state: 'gap', reason: 'count', tries: 1, total: 3 });
+  expect(await journal.due(source, base + 200)).toMatchObject({ ...span(10, 20), state: 'gap', reason: 'count', attempts: 1, total: 3 });
   expect(await journal.due(source, base + 299)).toMatchObject(span(10, 20));
   expect(await journal.due(source, base + 300)).toMatchObject(span(0, 10));
   await journal.close(source, span(10, 20), proven(3), lastAge);
   expect(await journal.due(source, base + 300)).toMatchObject({
     ...span(0, 10),
-    state: 'closed',
+    state: 'proven',
     total: 1,
     query: { startTime: '2026-11-20T01:59:59.00' },
   });

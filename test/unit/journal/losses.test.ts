@@ -9,7 +9,7 @@ import { lastAge, opened, pageOf, proven, source, span } from './opening.ts';
 /** Three windows of ten seconds with a record each, all of them taken by both sinks. */
 async function delivered() {
   const { journal } = await opened();
-  for (const id of ['siem', 'lake']) journal.progress.register(id, 'file', id, journal.positionFor('journal'), undefined);
+  for (const id of ['siem', 'lake']) journal.sinkPositions.register(id, 'file', id, journal.positionFor('journal'), undefined);
   const first: number[] = [];
   for (const from of [0, 10, 20]) {
     await journal.append(pageOf([collected(from + 1, base + (from + 5) * second)]));
@@ -18,7 +18,7 @@ async function delivered() {
   }
   const { seq, chain } = journal.head();
   for (const id of ['siem', 'lake'])
-    await journal.acknowledge(id, { acked: seq, taken: { position: { seq, chain }, note: undefined } }, []);
+    await journal.acknowledge(id, { acknowledged: seq, delivered: { position: { seq, chain }, resumeNote: undefined } }, []);
   const complete = (sink: string): boolean[] =>
     (ledgerReport(journal.db).sources[0]?.windows ?? []).map(({ sinks }) => sinks[sink]?.complete === true);
   return { journal, first, complete };
@@ -31,18 +31,18 @@ test('the windows of lost records count as not delivered to that sink alone, and
     [true, true, true],
   ]);
   const [, second_ = 0] = first;
-  await journal.lost('siem', { first: second_, last: second_, words: 'was truncated' }, 'a new note');
+  await journal.lost('siem', { first: second_, last: second_, message: 'was truncated' }, 'a new note');
   expect([complete('siem'), complete('lake')]).toEqual([
     [true, false, true],
     [true, true, true],
   ]);
-  expect(journal.sinkMarks('siem').note).toBe('a new note');
+  expect(journal.sinkProgress('siem').resumeNote).toBe('a new note');
 });
 
 test('of entries that are pruned any time may be lost, up to the newest of those that are left', async () => {
   const { journal, first, complete } = await delivered();
   journal.db.prepare('UPDATE head SET pruned_seq = ?').run(first[0]);
-  await journal.lost('siem', { first: 1, last: first[1] ?? 0, words: 'was deleted' }, 'a new note');
+  await journal.lost('siem', { first: 1, last: first[1] ?? 0, message: 'was deleted' }, 'a new note');
   expect(complete('siem')).toEqual([false, false, true]);
 });
 
@@ -53,9 +53,9 @@ test('status and the report say the same of a sink that lost records', async () 
   const live = {
     source: () => undefined,
     sink: () => undefined,
-    settleSeconds: () => 10,
+    closeDelaySeconds: () => 10,
     paused: undefined,
-    quota: 1,
+    maxSize: 1,
     configured: [source],
   };
   const both = (): unknown => {
@@ -73,7 +73,7 @@ test('status and the report say the same of a sink that lost records', async () 
       ['siem', 3, 3, 0],
     ],
   ]);
-  await journal.lost('siem', { first: second_, last: second_, words: 'file was truncated' }, 'a new note');
+  await journal.lost('siem', { first: second_, last: second_, message: 'file was truncated' }, 'a new note');
   expect(both()).toEqual([
     'COMPLETE, NOT ALL DELIVERED: siem lacks 1 of 3 windows (lost 1: file was truncated)',
     [
@@ -89,14 +89,14 @@ const all = { first: 1, last: 1_000, times: undefined, began: later };
 test.each<[string, object, [boolean, boolean, boolean]]>([
   ['all of it', {}, [true, true, true]],
   ['its end alone', { first: 2 }, [false, false, false]],
-  ['the time of its first window', { times: { from: base, until: base + 10 * second } }, [true, false, false]],
-  ['the time of its last window', { times: { from: base + 20 * second, until: later } }, [false, false, true]],
-  ['the time of its middle window', { times: { from: base + 10 * second, until: base + 20 * second } }, [false, false, false]],
+  ['the time of its first window', { times: { from: base, to: base + 10 * second } }, [true, false, false]],
+  ['the time of its last window', { times: { from: base + 20 * second, to: later } }, [false, false, true]],
+  ['the time of its middle window', { times: { from: base + 10 * second, to: base + 20 * second } }, [false, false, false]],
   ['all of it, before it was lost', { began: base - 1 }, [false, false, false]],
 ])('a replay of %s ends the loss of what it sent again', async (_, sent, expected) => {
   const { journal, complete } = await delivered();
   const { seq } = journal.head();
-  for (const id of ['siem', 'lake']) await journal.lost(id, { first: 1, last: seq, words: 'was truncated' }, 'a new note');
+  for (const id of ['siem', 'lake']) await journal.lost(id, { first: 1, last: seq, message: 'was truncated' }, 'a new note');
   expect(complete('siem')).toEqual([false, false, false]);
   await journal.resent('siem', { ...all, last: seq, ...sent });
   expect(complete('siem')).toEqual(expected);

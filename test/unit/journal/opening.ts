@@ -8,7 +8,7 @@ import { onTestFinished } from 'vitest';
 import { Journal } from '../../../src/journal/journal.ts';
 import type { JournalOptions } from '../../../src/journal/journal.ts';
 import type { CollectedPage, CollectedRecord } from '../../../src/model/journal.ts';
-import type { Turn, Verdict, Window } from '../../../src/model/ledger.ts';
+import type { WindowStep, Verdict, Window } from '../../../src/model/ledger.ts';
 import type { Micros } from '../../../src/model/time.ts';
 import { base, day, second } from '../../support/records.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
@@ -35,7 +35,7 @@ export interface Opened {
 export async function opened(options: Partial<JournalOptions> & { clock?: VirtualClock } = {}): Promise<Opened> {
   const { clock = new VirtualClock(base / 1000), directory = temporary(), ...others } = options;
   const journal = await Journal.open(
-    { directory, quota: 2 ** 30, keep: 30 * 86_400_000, version: '0.1.0', expectState: false, lockWait: 0, ...others },
+    { directory, maxSize: 2 ** 30, retention: 30 * 86_400_000, version: '0.1.0', expectState: false, lockWait: 0, ...others },
     clock,
     new AbortController().signal,
   );
@@ -63,30 +63,34 @@ export function pageOf(records: readonly CollectedRecord[], more: Partial<Collec
 }
 
 /** A window of whole seconds from `base` on. */
-export function span(from: number, until: number): Window {
-  return { from: base + from * second, until: base + until * second };
+export function span(from: number, to: number): Window {
+  return { from: base + from * second, to: base + to * second };
 }
 
 const query = { startTime: '2026-11-20T01:59:59.00', endTime: '2026-11-20T02:00:11.00' };
 
-export function proven(total = 0, at: Micros = base + day, next?: Micros): Turn {
+export function proven(total = 0, at: Micros = base + day, next?: Micros): WindowStep {
   const digest = createHash('sha256').digest();
   return {
-    verdict: { proven: true, proof: { query, total, own: total, digest, passes: 1, requests: 2, first: at, last: at } },
+    verdict: { proven: true, proof: { query, total, inWindow: total, digest, passes: 1, requests: 2, first: at, last: at } },
     next,
     at,
     recount: false,
   };
 }
 
-export function gap(more: Partial<Verdict & { proven: false }> = {}, next: Micros | undefined = base + day, at: Micros = base + day): Turn {
+export function gap(
+  more: Partial<Verdict & { proven: false }> = {},
+  next: Micros | undefined = base + day,
+  at: Micros = base + day,
+): WindowStep {
   const verdict: Verdict = {
     proven: false,
     reason: 'count',
-    words: 'received 2, the service counted 3',
+    message: 'received 2, the service counted 3',
     query,
     total: 3,
-    own: 2,
+    inWindow: 2,
     seen: 2,
     digest: createHash('sha256').digest(),
     passes: 6,

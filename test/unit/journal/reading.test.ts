@@ -60,7 +60,7 @@ test('what is read is what was appended, byte for byte, over segments and a rest
   await check();
 });
 
-test('a reader that waits is woken by an append and by a turn of the ledger, not by a page of known records', async () => {
+test('a reader that waits is woken by an append and by a change of the ledger, not by a page of known records', async () => {
   const { journal } = await opened();
   let woken = 0;
   const wait = (): void => void journal.changed().then(() => (woken += 1));

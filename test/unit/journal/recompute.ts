@@ -34,7 +34,7 @@ export function faultsOf(db: Database): string[] {
   let chain: Buffer = head.pruned_chain;
   let number: number | undefined;
   const rows = db.prepare<[], Row>(
-    'SELECT segments.*, sources.id FROM segments LEFT JOIN sources ON sources.n = segments.source ORDER BY seq',
+    'SELECT segments.*, sources.id FROM segments LEFT JOIN sources ON sources.source_no = segments.source ORDER BY seq',
   );
   for (const row of rows.iterate()) {
     if (row.seq !== seq + 1) faults.push(`segment ${row.seq} does not follow entry ${seq}`);
@@ -71,20 +71,20 @@ export function seenFaults(db: Database): string[] {
   return faults;
 }
 
-/** I3: what is wrong with the windows between `from` and `reached` of each range. */
+/** I3: what is wrong with the windows between `from` and `closedUntil` of each range. */
 export function tilingFaults(db: Database): string[] {
   const faults: string[] = [];
-  const ranges = db.prepare<[], { source: number; from_us: number; until_us: number | null; reached_us: number }>('SELECT * FROM ranges');
-  const windows = db.prepare<[number, number, number], { from_us: number; until_us: number }>(
-    'SELECT from_us, until_us FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? ORDER BY from_us',
+  const ranges = db.prepare<[], { source: number; from_us: number; to_us: number | null; closed_until_us: number }>('SELECT * FROM ranges');
+  const windows = db.prepare<[number, number, number], { from_us: number; to_us: number }>(
+    'SELECT from_us, to_us FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? ORDER BY from_us',
   );
   for (const range of ranges.all()) {
     let at = range.from_us;
-    for (const window of windows.all(range.source, range.from_us, range.until_us ?? Number.MAX_SAFE_INTEGER)) {
-      if (window.from_us !== at || window.until_us <= window.from_us) faults.push(`window ${window.from_us} does not begin at ${at}`);
-      at = window.until_us;
+    for (const window of windows.all(range.source, range.from_us, range.to_us ?? Number.MAX_SAFE_INTEGER)) {
+      if (window.from_us !== at || window.to_us <= window.from_us) faults.push(`window ${window.from_us} does not begin at ${at}`);
+      at = window.to_us;
     }
-    if (at !== range.reached_us) faults.push(`windows end at ${at}, reached is ${range.reached_us}`);
+    if (at !== range.closed_until_us) faults.push(`windows end at ${at}, closed until ${range.closed_until_us}`);
   }
   return faults;
 }

@@ -10,9 +10,9 @@ function stopped({ beside }: Opened): Snapshot {
   const live = {
     source: () => undefined,
     sink: () => undefined,
-    settleSeconds: () => 900,
+    closeDelaySeconds: () => 900,
     paused: undefined,
-    quota: 1,
+    maxSize: 1,
     configured: [source],
   };
   return snapshotOf(beside(), '0.1.0', base, live);
@@ -20,38 +20,38 @@ function stopped({ beside }: Opened): Snapshot {
 
 test('a source that was retired carries the time of its retirement, the last one where there were several', async () => {
   const it = await opened();
-  const act = { who: 'uid 1000', why: undefined };
+  const operation = { actor: 'uid 1000', reason: undefined };
   expect(stopped(it).sources[0]?.retiredAt).toBeUndefined();
   for (const seconds of [60, 60]) {
     await it.clock.advance(seconds * 1_000);
     it.journal.registerSource(source, 'tenant', undefined);
-    it.journal.orphanSources(new Set());
+    it.journal.markSourcesUnconfigured(new Set());
     expect(stopped(it).sources[0]?.retiredAt).toBeUndefined();
-    it.journal.history.retire(source, act);
+    it.journal.history.retire(source, operation);
     expect(stopped(it).sources[0]?.retiredAt).toBe(it.clock.now() * 1000);
   }
 });
 
-test('a source on hold is shown with the reason, whatever else its profile says, until the hold has ended', async () => {
+test('a suspended source is shown with the reason, whatever else its profile says, until the suspension has ended', async () => {
   const it = await opened();
   await it.journal.setProfile(source, '{"calibrated":7}');
-  await it.journal.setHold(source, { reason: 'rows', words: 'fewer than were proven', since: base, windows: [base] }, base);
-  const held = { reason: 'rows', words: 'fewer than were proven' };
-  expect(stopped(it).sources).toMatchObject([{ id: source, mode: 'hold', held }]);
+  await it.journal.setSuspension(source, { reason: 'rows', message: 'fewer than were proven', since: base, windows: [base] }, base);
+  const held = { reason: 'rows', message: 'fewer than were proven' };
+  expect(stopped(it).sources).toMatchObject([{ id: source, state: 'suspended', held }]);
   expect(stopped(it).sources[0]?.held).toEqual(held);
-  await it.journal.setHold(source, undefined, base);
-  expect(stopped(it).sources).toMatchObject([{ mode: 'normal', held: undefined }]);
+  await it.journal.setSuspension(source, undefined, base);
+  expect(stopped(it).sources).toMatchObject([{ state: 'active', held: undefined }]);
 });
 
 test('the state knows whether a sink has ever accepted a message', async () => {
   const it = await opened();
-  it.journal.progress.register('siem', 'model', 'place', it.journal.positionFor('journal'), undefined);
+  it.journal.sinkPositions.register('siem', 'model', 'place', it.journal.positionFor('journal'), undefined);
   await it.journal.append(pageOf([collected(1, base), collected(2, base + second)]));
-  const everDelivered = (): unknown => stopped(it).sinks[0]?.everDelivered;
+  const everDelivered = (): unknown => stopped(it).sinks[0]?.hasDelivered;
   expect(everDelivered()).toBe(false);
   // Passed over by a filter: nothing was sent.
-  await it.journal.acknowledge('siem', { acked: 1, taken: undefined }, []);
+  await it.journal.acknowledge('siem', { acknowledged: 1, delivered: undefined }, []);
   expect(everDelivered()).toBe(false);
-  await it.journal.acknowledge('siem', { acked: 2, taken: { position: it.journal.head(), note: undefined } }, []);
+  await it.journal.acknowledge('siem', { acknowledged: 2, delivered: { position: it.journal.head(), resumeNote: undefined } }, []);
   expect(everDelivered()).toBe(true);
 });

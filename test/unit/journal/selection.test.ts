@@ -1,4 +1,4 @@
-/** A sink whose `sources` or `where` changes owes and claims only what it was sent under the new selection. */
+/** A sink whose `sources` or `filter` changes owes and claims only what it was sent under the new selection. */
 import { expect, test } from 'vitest';
 import type { Journal } from '../../../src/journal/journal.ts';
 import type { Selection } from '../../../src/journal/selection.ts';
@@ -13,16 +13,16 @@ async function window(journal: Journal, from: number): Promise<void> {
   await journal.append(pageOf([collected(from + 1, base + (from + 5) * second)], { received: base + (from + 10) * second }));
   await journal.close(source, span(from, from + 10), proven(1, base + (from + 10) * second), lastAge);
   const { seq, chain } = journal.head();
-  await journal.acknowledge('siem', { acked: seq, taken: { position: { seq, chain }, note: undefined } }, []);
+  await journal.acknowledge('siem', { acknowledged: seq, delivered: { position: { seq, chain }, resumeNote: undefined } }, []);
 }
 
 async function changed(before: Selection | undefined, after: Selection) {
   const { journal } = await opened();
-  journal.progress.register('siem', 'file', 'siem', journal.positionFor('journal'), undefined);
-  if (before) journal.progress.select('siem', before);
+  journal.sinkPositions.register('siem', 'file', 'siem', journal.positionFor('journal'), undefined);
+  if (before) journal.sinkPositions.select('siem', before);
   await window(journal, 0);
   await window(journal, 10);
-  const said = journal.progress.select('siem', after);
+  const said = journal.sinkPositions.select('siem', after);
   await window(journal, 20);
   await window(journal, 30);
   const report = ledgerReport(journal.db);
@@ -34,7 +34,7 @@ async function changed(before: Selection | undefined, after: Selection) {
 const here = new Date((base + 20 * second) / 1000).toISOString().slice(0, 19);
 
 test.each<[string, Selection, Selection]>([
-  ['a filter is lifted', { where: denied }, {}],
+  ['a filter is lifted', { filter: denied }, {}],
   ['a source is added', { sources: ['another'] }, {}],
   ['a source is added by name', { sources: ['another'] }, { sources: ['another', source] }],
 ])('when %s, the sink owes and claims what comes after', async (_, before, after) => {
@@ -47,15 +47,15 @@ test.each<[string, Selection, Selection]>([
 });
 
 test('with another filter the sink owes what comes after, without a number of records', async () => {
-  const { said, owed, claimed, filtered } = await changed({ where: denied }, { where: { result: ['Failed'] } });
+  const { said, owed, claimed, filtered } = await changed({ filter: denied }, { filter: { result: ['Failed'] } });
   expect(said).toEqual({ isChanged: true, widened: [source] });
   expect([owed, claimed, filtered]).toEqual([[false, false, true, true], [2, 2, null], true]);
 });
 
 test.each<[string, Selection | undefined, Selection, boolean]>([
-  ['nothing changes', { where: denied, sources: [source] }, { where: denied, sources: [source] }, false],
+  ['nothing changes', { filter: denied, sources: [source] }, { filter: denied, sources: [source] }, false],
   ['the order of sources changes', { sources: [source, 'b'] }, { sources: ['b', source] }, false],
-  ['a filter comes to be', {}, { where: denied }, true],
+  ['a filter comes to be', {}, { filter: denied }, true],
   ['the list names what was taken before', {}, { sources: [source] }, true],
   ['the selection before is not known', undefined, {}, false],
 ])('when %s, the sink owes what it owed', async (_, before, after, isChanged) => {
@@ -67,15 +67,15 @@ test.each<[string, Selection | undefined, Selection, boolean]>([
 
 test('what a sink was sent counts, whatever the configuration beside says, and a restart keeps it', async () => {
   const { journal, directory, close } = await opened();
-  journal.progress.register('siem', 'file', 'siem', journal.positionFor('journal'), undefined);
-  journal.progress.select('siem', { where: denied });
+  journal.sinkPositions.register('siem', 'file', 'siem', journal.positionFor('journal'), undefined);
+  journal.sinkPositions.select('siem', { filter: denied });
   await window(journal, 0);
   // The configuration has no filter any more, and no daemon has used it.
   expect(ledgerReport(journal.db).sources[0]?.sinks).toMatchObject([{ filtered: true, records: null }]);
   await close();
   const again = await opened({ directory });
-  expect(again.journal.progress.select('siem', {})).toEqual({ isChanged: true, widened: [source] });
+  expect(again.journal.sinkPositions.select('siem', {})).toEqual({ isChanged: true, widened: [source] });
   await window(again.journal, 10);
-  expect(again.journal.progress.select('siem', {})).toEqual({ isChanged: false, widened: [] });
+  expect(again.journal.sinkPositions.select('siem', {})).toEqual({ isChanged: false, widened: [] });
   expect(ledgerReport(again.journal.db).sources[0]?.sinks).toMatchObject([{ filtered: false, windows: 1, complete: 1, records: 1 }]);
 });

@@ -16,7 +16,7 @@ afterEach(() => {
 test('SQLite is set as the promises need it, at the first open and at every later one (C10)', async () => {
   const directory = temporary();
   for (const quota of [2 ** 30, 2 ** 29]) {
-    const { journal, close } = await opened({ directory, quota });
+    const { journal, close } = await opened({ directory, maxSize: quota });
     const pragma = (name: string): unknown => journal.db.pragma(name, { simple: true });
     const found = Object.fromEntries(
       [
@@ -56,8 +56,8 @@ test('nobody else may read the state: directory 0700, files 0600, whatever the u
 test('somebody else who locks the file is named, once: closing does not throw over it', async () => {
   const { journal, beside, close } = await opened();
   await journal.append(pageOf([collected(1, base)]));
-  journal.progress.register('siem', 'file', 'x', { seq: 0, chain: new Uint8Array(32) }, undefined);
-  journal.acknowledgeLater('siem', { acked: 1, taken: undefined });
+  journal.sinkPositions.register('siem', 'file', 'x', { seq: 0, chain: new Uint8Array(32) }, undefined);
+  journal.acknowledgeLater('siem', { acknowledged: 1, delivered: undefined });
   const other = beside();
   other.exec('BEGIN IMMEDIATE');
   await expect(journal.append(pageOf([collected(2, base + second)]))).rejects.toMatchObject({
@@ -72,9 +72,9 @@ test('a second owner is refused at once, and after the time it was told to wait;
   const { journal, directory, close } = await opened();
   // base is 2026-11-20T02:00:00Z.
   const words = `cannot own the state in "${directory}": another running process owns it (pid ${process.pid}), since 2026-11-20T02:00:00Z`;
-  await expect(opened({ directory })).rejects.toMatchObject({ code: 'state_owned', message: words });
+  await expect(opened({ directory })).rejects.toMatchObject({ code: 'state_locked', message: words });
   const clock = new VirtualClock(base / 1000);
-  await expect(opened({ directory, lockWait: 5_000, clock })).rejects.toMatchObject({ code: 'state_owned' });
+  await expect(opened({ directory, lockWait: 5_000, clock })).rejects.toMatchObject({ code: 'state_locked' });
   expect(clock.monotonic()).toBe(5_000);
   expect(await journal.append(pageOf([collected(1, base)]))).toMatchObject({ appended: 1 });
   // And one that waits gets it when the first has ended.
@@ -91,20 +91,24 @@ test('a second owner is refused at once, and after the time it was told to wait;
 test('once another owner has opened the state, nothing more is written, not by any call (C39)', async () => {
   const { journal, beside } = await opened();
   await journal.append(pageOf([collected(1, base)]));
-  const head = journal.progress.register('siem', 'file', 'x', journal.head(), undefined);
+  const head = journal.sinkPositions.register('siem', 'file', 'x', journal.head(), undefined);
   const db = beside();
   db.exec('UPDATE owner SET epoch = epoch + 1');
-  const before = db.prepare('SELECT (SELECT count(*) FROM segments) AS segments, (SELECT acked FROM sinks) AS acked, seq FROM head').get();
-  await expect(journal.append(pageOf([collected(2, base)]))).rejects.toMatchObject({ code: 'invariant' });
+  const before = db
+    .prepare('SELECT (SELECT count(*) FROM segments) AS segments, (SELECT acknowledged FROM sinks) AS acknowledged, seq FROM head')
+    .get();
+  await expect(journal.append(pageOf([collected(2, base)]))).rejects.toMatchObject({ code: 'internal_error' });
   db.exec('UPDATE owner SET epoch = epoch - 1');
   // It has been another's in between: that does not heal.
-  await expect(journal.append(pageOf([collected(2, base)]))).rejects.toMatchObject({ code: 'invariant' });
-  await expect(journal.close(source, span(0, 10), proven(), lastAge)).rejects.toMatchObject({ code: 'invariant' });
-  await expect(journal.acknowledge('siem', { acked: head.acked, taken: undefined }, [])).rejects.toMatchObject({ code: 'invariant' });
-  await expect(journal.setProfile(source, '{}')).rejects.toMatchObject({ code: 'invariant' });
-  expect(db.prepare('SELECT (SELECT count(*) FROM segments) AS segments, (SELECT acked FROM sinks) AS acked, seq FROM head').get()).toEqual(
-    before,
-  );
+  await expect(journal.append(pageOf([collected(2, base)]))).rejects.toMatchObject({ code: 'internal_error' });
+  await expect(journal.close(source, span(0, 10), proven(), lastAge)).rejects.toMatchObject({ code: 'internal_error' });
+  await expect(journal.acknowledge('siem', { acknowledged: head.acknowledged, delivered: undefined }, [])).rejects.toMatchObject({
+    code: 'internal_error',
+  });
+  await expect(journal.setProfile(source, '{}')).rejects.toMatchObject({ code: 'internal_error' });
+  expect(
+    db.prepare('SELECT (SELECT count(*) FROM segments) AS segments, (SELECT acknowledged FROM sinks) AS acknowledged, seq FROM head').get(),
+  ).toEqual(before);
   expect(journal.head().seq).toBe(1);
 });
 
@@ -124,9 +128,23 @@ test('a state of a newer release is refused in words that name the release, and 
   db.exec("UPDATE meta SET value = 7 WHERE key IN ('schema', 'min_reader')");
   db.exec("UPDATE meta SET value = '3.1.0' WHERE key = 'written_by'; UPDATE meta SET value = '3.0.0' WHERE key = 'readable_from'");
   const words = /written by 3\.1\.0 .*schema 7, readable from 3\.0\.0.*this is 0\.1\.0.*Start 3\.0\.0 or later/;
-  await expect(opened({ directory })).rejects.toMatchObject({ code: 'state_newer', message: expect.stringMatching(words) as string });
+  await expect(opened({ directory })).rejects.toMatchObject({ code: 'state_too_new', message: expect.stringMatching(words) as string });
   expect(() => openReadOnly(directory)).toThrow(/written by 3\.1\.0/);
   expect(db.prepare("SELECT value FROM meta WHERE key = 'written_by'").get()).toEqual({ value: '3.1.0' });
+  expect(db.prepare('SELECT epoch FROM owner').get()).toEqual({ epoch: 1 });
+});
+
+test('a state that an older build wrote is refused, and is not touched', async () => {
+  const { directory, close } = await opened();
+  await close();
+  const db = beside(directory);
+  db.exec("DELETE FROM meta WHERE key = 'format'; UPDATE meta SET value = 6 WHERE key = 'schema'");
+  const refused = {
+    code: 'state_unusable',
+    message: `cannot use the state in "${directory}": it was written by an older build; start with a new dataDir`,
+  };
+  await expect(opened({ directory })).rejects.toMatchObject(refused);
+  expect(() => openReadOnly(directory)).toThrow(refused.message);
   expect(db.prepare('SELECT epoch FROM owner').get()).toEqual({ epoch: 1 });
 });
 
@@ -167,39 +185,39 @@ test.each([
 
 test('a state is found again as it was left: the same journal, marks, chain and sources', async () => {
   const { journal, directory, close } = await opened();
-  await journal.append(pageOf([collected(1, base), collected(2, base + second)], { tip: base + second }));
+  await journal.append(pageOf([collected(1, base), collected(2, base + second)], { polledUntil: base + second }));
   await journal.close(source, span(0, 10), proven(2), lastAge);
   await journal.setProfile(source, '{"a":1}');
-  const before = { id: journal.id, created: journal.created, marks: journal.marks(source), head: journal.head() };
+  const before = { id: journal.id, created: journal.created, progress: journal.progress(source), head: journal.head() };
   expect(journal.fresh).toBe(true);
   await close();
   const again = (await opened({ directory })).journal;
-  expect({ id: again.id, created: again.created, marks: again.marks(source), head: again.head() }).toEqual(before);
+  expect({ id: again.id, created: again.created, progress: again.progress(source), head: again.head() }).toEqual(before);
   expect(again.fresh).toBe(false);
-  expect(again.marks(source)).toMatchObject({ tip: base + second, profile: '{"a":1}', mode: 'normal' });
+  expect(again.progress(source)).toMatchObject({ polledUntil: base + second, profile: '{"a":1}', state: 'active' });
 });
 
-test('the same source with another destination is refused; one that is gone is orphaned and comes back where it was', async () => {
+test('the same source with another destination is refused; one that is gone is unconfigured and comes back where it was', async () => {
   const { journal } = await opened();
   expect(() => journal.registerSource(source, 'another tenant', base)).toThrow(/production.*"tenant".*"another tenant"/);
   await journal.close(source, span(0, 10), proven(), lastAge);
-  expect(journal.orphanSources(new Set())).toEqual([source]);
-  expect(journal.marks(source).mode).toBe('orphaned');
+  expect(journal.markSourcesUnconfigured(new Set())).toEqual([source]);
+  expect(journal.progress(source).state).toBe('unconfigured');
   journal.registerSource(source, 'tenant', base + 100 * second);
-  expect(journal.marks(source)).toMatchObject({ mode: 'normal', live: { from: base, reached: base + 10 * second } });
+  expect(journal.progress(source)).toMatchObject({ state: 'active', live: { from: base, closedUntil: base + 10 * second } });
 });
 
-test('a source that is gone while it is on hold is on hold when it is back', async () => {
+test('a source that is gone while it is on suspension is on suspension when it is back', async () => {
   const { journal } = await opened();
-  const hold = { reason: 'rows', words: 'less is shown', since: base } as const;
-  await journal.setHold(source, hold, base);
-  journal.orphanSources(new Set());
-  expect(journal.marks(source)).toMatchObject({ mode: 'orphaned', hold });
+  const suspension = { reason: 'rows', message: 'less is shown', since: base } as const;
+  await journal.setSuspension(source, suspension, base);
+  journal.markSourcesUnconfigured(new Set());
+  expect(journal.progress(source)).toMatchObject({ state: 'unconfigured', suspension });
   journal.registerSource(source, 'tenant', undefined);
-  expect(journal.marks(source)).toMatchObject({ mode: 'hold', hold });
+  expect(journal.progress(source)).toMatchObject({ state: 'suspended', suspension });
 });
 
-test('readers beside the owner see whole transactions and hold up nobody', async () => {
+test('readers beside the owner see whole transactions and suspension up nobody', async () => {
   const { journal, directory } = await opened();
   mkdirSync(join(directory, 'other'), { recursive: true });
   const reader = openReadOnly(directory);

@@ -115,7 +115,7 @@ describe('68 records: 17 outcomes, with and without personal data and network', 
       severity: row.severity,
       action: row.triple[0],
       key: record.payloadId,
-      irregular: [],
+      unexpected: [],
       time: Date.UTC(2024, 4, 1, 12, 34, 56) * 1000 + 123456,
     });
   });
@@ -136,30 +136,30 @@ describe('the unexpected', () => {
         ['missing_field'],
         field === 'logTimestamp' ? ['invalid_timestamp'] : [],
       ].flat();
-      expect(event.irregular).toEqual(tags);
+      expect(event.unexpected).toEqual(tags);
       expect(event.document.tags).toEqual(['forwarded', ...tags]);
     }
   });
 
   test('an optional field that is absent is nothing special', () => {
     const event = eventOf({ ...poorest, userNetwork: { ipAddress: '', mac: null }, userEmailAddress: null, userLastNameFirstName: ' ' });
-    expect(event.irregular).toEqual([]);
+    expect(event.unexpected).toEqual([]);
     expect(written(event)).toEqual({ ...written(eventOf(poorest)), event: event.document.event, dpas: written(event).dpas });
-    expect(eventOf({ ...poorest, userNetwork: null }).irregular).toEqual([]);
-    expect(eventOf({ ...poorest, userNetwork: {} }).irregular).toEqual([]);
+    expect(eventOf({ ...poorest, userNetwork: null }).unexpected).toEqual([]);
+    expect(eventOf({ ...poorest, userNetwork: {} }).unexpected).toEqual([]);
   });
 
   test('a number or a boolean becomes its JSON text', () => {
     const event = eventOf({ ...fullest, userId: 7003, payloadName: true, userNetwork: { networkId: 1.5 } });
     expect(event.document).toMatchObject({ user: { id: '7003' }, file: { name: 'true' }, dpas: { network: { id: '1.5' } } });
-    expect(event.irregular).toEqual(['unexpected_type']);
-    expect(eventOf({ ...fullest, logId: '418230' }).irregular).toEqual([]);
+    expect(event.unexpected).toEqual(['unexpected_type']);
+    expect(eventOf({ ...fullest, logId: '418230' }).unexpected).toEqual([]);
     expect(eventOf(JSON.stringify(fullest).replace('418230', '9007199254740993')).document.event.id).toBe('9007199254740993');
   });
 
   test.each(['x', 5, true, ['x'], [{}]])('userNetwork %j is left in the original', (userNetwork) => {
     const event = eventOf({ ...poorest, userNetwork });
-    expect(event.irregular).toEqual(['unexpected_type']);
+    expect(event.unexpected).toEqual(['unexpected_type']);
     expect(event.document.event.original).toContain(JSON.stringify(userNetwork));
     expect(written(event)).not.toHaveProperty('source');
   });
@@ -167,7 +167,7 @@ describe('the unexpected', () => {
   test('an object or array for a scalar is left in the original', () => {
     const event = eventOf({ ...fullest, payloadName: { x: 'inside' }, result: ['AccessGranted'], logId: {}, userNetwork: { mac: [] } });
     expectValid(written(event));
-    expect(event.irregular).toEqual(['unknown_combination', 'unexpected_type']);
+    expect(event.unexpected).toEqual(['unknown_combination', 'unexpected_type']);
     expect(event.document.event).toMatchObject({ code: 'Decrypt:Unknown:Success', id: undefined });
     expect(event.document.dpas.payload?.name).toBeUndefined();
   });
@@ -187,7 +187,7 @@ describe('the unexpected', () => {
       const event = eventOf({ ...fullest, logTimestamp });
       expect(event.document).toMatchObject({ '@timestamp': '2024-05-01T12:35:10.000Z', dpas: { log_time: logTimestamp } });
       expect(event.time).toBe(received);
-      expect(event.irregular).toEqual(['invalid_timestamp']);
+      expect(event.unexpected).toEqual(['invalid_timestamp']);
     },
   );
 
@@ -201,7 +201,7 @@ describe('the unexpected', () => {
         event: { kind: 'pipeline_error', original: text, code: 'Unknown:Unknown:Unknown' },
       });
       expect(event.document.event.action).toBe('unknown-unknown-unknown');
-      expect(event.irregular).toEqual(['not_an_object']);
+      expect(event.unexpected).toEqual(['not_an_object']);
       expect(event).toMatchObject({ action: 'Unknown', key: undefined, time: received });
     },
   );
@@ -305,7 +305,7 @@ test.each(unknown)('the unknown combination %s:%s:%s is mapped by its parts', (a
   expectValid(written(event));
   expect({ ...event.document.event, name: event.name }).toMatchObject(expected);
   expect(event.document.dpas).toMatchObject({ action_attempted: actionAttempted, result, result_reason: resultReason });
-  expect(event.irregular).toEqual(['unknown_combination']);
+  expect(event.unexpected).toEqual(['unknown_combination']);
 });
 
 test('parts of any length stay short where they are names', () => {

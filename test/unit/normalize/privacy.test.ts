@@ -42,7 +42,7 @@ function withValue(path: string, value: unknown): Record<string, unknown> {
 function messagesOf(text: string, privacy: Privacy): string[] {
   const event = normalizer({ ...settings, privacy })(recordOf(text));
   return encodedFormats.flatMap((format) =>
-    [true, false].map((original) => encoder(format, { original, cef: { ipv6: 'src', geo: 'cfp' } })(event)),
+    [true, false].map((original) => encoder(format, { includeOriginal: original, cef: { ipv6: 'src', geo: 'cfp' } })(event)),
   );
 }
 
@@ -91,7 +91,7 @@ describe('actions', () => {
 
   test('a dropped field is not missed', () => {
     const { event, document } = documentOf(fullest, all('drop'));
-    expect(event.irregular).toEqual([]);
+    expect(event.unexpected).toEqual([]);
     expect(document.message).toBe('Protected file open allowed (Success)');
     for (const part of ['user', 'file', 'source', 'host', 'network', 'related']) expect(document).not.toHaveProperty(part);
     expect(Object.keys(document.dpas)).toEqual(['uid', 'action_attempted', 'result', 'result_reason', 'log_time']);
@@ -114,7 +114,7 @@ describe('actions', () => {
     expect(document.host).toEqual({ name: '***', hostname: '***', domain: '***', id: '***', type: '***' });
     expect(document.user).toEqual({ id: '***', email: '***', full_name: '***' });
     expect(event.key).toBeUndefined();
-    expect(event.irregular).toEqual([]);
+    expect(event.unexpected).toEqual([]);
   });
 
   test('a pseudonym is the HMAC of the value, the same in every field', () => {
@@ -153,7 +153,7 @@ describe('actions', () => {
     expect(userNetwork.later).toBe('***');
     const dropped = documentOf(record, { rules: [{ fields: ['userNetwork'], action: 'drop' }] });
     expect(JSON.parse(dropped.document.event.original)).not.toHaveProperty('userNetwork');
-    expect(dropped.event.irregular).toEqual([]);
+    expect(dropped.event.unexpected).toEqual([]);
   });
 });
 
@@ -175,7 +175,7 @@ describe('the text', () => {
   test('of what is not an object is withheld as soon as there is a rule', () => {
     const { event, document } = documentOf('["user@example.com"]', privacy);
     expect(document.event.original).toBe('"***"');
-    expect(event.irregular).toEqual(['not_an_object']);
+    expect(event.unexpected).toEqual(['not_an_object']);
   });
 
   test('identity is that of the record as received', () => {

@@ -1,4 +1,4 @@
-/** What `status` advises, where no other test of the report room shows it. */
+/** What `status` advises, where no other test shows it. */
 import { expect, test } from 'vitest';
 import { worst } from '../../../src/report/advice.ts';
 import { presentOf, statusJson, verdict } from '../../../src/report/verdict.ts';
@@ -10,17 +10,17 @@ test('a loss of delivered records is said in the verdict and in the advice, with
   const lost = snapshot({ sources: [source({ coverage: coverage({ sinks: [short] }) })] });
   const advice = worst(lost);
   expect(advice?.what).toBe(`Sink siem lost delivered records: ${short.loss}.`);
-  expect(advice?.act).toContain('waybill replay --sink siem');
+  expect(advice?.operation).toContain('waybill replay --sink siem');
   expect(verdict(lost)).toContain(`siem lacks 4 of 4 windows (lost 4: ${short.loss})`);
   expect(statusJson(lost).delivered).toBe(false);
   expect(worst(snapshot())).toBeUndefined();
 });
 
 test.each([
-  [{ state: 'active', tries: 0 }, undefined],
+  [{ state: 'active', attempts: 0 }, undefined],
   [{ state: 'stopped' }, undefined],
-  [{ state: 'active', tries: 1 }, 'refused'],
-  [{ state: 'waiting', tries: 2 }, 'refused'],
+  [{ state: 'active', attempts: 1 }, 'refused'],
+  [{ state: 'retrying', attempts: 2 }, 'refused'],
   [{ state: 'blocked' }, 'refused'],
 ])('an error is the reason only while the sink fails: %j', (change, lastError) => {
   expect(presentOf(snapshot({ sinks: [sink({ ...change, lastError: 'refused' })] })).sinks).toEqual([{ id: 'siem', lastError }]);

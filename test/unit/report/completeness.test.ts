@@ -14,7 +14,7 @@ function at(clock: string): number {
 function covered(until: string, change: Partial<Coverage> = {}): Coverage {
   return {
     ...{ startsAt: at('00:00:00'), liveFrom: at('00:00:00'), history: [], sinks: [] },
-    read: [{ from: at('00:00:00'), until: at(until) }],
+    read: [{ from: at('00:00:00'), to: at(until) }],
     windows: { all: 45, final: 40, gaps: 0, accepted: 0, inDoubt: 0 },
     ...change,
   };
@@ -23,7 +23,15 @@ function covered(until: string, change: Partial<Coverage> = {}): Coverage {
 type SourceFacts = Facts['sources'][number];
 
 function polled(change: Partial<SourceFacts> = {}): SourceFacts {
-  return { id: 'production', mode: 'normal', settleSeconds: 900, serverNow: undefined, trouble: undefined, held: undefined, ...change };
+  return {
+    id: 'production',
+    state: 'active',
+    closeDelaySeconds: 900,
+    serverNow: undefined,
+    trouble: undefined,
+    held: undefined,
+    ...change,
+  };
 }
 
 function facts(coverage: Coverage, change: Partial<Facts> = {}): Facts {
@@ -75,31 +83,31 @@ test.each<[string, Partial<Facts>, Partial<Coverage>, string]>([
   ],
   [
     'collection is suspended',
-    { sources: [polled({ mode: 'hold', held: { reason: 'rows', words: 'fewer' }, trouble: 'hold (rows)' })] },
-    { read: [{ from: at('00:00:00'), until: at('09:00:00') }] },
+    { sources: [polled({ state: 'suspended', held: { reason: 'rows', message: 'fewer' }, trouble: 'suspended (rows)' })] },
+    { read: [{ from: at('00:00:00'), to: at('09:00:00') }] },
     '2026-11-20 09:00–11:15 UTC, collection is suspended (rows): fewer',
   ],
   [
     'the daemon is not running',
     { stopped: { since: at('08:00:00') }, sources: [polled({ trouble: 'the daemon does not run' })] },
-    { read: [{ from: at('00:00:00'), until: at('07:45:00') }] },
+    { read: [{ from: at('00:00:00'), to: at('07:45:00') }] },
     '2026-11-20 07:45–11:15 UTC, the daemon is not running',
   ],
   [
     'the journal is full',
-    { paused: 'quota', sources: [polled({ trouble: 'x' })] },
-    { read: [{ from: at('00:00:00'), until: at('07:45:00') }] },
-    '2026-11-20 07:45–11:15 UTC, collection is paused (quota)',
+    { paused: 'journal_full', sources: [polled({ trouble: 'x' })] },
+    { read: [{ from: at('00:00:00'), to: at('07:45:00') }] },
+    '2026-11-20 07:45–11:15 UTC, collection is paused (journal_full)',
   ],
   [
     'the source is gone from the configuration',
-    { sources: [polled({ mode: 'orphaned', settleSeconds: 0, trouble: 'x' })] },
+    { sources: [polled({ state: 'unconfigured', closeDelaySeconds: 0, trouble: 'x' })] },
     {},
     '2026-11-20 11:15–11:59:50 UTC, the source is not in the configuration',
   ],
   [
     'the source was retired within the period',
-    { from: at('11:00:00'), sources: [polled({ mode: 'retired', settleSeconds: 0 })] },
+    { from: at('11:00:00'), sources: [polled({ state: 'retired', closeDelaySeconds: 0 })] },
     {},
     '2026-11-20 11:15–11:59:50 UTC, the source was retired',
   ],
@@ -109,10 +117,10 @@ test.each<[string, Partial<Facts>, Partial<Coverage>, string]>([
     {
       startsAt: at('00:00:00'),
       liveFrom: at('06:00:00'),
-      history: [{ from: at('00:00:00'), until: at('02:00:00'), paused: false }],
+      history: [{ from: at('00:00:00'), to: at('02:00:00'), paused: false }],
       read: [
-        { from: at('00:00:00'), until: at('02:00:00') },
-        { from: at('06:00:00'), until: at('11:15:00') },
+        { from: at('00:00:00'), to: at('02:00:00') },
+        { from: at('06:00:00'), to: at('11:15:00') },
       ],
     },
     '2026-11-20 02:00–06:00 UTC, this history was not requested',
@@ -123,10 +131,10 @@ test.each<[string, Partial<Facts>, Partial<Coverage>, string]>([
     {
       startsAt: at('00:00:00'),
       liveFrom: at('06:00:00'),
-      history: [{ from: at('00:00:00'), until: at('06:00:00'), paused: false }],
+      history: [{ from: at('00:00:00'), to: at('06:00:00'), paused: false }],
       read: [
-        { from: at('00:00:00'), until: at('02:00:00') },
-        { from: at('06:00:00'), until: at('11:15:00') },
+        { from: at('00:00:00'), to: at('02:00:00') },
+        { from: at('06:00:00'), to: at('11:15:00') },
       ],
     },
     '2026-11-20 02:00–06:00 UTC, the backfill is not finished',
@@ -137,7 +145,7 @@ test.each<[string, Partial<Facts>, Partial<Coverage>, string]>([
     {
       startsAt: at('00:00:00'),
       liveFrom: at('06:00:00'),
-      history: [{ from: at('00:00:00'), until: at('06:00:00'), paused: true }],
+      history: [{ from: at('00:00:00'), to: at('06:00:00'), paused: true }],
       read: [],
     },
     '2026-11-20 01:00–05:00 UTC, the backfill is paused',
@@ -149,8 +157,8 @@ test.each<[string, Partial<Facts>, Partial<Coverage>, string]>([
 });
 
 test('holes beside each other with one reason are one, and more than three are counted', () => {
-  const hours = ['01', '03', '05', '07', '09'].map((hour) => ({ from: at(`${hour}:00:00`), until: at(`${hour}:30:00`), paused: false }));
-  const read = [...hours, { from: at('10:00:00'), until: at('11:15:00') }].map(({ from, until }) => ({ from, until }));
+  const hours = ['01', '03', '05', '07', '09'].map((hour) => ({ from: at(`${hour}:00:00`), to: at(`${hour}:30:00`), paused: false }));
+  const read = [...hours, { from: at('10:00:00'), to: at('11:15:00') }].map(({ from, to }) => ({ from, to }));
   const given = facts(covered('11:15:00', { startsAt: at('01:00:00'), liveFrom: at('10:00:00'), history: hours, read }));
   expect(completeness(given).uncovered.map(({ from, to }) => [from, to])).toEqual([
     [at('01:30:00'), at('03:00:00')],
@@ -161,23 +169,23 @@ test('holes beside each other with one reason are one, and more than three are c
   ]);
   expect(said(given)).toMatch(/; 2026-11-20 05:30–07:00 UTC, this history was not requested; and 2 more$/);
   const twoRanges = [
-    { from: at('00:00:00'), until: at('01:00:00'), paused: false },
-    { from: at('01:00:00'), until: at('02:00:00'), paused: false },
+    { from: at('00:00:00'), to: at('01:00:00'), paused: false },
+    { from: at('01:00:00'), to: at('02:00:00'), paused: false },
   ];
   const beside = facts(
-    covered('11:15:00', { liveFrom: at('02:00:00'), history: twoRanges, read: [{ from: at('02:00:00'), until: at('11:15:00') }] }),
+    covered('11:15:00', { liveFrom: at('02:00:00'), history: twoRanges, read: [{ from: at('02:00:00'), to: at('11:15:00') }] }),
   );
   expect(completeness(beside).uncovered).toMatchObject([{ from: at('00:00:00'), to: at('02:00:00') }]);
 });
 
 test('time is cut where its reason changes: at the begin of the ledger, and where requested history ends', () => {
-  const late = covered('11:15:00', { read: [{ from: at('01:00:00'), until: at('11:15:00') }] });
+  const late = covered('11:15:00', { read: [{ from: at('01:00:00'), to: at('11:15:00') }] });
   expect(completeness(facts(late, { from: at('00:00:00') - 3_600_000_000 })).uncovered).toMatchObject([
     { from: at('00:00:00') - 3_600_000_000, to: at('00:00:00'), reason: 'before_ledger' },
     { from: at('00:00:00'), to: at('01:00:00'), reason: 'behind' },
   ]);
-  const history = [{ from: at('00:00:00'), until: at('04:00:00'), paused: false }];
-  const live = { liveFrom: at('06:00:00'), history, read: [{ from: at('06:00:00'), until: at('11:15:00') }] };
+  const history = [{ from: at('00:00:00'), to: at('04:00:00'), paused: false }];
+  const live = { liveFrom: at('06:00:00'), history, read: [{ from: at('06:00:00'), to: at('11:15:00') }] };
   expect(completeness(facts(covered('11:15:00', live))).uncovered).toMatchObject([
     { from: at('00:00:00'), to: at('04:00:00'), reason: 'history_unread' },
     { from: at('04:00:00'), to: at('06:00:00'), reason: 'not_requested' },
@@ -209,7 +217,7 @@ test('a gap, an accepted gap and a window in doubt each make it incomplete', () 
   expect(of({ inDoubt: 1 })).toBe('INCOMPLETE: 1 window in doubt');
   expect(of({ gaps: 6, accepted: 1, inDoubt: 2 })).toBe('INCOMPLETE: 6 gaps, 1 accepted gap, 2 windows in doubt');
   expect(of({ all: 0 })).toBe('INCOMPLETE: nothing is proven');
-  const all = { windows: { all: 45, final: 0, gaps: 1, accepted: 0, inDoubt: 0 }, read: [{ from: at('00:00:00'), until: at('09:00:00') }] };
+  const all = { windows: { all: 45, final: 0, gaps: 1, accepted: 0, inDoubt: 0 }, read: [{ from: at('00:00:00'), to: at('09:00:00') }] };
   expect(said(facts(covered('09:00:00', all)))).toBe('INCOMPLETE: 1 gap; not covered: 2026-11-20 09:00–11:15 UTC, collection is behind');
 });
 
@@ -290,19 +298,19 @@ describe('several sources', () => {
     const begun = covered('11:15:00', {
       startsAt: at('10:00:00'),
       liveFrom: at('10:00:00'),
-      read: [{ from: at('10:00:00'), until: at('11:15:00') }],
+      read: [{ from: at('10:00:00'), to: at('11:15:00') }],
     });
     expect(said(two(covered('11:15:00'), begun, { from: at('09:00:00'), to: at('11:00:00') }))).toBe(
       'INCOMPLETE: not covered: test 2026-11-20 09:00–10:00 UTC, the ledger had not begun',
     );
     const final = covered('11:15:00', { windows: { all: 45, final: 45, gaps: 0, accepted: 0, inDoubt: 0 } });
     expect(completeness(two(final, late, { to: at('10:00:00') })).final).toBe(true);
-    const retired = { sources: [polled(), polled({ id: 'test', mode: 'retired', retiredAt: at('05:00:00') })] };
+    const retired = { sources: [polled(), polled({ id: 'test', state: 'retired', retiredAt: at('05:00:00') })] };
     const old = covered('05:00:00');
     expect(said(two(covered('11:15:00'), old, { ...retired, from: at('05:00:00'), to: at('06:00:00') }))).toBe('COMPLETE AND DELIVERED');
     expect(said(two(covered('11:15:00'), old, { ...retired, from: at('04:59:59'), to: at('06:00:00') }))).toBe('COMPLETE AND DELIVERED');
     // What failed before the retirement stays uncovered, in a part of that time too.
-    const failed = { sources: [polled(), polled({ id: 'test', mode: 'retired', retiredAt: at('07:00:00') })] };
+    const failed = { sources: [polled(), polled({ id: 'test', state: 'retired', retiredAt: at('07:00:00') })] };
     const within = (from: string, to: string): string => said(two(covered('11:15:00'), old, { ...failed, from: at(from), to: at(to) }));
     expect(within('05:30:00', '06:00:00')).toBe('INCOMPLETE: not covered: test 2026-11-20 05:30–06:00 UTC, the source was retired');
     expect(within('06:30:00', '08:00:00')).toBe('INCOMPLETE: not covered: test 2026-11-20 06:30–07:00 UTC, the source was retired');
@@ -345,14 +353,15 @@ test('final: every window is, and nothing of the period is outside of the ledger
 });
 
 test('status speaks of the whole ledger up to now, of the sources that the report has', () => {
-  const behind = sound({ read: [{ from: sound().startsAt ?? 0, until: snapshotNow - 3_600_000_000 }] });
+  const behind = sound({ read: [{ from: sound().startsAt ?? 0, to: snapshotNow - 3_600_000_000 }] });
   expect(statusVerdict(snapshot())).toMatchObject({ complete: true, soFar: true, delivered: true });
   expect(statusVerdict(snapshot({ sources: [source({ coverage: behind })] }))).toMatchObject({ complete: false });
-  for (const mode of ['orphaned', 'retired'])
-    expect(statusVerdict(snapshot({ sources: [source(), source({ id: 'old', mode, coverage: behind })] }))?.complete).toBe(false);
+  for (const mode of ['unconfigured', 'retired'])
+    expect(statusVerdict(snapshot({ sources: [source(), source({ id: 'old', state: mode, coverage: behind })] }))?.complete).toBe(false);
   expect(statusVerdict(snapshot({ sources: [] }))).toBeUndefined();
   const short = sound({ sinks: [lacking('siem', 412, 1)] });
   expect(
-    statusVerdict(snapshot({ sources: [source({ coverage: short })], sinks: [sink({ state: 'waiting', lastError: 'busy' })] }))?.shortfalls,
+    statusVerdict(snapshot({ sources: [source({ coverage: short })], sinks: [sink({ state: 'retrying', lastError: 'busy' })] }))
+      ?.shortfalls,
   ).toMatchObject([{ id: 'siem', lacking: 1, lastError: 'busy' }]);
 });

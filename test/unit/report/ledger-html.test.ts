@@ -1,9 +1,9 @@
-/** The report as a page and as CSV: read back by parsers of the tests' own. */
+/** The report as a page and as CSV: read back by parsers of the tests' records. */
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { ledgerCsv as csvPieces, reportDigest } from '../../../src/report/ledger/csv.ts';
 import { ledgerHtml as htmlPieces, ledgerHtmlPolicy } from '../../../src/report/ledger/html.ts';
-import { delayWords } from '../../../src/report/ledger/words.ts';
+import { delayText } from '../../../src/report/ledger/sentences.ts';
 import { mixed, reportOf, reportSource, window, withLoss } from './reports.ts';
 
 const ledgerCsv = (...given: Parameters<typeof csvPieces>): string => [...csvPieces(...given)].join('');
@@ -69,9 +69,9 @@ test('csv by window: each number under its name, in UTC, and no sums that a scri
   const rows = objects(ledgerCsv(mixed, 'window', 'Europe/Berlin'));
   expect(rows).toHaveLength(4);
   expect(rows[1]).toEqual({
-    ...{ source: 'production', from: '2026-11-19T22:30:00Z', until: '2026-11-19T23:30:00Z', state: 'gap', reason: 'total' },
-    ...{ words: 'the service gave no usable total', total: '', received: '1009', own: '1000', late: '0', late_longest_seconds: '' },
-    ...{ passes: '6', recounts: '1', recounts_due: '', next_recount: '2026-11-20T05:30:00Z', closed: '' },
+    ...{ source: 'production', from: '2026-11-19T22:30:00Z', to: '2026-11-19T23:30:00Z', state: 'gap', reason: 'total' },
+    ...{ message: 'the service gave no usable total', total: '', received: '1009', records: '1000', late: '0', late_longest_seconds: '' },
+    ...{ passes: '6', recounts: '1', recounts_due: '', next_recount: '2026-11-20T05:30:00Z', closed_at: '' },
     ...{ start_time: '2026-11-19T22:14:59.00', end_time: '2026-11-19T22:30:01.00', digest: 'ab'.repeat(32) },
     ...{ 'siem.complete': 'true', 'siem.dead_letters': '0', 'lake.complete': 'true', 'lake.dead_letters': '0' },
   });
@@ -82,32 +82,41 @@ test('csv by window: each number under its name, in UTC, and no sums that a scri
     'siem.complete': 'false',
     'lake.complete': '',
   });
-  expect(rows.reduce((sum, { own }) => sum + Number(own), 0)).toBe(1_431);
+  expect(rows.reduce((sum, { records }) => sum + Number(records), 0)).toBe(1_431);
 });
 
 test('csv by day and month: the same sums, grouped in the zone', () => {
   const days = objects(ledgerCsv(mixed, 'day', 'Europe/Berlin'));
   expect(
-    days.map(({ day, windows, own, late, gaps, accepted, proven, final }) => [day, windows, own, late, gaps, accepted, proven, final]),
+    days.map(({ day, windows, records, late, gaps, accepted, proven, final }) => [
+      day,
+      windows,
+      records,
+      late,
+      gaps,
+      accepted,
+      proven,
+      final,
+    ]),
   ).toEqual([
     ['2026-11-19', '2', '1412', '0', '1', '0', '0', '1'],
     ['2026-11-20', '2', '19', '3', '0', '1', '1', '0'],
   ]);
-  expect(objects(ledgerCsv(mixed, 'month', 'UTC')).map(({ month, own, reasons }) => [month, own, reasons])).toEqual([
+  expect(objects(ledgerCsv(mixed, 'month', 'UTC')).map(({ month, records, reasons }) => [month, records, reasons])).toEqual([
     ['2026-11', '1431', 'total count'],
   ]);
 });
 
 test('csv: words of a server are one cell, and no formula', () => {
-  const words = [
+  const texts = [
     ...['=HYPERLINK("http://x","y")', '+1', '-1', '@SUM(A1)', 'two\nlines, "quoted"'],
     // Where the comma is the decimal sign a spreadsheet takes `;` for the separator, and quotes of ours for text.
     ...['said;=1+1', 'said; "=1+1"', 'said,\t@SUM(A1)', 'a|-1', 'a\n+1', '\uff1d1+1', 'a-b = c; d'],
   ];
   const source = reportSource(
-    words.map((text) => window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { state: 'gap', reason: 'count', words: text })),
+    texts.map((text) => window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { state: 'gap', reason: 'count', message: text })),
   );
-  const found = objects(ledgerCsv(reportOf([source]), 'window', 'UTC')).map((row) => row['words']);
+  const found = objects(ledgerCsv(reportOf([source]), 'window', 'UTC')).map((row) => row['message']);
   expect(found).toEqual([
     ...[`'=HYPERLINK("http://x","y")`, `'+1`, `'-1`, `'@SUM(A1)`, 'two\nlines, "quoted"'],
     ...[`said;'=1+1`, `said;' "=1+1"`, `said,'\t'@SUM(A1)`, `a|'-1`, `a\n'+1`, `'\uff1d1+1`, 'a-b = c; d'],
@@ -117,7 +126,7 @@ test('csv: words of a server are one cell, and no formula', () => {
 test('csv: whatever a program takes for the separator, no cell of a report is a formula', () => {
   const evil = ['=1+1', ';=1+1', '";=1+1', 'a\t=1+1', 'x,"=1+1', "';@x", '\r\n-1', '; \t+1'];
   const source = reportSource(
-    evil.map((text) => window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { state: 'gap', reason: 'count', words: text })),
+    evil.map((text) => window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { state: 'gap', reason: 'count', message: text })),
   );
   const summary = `INCOMPLETE: not covered: 22:30–23:00, the source fails: ${evil.join(' ')}`;
   const csv = ledgerCsv(reportOf([source], { summary }), 'window', 'UTC');
@@ -131,14 +140,14 @@ test('csv: the verdict is a comment before the header, on one line', () => {
   const summary = 'COMPLETE, NOT ALL DELIVERED: siem lacks 1 of 4 windows (503 "busy"\nretry)';
   const [first, second] = ledgerCsv({ ...mixed, summary }, 'window', 'UTC').split('\r\n');
   expect(first).toBe('# COMPLETE, NOT ALL DELIVERED: siem lacks 1 of 4 windows (503 "busy"\\u000aretry)');
-  expect(second?.startsWith('source,from,until,state,')).toBe(true);
+  expect(second?.startsWith('source,from,to,state,')).toBe(true);
 });
 
 test('the digest is that of the csv without the verdict, and does not depend on when or how the report is made', () => {
   const csv = ledgerCsv(mixed, 'window', 'UTC').replace(/^.*\r\n/, '');
   expect(csv.startsWith('source,')).toBe(true);
   expect(reportDigest({ ...mixed, summary: 'another moment' })).toBe(createHash('sha256').update(csv).digest('hex'));
-  expect(ledgerHtml({ ...mixed, made: '2027-01-01T00:00:00Z' }, { ...options, by: 'day', tz: 'Asia/Kolkata' })).toContain(
+  expect(ledgerHtml({ ...mixed, generatedAt: '2027-01-01T00:00:00Z' }, { ...options, by: 'day', tz: 'Asia/Kolkata' })).toContain(
     `<code>${reportDigest(mixed)}</code>`,
   );
 });
@@ -199,7 +208,7 @@ test('proven is defined only where a window is proven, and one in doubt is not',
     expect(quoteOf(change)).toContain('0 of 1 window is proven.');
     expect(quoteOf(change)).not.toContain('Proven means');
   }
-  expect(quoteOf({ state: 'proven', reason: 'vanished' })).toContain('All of 1 window is proven. Proven means:');
+  expect(quoteOf({ state: 'proven', reason: 'shrunk' })).toContain('All of 1 window is proven. Proven means:');
 });
 
 test('the badge is the verdict: green only when everything is delivered too', () => {
@@ -226,7 +235,7 @@ test('sinks stand before recounts, the words are explained, and a list of gaps a
   const [head = []] = tables(html).get('Every window of production') ?? [];
   expect(head.indexOf('siem')).toBeGreaterThan(0);
   expect(head.indexOf('siem')).toBeLessThan(head.indexOf('Recounts (done + due)'));
-  for (const word of ['Own', 'Frontier', 'Recount', 'Counted']) expect(html).toContain(`<dt>${word}</dt><dd>`);
+  for (const word of ['Records', 'Frontier', 'Recount', 'Counted']) expect(html).toContain(`<dt>${word}</dt><dd>`);
   const captions = (report: typeof mixed): string[] => [...tables(ledgerHtml(report, options)).keys()];
   expect(captions(mixed)).toContain('Windows of production to look at: gaps, what changed after it was closed, late records');
   const gaps = reportSource(
@@ -236,17 +245,17 @@ test('sinks stand before recounts, the words are explained, and a list of gaps a
 });
 
 test('a suspension that ended does not repeat why it started', () => {
-  const words = 'userNetwork is not shown any more';
-  const holds = [
-    { at: '2026-11-19T22:20:00Z', what: 'hold', reason: 'fields', words },
-    { at: '2026-11-19T22:25:00Z', what: 'normal', reason: 'fields', words },
+  const message = 'userNetwork is not shown any more';
+  const suspensions = [
+    { at: '2026-11-19T22:20:00Z', event: 'suspended', reason: 'fields', message },
+    { at: '2026-11-19T22:25:00Z', event: 'active', reason: 'fields', message },
   ];
   expect(
-    tables(ledgerHtml(reportOf([reportSource([], { holds })]), options))
+    tables(ledgerHtml(reportOf([reportSource([], { suspensions })]), options))
       .get('Suspensions of collection')
       ?.slice(1),
   ).toEqual([
-    ['2026-11-19 22:20', 'suspension started', 'fields', words],
+    ['2026-11-19 22:20', 'suspension started', 'fields', message],
     ['2026-11-19 22:25', 'suspension ended', 'fields', ''],
   ]);
 });
@@ -254,15 +263,15 @@ test('a suspension that ended does not repeat why it started', () => {
 test('who accepted a gap, when and why, is in the quote; the same act on several gaps is said once', () => {
   const from = ['2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', '2026-11-19T22:45:00Z', '2026-11-19T23:00:00Z'];
   const source = reportSource(from.map((at) => window(at, at.replace(/5:00|0:00/, '9:00'), { state: 'accepted', reason: 'count' })));
-  const accept = (at: string, who: string | null, detail: Record<string, string>) => ({
+  const accept = (at: string, actor: string | null, detail: Record<string, string>) => ({
     at,
-    who,
-    what: 'gaps accept',
+    actor,
+    operation: 'gaps accept',
     detail: { source: 'production', ...detail },
   });
   const operations = [
-    accept('2026-11-24T23:30:00Z', 'j.doe', { from: from[0] ?? '', why: 'service outage, ticket 4711' }),
-    accept('2026-11-24T23:30:01Z', 'j.doe', { from: from[1] ?? '', why: 'service outage, ticket 4711' }),
+    accept('2026-11-24T23:30:00Z', 'j.doe', { from: from[0] ?? '', reason: 'service outage, ticket 4711' }),
+    accept('2026-11-24T23:30:01Z', 'j.doe', { from: from[1] ?? '', reason: 'service outage, ticket 4711' }),
     accept('2026-11-25T10:00:00Z', null, { from: from[2] ?? '' }),
     { ...accept('2026-11-25T10:00:00Z', 'other', { from: from[3] ?? '' }), detail: { source: 'another', from: from[3] ?? '' } },
   ];
@@ -278,17 +287,17 @@ test('its tables add up: rows to the sums, by window, day and month', () => {
     const table =
       found.get(by === 'window' ? 'Every window of production' : `By ${by}; a window counts for the ${by} in which it begins`) ?? [];
     const [head = [], ...rows] = table;
-    const own = head.indexOf('Own');
+    const records = head.indexOf('Records');
     const late = head.indexOf('Late (longest)');
     const number = (cell: string | undefined): number => Number((cell ?? '').replace(/ .*/, '').replaceAll(',', ''));
     const foot = rows.pop() ?? [];
     expect(foot[0]).toBe('Sum');
-    for (const column of [own, late])
+    for (const column of [records, late])
       expect(
         rows.reduce((sum, row) => sum + number(row[column]), 0),
         by,
       ).toBe(number(foot[column]));
-    expect(number(foot[own])).toBe(1_431);
+    expect(number(foot[records])).toBe(1_431);
     expect(rows).toHaveLength({ window: 4, day: 2, month: 1 }[by]);
   }
   const late = tables(ledgerHtml(mixed, options)).get('Late records: from their time to the moment they were first seen');
@@ -342,15 +351,15 @@ test('lost windows of a sink stand in the quotable paragraph, in its row and in 
 
 test('whatever stands in it is escaped', () => {
   const evil = `"><script>alert('1')</script>&amp;\u001b[31m\u202e\n<!--`;
-  const windows = [window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { state: 'gap', reason: evil, words: evil })];
+  const windows = [window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { state: 'gap', reason: evil, message: evil })];
   const source = reportSource(windows, {
-    mode: evil,
-    holds: [{ at: '2026-11-19T22:15:00Z', what: evil, reason: evil, words: evil }],
+    state: evil,
+    suspensions: [{ at: '2026-11-19T22:15:00Z', event: evil, reason: evil, message: evil }],
     sinks: [
       { id: evil, type: evil, state: evil, since: null, filtered: false, windows: 1, complete: 1, lost: 0, records: 1, deadLetters: 0 },
     ],
   });
-  const operations = [{ at: '2026-11-19T22:15:00Z', who: evil, what: evil, detail: { [evil]: evil } }];
+  const operations = [{ at: '2026-11-19T22:15:00Z', actor: evil, operation: evil, detail: { [evil]: evil } }];
   const html = ledgerHtml(reportOf([source], { operations }), { ...options, version: evil });
   expect(html).not.toMatch(/<script|<!--|alert\('|\u001b|\u202e/);
   expect(
@@ -359,7 +368,7 @@ test('whatever stands in it is escaped', () => {
 });
 
 test('a delay in two units', () => {
-  expect([0, 59.4, 60, 125, 3_600, 22_320.5, 86_400, 200_000].map(delayWords)).toEqual([
+  expect([0, 59.4, 60, 125, 3_600, 22_320.5, 86_400, 200_000].map(delayText)).toEqual([
     '0 s',
     '59 s',
     '1 min',

@@ -12,20 +12,20 @@ const ledgerText = (...given: Parameters<typeof textPieces>): string => [...text
 
 const windows = report.sources[0]?.windows ?? [];
 
-test('by window: a paragraph, an aligned table, sums over what the windows own', () => {
+test('by window: a paragraph, an aligned table, sums over the records of the windows', () => {
   expect(ledgerText(report, { by: 'window', tz: 'UTC' }).split('\n')).toEqual([
     'INCOMPLETE: 1 gap, 1 accepted gap',
     '2 of 4 windows are proven, 1 of them final. 1,431 records collected, each once; 3 of them late. 1 gap, 1 gap accepted by a person.',
     '',
     'Source production: frontier 2026-11-19 22:30 UTC, read up to 2026-11-20 00:15 UTC (what lies between waits for a gap)',
-    'FROM (UTC)        UNTIL             STATE     REASON  TOTAL    OWN  LATE  PASSES  RECOUNTS  NEXT RECOUNT         siem             lake',
-    '2026-11-19 22:15  22:30             final     -         420    412     0       1    7 of 7  -                    all but 2        complete',
-    '2026-11-19 22:30  23:30             gap       total       -  1,000     0       6         1  2026-11-20 05:30     complete         complete',
-    '2026-11-19 23:30  2026-11-20 00:00  accepted  count     420     17     0       1    7 of 7  -                    complete         complete',
-    '2026-11-20 00:00  00:00:01          proven    -           3      2     3       1    2 of 7  2026-11-20 06:00:01  not yet, 1 dead  -',
+    'FROM (UTC)        TO                STATE     REASON  TOTAL  RECORDS  LATE  PASSES  RECOUNTS  NEXT RECOUNT         siem             lake',
+    '2026-11-19 22:15  22:30             final     -         420      412     0       1    7 of 7  -                    all but 2        complete',
+    '2026-11-19 22:30  23:30             gap       total       -    1,000     0       6         1  2026-11-20 05:30     complete         complete',
+    '2026-11-19 23:30  2026-11-20 00:00  accepted  count     420       17     0       1    7 of 7  -                    complete         complete',
+    '2026-11-20 00:00  00:00:01          proven    -           3        2     3       1    2 of 7  2026-11-20 06:00:01  not yet, 1 dead  -',
     'Sum: 4 windows, 1,431 records, 3 late; siem has 3 of 4 windows but for 3 dead letters; lake has each of 3 windows that are for it',
     'Late: 2 within 1h, 1 within 1d; the longest by 6 h 12 min',
-    'Ever: 5,000 records = 1,431 in windows + 3,569 not (not closed yet, found since the last count, or without a readable time)',
+    'Lifetime: 5,000 records = 1,431 in windows + 3,569 not (not closed yet, found since the last count, or without a readable time)',
   ]);
 });
 
@@ -45,9 +45,9 @@ test('a lost window is lost, not on its way; so is the day that has it', () => {
 test('by day in another zone: a window belongs to the day in which it begins there', () => {
   // Berlin is one hour ahead in November: 22:15Z is still the 19th, 23:30Z is the 20th.
   expect(ledgerText(report, { by: 'day', tz: 'Europe/Berlin' }).split('\n').slice(4, 7)).toEqual([
-    'DAY (Europe/Berlin)  FROM   UNTIL             STATE       REASON  WINDOWS    OWN  LATE  PASSES  RECOUNTS  NEXT RECOUNT         siem             lake',
-    '2026-11-19           23:15  2026-11-20 00:30  1 gap       total         2  1,412     0       7         8  2026-11-20 06:30     all but 2        complete',
-    '2026-11-20           00:30  01:00:01          1 accepted  count         2     19     3       2   9 of 14  2026-11-20 07:00:01  not yet, 1 dead  not yet',
+    'DAY (Europe/Berlin)  FROM   TO                STATE       REASON  WINDOWS  RECORDS  LATE  PASSES  RECOUNTS  NEXT RECOUNT         siem             lake',
+    '2026-11-19           23:15  2026-11-20 00:30  1 gap       total         2    1,412     0       7         8  2026-11-20 06:30     all but 2        complete',
+    '2026-11-20           00:30  01:00:01          1 accepted  count         2       19     3       2   9 of 14  2026-11-20 07:00:01  not yet, 1 dead  not yet',
   ]);
 });
 
@@ -56,18 +56,18 @@ describe('days', () => {
     for (const tz of ['UTC', 'America/New_York', 'Pacific/Apia', 'Australia/Lord_Howe']) {
       for (const by of ['day', 'month'] as const) {
         const periods = byPeriod(windows, by, tz);
-        const total = (what: 'windows' | 'own' | 'late' | 'passes' | 'recounts'): number =>
+        const total = (what: 'windows' | 'records' | 'late' | 'passes' | 'recounts'): number =>
           periods.reduce((sum, period) => sum + period[what], 0);
-        expect([total('windows'), total('own'), total('late'), total('passes'), total('recounts')]).toEqual([4, 1_431, 3, 9, 17]);
+        expect([total('windows'), total('records'), total('late'), total('passes'), total('recounts')]).toEqual([4, 1_431, 3, 9, 17]);
       }
     }
   });
 
   test('the day on which clocks go back has 25 hours and one row', () => {
     const hours = Array.from({ length: 26 }, (_, i) =>
-      window(new Date(Date.UTC(2026, 9, 24, 22 + i)).toISOString(), new Date(Date.UTC(2026, 9, 24, 23 + i)).toISOString(), { own: 1 }),
+      window(new Date(Date.UTC(2026, 9, 24, 22 + i)).toISOString(), new Date(Date.UTC(2026, 9, 24, 23 + i)).toISOString(), { records: 1 }),
     );
-    expect(byPeriod(hours, 'day', 'Europe/Berlin').map(({ name, own }) => [name, own])).toEqual([
+    expect(byPeriod(hours, 'day', 'Europe/Berlin').map(({ name, records }) => [name, records])).toEqual([
       ['2026-10-25', 25],
       ['2026-10-26', 1],
     ]);
@@ -83,12 +83,12 @@ describe('days', () => {
 
 test('a month begins in the zone asked for, and the longest delay of its windows stands for it', () => {
   const edge = [
-    window('2026-10-31T22:45:00Z', '2026-10-31T23:00:00Z', { own: 1, late: 1, lateLongestSeconds: 5 }),
-    window('2026-10-31T23:00:00Z', '2026-10-31T23:15:00Z', { own: 10, late: 2, lateLongestSeconds: 70 }),
-    window('2026-11-01T00:00:00Z', '2026-11-01T00:15:00Z', { own: 100, late: 1, lateLongestSeconds: 60 }),
+    window('2026-10-31T22:45:00Z', '2026-10-31T23:00:00Z', { records: 1, late: 1, lateLongestSeconds: 5 }),
+    window('2026-10-31T23:00:00Z', '2026-10-31T23:15:00Z', { records: 10, late: 2, lateLongestSeconds: 70 }),
+    window('2026-11-01T00:00:00Z', '2026-11-01T00:15:00Z', { records: 100, late: 1, lateLongestSeconds: 60 }),
   ];
   const rows = (tz: string) =>
-    byPeriod(edge, 'month', tz).map(({ name, own, late, lateLongestSeconds }) => [name, own, late, lateLongestSeconds]);
+    byPeriod(edge, 'month', tz).map(({ name, records, late, lateLongestSeconds }) => [name, records, late, lateLongestSeconds]);
   expect(rows('UTC')).toEqual([
     ['2026-10', 11, 3, 70],
     ['2026-11', 100, 1, 60],
@@ -122,13 +122,13 @@ test('where days take the place of many windows, the last line says so', () => {
 });
 
 test('a proven window that changed since is pointed out', () => {
-  const changed = [window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { reason: 'vanished' })];
-  const text = ledgerText(reportOf([reportSource(changed, { id: 'a', frontier: null, reached: null })]), { by: 'window', tz: 'UTC' });
-  expect(text).toContain('1 proven window changed since (reread, vanished): see the reasons.');
+  const changed = [window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { reason: 'shrunk' })];
+  const text = ledgerText(reportOf([reportSource(changed, { id: 'a', frontier: null, closedUntil: null })]), { by: 'window', tz: 'UTC' });
+  expect(text).toContain('1 proven window changed since (reread, shrunk): see the reasons.');
   expect(text).toContain('Source a: frontier not begun');
 });
 
-test('what the ledger does not cover, hold and operations stand below the windows, on one line each and harmless', () => {
+test('what the ledger does not cover, suspensions and operations stand below the windows, on one line each and harmless', () => {
   const uncovered = [
     {
       source: 'production',
@@ -139,10 +139,10 @@ test('what the ledger does not cover, hold and operations stand below the window
     },
   ];
   const source = reportSource(windows.slice(0, 1), {
-    holds: [{ at: '2026-11-19T22:20:00Z', what: 'hold', reason: 'fields', words: 'userNetwork\nis gone\u001b[31m' }],
+    suspensions: [{ at: '2026-11-19T22:20:00Z', event: 'suspended', reason: 'fields', message: 'userNetwork\nis gone\u001b[31m' }],
   });
   const operations = [
-    { at: '2026-11-19T22:25:00Z', who: 'j.doe', what: 'gaps accept', detail: { source: 'production', why: 'ticket\n4711' } },
+    { at: '2026-11-19T22:25:00Z', actor: 'j.doe', operation: 'gaps accept', detail: { source: 'production', reason: 'ticket\n4711' } },
   ];
   const summary = 'INCOMPLETE: not\u001b[31m covered';
   const lines = ledgerText(reportOf([source], { operations, uncovered, summary }), { by: 'month', tz: 'UTC' }).split('\n');
@@ -151,13 +151,13 @@ test('what the ledger does not cover, hold and operations stand below the window
     'Not covered: 2026-11-19 22:30–2026-11-20 00:00 UTC, the daemon is not running',
     '2026-11-19 22:20 suspension started, fields, userNetwork\\u000ais gone\\u001b[31m',
     '',
-    'CHANGED (UTC)     BY (CLAIMED)  WHAT         DETAILS',
-    '2026-11-19 22:25  j.doe         gaps accept  source production, why ticket\\u000a4711',
+    'CHANGED (UTC)     ACTOR (CLAIMED)  OPERATION    DETAILS',
+    '2026-11-19 22:25  j.doe            gaps accept  source production, reason ticket\\u000a4711',
   ]);
 });
 
 describe('without a window', () => {
-  const silent = reportSource([], { id: 'second', begins: null, frontier: null, reached: null });
+  const silent = reportSource([], { id: 'second', startsAt: null, frontier: null, closedUntil: null });
   const incomplete = { summary: 'INCOMPLETE: nothing is known of second: its ledger has not begun yet', complete: false, final: false };
   const beside = reportOf([reportSource(windows.slice(0, 1)), silent], incomplete);
   const alone = reportOf([silent], incomplete);

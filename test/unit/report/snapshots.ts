@@ -1,4 +1,4 @@
-/** Moments of a daemon, as tests of the observe room write them down: a sound one, from which each test departs. */
+/** Moments of a daemon, as unit tests write them down: a sound one, from which each test departs. */
 import type { Coverage, SinkSnapshot, Snapshot, SourceSnapshot } from '../../../src/model/snapshot.ts';
 
 /** µs of a time as people write it. */
@@ -12,7 +12,7 @@ export const now = micros('2026-11-20T03:03:00Z');
 export function coverage(change: Partial<Coverage> = {}): Coverage {
   const from = micros('2026-11-18T00:00:00Z');
   return {
-    ...{ startsAt: from, liveFrom: from, history: [], read: [{ from, until: micros('2026-11-20T02:45:00Z') }] },
+    ...{ startsAt: from, liveFrom: from, history: [], read: [{ from, to: micros('2026-11-20T02:45:00Z') }] },
     windows: { all: 412, final: 300, gaps: 0, accepted: 0, inDoubt: 0 },
     sinks: [{ id: 'siem', windows: 412, lacking: 0, lost: 0, deadLetters: 0 }],
     ...change,
@@ -22,17 +22,17 @@ export function coverage(change: Partial<Coverage> = {}): Coverage {
 export function source(change: Partial<SourceSnapshot> = {}): SourceSnapshot {
   return {
     id: 'production',
-    mode: 'normal',
+    state: 'active',
     trouble: undefined,
     frontier: micros('2026-11-20T02:45:00Z'),
-    reached: micros('2026-11-20T02:45:00Z'),
-    tip: micros('2026-11-20T03:02:55Z'),
+    closedUntil: micros('2026-11-20T02:45:00Z'),
+    polledUntil: micros('2026-11-20T03:02:55Z'),
     collected: 12_345,
     late: 7,
-    windows: { closed: 412, gap: 0, accepted: 0 },
+    windows: { proven: 412, gap: 0, accepted: 0 },
     gaps: 0,
     recountsOverdue: 0,
-    settleSeconds: 900,
+    closeDelaySeconds: 900,
     lastSuccess: micros('2026-11-20T03:02:58Z'),
     lastRecord: micros('2026-11-20T03:02:41.25Z'),
     lastError: undefined,
@@ -49,13 +49,13 @@ export function sink(change: Partial<SinkSnapshot> = {}): SinkSnapshot {
     type: 'elasticsearch',
     state: 'active',
     trouble: undefined,
-    acked: 12_345,
+    acknowledged: 12_345,
     lagRecords: 0,
     lagSeconds: 0,
     deadLetters: 0,
     lastSuccess: micros('2026-11-20T03:02:59Z'),
     lastError: undefined,
-    everDelivered: true,
+    hasDelivered: true,
     ...change,
   };
 }
@@ -65,7 +65,7 @@ export function snapshot(change: Partial<Snapshot> = {}): Snapshot {
     version: '0.1.0',
     created: micros('2026-11-01T00:00:00Z'),
     now,
-    journal: { bytes: 52_428_800, quota: 10_737_418_240, head: 12_345, paused: undefined, directory: '/var/lib/waybill/state' },
+    journal: { bytes: 52_428_800, maxSize: 10_737_418_240, head: 12_345, paused: undefined, directory: '/var/lib/waybill/state' },
     sources: [source()],
     sinks: [sink()],
     certificates: [{ target: 'sources.production', at: micros('2027-01-01T00:00:00Z') }],

@@ -20,11 +20,11 @@ test('verdict, sources, sinks, journal, and what to do, in this order', () => {
   expect(lines({})).toEqual([
     'COMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)',
     '',
-    'SOURCE      MODE    WHOLE UP TO          ANSWERED  RECORDS  LATE  GAPS',
-    'production  normal  02:45Z (18 min ago)  2 s ago    12,345     7     0',
+    'SOURCE      STATE   COMPLETE UNTIL       LAST RESPONSE  RECORDS  LATE  GAPS',
+    'production  active  02:45Z (18 min ago)  2 s ago         12,345     7     0',
     '',
-    'SINK  TYPE           STATE   BEHIND   LAST TAKEN  DEAD LETTERS',
-    'siem  elasticsearch  active  nothing  1 s ago                0',
+    'SINK  TYPE           STATE   LAG      LAST DELIVERY  DEAD LETTERS',
+    'siem  elasticsearch  active  nothing  1 s ago                   0',
     '',
     'JOURNAL  50 MiB of 10 GiB used, 12,345 entries in 19 d  waybill 0.1.0',
     '',
@@ -33,26 +33,26 @@ test('verdict, sources, sinks, journal, and what to do, in this order', () => {
 });
 
 test('how late records are stands beside a source once it is measured', () => {
-  const delays = { since: 1, until: 2, recent: delayCounts({ 2: 50, 5: 49, 12: 1 }), before: delayCounts({}), longest: 3_000 };
+  const delays = { since: 1, to: 2, recent: delayCounts({ 2: 50, 5: 49, 12: 1 }), before: delayCounts({}), longest: 3_000 };
   const all = lines({ sources: [source({ delays }), source({ id: 'new' })] }, { width: 120 });
   expect(block(all, 'SOURCE')).toEqual([
-    'SOURCE      MODE    WHOLE UP TO          ANSWERED  RECORDS  LATE  GAPS  DELAY p50, p99',
-    'production  normal  02:45Z (18 min ago)  2 s ago    12,345     7     0  5 s, 30 s',
-    'new         normal  02:45Z (18 min ago)  2 s ago    12,345     7     0  -',
+    'SOURCE      STATE   COMPLETE UNTIL       LAST RESPONSE  RECORDS  LATE  GAPS  DELAY p50, p99',
+    'production  active  02:45Z (18 min ago)  2 s ago         12,345     7     0  5 s, 30 s',
+    'new         active  02:45Z (18 min ago)  2 s ago         12,345     7     0  -',
   ]);
 });
 
 test('every cell of a table begins or ends where its head does', () => {
   const all = lines(
     {
-      sources: [source(), source({ id: 'a-name-of-twenty-four-let', mode: 'hold', collected: 1_204_311, lastSuccess: undefined })],
+      sources: [source(), source({ id: 'a-name-of-twenty-four-let', state: 'suspended', collected: 1_204_311, lastSuccess: undefined })],
       sinks: [sink({ lagRecords: 1_000_000, lagSeconds: 7_000 }), sink({ id: 'x', type: 'file', deadLetters: 12 })],
     },
     { width: 200 },
   );
   for (const [head, leftColumns, rightColumns] of [
-    ['SOURCE', ['SOURCE', 'MODE', 'WHOLE UP TO', 'ANSWERED'], ['RECORDS', 'LATE', 'GAPS']],
-    ['SINK', ['SINK', 'TYPE', 'STATE', 'BEHIND', 'LAST TAKEN'], ['DEAD LETTERS']],
+    ['SOURCE', ['SOURCE', 'STATE', 'COMPLETE UNTIL', 'LAST RESPONSE'], ['RECORDS', 'LATE', 'GAPS']],
+    ['SINK', ['SINK', 'TYPE', 'STATE', 'LAG', 'LAST DELIVERY'], ['DEAD LETTERS']],
   ] as const) {
     const [first = '', ...rows] = block(all, head);
     expect(rows).toHaveLength(2);
@@ -99,7 +99,7 @@ describe('at any width', () => {
           source({ id: `tenant-with-a-long-name-${i}`, trouble: 'word '.repeat(60), lastError: 'x'.repeat(300) }),
         ),
         sinks: [sink({ state: 'blocked', deadLetters: 1 })],
-        journal: { bytes: 1, quota: 2, head: 3, paused: 'quota: 97 % of it are used', directory: '/state' },
+        journal: { bytes: 1, maxSize: 2, head: 3, paused: 'journal_full: 97 % of it are used', directory: '/state' },
         created: micros('2026-11-20T03:00:00Z'),
       },
       { width },
@@ -113,24 +113,27 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
   [
     'a paused journal before all',
     {
-      journal: { bytes: 16_400_000, quota: 16_777_216, head: 1, paused: 'quota', directory: '/state' },
-      sources: [source({ mode: 'hold' })],
+      journal: { bytes: 16_400_000, maxSize: 16_777_216, head: 1, paused: 'journal_full', directory: '/state' },
+      sources: [source({ state: 'suspended' })],
       sinks: [sink({ id: 'archive', lagRecords: 3 }), sink({ lagRecords: 40 }), sink({ id: 'old', state: 'retired', lagRecords: 99 })],
     },
-    /^Collecting is paused: the state in \/state uses 15\.6 MiB of its quota of 16 MiB\.$/,
+    /^Collecting is paused: the state in \/state uses 15\.6 MiB of its journal.maxSize of 16 MiB\.$/,
     /^Nothing is lost while the service keeps its log: what is new waits there; delivering goes on\.$/,
-    'mend sink siem, which is furthest behind, or raise journal.quota; collecting goes on by itself below 90 % of it.',
+    'fix sink siem, which is furthest behind, or raise journal.maxSize; collecting goes on by itself below 90 % of it.',
   ],
   [
     'a paused journal that every sink has taken',
-    { journal: { bytes: 1, quota: 1, head: 1, paused: 'quota', directory: '/state' } },
+    { journal: { bytes: 1, maxSize: 1, head: 1, paused: 'journal_full', directory: '/state' } },
     /^Collecting is paused/,
     /delivering goes on\.$/,
-    'raise journal.quota; ',
+    'raise journal.maxSize; ',
   ],
   [
     'a full disk of the state: which one, and that it goes on by itself',
-    { journal: { bytes: 1, quota: 9, head: 1, paused: 'disk', directory: '/var/lib/waybill/state' }, sources: [source({ mode: 'hold' })] },
+    {
+      journal: { bytes: 1, maxSize: 9, head: 1, paused: 'disk', directory: '/var/lib/waybill/state' },
+      sources: [source({ state: 'suspended' })],
+    },
     /^The disk of the state is full: nothing can be written in \/var\/lib\/waybill\/state\.$/,
     /^Nothing is lost while the service keeps its log: collecting and delivering wait\.$/,
     'make room on the disk of /var/lib/waybill/state; everything goes on by itself.',
@@ -138,48 +141,48 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
   [
     'a full disk of a sink',
     {
-      sinks: [sink({ state: 'waiting', trouble: 'cannot write "/out/a.ndjson" for sink "siem": ENOSPC: no space left on device, write' })],
+      sinks: [sink({ state: 'retrying', trouble: 'cannot write "/out/a.ndjson" for sink "siem": ENOSPC: no space left on device, write' })],
     },
-    /^Sink siem is waiting: cannot write "\/out\/a\.ndjson" for sink "siem": ENOSPC/,
-    /^Nothing is lost: the journal keeps what siem has not taken/,
+    /^Sink siem is retrying: cannot write "\/out\/a\.ndjson" for sink "siem": ENOSPC/,
+    /^Nothing is lost: the journal keeps what siem has not accepted/,
     'make room there; siem goes on by itself',
   ],
   [
-    'a hold before a blocked sink',
-    { sources: [source({ mode: 'hold', trouble: 'fewer rows' })], sinks: [sink({ state: 'blocked' })] },
-    /^Source production is on hold: fewer rows/,
+    'a suspension before a blocked sink',
+    { sources: [source({ state: 'suspended', trouble: 'fewer rows' })], sinks: [sink({ state: 'blocked' })] },
+    /^Source production is suspended: fewer rows/,
     /cannot be collected/,
     'Give the client',
   ],
   [
-    'a hold whose reason the state knows, of a daemon that does not run',
+    'a suspension whose reason the state knows, of a daemon that does not run',
     {
       sources: [
-        source({ mode: 'hold', trouble: 'the daemon does not run', held: { reason: 'fields', words: 'userNetwork is not shown' } }),
+        source({ state: 'suspended', trouble: 'the daemon does not run', held: { reason: 'fields', message: 'userNetwork is not shown' } }),
       ],
     },
-    /^Source production is on hold \(fields\): userNetwork is not shown; the daemon does not run\.$/,
+    /^Source production is suspended \(fields\): userNetwork is not shown; the daemon does not run\.$/,
     /cannot be collected/,
     'Give the client of production its rights back; it',
   ],
   [
-    'a hold of a running daemon, whose reason is said once',
-    { sources: [source({ mode: 'hold', trouble: 'hold (forbidden): 403', held: { reason: 'forbidden', words: '403' } })] },
-    /^Source production is on hold \(forbidden\): 403\.$/,
+    'a suspension of a running daemon, whose reason is said once',
+    { sources: [source({ state: 'suspended', trouble: 'suspended (forbidden): 403', held: { reason: 'forbidden', message: '403' } })] },
+    /^Source production is suspended \(forbidden\): 403\.$/,
     /^Nothing is lost while/,
     'Give the client of production the right to read logs',
   ],
   [
-    'a hold for a clock is not about rights',
-    { sources: [source({ mode: 'hold', held: { reason: 'clock', words: 'an hour ahead' } })] },
-    /on hold \(clock\): an hour ahead\.$/,
+    'a suspension for a clock is not about rights',
+    { sources: [source({ state: 'suspended', held: { reason: 'clock', message: 'an hour ahead' } })] },
+    /suspended \(clock\): an hour ahead\.$/,
     /^Nothing is lost: records are collected/,
     'Set the clock of this machine right',
   ],
   [
     'nor is one for times that cannot be read',
-    { sources: [source({ mode: 'hold', held: { reason: 'timestamp', words: 'none of 100' } })] },
-    /on hold \(timestamp\): none of 100\.$/,
+    { sources: [source({ state: 'suspended', held: { reason: 'timestamp', message: 'none of 100' } })] },
+    /suspended \(timestamp\): none of 100\.$/,
     /^Nothing is lost: records are collected/,
     'Ask whoever runs the service of production',
   ],
@@ -199,7 +202,7 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
   ],
   [
     'a source that is gone from the configuration',
-    { sources: [source(), source({ id: 'old', mode: 'orphaned', trouble: 'the daemon does not run' })] },
+    { sources: [source(), source({ id: 'old', state: 'unconfigured', trouble: 'the daemon does not run' })] },
     /^Source old is gone from the configuration/,
     /^What was collected is delivered/,
     'put sources.old back into the configuration, or waybill sources retire --source old if it was meant to go',
@@ -216,7 +219,7 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
     {
       sources: [
         source({
-          unread: { from: micros('2026-11-18T00:00:00Z'), until: micros('2026-11-19T00:00:00Z'), begins: micros('2026-11-19T00:00:00Z') },
+          unread: { from: micros('2026-11-18T00:00:00Z'), to: micros('2026-11-19T00:00:00Z'), startsAt: micros('2026-11-19T00:00:00Z') },
         }),
       ],
     },
@@ -228,9 +231,9 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
   [
     'dead letters',
     { sinks: [sink({ deadLetters: 1 })] },
-    /^Sink siem refused 1 record for good/,
+    /^Sink siem rejected 1 record for good/,
     /^Nothing is lost/,
-    'waybill dead-letters show --all --sink siem; then "retry" once the reason is mended, or "discard"',
+    'waybill dead-letters show --all --sink siem; then "retry" once the reason is fixed, or "discard"',
   ],
 ])('what to do: %s', (_, change, what, lost, act) => {
   const tail = lines(change, { width: 200 }).slice(-3);
@@ -241,17 +244,17 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
 
 const refused = 'cannot reach "https://splunk.example:8088": connect ECONNREFUSED 192.0.2.7:8088';
 const failing = sink({
-  ...{ id: 'splunk', type: 'splunk-hec', state: 'waiting', tries: 9, lagRecords: 349, lagSeconds: 64, lastError: refused },
+  ...{ id: 'splunk', type: 'splunk-hec', state: 'retrying', attempts: 9, lagRecords: 349, lagSeconds: 64, lastError: refused },
   ...{ lastSuccess: now - 73e6, failingSince: now - 73e6, nextAttempt: now + 34e6 },
 });
 
 test('a sink that failed three times in a row stands first, with its last error and its next attempt, and is to be seen to', () => {
   const all = lines({ sinks: [sink(), sink({ id: 'archive', deadLetters: 2 }), failing] }, { width: 100 });
   expect(block(all, 'SINK')).toEqual([
-    'SINK     TYPE           STATE             BEHIND      LAST TAKEN  DEAD LETTERS',
-    'splunk   splunk-hec     waiting, 9 tries  349 (64 s)  73 s ago               0',
-    'archive  elasticsearch  active            nothing     1 s ago                2',
-    'siem     elasticsearch  active            nothing     1 s ago                0',
+    'SINK     TYPE           STATE                 LAG         LAST DELIVERY  DEAD LETTERS',
+    'splunk   splunk-hec     retrying, 9 attempts  349 (64 s)  73 s ago                  0',
+    'archive  elasticsearch  active                nothing     1 s ago                   2',
+    'siem     elasticsearch  active                nothing     1 s ago                   0',
     `splunk (next attempt in 34 s): ${refused}`.slice(0, 99) + (`splunk (next attempt in 34 s): ${refused}`.length > 100 ? '…' : ''),
   ]);
   const tail = all
@@ -265,22 +268,22 @@ test('a sink that failed three times in a row stands first, with its last error 
     .replace(/ +/g, ' ');
   expect(tail).toBe(
     `Sink splunk fails: 9 attempts failed, for 73 s (${refused}). The next one is in 34 s. ` +
-      'Nothing is lost: the journal keeps what splunk has not taken, until its quota is full. ' +
+      'Nothing is lost: the journal keeps what splunk has not accepted, until it is full. ' +
       'To do: waybill check --sink splunk; it retries by itself',
   );
 });
 
 test('two failures in a row show the last error, and are no matter for a person yet', () => {
-  const all = lines({ sinks: [sink({ ...failing, tries: 2 })] }, { width: 120 });
+  const all = lines({ sinks: [sink({ ...failing, attempts: 2 })] }, { width: 120 });
   expect(block(all, 'SINK').at(-1)).toBe(`splunk (next attempt in 34 s): ${refused}`);
   expect(all.at(-1)).toBe('Nothing to do.');
 });
 
 test('a sink that has never delivered says so, and fails with its first attempt', () => {
-  const fresh = { everDelivered: false, lastSuccess: undefined };
+  const fresh = { hasDelivered: false, lastSuccess: undefined };
   expect(block(lines({ sinks: [sink(fresh)] }), 'SINK')[1]).toMatch(/ never +0$/);
   expect(lines({ sinks: [sink(fresh)] }).at(-1)).toBe('Nothing to do.');
-  const all = lines({ sinks: [sink({ ...fresh, state: 'waiting', tries: 1, lastError: '401' })] });
+  const all = lines({ sinks: [sink({ ...fresh, state: 'retrying', attempts: 1, lastError: '401' })] });
   expect(all).toContain('Sink siem has never delivered: 1 attempt failed (401).');
 });
 
@@ -297,7 +300,7 @@ test('a stopped daemon is what is to be done first; rows keep what the state kno
     },
     { width: 120 },
   );
-  expect(block(all, 'SOURCE')[1]).toBe('production  stopped  02:45Z (18 min ago)  2 s ago    12,345     7     1');
+  expect(block(all, 'SOURCE')[1]).toBe('production  stopped  02:45Z (18 min ago)  2 s ago         12,345     7     1');
   expect(block(all, 'SINK')[1]).toMatch(/^siem +elasticsearch +stopped +nothing +not known +0$/);
   expect(all.slice(-3)).toEqual([
     'No daemon runs; the state was last written 16 min ago.',
@@ -322,27 +325,27 @@ test('while the clock of the service is measured, a line says how long, and when
 });
 
 test('at 80 columns a column that does not fit is left out, and the journal is wrapped', () => {
-  const delays = { since: 1, until: 2, recent: delayCounts({ 2: 50 }), before: delayCounts({}), longest: 3_000 };
+  const delays = { since: 1, to: 2, recent: delayCounts({ 2: 50 }), before: delayCounts({}), longest: 3_000 };
   const all = lines({
     sources: [source({ delays, id: 'acme-1' })],
     journal: {
       bytes: 65_745_715,
       setAside: 65_536_000,
-      quota: 10_737_418_240,
+      maxSize: 10_737_418_240,
       head: 1_234_567,
-      paused: 'quota: 97 % of it are used',
+      paused: 'journal_full: 97 % of it are used',
       directory: '/s',
     },
   });
   expect(all.join('\n')).not.toMatch(/DELAY|…/);
   expect(block(all, 'JOURNAL').join(' ').replace(/ +/g, ' ')).toBe(
-    'JOURNAL 205 KiB of 10 GiB used (62.5 MiB more set aside), 1,234,567 entries in 19 d, PAUSED: quota: 97 % of it are used waybill 0.1.0',
+    'JOURNAL 205 KiB of 10 GiB used (62.5 MiB more set aside), 1,234,567 entries in 19 d, PAUSED: journal_full: 97 % of it are used waybill 0.1.0',
   );
 });
 
 test('the verdict is never shortened', () => {
   const words = Array.from({ length: 60 }, (_, i) => `word${i}`).join(' ');
-  const all = lines({ journal: { bytes: 1, quota: 2, head: 3, paused: words, directory: '/s' } }, { width: 40 });
+  const all = lines({ journal: { bytes: 1, maxSize: 2, head: 3, paused: words, directory: '/s' } }, { width: 40 });
   expect(all.slice(0, all.indexOf('')).join(' ').replace(/ +/g, ' ')).toContain(words);
 });
 
@@ -362,7 +365,7 @@ test('colour only when asked, and then of the verdict alone', () => {
 test('in another zone the head of the column names it', () => {
   const all = lines({}, { tz: 'America/New_York', width: 120 });
   expect(all[0]).toBe('COMPLETE SO FAR AND DELIVERED, proven up to 21:45 America/New_York (18 min ago)');
-  expect(block(all, 'SOURCE')[0]).toContain('WHOLE UP TO (America/New_York)');
+  expect(block(all, 'SOURCE')[0]).toContain('COMPLETE UNTIL (America/New_York)');
   expect(block(all, 'SOURCE')[1]).toContain('  21:45 (18 min ago)  ');
 });
 
@@ -370,7 +373,7 @@ test('without a Date in the answers ages go by our own clock, and what its recor
   const undated = (known: string): SourceSnapshot =>
     source({
       ...{ serverNow: undefined, clockOffsetSeconds: undefined, frontier: micros(known), undated: { known: micros(known) } },
-      coverage: coverage({ read: [{ from: coverage().startsAt ?? 0, until: micros(known) }] }),
+      coverage: coverage({ read: [{ from: coverage().startsAt ?? 0, to: micros(known) }] }),
     });
   const late = lines({ sources: [undated('2026-11-20T02:10:00Z')] }, { width: 200 });
   expect(late[0]).toBe('INCOMPLETE: not covered: 2026-11-20 02:10–02:18 UTC, collection is behind, proven up to 02:10 UTC (53 min ago)');

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Snapshot, SourceSnapshot } from '../../../src/model/snapshot.ts';
-import { rfc3339, span } from '../../../src/report/time-words.ts';
+import { rfc3339, span } from '../../../src/report/format-time.ts';
 import { statusJson, verdict } from '../../../src/report/verdict.ts';
 import { coverage, delayCounts, micros, now, sink, snapshot, source } from './snapshots.ts';
 
@@ -8,13 +8,13 @@ import { coverage, delayCounts, micros, now, sink, snapshot, source } from './sn
 function readTo(clock: string, change: Partial<SourceSnapshot> = {}): SourceSnapshot {
   const until = micros(`2026-11-20T${clock}Z`);
   const { startsAt = 0 } = coverage();
-  return source({ frontier: until, reached: until, coverage: coverage({ read: [{ from: startsAt, until }] }), ...change });
+  return source({ frontier: until, closedUntil: until, coverage: coverage({ read: [{ from: startsAt, to: until }] }), ...change });
 }
 
 const none = { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 };
 const three = micros('2026-11-20T03:00:00Z');
 const begins = source({
-  ...{ id: 'test', frontier: three, reached: three },
+  ...{ id: 'test', frontier: three, closedUntil: three },
   coverage: coverage({ startsAt: three, liveFrom: three, read: [], windows: none }),
 });
 const well = 'COMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)';
@@ -27,7 +27,7 @@ test.each<[string, Partial<Snapshot>, string]>([
     'two sinks, one of them only in trouble, and a source',
     {
       sources: [source({ trouble: 'no token' })],
-      sinks: [sink({ trouble: 'x' }), sink({ id: 'b', state: 'orphaned' }), sink({ id: 'c' })],
+      sinks: [sink({ trouble: 'x' }), sink({ id: 'b', state: 'unconfigured' }), sink({ id: 'c' })],
     },
     `${well}, 1 source needs attention, 2 sinks need attention`,
   ],
@@ -37,7 +37,7 @@ test.each<[string, Partial<Snapshot>, string]>([
     'a sink that lacks windows',
     {
       sources: [source({ coverage: coverage({ sinks: [{ id: 'siem', windows: 412, lacking: 46, lost: 0, deadLetters: 0 }] }) })],
-      sinks: [sink({ state: 'waiting', tries: 2, lastError: '503 busy' })],
+      sinks: [sink({ state: 'retrying', attempts: 2, lastError: '503 busy' })],
     },
     'COMPLETE SO FAR, NOT ALL DELIVERED: siem lacks 46 of 412 windows (503 busy), proven up to 02:45 UTC (18 min ago)',
   ],
@@ -62,7 +62,7 @@ test.each<[string, Partial<Snapshot>, string]>([
   ],
   [
     'collection is suspended',
-    { sources: [source({ mode: 'hold' }), source({ id: 'b' })] },
+    { sources: [source({ state: 'suspended' }), source({ id: 'b' })] },
     `COLLECTION SUSPENDED at production; ${well}, 1 source needs attention`,
   ],
   [
@@ -94,7 +94,7 @@ test.each<[string, Partial<Snapshot>, string]>([
   ],
   [
     'before the first answer',
-    { sources: [{ ...begins, frontier: 0, reached: 0, tip: 0, lastSuccess: undefined, coverage: undefined }] },
+    { sources: [{ ...begins, frontier: 0, closedUntil: 0, polledUntil: 0, lastSuccess: undefined, coverage: undefined }] },
     'INCOMPLETE: nothing is proven; nothing is known of test: its ledger has not begun yet, first answer awaited',
   ],
   ['a source that is added later', { sources: [source(), begins] }, `${well}, first proof due about 03:30 UTC of test`],
@@ -102,28 +102,28 @@ test.each<[string, Partial<Snapshot>, string]>([
   ['a state of an hour', { created: now - 3_600_000_000 }, well],
   [
     'paused',
-    { journal: { bytes: 97, quota: 100, head: 1, paused: 'quota', directory: '/state' } },
-    `${well}, collection is paused (quota)`,
+    { journal: { bytes: 97, maxSize: 100, head: 1, paused: 'journal_full', directory: '/state' } },
+    `${well}, collection is paused (journal_full)`,
   ],
   ['no source', { sources: [] }, 'NO SOURCE is configured'],
   [
     'a source gone from the configuration',
-    { sources: [source({ mode: 'orphaned' })] },
+    { sources: [source({ state: 'unconfigured' })] },
     'NO SOURCE is polled any more; COMPLETE SO FAR AND DELIVERED, 1 source needs attention',
   ],
   [
-    'an orphaned source owes its time as in the report',
-    { sources: [source(), readTo('00:00:00', { id: 'old', mode: 'orphaned' })] },
+    'an unconfigured source owes its time as in the report',
+    { sources: [source(), readTo('00:00:00', { id: 'old', state: 'unconfigured' })] },
     'INCOMPLETE: not covered: old 2026-11-20 00:00–02:18 UTC, the source is not in the configuration, proven up to 02:45 UTC (18 min ago), 1 source needs attention',
   ],
   [
     'a retired source owes the time up to its retirement',
-    { sources: [source(), readTo('00:00:00', { id: 'old', mode: 'retired', retiredAt: micros('2026-11-20T01:00:00Z') })] },
+    { sources: [source(), readTo('00:00:00', { id: 'old', state: 'retired', retiredAt: micros('2026-11-20T01:00:00Z') })] },
     'INCOMPLETE: not covered: old 2026-11-20 00:00–01:00 UTC, the source was retired, proven up to 02:45 UTC (18 min ago)',
   ],
   [
     'a retired source that was read up to its retirement',
-    { sources: [source(), readTo('01:00:00', { id: 'old', mode: 'retired', retiredAt: micros('2026-11-20T01:00:00Z') })] },
+    { sources: [source(), readTo('01:00:00', { id: 'old', state: 'retired', retiredAt: micros('2026-11-20T01:00:00Z') })] },
     well,
   ],
   [
@@ -146,43 +146,43 @@ test('in another zone the time is that of the zone and says so', () => {
   expect(verdict(snapshot(), 'Asia/Kolkata')).toBe('COMPLETE SO FAR AND DELIVERED, proven up to 08:15 Asia/Kolkata (18 min ago)');
 });
 
-test('the first window is as wide as settle, within 10 s and 1 h', () => {
-  const at = (settleSeconds: number): string => verdict(snapshot({ sources: [{ ...begins, settleSeconds }] }));
+test('the first window is as wide as the close delay, within 10 s and 1 h', () => {
+  const at = (closeDelaySeconds: number): string => verdict(snapshot({ sources: [{ ...begins, closeDelaySeconds }] }));
   expect(at(7_200)).toBe('NOTHING DUE YET: first proof about 06:00 UTC');
   expect(at(180)).toBe('NOTHING DUE YET: first proof about 03:06 UTC');
 });
 
 test('status as JSON has the shape of the contract, to the letter', () => {
   // 90 records within 1 s, 9 within 20 s, one beyond 30 days.
-  const delays = { since: 1, until: 2, recent: delayCounts({ 0: 40, 4: 9 }), before: delayCounts({ 0: 50, 20: 1 }), longest: 2_600_000 };
+  const delays = { since: 1, to: 2, recent: delayCounts({ 0: 40, 4: 9 }), before: delayCounts({ 0: 50, 20: 1 }), longest: 2_600_000 };
   const asked = snapshot({
     sources: [
-      source({ tip: micros('2026-11-20T03:02:55.25Z'), lastError: 'reset', delays }),
-      source({ id: 'new', frontier: 0, reached: 0, tip: 0, coverage: undefined }),
+      source({ polledUntil: micros('2026-11-20T03:02:55.25Z'), lastError: 'reset', delays }),
+      source({ id: 'new', frontier: 0, closedUntil: 0, polledUntil: 0, coverage: undefined }),
     ],
-    sinks: [sink({ lagRecords: 3, lagSeconds: 1.5, deadLetters: 2, tries: 2, failingSince: now - 60e6, nextAttempt: now + 1e6 })],
+    sinks: [sink({ lagRecords: 3, lagSeconds: 1.5, deadLetters: 2, attempts: 2, failingSince: now - 60e6, nextAttempt: now + 1e6 })],
     stopped: { since: now },
   });
   expect(JSON.parse(JSON.stringify(statusJson(asked)))).toEqual({
-    verdict: verdict(asked),
+    summary: verdict(asked),
     complete: false,
     delivered: true,
     version: '0.1.0',
-    journal: { bytes: 52_428_800, quota: 10_737_418_240, head: 12_345 },
+    journal: { bytes: 52_428_800, maxSize: 10_737_418_240, head: 12_345 },
     sources: [
       {
         id: 'production',
-        mode: 'normal',
+        state: 'active',
         frontier: '2026-11-20T02:45:00Z',
-        reached: '2026-11-20T02:45:00Z',
-        tip: '2026-11-20T03:02:55.25Z',
+        closedUntil: '2026-11-20T02:45:00Z',
+        polledUntil: '2026-11-20T03:02:55.25Z',
         lagSeconds: 1_081,
         gaps: 0,
         lastError: 'reset',
         delays: { records: 100, p50: 1, p90: 1, p99: 20, p999: null },
       },
       {
-        ...{ id: 'new', mode: 'normal', frontier: null, reached: null, tip: null, lagSeconds: null, gaps: 0, lastError: null },
+        ...{ id: 'new', state: 'active', frontier: null, closedUntil: null, polledUntil: null, lagSeconds: null, gaps: 0, lastError: null },
         delays: { records: 0, p50: null, p90: null, p99: null, p999: null },
       },
     ],
@@ -191,12 +191,12 @@ test('status as JSON has the shape of the contract, to the letter', () => {
         id: 'siem',
         type: 'elasticsearch',
         state: 'active',
-        acked: 12_345,
+        acknowledged: 12_345,
         lagRecords: 3,
         lagSeconds: 1.5,
         deadLetters: 2,
         lastError: null,
-        ...{ everDelivered: true, failedAttempts: 2, failingSince: '2026-11-20T03:02:00Z', nextAttempt: '2026-11-20T03:03:01Z' },
+        ...{ hasDelivered: true, failedAttempts: 2, failingSince: '2026-11-20T03:02:00Z', nextAttempt: '2026-11-20T03:03:01Z' },
       },
     ],
     stoppedSince: '2026-11-20T03:03:00Z',

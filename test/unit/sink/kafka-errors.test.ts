@@ -22,9 +22,9 @@ test.each([
   ['UNSUPPORTED_COMPRESSION_TYPE', 'sink_blocked', 'sinks.lake.compression'],
   ['MESSAGE_TOO_LARGE', 'sink_refused', 'words of the client'],
   ['INVALID_RECORD', 'sink_refused', 'words of the client'],
-  ['NOT_ENOUGH_REPLICAS', 'sink_unknown', 'min.insync.replicas'],
-  ['INVALID_PRODUCER_EPOCH', 'sink_unknown', 'another Waybill'],
-  ['NOT_LEADER_FOR_PARTITION', 'sink_unknown', 'words of the client'],
+  ['NOT_ENOUGH_REPLICAS', 'sink_outcome_unknown', 'min.insync.replicas'],
+  ['INVALID_PRODUCER_EPOCH', 'sink_outcome_unknown', 'another Waybill'],
+  ['NOT_LEADER_FOR_PARTITION', 'sink_outcome_unknown', 'words of the client'],
 ])('%s behind retries that gave up is %s', (type, code, words) => {
   const error = translate(exceeded(protocol(type)), attempt, true);
   expect(codeOf(error)).toBe(code);
@@ -36,7 +36,10 @@ test('a broker that is down: before anything was sent it is tried again, afterwa
   const down = exceeded(
     Object.assign(new Error('Connection error: connect ECONNREFUSED'), { name: 'KafkaJSConnectionError', retriable: true }),
   );
-  expect([codeOf(translate(down, attempt, false)), codeOf(translate(down, attempt, true))]).toEqual(['sink_again', 'sink_unknown']);
+  expect([codeOf(translate(down, attempt, false)), codeOf(translate(down, attempt, true))]).toEqual([
+    'sink_unavailable',
+    'sink_outcome_unknown',
+  ]);
 });
 
 test('errors that are gathered are looked at one by one', () => {
@@ -52,7 +55,7 @@ test('an error of our own goes through the client as it is', () => {
 test('kafkajs that stumbles over an answer that ended is a lost connection, in words of ours', () => {
   const stumbled = exceeded(new TypeError("Cannot read properties of null (reading 'topicMetadata')"));
   const error = translate(stumbled, { id: 'lake', what: 'look at topic "audit"', setting: 'topic' }, false);
-  expect(codeOf(error)).toBe('sink_again');
+  expect(codeOf(error)).toBe('sink_unavailable');
   expect(error.message).toBe(
     `cannot look at topic "audit" for sink "lake" (sinks.lake.brokers): the connection ended before an answer was complete (kafkajs: Cannot read properties of null (reading 'topicMetadata'))`,
   );

@@ -27,11 +27,11 @@ const newer: readonly Row[] = [
 
 /** What the sink must make of each, as docs/guarantees.md says. */
 const expected: Readonly<Record<string, readonly number[]>> = {
-  taken: [0],
+  delivered: [0],
   crowded: [24, 25],
-  again: [26, 27],
+  retryable: [26, 27],
   blocked: [1, 2, 3, 4, 7, 10, 11, 14, 16, 21, 22],
-  refused: [6, 12, 13, 15],
+  rejected: [6, 12, 13, 15],
   // 17 to 20 are answers about health: to data they say nothing.
   unknown: [5, 8, 9, 17, 18, 19, 20, 23],
 };
@@ -45,8 +45,8 @@ describe('the answer to data', () => {
   test.each<[status: number, code: number | undefined, setting: string]>([
     ...[1, 2, 3, 4, 16, 21, 22].map((code) => [401, code, 'token'] as [number, number, string]),
     [400, 7, 'index'],
-    [400, 10, 'acknowledge'],
-    [400, 14, 'acknowledge'],
+    [400, 10, 'indexerAcknowledgement'],
+    [400, 14, 'indexerAcknowledgement'],
     [400, 11, 'channel'],
     [400, 99, 'url'],
     [307, undefined, 'url'],
@@ -60,20 +60,20 @@ describe('the answer to data', () => {
     const reply = readReply({ status, body: JSON.stringify({ text, code }) });
     expect(expected[reply.meaning]).toContain(code);
     const isSuccess = status < 300;
-    expect(reply.words).toMatch(isSuccess ? /^200 code \d+ \(\d+ bytes of no media type\)$/ : /./);
-    if (!isSuccess) expect(reply.words).toBe(`${status} code ${code} ${text}`);
+    expect(reply.message).toMatch(isSuccess ? /^200 code \d+ \(\d+ bytes of no media type\)$/ : /./);
+    if (!isSuccess) expect(reply.message).toBe(`${status} code ${code} ${text}`);
   });
 
   test.each([
     [200, { text: 'Server is busy', code: 9 }, 'unknown'],
     [200, { text: 'Invalid token', code: 4 }, 'unknown'],
     [200, {}, 'unknown'],
-    [201, { text: 'Success', code: 0 }, 'taken'],
+    [201, { text: 'Success', code: 0 }, 'delivered'],
     [500, { text: 'Success', code: 0 }, 'unknown'],
     [400, { text: 'Success', code: 0 }, 'blocked'],
     [400, { text: 'something new', code: 99 }, 'blocked'],
     [503, { text: 'something new', code: 99 }, 'unknown'],
-    [413, { text: 'Request entity too large', code: 27 }, 'refused'],
+    [413, { text: 'Request entity too large', code: 27 }, 'rejected'],
   ])('a status and a code that do not fit: %i %j is %s', (status, body, meaning) => {
     expect(readReply({ status, body: JSON.stringify(body) }).meaning).toBe(meaning);
   });
@@ -86,8 +86,8 @@ describe('the answer to data', () => {
     [403, 'blocked'],
     [404, 'blocked'],
     [408, 'unknown'],
-    [413, 'refused'],
-    [429, 'again'],
+    [413, 'rejected'],
+    [429, 'retryable'],
     [500, 'unknown'],
     [502, 'unknown'],
     [504, 'unknown'],
@@ -104,7 +104,7 @@ describe('the answer to data', () => {
   });
 
   test('words of another server are put in one short line', () => {
-    const { words } = readReply({ status: 502, body: `<html>\n${'x'.repeat(5_000)}` });
+    const { message: words } = readReply({ status: 502, body: `<html>\n${'x'.repeat(5_000)}` });
     expect(words).toMatch(/^502 <html>\\nx+…$/);
     expect(words.length).toBeLessThan(300);
   });

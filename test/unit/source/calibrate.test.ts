@@ -117,7 +117,7 @@ test('a change is another first page, page size, or that total or Date came or w
 
 test.each<[string, ErrorCode | undefined, string | undefined]>([
   ['an empty page', undefined, undefined],
-  ['404', 'page_missing', 'no records'],
+  ['404', 'page_not_found', 'no records'],
   ['400, which says nothing of empty periods', 'page_refused', undefined],
 ])('a query that matches nothing is answered with %s', async (_what, code, expected) => {
   const source = sourceOf({}, 3);

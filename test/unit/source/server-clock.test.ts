@@ -15,14 +15,11 @@ let warnings: string[];
 let server: ServerClock;
 
 const log: Log = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: (_fields, phrase) => warnings.push(phrase),
-  error: () => undefined,
+  write: (event) => void warnings.push(event),
 };
 
-function make(options: { settle?: number; profile?: ClockProfile } = {}): ServerClock {
-  return new ServerClock({ source: 'test', settle, clock, log, ...options });
+function make(options: { closeDelay?: number; profile?: ClockProfile } = {}): ServerClock {
+  return new ServerClock({ source: 'test', closeDelay: settle, clock, log, ...options });
 }
 
 /** An answer that arrives now, from a node whose clock is `ahead` ms ahead of our wall clock. */
@@ -77,7 +74,7 @@ describe('being built', () => {
   });
 
   test('with a short settle a third of it is enough', () => {
-    server = make({ settle: 3_000 });
+    server = make({ closeDelay: 3_000 });
     answers(20, 0, 50);
     expect(server.established()).toBe(true);
   });
@@ -160,7 +157,7 @@ describe('established', () => {
     // The last twenty always count; the ones before are older than five minutes when the twenty-first refusal arrives, or nearly.
     expect(refused).toBeGreaterThanOrEqual(20);
     expect(refused).toBeLessThan(31);
-    expect(warnings).toEqual(['server clock is built anew: most answers lie before it']);
+    expect(warnings).toEqual(['source.clock_reset']);
     expect([server.established(), server.missing()]).toEqual([false, 19]);
     expect(boundMs()).toBe(-hour - 1_000);
     answers(31, -hour, 10_000);
@@ -335,7 +332,7 @@ describe('a clock of the service that stands still', () => {
   };
 
   test.each([10_000, settle])('does not hold back what is due, with a settle of %i ms, and one warning says so', (settleMs) => {
-    server = make({ settle: settleMs });
+    server = make({ closeDelay: settleMs });
     answers(60, 0, 10_000);
     const since = clock.now();
     frozen(180, 10_000);
@@ -359,7 +356,7 @@ describe('a clock of the service that stands still', () => {
   });
 
   test('half of the responses repeat one Date: the others say what is due', () => {
-    server = make({ settle: 10_000 });
+    server = make({ closeDelay: 10_000 });
     answers(60, 0, 2_000);
     const date = clock.now();
     for (let n = 0; n < 300; n += 1) {

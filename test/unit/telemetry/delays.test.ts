@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { settleAdvice } from '../../../src/report/close-delay-advice.ts';
+import { closeDelayAdvice } from '../../../src/report/close-delay-advice.ts';
 import { delayBounds, Delays, samples, seenLater, seenWithin } from '../../../src/telemetry/delays.ts';
 import { between, seeded } from '../../support/records.ts';
 import { now } from '../report/snapshots.ts';
@@ -92,35 +92,38 @@ test('what is kept is found again; what another release kept by other bounds is 
   expect(samples(measured([5], { ...kept, recent: [1, 2, 3] }).measure())).toBe(1);
 });
 
-describe('settle', () => {
+describe('advice on closeDelay', () => {
   const some = (quick: number, slow: number, seconds: number) =>
     measured([...Array.from({ length: quick }, (_, i) => 1 + (i % 40)), ...Array.from({ length: slow }, () => seconds)]).measure();
 
   test('too short: the least that leaves one in a thousand', () => {
-    expect(settleAdvice(some(9_900, 100, 1_500), 900)).toEqual({
+    expect(closeDelayAdvice(some(9_900, 100, 1_500), 900)).toEqual({
       level: 'warning',
-      words:
-        'of 10,000 records 99 % were first seen within 60 s, 99.9 % within 30 min; 1.00 % came later than settle (15 min), with settle: 30m it would be 0.00 %',
+      message:
+        'of 10,000 records 99 % were first seen within 60 s, 99.9 % within 30 min; 1.00 % came later than closeDelay (15 min), with closeDelay: 30m it would be 0.00 %',
     });
-    expect(settleAdvice(some(9_900, 100, 100_000), 900)?.words).toContain('with settle: 6h it would be 1.00 %');
-    expect(settleAdvice(some(9_900, 100, 100_000), 21_600)).toMatchObject({ level: 'ok' });
+    expect(closeDelayAdvice(some(9_900, 100, 100_000), 900)?.message).toContain('with closeDelay: 6h it would be 1.00 %');
+    expect(closeDelayAdvice(some(9_900, 100, 100_000), 21_600)).toMatchObject({ level: 'ok' });
   });
 
   test('long enough, or longer than needed; never so short that the source is asked too often', () => {
-    expect(settleAdvice(some(9_995, 5, 1_500), 900)).toMatchObject({
+    expect(closeDelayAdvice(some(9_995, 5, 1_500), 900)).toMatchObject({
       level: 'ok',
-      words: expect.stringContaining('settle (15 min) suits that') as string,
+      message: expect.stringContaining('closeDelay (15 min) suits that') as string,
     });
-    expect(settleAdvice(some(10_000, 0, 0), 900)).toMatchObject({
+    expect(closeDelayAdvice(some(10_000, 0, 0), 900)).toMatchObject({
       level: 'ok',
-      words: expect.stringContaining('settle: 5m would be enough: each record would be proven about 20 min sooner') as string,
+      message: expect.stringContaining('closeDelay: 5m would be enough: each record would be proven about 20 min sooner') as string,
     });
-    expect(settleAdvice(some(10_000, 0, 0), 300)?.words).toContain('suits that');
+    expect(closeDelayAdvice(some(10_000, 0, 0), 300)?.message).toContain('suits that');
   });
 
   test('few records say nothing', () => {
-    expect(settleAdvice(some(500, 499, 1_500), 900)).toMatchObject({ level: 'ok', words: expect.stringContaining('too few') as string });
-    expect(settleAdvice(new Delays(undefined, 10_000).measure(), 900)).toBeUndefined();
+    expect(closeDelayAdvice(some(500, 499, 1_500), 900)).toMatchObject({
+      level: 'ok',
+      message: expect.stringContaining('too few') as string,
+    });
+    expect(closeDelayAdvice(new Delays(undefined, 10_000).measure(), 900)).toBeUndefined();
   });
 
   test('of a random list: the one that it suggests is the least that suits, counted in the list', () => {
@@ -128,16 +131,16 @@ describe('settle', () => {
     for (let round = 0; round < 40; round += 1) {
       const spread = 1 + random() * 9;
       const list = Array.from({ length: 2_000 }, () => Math.exp(random() * random() * spread));
-      const settle = [300, 900, 3_600][between(random, 0, 3)] ?? 900;
-      const found = settleAdvice(measured(list).measure(), settle);
+      const closeDelay = [300, 900, 3_600][between(random, 0, 3)] ?? 900;
+      const found = closeDelayAdvice(measured(list).measure(), closeDelay);
       const later = (seconds: number): number => list.filter((one) => one > seconds).length / list.length;
-      const suggested = /settle: (\d+)([mh])/.exec(found?.words ?? '');
+      const suggested = /closeDelay: (\d+)([mh])/.exec(found?.message ?? '');
       const seconds = suggested ? Number(suggested[1]) * (suggested[2] === 'h' ? 3_600 : 60) : undefined;
-      if (later(settle) > 0.001) {
+      if (later(closeDelay) > 0.001) {
         expect(found?.level).toBe('warning');
-        expect(seconds).toBe([300, 600, 900, 1_800, 3_600, 7_200, 21_600].find((one) => one > settle && later(one) <= 0.001));
+        expect(seconds).toBe([300, 600, 900, 1_800, 3_600, 7_200, 21_600].find((one) => one > closeDelay && later(one) <= 0.001));
       } else expect(found?.level).toBe('ok');
-      if (seconds !== undefined && seconds < settle) expect(later(seconds)).toBeLessThanOrEqual(0.0001);
+      if (seconds !== undefined && seconds < closeDelay) expect(later(seconds)).toBeLessThanOrEqual(0.0001);
     }
   });
 });

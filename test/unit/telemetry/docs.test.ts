@@ -1,4 +1,4 @@
-// The documents of the observe room name everything that the code can say.
+// The documents list every error code and every metric.
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
@@ -23,7 +23,7 @@ test('docs/metrics.md has every metric on the wire, with its type', async () => 
   bind(() => snapshot());
   meters.recordDelay('production', 1);
   meters.sourceRequest('production', 'ok', 1);
-  meters.eventsIrregular('production', 'x');
+  meters.recordsUnexpected('production', 'x');
   meters.deliveryDelay('siem', 1);
   const { types } = parseExposition(await text());
   await metrics[Symbol.asyncDispose]();

@@ -35,24 +35,24 @@ function start(settings: Partial<LogSettings> = {}, environment: Record<string, 
   return { ...logs, clock, text: () => text, lines };
 }
 
-test('a line is one JSON object: level, time by the clock, room, phrase and fields', () => {
+test('a line is one JSON object: level, time by the clock, component, message and fields', () => {
   const { root, lines } = start();
-  root.child('collect').info({ source: 'production', own: 412, window: { from: '14:00' } }, 'window proven');
+  root.child('collect').info({ source: 'production', records: 412, window: { from: '14:00' } }, 'window.proven');
   expect(lines()).toEqual([
     {
       level: 'info',
       time: '2026-11-20T03:00:00.000Z',
-      room: 'collect',
+      component: 'collect',
       source: 'production',
-      own: 412,
+      records: 412,
       window: { from: '14:00' },
-      message: 'window proven',
+      message: 'window.proven',
     },
   ]);
 });
 
 describe('levels', () => {
-  test('a room has the level of the nearest room above it, else the usual one', () => {
+  test('a component has the level of the nearest one above it, else the usual one', () => {
     const { root, lines } = start({ level: 'warn', levels: { 'sink/kafka': 'debug', sink: 'error' } });
     root.child('sink/kafka').debug({}, 'a');
     root.child('sink').child('file').warn({}, 'b');
@@ -90,13 +90,13 @@ describe('what may appear', () => {
     ['text of an unknown name, deep in a list', { pages: [{ payloadName: canary }] }],
     ['a number under a name like a secret', { pin: 731_942 }],
     ['a URL with credentials', { url: `https://user:${canary}@proxy.example:3128/` }],
-    ['a header in the words of the other side', { words: `401 for "Authorization: Bearer ${canary}"` }],
-    ['a form in the words of the other side', { words: `grant_type=password&client_secret=${canary}&scope=x` }],
+    ['a header in the message of the other side', { message: `401 for "Authorization: Bearer ${canary}"` }],
+    ['a form in the message of the other side', { message: `grant_type=password&client_secret=${canary}&scope=x` }],
     ['a JSON body in an error', { error: new Error(`got {"access_token":"${canary}","expires_in":3599}`) }],
     ['a token that nobody announced', { reason: `refused: eyJhbGciOiJub25lIn0.${canary}.` }],
     ['the cause of a cause', { error: new Error('a', { cause: new Error('b', { cause: new Error(`password=${canary}`) }) }) }],
     ['bytes', { digest: Buffer.from(canary) }],
-    ['a function', { words: () => canary }],
+    ['a function', { message: () => canary }],
   ])('%s is hidden', (_, fields) => {
     for (const format of ['json', 'ecs', 'pretty'] as const) {
       const { root, text } = start({ format });
@@ -107,7 +107,7 @@ describe('what may appear', () => {
     }
   });
 
-  test('an error is its code, its words and the words of its causes, without a stack', () => {
+  test('an error is its code, its message and those of its causes, without a stack', () => {
     const { root, lines } = start();
     const error = new WaybillError('source_unreachable', 'cannot read page 3: no answer', {
       cause: new Error('fetch failed', { cause: Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }) }),
@@ -135,7 +135,7 @@ describe('what may appear', () => {
 
   test.each(['json', 'ecs', 'pretty'] as const)('line breaks, escapes and marks of direction stay inside one line (%s)', (format) => {
     const { root, text } = start({ format });
-    root.warn({ words: 'a\nb\r\u001b[31mred\u009b2J\u202egnp', error: new Error('x\n    at y') }, 'odd');
+    root.warn({ message: 'a\nb\r\u001b[31mred\u009b2J\u202egnp', error: new Error('x\n    at y') }, 'odd');
     expect(text().match(/\n/g)).toHaveLength(1);
     expect(text().trimEnd()).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/);
   });
@@ -146,8 +146,8 @@ describe('repeated failures', () => {
     const { root, clock, lines } = start();
     for (let i = 0; i < 13; i += 1) {
       clock.ms = i * 10_000;
-      root.warn({ code: 'sink_again', sink: 'siem' }, 'not taken');
-      root.warn({ code: 'sink_again', sink: 'lake' }, 'not taken');
+      root.warn({ code: 'sink_unavailable', sink: 'siem' }, 'delivery failed');
+      root.warn({ code: 'sink_unavailable', sink: 'lake' }, 'delivery failed');
     }
     const of = (sink: string) => lines().filter((l) => l['sink'] === sink);
     expect(of('siem').map((l) => [l['time'], l['repeated']])).toEqual([
@@ -178,19 +178,19 @@ describe('repeated failures', () => {
 
   test('what is owed is said with the next line after the minute, or at the end', () => {
     const { root, clock, flush, lines } = start();
-    for (let i = 0; i < 4; i += 1) root.warn({ code: 'sink_again', sink: 'siem', own: i }, 'not taken');
+    for (let i = 0; i < 4; i += 1) root.warn({ code: 'sink_unavailable', sink: 'siem', records: i }, 'delivery failed');
     clock.ms = 61_000;
     root.info({}, 'something else');
-    expect(lines().map((l) => [l['message'], l['own'], l['repeated']])).toEqual([
-      ['not taken', 0, undefined],
-      ['not taken', 3, 3],
+    expect(lines().map((l) => [l['message'], l['records'], l['repeated']])).toEqual([
+      ['delivery failed', 0, undefined],
+      ['delivery failed', 3, 3],
       ['something else', undefined, undefined],
     ]);
-    root.warn({ code: 'sink_again', sink: 'siem' }, 'not taken');
-    root.warn({ code: 'sink_again', sink: 'siem' }, 'not taken');
+    root.warn({ code: 'sink_unavailable', sink: 'siem' }, 'delivery failed');
+    root.warn({ code: 'sink_unavailable', sink: 'siem' }, 'delivery failed');
     flush();
     flush();
-    expect(lines().slice(3)).toMatchObject([{ message: 'not taken', repeated: 2 }]);
+    expect(lines().slice(3)).toMatchObject([{ message: 'delivery failed', repeated: 2 }]);
     expect(lines()).toHaveLength(4);
   });
 });
@@ -199,7 +199,7 @@ test('ecs: times, level, logger and error stand where ECS has them, the rest und
   const { root, lines } = start({ format: 'ecs' });
   root
     .child('sink/kafka')
-    .error({ sink: 'lake', error: new WaybillError('sink_again', 'busy', { cause: new Error('timeout') }) }, 'not taken');
+    .error({ sink: 'lake', error: new WaybillError('sink_unavailable', 'busy', { cause: new Error('timeout') }) }, 'delivery failed');
   expect(lines()).toEqual([
     {
       'log.level': 'error',
@@ -207,9 +207,9 @@ test('ecs: times, level, logger and error stand where ECS has them, the rest und
       'ecs.version': '9.4.0',
       'service.name': 'waybill',
       'log.logger': 'sink/kafka',
-      error: { code: 'sink_again', message: 'busy: timeout' },
+      error: { code: 'sink_unavailable', message: 'busy: timeout' },
       waybill: { sink: 'lake' },
-      message: 'not taken',
+      message: 'delivery failed',
     },
   ]);
 });
@@ -237,11 +237,11 @@ test('without a format: pretty on a terminal, else JSON', () => {
 
 test('pretty: what went wrong stands in the sentence, each reason once', () => {
   const { root, text } = start({ format: 'pretty' });
-  const error = new WaybillError('sink_again', 'cannot reach siem', { cause: new Error('connect ECONNREFUSED 127.0.0.1:9200') });
-  root.child('deliver').warn({ sink: 'siem', waitMs: 1_115, error }, 'sink does not take');
-  root.warn({ words: 'admin.listen: 0.0.0.0:9464 is not a loopback address' }, 'configuration');
+  const error = new WaybillError('sink_unavailable', 'cannot reach siem', { cause: new Error('connect ECONNREFUSED 127.0.0.1:9200') });
+  root.child('deliver').warn({ sink: 'siem', retryInMs: 1_115, error }, 'delivery failed, retrying');
+  root.warn({ detail: 'admin.listen: 0.0.0.0:9464 is not a loopback address' }, 'configuration');
   expect(text().split('\n')).toEqual([
-    '[2026-11-20T03:00:00.000Z] WARN: sink does not take: cannot reach siem: connect ECONNREFUSED 127.0.0.1:9200 {"room":"deliver","sink":"siem","waitMs":1115,"code":"sink_again"}',
+    '[2026-11-20T03:00:00.000Z] WARN: delivery failed, retrying: cannot reach siem: connect ECONNREFUSED 127.0.0.1:9200 {"component":"deliver","sink":"siem","retryInMs":1115,"code":"sink_unavailable"}',
     '[2026-11-20T03:00:00.000Z] WARN: configuration: admin.listen: 0.0.0.0:9464 is not a loopback address',
     '',
   ]);

@@ -33,12 +33,12 @@ const contract: readonly (readonly [string, string, readonly string[]])[] = [
   ['waybill_record_delay_seconds', 'histogram', ['source']],
   ['waybill_frontier_timestamp_seconds', 'gauge', ['source']],
   ['waybill_frontier_lag_seconds', 'gauge', ['source']],
-  ['waybill_source_settle_seconds', 'gauge', ['source']],
+  ['waybill_source_close_delay_seconds', 'gauge', ['source']],
   ['waybill_source_last_success_timestamp_seconds', 'gauge', ['source']],
   ['waybill_last_record_timestamp_seconds', 'gauge', ['source']],
-  ['waybill_source_mode', 'gauge', ['mode', 'source']],
-  ['waybill_source_holds_total', 'counter', ['reason', 'source']],
-  ['waybill_windows_vanished_total', 'counter', ['source']],
+  ['waybill_source_state', 'gauge', ['source', 'state']],
+  ['waybill_source_suspensions_total', 'counter', ['reason', 'source']],
+  ['waybill_windows_shrunk_total', 'counter', ['source']],
   ['waybill_calibration_changes_total', 'counter', ['source']],
   ['waybill_windows', 'gauge', ['source', 'state']],
   ['waybill_gaps', 'gauge', ['source']],
@@ -46,8 +46,8 @@ const contract: readonly (readonly [string, string, readonly string[]])[] = [
   ['waybill_clock_offset_seconds', 'gauge', ['source']],
   ['waybill_source_requests_total', 'counter', ['outcome', 'source']],
   ['waybill_source_request_duration_seconds', 'histogram', ['source']],
-  ['waybill_events_irregular_total', 'counter', ['source', 'tag']],
-  ['waybill_events_sent_total', 'counter', ['sink']],
+  ['waybill_records_unexpected_total', 'counter', ['source', 'tag']],
+  ['waybill_events_delivered_total', 'counter', ['sink']],
   ['waybill_sink_lag_records', 'gauge', ['sink']],
   ['waybill_sink_lag_seconds', 'gauge', ['sink']],
   ['waybill_sink_state', 'gauge', ['sink', 'state']],
@@ -55,10 +55,10 @@ const contract: readonly (readonly [string, string, readonly string[]])[] = [
   ['waybill_delivery_delay_seconds', 'histogram', ['sink']],
   ['waybill_sink_duplicates_total', 'counter', ['sink']],
   ['waybill_sink_losses_total', 'counter', ['sink']],
-  ['waybill_messages_shortened_total', 'counter', ['sink']],
+  ['waybill_messages_truncated_total', 'counter', ['sink']],
   ['waybill_dead_letters', 'gauge', ['sink']],
   ['waybill_journal_bytes', 'gauge', []],
-  ['waybill_journal_quota_bytes', 'gauge', []],
+  ['waybill_journal_max_size_bytes', 'gauge', []],
   ['waybill_collection_paused', 'gauge', ['reason']],
   ['waybill_certificate_expiry_timestamp_seconds', 'gauge', ['target']],
 ];
@@ -68,7 +68,7 @@ test('every name, type and label on the wire is the one of the contract, and not
   bind(() => snapshot());
   meters.recordDelay('production', 3);
   meters.sourceRequest('production', 'ok', 0.2);
-  meters.eventsIrregular('production', 'unknown_action');
+  meters.recordsUnexpected('production', 'unknown_action');
   meters.deliveryDelay('siem', 12);
   const { samples, types } = parseExposition(await text());
   expect([...types].sort()).toEqual(contract.map(([name, type]) => [name, type]).sort());
@@ -86,29 +86,31 @@ test('every name, type and label on the wire is the one of the contract, and not
 test('gauges say what the snapshot says at the moment of asking', async () => {
   const { bind, text } = start();
   let present = snapshot({
-    sources: [source({ mode: 'hold', gaps: 2, windows: { closed: 400, gap: 2, accepted: 1 }, serverNow: micros('2026-11-20T03:05:00Z') })],
+    sources: [
+      source({ state: 'suspended', gaps: 2, windows: { proven: 400, gap: 2, accepted: 1 }, serverNow: micros('2026-11-20T03:05:00Z') }),
+    ],
     sinks: [sink({ state: 'blocked', lagRecords: 90, lagSeconds: 61.5, deadLetters: 3 })],
-    journal: { bytes: 9, quota: 10, head: 5, paused: 'quota: 97 % of 10 B are used', directory: '/state' },
+    journal: { bytes: 9, maxSize: 10, head: 5, paused: 'journal_full: 97 % of 10 B are used', directory: '/state' },
   });
   bind(() => present);
   const first = parseExposition(await text());
   expect(value(first, 'waybill_frontier_timestamp_seconds', { source: 'production' })).toBe(1_795_142_700);
   expect(value(first, 'waybill_frontier_lag_seconds', { source: 'production' })).toBe(20 * 60);
-  expect(value(first, 'waybill_source_mode', { source: 'production', mode: 'hold' })).toBe(1);
-  expect(value(first, 'waybill_source_mode', { source: 'production', mode: 'normal' })).toBe(0);
+  expect(value(first, 'waybill_source_state', { source: 'production', state: 'suspended' })).toBe(1);
+  expect(value(first, 'waybill_source_state', { source: 'production', state: 'active' })).toBe(0);
   expect(value(first, 'waybill_windows', { source: 'production', state: 'accepted' })).toBe(1);
   expect(value(first, 'waybill_gaps', { source: 'production' })).toBe(2);
   expect(value(first, 'waybill_sink_state', { sink: 'siem', state: 'blocked' })).toBe(1);
   expect(value(first, 'waybill_sink_lag_seconds', { sink: 'siem' })).toBe(61.5);
   expect(value(first, 'waybill_dead_letters', { sink: 'siem' })).toBe(3);
-  expect(value(first, 'waybill_collection_paused', { reason: 'quota' })).toBe(1);
+  expect(value(first, 'waybill_collection_paused', { reason: 'journal_full' })).toBe(1);
   expect(value(first, 'waybill_collection_paused', { reason: 'disk' })).toBe(0);
   expect(value(first, 'waybill_certificate_expiry_timestamp_seconds', { target: 'sources.production' })).toBe(1_798_761_600);
 
   present = snapshot({ sources: [source({ lastSuccess: undefined, clockOffsetSeconds: undefined })], sinks: [] });
   const second = parseExposition(await text());
-  expect(value(second, 'waybill_source_mode', { source: 'production', mode: 'hold' })).toBe(0);
-  expect(value(second, 'waybill_collection_paused', { reason: 'quota' })).toBe(0);
+  expect(value(second, 'waybill_source_state', { source: 'production', state: 'suspended' })).toBe(0);
+  expect(value(second, 'waybill_collection_paused', { reason: 'journal_full' })).toBe(0);
   expect(value(second, 'waybill_source_last_success_timestamp_seconds', { source: 'production' })).toBeUndefined();
   expect(second.samples.filter((s) => s.name.startsWith('waybill_sink_state'))).toEqual([]);
 });
@@ -118,7 +120,7 @@ test('counters begin at 0 for every source and sink and then add up', async () =
   bind(() => snapshot({ sources: [source(), source({ id: 'test' })] }));
   const first = parseExposition(await text());
   expect(value(first, 'waybill_records_collected_total', { source: 'test' })).toBe(0);
-  expect(value(first, 'waybill_events_sent_total', { sink: 'siem' })).toBe(0);
+  expect(value(first, 'waybill_events_delivered_total', { sink: 'siem' })).toBe(0);
   meters.recordsCollected('test', 40);
   meters.recordsCollected('test', 2);
   meters.sourceRequest('test', 'busy', 1);

@@ -4,19 +4,19 @@ import { systemClock } from '../../../clock.ts';
 import { queryOf } from '../../../collect/windows.ts';
 import { loadConfig } from '../../../config/load.ts';
 import type { Config, SourceConfig } from '../../../config/load.ts';
-import { WaybillError, wordsOf } from '../../../errors.ts';
-import { backfillsOf, uncoveredOf } from '../../../journal/history.ts';
+import { WaybillError, messageOf } from '../../../errors.ts';
+import { backfillsOf, uncoveredOf } from '../../../journal/backfills.ts';
 import { openReadOnly } from '../../../journal/state.ts';
 import type { BackfillProgress, Window } from '../../../model/ledger.ts';
 import type { Meters } from '../../../model/telemetry.ts';
-import { backfillWords, cutWords } from '../../../report/backfill-words.ts';
-import { table } from '../../../report/table.ts';
-import { rfc3339 } from '../../../report/time-words.ts';
+import { backfillText, shorten } from '../../../report/backfills.ts';
+import { table } from '../../../report/text-table.ts';
+import { rfc3339 } from '../../../report/format-time.ts';
 import { createSource } from '../../../source/client.ts';
 import { Budget } from '../../../source/limits.ts';
-import { act, actor, actOptions, actUsage, agreed } from '../../acts.ts';
-import type { ActValues } from '../../acts.ts';
-import { estimate, estimateWords, watch } from './watch.ts';
+import { operation, actor, operationOptions, operationUsage, agreed } from '../../operation.ts';
+import type { OperationValues } from '../../operation.ts';
+import { estimate, estimateText, watch } from './watch.ts';
 import type { Estimate } from './watch.ts';
 import type { Io } from '../../io.ts';
 import { settingsFor, stateOptions, stateUsage } from '../../state-access.ts';
@@ -38,7 +38,7 @@ it is, and may be ended. Without a running daemon the range is noted, and read w
   --rate N            at most N requests a second for it, within the budget of the source
   --sinks ID,…        only these sinks get its records; default all
   --no-wait           returns once the range is added
-${actUsage}
+${operationUsage}
 ${stateUsage}
 
 list shows the ranges that are not done (--all: those that are as well). pause and resume stop one and continue it. cancel cuts it off behind
@@ -46,7 +46,7 @@ what was collected: that stays in the ledger. Where there is more than one, --fr
 
 Examples:
   waybill backfill --source production --from 2026-01-01 --dry-run
-  waybill backfill --source production --from 2026-Q1 --to 2026-Q2 --rate 2 --why 'ticket 4711' --yes
+  waybill backfill --source production --from 2026-Q1 --to 2026-Q2 --rate 2 --reason 'ticket 4711' --yes
 `;
 
 export async function run(args: string[], io: Io): Promise<number> {
@@ -54,7 +54,7 @@ export async function run(args: string[], io: Io): Promise<number> {
     args: joinSpans(args),
     allowPositionals: true,
     options: {
-      ...actOptions,
+      ...operationOptions,
       ...stateOptions,
       source: { type: 'string' },
       from: { type: 'string' },
@@ -82,10 +82,10 @@ export async function run(args: string[], io: Io): Promise<number> {
   return add(config, values, io);
 }
 
-const one = ['source', 'from', 'yes', 'why', 'by', 'json', 'config'];
+const one = ['source', 'from', 'yes', 'reason', 'actor', 'json', 'config'];
 const optionsOf = {
   add: [...one, 'to', 'rate', 'sinks', 'dry-run', 'no-wait'],
-  list: ['source', 'all', 'json', 'config', 'state'],
+  list: ['source', 'all', 'json', 'config', 'data-dir'],
   pause: one,
   resume: one,
   cancel: one,
@@ -95,7 +95,7 @@ function isWord(word: string): word is Change | 'list' {
   return word !== 'add' && Object.hasOwn(optionsOf, word);
 }
 
-interface AddValues extends ActValues {
+interface AddValues extends OperationValues {
   readonly source?: string | undefined;
   readonly from?: string | undefined;
   readonly to?: string | undefined;
@@ -113,39 +113,53 @@ async function add(config: Config, values: AddValues, io: Io): Promise<number> {
   const now = systemClock.now() * 1000;
   if (values.from === undefined) throw new WaybillError('usage', 'cannot add history without --from: say where it begins');
   const from = wholeSecond(parseTime(values.from, '--from', now, false), false);
-  const until = wholeSecond(values.to === undefined ? now : parseTime(values.to, '--to', now, true), true);
-  if (from >= until)
+  const to = wholeSecond(values.to === undefined ? now : parseTime(values.to, '--to', now, true), true);
+  if (from >= to)
     throw new WaybillError('usage', `cannot add history from "${values.from}" to "${values.to ?? 'now'}": the end is not behind the begin`);
 
-  const { parts, bytesPerRecord } = partsOf(config, source.id, { from, until });
+  const { parts, bytesPerRecord } = partsOf(config, source.id, { from, to });
   if (parts.length === 0) {
     if (values.json) io.stdout.write(`${JSON.stringify({ added: [] })}\n`);
-    else io.stdout.write(`nothing to add: the ledger of ${source.id} has all of ${spanWords({ from, until })}\n`);
+    else io.stdout.write(`nothing to add: the ledger of ${source.id} has all of ${spanText({ from, to })}\n`);
     return 0;
   }
   const counts = await count(source, config, parts, io.signal).catch((thrown: unknown) => {
     io.signal.throwIfAborted();
     if (values['dry-run'] || !(thrown instanceof WaybillError)) throw thrown;
-    io.stderr.write(`how much it is cannot be told now: ${wordsOf(thrown)}\n`);
+    io.stderr.write(`how much it is cannot be told now: ${messageOf(thrown)}\n`);
     return undefined;
   });
   const perSecond = Math.min(rate ?? Infinity, source.requests.perSecond);
-  const settle = source.settle * 1000;
+  const closeDelay = source.closeDelay * 1000;
   const guess =
     counts &&
-    estimate(counts.records, parts, { pageSize: counts.pageSize, perSecond, bytes: bytesPerRecord }, { settled: now - settle, settle });
+    estimate(
+      counts.records,
+      parts,
+      { pageSize: counts.pageSize, perSecond, bytes: bytesPerRecord },
+      { settled: now - closeDelay, closeDelay },
+    );
   if (values['dry-run']) {
     dryRun(source.id, parts, guess, values.json, io);
     return 0;
   }
   const plan = [
-    `Adds to the ledger of ${source.id}: ${parts.map(spanWords).join('; ')}`,
-    ...(guess ? [`  ${estimateWords(guess)}`] : []),
+    `Adds to the ledger of ${source.id}: ${parts.map(spanText).join('; ')}`,
+    ...(guess ? [`  ${estimateText(guess)}`] : []),
     ...(sinks ? [`  only for ${sinks.join(', ')}`] : []),
   ];
   if (!(await agreed(plan, values, io))) return 1;
-  const request = { act: 'backfill', source: source.id, from, until, rate, sinks, expected: guess?.records, ...actor(values, io) } as const;
-  const { result, daemon } = await act(config, request, io.signal);
+  const request = {
+    operation: 'backfill',
+    source: source.id,
+    from: rfc3339(from),
+    to: rfc3339(to),
+    rate,
+    sinks,
+    expected: guess?.records,
+    ...actor(values, io),
+  } as const;
+  const { result, daemon } = await operation(config, request, io.signal);
   const ranges = result.added ?? [];
   if (values.json) io.stdout.write(`${JSON.stringify({ added: ranges.map(jsonOf) })}\n`);
   if (!daemon) io.stderr.write('no daemon runs: it is read when one does\n');
@@ -156,9 +170,9 @@ async function add(config: Config, values: AddValues, io: Io): Promise<number> {
 function dryRun(id: string, parts: readonly Window[], guess: Estimate | undefined, json: boolean, io: Io): void {
   if (json) io.stdout.write(`${JSON.stringify({ source: id, ranges: parts.map(jsonOf), estimate: guess ?? null }, null, 2)}\n`);
   else {
-    const lines = [`would add to the ledger of ${id}:`, ...parts.map((part) => `  ${spanWords(part)}`)];
+    const lines = [`would add to the ledger of ${id}:`, ...parts.map((part) => `  ${spanText(part)}`)];
     io.stdout.write(
-      `${[...lines, guess ? estimateWords(guess) : 'the service gives no usable total: how much it is cannot be told'].join('\n')}\n`,
+      `${[...lines, guess ? estimateText(guess) : 'the service gives no usable total: how much it is cannot be told'].join('\n')}\n`,
     );
   }
 }
@@ -172,18 +186,18 @@ async function count(
 ): Promise<{ records: number; pageSize: number } | undefined> {
   const budget = new Budget(systemClock, settings.requests.perSecond);
   await using source = createSource(settings, { clock: systemClock, budget, meters: unmetered, ca: config.tls.ca });
-  const wanted = settings.pageSize === 'auto' ? 1_000 : settings.pageSize;
+  const requested = settings.pageSize === 'auto' ? 1_000 : settings.pageSize;
   let records = 0;
   for (const part of parts) {
     const { total } = await source.page({ query: queryOf(part), page: undefined, pageSize: 1 }, signal);
     if (total === undefined) return undefined;
     records += total;
   }
-  return { records, pageSize: wanted };
+  return { records, pageSize: requested };
 }
 
 function partsOf(config: Config, id: string, span: Window): { parts: Window[]; bytesPerRecord: number | undefined } {
-  const db = openReadOnly(config.state);
+  const db = openReadOnly(config.dataDir);
   try {
     const parts = uncoveredOf(db, id, span);
     if (!parts) throw new WaybillError('usage', `cannot add history to "${id}": its ledger has not begun; is the daemon running?`);
@@ -198,14 +212,14 @@ function partsOf(config: Config, id: string, span: Window): { parts: Window[]; b
   }
 }
 
-function list(config: { readonly state: string }, values: { source?: string | undefined; all: boolean; json: boolean }, io: Io): number {
+function list(config: { readonly dataDir: string }, values: { source?: string | undefined; all: boolean; json: boolean }, io: Io): number {
   const found = readProgress(config, values.all).filter(({ source }) => values.source === undefined || source === values.source);
   if (values.json)
     io.stdout.write(`${JSON.stringify({ backfills: found.map((each) => ({ source: each.source, ...progressJson(each) })) }, null, 2)}\n`);
   else if (found.length === 0) io.stdout.write('no backfill\n');
   else {
     const columns = ['source', 'from', 'until', 'is', 'how far'].map((head) => ({ head }));
-    const rows = found.map((each) => [each.source, rfc3339(each.from), rfc3339(each.until), each.state, backfillWords(each)]);
+    const rows = found.map((each) => [each.source, rfc3339(each.from), rfc3339(each.to), each.state, backfillText(each)]);
     io.stdout.write(`${table(columns, rows).join('\n')}\n`);
   }
   return 0;
@@ -216,7 +230,7 @@ type Change = 'pause' | 'resume' | 'cancel';
 async function change(
   config: Config,
   what: Change,
-  values: ActValues & { source?: string | undefined; from?: string | undefined; json: boolean },
+  values: OperationValues & { source?: string | undefined; from?: string | undefined; json: boolean },
   io: Io,
 ): Promise<number> {
   const from = values.from === undefined ? undefined : parseTime(values.from, '--from', systemClock.now() * 1000, false);
@@ -231,24 +245,24 @@ async function change(
     );
   if (second)
     throw new WaybillError('usage', `cannot tell which backfill to ${what}: name one with --source and --from; there are ${names}`);
-  const words = {
+  const message = {
     pause: 'Pauses',
     resume: 'Continues',
     cancel: 'Cuts off, behind what was collected,',
   }[what];
-  const plan = [`${words} the backfill of ${chosen.source}, ${spanWords(chosen)}: ${backfillWords(chosen)}`];
+  const plan = [`${message} the backfill of ${chosen.source}, ${spanText(chosen)}: ${backfillText(chosen)}`];
   if (!(await agreed(plan, values, io))) return 1;
-  const request = { act: `backfill ${what}` as const, source: chosen.source, from: chosen.from, ...actor(values, io) };
-  const { result } = await act(config, request, io.signal);
-  const cut = result.ends !== undefined && { ends: rfc3339(result.ends), cut: result.ends < chosen.until };
+  const request = { operation: `backfill ${what}` as const, source: chosen.source, from: rfc3339(chosen.from), ...actor(values, io) };
+  const { result } = await operation(config, request, io.signal);
+  const cut = result.ends !== undefined && { ends: rfc3339(result.ends), cut: result.ends < chosen.to };
   if (values.json) io.stdout.write(`${JSON.stringify({ source: chosen.source, from: rfc3339(chosen.from), ...cut })}\n`);
   else if (result.ends === undefined) io.stdout.write('done\n');
-  else io.stdout.write(`${cutWords(chosen, result.ends)}\n`);
+  else io.stdout.write(`${shorten(chosen, result.ends)}\n`);
   return 0;
 }
 
-function readProgress(config: { readonly state: string }, all: boolean): ReturnType<typeof backfillsOf> {
-  const db = openReadOnly(config.state);
+function readProgress(config: { readonly dataDir: string }, all: boolean): ReturnType<typeof backfillsOf> {
+  const db = openReadOnly(config.dataDir);
   try {
     return backfillsOf(db, all);
   } finally {
@@ -257,10 +271,10 @@ function readProgress(config: { readonly state: string }, all: boolean): ReturnT
 }
 
 function progressJson(each: BackfillProgress): object {
-  const { from, until, reached, state, windows, records, gaps, order } = each;
+  const { from, to, closedUntil, state, windows, records, gaps, order } = each;
   const { asked, rate, sinks, expected } = order;
   return {
-    ...{ from: rfc3339(from), until: rfc3339(until), reached: rfc3339(reached), state, windows, records, gaps },
+    ...{ from: rfc3339(from), to: rfc3339(to), closedUntil: rfc3339(closedUntil), state, windows, records, gaps },
     ...{ asked: rfc3339(asked), expected: expected ?? null, rate: rate ?? null, sinks: sinks ?? null },
   };
 }
@@ -296,12 +310,12 @@ function wholeSecond(at: number, up: boolean): number {
   return (up ? Math.ceil(at / 1e6) : Math.floor(at / 1e6)) * 1e6;
 }
 
-function spanWords({ from, until }: Window): string {
-  return `${rfc3339(from)} to ${rfc3339(until)}`;
+function spanText({ from, to }: Window): string {
+  return `${rfc3339(from)} to ${rfc3339(to)}`;
 }
 
-function jsonOf({ from, until }: Window): { from: string; until: string } {
-  return { from: rfc3339(from), until: rfc3339(until) };
+function jsonOf({ from, to }: Window): { from: string; to: string } {
+  return { from: rfc3339(from), to: rfc3339(to) };
 }
 
 const unmetered: Pick<Meters, 'sourceRequest'> = { sourceRequest: () => undefined };

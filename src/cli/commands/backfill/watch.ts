@@ -3,12 +3,12 @@ import { systemClock } from '../../../clock.ts';
 import type { Config } from '../../../config/load.ts';
 import { WaybillError } from '../../../errors.ts';
 import { endOf, secondMicros, widestMicros } from '../../../collect/windows.ts';
-import { backfillsOf } from '../../../journal/history.ts';
+import { backfillsOf } from '../../../journal/backfills.ts';
 import { openReadOnly } from '../../../journal/state.ts';
 import type { BackfillProgress, Window } from '../../../model/ledger.ts';
 import type { Micros } from '../../../model/time.ts';
-import { backfillWords, secondsLeft, share } from '../../../report/backfill-words.ts';
-import { counted, grouped, span } from '../../../report/time-words.ts';
+import { backfillText, secondsLeft, share } from '../../../report/backfills.ts';
+import { counted, grouped, span } from '../../../report/format-time.ts';
 import { isRunning } from '../../daemon-client.ts';
 import type { Io } from '../../io.ts';
 
@@ -37,14 +37,14 @@ export function estimate(
   records: number,
   parts: readonly Window[],
   { pageSize, perSecond, bytes }: { readonly pageSize: number; readonly perSecond: number; readonly bytes: number | undefined },
-  { settled, settle }: { readonly settled: Micros; readonly settle: Micros },
+  { settled, closeDelay }: { readonly settled: Micros; readonly closeDelay: Micros },
 ): Estimate {
-  const span = parts.reduce((sum, part) => sum + part.until - part.from, 0);
+  const span = parts.reduce((sum, part) => sum + part.to - part.from, 0);
   // As wide as records allow that lie evenly; where they come in bursts there are more.
   const crowded = records === 0 ? Infinity : Math.max(secondMicros, (span * recordsAWindow) / records);
   let windows = 0;
-  for (const { from, until } of parts)
-    for (let at = from; at < until; windows += 1) at = endOf(at, Math.min(crowded, widestMicros(at, Math.max(at, settled), settle)));
+  for (const { from, to } of parts)
+    for (let at = from; at < to; windows += 1) at = endOf(at, Math.min(crowded, widestMicros(at, Math.max(at, settled), closeDelay)));
   // A window takes its pages, the last of them not full, and one count.
   const requests = windows * 2 + Math.floor(records / pageSize);
   return {
@@ -56,7 +56,7 @@ export function estimate(
   };
 }
 
-export function estimateWords({ records, windows, requests, seconds, bytes }: Estimate): string {
+export function estimateText({ records, windows, requests, seconds, bytes }: Estimate): string {
   const size = bytes >= 2 ** 30 ? `${(bytes / 2 ** 30).toFixed(1)} GiB` : `${Math.max(1, Math.round(bytes / 2 ** 20))} MiB`;
   return `about ${counted(records, 'record')}, ${counted(windows, 'window')}, ${counted(requests, 'request')}, ${span(seconds)} (${(seconds / 3_600).toFixed(2)} hours) at least, ${size} in the journal`;
 }
@@ -76,9 +76,9 @@ export async function watch(config: Config, source: string, ranges: readonly Win
       const now = systemClock.monotonic();
       const whole = sumOf(found, speed.of(found, now));
       const isDone = found.every(({ state }) => state === 'done');
-      if (isTerminal) io.stderr.write(`\r\u001b[K${bar(share(whole))} ${backfillWords(whole)}`);
+      if (isTerminal) io.stderr.write(`\r\u001b[K${bar(share(whole))} ${backfillText(whole)}`);
       else if (now - saidAt >= sayMs && !isDone) {
-        io.stderr.write(`backfill of ${source}: ${backfillWords(whole)}\n`);
+        io.stderr.write(`backfill of ${source}: ${backfillText(whole)}\n`);
         saidAt = now;
       }
       if (isDone) {
@@ -87,7 +87,7 @@ export async function watch(config: Config, source: string, ranges: readonly Win
         io.stderr.write(`backfill of ${source} is done: ${grouped(whole.records)} records in ${counted(whole.windows, 'window')}${gaps}\n`);
         return 0;
       }
-      if (!(await isRunning(config.state)))
+      if (!(await isRunning(config.dataDir)))
         throw new WaybillError('state_missing', 'the daemon does not run any more; the backfill goes on when it does');
       await systemClock.sleep(lookMs, io.signal);
     }
@@ -100,7 +100,7 @@ export async function watch(config: Config, source: string, ranges: readonly Win
 }
 
 function progressOf(config: Config, source: string, ranges: readonly Window[]): BackfillProgress[] {
-  const db = openReadOnly(config.state);
+  const db = openReadOnly(config.dataDir);
   try {
     const all = backfillsOf(db, true).filter((each) => each.source === source);
     // One that was cancelled before anything was read is gone.
@@ -121,8 +121,8 @@ function sumOf(found: readonly BackfillProgress[], perSecond: number | undefined
   const whole = {
     ...{
       from: Math.min(...found.map(({ from }) => from)),
-      until: Math.max(...found.map(({ until }) => until)),
-      reached: at.reached,
+      to: Math.max(...found.map(({ to }) => to)),
+      closedUntil: at.closedUntil,
       state,
     },
     ...{ windows: sum(({ windows }) => windows), records: sum(({ records }) => records), gaps: sum(({ gaps }) => gaps) },

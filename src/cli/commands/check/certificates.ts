@@ -2,7 +2,7 @@
 import type { Config } from '../../../config/load.ts';
 import { Trust } from '../../../connect/trust.ts';
 import type { TlsSettings } from '../../../connect/trust.ts';
-import { WaybillError, wordsOf } from '../../../errors.ts';
+import { WaybillError, messageOf } from '../../../errors.ts';
 import type { Line } from './state.ts';
 
 /** One error for each that cannot be used. A file that is not there is no error: a configuration need not be checked where it runs. */
@@ -26,7 +26,7 @@ export function certificateLines({ sources, sinks, tls: { ca } }: Pick<Config, '
     } catch (thrown) {
       if (!(thrown instanceof WaybillError)) throw thrown;
       if (thrown.code === 'secret_missing' || isAbsent(thrown.cause)) return [];
-      return [{ subject, level: 'error' as const, words: wordsOf(thrown), setting: `${setting}.tls` }];
+      return [{ subject, level: 'error' as const, message: messageOf(thrown), setting: `${setting}.tls` }];
     }
   });
 }

@@ -4,25 +4,25 @@
  */
 import { parseArgs } from 'node:util';
 import { systemClock, systemRandom } from '../../../clock.ts';
-import { Asker } from '../../../collect/ask.ts';
+import { Requester } from '../../../collect/requester.ts';
 import { handCount } from '../../../collect/hand-count.ts';
 import { loadConfig } from '../../../config/load.ts';
 import type { Config, SourceConfig } from '../../../config/load.ts';
-import { WaybillError, wordsOf } from '../../../errors.ts';
+import { WaybillError, messageOf } from '../../../errors.ts';
 import type { Source } from '../../../model/source.ts';
 import type { DelayMeasure, Log, Meters } from '../../../model/telemetry.ts';
-import { clockFinding } from '../../../report/clock-words.ts';
-import { settleAdvice } from '../../../report/close-delay-advice.ts';
+import { clockFinding } from '../../../report/clock-text.ts';
+import { closeDelayAdvice } from '../../../report/close-delay-advice.ts';
 import { identify } from '../../../record/identity.ts';
 import { microsToIso } from '../../../record/timestamp.ts';
 import { calibrate, emptyIsMissing } from '../../../source/calibrate.ts';
 import type { Calibration } from '../../../source/calibrate.ts';
 import { createSource } from '../../../source/client.ts';
-import { Everything } from '../../../source/everything.ts';
+import { UnboundedQuery } from '../../../source/unbounded-query.ts';
 import { wayOf } from '../../../connect/connection.ts';
 import { Budget } from '../../../source/limits.ts';
 import { ServerClock } from '../../../source/server-clock.ts';
-import { requestsADay } from '../../at-rest.ts';
+import { requestsADay } from '../../idle-operation.ts';
 import { certificateLines } from './certificates.ts';
 import { messageLines } from './messages.ts';
 import { checkSink, settingLines } from './sink.ts';
@@ -38,7 +38,7 @@ export const usage = `waybill check [--config FILE] [--offline] [--require-secre
 
 Checks the configuration and names every error at once. Then, unless --offline: sees whether the state can be written, gets a token, reads one
 page of each source, looks at each sink, and says what works, what does not, and what weakens a guarantee. Sends no record. Either way it says
-how often each source is asked at rest, whether the delays that the state has measured suggest another settle, and whether a source was renamed.
+how often each source is asked at rest, whether the delays that the state has measured suggest another closeDelay, and whether a source was renamed.
 
   --config FILE       the configuration
   --offline           only the configuration, the size of messages, and each certificate with its key; a missing secret is listed
@@ -72,11 +72,11 @@ export async function run(args: string[], io: Io): Promise<number> {
   const only = values.source !== undefined || values.sink !== undefined;
   const sources = chosen('source', config.sources, values.source, only);
   const sinks = chosen('sink', config.sinks, values.sink, only);
-  const lines: Line[] = warnings.map((words) => ({ subject: 'configuration', level: 'warning', words }));
+  const lines: Line[] = warnings.map((message) => ({ subject: 'configuration', level: 'warning', message }));
   lines.push({
     subject: 'configuration',
     level: 'ok',
-    words: `"${file}" is valid: ${names('source', config.sources)}, ${names('sink', config.sinks)}`,
+    message: `"${file}" is valid: ${names('source', config.sources)}, ${names('sink', config.sinks)}`,
   });
   if (!values.offline && !only) lines.push(...(await writableLines(config)));
   const known = knownState(config);
@@ -102,41 +102,41 @@ export async function run(args: string[], io: Io): Promise<number> {
 async function checkSource(settings: SourceConfig, config: Config, signal: AbortSignal): Promise<Line[]> {
   const subject = `source ${settings.id}`;
   const lines: Line[] = [];
-  const ok = (words: string): number => lines.push({ subject, level: 'ok', words });
+  const ok = (message: string): number => lines.push({ subject, level: 'ok', message });
   const budget = new Budget(systemClock, settings.requests.perSecond);
   await using source = createSource(settings, { clock: systemClock, budget, meters: unmetered, ca: config.tls.ca });
   // Whoever looks at the check is waiting: one failure is enough to try another question.
-  const everything = new Everything({ id: settings.id, source, clock: systemClock, log: silent, failuresMost: 1 });
+  const unboundedQuery = new UnboundedQuery({ id: settings.id, source, clock: systemClock, log: silent, maxFailures: 1 });
   try {
     await source.authenticate(signal);
     ok(`a token is had from "${settings.auth.authUrl}" for client "${settings.auth.clientId}"`);
-    const found = await calibrate(everything, settings.pageSize, signal);
+    const found = await calibrate(unboundedQuery, settings.pageSize, signal);
     ok(`${settings.endpoint} is read: pages of ${found.pageSize}, ${found.total ?? 'no'} records counted`);
-    const { startTime } = everything.query;
+    const { startTime } = unboundedQuery.query;
     if (startTime !== undefined) {
-      const words = `the question without times is not answered: records since ${startTime} are counted instead, and a total as large as that may be taken for a cap`;
-      lines.push({ subject, level: 'warning', words });
+      const message = `the question without times is not answered: records since ${startTime} are counted instead, and a total as large as that may be taken for a cap`;
+      lines.push({ subject, level: 'warning', message });
     }
     if (found.total === undefined) {
       lines.push({
         subject,
         level: 'warning',
-        words: 'the service gives no usable totalRecords: no window can be proven, each will be a gap (total)',
+        message: 'the service gives no usable totalRecords: no window can be proven, each will be a gap (total)',
       });
     }
     if (!found.dated)
-      lines.push({ subject, level: 'warning', words: 'answers carry no Date: server time is taken from the newest record' });
-    const missing = await emptyIsMissing(everything, found.pageSize, signal);
+      lines.push({ subject, level: 'warning', message: 'answers carry no Date: server time is taken from the newest record' });
+    const missing = await emptyIsMissing(unboundedQuery, found.pageSize, signal);
     if (missing !== undefined) {
-      const words = `the service answers 404 where nothing matches, which is no count: each quiet window will be a gap (unreadable): ${missing}`;
-      lines.push({ subject, level: 'warning', words });
+      const message = `the service answers 404 where nothing matches, which is no count: each quiet window will be a gap (unreadable): ${missing}`;
+      lines.push({ subject, level: 'warning', message });
     }
-    lines.push(...(await countLine(everything, settings, found, signal)));
-    lines.push(...(await clockLine(everything, subject, found.pageSize, signal)));
+    lines.push(...(await countLine(unboundedQuery, settings, found, signal)));
+    lines.push(...(await clockLine(unboundedQuery, subject, found.pageSize, signal)));
   } catch (thrown) {
     signal.throwIfAborted();
     if (!(thrown instanceof WaybillError)) throw thrown;
-    lines.push({ subject, level: 'error', words: wordsOf(thrown) });
+    lines.push({ subject, level: 'error', message: messageOf(thrown) });
   }
   // Service and token endpoint are often one host; and a way that failed has said so.
   if (!lines.some(({ level }) => level === 'error')) for (const way of new Set(source.routes().map(wayOf))) ok(way);
@@ -145,30 +145,30 @@ async function checkSource(settings: SourceConfig, config: Config, signal: Abort
 
 /** Whether the total of one small window is what reading it brings. Nothing is said where that cannot be counted in the time of one request. */
 async function countLine(source: Source, settings: SourceConfig, found: Calibration, signal: AbortSignal): Promise<Line[]> {
-  const { id, settle, requests } = settings;
+  const { id, closeDelay, requests } = settings;
   if (found.total === undefined) return [];
   const parts = { clock: systemClock, log: silent };
-  const serverClock = new ServerClock({ source: id, settle, ...parts });
-  const asker = new Asker({ source, sourceId: id, uidOf: identify(id), serverClock, random: systemRandom, ...parts });
+  const serverClock = new ServerClock({ source: id, closeDelay, ...parts });
+  const requester = new Requester({ source, sourceId: id, uidOf: identify(id), serverClock, random: systemRandom, ...parts });
   const paging = { first: found.firstPage, size: found.pageSize };
   const sleep = (ms: number, stop: AbortSignal): Promise<void> => systemClock.sleep(ms, stop);
-  const counting = { asker, paging, log: silent, sleep, between: () => Promise.resolve(), store: () => Promise.resolve() };
+  const counting = { requester, paging, log: silent, sleep, between: () => Promise.resolve(), store: () => Promise.resolve() };
   const enough = AbortSignal.timeout(requests.timeout);
   try {
     const count = await handCount(counting, found.total, AbortSignal.any([signal, enough]));
     if (!count) return [];
-    const window = `${microsToIso(count.from)} to ${microsToIso(count.until)}`;
+    const window = `${microsToIso(count.from)} to ${microsToIso(count.to)}`;
     const subject = `source ${id}`;
     const lines: Line[] = [];
     if (count.misnumbered) {
       const { asked, said } = count.misnumbered;
-      const words = `the answer for page ${asked} says that it is page ${said}: page numbers of the service cannot be trusted; where pages end is told by what they bring`;
-      lines.push({ subject, level: 'warning', words });
+      const message = `the answer for page ${asked} says that it is page ${said}: page numbers of the service cannot be trusted; where pages end is told by what they bring`;
+      lines.push({ subject, level: 'warning', message });
     }
     if (count.agrees)
-      return [...lines, { subject, level: 'ok', words: `its total agrees with a hand count: ${count.read} records around ${window}` }];
-    const words = `its total does not agree with a hand count: ${count.counted} counted, ${count.read} read around ${window}; windows cannot be proven`;
-    return [...lines, { subject, level: 'warning', words }];
+      return [...lines, { subject, level: 'ok', message: `its total agrees with a hand count: ${count.read} records around ${window}` }];
+    const message = `its total does not agree with a hand count: ${count.counted} counted, ${count.read} read around ${window}; windows cannot be proven`;
+    return [...lines, { subject, level: 'warning', message }];
   } catch (thrown) {
     if (thrown === enough.reason) return [];
     throw thrown;
@@ -188,12 +188,16 @@ function restLines(settings: SourceConfig, measured: ReadonlyMap<string, DelayMe
   const { perSecond } = settings.requests;
   const daily = requestsADay(settings);
   const rate = daily / 86_400;
-  const words = `about ${daily} requests a day at rest, ${rate.toFixed(2)} a second`;
+  const message = `about ${daily} requests a day at rest, ${rate.toFixed(2)} a second`;
   const beyond = rate > perSecond;
   const delays = measured.get(settings.id);
-  const advice = delays && settleAdvice(delays, settings.settle / 1000);
+  const advice = delays && closeDelayAdvice(delays, settings.closeDelay / 1000);
   return [
-    { subject, level: beyond ? 'warning' : 'ok', words: beyond ? `${words}, which is more than requests.perSecond (${perSecond})` : words },
+    {
+      subject,
+      level: beyond ? 'warning' : 'ok',
+      message: beyond ? `${message}, which is more than requests.perSecond (${perSecond})` : message,
+    },
     ...(advice ? [{ subject, ...advice }] : []),
   ];
 }
@@ -205,8 +209,8 @@ function groupLines(sources: readonly SourceConfig[]): Line[] {
     const rate = members.reduce((sum, source) => sum + requestsADay(source), 0) / 86_400;
     const perSecond = Math.min(...members.map(({ requests }) => requests.perSecond));
     if (group === undefined || rate <= perSecond) return [];
-    const words = `${members.length} sources share ${perSecond} requests a second and ask ${rate.toFixed(1)} at rest: polls will come later than poll says`;
-    return [{ subject: `group ${group}`, level: 'warning', words }];
+    const message = `${members.length} sources share ${perSecond} requests a second and ask ${rate.toFixed(1)} at rest: polls will come later than pollInterval says`;
+    return [{ subject: `group ${group}`, level: 'warning', message }];
   });
 }
 
@@ -228,5 +232,5 @@ function names(what: string, items: readonly { readonly id: string }[]): string 
   return `${items.length} ${what}${items.length === 1 ? '' : 's'}${items.length === 0 ? '' : ` (${items.map(({ id }) => id).join(', ')})`}`;
 }
 
-const silent: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const silent: Log = { write: () => undefined };
 const unmetered: Pick<Meters, 'sourceRequest'> = { sourceRequest: () => undefined };

@@ -36,9 +36,9 @@ export function messageLines(sink: SinkConfig, config: Config): Line[] {
 
   const fit = (events: readonly EcsEvent[], bytes: number): number => events.filter((event) => fits(sink, event, bytes)).length;
   const share = (name: string, events: readonly EcsEvent[]): string => `${fit(events, room)} of ${events.length} ${name} records`;
-  const words = `${sink.format}: ${share('typical', typical)} and ${share('long', long)} fit into ${room} bytes, shortened where needed`;
+  const message = `${sink.format}: ${share('typical', typical)} and ${share('long', long)} fit into ${room} bytes, shortened where needed`;
   const isAll = fit(long, room) === long.length && fit(typical, room) === typical.length;
-  if (isAll) return [{ subject, level: 'ok', words }];
+  if (isAll) return [{ subject, level: 'ok', message }];
 
   // Header and frame take the same of any size.
   const overhead = roomMost - (sink.definition.messageBytes?.({ ...sink.settings, maxBytes: roomMost }) ?? roomMost);
@@ -54,7 +54,7 @@ export function messageLines(sink: SinkConfig, config: Config): Line[] {
   // A default that loses records is nobody's choice.
   const isDefault = (sink.settings as { readonly maxBytes?: number | undefined }).maxBytes === undefined;
   const level = isDefault || fit(typical, room) < typical.length ? 'error' : 'warning';
-  return [{ subject, level, words: `${words}; ${hint}`, setting }];
+  return [{ subject, level, message: `${message}; ${hint}`, setting }];
 }
 
 function fits(sink: SinkConfig, event: EcsEvent, bytes: number): boolean {

@@ -1,7 +1,7 @@
 /** What `waybill check` says of one sink: its promise, and what looking at its receiver brings, in a time that a person waits for. */
 import type { SinkConfig } from '../../../config/load.ts';
 import { within } from '../../../deliver/deadline.ts';
-import { WaybillError, wordsOf } from '../../../errors.ts';
+import { WaybillError, messageOf } from '../../../errors.ts';
 import type { Log } from '../../../model/telemetry.ts';
 import type { Finding, SinkContext } from '../../../sink/define.ts';
 import type { Line } from './state.ts';
@@ -9,7 +9,7 @@ import type { Line } from './state.ts';
 /** More than any receiver needs that answers at all. */
 export const lookMs = 60_000;
 
-const silent: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const silent: Log = { write: () => undefined };
 
 /** What the settings of a sink show without a connection. */
 export function settingLines({ id, definition, settings }: SinkConfig): Line[] {
@@ -27,7 +27,7 @@ export async function checkSink(
   const promise = {
     subject,
     level: 'ok',
-    words: `${sink.type}, ${sink.format}: ${delivery}; twice at most ${duplicates}; lost at most ${losses}`,
+    message: `${sink.type}, ${sink.format}: ${delivery}; twice at most ${duplicates}; lost at most ${losses}`,
   } as const;
   return [promise, ...settingLines(sink), ...(await findingsOf(sink, context, signal)).map((finding) => ({ subject, ...finding }))];
 }
@@ -44,15 +44,15 @@ async function findingsOf(
     return await within((stop) => definition.check(settings, whole, stop), lookMs, late, context.clock, signal);
   } catch (thrown) {
     signal.throwIfAborted();
-    const words = thrown instanceof WaybillError ? wordsOf(thrown) : `cannot check sink "${id}" (${setting}): ${wordsOf(thrown)}`;
-    return [{ level: 'error', words, setting }];
+    const message = thrown instanceof WaybillError ? messageOf(thrown) : `cannot check sink "${id}" (${setting}): ${messageOf(thrown)}`;
+    return [{ level: 'error', message, setting }];
   }
 }
 
 /** What is said where a receiver was looked at in vain. */
 export function lateAt(id: string, settings: SinkConfig['settings']): WaybillError {
-  const words = `sink "${id}" did not answer within ${lookMs / 1000} s: does what listens at ${settingOf(id, settings)} speak its protocol, with or without TLS as the settings say?`;
-  return new WaybillError('sink_again', words);
+  const message = `sink "${id}" did not answer within ${lookMs / 1000} s: does what listens at ${settingOf(id, settings)} speak its protocol, with or without TLS as the settings say?`;
+  return new WaybillError('sink_unavailable', message);
 }
 
 /** The setting that says where the receiver is. */

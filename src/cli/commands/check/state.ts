@@ -1,5 +1,5 @@
 /**
- * What `waybill check` says of the state: whether its directory can be written, whether its disk gives what the quota allows, and whether a
+ * What `waybill check` says of the state: whether its directory can be written, whether its disk gives what journal.maxSize allows, and whether a
  * source was only renamed, and whether its `start` lies before its ledger. Changes nothing, and reads beside a running daemon.
  */
 import { existsSync, statfsSync, statSync } from 'node:fs';
@@ -7,16 +7,16 @@ import { access, constants, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { systemClock } from '../../../clock.ts';
 import type { Config } from '../../../config/load.ts';
-import { destinationOf } from '../../../daemon/source/source.ts';
-import { wantedBy } from '../../../daemon/views.ts';
-import { WaybillError, wordsOf } from '../../../errors.ts';
+import { destinationOf } from '../../../daemon/source/run.ts';
+import { requestedBy } from '../../../daemon/live-status.ts';
+import { WaybillError, messageOf } from '../../../errors.ts';
 import { storedJson } from '../../../journal/damage.ts';
-import { unreadOf } from '../../../journal/history.ts';
-import { movedWords } from '../../../journal/progress.ts';
+import { unreadOf } from '../../../journal/backfills.ts';
+import { movedMessage } from '../../../journal/sink-positions.ts';
 import { openReadOnly } from '../../../journal/state.ts';
 import type { DelayMeasure } from '../../../model/telemetry.ts';
-import { unreadWords } from '../../../report/backfill-words.ts';
-import { size } from '../../../report/size-words.ts';
+import { unreadText } from '../../../report/backfills.ts';
+import { size } from '../../../report/format-size.ts';
 import type { Finding } from '../../../sink/define.ts';
 
 /** One line of the result: a finding, and what it is about. */
@@ -34,7 +34,7 @@ export interface KnownState {
 const files = ['waybill.db', 'waybill.db-wal', 'lock.db'];
 
 /** Whether this user could run a daemon with this state directory. */
-export async function writableLines({ state, journal: { quota } }: Pick<Config, 'state' | 'journal'>): Promise<Line[]> {
+export async function writableLines({ dataDir: state, journal: { maxSize } }: Pick<Config, 'dataDir' | 'journal'>): Promise<Line[]> {
   const subject = 'state';
   const directory = resolve(state);
   // One that is not there yet is made below the nearest that is.
@@ -42,38 +42,38 @@ export async function writableLines({ state, journal: { quota } }: Pick<Config, 
   while (!existsSync(nearest)) nearest = dirname(nearest);
   try {
     if (!(await stat(nearest)).isDirectory())
-      return [{ subject, level: 'error', words: `cannot use "${nearest}" (state): it is not a directory` }];
+      return [{ subject, level: 'error', message: `cannot use "${nearest}" (state): it is not a directory` }];
     await access(nearest, constants.W_OK | constants.X_OK);
     for (const file of files.map((name) => join(directory, name)).filter((path) => existsSync(path)))
       await access(file, constants.R_OK | constants.W_OK);
   } catch (cause) {
-    return [{ subject, level: 'error', words: `cannot write in "${directory}" (state): ${wordsOf(cause)}` }];
+    return [{ subject, level: 'error', message: `cannot write in "${directory}" (state): ${messageOf(cause)}` }];
   }
   const { bavail, bsize } = statfsSync(nearest);
   const free = bavail * bsize;
-  if (free === 0) return [{ subject, level: 'error', words: `cannot write in "${directory}" (state): its disk is full` }];
+  if (free === 0) return [{ subject, level: 'error', message: `cannot write in "${directory}" (state): its disk is full` }];
   const sizes = files.map((name) => statSync(join(directory, name), { throwIfNoEntry: false })?.size ?? 0);
-  const left = quota - sizes.reduce((sum, each) => sum + each, 0);
-  const words = `"${directory}" can be ${existsSync(directory) ? 'written' : 'made'}`;
-  if (free >= left) return [{ subject, level: 'ok', words }];
-  const lack = `its disk has ${size(free)} free and journal.quota leaves ${size(left)}: a full disk stops delivering too, the quota only collecting`;
-  return [{ subject, level: 'warning', words: `${words}, but ${lack}` }];
+  const left = maxSize - sizes.reduce((sum, each) => sum + each, 0);
+  const message = `"${directory}" can be ${existsSync(directory) ? 'written' : 'made'}`;
+  if (free >= left) return [{ subject, level: 'ok', message }];
+  const lack = `its disk has ${size(free)} free and journal.maxSize leaves ${size(left)}: a full disk stops delivering too, this limit only collecting`;
+  return [{ subject, level: 'warning', message: `${message}, but ${lack}` }];
 }
 
 /** What the state of this configuration knows; nothing where there is none yet. */
 export function knownState(config: Config): KnownState {
   let db;
   try {
-    db = openReadOnly(config.state);
+    db = openReadOnly(config.dataDir);
   } catch (thrown) {
     if (!(thrown instanceof WaybillError)) throw thrown;
-    const lines: Line[] = thrown.code === 'state_missing' ? [] : [{ subject: 'state', level: 'warning', words: wordsOf(thrown) }];
+    const lines: Line[] = thrown.code === 'state_missing' ? [] : [{ subject: 'state', level: 'warning', message: messageOf(thrown) }];
     return { lines, delays: new Map() };
   }
   try {
     const rows = db
-      .prepare<[], { id: string; mode: string; destination: string | null; profile: string | null }>(
-        'SELECT id, mode, destination, profile FROM sources ORDER BY id',
+      .prepare<[], { id: string; state: string; destination: string | null; profile: string | null }>(
+        'SELECT id, state, destination, profile FROM sources ORDER BY id',
       )
       .all();
     const delays = rows.flatMap(({ id, profile }) => {
@@ -81,12 +81,12 @@ export function knownState(config: Config): KnownState {
       return measured ? [[id, measured] as const] : [];
     });
     const sinks = db.prepare<[], StoredSink>('SELECT id, type, destination FROM sinks').all();
-    const wanted = wantedBy(config);
+    const requested = requestedBy(config);
     const now = systemClock.now() * 1000;
     const unread = rows.flatMap(({ id, profile }): Line[] => {
-      const from = wanted(id, storedJson(profile ?? '{}') as Parameters<typeof wanted>[1], now);
+      const from = requested(id, storedJson(profile ?? '{}') as Parameters<typeof requested>[1], now);
       const part = from && unreadOf(db, id, from);
-      return part ? [{ subject: `source ${id}`, level: 'warning', words: unreadWords(id, part) }] : [];
+      return part ? [{ subject: `source ${id}`, level: 'warning', message: unreadText(id, part) }] : [];
     });
     return { lines: [...renamedLines(config, rows), ...unread, ...movedLines(config, sinks)], delays: new Map(delays) };
   } finally {
@@ -104,22 +104,22 @@ interface StoredSink {
 function movedLines({ sinks }: Config, stored: readonly StoredSink[]): Line[] {
   return sinks.flatMap(({ id, type, definition, settings }): Line[] => {
     const known = stored.find((each) => each.id === id);
-    const words = known && movedWords(known, type, definition.destination(settings));
-    return words === undefined ? [] : [{ subject: `sink ${id}`, level: 'error', words, setting: `sinks.${id}` }];
+    const message = known && movedMessage(known, type, definition.destination(settings));
+    return message === undefined ? [] : [{ subject: `sink ${id}`, level: 'error', message, setting: `sinks.${id}` }];
   });
 }
 
 /** A source of the state that is not configured, while another id now names the service that it polled. */
-function renamedLines({ sources }: Config, rows: readonly { id: string; mode: string; destination: string | null }[]): Line[] {
-  const gone = rows.filter(({ id, mode }) => mode !== 'retired' && !sources.some((source) => source.id === id));
+function renamedLines({ sources }: Config, rows: readonly { id: string; state: string; destination: string | null }[]): Line[] {
+  const gone = rows.filter(({ id, state }) => state !== 'retired' && !sources.some((source) => source.id === id));
   return gone.flatMap(({ id: old, destination }) =>
     sources
       .filter((source) => destination !== null && destinationOf(source) === destination)
       .map(({ id }): Line => {
-        const words =
+        const message =
           `polls what the source ${old} polled, which is gone from the configuration. An id is part of every uid: under another one everything ` +
           `is collected and sent anew. To go on, name it ${old} again; if the new name is meant: waybill sources retire --source ${old}`;
-        return { subject: `source ${id}`, level: 'warning', words };
+        return { subject: `source ${id}`, level: 'warning', message };
       }),
   );
 }

@@ -1,15 +1,15 @@
 /** The findings of `waybill check` for a person: one word, what it is about, and below that the finding, wrapped. Pure. */
-import { wrapped } from '../../../report/table.ts';
+import { wrapped } from '../../../report/text-table.ts';
 import type { Line } from './state.ts';
 
 const indent = ' '.repeat(9);
 
 /** @param width  columns of the terminal */
 export function checkText(lines: readonly Line[], width: number): string[] {
-  return lines.flatMap(({ subject, level, words }, i) => {
+  return lines.flatMap(({ subject, level, message }, i) => {
     const before = lines[i - 1];
     const isSame = before?.subject === subject && before.level === level;
-    const reason = wrapped(words, width - indent.length, Infinity).map((line) => `${indent}${line}`);
+    const reason = wrapped(message, width - indent.length, Infinity).map((line) => `${indent}${line}`);
     return isSame ? reason : [`${level.padEnd(indent.length)}${subject}`, ...reason];
   });
 }

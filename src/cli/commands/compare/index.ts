@@ -6,19 +6,20 @@ import { createReadStream } from 'node:fs';
 import { once } from 'node:events';
 import { parseArgs } from 'node:util';
 import { systemClock, systemRandom } from '../../../clock.ts';
-import { Asker } from '../../../collect/ask.ts';
+import { Requester } from '../../../collect/requester.ts';
 import { readWindow } from '../../../collect/read-window.ts';
 import type { Reading } from '../../../collect/read-window.ts';
 import { lowerHalf, nextWidth, owns, queryOf, widestMicros, wholeSecond } from '../../../collect/windows.ts';
 import { loadConfig } from '../../../config/load.ts';
 import type { Config, SourceConfig } from '../../../config/load.ts';
-import { WaybillError, wordsOf } from '../../../errors.ts';
+import { WaybillError, messageOf } from '../../../errors.ts';
 import type { Appended, CollectedPage } from '../../../model/journal.ts';
 import type { Verdict, Window } from '../../../model/ledger.ts';
+import { logEvents } from '../../../model/log-events.ts';
 import type { Log, Meters } from '../../../model/telemetry.ts';
 import type { Micros } from '../../../model/time.ts';
 import { printable } from '../../../escape.ts';
-import { counted, grouped, rfc3339, span } from '../../../report/time-words.ts';
+import { counted, grouped, rfc3339, span } from '../../../report/format-time.ts';
 import { identify } from '../../../record/identity.ts';
 import { objectOf, parseRecord, textOf } from '../../../record/json.ts';
 import { calibrate } from '../../../source/calibrate.ts';
@@ -57,7 +58,7 @@ Examples:
 
 interface Unproven extends Window {
   readonly reason: string;
-  readonly words: string;
+  readonly message: string;
 }
 
 /** What was read of the period. */
@@ -92,16 +93,16 @@ export async function run(args: string[], io: Io): Promise<number> {
   const now = systemClock.now() * 1000;
   const period = {
     from: wholeSecond(parseTime(begin, '--from', now, false)),
-    until: wholeSecond(end === undefined ? now : parseTime(end, '--to', now, true)),
+    to: wholeSecond(end === undefined ? now : parseTime(end, '--to', now, true)),
   };
-  assertForward('compare', period.from, period.until, values);
-  if (period.until > now) throw new WaybillError('usage', `cannot compare up to "${end ?? 'now'}": it lies ahead`);
+  assertForward('compare', period.from, period.to, values);
+  if (period.to > now) throw new WaybillError('usage', `cannot compare up to "${end ?? 'now'}": it lies ahead`);
 
   using tally = new Tally();
   const theirs = await readIds(ids, values.field, tally, io);
   const read = await readPeriod(settings, config, period, tally, new Progress(io.stderr, period), io);
   const counts = Object.fromEntries(kinds.map((kind) => [kind, tally.count(kind)])) as Record<Kind, ReturnType<Tally['count']>>;
-  const early = period.until > now - settings.settle * 1000;
+  const early = period.to > now - settings.closeDelay * 1000;
   if (values.json) await writeJson({ id, period, read, theirs, counts, tally }, io);
   else await writeText({ id, period, read, theirs, counts, tally, early }, io);
   return counts.missing.ids > 0 || read.unproven.length > 0 ? 3 : 0;
@@ -131,7 +132,7 @@ async function readIds(file: string, field: string, tally: Tally, io: Io): Promi
   } catch (thrown) {
     io.signal.throwIfAborted();
     if (thrown instanceof WaybillError || !(thrown instanceof Error) || !('code' in thrown)) throw thrown;
-    throw new WaybillError('usage', `cannot read --ids "${file}": ${wordsOf(thrown)}`, { cause: thrown });
+    throw new WaybillError('usage', `cannot read --ids "${file}": ${messageOf(thrown)}`, { cause: thrown });
   }
   if (ids === 0 && withoutId > 0)
     throw new WaybillError('usage', `cannot find an id in --ids: none of its ${withoutId} lines has "${field}"; see --field`);
@@ -156,40 +157,54 @@ async function readPeriod(
   await using source = createSource(settings, { clock, budget, meters: unmetered, ca: config.tls.ca });
   // Asked once without repeating: a wrong address or a missing right is told at once.
   const { firstPage, pageSize, total } = await calibrate(source, settings.pageSize, signal);
-  const serverClock = new ServerClock({ source: settings.id, settle: settings.settle, clock, log });
-  const asker = new Asker({ source, sourceId: settings.id, uidOf: identify(settings.id), serverClock, clock, random: systemRandom, log });
+  const serverClock = new ServerClock({ source: settings.id, closeDelay: settings.closeDelay, clock, log });
+  const requester = new Requester({
+    source,
+    sourceId: settings.id,
+    uidOf: identify(settings.id),
+    serverClock,
+    clock,
+    random: systemRandom,
+    log,
+  });
   const own = new Map<string, { id: string | undefined; time: Micros }>();
   const reading: Reading = {
     sourceId: settings.id,
-    asker,
+    requester,
     paging: { first: firstPage, size: pageSize },
     journal: { append: (page) => Promise.resolve(remember(page, own)) },
     // Nothing is kept: a poorer copy of a record does no harm here.
-    gate: { isHeld: false, isPlain: () => true, admits: () => Promise.resolve(true), candidates: nothing, proven: () => Promise.resolve() },
+    visibility: {
+      isHeld: false,
+      isPlain: () => true,
+      admits: () => Promise.resolve(true),
+      candidates: nothing,
+      proven: () => Promise.resolve(),
+    },
     caps: { largest: total ?? 0 },
     clock,
     log,
     pauseMs: 2_000,
     between: () => Promise.resolve(),
-    tipIsDue: () => false,
+    livePollIsDue: () => false,
   };
   const unproven: Unproven[] = [];
   let records = 0;
   let withoutId = 0;
   let windows = 0;
-  let width = widestMicros(period.from, period.until, settings.settle * 1000);
-  for (let from = period.from; from < period.until;) {
-    let window: Window = { from, until: Math.min(period.until, from + Math.max(1_000_000, wholeSecond(width))) };
+  let width = widestMicros(period.from, period.to, settings.closeDelay * 1000);
+  for (let from = period.from; from < period.to;) {
+    let window: Window = { from, to: Math.min(period.to, from + Math.max(1_000_000, wholeSecond(width))) };
     const verdict = await readWhole(reading, own, window, (half) => (window = half), signal);
-    if (!verdict.proven) unproven.push({ ...window, reason: verdict.reason, words: verdict.words });
+    if (!verdict.proven) unproven.push({ ...window, reason: verdict.reason, message: verdict.message });
     for (const { id, time } of own.values()) {
       records += 1;
       if (id === undefined) withoutId += 1;
       else tally.addHere(id, time);
     }
     windows += 1;
-    width = nextWidth(window.until - window.from, verdict.proven ? verdict.proof.total : verdict.seen);
-    from = window.until;
+    width = nextWidth(window.to - window.from, verdict.proven ? verdict.proof.total : verdict.seen);
+    from = window.to;
     progress.at(from, records);
   }
   progress.end();
@@ -208,9 +223,9 @@ async function readWhole(
     own.clear();
     const half = lowerHalf(window);
     const outcome = await readWindow(reading, window, queryOf(window), half === undefined ? 'none' : 'any', signal);
-    if ('held' in outcome) throw new WaybillError('invariant', `window at ${window.from} was held back, and nothing here holds`);
+    if ('held' in outcome) throw new WaybillError('internal_error', `window at ${window.from} was held back, and nothing here holds`);
     if (!('split' in outcome)) return outcome;
-    if (!half) throw new WaybillError('invariant', `window of one second at ${window.from} was to be split`);
+    if (!half) throw new WaybillError('internal_error', `window of one second at ${window.from} was to be split`);
     window = half;
     halved(half);
   }
@@ -232,13 +247,13 @@ function remember(
 async function writeText({ id, period, read, theirs, counts, tally, early }: Found & { readonly early: boolean }, io: Io): Promise<void> {
   const proven = read.windows - read.unproven.length;
   const lines = [
-    `Source ${id}, ${rfc3339(period.from)} to ${rfc3339(period.until)}: ${counted(read.records, 'record')} at the service, ${grouped(proven)} of ${counted(read.windows, 'window')} proven.`,
+    `Source ${id}, ${rfc3339(period.from)} to ${rfc3339(period.to)}: ${counted(read.records, 'record')} at the service, ${grouped(proven)} of ${counted(read.windows, 'window')} proven.`,
     `There: ${counted(theirs.ids, 'id')}${theirs.withoutId === 0 ? '' : `, ${counted(theirs.withoutId, 'line')} without one`}.`,
     ...(read.withoutId === 0 ? [] : [`${counted(read.withoutId, 'record')} without a logId: not compared.`]),
     ...(early ? ['The period ends within the last `settle`: records of it may still become visible.'] : []),
     ...read.unproven.map(
       (window) =>
-        `NOT PROVEN: ${rfc3339(window.from)} to ${rfc3339(window.until)} (${window.reason}): ${printable(window.words)}; more may be missing`,
+        `NOT PROVEN: ${rfc3339(window.from)} to ${rfc3339(window.to)} (${window.reason}): ${printable(window.message)}; more may be missing`,
     ),
   ];
   await write(io, `${lines.join('\n')}\n`);
@@ -265,12 +280,12 @@ async function writeJson({ id, period, read, theirs, counts, tally }: Found, io:
   const head = {
     source: id,
     from: rfc3339(period.from),
-    to: rfc3339(period.until),
+    to: rfc3339(period.to),
     complete: counts.missing.ids === 0 && read.unproven.length === 0,
     records: read.records,
     recordsWithoutId: read.withoutId,
     windows: read.windows,
-    unproven: read.unproven.map((window) => ({ ...window, from: rfc3339(window.from), until: rfc3339(window.until) })),
+    unproven: read.unproven.map((window) => ({ ...window, from: rfc3339(window.from), to: rfc3339(window.to) })),
     ids: theirs.ids,
     linesWithoutId: theirs.withoutId,
     counts: Object.fromEntries(kinds.map((kind) => [kind, counts[kind].records])),
@@ -307,16 +322,16 @@ class Progress {
     this.#isTerminal = 'isTTY' in stream && stream.isTTY === true;
   }
 
-  at(reached: Micros, records: number): void {
+  at(closedUntil: Micros, records: number): void {
     const now = systemClock.monotonic();
     if (now - this.#saidAt < (this.#isTerminal ? 200 : 30_000)) return;
     this.#saidAt = now;
-    const { from, until } = this.#period;
-    const share = (reached - from) / (until - from);
+    const { from, to } = this.#period;
+    const share = (closedUntil - from) / (to - from);
     const seconds = (now - this.#begun) / 1000;
-    const words = `${Math.floor(share * 100)} %, ${counted(records, 'record')}, ${grouped(Math.round(records / seconds))}/s, ${span((seconds * (1 - share)) / share)} left`;
+    const message = `${Math.floor(share * 100)} %, ${counted(records, 'record')}, ${grouped(Math.round(records / seconds))}/s, ${span((seconds * (1 - share)) / share)} left`;
     const bar = '#'.repeat(Math.round(share * 30)).padEnd(30, '.');
-    this.#stream.write(this.#isTerminal ? `\r\u001b[K[${bar}] ${words}` : `read up to ${rfc3339(reached)}: ${words}\n`);
+    this.#stream.write(this.#isTerminal ? `\r\u001b[K[${bar}] ${message}` : `read up to ${rfc3339(closedUntil)}: ${message}\n`);
   }
 
   end(): void {
@@ -326,11 +341,14 @@ class Progress {
 
 /** What holds up the reading is said; the rest is not news. */
 function warningsTo(stream: NodeJS.WritableStream): Log {
-  const say = (fields: object, phrase: string): void => {
-    const thrown = 'error' in fields ? fields.error : undefined;
-    stream.write(`${phrase}${thrown === undefined ? '' : `: ${printable(wordsOf(thrown))}`}\n`);
+  return {
+    write: (event, fields = {}) => {
+      const { level, message } = logEvents[event];
+      if (level !== 'warn' && level !== 'error') return;
+      const thrown = 'error' in fields ? fields.error : undefined;
+      stream.write(`${message}${thrown === undefined ? '' : `: ${printable(messageOf(thrown))}`}\n`);
+    },
   };
-  return { debug: () => undefined, info: () => undefined, warn: say, error: say };
 }
 
 const unmetered: Pick<Meters, 'sourceRequest'> = { sourceRequest: () => undefined };

@@ -117,7 +117,7 @@ function startService(): ChildProcess {
 
 /** Waits for the one line that says where the service listens. */
 async function listening(child: ChildProcess, stop: AbortSignal): Promise<Service> {
-  if (!child.stdout) throw new WaybillError('invariant', 'the reference service was started without an output');
+  if (!child.stdout) throw new WaybillError('internal_error', 'the reference service was started without an output');
   const lines = createInterface({ input: child.stdout, signal: AbortSignal.any([stop, AbortSignal.timeout(startMs)]) });
   for await (const line of lines) return JSON.parse(line) as Service;
   stop.throwIfAborted();
@@ -126,14 +126,14 @@ async function listening(child: ChildProcess, stop: AbortSignal): Promise<Servic
 
 function writeConfiguration(directory: string, service: Service, port: string): string {
   const client = service.clients.find(({ roles }) => roles.includes('Security Administrator'));
-  if (!client) throw new WaybillError('invariant', 'the reference service names no client with the role Security Administrator');
+  if (!client) throw new WaybillError('internal_error', 'the reference service names no client with the role Security Administrator');
   const secret = (name: string, value: string): string => {
     const path = join(directory, name);
     writeFileSync(path, value, { mode: 0o600 });
     return `\${file:${path}}`;
   };
   const config = {
-    state: join(directory, 'state'),
+    dataDir: join(directory, 'state'),
     sources: [
       {
         id: 'demo',
@@ -149,16 +149,16 @@ function writeConfiguration(directory: string, service: Service, port: string): 
         tls: { ca: service.ca },
         proxy: 'none',
         start: new Date(systemClock.now() - historyMs - 5_000).toISOString(),
-        poll: '1s',
-        settle: '4s',
-        recount: ['6s', '12s'],
+        pollInterval: '1s',
+        closeDelay: '4s',
+        recountAfter: ['6s', '12s'],
         requests: { perSecond: 50 },
       },
     ],
-    sinks: [{ id: 'siem', type: 'file', path: join(directory, 'events.ndjson'), format: 'ecs', batch: { wait: '200ms' } }],
+    sinks: [{ id: 'siem', type: 'file', path: join(directory, 'events.ndjson'), format: 'ecs', batch: { maxWait: '200ms' } }],
     admin: { listen: `127.0.0.1:${port}` },
     log: { level: 'info', format: 'pretty' },
-    grace: '5s',
+    shutdownTimeout: '5s',
   };
   const path = join(directory, 'waybill.yaml');
   // JSON is YAML; the template of a secret is for the reader of the file as much as for the program.

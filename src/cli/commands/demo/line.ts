@@ -1,6 +1,6 @@
 /** One denial on a line of 78 columns: when, why, who, what, and how soon it was read. Pure. */
 import { printable } from '../../../escape.ts';
-import { cut } from '../../../report/table.ts';
+import { cut } from '../../../report/text-table.ts';
 
 /** The parts of an event (ECS, docs/formats.md) that the line shows. */
 export interface Denial {

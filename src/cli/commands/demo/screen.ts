@@ -4,13 +4,13 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock } from '../../../clock.ts';
 import type { Config } from '../../../config/load.ts';
-import { reportSettings } from '../../../daemon/views.ts';
+import { reportSettings } from '../../../daemon/live-status.ts';
 import { openLedgerReport } from '../../../journal/queries/ledger.ts';
 import { snapshotOf, withCoverage } from '../../../journal/queries/snapshot.ts';
 import { openReadOnly } from '../../../journal/state.ts';
 import type { LongLedgerReport } from '../../../model/ledger-report.ts';
-import { counted } from '../../../report/time-words.ts';
-import { judged, presentOf, verdict } from '../../../report/verdict.ts';
+import { counted } from '../../../report/format-time.ts';
+import { deduplicated, presentOf, verdict } from '../../../report/verdict.ts';
 import { version } from '../../../version.ts';
 import { denialLine } from './line.ts';
 import type { Denial } from './line.ts';
@@ -89,20 +89,20 @@ export class DemoScreen {
   }
 
   #showLedger(config: Config): void {
-    const db = openReadOnly(config.state);
+    const db = openReadOnly(config.dataDir);
     try {
       const now = systemClock.now() * 1000;
       const known = snapshotOf(db, version, now, {
         source: () => ({ trouble: undefined }),
         sink: () => undefined,
-        settleSeconds: () => (config.sources[0]?.settle ?? 0) / 1000,
+        closeDelaySeconds: () => (config.sources[0]?.closeDelay ?? 0) / 1000,
         paused: undefined,
-        quota: config.journal.quota,
+        maxSize: config.journal.maxSize,
         configured: config.sources.map(({ id }) => id),
       });
       const snapshot = withCoverage(db, known, reportSettings(config));
       using reading = openLedgerReport(db, { now, ...reportSettings(config) });
-      const { report, found } = judged(reading, { now, from: undefined, to: undefined }, presentOf(snapshot), 'UTC');
+      const { report, found } = deduplicated(reading, { now, from: undefined, to: undefined }, presentOf(snapshot), 'UTC');
       this.say('');
       this.say(verdict(snapshot));
       this.say([...ledgerText(lastWindows(report), { by: 'window', tz: 'UTC', color: this.#color })].join('').trimEnd());

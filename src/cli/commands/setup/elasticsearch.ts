@@ -6,12 +6,12 @@ import { Secret } from '../../../settings/secret.ts';
 import { within } from '../../../deliver/deadline.ts';
 import { WaybillError } from '../../../errors.ts';
 import { ElasticClient, understood } from '../../../sink/elasticsearch/client.ts';
-import { greet } from '../../../sink/elasticsearch/greet.ts';
+import { greet } from '../../../sink/elasticsearch/identify.ts';
 import { patternOf } from '../../../sink/elasticsearch/settings.ts';
 import type { ElasticsearchSettings } from '../../../sink/elasticsearch/settings.ts';
 import { factsOf, install, mappingOf, makeKey, stepsFor } from '../../../sink/elasticsearch/templates.ts';
 import type { Retention } from '../../../sink/elasticsearch/templates.ts';
-import { agreed } from '../../acts.ts';
+import { agreed } from '../../operation.ts';
 import { lateAt, lookMs } from '../check/sink.ts';
 import type { Io } from '../../io.ts';
 import { silent, sinkOf } from './sink.ts';
@@ -53,7 +53,7 @@ export async function setup(args: string[], io: Io): Promise<number> {
   // Between two of these a person may take all the time in the world.
   const ask = <Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> =>
     within(
-      (signal) => understood(sink.id, 'sink_again', signal, () => work(signal)),
+      (signal) => understood(sink.id, 'sink_unavailable', signal, () => work(signal)),
       lookMs,
       () => lateAt(sink.id, settings),
       systemClock,

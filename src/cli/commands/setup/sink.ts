@@ -13,4 +13,4 @@ export function sinkOf(config: Config, type: string, id: string | undefined): Si
 }
 
 /** Whoever sets up sees it on the terminal. */
-export const silent: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+export const silent: Log = { write: () => undefined };

@@ -1,0 +1,507 @@
+/**
+ * The loop of one source: what is asked next, one request at a time. Right of way: the live poll when due, close, what is due for a recount or another
+ * try, history that was asked for; but after ten windows of close one that is due further down gets its turn.
+ */
+import { codeOf } from '../errors.ts';
+import type { Appended, CollectedPage, CollectJournal } from '../model/journal.ts';
+import type { Suspension } from '../model/ledger.ts';
+import type { SourceSnapshot } from '../model/snapshot.ts';
+import type { ServerClock, Source } from '../model/source.ts';
+import type { Log, Meters } from '../model/telemetry.ts';
+import type { Clock, Micros, Random } from '../model/time.ts';
+import { microsToIso } from '../record/timestamp.ts';
+import { Requester } from './requester.ts';
+import type { Answer } from './requester.ts';
+import { Backfiller } from './backfill.ts';
+import { WindowCloser } from './close.ts';
+import { VisibilityCheck } from './visibility.ts';
+import type { FieldsProfile } from './visibility.ts';
+import { Suspensions, waitsFor } from './suspension.ts';
+import type { Paging } from './read-pages.ts';
+import type { Caps } from './read-window.ts';
+import { steppedMicros } from './recount.ts';
+import { beginOf, pollLive } from './live-poll.ts';
+import type { Resume } from './live-poll.ts';
+import { endOf, widestMicros } from './windows.ts';
+
+export interface CollectSettings {
+  readonly id: string;
+  /** ms */
+  readonly pollInterval: number;
+  readonly closeDelay: number;
+  /** Ages of recount, ms, ascending. */
+  readonly recountAfter: readonly number[];
+}
+
+export interface CollectorParts {
+  readonly settings: CollectSettings;
+  readonly source: Source;
+  readonly serverClock: ServerClock;
+  readonly journal: CollectJournal;
+  readonly uidOf: ConstructorParameters<typeof Requester>[0]['uidOf'];
+  readonly paging: Paging;
+  readonly caps: Caps;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly meters: Meters;
+  /** What `visibilityProfile` gave before a restart. */
+  readonly visibility?: VisibilityProfile | undefined;
+  /** See GateParts. */
+  readonly learned?: () => Promise<void>;
+  /** What is asked of the service besides its records, when it is due; false when nothing was. */
+  readonly maintenance?: (signal: AbortSignal) => Promise<boolean>;
+  /** The same, for what may wait until no window is due. */
+  readonly whenIdle?: (signal: AbortSignal) => Promise<boolean>;
+}
+
+/** What a collector knows about what its source shows, to be known again after a restart; plain JSON. */
+export interface VisibilityProfile {
+  readonly fields: FieldsProfile;
+  /** See Suspensions.lastFullVisibility. */
+  readonly lastFullVisibility?: Micros | undefined;
+  /** How far back the first poll reached: what is dated before is history, and was not awaited. */
+  readonly polledFrom?: Micros | undefined;
+}
+
+/** What the collector knows of a source's snapshot. */
+export interface SourceView extends Pick<
+  SourceSnapshot,
+  'trouble' | 'lastSuccess' | 'lastError' | 'serverNow' | 'clockOffsetSeconds' | 'clock' | 'nextProof'
+> {
+  readonly suspension: boolean;
+}
+
+/** Windows of close in a row before something further down gets its turn. */
+const closesInARow = 10;
+/** A poll that ended at its 20th page is followed at once, but at least this long after its own beginning. */
+const resumeMs = 1_000;
+/** Within a window a poll waits as long as the last one took, but no longer than this: one that met an outage says nothing about the next. */
+const maxCutInMs = 60_000;
+const pausedMs = 1_000;
+const maxIdleMs = 1_000;
+const growMs = 600_000;
+const giveWayMs = 4;
+const giveWayTurns = 5;
+/**
+ * What is settled so long before both clocks is read before the clock of the service is known; less where `closeDelay` is short. It only saves reading
+ * twice what still changes: proofs do not rest on it.
+ */
+const earlyMost: Micros = 3_600_000_000;
+const earlySettles = 4;
+/** For waits so short that nobody needs to end them. */
+const unstoppable = new AbortController().signal;
+
+export class Collector {
+  readonly #parts: CollectorParts;
+  readonly #requester: Requester;
+  readonly #suspensions: Suspensions;
+  readonly #visibility: VisibilityCheck;
+  readonly #closer: WindowCloser;
+  readonly backfiller: Backfiller;
+  readonly #journal: CollectJournal;
+  readonly #closeDelay: Micros;
+  #pollAt = 0;
+  /** When a poll may be between two questions about a window. */
+  #cutInAt = 0;
+  #resume: Resume | undefined;
+  /** Before the loop begins the source may have no place in the journal yet. */
+  #isRunning = false;
+  #inLivePoll = false;
+  /** The largest page size that was in use, and when it is tried again. */
+  #maxSize = 0;
+  #growAt = 0;
+  #closes = 0;
+  /** When collecting paused, ms of the monotonic clock. */
+  #pausedAt: number | undefined;
+  /** What both clocks had reached when it was last looked at. */
+  #latest: Micros = Number.MAX_SAFE_INTEGER;
+  #records = false;
+  /** See VisibilityProfile. */
+  #polledFrom: Micros | undefined;
+  /** Whether the log says that the clock of the service is being measured. */
+  #isMeasuring = false;
+  /** Where the slowest sink stood when it was last waited for in vain. */
+  #stoodAt: number | undefined;
+
+  constructor(parts: CollectorParts) {
+    this.#parts = parts;
+    const { settings, source, serverClock, clock, random, log, meters, paging, caps } = parts;
+    const sourceId = settings.id;
+    const waits = waitsFor(settings.closeDelay);
+    this.#closeDelay = settings.closeDelay * 1000;
+    this.#polledFrom = parts.visibility?.polledFrom;
+    this.#suspensions = new Suspensions({
+      sourceId,
+      source,
+      journal: parts.journal,
+      serverClock,
+      clock,
+      waits,
+      log,
+      meters,
+      lastFullVisibility: parts.visibility?.lastFullVisibility,
+    });
+    this.#requester = new Requester({
+      ...parts,
+      sourceId,
+      suspensions: this.#suspensions,
+      waits,
+      meanwhile: (signal) => this.between(signal),
+    });
+    const requester = this.#requester;
+    const seeing = { profile: parts.visibility?.fields, learned: parts.learned };
+    this.#visibility = new VisibilityCheck({
+      sourceId,
+      requester,
+      paging,
+      journal: parts.journal,
+      suspensions: this.#suspensions,
+      log,
+      ...seeing,
+    });
+    this.#journal = counted(parts.journal, async (page, appended) => {
+      this.#count(page, appended);
+      await this.#visibility.appended(page.records, appended);
+      if (page.window !== undefined && appended.appended > 0) await this.#giveWay();
+    });
+    const journal = this.#journal;
+    const reading = {
+      ...{ sourceId, requester, paging, journal, caps, clock, log, visibility: this.#visibility },
+      // 2 s with the default closeDelay; in proportion where everything is shortened.
+      pauseMs: Math.min(2_000, Math.max(50, settings.closeDelay / 30)),
+      livePollIsDue: () => this.#livePollMayCutIn(),
+      between: (signal: AbortSignal) => this.between(signal),
+    };
+    const ages = settings.recountAfter.map((ms) => ms * 1000);
+    const closing = { reading, requester, journal, suspensions: this.#suspensions, serverClock, clock, random, waits, log, meters };
+    this.#closer = new WindowCloser({ ...closing, closeDelay: this.#closeDelay, ages });
+    const { health } = requester;
+    this.backfiller = new Backfiller({ source: settings.id, closer: this.#closer, journal, health, clock, log });
+  }
+
+  /** For calibration, which asks before the loop begins. */
+  get requester(): Requester {
+    return this.#requester;
+  }
+
+  /** What is to be known again after a restart. */
+  visibilityProfile(): VisibilityProfile {
+    return { fields: this.#visibility.profile(), lastFullVisibility: this.#suspensions.lastFullVisibility, polledFrom: this.#polledFrom };
+  }
+
+  /** Runs until the signal is aborted. What it throws besides the signal's reason is final: the process must end. */
+  async run(signal: AbortSignal): Promise<void> {
+    this.#isRunning = true;
+    this.#suspensions.open();
+    this.#closer.lookBack();
+    for (;;) {
+      signal.throwIfAborted();
+      try {
+        if (await this.#pause(signal)) continue;
+        const isBusy = await this.#turn(signal);
+        this.#resumed();
+        if (!isBusy) await this.#idle(signal);
+      } catch (thrown) {
+        signal.throwIfAborted();
+        if (codeOf(thrown) !== 'journal_full') throw thrown;
+        this.#pauses({ code: 'journal_full', reason: this.#parts.journal.paused(), error: thrown });
+        await this.#parts.clock.sleep(pausedMs, signal);
+      }
+    }
+  }
+
+  /** Appends what was read for another purpose than to collect it. A record of it that is new belongs to the journal like any other. */
+  async store(answer: Answer, signal: AbortSignal): Promise<void> {
+    const { settings, log } = this.#parts;
+    if (!(await this.#visibility.admits(answer, signal))) return;
+    const { records, received, serverNow } = answer;
+    const { late } = await this.#journal.append({ source: settings.id, records, received, serverNow });
+    if (late > 0) log.write('source.late_records_found', { source: settings.id, records: late });
+  }
+
+  view(): SourceView {
+    const { serverClock, settings, clock } = this.#parts;
+    const { health } = this.#requester;
+    const now = clock.now() * 1000;
+    const isRecent = health.lastSuccess !== undefined && now - health.lastSuccess < Math.max(3 * settings.pollInterval, 5_000) * 1000;
+    const bound = serverClock.now();
+    const agreed = serverClock.agreed();
+    const stood = serverClock.stoodSince();
+    const still = stood === undefined ? undefined : `the clock of the service stands still since ${microsToIso(stood)}`;
+    const trouble = isRecent ? undefined : (health.trouble?.message ?? 'no answer yet');
+    return {
+      trouble: this.#suspensions.message ?? trouble ?? still ?? this.#closer.trouble,
+      suspension: this.#suspensions.current !== undefined,
+      lastSuccess: health.lastSuccess,
+      lastError: health.lastError,
+      serverNow: serverClock.expected(),
+      clockOffsetSeconds: bound === undefined ? undefined : (bound - now) / 1e6,
+      clock: serverClock.measuring(),
+      nextProof: this.#nextProof(agreed ?? now),
+    };
+  }
+
+  #nextProof(now: Micros): Micros | undefined {
+    const { settings, journal, serverClock } = this.#parts;
+    if (!this.#isRunning || this.#suspensions.current) return undefined;
+    const { closedUntil } = journal.progress(settings.id).live;
+    const end = endOf(closedUntil, widestMicros(closedUntil, now - this.#closeDelay, this.#closeDelay));
+    return Math.max(end + this.#closeDelay, now + (serverClock.measuring()?.remainingMs ?? 0) * 1000);
+  }
+
+  /** One piece of work; false when none is due. */
+  async #turn(signal: AbortSignal): Promise<boolean> {
+    this.#grow();
+    if (this.#livePollIsDue()) {
+      await this.#livePoll(signal);
+      // After a poll that was cut at its 20th page, or took longer than polls are apart, close gets one turn before the next.
+      if (this.#resume === undefined && !this.#livePollIsDue()) return true;
+    }
+    const { serverClock } = this.#parts;
+    if (!serverClock.established()) return this.#measure(signal);
+    const serverNow = serverClock.agreed();
+    if (serverNow === undefined) return false;
+    await this.#lookAtTime(serverNow);
+    await this.#lookAtClock();
+    if (this.#suspensions.current) return this.#test(this.#suspensions.current, signal);
+    if (await this.#parts.maintenance?.(signal)) return true;
+    if (this.#closes >= closesInARow) {
+      this.#closes = 0;
+      if (await this.#retry(serverNow, signal)) return true;
+    }
+    if (await this.#closer.closeNext(serverNow, signal)) {
+      this.#closes += 1;
+      return true;
+    }
+    this.#closes = 0;
+    return this.#retry(serverNow, signal);
+  }
+
+  /**
+   * Until the clock of the service is known nothing is closed. The answers that confirm a clock that was kept come first; then history is read that
+   * is settled by any clock; then the answers are asked for by counts that polls will not bring in time.
+   */
+  async #measure(signal: AbortSignal): Promise<boolean> {
+    const { serverClock, paging, settings, clock, log } = this.#parts;
+    if (serverClock.missing(0) === 0) {
+      if (!this.#isMeasuring) {
+        const remainingMs = Math.round(serverClock.remainingMs());
+        const to = microsToIso(Math.round(clock.now() + remainingMs) * 1000);
+        log.write('source.clock_measuring', { source: settings.id, to, remainingMs });
+      }
+      this.#isMeasuring = true;
+      const agreed = serverClock.agreed();
+      if (
+        agreed !== undefined &&
+        !this.#suspensions.current &&
+        (await this.#closer.readEarly(agreed - Math.min(earlyMost, earlySettles * this.#closeDelay), signal))
+      )
+        return true;
+      if (serverClock.missing(settings.pollInterval) === 0) return false;
+    }
+    await this.#requester.count({}, paging.first, signal);
+    return true;
+  }
+
+  /** What stands below close: recounts and further tries that are due, the guard of quiet times, then history that was asked for. */
+  async #retry(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
+    if (await this.#closer.retry(serverNow, signal)) return true;
+    if (await this.#closer.recounter.checkSamples(serverNow, signal)) return true;
+    if (await this.#parts.whenIdle?.(signal)) return true;
+    return this.backfiller.turn(serverNow, signal);
+  }
+
+  /** Time that went back was ahead: what was closed by it is looked at again. So is what the ledger says when the loop begins. */
+  async #lookAtTime(serverNow: Micros): Promise<void> {
+    const before = this.#latest;
+    this.#latest = serverNow;
+    if (serverNow >= before) return;
+    this.#suspensions.wentBack(serverNow);
+    if (serverNow < before - steppedMicros) await this.#closer.recounter.closedAhead(serverNow);
+  }
+
+  /** A clock that is further ahead than it can be closes nothing. */
+  async #lookAtClock(): Promise<void> {
+    const message = 'the clock of the service is more than an hour ahead; nothing is closed';
+    if (this.#parts.serverClock.ahead()) await this.#suspensions.begin({ reason: 'clock', message });
+    else await this.#suspensions.end('clock');
+  }
+
+  /** While suspended nothing is closed: once a minute it is tested whether it has passed. */
+  async #test(suspension: Suspension, signal: AbortSignal): Promise<boolean> {
+    const { reason, fields = [] } = suspension;
+    const { recounter } = this.#closer;
+    // A wrong clock, and pages without a readable time, are told by what arrives.
+    if (reason === 'clock' || reason === 'timestamp') return false;
+    if (!this.#suspensions.testIsDue()) return reason === 'rows' && recounter.sampleRecount(suspension, signal);
+    switch (reason) {
+      case 'fields':
+        if (await this.#visibility.test(fields, signal)) await this.#suspensions.end(reason);
+        break;
+      case 'rows':
+        if (await recounter.test(suspension, signal)) await this.#suspensions.end(reason);
+        break;
+      case 'forbidden':
+        // The question that was refused before a restart is not known any more: any answer will do.
+        await this.#requester.count({}, this.#parts.paging.first, signal);
+        await this.#suspensions.end(reason);
+        break;
+    }
+    return true;
+  }
+
+  /** A page size that shrank, because of refusals that may have passed, is not kept for ever. */
+  #grow(): void {
+    const { paging, clock } = this.#parts;
+    this.#maxSize = Math.max(this.#maxSize, paging.size);
+    if (paging.size === this.#maxSize) this.#growAt = clock.monotonic() + growMs;
+    else if (clock.monotonic() >= this.#growAt) paging.size = this.#maxSize;
+  }
+
+  /** What is new is read between two questions about a window too, also while one of them is answered by failures alone. */
+  async between(signal: AbortSignal): Promise<void> {
+    // mutant: poll-between-pages
+    if (!this.#isRunning || this.#inLivePoll || !this.#livePollMayCutIn()) return;
+    await this.#livePoll(signal);
+  }
+
+  /**
+   * A poll that goes on where the last was cut waits until the window is read: a burst must not hold up its proof. Nor must polls that take longer
+   * than they are apart: what they leave to the window is as much time as they take.
+   */
+  #livePollMayCutIn(): boolean {
+    return this.#resume === undefined && this.#livePollIsDue() && this.#parts.clock.monotonic() >= this.#cutInAt;
+  }
+
+  #livePollIsDue(): boolean {
+    return this.#parts.clock.monotonic() >= this.#pollAt;
+  }
+
+  async #livePoll(signal: AbortSignal): Promise<void> {
+    const { settings, clock, serverClock, log, paging } = this.#parts;
+    const began = clock.monotonic();
+    // A poll within a poll would not end: from here on the live poll is not due.
+    this.#pollAt = began + settings.pollInterval;
+    const wall = clock.now() * 1000;
+    const serverNow = serverClock.now() ?? wall;
+    const livePoll = {
+      sourceId: settings.id,
+      requester: this.#requester,
+      paging,
+      journal: this.#journal,
+      visibility: this.#visibility,
+      closeDelay: this.#closeDelay,
+      // A clock of the service that is hours ahead would have the first poll ask for a time that has not come.
+      begin: Math.min(serverNow, wall),
+      log,
+    };
+    this.#polledFrom ??= beginOf(livePoll, serverNow);
+    this.#inLivePoll = true;
+    try {
+      this.#resume = await pollLive(livePoll, serverNow, this.#resume, signal);
+    } finally {
+      this.#inLivePoll = false;
+      const ended = clock.monotonic();
+      this.#cutInAt = ended + Math.min(ended - began, maxCutInMs);
+    }
+    if (this.#resume !== undefined) this.#pollAt = began + Math.min(resumeMs, settings.pollInterval);
+  }
+
+  /** How late records become visible is measured where that can be told: not while history is read for the first time. */
+  #count(page: CollectedPage, { appended, late, fresh }: Appended): void {
+    const { settings, meters, log } = this.#parts;
+    if (appended === 0) return;
+    meters.recordsCollected(settings.id, appended);
+    if (late > 0) meters.recordsLate(settings.id, late);
+    if (page.window !== undefined) this.backfiller.appended(appended);
+    const { closedUntil } = this.#parts.journal.progress(settings.id).live;
+    const isHistory =
+      page.window !== undefined &&
+      (this.backfiller.isReading ||
+        page.serverNow - closedUntil > this.#closeDelay + 2 * widestMicros(closedUntil, closedUntil, this.#closeDelay));
+    const polledFrom = this.#polledFrom ?? Infinity;
+    if (!isHistory)
+      for (const { time } of fresh)
+        if (time !== undefined && time >= polledFrom) meters.recordDelay(settings.id, Math.max(0, page.received - time) / 1e6);
+    if (this.#records) return;
+    this.#records = true;
+    log.write('source.first_record', { source: settings.id, records: appended });
+  }
+
+  /**
+   * History is read no faster than sinks that move take it from memory: reading it back from the file costs more than waiting a moment. The
+   * wait is bounded, and a sink that stands still is not waited for: it delays itself alone.
+   */
+  async #giveWay(): Promise<void> {
+    const { journal, clock } = this.#parts;
+    for (let turn = 0; turn < giveWayTurns; turn += 1) {
+      const behind = journal.behind();
+      if (behind === undefined || behind === this.#stoodAt) return;
+      await clock.sleep(giveWayMs, unstoppable);
+    }
+    this.#stoodAt = journal.behind();
+  }
+
+  async #pause(signal: AbortSignal): Promise<boolean> {
+    const reason = this.#parts.journal.paused();
+    if (reason === undefined) return false;
+    this.#pauses({ reason });
+    await this.#parts.clock.sleep(pausedMs, signal);
+    return true;
+  }
+
+  #pauses(fields: object): void {
+    const { log, settings, clock } = this.#parts;
+    if (this.#pausedAt === undefined) log.write('source.paused', { source: settings.id, ...fields });
+    this.#pausedAt ??= clock.monotonic();
+  }
+
+  /** What was due could be stored. */
+  #resumed(): void {
+    const { log, settings, clock } = this.#parts;
+    if (this.#pausedAt === undefined) return;
+    const seconds = Math.round((clock.monotonic() - this.#pausedAt) / 1000);
+    this.#pausedAt = undefined;
+    log.write('source.resumed', { source: settings.id, seconds });
+  }
+
+  /**
+   * Sleeps until the next poll or until the clock of the service is known, at most a second: windows and recounts that become due in between need
+   * nobody to wake this loop.
+   */
+  async #idle(signal: AbortSignal): Promise<void> {
+    const { clock, serverClock } = this.#parts;
+    const measuredMs = serverClock.remainingMs() || Infinity;
+    await clock.sleep(Math.min(maxIdleMs, Math.max(10, Math.min(this.#pollAt - clock.monotonic(), measuredMs))), signal);
+  }
+}
+
+/** The journal, with what each page added told to `count`. */
+function counted(journal: CollectJournal, count: (page: CollectedPage, appended: Appended) => Promise<void>): CollectJournal {
+  return {
+    progress: (id) => journal.progress(id),
+    close: (...args) => journal.close(...args),
+    confirm: (...args) => journal.confirm(...args),
+    due: (...args) => journal.due(...args),
+    backfills: (id) => journal.backfills(id),
+    timeless: (...args) => journal.timeless(...args),
+    remembers: (...args) => journal.remembers(...args),
+    window: (...args) => journal.window(...args),
+    richest: (...args) => journal.richest(...args),
+    closedSince: (...args) => journal.closedSince(...args),
+    latest: (...args) => journal.latest(...args),
+    remark: (...args) => journal.remark(...args),
+    divide: (...args) => journal.divide(...args),
+    setSuspension: (...args) => journal.setSuspension(...args),
+    lastFullVisibility: (...args) => journal.lastFullVisibility(...args),
+    setProfile: (...args) => journal.setProfile(...args),
+    paused: () => journal.paused(),
+    behind: () => journal.behind(),
+    append: async (page) => {
+      const appended = await journal.append(page);
+      await count(page, appended);
+      return appended;
+    },
+  };
+}

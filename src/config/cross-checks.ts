@@ -1,0 +1,98 @@
+/**
+ * Rules that tie several settings together: ids that must differ, names that must be known, settings that need one another. They look at
+ * the configuration as it was written, so that they are found beside all other problems.
+ */
+import { type Document, type Fault, type Path, referenceAt } from './document.ts';
+import { nearestOrAll } from '../settings/nearest.ts';
+import { memberOf } from './schema-walk.ts';
+import { sinkPathFaults } from './sink-paths.ts';
+import { sinkTargetFaults } from './sink-targets.ts';
+import { shortNamePattern, unresolved } from '../settings/values.ts';
+
+/** @param read  the files that the configuration is read from */
+export function crossFaults(document: Document, read: readonly string[]): readonly Fault[] {
+  const { value } = document;
+  const sources = itemsOf(memberOf(value, 'sources'));
+  const sinks = itemsOf(memberOf(value, 'sinks'));
+  return [
+    ...repeated(sources, 'sources', 'id', 'source'),
+    ...repeated(sinks, 'sinks', 'id', 'sink'),
+    ...sinkPathFaults(document, read),
+    ...sinkTargetFaults(document),
+    ...sinks.flatMap((sink, index) => unknownSources(document, sink, index, sources)),
+    ...sources.flatMap((source, index) => [...grantFaults(source, ['sources', index, 'auth']), ...groupFaults(sources, index)]),
+    ...sources.flatMap((source, index) => [
+      ...pairFaults(memberOf(source, 'tls'), ['sources', index, 'tls']),
+      ...pairFaults(memberOf(memberOf(source, 'auth'), 'tls'), ['sources', index, 'auth', 'tls']),
+    ]),
+    ...sinks.flatMap((sink, index) => pairFaults(memberOf(sink, 'tls'), ['sinks', index, 'tls'])),
+  ];
+}
+
+function itemsOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** A setting that two items share although it must differ. */
+function repeated(items: readonly unknown[], list: string, key: string, noun: string): readonly Fault[] {
+  const texts = items.map((item) => {
+    const given = memberOf(item, key);
+    return typeof given === 'string' && given !== unresolved ? given : undefined;
+  });
+  return texts.flatMap((text, index) => {
+    const first = texts.indexOf(text);
+    if (text === undefined || first === index) return [];
+    return [{ path: [list, index, key], message: `is the same as that of another ${noun}, ${list}[${first}]` }];
+  });
+}
+
+function unknownSources(document: Document, sink: unknown, index: number, sources: readonly unknown[]): readonly Fault[] {
+  const ids = sources.map((source) => memberOf(source, 'id')).map((id) => (typeof id === 'string' ? id : undefined));
+  const shown = (id: string | undefined, source: number): id is string =>
+    id !== undefined && shortNamePattern.test(id) && referenceAt(document, ['sources', source, 'id']) === undefined;
+  const shownIds = ids.filter(shown);
+  return itemsOf(memberOf(sink, 'sources')).flatMap((id, at) => {
+    if (typeof id !== 'string' || id === unresolved || ids.includes(id)) return [];
+    const path = ['sinks', index, 'sources', at];
+    const reference = referenceAt(document, path);
+    if (reference !== undefined) return [{ path, message: `the value of ${reference} is not a source` }];
+    const known = shownIds.length === 0 ? '' : `; ${nearestOrAll(id, shownIds)}`;
+    return [{ path, message: `${JSON.stringify(id)} is not a source${known}` }];
+  });
+}
+
+function grantFaults(source: unknown, path: Path): readonly Fault[] {
+  const auth = memberOf(source, 'auth');
+  if (typeof auth !== 'object' || auth === null || Array.isArray(auth)) return [];
+  const grantType = memberOf(auth, 'grantType') ?? 'client_credentials';
+  const needs = grantType === 'password' ? ['username', 'password'] : grantType === 'client_credentials' ? ['clientSecret'] : [];
+  const useless = grantType === 'client_credentials' ? ['username', 'password'] : [];
+  return [
+    ...needs
+      .filter((key) => memberOf(auth, key) === undefined)
+      .map((key) => ({ path: [...path, key], message: `is missing: grantType ${grantType as string} needs it` })),
+    ...useless
+      .filter((key) => memberOf(auth, key) !== undefined)
+      .map((key) => ({ path: [...path, key], message: 'is not used: it belongs to grantType password' })),
+  ];
+}
+
+/** Sources of one group share one budget: it cannot have two sizes. */
+function groupFaults(sources: readonly unknown[], index: number): readonly Fault[] {
+  const budgets = sources.map((source) => memberOf(source, 'requests'));
+  const group = memberOf(budgets[index], 'group');
+  const first = budgets.findIndex((budget) => memberOf(budget, 'group') === group);
+  const [shared, own] = [first, index].map((at) => memberOf(budgets[at], 'perSecond') ?? 10);
+  if (typeof group !== 'string' || typeof shared !== 'number' || typeof own !== 'number' || shared === own) return [];
+  const message = `${own} is not what the group "${group}" has in sources[${first}], ${shared}`;
+  return [{ path: ['sources', index, 'requests', 'perSecond'], message }];
+}
+
+/** A certificate needs its key, and a key its certificate. */
+function pairFaults(tls: unknown, path: Path): readonly Fault[] {
+  const missing = (key: string, other: string) => memberOf(tls, key) === undefined && memberOf(tls, other) !== undefined;
+  return [
+    ...(missing('key', 'cert') ? [{ path: [...path, 'key'], message: 'is missing: the certificate in "cert" needs it' }] : []),
+    ...(missing('cert', 'key') ? [{ path: [...path, 'cert'], message: 'is missing: the key in "key" needs it' }] : []),
+  ];
+}

@@ -1,0 +1,159 @@
+/**
+ * Dead letters after they were written (sink-positions.ts does that with the acknowledgement that they belong to): read, sent again, discarded. What a
+ * person does to one is in one transaction with its row in `operations`.
+ */
+import type { Database, Statement } from 'better-sqlite3';
+import { WaybillError } from '../errors.ts';
+import type { Entry, DeadLetterResult, Operation } from '../model/journal.ts';
+import type { Micros } from '../model/time.ts';
+import { chainStart } from './segment.ts';
+import type { Operations } from './operations.ts';
+import type { SinkPositions } from './sink-positions.ts';
+import type { Store } from './store.ts';
+
+/** A dead letter as it is kept; `body` is gone when it was discarded. */
+export interface DeadLetterRow {
+  readonly sink: string;
+  readonly seq: number;
+  readonly source: string;
+  readonly uid: string;
+  /** `logTimestamp`, where it can be read; when the record was received; when it was refused last. */
+  readonly time: Micros | undefined;
+  readonly received: Micros;
+  readonly at: Micros;
+  readonly code: string;
+  readonly message: string;
+  readonly attempts: number;
+  readonly state: 'kept' | 'discarded';
+}
+
+interface Row {
+  sink: string;
+  seq: number;
+  source: string;
+  uid: Buffer;
+  time_us: number | null;
+  received_us: number;
+  at_us: number;
+  code: string;
+  message: string;
+  attempts: number;
+  state: 'kept' | 'discarded';
+}
+
+const columns =
+  "sink, seq, coalesce(id, '') AS source, uid, time_us, received_us, at_us, code, message, attempts, dead_letters.state AS state";
+/** More than these are not named one by one in `operations`. */
+const maxNamed = 100;
+const from = 'FROM dead_letters LEFT JOIN sources ON source_no = source';
+
+export class DeadLetters {
+  readonly #store: Store;
+  readonly #progress: SinkPositions;
+  readonly #operations: Operations;
+  readonly #one: Statement<[string, number], Row & { body: Buffer | null }>;
+  readonly #remove: Statement;
+  readonly #refuse: Statement;
+  readonly #discard: Statement;
+
+  constructor(store: Store, progress: SinkPositions, operations: Operations) {
+    this.#store = store;
+    this.#progress = progress;
+    this.#operations = operations;
+    const { db } = store;
+    this.#one = db.prepare(`SELECT ${columns}, body ${from} WHERE sink = ? AND seq = ?`);
+    this.#remove = db.prepare("DELETE FROM dead_letters WHERE sink = ? AND seq = ? AND state = 'kept'");
+    this.#refuse = db.prepare(
+      "UPDATE dead_letters SET code = ?, message = ?, attempts = attempts + 1, at_us = ? WHERE sink = ? AND seq = ? AND state = 'kept'",
+    );
+    this.#discard = db.prepare("UPDATE dead_letters SET body = NULL, state = 'discarded' WHERE sink = ? AND seq = ? AND state = 'kept'");
+  }
+
+  /** One that has its copy of the record, as the entry that it was; `numberOf` says which number a record had, while that is known. */
+  entry(sink: string, seq: number, numberOf: (seq: number) => number | undefined): Entry | undefined {
+    const row = this.#one.get(sink, seq);
+    if (row?.state !== 'kept' || row.body === null) return undefined;
+    return {
+      kind: 'record',
+      seq,
+      number: numberOf(seq),
+      source: row.source,
+      text: row.body.toString('utf8'),
+      uid: row.uid.toString('base64url'),
+      received: row.received_us,
+      time: row.time_us ?? undefined,
+      late: false,
+      // Of no position: it is sent without moving one.
+      chain: chainStart,
+    };
+  }
+
+  /** What came of sending one again: taken, it is gone, and the sink's note is kept with it. One that was discarded meanwhile stays so. */
+  resolve(sink: string, seq: number, result: DeadLetterResult, operation: Operation): void {
+    const detail = { sink, seq, delivered: result.delivered, ...operation.detail };
+    this.#change(sink, { ...operation, detail }, () => {
+      if (result.delivered && result.resumeNote !== undefined) this.#progress.writeResumeNote(sink, result.resumeNote);
+      if (result.delivered) return this.#remove.run(sink, seq).changes;
+      this.#refuse.run(result.rejection.code, result.rejection.message, operation.at, sink, seq);
+      return 0;
+    });
+  }
+
+  /** Deletes the copies of the records, for good; the rest of each row stays. @throws WaybillError `usage` when one of them is not kept */
+  discard(sink: string, seqs: readonly number[], operation: Operation): void {
+    const kept = new Set(this.kept(sink));
+    const missing = seqs.find((seq) => !kept.has(seq));
+    if (missing !== undefined)
+      throw new WaybillError('usage', `cannot discard entry ${missing} of sink "${sink}": it is no dead letter that is kept`);
+    const named = seqs.length <= maxNamed ? { seqs } : { first: seqs[0], last: seqs.at(-1) };
+    const detail = { sink, count: seqs.length, ...named, ...operation.detail };
+    this.#change(sink, { ...operation, detail }, () => seqs.reduce((sum, seq) => sum + this.#discard.run(sink, seq).changes, 0));
+  }
+
+  /** Those of one sink that have their copy. */
+  kept(sink: string): number[] {
+    return this.#store.db
+      .prepare<[string], { seq: number }>("SELECT seq FROM dead_letters WHERE sink = ? AND state = 'kept' ORDER BY seq")
+      .all(sink)
+      .map(({ seq }) => seq);
+  }
+
+  /** All that one sink ever refused and did not take later, in any state. */
+  rejected(sink: string): Set<number> {
+    const rows = this.#store.db.prepare<[string], { seq: number }>('SELECT seq FROM dead_letters WHERE sink = ?').all(sink);
+    return new Set(rows.map(({ seq }) => seq));
+  }
+
+  /** What is changed, and that a person did it, in one transaction. `change` says how many are not kept any more. */
+  #change(sink: string, operation: Operation, change: () => number): void {
+    this.#store.transaction(() => {
+      const fewer = change();
+      this.#operations.write(operation);
+      this.#store.after(() => (this.#progress.sink(sink).deadLetters -= fewer));
+    });
+  }
+}
+
+/** The dead letters of all sinks, or of one, in order, without the records. */
+export function deadLettersOf(db: Database, sink?: string): DeadLetterRow[] {
+  return db
+    .prepare<[string | null, string | null], Row>(`SELECT ${columns} ${from} WHERE ? IS NULL OR sink = ? ORDER BY sink, seq`)
+    .all(sink ?? null, sink ?? null)
+    .map(({ sink: id, seq, source, uid, time_us, received_us, at_us, code, message, attempts, state }) => ({
+      ...{ sink: id, seq, source, uid: uid.toString('base64url'), time: time_us ?? undefined, received: received_us, at: at_us },
+      ...{ code, message, attempts, state },
+    }));
+}
+
+/** Whether an entry is a dead letter of a sink, in any state: one that was taken at last is none any more. */
+export function isDeadLetter(db: Database, sink: string, seq: number): boolean {
+  return db.prepare<[string, number]>('SELECT 1 FROM dead_letters WHERE sink = ? AND seq = ?').get(sink, seq) !== undefined;
+}
+
+/** The record of one dead letter, exactly as it was received; undefined when its copy is gone. */
+export function recordOfDeadLetter(db: Database, sink: string, seq: number): Buffer | undefined {
+  const row = db
+    .prepare<[string, number], { body: Buffer | null }>('SELECT body FROM dead_letters WHERE sink = ? AND seq = ?')
+    .get(sink, seq);
+  return row?.body ?? undefined;
+}

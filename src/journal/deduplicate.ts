@@ -1,0 +1,140 @@
+/**
+ * What becomes of each record of a page: known already, outside of what this source collects, or new; and of a new one, whether it is late.
+ * Nothing is written here: the page's own uids are kept apart until its transaction is committed.
+ */
+import { WaybillError } from '../errors.ts';
+import type { CollectedPage, CollectedRecord } from '../model/journal.ts';
+import type { Window } from '../model/ledger.ts';
+import type { Micros } from '../model/time.ts';
+import type { Ledger, RangeRow } from './ledger.ts';
+import type { Known, SeenUids } from './seen-uids.ts';
+import { bucketOf, negativeBucketOf } from './seen-uids.ts';
+import { rangeOf } from './sources.ts';
+import type { SourceState } from './sources.ts';
+
+/** What a page adds: the records, whether each is late, and their uids by bucket. */
+export interface Deduplicated {
+  readonly fresh: readonly CollectedRecord[];
+  readonly late: readonly boolean[];
+  /** How late each late record is that a closed window gets, µs, by its begin. */
+  readonly lateByWindow: ReadonlyMap<Micros, readonly Micros[]>;
+  /** uids to be known from now on, by bucket. */
+  readonly buckets: ReadonlyMap<number, readonly string[]>;
+  /** Ranges of history of which a record is newer than any that was collected before, with its time. */
+  readonly newest: ReadonlyMap<RangeRow, Micros>;
+  readonly known: number;
+  readonly outside: number;
+}
+
+interface Mutable {
+  readonly fresh: CollectedRecord[];
+  readonly late: boolean[];
+  readonly lateByWindow: Map<Micros, Micros[]>;
+  readonly buckets: Map<number, string[]>;
+  readonly newest: Map<RangeRow, Micros>;
+  known: number;
+  outside: number;
+}
+
+export class Deduplicator {
+  readonly #seen: SeenUids;
+  readonly #ledger: Ledger;
+
+  constructor(seen: SeenUids, ledger: Ledger) {
+    this.#seen = seen;
+    this.#ledger = ledger;
+  }
+
+  page(source: SourceState, page: CollectedPage): Deduplicated {
+    const deduplicated: Mutable = {
+      fresh: [],
+      late: [],
+      lateByWindow: new Map(),
+      buckets: new Map(),
+      newest: new Map(),
+      known: 0,
+      outside: 0,
+    };
+    const here = new Set<string>();
+    const n = source.row.n;
+    // The set that the last record asked: most records of a page share a bucket.
+    let lastBucket = NaN;
+    let lastUids: Known = here;
+    for (const record of page.records) {
+      if (record.time === undefined) {
+        this.#timeless(source, page, record, deduplicated, here);
+        continue;
+      }
+      const range = rangeOf(source.ranges, record.time);
+      if (/* mutant: uid-retention */ range === undefined || record.time < range.uidsKeptSince) {
+        if (range && page.window && record.time >= page.window.from && record.time < page.window.to) {
+          throw new WaybillError(
+            'internal_error',
+            `window of "${source.row.id}" at ${page.window.from} is read with proof, but its uids are forgotten`,
+          );
+        }
+        deduplicated.outside += 1;
+        continue;
+      }
+      if (isAhead(range, record.time, page.window)) {
+        deduplicated.outside += 1;
+        continue;
+      }
+      const bucket = bucketOf(record.time);
+      if (bucket !== lastBucket) {
+        lastUids = this.#seen.bucket(n, bucket);
+        lastBucket = bucket;
+      }
+      if (/* mutant: known-uid */ here.has(record.uid) || lastUids.has(record.uid)) {
+        deduplicated.known += 1;
+        continue;
+      }
+      here.add(record.uid);
+      const owner = record.time < range.closedUntil ? this.#ledger.owner(n, record.time) : undefined;
+      const isLate = /* mutant: late */ owner !== undefined && owner.state !== 'gap';
+      // mutant: late-record
+      if (isLate) addTo(deduplicated.lateByWindow, owner.from, Math.max(0, page.received - record.time));
+      if (range.to !== null && record.time > (deduplicated.newest.get(range) ?? range.collected ?? -1))
+        deduplicated.newest.set(range, record.time);
+      deduplicated.fresh.push(record);
+      deduplicated.late.push(isLate);
+      addTo(deduplicated.buckets, bucket, record.uid);
+    }
+    return deduplicated;
+  }
+
+  /** A record without a readable time belongs to no window: it is known by the day on which it was received, and asked of all such days. */
+  #timeless(source: SourceState, page: CollectedPage, record: CollectedRecord, deduplicated: Mutable, here: Set<string>): void {
+    const n = source.row.n;
+    const closedUntil = source.ranges.reduce((most, range) => Math.max(most, range.closedUntil), 0);
+    const bucket = negativeBucketOf(Math.max(page.serverNow, closedUntil));
+    const today = this.#seen.bucket(n, bucket);
+    if (here.has(record.uid) || today.has(record.uid)) {
+      deduplicated.known += 1;
+      return;
+    }
+    here.add(record.uid);
+    // Brought again on a later day, it is known by that day too: the earlier day may be forgotten before the service stops bringing it.
+    addTo(deduplicated.buckets, bucket, record.uid);
+    if (this.#seen.negativeBuckets(n).some((other) => this.#seen.bucket(n, other).has(record.uid))) {
+      deduplicated.known += 1;
+      return;
+    }
+    deduplicated.fresh.push(record);
+    deduplicated.late.push(false);
+  }
+}
+
+/**
+ * Whether a range of history has not been read up to a time. Only its own windows collect it: what a poll or a neighbour's padding brings of it
+ * comes again when the range is read, with proof; and a range that is cut off before must not leave records behind that no window counts.
+ */
+function isAhead({ to, closedUntil }: RangeRow, time: Micros, window: Window | undefined): boolean {
+  return to !== null && time >= closedUntil && !(window && window.from <= time && time < window.to);
+}
+
+function addTo<Item>(lists: Map<number, Item[]>, key: number, item: Item): void {
+  const list = lists.get(key);
+  if (list) list.push(item);
+  else lists.set(key, [item]);
+}

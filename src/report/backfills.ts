@@ -1,0 +1,68 @@
+/** How far a backfill is, in words: for `status`, and for the command that follows one. */
+import type { BackfillProgress, Window } from '../model/ledger.ts';
+import type { Unread } from '../model/snapshot.ts';
+import type { Micros } from '../model/time.ts';
+import { printable } from '../escape.ts';
+import { grouped, rfc3339, span } from './format-time.ts';
+
+/** Done of the whole, 0 to 1: by records where the service counted them, else by time. Never 1 before the end. */
+export function share({ from, to, closedUntil, state, records, order }: BackfillProgress): number {
+  if (state === 'done') return 1;
+  const byTime = (closedUntil - from) / (to - from);
+  const byRecords = order.expected ? records / order.expected : byTime;
+  return Math.min(0.999, Math.max(0, byRecords));
+}
+
+/** The time left at this speed; undefined when that cannot be told. */
+export function secondsLeft(progress: BackfillProgress, perSecond: number): number | undefined {
+  const { expected } = progress.order;
+  if (expected === undefined || perSecond <= 0) return undefined;
+  return Math.max(0, (expected - progress.records) / perSecond);
+}
+
+/** `41.2 % (1,234,567 of 2,995,000 records), up to 2026-03-02T10:00:00Z, 3,100 records/s, 12 min left` */
+export function backfillText(progress: BackfillProgress): string {
+  const { closedUntil, state, records, gaps, order, perSecond, secondsLeft: left } = progress;
+  const of = order.expected === undefined ? '' : ` of ${grouped(order.expected)}`;
+  const speed = [
+    ...(perSecond === undefined ? [] : [`${grouped(Math.round(perSecond))} records/s`]),
+    ...(left === undefined ? [] : [`${span(left)} left`]),
+  ];
+  return [
+    `${(Math.floor(share(progress) * 1000) / 10).toFixed(1)} % (${grouped(records)}${of} records)`,
+    `up to ${rfc3339(closedUntil)}`,
+    ...(gaps === 0 ? [] : [`${grouped(gaps)} ${gaps === 1 ? 'window is a gap' : 'windows are gaps'}`]),
+    ...(state === 'running' ? speed : [state]),
+  ].join(', ');
+}
+
+/** Why what `start` asks for is not read, and the command that reads it. */
+export function unreadText(source: string, { from, to, startsAt }: Unread): string {
+  return `start lies before ${rfc3339(startsAt)}, where its ledger begins: ${unreadCommand(source, { from, to })} reads what is dated before`;
+}
+
+export function unreadCommand(source: string, { from, to }: Window): string {
+  return `waybill backfill --source ${source} --from ${rfc3339(from)} --to ${rfc3339(to)}`;
+}
+
+/** What a range that was cancelled is now, which ends at `ends` (µs): gone, shorter, or what it was. */
+export function shorten({ from, to }: Window, ends: Micros): string {
+  if (ends === from) return 'done: nothing of it was collected';
+  const end = rfc3339(ends);
+  return ends < to
+    ? `done: it ends at ${end} now`
+    : `nothing was cut off: what was begun of it reaches to its end, ${end}, and is still read`;
+}
+
+/** `BACKFILL  production, 2026-01-01T00:00:00Z to 2026-03-01T00:00:00Z: …`, at most `maxLines` lines; the last one counts what is left out. */
+export function backfillLines(
+  sources: readonly { readonly id: string; readonly backfills?: readonly BackfillProgress[] | undefined }[],
+  maxLines: number,
+): string[] {
+  const all = sources.flatMap(({ id, backfills }) =>
+    (backfills ?? []).map((each) => `BACKFILL  ${printable(id)}, ${rfc3339(each.from)} to ${rfc3339(each.to)}: ${backfillText(each)}`),
+  );
+  return all.length <= maxLines
+    ? all
+    : [...all.slice(0, maxLines - 1), `BACKFILL  and ${grouped(all.length - maxLines + 1)} more: waybill backfill list`];
+}

@@ -1,0 +1,16 @@
+/** What `check` says of the clock of a service beside the clock of this machine. */
+import { span } from './format-time.ts';
+
+/** A `Date` header has whole seconds, and the answer takes time. */
+const agreeSeconds = 1;
+/** Further apart than this records carry times that cannot be laid beside those of other systems. */
+const apartSeconds = 60;
+
+/** @param seconds  the clock of the service less that of this machine */
+export function clockFinding(seconds: number): { readonly level: 'ok' | 'warning'; readonly message: string } {
+  const apart = Math.round(Math.abs(seconds));
+  if (apart <= agreeSeconds)
+    return { level: 'ok', message: 'the clock of the service and the clock of this machine agree within a second' };
+  const message = `the clock of the service is ${span(apart)} ${seconds < 0 ? 'behind' : 'ahead of'} the clock of this machine`;
+  return apart <= apartSeconds ? { level: 'ok', message } : { level: 'warning', message: `${message}: set the wrong one right` };
+}

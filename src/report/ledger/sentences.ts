@@ -1,0 +1,161 @@
+/**
+ * What the completeness report says in sentences: what was shown for a period, and what cannot be shown. One wording for the terminal, the
+ * page and whoever quotes them. Pure.
+ */
+import type { LedgerReportSuspension, LedgerReportOperation, LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
+import type { LedgerTally } from './tally.ts';
+import { counted, grouped, span, stretchWords, zoned } from '../format-time.ts';
+
+/** `2026-11-20 02:45`, with seconds where an edge has them: a window may be a second wide. */
+export function local(time: string, tz: string): string {
+  const { date, time: clock } = zoned(Date.parse(time) * 1_000, tz);
+  return `${date} ${clock.endsWith(':00') ? clock.slice(0, 5) : clock}`;
+}
+
+/** `6 h 12 min`: two units, for a delay that is quoted. */
+export function delayText(seconds: number): string {
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole} s`;
+  const [large, small, unit, rest] =
+    whole < 3_600 ? [60, 1, 'min', 's'] : whole < 86_400 ? [3_600, 60, 'h', 'min'] : [86_400, 3_600, 'd', 'h'];
+  const left = Math.floor((whole % large) / small);
+  return `${Math.floor(whole / large)} ${unit}${left === 0 ? '' : ` ${left} ${rest}`}`;
+}
+
+/** The paragraph that an auditor can quote: one source, one period. */
+export function quotable(report: LongLedgerReport, source: LongLedgerReportSource, tally: LedgerTally, tz: string): string[] {
+  const stretches = source.covered.map(({ from, to }) => stretchOf(from, to, tz));
+  return [
+    `Source ${source.id}, ${stretches.length === 0 ? 'no time covered' : stretches.join(' and ')}.`,
+    `Collected: ${counted(source.collected, 'record')}, each once.`,
+    ...provenSentence(tally),
+    ...holesOf(report, source.id, tz).map((hole) => `Not covered: ${hole}.`),
+    ...(tally.windows === 0 ? [] : gapSentences(tally, acceptances(report, source), tz)),
+    source.late === 0
+      ? 'No record was late.'
+      : `${counted(source.late, 'record')} ${source.late === 1 ? 'was' : 'were'} late, the longest by ${delayText(source.lateDelays.longestSeconds ?? 0)}.`,
+    ...deliveredSentences(source),
+    ...(source.state === 'suspended' ? ['Collection is suspended: no window is closed at present.'] : []),
+  ];
+}
+
+/** What was due of a source and is not proven, each stretch with its reason. */
+export function holesOf({ uncovered }: Pick<LongLedgerReport, 'uncovered'>, id: string, tz: string): string[] {
+  return uncovered.filter(({ source }) => source === id).map(({ from, to, message }) => `${stretchOf(from, to, tz)}, ${message}`);
+}
+
+function stretchOf(from: string, to: string, tz: string): string {
+  return stretchWords(Date.parse(from) * 1_000, Date.parse(to) * 1_000, tz);
+}
+
+/** The definition stands only where it says something of a window. */
+function provenSentence({ windows, counts, reread }: LedgerTally): string[] {
+  const proven = counts.proven + counts.final - reread;
+  if (windows === 0) return ['No window is closed in this period, so nothing is proven.'];
+  const head = proven === windows ? 'All of' : `${grouped(proven)} of`;
+  return [
+    `${head} ${counted(windows, 'window')} ${windows === 1 || proven === 1 ? 'is' : 'are'} proven.`,
+    ...(proven === 0 ? [] : ['Proven means: the service answered the query of the window with as many records as it counted for it.']),
+  ];
+}
+
+/** Who accepted which gap, by the begin of its window; the last word counts. */
+function acceptances({ operations }: LongLedgerReport, { id }: LongLedgerReportSource): ReadonlyMap<string, LedgerReportOperation> {
+  const accepting = operations.filter(({ operation, detail }) => operation === 'gaps accept' && detail['source'] === id);
+  return new Map(accepting.map((operation) => [String(operation.detail['from']), operation]));
+}
+
+/** `1 gap was accepted by j.doe on 2026-08-14 ("service outage, ticket 4711").` */
+function acceptedSentences(accepted: readonly string[], operations: ReadonlyMap<string, LedgerReportOperation>, tz: string): string[] {
+  const by = Map.groupBy(accepted, (from) => {
+    const operation = operations.get(from);
+    if (!operation) return 'a person';
+    const reason = operation.detail['reason'];
+    return `${operation.actor ?? 'a person'} on ${local(operation.at, tz).slice(0, 10)}${reason === undefined ? '' : ` ("${String(reason)}")`}`;
+  });
+  return [...by].map(
+    ([whom, windows]) => `${counted(windows.length, 'gap')} ${windows.length === 1 ? 'was' : 'were'} accepted by ${whom}.`,
+  );
+}
+
+/** What happened, why, and what was known then: of an end nothing but that it ended, as its cause stands with the begin. */
+export function suspensionText({ event, reason, message }: LedgerReportSuspension): [what: string, reason: string, known: string] {
+  const isEnd = event === 'active';
+  return [isEnd ? 'suspension ended' : 'suspension started', reason ?? '', isEnd ? '' : (message ?? '')];
+}
+
+/** The details of an operation in one line. */
+export function detailText({ detail }: Pick<LedgerReportOperation, 'detail'>): string {
+  return Object.entries(detail)
+    .map(([name, value]) => `${name} ${String(value)}`)
+    .join(', ');
+}
+
+function gapSentences(
+  { counts: { gap }, accepted, reread, shrunk }: LedgerTally,
+  operations: ReadonlyMap<string, LedgerReportOperation>,
+  tz: string,
+): string[] {
+  return [
+    ...(gap === 0
+      ? ['There is no gap.']
+      : [
+          `${counted(gap, 'gap')} ${gap === 1 ? 'is' : 'are'} open: the numbers of ${gap === 1 ? 'this window' : 'these windows'} did not agree.`,
+        ]),
+    ...acceptedSentences(accepted, operations, tz),
+    ...(reread === 0 ? [] : [`${counted(reread, 'proven window')} ${reread === 1 ? 'is' : 'are'} in doubt since, and not proven again.`]),
+    ...(shrunk === 0
+      ? []
+      : [`Of ${counted(shrunk, 'proven window')} the service shows fewer records than it did: retention, or deletion at the service.`]),
+  ];
+}
+
+function deliveredSentences({ sinks }: LongLedgerReportSource): string[] {
+  if (sinks.length === 0) return [];
+  const parts = sinks.map((sink) => {
+    const deadLetters = sink.deadLetters === 0 ? '' : ` and ${counted(sink.deadLetters, 'dead letter')}`;
+    const lost = sink.lost === 0 ? '' : `, ${counted(sink.lost, 'window')} lost`;
+    const missing = sink.windows - sink.complete - sink.lost;
+    const under = missing === 0 ? '' : `, ${counted(missing, 'window')} under way`;
+    const since = sink.since === null ? '' : `, from ${sink.since} on`;
+    const what = sink.records === null ? `what its filter lets through of ${counted(sink.complete, 'window')}` : grouped(sink.records);
+    return `${sink.id} ${what}${deadLetters}${lost}${under}${since}`;
+  });
+  return [`Delivered: ${parts.join('; ')}.`];
+}
+
+/** What the report cannot prove, each with its reason in the numbers at hand. */
+export function unproven(report: LongLedgerReport, source: LongLedgerReportSource, { open, lastDue }: LedgerTally, tz: string): string[] {
+  const filtered = source.sinks.filter((sink) => sink.filtered).map(({ id }) => id);
+  return [
+    'What the service never showed to these credentials, and what it counts wrongly in every answer alike.',
+    'Records that become visible after the last recount of their window: they are not looked for any more.',
+    ...(open === 0
+      ? []
+      : [
+          `${counted(open, 'window')} ${open === 1 ? 'is' : 'are'} proven but not final: recounts are still to come${lastDue === 0 ? '' : `, the latest of the next ones at ${local(new Date(lastDue).toISOString(), tz)} (${tz})`}.`,
+        ]),
+    ...holesOf(report, source.id, tz).map((hole) => `Time that is not covered: ${hole}.`),
+    ...(source.lifetime.outside > 0
+      ? [
+          `${counted(source.lifetime.outside, 'collected record')} ${source.lifetime.outside === 1 ? 'is' : 'are'} in no window's count: of a window that is not closed yet, found since its last count, or without a readable time. They are delivered like others.`,
+        ]
+      : []),
+    ...(filtered.length === 0
+      ? []
+      : [`How many records ${filtered.join(', ')} should have: a filter decides, and the ledger does not count by it.`]),
+    ...(report.operations.some(({ actor }) => actor !== null) ? ['Who made a change: a name is what that person claimed.'] : []),
+  ];
+}
+
+/** `2 min ago` is for status; a report says how old the frontier was when it was generated. */
+export function reach(source: LongLedgerReportSource, tz: string, generatedAt?: string): string {
+  const at = (time: string | null): string => (time === null || Date.parse(time) <= 0 ? 'not begun' : `${local(time, tz)} ${tz}`);
+  const age =
+    generatedAt === undefined || source.frontier === null
+      ? ''
+      : ` (${span((Date.parse(generatedAt) - Date.parse(source.frontier)) / 1_000)} before)`;
+  return source.frontier === source.closedUntil
+    ? `frontier ${at(source.frontier)}${age}`
+    : `frontier ${at(source.frontier)}${age}, read up to ${at(source.closedUntil)} (what lies between waits for a gap)`;
+}

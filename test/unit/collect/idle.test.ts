@@ -1,0 +1,59 @@
+/** How often a quiet source is really asked: the real collector against a quiet model service, over virtual time, beside the number that `check` prints. */
+import { expect, test } from 'vitest';
+import { requestsADay } from '../../../src/cli/idle-operation.ts';
+import { sourceSettings } from '../../../src/source/settings.ts';
+import { base, hour, second } from '../../support/records.ts';
+import { lastAge, proven, source as sourceId } from '../journal/opening.ts';
+import { running } from './running.ts';
+import { world } from './world.ts';
+
+/** The defaults of the configuration. */
+const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 's', scopeAddress: 'a' };
+const {
+  pollInterval: poll,
+  closeDelay: settle,
+  recountAfter: recount,
+} = sourceSettings.parse({ id: sourceId, baseUrl: 'https://service.example/v2/api', auth });
+
+test(
+  'a month after its begin a quiet source is asked as often as check says, and at most 0.15 times a second',
+  { timeout: 300_000 },
+  async () => {
+    const days = 30;
+    const measured = 3 * hour;
+    const it = await world({ after: days * 24 * hour + settle * 1000 });
+    const { journal, source, clock } = it;
+    // A month of windows as close left them, each with the recount that is ahead of it.
+    const now = source.now();
+    for (let from = base; from < now - settle * 1000; from += settle * 1000) {
+      const until = from + settle * 1000;
+      const age = recount.find((ms) => until + ms * 1000 > now);
+      const turn = proven(0, until + settle * 1000, age === undefined ? undefined : until + age * 1000);
+      await journal.close(sourceId, { from, to: until }, turn, lastAge);
+    }
+    source.delay = 20;
+    const settings = { id: sourceId, pollInterval: poll, closeDelay: settle, recountAfter: recount };
+    const { collector } = running(it, settings);
+    const abort = new AbortController();
+    const ended = collector.run(abort.signal);
+    // Until the clock of the service stands and what became due meanwhile is done.
+    await clock.sleep(10 * 60_000, abort.signal);
+    const before = source.requests.length;
+    await clock.sleep(measured / 1000, abort.signal);
+    const asked = source.requests.length - before;
+    abort.abort(new Error('enough'));
+    await expect(ended).rejects.toThrow('enough');
+
+    const daily = (asked * 24 * hour) / measured;
+    const printed = requestsADay(settings);
+    // The design's own sum: tip 8,640, close 96 windows twice, recounts 96 windows at 7 ages, the guard at most 288.
+    expect(printed).toBe(8_640 + 192 + 672 + 288);
+    expect(daily).toBeLessThanOrEqual(printed);
+    // The guard may have asked less; everything else is asked as it is printed.
+    expect(daily).toBeGreaterThan((printed - 288) * 0.98);
+    expect(asked / (measured / second)).toBeLessThanOrEqual(0.15);
+    const recounts = source.requests.slice(before).filter(({ query, pageSize }) => pageSize === 1 && query.endTime !== undefined).length;
+    // One count of each window that closes, and one at each age of each window.
+    expect(Math.abs((recounts * 24 * hour) / measured - (96 + 96 * recount.length))).toBeLessThanOrEqual(96);
+  },
+);

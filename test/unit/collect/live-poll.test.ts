@@ -1,0 +1,181 @@
+import { expect, test } from 'vitest';
+import { pollLive } from '../../../src/collect/live-poll.ts';
+import type { Resume } from '../../../src/collect/live-poll.ts';
+import type { Micros } from '../../../src/model/time.ts';
+import { base, day, hour, minute, second } from '../../support/records.ts';
+import { lastAge, proven, source as sourceId } from '../journal/opening.ts';
+import { appended, owned, settle, world } from './world.ts';
+import type { World } from './world.ts';
+
+function poll(it: World, resume?: Resume): Promise<Resume | undefined> {
+  const { requester: asker, paging, journal, gate, log } = it;
+  return pollLive(
+    { sourceId, requester: asker, paging, journal, visibility: gate, closeDelay: settle, begin: it.source.now(), log },
+    it.source.now(),
+    resume,
+    it.signal,
+  );
+}
+
+/** Where the last poll began, in seconds from `base`; every one is without an end, so that a node whose clock is ahead is heard (C26). */
+function began(it: World): number {
+  const query = it.source.requests.at(-1)?.query ?? {};
+  expect(query.endTime).toBeUndefined();
+  return (Date.parse(`${query.startTime ?? ''}Z`) * 1000 - base) / second;
+}
+
+async function closeUntil(it: World, until: Micros): Promise<void> {
+  await it.journal.close(sourceId, { from: it.journal.progress(sourceId).live.closedUntil, to: until }, proven(), lastAge);
+}
+
+test('the first poll begins at the present, not in a history that close will read', async () => {
+  const it = await world({ after: 10 * hour });
+  await poll(it);
+  expect(began(it)).toBe(10 * 3_600 - 120);
+  expect(it.journal.progress(sourceId).polledUntil).toBe(it.source.now());
+});
+
+test('a poll reaches two minutes behind the mark, and never into what is closed', async () => {
+  const it = await world({ after: hour });
+  it.source.add(1, it.source.now() - 10 * second);
+  await poll(it);
+  expect(it.journal.progress(sourceId).polledUntil).toBe(base + hour - 10 * second);
+  it.clock.wall += 30_000;
+  await poll(it);
+  expect(began(it)).toBe(3_600 - 10 - 120);
+  await closeUntil(it, base + hour - 60 * second);
+  it.clock.wall += 20 * 60_000;
+  await poll(it);
+  expect(began(it)).toBe(3_600 - 60);
+});
+
+test('behind an unsettled end of the ledger a poll goes back to what is settled, not to reached', async () => {
+  const it = await world({ after: hour });
+  // Reached is never ahead of serverNow − settle in truth; after a clock was built anew it may be.
+  await closeUntil(it, base + hour);
+  it.source.add(1, base + hour - 3 * second);
+  await poll(it);
+  await poll(it);
+  expect(began(it)).toBe(3_600 - 3 - 120);
+  expect(appended(it.beside())).toHaveLength(1);
+});
+
+test('the mark is the newest time read, but no later than server time: a record dated next year does not move it there (C51)', async () => {
+  const it = await world({ after: hour });
+  it.source.add(1, base + hour - 30 * second);
+  it.source.add(2, base + 365 * day, 0);
+  await poll(it);
+  expect(it.journal.progress(sourceId).polledUntil).toBe(it.source.now());
+  expect(appended(it.beside())).toHaveLength(2);
+  // A record of now is still found, ten minutes later.
+  it.clock.wall += 600_000;
+  it.source.add(3, it.source.now() - second);
+  await poll(it);
+  expect(appended(it.beside())).toEqual(owned(it.source.records, { from: 0, to: Number.MAX_SAFE_INTEGER }));
+});
+
+test('a poll without a readable time leaves the mark, or sets it back to server time', async () => {
+  const it = await world({ after: hour });
+  it.source.add(1, base + hour - 30 * second);
+  await poll(it);
+  it.source.records.length = 0;
+  it.clock.wall += 60_000;
+  await poll(it);
+  expect(it.journal.progress(sourceId).polledUntil).toBe(base + hour - 30 * second);
+  it.clock.wall -= 120_000;
+  await poll(it);
+  expect(it.journal.progress(sourceId).polledUntil).toBe(base + hour - 60 * second);
+});
+
+test('the mark moves in the transaction of the last page, not before', async () => {
+  const it = await world({ after: hour, pageSize: 2 });
+  for (let id = 1; id <= 5; id += 1) it.source.add(id, base + hour - 60 * second + id * second);
+  await poll(it);
+  expect(it.pages.map(({ polledUntil: tip }) => tip)).toEqual([undefined, undefined, base + hour - 55 * second]);
+});
+
+test.each(['empty', 'last', '404'] as const)(
+  'a poll of full pages, behind which comes %s, moves the mark all the same',
+  async (pastEnd) => {
+    const it = await world({ after: hour, pageSize: 2, switches: { pastEnd } });
+    for (let id = 1; id <= 4; id += 1) it.source.add(id, base + hour - 60 * second + id * second);
+    expect(await poll(it)).toBeUndefined();
+    expect(it.journal.progress(sourceId).polledUntil).toBe(base + hour - 56 * second);
+  },
+);
+
+test('a poll ends at its 20th page, and the next resumes 2 s before the newest time read, until a short page', async () => {
+  const it = await world({ after: hour, pageSize: 2 });
+  for (let id = 1; id <= 100; id += 1) it.source.add(id, base + hour - 101 * second + id * second);
+  const resumeAt = await poll(it);
+  expect(it.source.requests).toHaveLength(20);
+  // The 40th record.
+  expect(it.journal.progress(sourceId).polledUntil).toBe(base + hour - 61 * second);
+  expect(resumeAt).toEqual({ from: base + hour - 63 * second, skip: 0 });
+  const second2 = await poll(it, resumeAt);
+  expect(began(it)).toBe(3_600 - 63);
+  expect(await poll(it, second2)).toBeUndefined();
+  expect(appended(it.beside())).toEqual(owned(it.source.records, { from: 0, to: Number.MAX_SAFE_INTEGER }));
+  await poll(it);
+  expect(began(it)).toBe(3_600 - 1 - 120);
+});
+
+test('a page that tip cannot read is told in the log, and does not hold it', async () => {
+  const it = await world({ after: hour, pageSize: 4 });
+  for (let id = 1; id <= 6; id += 1) it.source.add(id, base + hour - 60 * second + id * second);
+  it.source.switches.unreadable = new Set([3]);
+  await poll(it);
+  expect(appended(it.beside())).toHaveLength(5);
+  expect(it.log.lines.filter(({ event }) => event === 'source.page_unreadable')).toMatchObject([{ level: 'warn', fields: { page: 3 } }]);
+});
+
+test('records before the start of the ledger are not appended by a poll', async () => {
+  const it = await world({ after: minute });
+  it.source.add(1, base - 1);
+  it.source.add(2, base);
+  await poll(it);
+  expect(began(it)).toBeLessThanOrEqual(0);
+  expect(appended(it.beside())).toEqual(owned(it.source.records, { from: base, to: base + 1 }));
+});
+
+test('more records than 20 pages hold in two seconds are read on behind the pages read, to their end', async () => {
+  const it = await world({ after: hour, pageSize: 2 });
+  for (let id = 1; id <= 130; id += 1) it.source.add(id, base + hour - 30 * second + id);
+  it.source.add(131, base + hour - 5 * second);
+  const first = await poll(it);
+  expect(first).toEqual({ from: base + hour - 32 * second, skip: 0 });
+  const again = await poll(it, first);
+  expect(again).toEqual({ from: base + hour - 32 * second, skip: 20 });
+  const third = await poll(it, again);
+  expect(third).toEqual({ from: base + hour - 32 * second, skip: 40 });
+  const fourth = await poll(it, third);
+  expect(fourth).toEqual({ from: base + hour - 32 * second, skip: 60 });
+  expect(await poll(it, fourth)).toBeUndefined();
+  expect(appended(it.beside())).toEqual(owned(it.source.records, { from: 0, to: Number.MAX_SAFE_INTEGER }));
+});
+
+test('a second with more records than the service pages through does not hide what comes behind it', async () => {
+  const it = await world({ after: hour, switches: { deepest: 30 } });
+  const crowded = it.source.now() - 30 * second;
+  for (let id = 1; id <= 40; id += 1) it.source.add(id, crowded);
+  it.source.add(41, crowded + 10 * second);
+  // To the depth, once more from just before that second, and behind it.
+  const first = await poll(it);
+  const again = await poll(it, first);
+  expect(appended(it.beside())).toHaveLength(30);
+  expect(await poll(it, again)).toBeUndefined();
+  expect(began(it)).toBe(3_600 - 29);
+  expect(appended(it.beside())).toHaveLength(31);
+  expect(it.paging.size).toBe(10);
+});
+
+test('a poll that is refused while other questions are answered ends, and the next one asks again', async () => {
+  const it = await world({ after: hour, switches: { emptyIs404: true } });
+  it.source.before = (_request, count) => {
+    if (count > 20) throw new Error('asked for ever');
+  };
+  expect(await poll(it)).toBeUndefined();
+  it.source.add(1, it.source.now() - second);
+  await poll(it);
+  expect(appended(it.beside())).toHaveLength(1);
+});

@@ -1,0 +1,609 @@
+import { expect, test } from 'vitest';
+import { WaybillError } from '../../../src/errors.ts';
+import type { CollectJournal } from '../../../src/model/journal.ts';
+import type { Meters } from '../../../src/model/telemetry.ts';
+import { ledgerReport } from '../../support/ledger-report.ts';
+import { base, between, day, hour, minute, second, seeded } from '../../support/records.ts';
+import { gap, opened, source as sourceId } from '../journal/opening.ts';
+import { faultsOf, seenFaults, tilingFaults } from '../journal/recompute.ts';
+import { begun, isTip, running } from './running.ts';
+import { appended, owned, span, world } from './world.ts';
+import type { World } from './world.ts';
+
+const uncounted = {
+  recordsCollected: () => undefined,
+  recordsLate: () => undefined,
+  sourceSuspended: () => undefined,
+  windowShrunk: () => undefined,
+} as unknown as Meters;
+const everything = { from: base, to: Number.MAX_SAFE_INTEGER };
+
+test('records of three hours, some of them late, are each delivered once; windows tile, and the counters add up', async () => {
+  const it = await begun({ pageSize: 7, pollInterval: 60_000 });
+  const random = seeded(3);
+  for (let id = 1; id <= 150; id += 1) {
+    const time = base + between(random, 0, 3 * 3_600) * second;
+    const late = random();
+    const delay = late < 0.6 ? 0 : late < 0.9 ? between(random, 0, 14) * minute : between(random, 14, 40) * minute;
+    it.source.add(id, time, time + delay);
+  }
+  await it.runUntil(base + 4.5 * hour);
+  const db = it.beside();
+  expect(appended(db)).toEqual(owned(it.source.records, everything));
+  expect([...faultsOf(db), ...seenFaults(db), ...tilingFaults(db)]).toEqual([]);
+  const late = it.journal.progress(sourceId).late;
+  expect(late).toBeGreaterThan(0);
+  expect(it.counted).toEqual({ collected: 150, late, suspensions: [] });
+  expect(it.journal.progress(sourceId).frontier).toBeGreaterThan(base + 4.5 * hour - 3 * 15 * minute);
+  expect(it.source.mostAtOnce).toBe(1);
+  // I5, from the ledger itself.
+  expect(db.prepare('SELECT count(*) AS n FROM windows WHERE closed_us < to_us + ?').get(15 * minute)).toEqual({ n: 0 });
+});
+
+test('a record is in the journal one poll after it became visible, while a long history is being closed', async () => {
+  const it = await begun({ after: 3 * day, pageSize: 50 });
+  for (let id = 1; id <= 3_000; id += 1) it.source.add(id, base + id * 60 * second, 0);
+  const times: number[] = [];
+  it.source.before = (request) => {
+    if (isTip(request)) times.push(it.clock.monotonic());
+  };
+  it.source.delay = 2_000;
+  const visible = it.source.now() + 7 * minute;
+  it.source.add(9_999, visible);
+  let seenAt = 0;
+  const append = it.journal.append.bind(it.journal);
+  it.journal.append = async (page) => {
+    const result = await append(page);
+    if (result.fresh.some(({ text }) => text.includes('"logId":9999,'))) seenAt = it.source.now();
+    return result;
+  };
+  await it.runUntil(it.source.now() + 20 * minute);
+  expect(seenAt - visible).toBeGreaterThanOrEqual(0);
+  // A poll, and the one answer that is under way.
+  expect(seenAt - visible).toBeLessThan(40 * second);
+  const gaps = times.slice(1).map((at, i) => at - (times[i] ?? 0));
+  expect(Math.max(...gaps)).toBeLessThan(40_000);
+  expect(it.journal.progress(sourceId).live.closedUntil).toBeGreaterThan(base + day);
+});
+
+test('after ten windows in a row what is due further down gets its turn', async () => {
+  const it = await begun({ after: 20 * day });
+  for (let i = 0; i < 4; i += 1) await it.journal.close(sourceId, span(i, i + 1), gap({ total: 0, seen: 0 }, base + day), day);
+  const order: string[] = [];
+  const close = it.journal.close.bind(it.journal);
+  it.journal.close = (source, window, ...others) => {
+    order.push(window.from < base + 4 * second ? 'again' : 'close');
+    return close(source, window, ...others);
+  };
+  await it.runUntil(it.source.now() + 30 * minute);
+  const turns = order.slice(0, order.lastIndexOf('again')).join(' ').split('again');
+  expect(turns.map((part) => part.trim().split(' ').length)).toEqual([10, 10, 10, 10]);
+  expect(it.journal.progress(sourceId).frontier).toBeGreaterThan(base + 19 * day);
+});
+
+test('until the clock of the service is known nothing is closed, and the answers that are missing are asked for by counts', async () => {
+  const it = await begun({ after: 10 * hour });
+  it.source.add(1, base + 10 * hour - 30 * second, 0);
+  const begin = it.source.now();
+  await it.runUntil(begin + 4 * minute);
+  expect(it.serverClock.established()).toBe(false);
+  expect(it.source.requests.filter(({ pageSize, query }) => pageSize === 1 && query.startTime === undefined).length).toBeLessThanOrEqual(
+    20,
+  );
+  expect(it.journal.progress(sourceId).live.closedUntil).toBe(base);
+  expect(appended(it.beside())).toHaveLength(1);
+  await it.runUntil(begin + 8 * minute);
+  expect(it.serverClock.established()).toBe(true);
+  expect(it.journal.progress(sourceId).live.closedUntil).toBeGreaterThan(base + 9 * hour);
+});
+
+test('a service whose clock is more than an hour ahead is on hold: tip goes on, nothing is closed, and it says so', async () => {
+  const it = await begun({ after: 10 * hour });
+  it.source.skew = 2 * hour;
+  it.source.add(1, base + hour);
+  await it.runUntil(it.source.now() + 15 * minute);
+  expect(it.journal.progress(sourceId).live.closedUntil).toBe(base);
+  expect(it.collector.view()).toMatchObject({ suspension: true, trouble: expect.stringContaining('clock') as string });
+  expect(it.source.requests.filter(isTip).length).toBeGreaterThan(20);
+  expect(it.lines.lines.filter(({ event }) => event === 'source.suspended')).toHaveLength(1);
+});
+
+test('a service whose clock is hours ahead from the first answer on: what is new arrives all the same, without a proof', async () => {
+  const it = await begun({ after: 10 * hour });
+  it.source.skew = 2 * hour;
+  const present = it.clock.wall * 1000;
+  // Dated by a node whose clock is right.
+  for (let id = 1; id <= 5; id += 1) it.source.add(id, present + id * minute, present + 2 * hour + id * minute);
+  await it.runUntil(it.source.now() + 15 * minute);
+  expect(appended(it.beside())).toHaveLength(5);
+  expect(it.journal.progress(sourceId).live.closedUntil).toBe(base);
+  expect(it.collector.view()).toMatchObject({ suspension: true });
+});
+
+test('a jump of the local clock changes nothing', async () => {
+  const it = await begun({ after: 2 * hour });
+  await it.runUntil(base + 2 * hour + 20 * minute);
+  const { closedUntil: reached } = it.journal.progress(sourceId).live;
+  // The machine is set back half an hour; the service is not.
+  it.clock.wall -= 1_800_000;
+  it.source.skew += 30 * minute;
+  const now = it.source.now();
+  it.source.add(1, now - second);
+  await it.runUntil(now + 40 * minute);
+  expect(it.journal.progress(sourceId).live.closedUntil).toBeGreaterThan(reached);
+  expect(
+    it
+      .beside()
+      .prepare('SELECT count(*) AS n FROM windows WHERE closed_us < to_us + ?')
+      .get(15 * minute),
+  ).toEqual({ n: 0 });
+  expect(appended(it.beside())).toHaveLength(1);
+});
+
+test('faults of the way are waited out: no gap, no loss, no end', async () => {
+  const it = await begun({ pageSize: 5, after: 2 * hour });
+  const random = seeded(17);
+  for (let id = 1; id <= 60; id += 1) it.source.add(id, base + id * 100 * second);
+  const faults = [
+    'source_unreachable',
+    'source_busy',
+    'source_unauthorized',
+    'source_forbidden',
+    'token_unreachable',
+    'token_refused',
+  ] as const;
+  it.source.before = () => {
+    const fault = faults[between(random, 0, 18)];
+    if (fault)
+      throw new WaybillError(fault, `cannot reach the source: ${fault}`, { retryAfterMs: fault === 'source_busy' ? 3_000 : undefined });
+    if (random() < 0.05) throw new WaybillError('page_malformed', 'cannot read the page: it is HTML');
+  };
+  await it.runUntil(base + 3 * hour);
+  expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
+  expect(it.beside().prepare("SELECT count(*) AS n FROM windows WHERE state = 'gap'").get()).toEqual({ n: 0 });
+  expect(it.journal.progress(sourceId).frontier).toBeGreaterThan(base + 2.3 * hour);
+});
+
+test('credentials that stay refused are an error that names source and reason; the first tries are for debugging', async () => {
+  const it = await begun();
+  it.source.add(1, base + hour);
+  it.source.before = () => {
+    throw new WaybillError('token_refused', 'cannot get a token: invalid_client: the secret has expired');
+  };
+  await it.runUntil(it.source.now() + 5 * minute);
+  const lines = it.lines.lines.filter(({ event }) => event === 'request repeated' || event.startsWith('the token endpoint'));
+  expect(lines.slice(0, 5).map(({ level, event }) => [level, event])).toEqual([
+    ...Array<string[]>(3).fill(['debug', 'request repeated']),
+    ...Array<string[]>(2).fill([
+      'error',
+      `the token endpoint refuses the credentials of ${sourceId}: cannot get a token: invalid_client: the secret has expired`,
+    ]),
+  ]);
+});
+
+test('a service that answers HTML for a while ends nothing; afterwards every gap is closed', async () => {
+  const it = await begun({ pageSize: 50, after: 2 * hour });
+  for (let id = 1; id <= 100; id += 1) it.source.add(id, base + id * 100 * second);
+  it.source.before = () => {
+    const now = it.source.now();
+    if (now > base + 2.5 * hour && now < base + 2.8 * hour) throw new WaybillError('page_malformed', 'cannot read the page: it is HTML');
+  };
+  // A gap that was made at its begin is proven at the third try, after 21 minutes.
+  await it.runUntil(base + 3.5 * hour);
+  const gaps = it.log.lines.concat(it.lines.lines).filter(({ event }) => event === 'window.not_proven');
+  expect(gaps.length).toBeGreaterThan(1);
+  expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
+  expect(it.beside().prepare("SELECT count(*) AS n FROM windows WHERE state = 'gap'").get()).toEqual({ n: 0 });
+  expect(it.journal.progress(sourceId).frontier).toBeGreaterThan(base + 2.9 * hour);
+});
+
+test('whatever cannot be mended ends the loop with what happened', async () => {
+  const it = await begun();
+  it.source.before = () => {
+    throw new TypeError('a mistake');
+  };
+  await expect(it.collector.run(it.signal)).rejects.toThrow('a mistake');
+  const other = await begun();
+  other.beside().exec('UPDATE owner SET epoch = epoch + 1');
+  other.source.add(1, base + 30 * second, 0);
+  await expect(other.collector.run(other.signal)).rejects.toMatchObject({ code: 'internal_error' });
+});
+
+/** The journal, of which a test answers some questions itself. */
+function withJournal(it: { readonly journal: CollectJournal }, own: Pick<CollectJournal, 'paused' | 'append'>): CollectJournal {
+  return {
+    progress: (id) => it.journal.progress(id),
+    close: (...args) => it.journal.close(...args),
+    confirm: (...args) => it.journal.confirm(...args),
+    due: (...args) => it.journal.due(...args),
+    backfills: (id) => it.journal.backfills(id),
+    timeless: (...args) => it.journal.timeless(...args),
+    remembers: (...args) => it.journal.remembers(...args),
+    window: (...args) => it.journal.window(...args),
+    richest: (...args) => it.journal.richest(...args),
+    closedSince: (...args) => it.journal.closedSince(...args),
+    lastFullVisibility: (...args) => it.journal.lastFullVisibility(...args),
+    latest: (...args) => it.journal.latest(...args),
+    remark: (...args) => it.journal.remark(...args),
+    divide: (...args) => it.journal.divide(...args),
+    setSuspension: (...args) => it.journal.setSuspension(...args),
+    setProfile: (...args) => it.journal.setProfile(...args),
+    behind: () => it.journal.behind(),
+    ...own,
+  };
+}
+
+test('at the quota collecting pauses and asks nothing, and goes on by itself', async () => {
+  const it = await world({ after: hour });
+  let full = true;
+  let refused = 0;
+  const journal = withJournal(it, {
+    paused: () => (full ? 'journal_full' : undefined),
+    append: async (page) => {
+      // The hard stop, met by the first page after the pause.
+      if (refused === 0 && page.records.length > 0) {
+        refused += 1;
+        throw new WaybillError('journal_full', 'cannot write the state: the quota is full');
+      }
+      return it.journal.append(page);
+    },
+  });
+  const own = running(it, {}, journal);
+  own.source.add(1, base + hour - 10 * second);
+  await own.runUntil(own.source.now() + minute);
+  expect(own.source.requests).toEqual([]);
+  full = false;
+  await own.runUntil(own.source.now() + 2 * minute);
+  expect(refused).toBe(1);
+  expect(appended(it.beside())).toHaveLength(1);
+  const phrases = own.lines.lines.map(({ event }) => event).filter((event) => /^collect/.test(event));
+  expect(phrases).toEqual(['source.paused', expect.stringMatching(/^collection resumed after 6[0-3] s$/)]);
+});
+
+test('a write that the quota refuses begins a pause, and the log names the reason', async () => {
+  const it = await world({ after: hour });
+  const refused = new WaybillError('journal_full', 'cannot write the state: the quota is full');
+  let full = false;
+  const own = running(
+    it,
+    {},
+    withJournal(it, {
+      paused: () => (full ? 'journal_full' : undefined),
+      append: (page) => {
+        full ||= page.records.length > 0;
+        return full ? Promise.reject(refused) : it.journal.append(page);
+      },
+    }),
+  );
+  own.source.add(1, base + hour - 10 * second);
+  await own.runUntil(own.source.now() + minute);
+  expect(own.lines.lines.filter(({ level }) => level === 'error')).toEqual([
+    {
+      level: 'error',
+      event: 'source.paused',
+      fields: { source: sourceId, code: 'journal_full', reason: 'journal_full', error: refused },
+    },
+  ]);
+});
+
+test('killed at any request and started again, nothing is lost, nothing comes twice, and the ledger stays whole', async () => {
+  const random = seeded(29);
+  const it = await world({ after: minute, pageSize: 4 });
+  it.source.delay = 20;
+  for (let id = 1; id <= 120; id += 1) {
+    const time = base + between(random, 0, 7_200) * second;
+    it.source.add(id, time, time + (random() < 0.2 ? between(random, 0, 60) * minute : 0));
+  }
+  let at: World = it;
+  for (let life = 0; life < 15; life += 1) {
+    const own = running(at);
+    const abort = new AbortController();
+    const stop = it.source.requests.length + between(random, 1, 120);
+    it.source.before = (_request, count) => {
+      if (count >= stop) abort.abort(new Error('killed'));
+    };
+    await expect(own.collector.run(abort.signal)).rejects.toThrow('killed');
+    await at.journal[Symbol.asyncDispose]();
+    const { journal } = await opened({ directory: it.directory, clock: it.clock });
+    journal.db.pragma('synchronous = OFF');
+    at = { ...at, journal };
+    const db = it.beside();
+    expect([...faultsOf(db), ...seenFaults(db), ...tilingFaults(db)], `life ${life}`).toEqual([]);
+    db.close();
+  }
+  it.source.before = () => undefined;
+  await running(at).runUntil(Math.max(it.source.now() + 30 * minute, base + 4 * hour));
+  expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
+});
+
+test('history gives way to a sink that moves, for a bounded time, and only once to one that stands still', async () => {
+  const it = await world({ after: 2 * hour, pageSize: 50 });
+  for (let i = 0; i < 600; i += 1) it.source.add(i + 1, base + i * second, 0);
+  const asked: number[] = [];
+  let position = 0;
+  const journal: CollectJournal = {
+    progress: (id) => it.journal.progress(id),
+    close: (...args) => it.journal.close(...args),
+    confirm: (...args) => it.journal.confirm(...args),
+    due: (...args) => it.journal.due(...args),
+    backfills: (id) => it.journal.backfills(id),
+    timeless: (...args) => it.journal.timeless(...args),
+    remembers: (...args) => it.journal.remembers(...args),
+    window: (...args) => it.journal.window(...args),
+    richest: (...args) => it.journal.richest(...args),
+    closedSince: (...args) => it.journal.closedSince(...args),
+    lastFullVisibility: (...args) => it.journal.lastFullVisibility(...args),
+    latest: (...args) => it.journal.latest(...args),
+    remark: (...args) => it.journal.remark(...args),
+    divide: (...args) => it.journal.divide(...args),
+    setSuspension: (...args) => it.journal.setSuspension(...args),
+    setProfile: (...args) => it.journal.setProfile(...args),
+    paused: () => undefined,
+    // Moves at first, then stands still.
+    behind: () => {
+      asked.push(it.clock.monotonic());
+      position = Math.min(position + 1, 12);
+      return position;
+    },
+    append: (page) => it.journal.append(page),
+  };
+  const own = running(it, {}, journal);
+  await own.runUntil(own.source.now() + 20 * minute);
+  expect(appended(it.beside())).toHaveLength(600);
+  // While it moves each page waits five times 4 ms; the page after the one that found it standing still waits no more.
+  const waits = asked.slice(1).filter((at, i) => at - (asked[i] ?? 0) === 4).length;
+  expect(waits).toBeGreaterThanOrEqual(10);
+  expect(waits).toBeLessThanOrEqual(15);
+  expect(asked.length).toBeGreaterThan(18);
+});
+
+test('a page size that shrank because of refusals is tried again after ten minutes', async () => {
+  const own = await begun({ after: hour, pageSize: 10 });
+  own.source.switches.refuseAbove = 3;
+  for (let i = 0; i < 40; i += 1) own.source.add(i + 1, base + hour - 60 * second + i * second);
+  await own.runUntil(own.source.now() + minute);
+  expect(own.paging.size).toBeLessThanOrEqual(3);
+  own.source.switches.refuseAbove = Infinity;
+  await own.runUntil(own.source.now() + 12 * minute);
+  expect(own.paging.size).toBe(10);
+  expect(appended(own.beside())).toHaveLength(40);
+});
+
+test('while the question about a window is answered by failures alone, what is new is read all the same', async () => {
+  const own = await begun({ after: hour });
+  const page = own.source.page.bind(own.source);
+  own.source.page = (request, signal) => {
+    if (request.query.endTime !== undefined) return Promise.reject(new WaybillError('source_busy', 'cannot read: 503'));
+    return page(request, signal);
+  };
+  await own.runUntil(own.source.now() + 10 * minute);
+  own.source.add(1, own.source.now() - second);
+  await own.runUntil(own.source.now() + 3 * minute);
+  expect(appended(own.beside())).toHaveLength(1);
+});
+
+test('windows are closed although each poll takes longer than polls are apart', async () => {
+  const own = await begun({ after: hour });
+  own.source.delay = 40_000;
+  for (let i = 0; i < 5; i += 1) own.source.add(i + 1, base + i * minute);
+  await own.runUntil(own.source.now() + 3 * hour);
+  expect(own.journal.progress(sourceId).frontier).toBeGreaterThan(base + 2 * hour);
+});
+
+test('a service whose clock steps back by ten seconds is believed again within a minute, and nothing is lost', async () => {
+  const own = await begun({ after: hour });
+  const page = own.source.page.bind(own.source);
+  let ahead = 10_000;
+  own.source.page = async (request, signal) => {
+    const answer = await page(request, signal);
+    return { ...answer, date: answer.date === undefined ? undefined : answer.date + ahead };
+  };
+  await own.runUntil(own.source.now() + 10 * minute);
+  ahead = 0;
+  own.source.add(1, own.source.now() - second);
+  await own.runUntil(own.source.now() + minute);
+  expect(appended(own.beside())).toHaveLength(1);
+  expect(own.lines.lines.filter(({ event }) => event.startsWith('server clock is built anew'))).toHaveLength(1);
+});
+
+test('a service whose clock is 50 minutes ahead and is then set right: nothing is closed early, nothing is lost, however short the recounts', async () => {
+  const settle = 30_000;
+  const it = await begun({ after: hour, closeDelay: settle, recountAfter: [120_000, 300_000], pollInterval: 10_000 });
+  const page = it.source.page.bind(it.source);
+  let ahead = 50 * 60_000;
+  it.source.page = async (request, signal) => {
+    const answer = await page(request, signal);
+    return { ...answer, date: answer.date === undefined ? undefined : answer.date + ahead };
+  };
+  const begin = it.source.now();
+  // Some at once, some behind the overlap of tip: those are for a recount.
+  for (let id = 1; id <= 60; id += 1) it.source.add(id, begin + id * 30 * second, begin + id * 30 * second + (id % 3) * 130 * second);
+  await it.runUntil(begin + 15 * minute);
+  expect(it.collector.view().clockOffsetSeconds).toBeGreaterThan(2_900);
+  expect(it.journal.progress(sourceId).live.closedUntil).toBeGreaterThan(begin + 10 * minute);
+  ahead = 0;
+  await it.runUntil(begin + 45 * minute);
+  const db = it.beside();
+  expect(appended(db)).toEqual(owned(it.source.records, everything));
+  // The times in the ledger are those of a clock that was right.
+  expect(db.prepare('SELECT count(*) AS n FROM windows WHERE closed_us < to_us + ? OR closed_us > ?').get(settle * 1000, it.source.now())).toEqual({ n: 0 }); // prettier-ignore
+  expect(seenFaults(db).filter((words) => words.endsWith('twice'))).toEqual([]);
+});
+
+test('windows closed while both clocks were ahead are listed until their time has come, and are then read again', async () => {
+  const it = await begun({ after: 2 * hour });
+  // Machine and service alike are 50 minutes ahead.
+  it.clock.wall += 50 * 60_000;
+  await it.runUntil(base + 2 * hour + 50 * minute + 15 * minute);
+  const { closedUntil: reached } = it.journal.progress(sourceId).live;
+  expect(reached).toBeGreaterThan(base + 2 * hour + 30 * minute);
+  it.clock.wall -= 50 * 60_000;
+  const restarted = running(it);
+  const time = base + 2 * hour + 25 * minute;
+  // Behind the reach of tip.
+  it.source.add(1, time, time + 14 * minute);
+  await restarted.runUntil(base + 2 * hour + 23 * minute);
+  const early = (): readonly { to: number; next: number | null }[] =>
+    it
+      .beside()
+      .prepare<[], { to: number; next: number | null }>(`SELECT to_us AS "to", next_us AS next FROM windows WHERE reason = 'reread'`)
+      .all();
+  const listed = early();
+  expect(listed.length).toBeGreaterThan(1);
+  expect(listed.every(({ to: until, next }) => next === until + 15 * minute && next > it.source.now())).toBe(true);
+  expect(ledgerReport(it.beside()).complete).toBe(false);
+  expect(restarted.lines.lines.filter(({ event }) => event === 'window.closed_early').length).toBeGreaterThan(1);
+  await restarted.runUntil(reached + 20 * minute);
+  expect(early()).toEqual([]);
+  expect(ledgerReport(it.beside()).complete).toBe(true);
+  expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
+  expect(restarted.counted.late).toBe(1);
+});
+
+test('a window closed by clocks that were ahead, and forgotten since, stays listed: it is not read again', async () => {
+  const it = await begun({ after: 2 * hour, closeDelay: 30_000, recountAfter: [60_000] });
+  // What has records is counted whole all the time: so everything may be forgotten.
+  it.source.add(1, base + hour);
+  it.clock.wall += 50 * 60_000;
+  await it.runUntil(base + 2 * hour + 65 * minute);
+  it.clock.wall -= 50 * 60_000;
+  const restarted = running(it, { closeDelay: 30_000, recountAfter: [60_000] });
+  await restarted.runUntil(base + 2 * hour + 75 * minute);
+  const rows = it.beside().prepare<[], { message: string; next: number | null }>("SELECT message, next_us AS next FROM windows WHERE reason = 'reread'").all(); // prettier-ignore
+  expect(rows.length).toBeGreaterThan(1);
+  expect(rows.every(({ message: words, next }) => next === null && words.includes('cannot be read again'))).toBe(true);
+  expect(ledgerReport(it.beside())).toMatchObject({ complete: false, final: false });
+});
+
+test('a question before the loop begins reads nothing in between', async () => {
+  const own = await begun({ after: hour });
+  const page = own.source.page.bind(own.source);
+  let failures = 3;
+  own.source.page = (request, signal) => {
+    failures -= 1;
+    return failures >= 0 ? Promise.reject(new WaybillError('source_busy', 'cannot read: 503')) : page(request, signal);
+  };
+  await own.collector.requester.page({ query: {}, page: undefined, pageSize: 1 }, own.signal);
+  expect(own.source.requests).toHaveLength(1);
+});
+
+test('three windows that held records from elsewhere are trouble in the next life too (A4)', async () => {
+  const it = await begun({ after: hour });
+  for (let i = 0; i < 3; i += 1) {
+    const window = { from: base + i * minute, to: base + (i + 1) * minute };
+    await it.journal.close(sourceId, window, gap({ reason: 'out_of_range' }, base + 9 * day), 30 * day);
+  }
+  expect(it.collector.view().trouble).toBe('no answer yet');
+  await it.runUntil(it.source.now() + minute);
+  expect(it.collector.view().trouble).toMatch(/does not filter by time/);
+  // The clock of the service stands after five minutes: windows are closed then, and what they show counts.
+  await it.runUntil(it.source.now() + 6 * minute);
+  expect(it.collector.view().trouble).toBeUndefined();
+});
+
+test('answers that polls bring in time for the clock of the service are not asked for by counts', async () => {
+  const it = await begun({ after: hour, pollInterval: 10_000 });
+  // Five minutes of a poll every ten seconds bring more than twenty.
+  await it.runUntil(it.source.now() + 5 * minute - second);
+  expect(it.source.requests.every(isTip)).toBe(true);
+  expect(it.serverClock.established()).toBe(false);
+  await it.runUntil(it.source.now() + 30 * second);
+  expect(it.serverClock.established()).toBe(true);
+  expect(it.source.requests.some((request) => !isTip(request))).toBe(true);
+});
+
+test('where polls are too far apart the rest is asked for by counts, at once', async () => {
+  const it = await begun({ after: hour, pollInterval: 60_000 });
+  await it.runUntil(it.source.now() + 30 * second);
+  // Four more polls are sure to come in time; with the first one and these counts that is twenty.
+  expect(it.source.counts).toBe(15);
+  await it.runUntil(it.source.now() + 5 * minute);
+  expect(it.serverClock.established()).toBe(true);
+});
+
+test('a source says how long its clock is still measured, and when the next window can be proven', async () => {
+  const it = await begun({ after: hour, pollInterval: 10_000 });
+  const begin = it.source.now();
+  await it.runUntil(begin + minute);
+  // Of five minutes one is over; every ten seconds a poll.
+  const { clock, nextProof } = it.collector.view();
+  expect(clock?.remainingMs).toBeGreaterThan(234_000);
+  expect(clock?.remainingMs).toBeLessThanOrEqual(240_020);
+  // Polls at 0, 10, … 50 s.
+  expect(clock?.answersMissing).toBe(14);
+  // The bound is a second behind what the service says.
+  expect(nextProof).toBe(it.source.now() - second + (clock?.remainingMs ?? 0) * 1000);
+  await it.runUntil(begin + 6 * minute);
+  expect(it.collector.view().clock).toBeUndefined();
+  // It is 03:06: windows are closed up to 02:45, and the next ends at 03:00.
+  expect(it.collector.view().nextProof).toBe(base + hour + 15 * minute);
+});
+
+test.each([-7, -25, 9])('our own clock jumps by %i h while it runs: no hold, windows are closed, nothing is lost', async (hours) => {
+  const it = await begun({ after: 2 * hour, pollInterval: 60_000 });
+  await it.runUntil(base + 2 * hour + 20 * minute);
+  const { closedUntil: reached } = it.journal.progress(sourceId).live;
+  it.clock.wall += (hours * hour) / 1000;
+  // The service is not set: the model counts its time from our clock.
+  it.source.skew -= hours * hour;
+  const now = it.source.now();
+  for (let id = 1; id <= 60; id += 1) it.source.add(id, now + id * minute);
+  await it.runUntil(now + 2 * hour);
+  expect(it.counted.suspensions).toEqual([]);
+  expect(it.journal.progress(sourceId).live.closedUntil).toBeGreaterThan(reached + 90 * minute);
+  const db = it.beside();
+  expect(appended(db)).toEqual(owned(it.source.records, everything));
+  expect([...faultsOf(db), ...seenFaults(db), ...tilingFaults(db)]).toEqual([]);
+  expect(it.collector.view()).toMatchObject({ suspension: false, trouble: undefined });
+  expect(db.prepare('SELECT count(*) AS n FROM windows WHERE closed_us < to_us + ?').get(15 * minute)).toEqual({ n: 0 });
+});
+
+test('a service that says the year 9999 is on hold, and times are shown by our own clock', async () => {
+  const it = await begun({ after: 2 * hour });
+  const skew = Date.UTC(9999, 0, 1) * 1000 - it.source.now();
+  it.source.skew = skew;
+  for (let id = 1; id <= 5; id += 1) it.source.add(id, base + id * minute, base);
+  await it.runUntil(it.source.now() + 15 * minute);
+  const { suspension: hold, serverNow } = it.collector.view();
+  expect(hold).toBe(true);
+  expect(serverNow).toBe(it.clock.now() * 1000);
+  expect(it.journal.progress(sourceId).live.closedUntil).toBe(base);
+});
+
+test('records that lie between start and the reach of the first poll are history: their delay is not measured', async () => {
+  const place = await world({ after: 40 * minute });
+  const delays: number[] = [];
+  const meters = { ...uncounted, recordDelay: (_source: string, seconds: number) => delays.push(seconds) };
+  const it = running(place, { pollInterval: 10_000 }, place.journal, { meters });
+  const begin = it.source.now();
+  // Visible when they happened, long before the daemon was started; and then one every minute.
+  for (let id = 1; id <= 39; id += 1) it.source.add(id, base + id * minute, 0);
+  for (let id = 41; id <= 70; id += 1) it.source.add(id, base + id * minute);
+  await it.runUntil(begin + 50 * minute);
+  expect(appended(it.beside())).toHaveLength(69);
+  // The first poll reaches two minutes back, and finds two of them.
+  expect(delays.length).toBeGreaterThanOrEqual(31);
+  expect(delays.length).toBeLessThanOrEqual(32);
+  expect(Math.max(...delays)).toBeLessThanOrEqual(120);
+  // The next process knows it too.
+  const visibility = it.collector.visibilityProfile();
+  const again = running(place, { pollInterval: 10_000 }, place.journal, { meters, visibility });
+  expect(again.collector.visibilityProfile().polledFrom).toBe(begin - 2 * minute);
+});
+
+test('what is read for another purpose is stored like any other record, and late ones are told', async () => {
+  const it = await begun({ after: 4 * hour, pollInterval: 60_000 });
+  it.source.add(1, base + 10 * minute, 0);
+  await it.runUntil(base + 4 * hour + 20 * minute);
+  // It came to be seen after its window was closed, and before the window is counted again.
+  it.source.add(2, base + 10 * minute + second, 0);
+  const { requester: asker } = it.collector;
+  const answer = await asker.ask({ query: {}, page: 1, pageSize: 10 }, it.signal);
+  await it.collector.store(answer, it.signal);
+  await it.collector.store(answer, it.signal);
+  expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
+  expect(it.journal.progress(sourceId).late).toBe(1);
+  expect(it.lines.lines.filter(({ fields }) => 'event' in fields && fields.event === 'source.late_records_found')).toMatchObject([
+    { level: 'warn', fields: { source: sourceId, records: 1 } },
+  ]);
+});

@@ -1,0 +1,259 @@
+import { expect, test } from 'vitest';
+import { VisibilityCheck } from '../../../src/collect/visibility.ts';
+import { queryOf } from '../../../src/collect/windows.ts';
+import { pollLive } from '../../../src/collect/live-poll.ts';
+import { readWindow } from '../../../src/collect/read-window.ts';
+import type { Micros } from '../../../src/model/time.ts';
+import { base, day, hour, minute, recordText, second } from '../../support/records.ts';
+import { source as sourceId } from '../journal/opening.ts';
+import { appended, owned, settle, world } from './world.ts';
+import type { World } from './world.ts';
+
+const rich = { userNetwork: { ipAddress: '192.0.2.7' }, userEmailAddress: 'a@example.com' };
+const everything = { from: 0, to: Number.MAX_SAFE_INTEGER };
+
+/** What the right to see fields is worth: every record is served without them. */
+function hide(it: World): () => void {
+  const page = it.source.page.bind(it.source);
+  let isHidden = true;
+  it.source.page = async (request, signal) => {
+    const answer = await page(request, signal);
+    if (!isHidden) return answer;
+    const poor = (item: Uint8Array): Uint8Array => {
+      const shown = Object.entries(JSON.parse(Buffer.from(item).toString()) as Record<string, unknown>);
+      return Buffer.from(JSON.stringify(Object.fromEntries(shown.filter(([name]) => !(name in rich)))));
+    };
+    return { ...answer, items: answer.items.map(poor) };
+  };
+  return () => (isHidden = false);
+}
+
+/** A source whose first windows are closed: every record showed its fields. */
+async function watched(): Promise<World> {
+  const it = await world({ after: 4 * settle });
+  for (let id = 1; id <= 20; id += 1) it.source.add(id, base + id * minute, 0, rich);
+  while (await it.closer.closeNext(it.source.now(), it.signal));
+  it.source.requests.length = 0;
+  return it;
+}
+
+function poll(it: World): Promise<unknown> {
+  const { requester: asker, paging, journal, gate, log } = it;
+  return pollLive(
+    { sourceId, requester: asker, paging, journal, visibility: gate, closeDelay: settle, begin: it.source.now(), log },
+    it.source.now(),
+    undefined,
+    it.signal,
+  );
+}
+
+function add(it: World, id: number, time: Micros, more: Readonly<Record<string, unknown>> = rich): void {
+  it.source.add(id, time, 0, more);
+}
+
+test('a poor page is not appended before its witness has been read; gone: hold, and no poorer copy is kept (C21)', async () => {
+  const it = await watched();
+  const { polledUntil: tip } = it.journal.progress(sourceId);
+  const restore = hide(it);
+  add(it, 50, it.source.now() - second);
+  await poll(it);
+  expect(appended(it.beside())).toHaveLength(20);
+  expect(it.journal.progress(sourceId).polledUntil).toBe(tip);
+  expect(it.source.renewed).toBe(3);
+  expect(it.suspensions.current).toMatchObject({ reason: 'fields', fields: ['userNetwork', 'userEmailAddress'] });
+  expect(it.reported.suspensions).toEqual(['fields']);
+  // The witness is the first record of the newest proven window, asked for by its second.
+  const asked = it.source.requests.filter(({ query }) => query.endTime !== undefined);
+  expect(asked.length).toBeGreaterThanOrEqual(4);
+  const at = base + 15 * minute;
+  expect(asked.every(({ query }) => JSON.stringify(query) === JSON.stringify(queryOf({ from: at, to: at + second })))).toBe(true);
+  // In hold nothing more is asked about it, and a window is not read to its end.
+  it.source.requests.length = 0;
+  await poll(it);
+  expect(it.source.requests).toHaveLength(1);
+  const window = { from: it.journal.progress(sourceId).live.closedUntil, to: it.source.now() };
+  expect(await readWindow(it.reading, window, queryOf(window), 'any', it.signal)).toEqual({ held: true });
+  expect(appended(it.beside())).toHaveLength(20);
+  // Restored: the test passes, and what was refused comes in full.
+  expect(await it.gate.test(it.suspensions.current?.fields ?? [], it.signal)).toBe(false);
+  restore();
+  expect(await it.gate.test(it.suspensions.current?.fields ?? [], it.signal)).toBe(true);
+  await poll(it);
+  expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
+  const kept = await it.journal.read(it.journal.head().seq - 1, { records: 1, bytes: 1e6 });
+  const texts = [...kept, ...(await it.journal.read(0, { records: 1_000, bytes: 1e7 }))].filter(({ kind }) => kind === 'record');
+  expect(texts.every(({ text }) => text.includes('userNetwork') && text.includes('userEmailAddress'))).toBe(true);
+});
+
+test('a page with the fields, in hold, is appended, and ends the hold: who is shown them has the right again', async () => {
+  const it = await watched();
+  const restore = hide(it);
+  add(it, 50, it.source.now() - second);
+  await poll(it);
+  restore();
+  await poll(it);
+  expect(it.suspensions.current).toBeUndefined();
+  expect(it.journal.progress(sourceId)).toMatchObject({ state: 'active' });
+  expect(appended(it.beside())).toHaveLength(21);
+});
+
+test('records that are poor by themselves are appended: the witness is there, before and after, and they are asked about only once', async () => {
+  const it = await watched();
+  add(it, 50, it.source.now() - second, {});
+  await poll(it);
+  // The page, its witness, the page once more, and the witness.
+  expect(it.source.requests.map(({ query }) => (query.endTime === undefined ? 'page' : 'witness'))).toEqual([
+    'page',
+    'witness',
+    'page',
+    'witness',
+  ]);
+  expect(appended(it.beside())).toHaveLength(21);
+  expect(it.suspensions.current).toBeUndefined();
+  it.source.requests.length = 0;
+  await poll(it);
+  expect(it.source.requests).toHaveLength(1);
+});
+
+test('rights that come back between a page and its witness acquit nothing: the page is read again, in full', async () => {
+  const it = await watched();
+  const restore = hide(it);
+  add(it, 50, it.source.now() - second);
+  it.source.before = (_request, count) => {
+    if (count === 2) restore();
+  };
+  await poll(it);
+  expect(it.source.requests.length).toBeGreaterThan(2);
+  expect(it.suspensions.current).toBeUndefined();
+  expect(appended(it.beside())).toHaveLength(20);
+  await poll(it);
+  const [last] = await it.journal.read(it.journal.head().seq - 1, { records: 1, bytes: 1e6 });
+  expect(last).toMatchObject({ kind: 'record', text: expect.stringContaining('userNetwork') as string });
+});
+
+test('of a page that is another one when it is asked for again only what was seen twice is acquitted', async () => {
+  const it = await watched();
+  add(it, 50, it.source.now() - second, {});
+  it.source.before = (_request, count) => {
+    if (count === 3) it.source.records.pop();
+    if (count === 4) add(it, 50, it.source.now() - second, {});
+  };
+  await poll(it);
+  expect(appended(it.beside())).toHaveLength(20);
+  expect(it.suspensions.current).toBeUndefined();
+  await poll(it);
+  expect(appended(it.beside())).toHaveLength(21);
+});
+
+test('the first witness of a field is kept at once, those after it are not worth a write', async () => {
+  const { requester: asker, paging, journal, suspensions: holds, log } = await world();
+  let writes = 0;
+  const gate: VisibilityCheck = new VisibilityCheck({ sourceId, requester: asker, paging, journal, suspensions: holds, log, learned: () => {
+    // What is written then has it.
+    expect(Object.keys(gate.profile().referenceRecords)).not.toEqual([]);
+    writes += 1;
+    return Promise.resolve();
+  } }); // prettier-ignore
+  const witness = { uid: 'u', time: base };
+  await gate.proven({});
+  expect(writes).toBe(0);
+  await gate.proven({ userNetwork: witness });
+  expect(writes).toBe(1);
+  await gate.proven({ userNetwork: { ...witness, time: base + hour } });
+  expect(writes).toBe(1);
+  await gate.proven({ userNetwork: { ...witness, time: base + 2 * hour }, userEmailAddress: witness });
+  expect(writes).toBe(2);
+});
+
+test('what a fresh token shows again is no hold, and the poor copy is not kept either', async () => {
+  const it = await watched();
+  const restore = hide(it);
+  it.source.renewing = restore;
+  add(it, 50, it.source.now() - second);
+  await poll(it);
+  expect(it.suspensions.current).toBeUndefined();
+  expect(appended(it.beside())).toHaveLength(20);
+  await poll(it);
+  expect(appended(it.beside())).toHaveLength(21);
+});
+
+test('a hold lasts over a restart, and so do shares and referenceRecords', async () => {
+  const it = await watched();
+  const { recent, referenceRecords } = it.gate.profile();
+  expect(recent).toHaveLength(20);
+  expect(referenceRecords).toMatchObject({ userNetwork: { time: base + 15 * minute }, userEmailAddress: { time: base + 15 * minute } });
+  expect(JSON.parse(JSON.stringify(it.gate.profile()))).toEqual(it.gate.profile());
+  hide(it);
+  add(it, 50, it.source.now() - second);
+  await poll(it);
+  expect(it.journal.progress(sourceId).suspension).toEqual(it.suspensions.current);
+});
+
+test('one request at a time: no page is asked for ahead of a poor one', async () => {
+  const it = await watched();
+  it.source.delay = 20;
+  hide(it);
+  for (let i = 0; i < 40; i += 1) add(it, 100 + i, it.source.now() - second);
+  await poll(it);
+  expect(it.suspensions.current).toMatchObject({ reason: 'fields' });
+  expect(it.source.mostAtOnce).toBe(1);
+});
+
+/** A record without a readable time, served whatever is asked for. */
+function timeless(it: World, count: number): void {
+  const page = it.source.page.bind(it.source);
+  it.source.page = async (request, signal) => {
+    const answer = await page(request, signal);
+    const items = Array.from({ length: count }, (_, i) =>
+      Buffer.from(recordText(10_000 + i, base).replace(/"logTimestamp":"[^"]*"/, `"logTimestamp":"day ${i}"`)),
+    );
+    return { ...answer, items: [...items, ...answer.items], total: (answer.total ?? 0) + count };
+  };
+}
+
+test('a page of a hundred records without a readable time holds; the first page that has readable times ends it', async () => {
+  const it = await world({ after: 2 * hour, pageSize: 1000 });
+  timeless(it, 100);
+  await poll(it);
+  expect(it.suspensions.current).toMatchObject({ reason: 'timestamp' });
+  // They are kept and flagged all the same.
+  expect(appended(it.beside())).toHaveLength(100);
+  add(it, 1, it.source.now() - second);
+  await poll(it);
+  expect(it.suspensions.current).toBeUndefined();
+  // The same page again brings nothing new: no second hold.
+  it.source.records.length = 0;
+  await poll(it);
+  expect(it.reported.suspensions).toEqual(['timestamp']);
+});
+
+test('ninety-nine, or a hundred beside one that is readable, hold nothing', async () => {
+  const few = await world({ after: 2 * hour, pageSize: 1000 });
+  timeless(few, 99);
+  await poll(few);
+  expect(few.suspensions.current).toBeUndefined();
+  const mixed = await world({ after: 2 * hour, pageSize: 1000 });
+  timeless(mixed, 100);
+  add(mixed, 1, mixed.source.now() - second);
+  await poll(mixed);
+  expect(mixed.suspensions.current).toBeUndefined();
+});
+
+test('more than 100,000 uids without a readable time hold, and from then on no more are taken', async () => {
+  const it = await world({ after: 2 * hour, pageSize: 1000 });
+  const uids = Buffer.alloc(16 * 100_000, 7);
+  it.beside()
+    .prepare('INSERT INTO seen VALUES (1, ?, 0, ?)')
+    .run(-Math.floor(base / day), uids);
+  timeless(it, 3);
+  await poll(it);
+  expect(it.suspensions.current).toMatchObject({ reason: 'timestamp' });
+  expect(appended(it.beside())).toHaveLength(3);
+  const page = it.source.page.bind(it.source);
+  it.source.page = async (request, signal) => {
+    const answer = await page(request, signal);
+    return { ...answer, items: answer.items.map((item) => Buffer.from(Buffer.from(item).toString().replace('"logId":1', '"logId":2'))) };
+  };
+  await poll(it);
+  expect(appended(it.beside())).toHaveLength(3);
+});

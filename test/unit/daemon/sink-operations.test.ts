@@ -1,0 +1,153 @@
+/** What may be asked of a sink while its loop runs, and what is refused; what a command does alone is in test/unit/cli/sinks.test.ts. */
+import { expect, test } from 'vitest';
+import { perform } from '../../../src/daemon/operations/perform.ts';
+import type { OperationResult, ConfiguredSinks } from '../../../src/daemon/operations/requests.ts';
+import { WaybillError } from '../../../src/errors.ts';
+import { append, committed, deadLetters } from '../../support/model-journal.ts';
+import { Rig } from '../deliver/rig.ts';
+import type { Loop } from '../deliver/rig.ts';
+
+const actor = 'j.doe';
+
+/** Asks as the daemon does; `definition` is what the type of the sink says of itself. */
+function asking(rig: Rig, loop: Loop, definition: object): (request: object) => Promise<OperationResult> {
+  const configured: ConfiguredSinks = (id) =>
+    id === loop.id
+      ? ({ definition, settings: {}, loop: loop.delivery, testMessages: () => [] } as unknown as ReturnType<ConfiguredSinks>)
+      : undefined;
+  return (request) => perform({ sink: loop.id, actor, ...request }, rig.journal, rig.clock.now() * 1000, () => undefined, configured);
+}
+
+async function delivered(rig: Rig, count = 8): Promise<Loop> {
+  const loop = rig.loop({ records: 4, keepsPosition: true });
+  await append(rig.journal, count);
+  loop.run();
+  await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === count);
+  return loop;
+}
+
+test('adopt: only one that keeps our position and cannot be opened for it; the order is kept until it was opened so', async () => {
+  await using rig = await Rig.make();
+  const loop = await delivered(rig);
+  const ask = asking(rig, loop, { keepsPosition: () => true, resolvable: () => true });
+  await expect(ask({ operation: 'sinks adopt' })).rejects.toThrow('it is not blocked, its position fits this state');
+  // Blocked for another reason while it is open: there is nothing to adopt.
+  loop.receiver.answer = () => {
+    throw new WaybillError('sink_blocked', '401');
+  };
+  await append(rig.journal, 4);
+  await rig.clock.advance(1);
+  expect(loop.delivery.view().state).toBe('blocked');
+  await expect(ask({ operation: 'sinks adopt' })).rejects.toThrow('it is not blocked');
+  loop.receiver.answer = () => {
+    throw new WaybillError('sink_outcome_unknown', 'reset');
+  };
+  let fits = false;
+  loop.receiver.opening = () => {
+    if (!fits) throw new WaybillError('sink_blocked', 'it belongs to another state');
+  };
+  await rig.clock.advance(180_000);
+  expect(rig.journal.sinkProgress('sink').orders).toEqual({});
+  fits = true;
+  loop.receiver.answer = (batch) => loop.receiver.take(batch);
+  expect(await ask({ operation: 'sinks adopt', reason: 'volume lost' })).toEqual({});
+  await rig.clock.advance(10);
+  expect(rig.journal.sinkProgress('sink').orders).toEqual({});
+  expect(loop.lines.map(({ event }) => event)).toContain('sink.adopted');
+  await expect(asking(rig, loop, { resolvable: () => true })({ operation: 'sinks adopt' })).rejects.toThrow('keeps no position');
+});
+
+test('retry: a retrying or blocked sink is tried at once, in the middle of its pause; an active one, or one without a daemon, is refused', async () => {
+  await using rig = await Rig.make();
+  const loop = await delivered(rig);
+  const ask = asking(rig, loop, { resolvable: () => true });
+  await expect(ask({ operation: 'sinks retry' })).rejects.toThrow('it is neither retrying nor blocked');
+  for (const [code, state] of [
+    ['sink_blocked', 'blocked'],
+    ['sink_unavailable', 'retrying'],
+    ['sink_outcome_unknown', 'retrying'],
+  ] as const) {
+    loop.receiver.answer = () => {
+      throw new WaybillError(code, 'not now', { retryAfterMs: 900_000 });
+    };
+    await append(rig.journal, 4);
+    await rig.clock.advance(1_000);
+    expect(loop.delivery.view().state).toBe(state);
+    loop.receiver.answer = (batch) => loop.receiver.take(batch);
+    const { acknowledged: before } = committed(rig.journal, 'sink');
+    const began = rig.clock.now();
+    // What was repaired is not noticed before the pause ends.
+    await rig.clock.advance(60_000);
+    expect(committed(rig.journal, 'sink').acknowledged).toBe(before);
+    expect(await ask({ operation: 'sinks retry', reason: 'disk replaced' })).toEqual({});
+    await rig.clock.advance(2_000);
+    expect(loop.delivery.view().state).toBe('active');
+    await rig.clock.advance(2_000);
+    expect(loop.delivery.view().lagRecords).toBe(0);
+    expect(rig.clock.now() - began).toBeLessThan(900_000);
+  }
+  const rows = rig.journal.db.prepare("SELECT operation FROM operations WHERE operation = 'sinks retry'").all();
+  expect(rows).toHaveLength(3);
+  const alone: ConfiguredSinks = () =>
+    ({ definition: {}, settings: {}, loop: undefined, testMessages: () => [] }) as unknown as ReturnType<ConfiguredSinks>;
+  await expect(perform({ operation: 'sinks retry', sink: 'sink', actor }, rig.journal, 1, () => undefined, alone)).rejects.toThrow(
+    'no daemon is running',
+  );
+});
+
+test('a sink that is configured is not retired; one that is not is sent nothing', async () => {
+  await using rig = await Rig.make();
+  const loop = await delivered(rig);
+  const ask = asking(rig, loop, { resolvable: () => true });
+  await expect(ask({ operation: 'sinks retire' })).rejects.toThrow('it is configured');
+  rig.journal.sinkPositions.register('old', 'stdout', 'stdout', rig.journal.positionFor('now'), undefined);
+  for (const request of [
+    { operation: 'replay', first: 1 },
+    { operation: 'dead-letters retry', seqs: [1] },
+    { operation: 'sinks test' },
+    { operation: 'sinks reconcile', from: '1970-01-01T00:00:00.000001Z' },
+  ])
+    await expect(ask({ ...request, sink: 'old' }), request.operation).rejects.toMatchObject({ code: 'usage' });
+  await expect(ask({ operation: 'sinks retire', sink: 'none' })).rejects.toThrow('cannot find the sink "none"');
+  rig.journal.sinkPositions.markUnconfigured(new Set(['sink']));
+  await ask({ operation: 'sinks retire', sink: 'old' });
+  expect(rig.journal.sinkPositions.sink('old').state).toBe('retired');
+});
+
+test('one replay at a time, and none of a sink that takes everything once', async () => {
+  await using rig = await Rig.make();
+  const loop = await delivered(rig);
+  const ask = asking(rig, loop, { resolvable: () => true });
+  await expect(asking(rig, loop, { takesOnce: true })({ operation: 'replay', first: 1 })).rejects.toThrow('once and for all');
+  loop.receiver.answer = async (batch, signal) => {
+    await rig.clock.sleep(1_000, signal);
+    return loop.receiver.take(batch);
+  };
+  expect(await ask({ operation: 'replay', first: 1, last: 1_000_000 })).toMatchObject({
+    replay: { state: 'running', first: 1, last: 8, expected: 8 },
+  });
+  await expect(ask({ operation: 'replay', first: 1 })).rejects.toThrow('a replay is under way');
+  await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
+  expect(loop.delivery.view().replay).toMatchObject({ sent: 8 });
+  await expect(ask({ operation: 'replay', first: 9_000 })).rejects.toThrow('the journal holds nothing of that');
+});
+
+test('reconcile is kept, and replaced by the next one; all dead letters are discarded by one request', async () => {
+  await using rig = await Rig.make();
+  const loop = rig.loop({ records: 4 });
+  await append(rig.journal, 4);
+  loop.receiver.answer = (batch) => loop.receiver.take(batch, { 2: 'bad', 3: 'bad' });
+  loop.run();
+  await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 4);
+  const ask = asking(rig, loop, { resolvable: () => true });
+  await ask({ operation: 'sinks reconcile', from: '1970-01-01T00:00:00.000005Z' });
+  await ask({ operation: 'sinks reconcile', from: '1970-01-01T00:00:00.000007Z' });
+  expect(rig.journal.sinkProgress('sink').orders.verify?.from).toBe(7);
+  expect(await ask({ operation: 'dead-letters discard', seqs: 'all' })).toEqual({ discarded: 2 });
+  expect(await ask({ operation: 'dead-letters discard', seqs: 'all' })).toEqual({ discarded: 0 });
+  expect(deadLetters(rig.journal).map(({ body }) => body)).toEqual([null, null]);
+  await expect(ask({ operation: 'dead-letters discard', seqs: [2] })).rejects.toMatchObject({ code: 'usage' });
+  // Each is a row in operations, but for what changed nothing.
+  const rows = rig.journal.db.prepare('SELECT operation FROM operations ORDER BY operation_no').all() as { operation: string }[];
+  expect(rows.map(({ operation }) => operation)).toEqual(['sinks reconcile', 'sinks reconcile', 'dead-letters discard']);
+});

@@ -1,0 +1,90 @@
+/** A `start` that lies before the ledger is told with the command that reads what lies between, until that was asked for. */
+import { expect, test } from 'vitest';
+import { UnreadStart, requestedStartOf } from '../../../src/daemon/source/unread-start.ts';
+import type { UnreadStartParts } from '../../../src/daemon/source/unread-start.ts';
+import { WaybillError } from '../../../src/errors.ts';
+import { unreadOf } from '../../../src/journal/backfills.ts';
+import type { Micros } from '../../../src/model/time.ts';
+import { base, hour, second } from '../../support/records.ts';
+import { opened, source } from '../journal/opening.ts';
+
+const never = new AbortController().signal;
+const act = { actor: 'j.doe', reason: undefined };
+
+/** What is told of a ledger that began at `base`. */
+async function begun(start: UnreadStartParts['settings']['start'], earliest: () => Micros = () => base) {
+  const { journal } = await opened();
+  const told: unknown[] = [];
+  const quiet = (): void => undefined;
+  const profile: { earliest?: Micros } = {};
+  let asked = 0;
+  const begin = new UnreadStart(
+    {
+      settings: { id: source, start },
+      journal,
+      store: { profile, began: (at) => Promise.resolve(void (profile.earliest = at)) },
+      earliest: () => Promise.resolve().then(() => ((asked += 1), earliest())),
+      now: () => base + 24 * hour,
+      log: { write: (_event, fields) => void told.push(fields) },
+    },
+    true,
+  );
+  return { journal, begin, told, asked: () => asked };
+}
+
+test('a time before the ledger is told, with what backfills have left of it, until there is nothing left', async () => {
+  // 2026-11-20T02:00:00Z, less three hours
+  const { journal, begin, told } = await begun({ kind: 'instant', at: base - 3 * hour + 1 });
+  begin.tell();
+  const command = 'waybill backfill --source production --from 2026-11-19T23:00:00Z --to 2026-11-20T02:00:00Z';
+  const message = `start lies before 2026-11-20T02:00:00Z, where its ledger begins: ${command} reads what is dated before`;
+  expect(told).toEqual([{ source, from: '2026-11-19T23:00:00.000Z', to: '2026-11-20T02:00:00.000Z', message }]);
+  journal.history.add(source, { from: base - hour, to: base }, {}, act);
+  const wanted = { from: base - 3 * hour, apart: 0 };
+  expect(unreadOf(journal.db, source, wanted)).toEqual({ from: base - 3 * hour, to: base - hour, startsAt: base });
+  journal.history.add(source, { from: base - 3 * hour, to: base }, {}, act);
+  begin.tell();
+  expect(told).toHaveLength(1);
+  expect(unreadOf(journal.db, source, wanted)).toBeUndefined();
+});
+
+test('the begin itself, a later time and now are as they should be', async () => {
+  for (const start of [{ kind: 'instant', at: base + second - 1 }, { kind: 'instant', at: base + hour }, { kind: 'now' }] as const) {
+    const { begin, told } = await begun(start);
+    begin.tell();
+    expect(await begin.whenDue(never)).toBe(false);
+    expect(told).toEqual([]);
+  }
+});
+
+test('a duration before now is told when it reaches back more than clocks can differ', async () => {
+  for (const [hours, count] of [
+    [23, 0],
+    [25, 0],
+    [26, 1],
+  ] as const) {
+    const { begin, told } = await begun({ kind: 'ago', ms: (hours * hour) / 1000 });
+    begin.tell();
+    expect(told, `${hours} h`).toHaveLength(count);
+  }
+});
+
+test('earliest is asked of the service once, and kept for those who look at the state', async () => {
+  const { begin, told, asked } = await begun({ kind: 'earliest' }, () => base - 2 * hour);
+  expect([await begin.whenDue(never), await begin.whenDue(never), asked()]).toEqual([true, false, 1]);
+  expect(told).toMatchObject([{ from: '2026-11-20T00:00:00.000Z' }]);
+  expect(requestedStartOf({ start: { kind: 'earliest' } }, { earliest: 5 }, base)).toEqual({ from: 5, apart: 0 });
+  expect(requestedStartOf({ start: { kind: 'earliest' } }, {}, base)).toBeUndefined();
+  const same = await begun({ kind: 'earliest' });
+  expect(await same.begin.whenDue(never)).toBe(true);
+  expect(same.told).toEqual([]);
+});
+
+test('a service whose first page cannot be read is asked again at the next start; other trouble is not swallowed', async () => {
+  const failing = (code: 'page_malformed' | 'source_busy') => () => {
+    throw new WaybillError(code, 'cannot read');
+  };
+  const { begin, asked } = await begun({ kind: 'earliest' }, failing('page_malformed'));
+  expect([await begin.whenDue(never), await begin.whenDue(never), asked()]).toEqual([true, false, 1]);
+  await expect((await begun({ kind: 'earliest' }, failing('source_busy'))).begin.whenDue(never)).rejects.toThrow('cannot read');
+});

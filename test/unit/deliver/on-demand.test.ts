@@ -1,0 +1,444 @@
+/** What a person has a sink get in addition to its batches: dead letters once more, a range of the journal again, events to try it out. */
+import { describe, expect, test } from 'vitest';
+import { codeOf, WaybillError } from '../../../src/errors.ts';
+import type { Entry, Operation } from '../../../src/model/journal.ts';
+import type { Batch } from '../../../src/model/sink.ts';
+import { append, committed, deadLetters, numberOf, range } from '../../support/model-journal.ts';
+import { plain, Rig } from './rig.ts';
+import type { Loop } from './rig.ts';
+
+const operation: Operation = { at: 7, actor: 'j.doe', operation: 'dead-letters retry', detail: { reason: 'repaired' } };
+const operations = ({ journal }: Rig): { operation: string; detail: unknown }[] =>
+  (
+    journal.db.prepare('SELECT operation, detail FROM operations ORDER BY operation_no').all() as { operation: string; detail: string }[]
+  ).map((row) => ({
+    ...row,
+    detail: JSON.parse(row.detail) as unknown,
+  }));
+const sentOnDemand = ({ receiver }: Loop): Batch[] =>
+  receiver.attempts.flatMap(({ batch }) => (batch.onDemand === undefined ? [] : [batch]));
+const every = { first: 1, last: 1_000_000, times: undefined };
+const none = (): boolean => false;
+
+/** A loop with entries 1 to 6, of which the sink refused 3; `repaired`: no more. */
+async function refused(rig: Rig, given: Parameters<Rig['loop']>[0] = {}): Promise<{ loop: Loop; repaired: { is: boolean } }> {
+  const repaired = { is: false };
+  const loop = rig.loop({ records: 4, ...given });
+  loop.receiver.answer = (batch) => {
+    if (!repaired.is && batch.messages.some(({ seq }) => seq === 3)) throw new WaybillError('sink_refused', 'field seven');
+    return loop.receiver.take(batch);
+  };
+  await append(rig.journal, 6);
+  loop.run();
+  await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 6);
+  return { loop, repaired };
+}
+
+describe('a dead letter that is sent again', () => {
+  test.each([true, false])(
+    'and taken is gone, with its row in operations; the position stays (kept by the sink: %s)',
+    async (keepsPosition) => {
+      await using rig = await Rig.make();
+      const { loop, repaired } = await refused(rig, { keepsPosition });
+      repaired.is = true;
+      const before = committed(rig.journal, 'sink');
+      const done = loop.delivery.onDemand.retry([3], operation);
+      await rig.clock.until(() => loop.receiver.has.length === 6);
+      expect(await done).toMatchObject({ rejected: [] });
+      const [batch] = sentOnDemand(loop);
+      expect(batch).toMatchObject({ onDemand: 'retry', uncertain: true, through: { seq: before.delivered } });
+      expect(batch?.messages.map((message) => [numberOf(message), message.seq, message.number])).toEqual([[3, 3, 3]]);
+      expect(deadLetters(rig.journal)).toEqual([]);
+      expect(rig.journal.sinkProgress('sink').deadLetters).toBe(0);
+      expect(operations(rig)).toEqual([
+        { operation: 'dead-letters retry', detail: { sink: 'sink', seq: 3, delivered: true, reason: 'repaired' } },
+      ]);
+      expect(committed(rig.journal, 'sink')).toMatchObject({ delivered: before.delivered, resumeNote: `through ${before.delivered}` });
+      // And what comes next is delivered as ever.
+      await append(rig.journal, 4);
+      await rig.clock.until(() => loop.receiver.has.length === 10);
+      expect(loop.receiver.has.slice(6).map(numberOf)).toEqual(expect.arrayContaining([8, 9, 10]) as number[]);
+    },
+  );
+
+  test('of many, a batch at a time: what is taken is gone, what is refused or left stays, whatever the size of the batch', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4 });
+    let isRepaired = false;
+    loop.receiver.answer = (batch) => {
+      if (!isRepaired) return { rejections: batch.messages.map(({ seq }) => ({ seq, code: 'bad', message: 'mapping' })) };
+      return loop.receiver.take(batch);
+    };
+    await append(rig.journal, 12);
+    loop.run();
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 12);
+    const all = range(1, 12);
+    expect(deadLetters(rig.journal)).toHaveLength(12);
+    isRepaired = true;
+    const sizes: number[] = [];
+    loop.receiver.answer = (batch) => {
+      // The rows of operations come as entries of their own.
+      if (batch.onDemand === undefined) return loop.receiver.take(batch);
+      sizes.push(batch.messages.length);
+      // The first batch in part, the second refused whole until its one bad message is alone.
+      const seqs = batch.messages.map(({ seq }) => seq);
+      if (seqs.includes(6)) throw new WaybillError('sink_refused', 'too large');
+      const taken = loop.receiver.take(batch);
+      return seqs.includes(2) ? { ...taken, rejections: [{ seq: 2, code: 'bad', message: 'still' }] } : taken;
+    };
+    const done = loop.delivery.onDemand.retry(all, operation);
+    await rig.clock.until(() => sizes.length >= 6);
+    const { rejected: left } = await done;
+    expect(sizes).toEqual([4, 4, 2, 1, 1, 2, 4]);
+    expect(left.map(({ seq, code }) => [seq, code])).toEqual([
+      [2, 'bad'],
+      [6, 'refused'],
+    ]);
+    expect(rig.journal.deadLetters.kept('sink')).toEqual([2, 6]);
+    // Busy for one of them: the other is settled, and nobody is told that all is well.
+    loop.receiver.answer = (batch) => {
+      if (batch.onDemand === undefined) return loop.receiver.take(batch);
+      const taken = loop.receiver.take({ ...batch, messages: batch.messages.slice(0, 1) });
+      return { ...taken, retryable: { code: 'sink_unavailable', seqs: [6], message: '429 busy' } };
+    };
+    const busy = loop.delivery.onDemand.retry([2, 6], operation).catch((thrown: unknown) => thrown);
+    await rig.clock.until(() => rig.journal.deadLetters.kept('sink').length === 1);
+    expect(await busy).toMatchObject({ code: 'sink_unavailable', message: '429 busy' });
+    expect(rig.journal.deadLetters.kept('sink')).toEqual([6]);
+  });
+
+  test('and refused again stays, with what was said last', async () => {
+    await using rig = await Rig.make();
+    const { loop } = await refused(rig);
+    const done = loop.delivery.onDemand.retry([3], operation);
+    await rig.clock.advance(0);
+    expect((await done).rejected).toMatchObject([{ seq: 3, message: 'field seven' }]);
+    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, attempts: 2, message: 'field seven' }]);
+    expect(operations(rig)[0]?.detail).toMatchObject({ delivered: false });
+    expect(rig.journal.sinkProgress('sink').deadLetters).toBe(1);
+  });
+
+  test('is kept when nobody knows whether it was taken, and the sink is opened anew', async () => {
+    await using rig = await Rig.make();
+    const { loop } = await refused(rig);
+    loop.receiver.answer = (batch) => {
+      loop.receiver.take(batch);
+      throw new WaybillError('sink_outcome_unknown', 'reset');
+    };
+    const done = loop.delivery.onDemand.retry([3], operation).catch(codeOf);
+    await rig.clock.advance(0);
+    expect(await done).toBe('sink_outcome_unknown');
+    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, attempts: 1 }]);
+    expect(operations(rig)).toEqual([]);
+    await rig.clock.advance(1_000);
+    expect(loop.receiver.opens).toBe(2);
+  });
+
+  test('is sent once, however often it was asked for before its turn', async () => {
+    await using rig = await Rig.make();
+    const { loop, repaired } = await refused(rig);
+    repaired.is = true;
+    const asked = [1, 2, 3].map(() => loop.delivery.onDemand.retry([3], operation));
+    await rig.clock.advance(10);
+    expect(await Promise.all(asked)).toMatchObject([{ rejected: [] }, { rejected: [] }, { rejected: [] }]);
+    expect(sentOnDemand(loop)).toHaveLength(1);
+  });
+
+  test('is not sent a second time where the sink, opened anew, says that it took it', async () => {
+    await using rig = await Rig.make();
+    const { loop } = await refused(rig, { keepsPosition: true });
+    loop.receiver.answer = (batch) => {
+      loop.receiver.take(batch);
+      throw new WaybillError('sink_outcome_unknown', 'reset');
+    };
+    const done = loop.delivery.onDemand.retry([3], operation).catch(codeOf);
+    await rig.clock.advance(0);
+    expect(await done).toBe('sink_outcome_unknown');
+    await rig.clock.advance(1_000);
+    expect(loop.receiver.opens).toBe(2);
+    expect(deadLetters(rig.journal)).toEqual([]);
+    expect(operations(rig)).toEqual([{ operation: 'dead-letters retry', detail: { sink: 'sink', seq: 3, delivered: true, found: true } }]);
+    // Whoever asks once more is told what became of it.
+    expect(await loop.delivery.onDemand.retry([3], operation)).toEqual({ rejected: [], resumeNote: undefined });
+    expect(loop.receiver.has.map(numberOf).filter((n) => n === 3)).toHaveLength(1);
+  });
+
+  test('waits for no sink that is away: the person is told', async () => {
+    await using rig = await Rig.make();
+    const { loop } = await refused(rig);
+    const busy = () => {
+      throw new WaybillError('sink_unavailable', 'queue full');
+    };
+    loop.receiver.answer = busy;
+    const first = loop.delivery.onDemand.retry([3], operation).catch((thrown: unknown) => String(thrown));
+    await rig.clock.advance(0);
+    expect(await first).toContain('queue full');
+    await append(rig.journal, 4);
+    await rig.clock.advance(0);
+    expect(loop.delivery.view().state).toBe('retrying');
+    await expect(loop.delivery.onDemand.retry([3], operation)).rejects.toMatchObject({
+      code: 'sink_unavailable',
+      message: expect.stringContaining('queue full') as string,
+    });
+    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, attempts: 1 }]);
+  });
+
+  test('must be one that is kept: neither one that never was, nor one that was discarded', async () => {
+    await using rig = await Rig.make();
+    const { loop, repaired } = await refused(rig);
+    repaired.is = true;
+    await expect(loop.delivery.onDemand.retry([4], operation)).rejects.toMatchObject({ code: 'usage' });
+    await rig.journal.discardDeadLetters('sink', [3], { ...operation, operation: 'dead-letters discard' });
+    await expect(loop.delivery.onDemand.retry([3], operation)).rejects.toMatchObject({ code: 'usage' });
+    expect(sentOnDemand(loop)).toEqual([]);
+  });
+
+  test('has its own copy: the journal may be pruned meanwhile', async () => {
+    await using rig = await Rig.make();
+    const { loop, repaired } = await refused(rig);
+    rig.journal.db.pragma('max_page_count = 100000');
+    rig.journal.db.exec('DELETE FROM segments; UPDATE head SET pruned_seq = seq, pruned_chain = chain');
+    repaired.is = true;
+    const done = loop.delivery.onDemand.retry([3], operation);
+    await rig.clock.advance(0);
+    await done;
+    expect(sentOnDemand(loop)[0]?.messages.map((message) => [numberOf(message), message.number])).toEqual([[3, undefined]]);
+  });
+});
+
+describe('a replay', () => {
+  test('that has ended ends the loss of what it sent, and no loss before that', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4 });
+    await append(rig.journal, 20);
+    loop.run();
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 20);
+    const { resumeNote: note = '' } = rig.journal.sinkProgress('sink');
+    await rig.journal.lost('sink', { first: 3, last: 12, message: 'was truncated' }, note);
+    await rig.journal.lost('sink', { first: 14, last: 20, message: 'was truncated' }, note);
+    const losses = (): unknown => rig.journal.db.prepare('SELECT first, last FROM sink_losses ORDER BY first').all();
+    loop.delivery.onDemand.replay({ first: 3, last: 16, times: undefined }, 14, none);
+    expect(losses()).toHaveLength(2);
+    await rig.clock.until(() => loop.delivery.view().replay?.state === 'done', 10_000);
+    expect(losses()).toEqual([{ first: 14, last: 20 }]);
+  });
+
+  test('sends a range again, in order, as uncertain, with the position that the sink has (D42)', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4, keepsPosition: true });
+    await append(rig.journal, 20);
+    loop.run();
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 20);
+    loop.delivery.onDemand.replay({ first: 3, last: 12, times: undefined }, 10, none);
+    await rig.clock.until(() => loop.delivery.view().replay?.state === 'done', 10_000);
+    const batches = sentOnDemand(loop);
+    expect(batches.map(({ messages }) => messages.map(numberOf))).toEqual([range(3, 6), range(7, 10), [11, 12]]);
+    for (const batch of batches) expect(batch).toMatchObject({ onDemand: 'replay', uncertain: true, through: { seq: 20 } });
+    expect(loop.delivery.view().replay).toMatchObject({ state: 'done', sent: 10, rejected: 0, passed: 10, at: 12 });
+    await rig.clock.advance(2_000);
+    expect(committed(rig.journal, 'sink')).toMatchObject({ acknowledged: 20, delivered: 20 });
+    expect(loop.counted.delays.length).toBe(5);
+  });
+
+  test('lets what is new go in between, and none of it twice', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 10 });
+    loop.receiver.answer = async (batch, signal) => {
+      await rig.clock.sleep(100, signal);
+      return loop.receiver.take(batch);
+    };
+    await append(rig.journal, 200);
+    loop.run();
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 200);
+    loop.delivery.onDemand.replay(every, 200, none);
+    await append(rig.journal, 50);
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 250);
+    const { replay } = loop.delivery.view();
+    // Five batches of what is new, and hardly more of the others between them.
+    expect(replay?.state).toBe('running');
+    expect(replay?.sent).toBeLessThanOrEqual(60);
+    await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
+    const counts = new Map<number, number>();
+    for (const message of loop.receiver.has) counts.set(numberOf(message), (counts.get(numberOf(message)) ?? 0) + 1);
+    expect(range(1, 200).every((n) => counts.get(n) === 2)).toBe(true);
+    expect(range(201, 250).every((n) => counts.get(n) === 1)).toBe(true);
+  });
+
+  test('of times sends what is dated there, and nothing without a readable time', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4 });
+    await append(rig.journal, 10);
+    await append(rig.journal, 10, (n) => (n % 2 === 0 ? { logTimestamp: 'yesterday' } : {}));
+    await append(rig.journal, 10);
+    loop.run();
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 30);
+    // Record n is dated n seconds after midnight.
+    const midnight = Date.UTC(2026, 10, 20) * 1000;
+    const times = { from: midnight + 8_000_000, to: midnight + 24_000_000 };
+    expect(rig.journal.countOf(1, 30, times)).toBe(30);
+    loop.delivery.onDemand.replay({ ...every, times }, 30, none);
+    await rig.clock.until(() => loop.delivery.view().replay?.state === 'done', 10_000);
+    const timed = range(8, 23).filter((n) => n <= 10 || n > 20 || n % 2 === 1);
+    expect(sentOnDemand(loop).flatMap(({ messages }) => messages.map(numberOf))).toEqual(timed);
+  });
+
+  test('goes on over a lost answer, and over an outage', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 5 });
+    await append(rig.journal, 20);
+    loop.run();
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 20);
+    const begun = loop.receiver.attempts.length;
+    loop.receiver.answer = (batch, _signal, attempt) => {
+      if (attempt === begun + 2) throw new WaybillError('sink_outcome_unknown', 'reset');
+      if (attempt === begun + 4) throw new WaybillError('sink_unavailable', 'busy');
+      return loop.receiver.take(batch);
+    };
+    loop.delivery.onDemand.replay(every, 20, none);
+    await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
+    expect(sentOnDemand(loop).map(({ messages }) => messages.map(numberOf))).toEqual([
+      range(1, 5),
+      range(6, 10),
+      range(6, 10),
+      range(11, 15),
+      range(11, 15),
+      range(16, 20),
+    ]);
+    expect(loop.delivery.view().replay).toMatchObject({ sent: 20, passed: 20 });
+    expect(committed(rig.journal, 'sink')).toMatchObject({ acknowledged: 20 });
+  });
+
+  test('finds the one that is refused, which becomes a dead letter; those that are dead letters are left out', async () => {
+    await using rig = await Rig.make();
+    const { loop } = await refused(rig);
+    loop.receiver.answer = (batch) => {
+      if (batch.messages.some(({ seq }) => seq === 5 || seq === 3)) throw new WaybillError('sink_refused', 'field nine');
+      return loop.receiver.take(batch);
+    };
+    const letters = rig.journal.deadLetters.rejected('sink');
+    loop.delivery.onDemand.replay(every, 6, (seq) => letters.has(seq));
+    await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
+    expect(loop.receiver.has.slice(5).map(numberOf)).toEqual([1, 2, 4, 6]);
+    expect(loop.delivery.view().replay).toMatchObject({ sent: 4, rejected: 1 });
+    expect(deadLetters(rig.journal).map(({ seq, message }) => [seq, message])).toEqual([
+      [3, 'field seven'],
+      [5, 'field nine'],
+    ]);
+    expect(rig.journal.sinkProgress('sink').deadLetters).toBe(2);
+    expect(committed(rig.journal, 'sink').acknowledged).toBe(6);
+  });
+
+  test('passes over what is pruned, ends with what was acknowledged, and there is one at a time', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4 });
+    await append(rig.journal, 4);
+    await append(rig.journal, 8);
+    loop.run();
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 12);
+    rig.journal.db.exec('DELETE FROM segments WHERE seq = 1; UPDATE head SET pruned_seq = 4');
+    loop.receiver.answer = async (batch, signal) => {
+      await rig.clock.sleep(1_000, signal);
+      return loop.receiver.take(batch);
+    };
+    loop.delivery.onDemand.replay(every, 12, none);
+    expect(() => loop.delivery.onDemand.replay(every, 12, none)).toThrow(expect.objectContaining({ code: 'usage' }) as Error);
+    await append(rig.journal, 3);
+    await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
+    expect(sentOnDemand(loop).flatMap(({ messages }) => messages.map(numberOf))).toEqual(range(5, 12));
+  });
+});
+
+describe('events to try a sink out', () => {
+  test('move nothing and are in no journal; the note of the sink is kept', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4, keepsPosition: true });
+    await append(rig.journal, 4);
+    loop.run();
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 4);
+    const sample = { ...plain({ text: '{"logId":1}', seq: 1 } as Entry), uid: 'test' };
+    loop.receiver.answer = (batch) => ({ ...loop.receiver.take(batch, { 2: 'field seven' }), resumeNote: 'another note' });
+    const done = loop.delivery.onDemand.test([sample, { ...sample, seq: 2 }]);
+    await rig.clock.advance(0);
+    expect(await done).toMatchObject({ rejected: [{ seq: 2, message: 'field seven' }] });
+    expect(sentOnDemand(loop)[0]).toMatchObject({ onDemand: 'test', through: { seq: 4 } });
+    expect(committed(rig.journal, 'sink')).toEqual({ acknowledged: 4, delivered: 4, resumeNote: 'another note' });
+    expect(deadLetters(rig.journal)).toEqual([]);
+    expect(rig.journal.head().seq).toBe(4);
+  });
+});
+
+describe('without a daemon', () => {
+  test('the sink is opened for what is asked, nothing is delivered, and it is closed', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4 });
+    await append(rig.journal, 8);
+    await rig.journal.acknowledge(
+      'sink',
+      {
+        acknowledged: 4,
+        delivered: { position: { seq: 4, chain: (await rig.journal.chainAt(4)) ?? Buffer.alloc(0) }, resumeNote: undefined },
+      },
+      [],
+    );
+    const { signal } = new AbortController();
+    const done = loop.delivery.runOnDemand(
+      async () => loop.delivery.onDemand.replay({ first: 2, last: 8, times: undefined }, 3, none),
+      signal,
+    );
+    await rig.clock.advance(0);
+    await done;
+    // Entries 5 to 8 were never sent: that is for the daemon.
+    expect(loop.receiver.has.map(numberOf)).toEqual([2, 3, 4]);
+    expect([loop.receiver.opens, loop.receiver.closes]).toEqual([1, 1]);
+  });
+
+  test('a sink that cannot be opened says why', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop();
+    loop.receiver.opening = () => {
+      throw new WaybillError('sink_blocked', 'the key is not accepted');
+    };
+    await expect(loop.delivery.runOnDemand(async () => undefined, new AbortController().signal)).rejects.toThrow('the key is not accepted');
+  });
+});
+
+describe('what a person has ordered', () => {
+  test('a blocked sink is opened at once when somebody has changed what it waits for, not only after its minute', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4 });
+    let fits = false;
+    loop.receiver.opening = () => {
+      if (!fits) throw new WaybillError('sink_blocked', 'its position is of another state');
+    };
+    await append(rig.journal, 4);
+    loop.run();
+    await rig.clock.advance(1_000);
+    expect(loop.delivery.view().state).toBe('blocked');
+    fits = true;
+    loop.delivery.wake();
+    await rig.clock.advance(0);
+    expect(loop.receiver.attempts.map(({ at }) => at)).toEqual([1_000]);
+  });
+
+  test('a sink that is to be reconciled gets batches with a record of that time, or without a readable one, as uncertain', async () => {
+    await using rig = await Rig.make();
+    // The first 10,000 entries behind a start are uncertain anyway.
+    const pipeline = (entry: Entry) =>
+      entry.kind === 'record' && entry.seq > 10_000 ? { ...plain(entry), time: entry.time ?? entry.received } : undefined;
+    const loop = rig.loop({ records: 1, pipeline });
+    await append(rig.journal, 10_010);
+    await append(rig.journal, 1, () => ({ logTimestamp: 'yesterday' }));
+    await append(rig.journal, 1);
+    const sink = rig.journal.sinkPositions.sink('sink');
+    // Record n is dated n seconds after midnight.
+    const midnight = Date.UTC(2026, 10, 20) * 1000;
+    const verify = { from: midnight + 10_003_000_000, to: midnight + 10_005_000_000 };
+    await rig.journal.operate({ ...operation, operation: 'sinks reconcile' }, () =>
+      rig.journal.sinkPositions.writeOrders(sink, { verify }),
+    );
+    loop.run();
+    await rig.clock.until(() => loop.receiver.has.length === 12);
+    const uncertain = loop.receiver.attempts.filter(({ batch }) => batch.uncertain);
+    expect(uncertain.map(({ batch }) => batch.messages[0]?.seq)).toEqual([10_003, 10_004, 10_011]);
+  });
+});

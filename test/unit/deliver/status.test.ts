@@ -1,0 +1,131 @@
+/** What people see of a loop: its lag, its state, and what is counted. */
+import { expect, test } from 'vitest';
+import { WaybillError } from '../../../src/errors.ts';
+import { append } from '../../support/model-journal.ts';
+import { plain, Rig } from './rig.ts';
+
+test('the lag is that of the oldest entry that is not acknowledged', async () => {
+  await using rig = await Rig.make();
+  const loop = rig.loop({ records: 2 });
+  loop.receiver.answer = async (batch, signal) => {
+    await rig.clock.sleep(10_000, signal);
+    return loop.receiver.take(batch);
+  };
+  await append(rig.journal, 2, undefined, rig.clock.now());
+  await rig.clock.advance(4_000);
+  await append(rig.journal, 4, undefined, rig.clock.now());
+  loop.run();
+  await rig.clock.advance(1_000);
+  expect(loop.delivery.view()).toMatchObject({ acknowledged: 0, lagRecords: 6, lagSeconds: 5, state: 'active', lastSuccess: undefined });
+  await rig.clock.advance(10_000);
+  expect(loop.delivery.view()).toMatchObject({
+    acknowledged: 2,
+    lagRecords: 4,
+    lagSeconds: 11,
+    lastSuccess: (rig.clock.now() - 1_000) * 1000,
+  });
+  await rig.clock.advance(20_000);
+  expect(loop.delivery.view()).toMatchObject({ acknowledged: 6, lagRecords: 0, lagSeconds: 0 });
+});
+
+test('a quiet day does not make the next record old', async () => {
+  await using rig = await Rig.make();
+  const loop = rig.loop({ records: 10, waitMs: 5_000 }).run();
+  await append(rig.journal, 1, undefined, rig.clock.now());
+  await rig.clock.advance(86_400_000);
+  await append(rig.journal, 1, undefined, rig.clock.now());
+  await rig.clock.advance(3_000);
+  expect(loop.delivery.view()).toMatchObject({ lagRecords: 1, lagSeconds: 3 });
+});
+
+test('a sink with where has no lag of what is not for it, and that of what it waits to send', async () => {
+  await using rig = await Rig.make();
+  const loop = rig.loop({ records: 10, waitMs: 5_000, pipeline: (entry) => (entry.seq % 2 === 0 ? plain(entry) : undefined) }).run();
+  for (let minute = 0; minute < 5; minute += 1) {
+    await append(rig.journal, 1, undefined, rig.clock.now());
+    await rig.clock.advance(30_000);
+    expect(loop.delivery.view()).toMatchObject({ lagRecords: 0, lagSeconds: 0 });
+    await append(rig.journal, 1, undefined, rig.clock.now());
+    await rig.clock.advance(2_000);
+    expect(loop.delivery.view()).toMatchObject({ lagRecords: 1, lagSeconds: 2 });
+    await rig.clock.advance(30_000);
+  }
+});
+
+test('a sink that was in trouble is well again when it turns out to have everything', async () => {
+  await using rig = await Rig.make();
+  const loop = rig.loop({ records: 2, keepsPosition: true, failReadinessAfter: 60_000 });
+  loop.receiver.answer = (batch) => {
+    loop.receiver.take(batch);
+    throw new WaybillError('sink_outcome_unknown', 'the answer was cut');
+  };
+  await append(rig.journal, 2);
+  loop.run();
+  await rig.clock.advance(600_000);
+  expect(loop.receiver.attempts.length).toBe(1);
+  expect(loop.delivery.view()).toMatchObject({ state: 'active', trouble: undefined, lagRecords: 0, lastError: 'the answer was cut' });
+});
+
+test('a sink that is open again is well where all that is left is not for it, and takes what a person sends', async () => {
+  await using rig = await Rig.make();
+  const loop = rig.loop({ failReadinessAfter: 60_000, pipeline: () => undefined });
+  loop.receiver.opening = (_signal, open) => {
+    if (open < 12) throw new WaybillError('sink_unavailable', '429');
+  };
+  await append(rig.journal, 3);
+  loop.run();
+  await rig.clock.advance(70_000);
+  expect(loop.delivery.view()).toMatchObject({ state: 'retrying', trouble: '429' });
+  await rig.clock.advance(600_000);
+  expect(loop.receiver.opens).toBe(12);
+  expect(loop.delivery.view()).toMatchObject({ state: 'active', trouble: undefined, lagRecords: 0 });
+  const [entry] = await rig.journal.read(0, { records: 1, bytes: 1 });
+  if (!entry) throw new Error('the journal has three records');
+  const asked = loop.delivery.onDemand.test([plain(entry)]);
+  await rig.clock.advance(1_000);
+  expect(await asked).toMatchObject({ rejected: [] });
+});
+
+test('a sink that opens but never answers gets into trouble all the same', async () => {
+  await using rig = await Rig.make();
+  const loop = rig.loop({ records: 2, failReadinessAfter: 300_000 });
+  loop.receiver.answer = () => {
+    throw new WaybillError('sink_outcome_unknown', 'reset');
+  };
+  await append(rig.journal, 2);
+  loop.run();
+  await rig.clock.advance(299_000);
+  expect(loop.delivery.view()).toMatchObject({ state: 'retrying', trouble: undefined });
+  await rig.clock.advance(2_000);
+  expect(loop.delivery.view()).toMatchObject({ state: 'retrying', trouble: 'reset' });
+});
+
+test('a view says since when attempts fail, how many in a row, and when the next one begins', async () => {
+  await using rig = await Rig.make();
+  const loop = rig.loop({ records: 2, random: () => 0.5 });
+  const refuse = (): never => {
+    throw new WaybillError('sink_unavailable', 'connect ECONNREFUSED', { retryAfterMs: 10_000 });
+  };
+  const accept = loop.receiver.answer;
+  loop.receiver.answer = refuse;
+  await append(rig.journal, 2);
+  const began = rig.clock.now();
+  loop.run();
+  await rig.clock.advance(25_000);
+  const failing = loop.delivery.view();
+  expect(failing).toMatchObject({ attempts: 3, failingSince: began * 1000, nextAttempt: (began + 30_000) * 1000 });
+  loop.receiver.answer = accept;
+  await rig.clock.advance(10_000);
+  expect(loop.delivery.view()).toMatchObject({ attempts: 0, failingSince: undefined, nextAttempt: undefined });
+});
+
+test('the metrics count what was taken, and its delay from the time of the record', async () => {
+  await using rig = await Rig.make();
+  const at = rig.clock.now() * 1000 - 90_000_000;
+  const loop = rig.loop({ records: 2, pipeline: (entry) => ({ ...plain(entry), time: at + entry.seq * 1_000_000 }) });
+  await append(rig.journal, 4);
+  loop.run();
+  await rig.clock.advance(0);
+  expect(loop.counted).toEqual({ sent: 4, delays: [89, 87] });
+  expect(loop.lines.map(({ event }) => event)).toEqual(['sink.first_delivery']);
+});

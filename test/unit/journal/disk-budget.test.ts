@@ -1,0 +1,87 @@
+/** The maxSize counts what lies on the disk: the file of the state, and SQLite's WAL beside it. */
+import { createHash } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { diskBudgetOf } from '../../../src/journal/disk-budget.ts';
+import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
+import { base, collected } from '../../support/records.ts';
+import { beside, opened, pageOf } from './opening.ts';
+import type { Opened } from './opening.ts';
+
+const mebi = 2 ** 20;
+const maxSize = 16 * mebi;
+
+/** Text of a quarter of a mebibyte, half of which is left when it is packed. */
+function noise(salt: number): string {
+  return Array.from({ length: 2_048 }, (_, i) => createHash('sha512').update(`${salt} ${i}`).digest('hex')).join('');
+}
+
+function onDisk({ directory }: Opened, name = '*'): number {
+  const names = name === '*' ? ['waybill.db', 'waybill.db-wal'] : [name];
+  return names.reduce((sum, each) => sum + (statSync(join(directory, each), { throwIfNoEntry: false })?.size ?? 0), 0);
+}
+
+/** Appends until the journal refuses; `each` sees every step. Returns how many pages went in. */
+async function fill({ journal }: Opened, from: number, each: () => void): Promise<number> {
+  for (let i = from; ; i += 1) {
+    if (journal.paused() !== undefined) return i - from;
+    try {
+      await journal.append(pageOf([collected(i, base + i, { noise: noise(i) })]));
+    } catch (thrown) {
+      expect(thrown).toMatchObject({ code: 'journal_full' });
+      return i - from;
+    }
+    each();
+  }
+}
+
+test('of a great maxSize the WAL gets 64 MB, of a small one an eighth; it is brought in at half of that', () => {
+  expect(diskBudgetOf(10 * 1024 * mebi)).toEqual({ filePages: 2_621_440 - 16_000, checkpointPages: 8_000, walBytes: 16_000 * 4_096 });
+  expect(diskBudgetOf(maxSize)).toEqual({ filePages: 3_584, checkpointPages: 256, walBytes: 2 * mebi });
+});
+
+test('file and WAL together stay within the quota', async () => {
+  const state = await opened({ maxSize: maxSize });
+  let most = 0;
+  const pages = await fill(state, 0, () => (most = Math.max(most, onDisk(state))));
+  expect(pages).toBeGreaterThan(70);
+  expect(most).toBeGreaterThan(14 * mebi);
+  expect(most).toBeLessThanOrEqual(maxSize);
+  expect(state.journal.paused()).toBe('journal_full');
+});
+
+test('a page that is larger than what is set aside for the WAL does not stay in it', async () => {
+  const state = await opened({ maxSize: maxSize });
+  const large = Array.from({ length: 40 }, (_, i) => collected(i, base + i, { noise: noise(i) }));
+  await state.journal.append(pageOf(large));
+  expect(onDisk(state, 'waybill.db')).toBeGreaterThan(5 * mebi);
+  expect(onDisk(state, 'waybill.db-wal')).toBeLessThanOrEqual(2 * mebi);
+  expect(state.journal.paused()).toBeUndefined();
+});
+
+test('a WAL that a reader holds up is counted: collecting pauses, and goes on when the reader has ended', async () => {
+  const state = await opened({ maxSize: maxSize });
+  const { journal, directory } = state;
+  // It takes nothing, so that nothing can be pruned.
+  journal.sinkPositions.register('siem', 'kafka', 'x', journal.positionFor('journal'), undefined);
+  await journal.append(pageOf([collected(0, base)]));
+  const reader = beside(directory, true);
+  reader.exec('BEGIN');
+  reader.prepare('SELECT count(*) FROM segments').get();
+  const held = await fill(state, 1, () => undefined);
+  expect(journal.paused()).toBe('journal_full');
+  expect(onDisk(state)).toBeLessThanOrEqual(maxSize);
+  expect(onDisk(state, 'waybill.db-wal')).toBeGreaterThan(6 * mebi);
+  expect(journal.usage().bytes).toBeGreaterThan(0.9 * maxSize);
+  const live = { source: () => undefined, sink: () => undefined, closeDelaySeconds: () => 900, paused: undefined, maxSize, configured: [] };
+  expect(snapshotOf(journal.db, '0.1.0', base, live).journal.bytes).toBe(journal.usage().bytes);
+  // Nothing can be brought in yet; and nothing is written meanwhile that would do it by itself later.
+  expect(journal.prune()).toBe(0);
+  expect(journal.paused()).toBe('journal_full');
+  reader.exec('COMMIT');
+  journal.prune();
+  expect(onDisk(state, 'waybill.db-wal')).toBe(0);
+  expect(journal.paused()).toBeUndefined();
+  expect(await fill(state, held + 1, () => undefined)).toBeGreaterThan(0);
+});

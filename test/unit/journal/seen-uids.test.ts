@@ -1,0 +1,87 @@
+import Database from 'better-sqlite3';
+import { onTestFinished, expect, test } from 'vitest';
+import { SeenUids } from '../../../src/journal/seen-uids.ts';
+import { uidOf } from '../../support/records.ts';
+
+const uid = (n: number): string => uidOf(undefined, `{"logId":${n}}`);
+
+function seen(capacity: number): { db: Database.Database; sets: SeenUids; add: (added: Record<number, number[]>) => void } {
+  const db = new Database(':memory:');
+  onTestFinished(() => void db.close());
+  db.exec(
+    'CREATE TABLE seen (source INTEGER, bucket INTEGER, seq INTEGER, uids BLOB, PRIMARY KEY (source, bucket, seq)) STRICT, WITHOUT ROWID',
+  );
+  const sets = new SeenUids(db, capacity);
+  let seq = 0;
+  /** What a page does: every bucket is asked, the new uids are stored, and join the sets after the commit. */
+  const add = (added: Record<number, number[]>): void => {
+    seq += 1;
+    const buckets = new Map(Object.entries(added).map(([bucket, ids]) => [Number(bucket), ids.map(uid)]));
+    for (const bucket of buckets.keys()) sets.bucket(1, bucket);
+    for (const [bucket, uids] of buckets) sets.store(1, bucket, seq, uids);
+    sets.committed(1, buckets);
+  };
+  return { db, sets, add };
+}
+
+/** Whether a bucket is in memory: then it does not notice that its rows are gone. */
+function isHeld({ db, sets }: ReturnType<typeof seen>, bucket: number, id: number): boolean {
+  db.exec('BEGIN; DELETE FROM seen');
+  const held = sets.bucket(1, bucket).has(uid(id));
+  db.exec('ROLLBACK');
+  return held;
+}
+
+test('a uid that was stored and not committed is not known', () => {
+  const { sets, db } = seen(10);
+  sets.bucket(1, 5);
+  db.exec('BEGIN');
+  sets.store(1, 5, 1, [uid(1)]);
+  db.exec('ROLLBACK');
+  expect(sets.bucket(1, 5).has(uid(1))).toBe(false);
+});
+
+test('the least recently used buckets leave memory, never one of the page under way, and nothing is forgotten by that (C46)', () => {
+  const state = seen(4);
+  const { sets, add } = state;
+  add({ 1: [10, 11] });
+  add({ 2: [20, 21] });
+  sets.bucket(1, 1);
+  add({ 3: [30, 31] });
+  // Used longest ago: 2.
+  expect(isHeld(state, 1, 10)).toBe(true);
+  // Loading 2 again goes over the capacity while the page is judged.
+  const big = { 3: [32, 33], 1: [12, 13], 2: [22], 4: [40, 41, 42] };
+  add(big);
+  for (const [bucket, ids] of Object.entries(big)) for (const id of ids) expect(isHeld(state, Number(bucket), id)).toBe(true);
+  for (const [bucket, ids] of Object.entries({ 1: [10, 11, 12, 13], 2: [20, 21, 22], 3: [30, 31, 32, 33], 4: [40, 41, 42] }))
+    for (const id of ids) expect(sets.bucket(1, Number(bucket)).has(uid(id))).toBe(true);
+});
+
+test('a bucket that is not in use leaves memory', () => {
+  const state = seen(4);
+  state.add({ 1: [10, 11] });
+  state.add({ 2: [20, 21, 22] });
+  expect(isHeld(state, 1, 10)).toBe(false);
+});
+
+test('buckets of another source and of other sides of zero are apart', () => {
+  const { sets, add, db } = seen(100);
+  add({ 7: [1], [-7]: [2] });
+  expect(sets.bucket(2, 7).has(uid(1))).toBe(false);
+  expect(sets.bucket(1, -7).has(uid(1))).toBe(false);
+  expect(sets.negativeBuckets(1)).toEqual([-7]);
+  // Known again on another day without a segment of its own, more than once.
+  sets.store(1, -8, undefined, [uid(2)]);
+  sets.store(1, -8, undefined, [uid(3)]);
+  expect(db.prepare('SELECT count(*) AS n FROM seen WHERE bucket = -8').get()).toEqual({ n: 2 });
+});
+
+test('a bucket that is deleted is forgotten in memory too', () => {
+  const { sets, add, db } = seen(100);
+  add({ 7: [1] });
+  db.exec('DELETE FROM seen');
+  expect(sets.bucket(1, 7).has(uid(1))).toBe(true);
+  sets.forget(1, 7);
+  expect(sets.bucket(1, 7).has(uid(1))).toBe(false);
+});

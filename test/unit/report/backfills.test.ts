@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'vitest';
+import { nextWindow } from '../../../src/collect/windows.ts';
+import { estimate, estimateText } from '../../../src/cli/commands/backfill/watch.ts';
+import type { BackfillProgress } from '../../../src/model/ledger.ts';
+import { backfillLines, backfillText, shorten, secondsLeft, share } from '../../../src/report/backfills.ts';
+
+const at = (text: string): number => Date.parse(text) * 1000;
+const progress = (more: Partial<BackfillProgress> = {}): BackfillProgress => ({
+  from: at('2026-01-01T00:00:00Z'),
+  to: at('2026-01-11T00:00:00Z'),
+  closedUntil: at('2026-01-03T12:00:00Z'),
+  state: 'running',
+  windows: 12,
+  records: 1_234_567,
+  gaps: 0,
+  order: { asked: 0, paused: false, expected: 2_995_000 },
+  ...more,
+});
+
+describe('how far a backfill is', () => {
+  test('by records where the service counted them, by time where it did not; whole only at its end', () => {
+    expect(share(progress())).toBeCloseTo(1_234_567 / 2_995_000);
+    expect(share(progress({ order: { asked: 0, paused: false } }))).toBe(0.25);
+    // The count includes padding and grows; a share of more than all is none.
+    expect(share(progress({ records: 3_000_000 }))).toBe(0.999);
+    expect(share(progress({ records: 2_000_000, state: 'done' }))).toBe(1);
+    expect(share(progress({ records: 0, closedUntil: at('2026-01-01T00:00:00Z'), order: { asked: 0, paused: false, expected: 0 } }))).toBe(
+      0,
+    );
+  });
+
+  test('in words: share, records, where it is, gaps, speed and what is left; a paused one has no speed', () => {
+    expect(backfillText(progress({ perSecond: 3_100.4, secondsLeft: 760 }))).toBe(
+      '41.2 % (1,234,567 of 2,995,000 records), up to 2026-01-03T12:00:00Z, 3,100 records/s, 12 min left',
+    );
+    expect(backfillText(progress({ state: 'paused', gaps: 1, perSecond: 5 }))).toBe(
+      '41.2 % (1,234,567 of 2,995,000 records), up to 2026-01-03T12:00:00Z, 1 window is a gap, paused',
+    );
+    expect(backfillText(progress({ order: { asked: 0, paused: false } }))).toBe('25.0 % (1,234,567 records), up to 2026-01-03T12:00:00Z');
+  });
+
+  test('the time left follows from the speed, and is not told without a count', () => {
+    expect(secondsLeft(progress({ records: 995_000 }), 1_000)).toBe(2_000);
+    expect(secondsLeft(progress(), 0)).toBeUndefined();
+    expect(secondsLeft(progress({ order: { asked: 0, paused: false } }), 1_000)).toBeUndefined();
+  });
+
+  test('status shows two lines at most, the last of which counts the rest', () => {
+    const sources = [{ id: 'a', backfills: [progress()] }, { id: 'b' }, { id: 'c', backfills: [progress(), progress()] }];
+    const lines = backfillLines(sources, 2);
+    expect(lines).toHaveLength(2);
+    expect(lines[0]).toMatch(/^BACKFILL {2}a, 2026-01-01T00:00:00Z to 2026-01-11T00:00:00Z: 41\.2 %/);
+    expect(lines[1]).toBe('BACKFILL  and 2 more: waybill backfill list');
+    expect(backfillLines([{ id: 'a' }], 2)).toEqual([]);
+  });
+});
+
+test.each([
+  ['2026-01-01T00:00:00Z', 'done: nothing of it was collected'],
+  ['2026-01-03T12:00:00Z', 'done: it ends at 2026-01-03T12:00:00Z now'],
+  ['2026-01-11T00:00:00Z', 'nothing was cut off: what was begun of it reaches to its end, 2026-01-11T00:00:00Z, and is still read'],
+])('one that is cancelled and ends at %s', (ends, words) => {
+  expect(shorten(progress(), at(ends))).toBe(words);
+});
+
+describe('what a backfill will take', () => {
+  const days = (count: number) => [{ from: at('2026-01-01T00:00:00Z'), to: at('2026-01-01T00:00:00Z') + count * 86_400_000_000 }];
+
+  const closeDelay = 900_000_000;
+  const long = { settled: at('2026-06-01T00:00:00Z'), closeDelay };
+  const pace = (perSecond: number, bytes?: number) => ({ pageSize: 1_000, perSecond, bytes });
+
+  test('windows by records or by days, whichever are more; requests by windows and pages; the rate rules', () => {
+    expect(estimate(0, days(30), pace(10), long)).toEqual({ records: 0, windows: 30, requests: 60, seconds: 6, bytes: 0 });
+    // A window of 3,500 records spans 151.2 s: the widest that divides a quarter of an hour is 150 s, 576 of them a day.
+    expect(estimate(2_000_000, days(1), pace(2, 90), long)).toEqual({
+      records: 2_000_000,
+      windows: 576,
+      requests: 3_152,
+      seconds: 1_576,
+      bytes: 180_000_000,
+    });
+    // Where requests are many a second it takes as long as records take.
+    expect(estimate(2_000_000, days(1), pace(1_000, 90), long).seconds).toBe(100);
+  });
+
+  test('near the present windows are narrower: a tenth of what lies before the settled time, and at last as wide as the close delay', () => {
+    const to = at('2026-01-01T10:00:00Z');
+    // 1 h; 45 min from a tenth of 9 h on, the first of them ending at half past one; five of 30 min from 3:00 on; then eighteen of 15 min.
+    const range = { from: to - 36_000_000_000, to: to };
+    expect(estimate(0, [range], pace(10), { settled: to, closeDelay }).windows).toBe(27);
+    // As the collector plans them.
+    let planned = 0;
+    for (let closedUntil = range.from; closedUntil < to; planned += 1)
+      closedUntil = nextWindow(closedUntil, Number.MAX_SAFE_INTEGER, to + closeDelay, closeDelay, to)?.to ?? to;
+    expect(planned).toBe(27);
+    // With eleven days more in between they are a day wide.
+    expect(estimate(0, [range], pace(10), { settled: to + 11 * 86_400_000_000, closeDelay }).windows).toBe(1);
+  });
+
+  test('in one line', () => {
+    expect(estimateText(estimate(2_000_000, days(1), pace(2, 90), long))).toBe(
+      'about 2,000,000 records, 576 windows, 3,152 requests, 26 min (0.44 hours) at least, 172 MiB in the journal',
+    );
+  });
+});
