@@ -3,6 +3,7 @@
  * One who is not answered, because it was killed meanwhile, looks again what there is, and asks again.
  */
 import { perform } from '../../src/daemon/operations/perform.ts';
+import { microsToIso } from '../../src/record/timestamp.ts';
 import { codeOf, messageOf } from '../../src/errors.ts';
 import type { Window } from '../../src/model/ledger.ts';
 import type { Micros } from '../../src/model/time.ts';
@@ -76,7 +77,7 @@ export class Historian {
     if (what === 'add' || what === 'more' || what === 'older') {
       const span = this.#span(what);
       this.#oracle.mayAdd(span);
-      await ask({ operation: 'backfill', ...span, rate, sinks });
+      await ask({ operation: 'backfill', from: microsToIso(span.from), to: microsToIso(span.to), rate, sinks });
       if (!life.isDead) this.#oracle.covers(span);
       return;
     }
@@ -84,7 +85,7 @@ export class Historian {
     const { from } = open.find(({ isPaused }) => isPaused === (what === 'resume')) ?? (what === 'cancel' ? open[0] : undefined) ?? {};
     if (from === undefined) return;
     if (what === 'cancel') this.#oracle.mayCut(from);
-    await ask({ operation: `backfill ${what}`, from });
+    await ask({ operation: `backfill ${what}`, from: microsToIso(from) });
   }
 
   #span(what: 'add' | 'more' | 'older'): Window {

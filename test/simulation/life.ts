@@ -5,7 +5,7 @@
 import type Database from 'better-sqlite3';
 import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
-import type { Config } from '../../src/config/load.ts';
+import type { Config, SinkConfig, SourceConfig } from '../../src/config/load.ts';
 import type { DaemonOptions } from '../../src/daemon/options.ts';
 import { createDelivery } from '../../src/daemon/sink.ts';
 import type { ConfiguredSink } from '../../src/daemon/sink.ts';
@@ -302,7 +302,8 @@ export function configOf(base: Config, environment: Environment): Config {
   const start = { kind: 'instant' as const, at: (environment.beginMs - historyMs) * 1_000 };
   return {
     ...base,
-    sources: base.sources.map((source) => ({
+    // The declared types refuse a key that no setting has.
+    sources: base.sources.map((source): SourceConfig => ({
       ...source,
       start,
       pollInterval: pollMs,
@@ -310,7 +311,7 @@ export function configOf(base: Config, environment: Environment): Config {
       recountAfter: [...agesMs],
       pageSize,
     })),
-    sinks: base.sinks.map((sink) => {
+    sinks: base.sinks.map((sink): SinkConfig => {
       const drawn = environment.sinks.find(({ id }) => id === sink.id);
       if (!drawn) throw new Error(`no environment for ${sink.id}`);
       const filter = drawn.filter === undefined ? {} : { filter: { result: [drawn.filter] } };

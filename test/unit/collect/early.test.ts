@@ -63,7 +63,7 @@ test('it is collected at once, closed when the clock is known, and asked for onl
   const early = owned(it.source.records, { from: base, to: begin - hour - settle - 15 * minute });
   expect(appended(it.beside())).toEqual(expect.arrayContaining(early));
   expect(early.length).toBeGreaterThan(80);
-  expect(it.lines.lines.filter(({ fields }) => 'event' in fields && fields.event === 'source.clock_measuring')).toMatchObject([
+  expect(it.lines.lines.filter(({ event }) => event === 'source.clock_measuring')).toMatchObject([
     // The first answer took 20 ms.
     { level: 'info', fields: { source: sourceId, to: new Date((begin + 5 * minute) / 1000 + 20).toISOString() } },
   ]);

@@ -15,7 +15,6 @@ const act = { actor: 'j.doe', reason: undefined };
 async function begun(start: UnreadStartParts['settings']['start'], earliest: () => Micros = () => base) {
   const { journal } = await opened();
   const told: unknown[] = [];
-  const quiet = (): void => undefined;
   const profile: { earliest?: Micros } = {};
   let asked = 0;
   const begin = new UnreadStart(
@@ -37,8 +36,8 @@ test('a time before the ledger is told, with what backfills have left of it, unt
   const { journal, begin, told } = await begun({ kind: 'instant', at: base - 3 * hour + 1 });
   begin.tell();
   const command = 'waybill backfill --source production --from 2026-11-19T23:00:00Z --to 2026-11-20T02:00:00Z';
-  const message = `start lies before 2026-11-20T02:00:00Z, where its ledger begins: ${command} reads what is dated before`;
-  expect(told).toEqual([{ source, from: '2026-11-19T23:00:00.000Z', to: '2026-11-20T02:00:00.000Z', message }]);
+  const detail = `start lies before 2026-11-20T02:00:00Z, where its ledger begins: ${command} reads what is dated before`;
+  expect(told).toEqual([{ source, from: '2026-11-19T23:00:00.000Z', to: '2026-11-20T02:00:00.000Z', detail }]);
   journal.history.add(source, { from: base - hour, to: base }, {}, act);
   const wanted = { from: base - 3 * hour, apart: 0 };
   expect(unreadOf(journal.db, source, wanted)).toEqual({ from: base - 3 * hour, to: base - hour, startsAt: base });
