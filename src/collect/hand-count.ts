@@ -6,6 +6,7 @@
 import { codeOf } from '../errors.ts';
 import type { Window } from '../model/ledger.ts';
 import type { Log } from '../model/telemetry.ts';
+import type { Handoff } from './handoff.ts';
 import type { Answer, Requester } from './requester.ts';
 import { pass } from './read-pages.ts';
 import type { Paging } from './read-pages.ts';
@@ -36,8 +37,8 @@ export interface Counting {
   readonly requester: Pick<Requester, 'ask' | 'count' | 'wait' | 'isOfTheQuery'>;
   readonly paging: Paging;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Called before each question but the first: what is new goes first. */
-  readonly between: (signal: AbortSignal) => Promise<void>;
+  /** Control is handed back before each request but the first: the live poll has precedence. */
+  readonly handoff: Pick<Handoff, 'offer'>;
   /** Stores what is read: a record may be among it that nobody has collected. */
   readonly store: (answer: Answer, signal: AbortSignal) => Promise<void>;
   readonly log: Log;
@@ -57,7 +58,7 @@ export async function handCount(counting: Counting, total: number, signal: Abort
     let last: HandCount | undefined;
     for (let attempts = 0; attempts < maxAttempts; attempts += 1) {
       if (attempts > 0) await counting.sleep(pauseMs, signal);
-      await counting.between(signal);
+      await counting.handoff.offer();
       last = await count(counting, window, signal);
       if (last?.agrees !== false) break;
     }
@@ -107,7 +108,7 @@ async function sample({ requester, paging }: Counting, total: number, signal: Ab
 
 /** The padding counts on both sides: what is compared is the query, not what the window owns. */
 async function count(
-  { requester, paging, log, between, store }: Counting,
+  { requester, paging, log, handoff, store }: Counting,
   window: Window,
   signal: AbortSignal,
 ): Promise<HandCount | undefined> {
@@ -131,7 +132,7 @@ async function count(
     for (const { uid } of answer.records) uids.add(uid);
     await store(answer, signal);
     if (pagesRead === maxPages && !isLast) return undefined;
-    await between(signal);
+    await handoff.offer();
   }
   if (isTooMuch || unreadable.length > 0) return undefined;
   const { total } = await requester.count(query, paging.first, signal);

@@ -12,11 +12,12 @@
  */
 import { createHash } from 'node:crypto';
 import { messageOf } from '../errors.ts';
-import type { CollectJournal } from '../model/journal.ts';
+import type { Appended, CollectedPage, CollectJournal } from '../model/journal.ts';
 import type { Verdict, Window } from '../model/ledger.ts';
 import type { WindowQuery } from '../model/source.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock, Micros } from '../model/time.ts';
+import type { Handoff } from './handoff.ts';
 import type { Answer, Requester } from './requester.ts';
 import type { VisibilityCheck } from './visibility.ts';
 import { pass } from './read-pages.ts';
@@ -36,10 +37,12 @@ export interface Reading {
   readonly log: Log;
   /** ms between two passes. */
   readonly pauseMs: number;
-  /** Runs the live poll when it is due; between two pages. */
-  readonly between: (signal: AbortSignal) => Promise<void>;
-  readonly livePollIsDue: () => boolean;
+  readonly handoff: Pick<Handoff, 'isWanted' | 'offer'>;
+  readonly afterAppend: AfterAppend;
 }
+
+/** What follows from an append: metrics, what the visibility check learns, and the wait for sinks. */
+export type AfterAppend = (page: CollectedPage, appended: Appended) => Promise<void>;
 
 /** The largest total that this source has ever given: a total that equals it may be a cap. */
 export interface Caps {
@@ -82,7 +85,7 @@ export async function readWindow(
   signal: AbortSignal,
 ): Promise<Outcome> {
   const mayBeSplit = splitting === 'any';
-  const { requester, paging, journal, caps, visibility, clock } = reading;
+  const { requester, paging, caps, visibility, clock } = reading;
   const requestsBefore = requester.health.requests;
   // U of the algorithm: uid, and whether the window itself owns the record.
   const seen = new Map<string, boolean>();
@@ -129,13 +132,7 @@ export async function readWindow(
   };
   const store = async (answer: Answer): Promise<void> => {
     // mutant: store-page
-    await journal.append({
-      source: reading.sourceId,
-      records: answer.records,
-      received: answer.received,
-      serverNow: answer.serverNow,
-      window,
-    });
+    await append(reading, answer, window);
     const inAnswer = new Set<string>();
     for (const { uid, time } of answer.records) {
       if (inAnswer.has(uid)) shared.add(uid);
@@ -153,7 +150,7 @@ export async function readWindow(
       paging,
       query,
       pagesMax: Number.MAX_SAFE_INTEGER,
-      ahead: (answer) => !reading.livePollIsDue() && visibility.isPlain(answer),
+      ahead: (answer) => !reading.handoff.isWanted && visibility.isPlain(answer),
       log: reading.log,
       signal,
       unreadable: (page, thrown, pageSize) => {
@@ -175,7 +172,7 @@ export async function readWindow(
       if (seen.size > recordsOfSecondMax) return gap('size', `more than ${recordsOfSecondMax} records`);
       // A service that does not filter by time at all would have everything read for each window.
       if (outOfRange > recordsMax) break;
-      if (!isAhead) await reading.between(signal);
+      if (!isAhead) await reading.handoff.offer();
     }
     if (tooMuch) return tooMuch;
     // The pass was read to its end all the same: what the service serves is collected, proven or not.
@@ -243,6 +240,11 @@ export async function readWindow(
     }
     await clock.sleep(reading.pauseMs, signal);
   }
+}
+
+async function append({ sourceId, journal, afterAppend }: Reading, answer: Answer, window: Window): Promise<void> {
+  const page = { source: sourceId, records: answer.records, received: answer.received, serverNow: answer.serverNow, window };
+  await afterAppend(page, await journal.append(page));
 }
 
 function splitFor(records: number): Split {

@@ -12,6 +12,7 @@ import type { Clock, Micros, Random } from '../model/time.ts';
 import { scanFields } from '../record/field-scan.ts';
 import { objectOf, parseRecord } from '../record/json.ts';
 import { timeOfRecord } from '../record/time-of.ts';
+import type { Handoff } from './handoff.ts';
 import { freshAttempts, waitsFor } from './suspension.ts';
 import type { Suspensions, Waits } from './suspension.ts';
 
@@ -94,7 +95,7 @@ export class Requester {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #log: Log;
-  readonly #meanwhile: (signal: AbortSignal) => Promise<void>;
+  readonly #handoff: Pick<Handoff, 'offer'> | undefined;
   readonly #suspensions: Suspensions | undefined;
   readonly #waits: Waits;
   /** Questions that are refused although fresh tokens were tried: the suspension ends when the last of them is answered. */
@@ -112,8 +113,8 @@ export class Requester {
     clock: Clock;
     random: Random;
     log: Log;
-    /** Called after each wait for an answer that has not come yet. */
-    meanwhile?: (signal: AbortSignal) => Promise<void>;
+    /** Control is handed back after each wait for an answer that has not come yet. */
+    handoff?: Pick<Handoff, 'offer'>;
     /** Told when the right to read is missing. */
     suspensions?: Suspensions;
     waits?: Waits;
@@ -125,7 +126,7 @@ export class Requester {
     this.#clock = parts.clock;
     this.#random = parts.random;
     this.#log = parts.log;
-    this.#meanwhile = parts.meanwhile ?? (() => Promise.resolve());
+    this.#handoff = parts.handoff;
     this.#suspensions = parts.suspensions;
     this.#waits = parts.waits ?? waitsFor(settleUsualMs);
   }
@@ -279,7 +280,7 @@ export class Requester {
         }
         if (code === 'source_forbidden') await this.wait(thrown, failures, signal, await this.#refused((forbidden += 1), thrown));
         else await this.wait(thrown, failures, signal);
-        await this.#meanwhile(signal);
+        await this.#handoff?.offer();
       }
     } finally {
       if (forbidden > freshAttempts) await this.#granted(signal);

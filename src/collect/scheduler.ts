@@ -6,17 +6,18 @@ import { codeOf } from '../errors.ts';
 import type { Appended, CollectedPage, CollectJournal } from '../model/journal.ts';
 import type { Suspension } from '../model/ledger.ts';
 import type { SourceSnapshot } from '../model/snapshot.ts';
-import type { ServerClock, Source } from '../model/source.ts';
+import type { ServerClock } from '../model/source.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
 import type { Clock, Micros, Random } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
-import { Requester } from './requester.ts';
-import type { Answer } from './requester.ts';
+import type { Answer, Requester } from './requester.ts';
+import type { SourceAccess } from './source-access.ts';
+import type { Handoff } from './handoff.ts';
 import { Backfiller } from './backfill.ts';
 import { WindowCloser } from './close.ts';
 import { VisibilityCheck } from './visibility.ts';
 import type { FieldsProfile } from './visibility.ts';
-import { Suspensions, waitsFor } from './suspension.ts';
+import type { Suspensions } from './suspension.ts';
 import type { Paging } from './read-pages.ts';
 import type { Caps } from './read-window.ts';
 import { steppedMicros } from './recount.ts';
@@ -35,10 +36,9 @@ export interface CollectSettings {
 
 export interface CollectorParts {
   readonly settings: CollectSettings;
-  readonly source: Source;
+  readonly access: SourceAccess;
   readonly serverClock: ServerClock;
   readonly journal: CollectJournal;
-  readonly uidOf: ConstructorParameters<typeof Requester>[0]['uidOf'];
   readonly paging: Paging;
   readonly caps: Caps;
   readonly clock: Clock;
@@ -47,12 +47,12 @@ export interface CollectorParts {
   readonly meters: Meters;
   /** What `visibilityProfile` gave before a restart. */
   readonly visibility?: VisibilityProfile | undefined;
-  /** See GateParts. */
+  /** See VisibilityParts. */
   readonly learned?: () => Promise<void>;
   /** What is asked of the service besides its records, when it is due; false when nothing was. */
   readonly maintenance?: (signal: AbortSignal) => Promise<boolean>;
   /** The same, for what may wait until no window is due. */
-  readonly whenIdle?: (signal: AbortSignal) => Promise<boolean>;
+  readonly whenIdle?: (signal: AbortSignal, store: Collector['store']) => Promise<boolean>;
 }
 
 /** What a collector knows about what its source shows, to be known again after a restart; plain JSON. */
@@ -95,6 +95,7 @@ const unstoppable = new AbortController().signal;
 export class Collector {
   readonly #parts: CollectorParts;
   readonly #requester: Requester;
+  readonly #handoff: Handoff;
   readonly #suspensions: Suspensions;
   readonly #visibility: VisibilityCheck;
   readonly #closer: WindowCloser;
@@ -107,7 +108,6 @@ export class Collector {
   #resume: Resume | undefined;
   /** Before the loop begins the source may have no place in the journal yet. */
   #isRunning = false;
-  #inLivePoll = false;
   /** The largest page size that was in use, and when it is tried again. */
   #maxSize = 0;
   #growAt = 0;
@@ -126,63 +126,29 @@ export class Collector {
 
   constructor(parts: CollectorParts) {
     this.#parts = parts;
-    const { settings, source, serverClock, clock, random, log, meters, paging, caps } = parts;
+    const { settings, serverClock, clock, random, journal, log, meters, paging, caps } = parts;
+    const { requester, suspensions, handoff, waits } = parts.access;
     const sourceId = settings.id;
-    const waits = waitsFor(settings.closeDelay);
     this.#closeDelay = settings.closeDelay * 1000;
     this.#polledFrom = parts.visibility?.polledFrom;
-    this.#suspensions = new Suspensions({
-      sourceId,
-      source,
-      journal: parts.journal,
-      serverClock,
-      clock,
-      waits,
-      log,
-      meters,
-      lastFullVisibility: parts.visibility?.lastFullVisibility,
-    });
-    this.#requester = new Requester({
-      ...parts,
-      sourceId,
-      suspensions: this.#suspensions,
-      waits,
-      meanwhile: (signal) => this.between(signal),
-    });
-    const requester = this.#requester;
+    this.#suspensions = suspensions;
+    this.#requester = requester;
+    this.#handoff = handoff;
+    this.#journal = journal;
     const seeing = { profile: parts.visibility?.fields, learned: parts.learned };
-    this.#visibility = new VisibilityCheck({
-      sourceId,
-      requester,
-      paging,
-      journal: parts.journal,
-      suspensions: this.#suspensions,
-      log,
-      ...seeing,
-    });
-    this.#journal = counted(parts.journal, async (page, appended) => {
-      this.#count(page, appended);
-      await this.#visibility.appended(page.records, appended);
-      if (page.window !== undefined && appended.appended > 0) await this.#giveWay();
-    });
-    const journal = this.#journal;
+    this.#visibility = new VisibilityCheck({ sourceId, requester, paging, journal, suspensions, log, ...seeing });
     const reading = {
       ...{ sourceId, requester, paging, journal, caps, clock, log, visibility: this.#visibility },
       // 2 s with the default closeDelay; in proportion where everything is shortened.
       pauseMs: Math.min(2_000, Math.max(50, settings.closeDelay / 30)),
-      livePollIsDue: () => this.#livePollMayCutIn(),
-      between: (signal: AbortSignal) => this.between(signal),
+      handoff,
+      afterAppend: (page: CollectedPage, appended: Appended) => this.#afterAppend(page, appended),
     };
     const ages = settings.recountAfter.map((ms) => ms * 1000);
-    const closing = { reading, requester, journal, suspensions: this.#suspensions, serverClock, clock, random, waits, log, meters };
+    const closing = { reading, requester, journal, suspensions, serverClock, clock, random, waits, log, meters };
     this.#closer = new WindowCloser({ ...closing, closeDelay: this.#closeDelay, ages });
     const { health } = requester;
     this.backfiller = new Backfiller({ source: settings.id, closer: this.#closer, journal, health, clock, log });
-  }
-
-  /** For calibration, which asks before the loop begins. */
-  get requester(): Requester {
-    return this.#requester;
   }
 
   /** What is to be known again after a restart. */
@@ -216,7 +182,10 @@ export class Collector {
     const { settings, log } = this.#parts;
     if (!(await this.#visibility.admits(answer, signal))) return;
     const { records, received, serverNow } = answer;
-    const { late } = await this.#journal.append({ source: settings.id, records, received, serverNow });
+    const page = { source: settings.id, records, received, serverNow };
+    const appended = await this.#journal.append(page);
+    await this.#afterAppend(page, appended);
+    const { late } = appended;
     if (late > 0) log.write('source.late_records_found', { source: settings.id, records: late });
   }
 
@@ -258,6 +227,24 @@ export class Collector {
       // After a poll that was cut at its 20th page, or took longer than polls are apart, close gets one turn before the next.
       if (this.#resume === undefined && !this.#livePollIsDue()) return true;
     }
+    let isBusy = false;
+    const steps = this.#handoff.run(
+      () => this.#livePollMayCutIn(),
+      async () => {
+        isBusy = await this.#next(signal);
+      },
+    );
+    // What is new is read between two requests of the work too, also while one of them fails again and again.
+    try {
+      while ((await steps.next()).done !== true) await this.#livePoll(signal);
+    } finally {
+      await steps.return();
+    }
+    return isBusy;
+  }
+
+  /** What is due besides the live poll, in its order of precedence. */
+  async #next(signal: AbortSignal): Promise<boolean> {
     const { serverClock } = this.#parts;
     if (!serverClock.established()) return this.#measure(signal);
     const serverNow = serverClock.agreed();
@@ -308,7 +295,7 @@ export class Collector {
   async #retry(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
     if (await this.#closer.retry(serverNow, signal)) return true;
     if (await this.#closer.recounter.checkSamples(serverNow, signal)) return true;
-    if (await this.#parts.whenIdle?.(signal)) return true;
+    if (await this.#parts.whenIdle?.(signal, (answer, stop) => this.store(answer, stop))) return true;
     return this.backfiller.turn(serverNow, signal);
   }
 
@@ -359,13 +346,6 @@ export class Collector {
     else if (clock.monotonic() >= this.#growAt) paging.size = this.#maxSize;
   }
 
-  /** What is new is read between two questions about a window too, also while one of them is answered by failures alone. */
-  async between(signal: AbortSignal): Promise<void> {
-    // mutant: poll-between-pages
-    if (!this.#isRunning || this.#inLivePoll || !this.#livePollMayCutIn()) return;
-    await this.#livePoll(signal);
-  }
-
   /**
    * A poll that goes on where the last was cut waits until the window is read: a burst must not hold up its proof. Nor must polls that take longer
    * than they are apart: what they leave to the window is as much time as they take.
@@ -381,7 +361,6 @@ export class Collector {
   async #livePoll(signal: AbortSignal): Promise<void> {
     const { settings, clock, serverClock, log, paging } = this.#parts;
     const began = clock.monotonic();
-    // A poll within a poll would not end: from here on the live poll is not due.
     this.#pollAt = began + settings.pollInterval;
     const wall = clock.now() * 1000;
     const serverNow = serverClock.now() ?? wall;
@@ -391,21 +370,26 @@ export class Collector {
       paging,
       journal: this.#journal,
       visibility: this.#visibility,
+      afterAppend: (page: CollectedPage, appended: Appended) => this.#afterAppend(page, appended),
       closeDelay: this.#closeDelay,
       // A clock of the service that is hours ahead would have the first poll ask for a time that has not come.
       begin: Math.min(serverNow, wall),
       log,
     };
     this.#polledFrom ??= beginOf(livePoll, serverNow);
-    this.#inLivePoll = true;
     try {
       this.#resume = await pollLive(livePoll, serverNow, this.#resume, signal);
     } finally {
-      this.#inLivePoll = false;
       const ended = clock.monotonic();
       this.#cutInAt = ended + Math.min(ended - began, maxCutInMs);
     }
     if (this.#resume !== undefined) this.#pollAt = began + Math.min(resumeMs, settings.pollInterval);
+  }
+
+  async #afterAppend(page: CollectedPage, appended: Appended): Promise<void> {
+    this.#count(page, appended);
+    await this.#visibility.appended(page.records, appended);
+    if (page.window !== undefined && appended.appended > 0) await this.#giveWay();
   }
 
   /** How late records become visible is measured where that can be told: not while history is read for the first time. */
@@ -475,33 +459,4 @@ export class Collector {
     const measuredMs = serverClock.remainingMs() || Infinity;
     await clock.sleep(Math.min(maxIdleMs, Math.max(10, Math.min(this.#pollAt - clock.monotonic(), measuredMs))), signal);
   }
-}
-
-/** The journal, with what each page added told to `count`. */
-function counted(journal: CollectJournal, count: (page: CollectedPage, appended: Appended) => Promise<void>): CollectJournal {
-  return {
-    progress: (id) => journal.progress(id),
-    close: (...args) => journal.close(...args),
-    confirm: (...args) => journal.confirm(...args),
-    due: (...args) => journal.due(...args),
-    backfills: (id) => journal.backfills(id),
-    timeless: (...args) => journal.timeless(...args),
-    remembers: (...args) => journal.remembers(...args),
-    window: (...args) => journal.window(...args),
-    richest: (...args) => journal.richest(...args),
-    closedSince: (...args) => journal.closedSince(...args),
-    latest: (...args) => journal.latest(...args),
-    remark: (...args) => journal.remark(...args),
-    divide: (...args) => journal.divide(...args),
-    setSuspension: (...args) => journal.setSuspension(...args),
-    lastFullVisibility: (...args) => journal.lastFullVisibility(...args),
-    setProfile: (...args) => journal.setProfile(...args),
-    paused: () => journal.paused(),
-    behind: () => journal.behind(),
-    append: async (page) => {
-      const appended = await journal.append(page);
-      await count(page, appended);
-      return appended;
-    },
-  };
 }

@@ -3,7 +3,7 @@
  * otherwise than it did is told and counted. Only the first one is waited for. Whether its total is true is counted by hand when there is time for it: nothing waits for that.
  */
 import type { Paging } from '../../collect/read-pages.ts';
-import type { HandCount } from '../../collect/hand-count.ts';
+import type { Counting, HandCount } from '../../collect/hand-count.ts';
 import type { Caps } from '../../collect/read-window.ts';
 import { codeOf, isFinal, messageOf } from '../../errors.ts';
 import type { Log, Meters } from '../../model/telemetry.ts';
@@ -12,6 +12,9 @@ import { microsToIso } from '../../record/timestamp.ts';
 import { changesOf } from '../../source/calibrate.ts';
 import type { Calibration } from '../../source/calibrate.ts';
 import type { ProfileStore } from './profile.ts';
+
+/** Stores what a hand count read. */
+type Store = Counting['store'];
 
 export interface CalibratorParts {
   readonly id: string;
@@ -25,7 +28,7 @@ export interface CalibratorParts {
   /** Asks it once: throws what it is answered with. */
   readonly askOnce: (signal: AbortSignal) => Promise<Calibration>;
   /** Counts one small window by hand, of so many records in all; undefined when there is nothing to count. */
-  readonly count: (total: number, signal: AbortSignal) => Promise<HandCount | undefined>;
+  readonly count: (total: number, store: Store, signal: AbortSignal) => Promise<HandCount | undefined>;
   /** The page size to ask for, by what the service grants. */
   readonly sizeOf: (calibration: Calibration) => number;
   readonly log: Log;
@@ -98,14 +101,14 @@ export class Calibrator {
   }
 
   /** Counts a window by hand when it is due: weekly, and daily while there was nothing to count. False when it is not. */
-  async countWhenDue(signal: AbortSignal): Promise<boolean> {
-    const { id, store, caps, now, count, log, meters } = this.#parts;
-    const { calibration, handCount: before, handCounted } = store.profile;
+  async countWhenDue(store: Store, signal: AbortSignal): Promise<boolean> {
+    const { id, store: profiles, caps, now, count, log, meters } = this.#parts;
+    const { calibration, handCount: before, handCounted } = profiles.profile;
     // Without a usable total there is nothing to compare; that itself was said.
     if (calibration?.total === undefined) return false;
     if (handCounted !== undefined && now() - handCounted <= (before ? weekMicros : dayMicros)) return false;
-    const found = await count(Math.max(caps.largest, calibration.total), signal);
-    await store.handCounted(found, now());
+    const found = await count(Math.max(caps.largest, calibration.total), store, signal);
+    await profiles.handCounted(found, now());
     if (!found) return true;
     const { from, to, read, counted, agrees } = found;
     const fields = { source: id, from: microsToIso(from), to: microsToIso(to), received: read, total: counted };

@@ -1,6 +1,7 @@
 /** One source of the daemon: its client, its clock, what is known about its service, and the collector that asks. */
-import type { Answer } from '../../collect/requester.ts';
+import type { Requester } from '../../collect/requester.ts';
 import { Collector } from '../../collect/scheduler.ts';
+import { accessSource } from '../../collect/source-access.ts';
 import { earliest } from '../../collect/earliest.ts';
 import { handCount } from '../../collect/hand-count.ts';
 import type { Paging } from '../../collect/read-pages.ts';
@@ -57,31 +58,31 @@ export async function runSource(
   const paging: Paging = { first: profile.calibration?.firstPage ?? 1, size: sizeOf(settings, profile.calibration) };
   const caps: Caps = { largest: profile.calibration?.total ?? 0 };
   const now = (): Micros => serverClock.now() ?? clock.now() * 1000;
-  const calibrator: Calibrator = new Calibrator({
+  const { closeDelay } = settings;
+  const access = accessSource({
+    ...{ sourceId: id, source: unboundedQuery, uidOf: identify(id), journal, serverClock, clock, random, log, meters, closeDelay },
+    lastFullVisibility: profile.visibility?.lastFullVisibility,
+  });
+  const { requester, handoff } = access;
+  const calibrator = new Calibrator({
     ...{ id, store, paging, caps, now, log, meters },
-    ask: (stop) => untilAnswered(collector, (service) => calibrate(service, settings.pageSize, stop), stop),
+    ask: (stop) => untilAnswered(requester, (service) => calibrate(service, settings.pageSize, stop), stop),
     askOnce: async (stop) => {
       await unboundedQuery.widen(stop);
       return calibrate(once(id, unboundedQuery, serverClock), settings.pageSize, stop);
     },
-    count: (total, stop) => {
-      const { requester } = collector;
-      const between = (to: AbortSignal): Promise<void> => collector.between(to);
-      const store = (answer: Answer, to: AbortSignal): Promise<void> => collector.store(answer, to);
-      return handCount({ requester, paging, between, store, sleep: (ms, to) => clock.sleep(ms, to), log }, total, stop);
-    },
+    count: (total, store, stop) =>
+      handCount({ requester, paging, handoff, store, sleep: (ms, to) => clock.sleep(ms, to), log }, total, stop),
     sizeOf: (calibration) => sizeOf(settings, calibration),
   });
-  const found = async (stop: AbortSignal): Promise<Micros> =>
-    (await earliest(collector.requester, paging, now(), settings.closeDelay * 1000, stop)).start;
+  const found = async (stop: AbortSignal): Promise<Micros> => (await earliest(requester, paging, now(), closeDelay * 1000, stop)).start;
   const unreadStart = new UnreadStart({ settings, journal, store, earliest: found, now, log }, known);
   const living = { serverClock, caps, unboundedQuery, visibility: () => collector.visibilityProfile(), delays: () => delays.measure() };
   const collector: Collector = new Collector({
     settings,
-    source: unboundedQuery,
+    access,
     serverClock,
     journal,
-    uidOf: identify(id),
     paging,
     caps,
     clock,
@@ -91,7 +92,7 @@ export async function runSource(
     visibility: profile.visibility,
     learned: () => store.keep(living),
     maintenance: (stop) => calibrator.whenDue(stop),
-    whenIdle: async (stop) => (unboundedQuery.isWhole && (await unreadStart.whenDue(stop))) || calibrator.countWhenDue(stop),
+    whenIdle: async (stop, store) => (unboundedQuery.isWhole && (await unreadStart.whenDue(stop))) || calibrator.countWhenDue(store, stop),
   });
   liveStatus.collectors.set(id, collector);
   liveStatus.calibrators.set(id, calibrator);
@@ -100,7 +101,6 @@ export async function runSource(
   // is: a source asks no more before it collects, so that many of them under one budget begin soon.
   const first = known ? undefined : await calibrator.ask(signal);
   const awaits = (message: string | undefined): void => liveStatus.await(id, message);
-  const { requester } = collector;
   journal.registerSource(
     id,
     destinationOf(settings),
@@ -130,7 +130,7 @@ function measuring(delays: Delays, meters: Meters, clock: Clock): Meters {
 
 /** Asks until there is an answer that can be used: a service that refuses, or a wrong address, is told by status and probes, not by an exit. */
 async function untilAnswered<Answer>(
-  { requester }: Collector,
+  requester: Requester,
   ask: (service: Source) => Promise<Answer>,
   signal: AbortSignal,
 ): Promise<Answer> {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Answer } from '../../../src/collect/requester.ts';
+import { Handoff } from '../../../src/collect/handoff.ts';
 import { handCount } from '../../../src/collect/hand-count.ts';
 import type { HandCount } from '../../../src/collect/hand-count.ts';
 import { base, day, minute, second, uidOf } from '../../support/records.ts';
@@ -13,7 +14,7 @@ function counted(it: World, total: number, stored: string[] = []): Promise<HandC
     return Promise.resolve();
   };
   const sleep = (ms: number, stop: AbortSignal): Promise<void> => clock.sleep(ms, stop);
-  return handCount({ requester: asker, paging, log, between: () => Promise.resolve(), store, sleep }, total, signal);
+  return handCount({ requester: asker, paging, log, handoff: new Handoff(), store, sleep }, total, signal);
 }
 
 /** 200 records, one a minute. */

@@ -8,9 +8,10 @@ import { appended, owned, settle, world } from './world.ts';
 import type { World } from './world.ts';
 
 function poll(it: World, resume?: Resume): Promise<Resume | undefined> {
-  const { requester: asker, paging, journal, gate, log } = it;
+  const { requester, paging, journal, gate, log } = it;
+  const { afterAppend } = it.reading;
   return pollLive(
-    { sourceId, requester: asker, paging, journal, visibility: gate, closeDelay: settle, begin: it.source.now(), log },
+    { sourceId, requester, paging, journal, afterAppend, visibility: gate, closeDelay: settle, begin: it.source.now(), log },
     it.source.now(),
     resume,
     it.signal,

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { Requester } from '../../../src/collect/requester.ts';
+import { Handoff } from '../../../src/collect/handoff.ts';
 import { readWindow } from '../../../src/collect/read-window.ts';
 import type { Outcome, Splitting, Reading } from '../../../src/collect/read-window.ts';
 import { queryOf } from '../../../src/collect/windows.ts';
@@ -526,21 +527,24 @@ test('a page size that shrinks half-way begins the pass again with the smaller o
   expect(appended(it.beside())).toHaveLength(35);
 });
 
-test('what tip appends between two pages is known, and is not in U', async () => {
+test('what the live poll appends between two pages is known, and is not in U', async () => {
   const it = await world({ pageSize: 2 });
   fill(it, 6);
   let turns = 0;
-  const reading = {
-    ...it.reading,
-    livePollIsDue: () => true,
-    between: async () => {
-      turns += 1;
-      // As tip would: the last record, which this reading has not seen yet.
-      const answer = await it.requester.ask({ query: queryOf(window), page: 3, pageSize: 2 }, it.signal);
-      await it.journal.append({ source: 'production', records: answer.records, received: base, serverNow: base });
+  const handoff = new Handoff();
+  let outcome: Outcome = { held: true };
+  const reading = handoff.run(
+    () => true,
+    async () => {
+      outcome = await readWindow({ ...it.reading, handoff }, window, queryOf(window), 'any', it.signal);
     },
-  };
-  const outcome = await readWindow(reading, window, queryOf(window), 'any', it.signal);
+  );
+  while ((await reading.next()).done !== true) {
+    turns += 1;
+    // What a live poll does: the last record, which this reading has not seen yet.
+    const answer = await it.requester.ask({ query: queryOf(window), page: 3, pageSize: 2 }, it.signal);
+    await it.journal.append({ source: 'production', records: answer.records, received: base, serverNow: base });
+  }
   expect(expectProven(it, outcome)).toMatchObject({ total: 6, passes: 1 });
   expect(turns).toBe(4);
   expect(it.source.mostAtOnce).toBe(1);

@@ -1,6 +1,7 @@
 /** The loop of a source on the model of a service: what `Collector` needs besides a world, and how long it runs. */
 import { expect } from 'vitest';
 import { Collector } from '../../../src/collect/scheduler.ts';
+import { accessSource } from '../../../src/collect/source-access.ts';
 import type { CollectorParts, CollectSettings } from '../../../src/collect/scheduler.ts';
 import type { CollectJournal } from '../../../src/model/journal.ts';
 import type { PageRequest } from '../../../src/model/source.ts';
@@ -40,16 +41,21 @@ export function running(
   } as unknown as Meters;
   const serverClock = new ServerClock({ source: sourceId, closeDelay: own.closeDelay, clock: it.clock, log: lines });
   const { source, paging, caps, clock } = it;
+  const random = (): number => 0.5;
+  const access = accessSource({
+    ...{ sourceId, source, journal, serverClock, clock, random, log: lines, meters, closeDelay: own.closeDelay },
+    uidOf: (_value, text) => uidOf(undefined, text()),
+    lastFullVisibility: parts.visibility?.lastFullVisibility,
+  });
   const collector = new Collector({
     settings: own,
-    source,
+    access,
     serverClock,
     journal,
-    uidOf: (_value, text) => uidOf(undefined, text()),
     paging,
     caps,
     clock,
-    random: () => 0.5,
+    random,
     log: lines,
     meters,
     ...parts,
@@ -64,7 +70,7 @@ export function running(
     abort.abort(new Error('enough'));
     await watch.catch(() => undefined);
   };
-  return { ...it, collector, serverClock, runUntil, counted, lines };
+  return { ...it, requester: access.requester, collector, serverClock, runUntil, counted, lines };
 }
 
 export async function begun(options: Options & Partial<CollectSettings> = {}): Promise<Running> {

@@ -488,7 +488,7 @@ test('a question before the loop begins reads nothing in between', async () => {
     failures -= 1;
     return failures >= 0 ? Promise.reject(new WaybillError('source_busy', 'cannot read: 503')) : page(request, signal);
   };
-  await own.collector.requester.page({ query: {}, page: undefined, pageSize: 1 }, own.signal);
+  await own.requester.page({ query: {}, page: undefined, pageSize: 1 }, own.signal);
   expect(own.source.requests).toHaveLength(1);
 });
 
@@ -602,7 +602,7 @@ test('what is read for another purpose is stored like any other record, and late
   await it.runUntil(base + 4 * hour + 20 * minute);
   // It came to be seen after its window was closed, and before the window is counted again.
   it.source.add(2, base + 10 * minute + second, 0);
-  const { requester: asker } = it.collector;
+  const { requester: asker } = it;
   const answer = await asker.ask({ query: {}, page: 1, pageSize: 10 }, it.signal);
   await it.collector.store(answer, it.signal);
   await it.collector.store(answer, it.signal);

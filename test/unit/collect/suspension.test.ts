@@ -223,7 +223,7 @@ test('what is to be asked besides gets its turn before windows are closed, and n
     maintenance: async (signal) => {
       if (turns > 0) return false;
       turns += 1;
-      await own.collector.requester.page({ query: {}, page: undefined, pageSize: 1000 }, signal);
+      await own.requester.page({ query: {}, page: undefined, pageSize: 1000 }, signal);
       return true;
     },
   });

@@ -98,10 +98,11 @@ test.each([false, true])(
   'a poll that is refused for its width, or not answered in time, asks for half as much next (slow: %s)',
   async (slow) => {
     const it = await twoDays();
-    const { requester: asker, paging, journal, gate, log } = it;
+    const { requester, paging, journal, gate, log } = it;
+    const { afterAppend } = it.reading;
     const poll = (resume?: Parameters<typeof pollLive>[2]): ReturnType<typeof pollLive> =>
       pollLive(
-        { sourceId, requester: asker, paging, journal, visibility: gate, closeDelay: settle, begin: it.source.now(), log },
+        { sourceId, requester, paging, journal, afterAppend, visibility: gate, closeDelay: settle, begin: it.source.now(), log },
         it.source.now(),
         resume,
         it.signal,

@@ -38,9 +38,10 @@ async function watched(): Promise<World> {
 }
 
 function poll(it: World): Promise<unknown> {
-  const { requester: asker, paging, journal, gate, log } = it;
+  const { requester, paging, journal, gate, log } = it;
+  const { afterAppend } = it.reading;
   return pollLive(
-    { sourceId, requester: asker, paging, journal, visibility: gate, closeDelay: settle, begin: it.source.now(), log },
+    { sourceId, requester, paging, journal, afterAppend, visibility: gate, closeDelay: settle, begin: it.source.now(), log },
     it.source.now(),
     undefined,
     it.signal,

@@ -1,6 +1,7 @@
 /** What collect needs around it: a model of the source, a journal on real SQLite and a clock of the test. The oracle looks at the list of records. */
 import { createHash } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
+import { Handoff } from '../../../src/collect/handoff.ts';
 import { Requester } from '../../../src/collect/requester.ts';
 import { WindowCloser } from '../../../src/collect/close.ts';
 import { VisibilityCheck } from '../../../src/collect/visibility.ts';
@@ -90,9 +91,7 @@ export async function world(options: Options = {}): Promise<World> {
   const append = journal.append.bind(journal);
   journal.append = async (page) => {
     pages.push(page);
-    const appended = await append(page);
-    await gate.appended(page.records, appended);
-    return appended;
+    return append(page);
   };
   const waits = waitsFor(settle / 1000);
   const reported: { suspensions: string[]; vanished: number } = { suspensions: [], vanished: 0 };
@@ -124,8 +123,8 @@ export async function world(options: Options = {}): Promise<World> {
     clock,
     log,
     pauseMs: 2_000,
-    between: () => Promise.resolve(),
-    livePollIsDue: () => false,
+    handoff: new Handoff(),
+    afterAppend: (page, appended) => gate.appended(page.records, appended),
     ...options.reading,
   };
   const closing = { reading, requester: asker, journal, suspensions: holds, serverClock, clock, random: () => 0.5, waits, log, meters };

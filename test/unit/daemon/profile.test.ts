@@ -146,19 +146,20 @@ test('counted by hand when it is due: weekly, daily while there was nothing to c
     meters: { calibrationChanged: () => void (changes += 1) },
   });
   const { signal } = new AbortController();
+  const store = (): Promise<void> => Promise.resolve();
   // Not before there is a calibration, and so a total to compare with.
-  expect(await calibrator.countWhenDue(signal)).toBe(false);
+  expect(await calibrator.countWhenDue(store, signal)).toBe(false);
   await calibrator.whenDue(signal);
-  expect(await calibrator.countWhenDue(signal)).toBe(true);
-  expect(await calibrator.countWhenDue(signal)).toBe(false);
+  expect(await calibrator.countWhenDue(store, signal)).toBe(true);
+  expect(await calibrator.countWhenDue(store, signal)).toBe(false);
   at += day + 1;
   answer = { from: base, to: base + hour, read: 12, counted: 12, agrees: true };
-  expect(await calibrator.countWhenDue(signal)).toBe(true);
+  expect(await calibrator.countWhenDue(store, signal)).toBe(true);
   at += 7 * day;
-  expect(await calibrator.countWhenDue(signal)).toBe(false);
+  expect(await calibrator.countWhenDue(store, signal)).toBe(false);
   at += 1;
   answer = { ...answer, counted: 11, agrees: false };
-  expect(await calibrator.countWhenDue(signal)).toBe(true);
+  expect(await calibrator.countWhenDue(store, signal)).toBe(true);
   expect({ changes, asked }).toEqual({ changes: 1, asked: [40, 40, 40] });
   expect(log.lines.slice(1)).toMatchObject([
     { level: 'info', event: 'source.total_correct', fields: { source, received: 12, total: 12 } },
@@ -167,7 +168,7 @@ test('counted by hand when it is due: weekly, daily while there was nothing to c
   // A count that could not be made leaves the one before; after a restart it is not asked for again.
   at += 8 * day;
   answer = undefined;
-  expect(await calibrator.countWhenDue(signal)).toBe(true);
+  expect(await calibrator.countWhenDue(store, signal)).toBe(true);
   expect(new ProfileStore(source, journal).profile).toMatchObject({ handCount: { counted: 11, agrees: false }, handCounted: at });
 });
 

@@ -4,6 +4,7 @@
  */
 import { parseArgs } from 'node:util';
 import { systemClock, systemRandom } from '../../../clock.ts';
+import { Handoff } from '../../../collect/handoff.ts';
 import { Requester } from '../../../collect/requester.ts';
 import { handCount } from '../../../collect/hand-count.ts';
 import { loadConfig } from '../../../config/load.ts';
@@ -152,7 +153,7 @@ async function countLine(source: Source, settings: SourceConfig, found: Calibrat
   const requester = new Requester({ source, sourceId: id, uidOf: identify(id), serverClock, random: systemRandom, ...parts });
   const paging = { first: found.firstPage, size: found.pageSize };
   const sleep = (ms: number, stop: AbortSignal): Promise<void> => systemClock.sleep(ms, stop);
-  const counting = { requester, paging, log: silent, sleep, between: () => Promise.resolve(), store: () => Promise.resolve() };
+  const counting = { requester, paging, log: silent, sleep, handoff: new Handoff(), store: () => Promise.resolve() };
   const enough = AbortSignal.timeout(requests.timeout);
   try {
     const count = await handCount(counting, found.total, AbortSignal.any([signal, enough]));

@@ -6,6 +6,7 @@ import { createReadStream } from 'node:fs';
 import { once } from 'node:events';
 import { parseArgs } from 'node:util';
 import { systemClock, systemRandom } from '../../../clock.ts';
+import { Handoff } from '../../../collect/handoff.ts';
 import { Requester } from '../../../collect/requester.ts';
 import { readWindow } from '../../../collect/read-window.ts';
 import type { Reading } from '../../../collect/read-window.ts';
@@ -185,8 +186,8 @@ async function readPeriod(
     clock,
     log,
     pauseMs: 2_000,
-    between: () => Promise.resolve(),
-    livePollIsDue: () => false,
+    handoff: new Handoff(),
+    afterAppend: () => Promise.resolve(),
   };
   const unproven: Unproven[] = [];
   let records = 0;
