@@ -4,7 +4,7 @@
  */
 import type { Micros } from '../model/time.ts';
 import type { Requester } from './requester.ts';
-import type { Paging } from './read-pages.ts';
+import type { Paging } from './page-cursor.ts';
 import { queryUntil, secondMicros, wholeSecond } from './windows.ts';
 
 export interface Earliest {

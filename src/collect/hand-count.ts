@@ -9,7 +9,7 @@ import type { Log } from '../model/telemetry.ts';
 import type { Handoff } from './handoff.ts';
 import type { Answer, Requester } from './requester.ts';
 import { pass } from './read-pages.ts';
-import type { Paging } from './read-pages.ts';
+import type { Paging } from './page-cursor.ts';
 import { queryOf, secondMicros, wholeSecond } from './windows.ts';
 
 /** What was counted; plain JSON. */

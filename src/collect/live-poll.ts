@@ -8,7 +8,7 @@ import type { Micros } from '../model/time.ts';
 import type { Requester } from './requester.ts';
 import type { VisibilityCheck } from './visibility.ts';
 import { pass } from './read-pages.ts';
-import type { Paging } from './read-pages.ts';
+import type { Paging } from './page-cursor.ts';
 import type { AfterAppend } from './read-window.ts';
 import { filterSlack, queryFrom, secondMicros, livePollOverlap, wholeSecond } from './windows.ts';
 

@@ -21,7 +21,7 @@ import type { Handoff } from './handoff.ts';
 import type { Answer, Requester } from './requester.ts';
 import type { VisibilityCheck } from './visibility.ts';
 import { pass } from './read-pages.ts';
-import type { Paging, PageRefused } from './read-pages.ts';
+import type { PageRefused, Paging } from './page-cursor.ts';
 import type { ReferenceRecords } from './reference-record.ts';
 import { endsOf, filterSlack, owns, queryOf, recordsMax, recordsOfSecondMax } from './windows.ts';
 

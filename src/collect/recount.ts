@@ -9,7 +9,7 @@ import type { Clock, Micros, Random } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import type { Requester } from './requester.ts';
 import type { Suspensions, Waits } from './suspension.ts';
-import type { Paging } from './read-pages.ts';
+import type { Paging } from './page-cursor.ts';
 import { dayMicros, nextRecount } from './windows.ts';
 
 export interface RecountParts {

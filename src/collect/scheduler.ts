@@ -18,7 +18,7 @@ import { WindowCloser } from './close.ts';
 import { VisibilityCheck } from './visibility.ts';
 import type { FieldsProfile } from './visibility.ts';
 import type { Suspensions } from './suspension.ts';
-import type { Paging } from './read-pages.ts';
+import type { Paging } from './page-cursor.ts';
 import type { Caps } from './read-window.ts';
 import { steppedMicros } from './recount.ts';
 import { beginOf, pollLive } from './live-poll.ts';

@@ -192,7 +192,7 @@ export const mutants: readonly Mutant[] = [
     suite: simulation,
     changes: {
       'final-failure': "if ($(expression.left.left.left) === 'source_unauthorized') throw $(thenStatement.expression); $()",
-      'page-missing': "if ($(expression.left.left) === 'source_unauthorized') return; $()",
+      'page-missing': "if ($(expression.left.left) === 'source_unauthorized') return 'end'; $()",
       'count-failure': "if ($(expression.left.left) !== 'source_unauthorized') $()",
     },
   },

@@ -2,7 +2,7 @@
  * When a service is calibrated, at the first start and then weekly, and what follows: its paging is what was found, and a service that answers
  * otherwise than it did is told and counted. Only the first one is waited for. Whether its total is true is counted by hand when there is time for it: nothing waits for that.
  */
-import type { Paging } from '../../collect/read-pages.ts';
+import type { Paging } from '../../collect/page-cursor.ts';
 import type { Counting, HandCount } from '../../collect/hand-count.ts';
 import type { Caps } from '../../collect/read-window.ts';
 import { codeOf, isFinal, messageOf } from '../../errors.ts';

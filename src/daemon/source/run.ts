@@ -4,7 +4,7 @@ import { Collector } from '../../collect/scheduler.ts';
 import { accessSource } from '../../collect/source-access.ts';
 import { earliest } from '../../collect/earliest.ts';
 import { handCount } from '../../collect/hand-count.ts';
-import type { Paging } from '../../collect/read-pages.ts';
+import type { Paging } from '../../collect/page-cursor.ts';
 import type { Caps } from '../../collect/read-window.ts';
 import type { SourceConfig } from '../../config/load.ts';
 import type { DaemonOptions } from '../options.ts';

@@ -1,7 +1,7 @@
 /** Where the ledger of a source begins that is not in the state yet. */
 import type { Requester } from '../../collect/requester.ts';
 import { earliest } from '../../collect/earliest.ts';
-import type { Paging } from '../../collect/read-pages.ts';
+import type { Paging } from '../../collect/page-cursor.ts';
 import { wholeSecond } from '../../collect/windows.ts';
 import type { SourceConfig } from '../../config/load.ts';
 import type { ServerClock } from '../../model/source.ts';

@@ -6,7 +6,7 @@ import { Requester } from '../../../src/collect/requester.ts';
 import { WindowCloser } from '../../../src/collect/close.ts';
 import { VisibilityCheck } from '../../../src/collect/visibility.ts';
 import { Suspensions, waitsFor } from '../../../src/collect/suspension.ts';
-import type { Paging } from '../../../src/collect/read-pages.ts';
+import type { Paging } from '../../../src/collect/page-cursor.ts';
 import type { Caps, Reading } from '../../../src/collect/read-window.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
 import type { CollectedPage } from '../../../src/model/journal.ts';

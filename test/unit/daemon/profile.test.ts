@@ -1,6 +1,6 @@
 /** What is kept about a service over a restart, and when it is calibrated anew. */
 import { expect, test } from 'vitest';
-import type { Paging } from '../../../src/collect/read-pages.ts';
+import type { Paging } from '../../../src/collect/page-cursor.ts';
 import type { HandCount } from '../../../src/collect/hand-count.ts';
 import { Calibrator } from '../../../src/daemon/source/calibrator.ts';
 import { ProfileStore } from '../../../src/daemon/source/profile.ts';

@@ -1,0 +1,260 @@
+/**
+ * Decides which page of a query comes next, from the answers and refusals so far. It sends nothing.
+ *
+ * No service can make a pass go on for ever: pages must bring records that the pass has not received yet. Past the end that the service counts,
+ * three pages without such a record end the pass, before that end twenty. In all, the places asked for may not exceed the total plus four times the
+ * records received, and a margin.
+ */
+import { codeOf } from '../errors.ts';
+import { isUnanswered } from './requester.ts';
+import type { Answer } from './requester.ts';
+import { recordsOfSecondMax } from './windows.ts';
+
+/** What a source grants, as far as it is known; it follows what the service answers. */
+export interface Paging {
+  /** The number of the first page. */
+  first: number;
+  /** The page size to ask for. */
+  size: number;
+}
+
+/** A page of a query that is refused, or is not answered in time while other requests are. */
+export interface PageRefused {
+  readonly thrown: unknown;
+  readonly pageSize: number;
+  /** Pages before it were answered. */
+  readonly isDeep: boolean;
+  readonly isUnanswered: boolean;
+}
+
+/** An answer is a page of the pass, or shows that the pass has ended before it. */
+export type PageStep = 'end' | { readonly isFirst: boolean; readonly isLast: boolean; readonly isRestart: boolean };
+
+/** What follows from a failed request. */
+export type FailureStep =
+  | { readonly kind: 'again' | 'fatal' }
+  | { readonly kind: 'size_refused'; readonly pageSize: number }
+  | { readonly kind: 'refused'; readonly page: number; readonly pageSize: number; readonly refusals: number }
+  | { readonly kind: 'unreadable'; readonly page: number; readonly pageSize: number; readonly thrown: unknown; readonly isEnd: boolean };
+
+/** After so many places in a row that are unreadable in the smallest page the pass ends. */
+const maxUnreadable = 20;
+/** A page that repeats so often in a row is the last one, whatever the service counts. */
+const maxRepeats = 20;
+/** So many empty pages in a row are the end, whatever the service counts. */
+const maxEmptyPages = 20;
+/** So many pages in a row without a new record are the end, before and past the end that the service counts. */
+const maxFruitlessPages = 20;
+const maxFruitlessPagesPastTotal = 3;
+/** Of the places beyond the total, one in so many must bring a new record. */
+const placesPerNew = 4;
+/** Pages that may bring nothing in addition. */
+const spareFruitlessPages = 40;
+
+export class PageCursor {
+  readonly #paging: Paging;
+  /** The full page size of this pass. */
+  #granted: number;
+  /** The size of the next page. It may shrink to a divisor of the full size, so that pages stay aligned. */
+  #size: number;
+  /** The full size before a short first page suggested a smaller one. */
+  #guessedFrom: number | undefined;
+  /** Records of the query before the next page. */
+  #offset: number;
+  #pages = 0;
+  #refusals = 0;
+  #repeats = 0;
+  #empty = 0;
+  #fruitless = 0;
+  #unreadable = 0;
+  #tooLarge = 0;
+  #tooLargeAt: number | undefined;
+  /** The smallest page size to ask for: a service may refuse smaller ones. */
+  #least = 1;
+  /** The last answer that could not be read. */
+  #malformed: { readonly offset: number; readonly size: number; readonly thrown: unknown } | undefined;
+  /** The uids received since the pass began, or began again; and the largest number of them. */
+  #received = new Set<string>();
+  #maxReceived = 0;
+  #places = 0;
+  #counted = 0;
+  readonly #sparePlaces: number;
+  #previous: Answer | undefined;
+
+  /** @param skip  pages of the query to step over, of the size asked for now */
+  constructor(paging: Paging, skip = 0) {
+    this.#paging = paging;
+    this.#granted = this.#size = paging.size;
+    this.#offset = skip * paging.size;
+    this.#sparePlaces = spareFruitlessPages * paging.size;
+  }
+
+  /** The next page to ask for. */
+  get next(): { readonly page: number; readonly pageSize: number } {
+    return { page: this.#paging.first + this.#offset / this.#size, pageSize: this.#size };
+  }
+
+  /** Pages answered. */
+  get pages(): number {
+    return this.#pages;
+  }
+
+  get isAtStart(): boolean {
+    return this.#offset === 0;
+  }
+
+  get isExhausted(): boolean {
+    return this.#places > Math.min(this.#counted, recordsOfSecondMax) + placesPerNew * this.#maxReceived + this.#sparePlaces;
+  }
+
+  /** Begins the query again with another page size. */
+  restart(size: number): void {
+    this.#granted = this.#size = size;
+    this.#offset = 0;
+    this.#previous = this.#guessedFrom = this.#malformed = undefined;
+    this.#repeats = this.#empty = this.#fruitless = 0;
+    this.#received = new Set();
+  }
+
+  /** Takes the answer to `next`. */
+  answered(answer: Answer): PageStep {
+    this.#places += this.#size;
+    if (this.#isEndedBy(answer)) return 'end';
+    const { length } = answer.records;
+    const { total } = answer;
+    this.#counted = Math.max(this.#counted, total ?? 0);
+    // Smaller pages than these were refused, and this one is answered: the service grants no more.
+    if (this.isAtStart && this.#size === this.#granted && this.#size < this.#paging.size) this.#paging.size = this.#size;
+    this.#pages += 1;
+    this.#unreadable = 0;
+    this.#empty = length === 0 ? this.#empty + 1 : 0;
+    if (this.#followGrantedSize(answer)) return { isFirst: false, isLast: false, isRestart: true };
+    const isFirst = this.isAtStart;
+    const isShort = length < this.#size;
+    this.#offset += this.#size;
+    // mutant: counted-end
+    const isCounted = (): boolean => total !== undefined && total > this.#offset && this.#empty < maxEmptyPages;
+    if (isShort && isCounted() && this.#guessedFrom !== undefined) {
+      // Under a cap this page would be full: the service removes rows from pages. What the first page spanned has been shown.
+      this.#granted = this.#size = this.#guessedFrom;
+      this.#offset = Math.max(this.#size, this.#offset - (this.#offset % this.#size));
+      this.#guessedFrom = undefined;
+    }
+    const isLast = /* mutant: last-page */ isShort && !isCounted();
+    if (this.#size === this.#granted) this.#tooLarge = 0;
+    this.#previous = answer;
+    // Back to the full size where a full page begins.
+    if (this.#size < this.#granted && this.#offset % this.#granted === 0) this.#size = this.#granted;
+    return { isFirst, isLast, isRestart: false };
+  }
+
+  /** True where an answer shows that the pages before it were all. */
+  #isEndedBy(answer: Answer): boolean {
+    const { page } = this.next;
+    const before = this.#received.size;
+    for (const { uid } of answer.records) this.#received.add(uid);
+    const isFruitless = this.#received.size === before;
+    this.#maxReceived = Math.max(this.#maxReceived, this.#received.size);
+    this.#repeats = this.#previous && sameRecords(this.#previous, answer) ? this.#repeats + 1 : 0;
+    // Some services answer the last page again past the end. But two pages may be equal by chance, where records of one time come in another order
+    // each time: before the end that the service counts, one repeat does not end the pass.
+    const isPast = answer.total === undefined ? this.#size === this.#granted : this.#offset >= answer.total;
+    if (this.#repeats > 0 && (isPast || this.#repeats >= maxRepeats)) return true;
+    // A page with another number: the last one again, or a service whose numbers mean nothing. Whether it brings new records decides; and before the
+    // end that the service counts, records of one time in another order may bring nothing by chance.
+    if (isFruitless && answer.page !== undefined && answer.page !== page && (isPast || this.#repeats > 0)) return true;
+    this.#fruitless = isFruitless && answer.records.length > 0 ? this.#fruitless + 1 : 0;
+    return this.#fruitless >= (isPast ? maxFruitlessPagesPastTotal : maxFruitlessPages);
+  }
+
+  /** Follows a service that grants less than was asked for. @returns true when the query begins again with the smaller size */
+  #followGrantedSize({ records: { length }, pageSize, total }: Answer): boolean {
+    // Believed when the page is full by it and more follows. A last page may report its own length as its size.
+    const isLess = /* mutant: granted-size */ pageSize !== undefined && pageSize < this.#size && length === pageSize && length > 0;
+    if (isLess && total !== undefined && total > this.#offset + length) {
+      this.#paging.size = length;
+      if (!this.isAtStart) {
+        this.restart(length);
+        return true;
+      }
+      this.#granted = this.#size = length;
+    } else if (isLess && total === undefined && this.isAtStart) this.#granted = this.#size = length;
+    // mutant: short-first-page
+    if (this.isAtStart && length > 0 && length < this.#size && total !== undefined && total > length) {
+      // A short first page under a greater total: a cap that the answer does not admit, or rows that are counted and not shown, or a wrong total. So
+      // it counts for this pass alone, and does not make every later page small.
+      this.#guessedFrom = this.#size;
+      this.#granted = this.#size = length;
+    }
+    return false;
+  }
+
+  /** The refusal that a narrower query might avoid; undefined where a failure is none. Changes nothing. */
+  refusal(thrown: unknown): PageRefused | undefined {
+    const code = codeOf(thrown);
+    const isLate = isUnanswered(thrown);
+    const isRefusal = isLate || (!this.#largerAnswered(code) && (code === 'page_refused' || code === 'page_not_found'));
+    if (!isRefusal || this.#size !== this.#granted) return undefined;
+    return { thrown, pageSize: this.#size, isDeep: !this.isAtStart, isUnanswered: isLate };
+  }
+
+  /** Takes the failure of the request for `next`. */
+  failed(thrown: unknown): FailureStep {
+    this.#places += this.#size;
+    const code = codeOf(thrown);
+    const larger = this.#largerAnswered(code);
+    if (larger) {
+      this.#least = this.#size = larger.size;
+      this.#granted = Math.max(this.#granted, this.#least);
+    }
+    // Any other refusal after pages of that size is no matter of the size: the service does not page so deep. What still fits is read in smaller
+    // pages.
+    const isTooDeep = code === 'page_refused' && !this.isAtStart && !larger;
+    if (code === 'page_malformed') this.#malformed = { offset: this.#offset, size: this.#size, thrown };
+    if (code === 'page_malformed' || isTooDeep || larger) return this.#narrow(larger?.thrown ?? thrown, isTooDeep);
+    if (code === 'page_refused' && this.#size > 1) {
+      const pageSize = this.#size;
+      this.restart(Math.max(1, Math.floor(pageSize / 2)));
+      return { kind: 'size_refused', pageSize };
+    }
+    if (code !== 'page_refused' && code !== 'page_not_found') return { kind: 'fatal' };
+    this.#refusals += 1;
+    return { kind: 'refused', ...this.next, refusals: this.#refusals };
+  }
+
+  /** A larger page was answered here, so smaller ones are refused for their size: what cannot be read is not narrowed down any further. */
+  #largerAnswered(code: string | undefined): { readonly size: number; readonly thrown: unknown } | undefined {
+    const malformed = this.#malformed;
+    return code === 'page_refused' && malformed?.offset === this.#offset && this.#size < malformed.size ? malformed : undefined;
+  }
+
+  /** Asks for less at the same place, or steps over it where less cannot be asked for. */
+  #narrow(thrown: unknown, isTooDeep: boolean): FailureStep {
+    if (this.#size === this.#least) {
+      const unreadable = { kind: 'unreadable', ...this.next, thrown } as const;
+      if (isTooDeep) return { ...unreadable, isEnd: true };
+      this.#offset += this.#size;
+      this.#unreadable += 1;
+      return { ...unreadable, isEnd: this.#unreadable >= maxUnreadable };
+    }
+    // At one place it may be one record. At two in a row the records are large, and pages of that size are not tried again in this pass. What is
+    // halved further at the same place is looking for that record.
+    if (this.#size === this.#granted && this.#offset !== this.#tooLargeAt) {
+      this.#tooLargeAt = this.#offset;
+      this.#tooLarge += 1;
+      if (this.#tooLarge >= 2) this.#granted = divisorOf(this.#size);
+    }
+    this.#size = divisorOf(this.#size);
+    return { kind: 'again' };
+  }
+}
+
+/** The largest proper divisor, so that pages of the smaller size stay aligned with those of the larger. */
+function divisorOf(size: number): number {
+  for (let parts = 2; parts <= size; parts += 1) if (size % parts === 0) return size / parts;
+  return 1;
+}
+
+function sameRecords(a: Answer, b: Answer): boolean {
+  return a.records.length > 0 && a.records.length === b.records.length && a.records.every((record, i) => record.uid === b.records[i]?.uid);
+}

@@ -1,0 +1,101 @@
+/** The page cursor alone: which page comes next after an answer or a failure, without a service. */
+import { expect, test } from 'vitest';
+import { PageCursor } from '../../../src/collect/page-cursor.ts';
+import type { PageStep } from '../../../src/collect/page-cursor.ts';
+import type { Answer } from '../../../src/collect/requester.ts';
+import { WaybillError } from '../../../src/errors.ts';
+
+/** An answer with the records of these uids. */
+function page(uids: readonly number[], more: Partial<Answer> = {}): Answer {
+  return {
+    request: { query: {}, page: undefined, pageSize: 1 },
+    records: uids.map((uid) => ({ uid: String(uid), time: 0, isObject: true, bytes: new Uint8Array(), text: '' })),
+    ...{ page: undefined, pageSize: undefined, total: undefined, received: 0, serverNow: 0 },
+    ...more,
+  };
+}
+
+const refused = new WaybillError('page_refused', 'cannot read the page: 400');
+const malformed = new WaybillError('page_malformed', 'cannot read the page: expected JSON');
+
+test('a full page is followed by the next one, a short page is the last', () => {
+  const cursor = new PageCursor({ first: 1, size: 2 });
+  expect(cursor.next).toEqual({ page: 1, pageSize: 2 });
+  expect(cursor.answered(page([1, 2]))).toEqual({ isFirst: true, isLast: false, isRestart: false });
+  expect(cursor.next).toEqual({ page: 2, pageSize: 2 });
+  expect(cursor.answered(page([3]))).toEqual({ isFirst: false, isLast: true, isRestart: false });
+  expect(cursor.pages).toBe(2);
+});
+
+test('a short page before places that the total still counts is not the last', () => {
+  const cursor = new PageCursor({ first: 0, size: 2 });
+  cursor.answered(page([1, 2], { total: 5 }));
+  expect(cursor.answered(page([3], { total: 5 }))).toMatchObject({ isLast: false });
+  expect(cursor.next).toEqual({ page: 2, pageSize: 2 });
+});
+
+test('the same page again ends the pass past the total, and not before it', () => {
+  const before = new PageCursor({ first: 1, size: 2 });
+  before.answered(page([1, 2], { total: 10 }));
+  expect(before.answered(page([1, 2], { total: 10 }))).not.toBe('end');
+  const past = new PageCursor({ first: 1, size: 2 });
+  past.answered(page([1, 2], { total: 2 }));
+  expect(past.answered(page([1, 2], { total: 2 }))).toBe('end');
+});
+
+test('a smaller granted size after the first page begins the query again with that size', () => {
+  const paging = { first: 1, size: 4 };
+  const cursor = new PageCursor(paging);
+  cursor.answered(page([1, 2, 3, 4], { total: 9, pageSize: 4 }));
+  expect(cursor.answered(page([5, 6], { total: 9, pageSize: 2 }))).toEqual({ isFirst: false, isLast: false, isRestart: true });
+  expect([cursor.next, paging.size]).toEqual([{ page: 1, pageSize: 2 }, 2]);
+});
+
+test('an unreadable page is narrowed down, stepped over, and full pages follow', () => {
+  const cursor = new PageCursor({ first: 1, size: 4 });
+  expect(cursor.failed(malformed)).toEqual({ kind: 'again' });
+  expect(cursor.next).toEqual({ page: 1, pageSize: 2 });
+  cursor.failed(malformed);
+  expect(cursor.failed(malformed)).toEqual({ kind: 'unreadable', page: 1, pageSize: 1, thrown: malformed, isEnd: false });
+  for (const uid of [2, 3, 4]) cursor.answered(page([uid], { total: 9 }));
+  expect(cursor.next).toEqual({ page: 2, pageSize: 4 });
+});
+
+test('twenty unreadable places in a row end the pass', () => {
+  const cursor = new PageCursor({ first: 1, size: 1 });
+  const steps = Array.from({ length: 20 }, () => cursor.failed(malformed));
+  expect(steps.map((step) => step.kind === 'unreadable' && step.isEnd)).toEqual([...Array<boolean>(19).fill(false), true]);
+});
+
+test('a refused size is halved from the first page; a refusal after answered pages narrows there, since the service pages no deeper', () => {
+  const cursor = new PageCursor({ first: 1, size: 8 });
+  expect(cursor.failed(refused)).toEqual({ kind: 'size_refused', pageSize: 8 });
+  expect(cursor.next).toEqual({ page: 1, pageSize: 4 });
+  cursor.answered(page([1, 2, 3, 4]));
+  expect(cursor.refusal(refused)).toMatchObject({ isDeep: true, pageSize: 4, isUnanswered: false });
+  expect(cursor.failed(refused)).toEqual({ kind: 'again' });
+  expect(cursor.next).toEqual({ page: 3, pageSize: 2 });
+  cursor.failed(refused);
+  expect(cursor.failed(refused)).toMatchObject({ kind: 'unreadable', page: 5, pageSize: 1, isEnd: true });
+});
+
+test('a page of one record that is refused counts refusals; any other failure is fatal', () => {
+  const cursor = new PageCursor({ first: 1, size: 1 });
+  expect(cursor.failed(refused)).toEqual({ kind: 'refused', page: 1, pageSize: 1, refusals: 1 });
+  expect(cursor.failed(refused)).toMatchObject({ refusals: 2 });
+  expect(cursor.failed(new WaybillError('token_refused', 'cannot get a token'))).toEqual({ kind: 'fatal' });
+});
+
+test('a service that answers without end is exhausted: places are bounded by its total and by what it brings', () => {
+  const cursor = new PageCursor({ first: 1, size: 10 });
+  let requests = 0;
+  let step: PageStep = { isFirst: true, isLast: false, isRestart: false };
+  // Each page is full and brings one new record.
+  while (step !== 'end' && !cursor.isExhausted) {
+    requests += 1;
+    step = cursor.answered(page([requests, -1, -2, -3, -4, -5, -6, -7, -8, -9], { total: 0 }));
+  }
+  expect(cursor.isExhausted).toBe(true);
+  // 10 n > 4 (n + 9) + 400
+  expect(requests).toBe(73);
+});
