@@ -1,7 +1,7 @@
 /** The configuration of each life: what a person changes in it while the daemon is away. */
 import Database from 'better-sqlite3';
 import { join } from 'node:path';
-import type { Config } from '../../src/config/load.ts';
+import type { Config, SourceConfig } from '../../src/config/load.ts';
 import { Chance } from './chance.ts';
 import { watch } from './effects.ts';
 import type { AbsenceEnvironment, ChangesEnvironment, Environment } from './environment.ts';
@@ -77,7 +77,7 @@ export class Changes {
 
   #changed(): Config {
     const chance = this.#chance;
-    const sources = this.#config.sources.map((source) => ({
+    const sources = this.#config.sources.map((source): SourceConfig => ({
       ...source,
       pollInterval: chance.pick([source.pollInterval, 2_000, 7_000]),
       closeDelay: source.closeDelay + chance.pick([0, 0, 2_000, 7_000]),

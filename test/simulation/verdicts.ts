@@ -6,7 +6,7 @@
  */
 import { parseArgs } from 'node:util';
 import type Database from 'better-sqlite3';
-import type { Config } from '../../src/config/load.ts';
+import type { Config, SinkConfig } from '../../src/config/load.ts';
 import { reportSettings } from '../../src/daemon/live-status.ts';
 import { WaybillError, messageOf } from '../../src/errors.ts';
 import type { Journal } from '../../src/journal/journal.ts';
@@ -278,9 +278,9 @@ class Day {
     this.#plan = plan;
     this.#config = {
       ...config,
-      sinks: config.sinks.map((sink) => ({
+      sinks: config.sinks.map((sink): SinkConfig => ({
         ...sink,
-        from: sink.id === 'by-position' && sinkFrom !== undefined ? { kind: 'instant' as const, at: sinkFrom } : sink.start,
+        start: sink.id === 'by-position' && sinkFrom !== undefined ? { kind: 'instant' as const, at: sinkFrom } : sink.start,
       })),
     };
     this.#place = place;
@@ -464,7 +464,7 @@ class Day {
     // The report itself, with its rows, and what receivers hold.
     using reading = openLedgerReport(db, { now, ...query });
     this.#hold(deduplicated(reading, { now, ...period }, present, 'UTC').found, expected, `the report ${JSON.stringify(period)}`);
-    // A window that was read while rows were hidden lacks them until it is counted again (docs/guarantees.md, "Hold").
+    // A window that was read while rows were hidden lacks them until it is counted again (docs/guarantees.md, "Suspension").
     if (this.#environment.rights === 'whole') this.faults.push(...this.#oracle.unheld({ db }));
   }
 
