@@ -1,6 +1,6 @@
 /**
- * What happens to a window of the ledger: it is closed with a proof, left as a gap, tried again. Each outcome is one call of the journal; nothing
- * here moves a mark by itself. Counting again is for recount.ts.
+ * Closes a window of the ledger with a proof, leaves it as a gap, or retries it. Each outcome is one call of the journal, which alone moves the
+ * marks. Recounts are in recount.ts.
  */
 import { WaybillError } from '../errors.ts';
 import type { CollectJournal } from '../model/journal.ts';
@@ -35,7 +35,7 @@ export interface CloserParts {
   readonly ages: readonly Micros[];
 }
 
-/** So many gaps with the reason `filter` in a row are not an accident. */
+/** So many gaps in a row with the reason `out_of_range` show that the service ignores the time filter. */
 const maxOutOfRangeWindows = 3;
 const outOfRangeMessage = 'three windows in a row hold records from outside of them: the service does not filter by time as it says';
 

@@ -1,6 +1,6 @@
 /**
- * One question to a source, repeated until there is an answer that counts. A source that cannot be reached makes no gap: the question waits.
- * What repeating cannot help (a page that is never readable, a page size that is refused) is for the one who asked.
+ * Repeats a request to a source until a usable answer comes. A source that cannot be reached makes no gap: the request waits. What repeating cannot
+ * help (a page that is never readable, a page size that is refused) is for the caller.
  */
 import { codeOf, WaybillError, messageOf } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
@@ -29,7 +29,7 @@ export interface Answer {
   readonly serverNow: Micros;
 }
 
-/** What is known about the way to a source, for status and probes. */
+/** The health of the connection to a source, for status and probes. */
 export interface SourceHealth {
   /** The last failure, in words, until an answer comes. */
   trouble: { readonly code: ErrorCode | undefined; readonly message: string; readonly since: Micros } | undefined;

@@ -1,6 +1,6 @@
 /**
- * The loop of one source: what is asked next, one request at a time. Right of way: the live poll when due, close, what is due for a recount or another
- * try, history that was asked for; but after ten windows of close one that is due further down gets its turn.
+ * Decides what one source does next, one request at a time. The order: a live poll that is due, closing windows, recounts and retries that are due,
+ * requested history. After ten closed windows in a row, one item further down gets a turn.
  */
 import { codeOf } from '../errors.ts';
 import type { Appended, CollectedPage, CollectJournal } from '../model/journal.ts';
@@ -49,13 +49,13 @@ export interface CollectorParts {
   readonly visibility?: VisibilityProfile | undefined;
   /** See VisibilityParts. */
   readonly learned?: () => Promise<void>;
-  /** What is asked of the service besides its records, when it is due; false when nothing was. */
+  /** Asks the service what is not about its records, when that is due. @returns false when nothing was due */
   readonly maintenance?: (signal: AbortSignal) => Promise<boolean>;
-  /** The same, for what may wait until no window is due. */
+  /** The same, for what may wait until no window is due. `store` appends records that were read on the way. */
   readonly whenIdle?: (signal: AbortSignal, store: Collector['store']) => Promise<boolean>;
 }
 
-/** What a collector knows about what its source shows, to be known again after a restart; plain JSON. */
+/** What a collector has learned about its source and keeps over a restart; plain JSON. */
 export interface VisibilityProfile {
   readonly fields: FieldsProfile;
   /** See Suspensions.lastFullVisibility. */
@@ -72,7 +72,7 @@ export interface SourceView extends Pick<
   readonly suspension: boolean;
 }
 
-/** Windows of close in a row before something further down gets its turn. */
+/** Windows closed in a row before an item further down gets a turn. */
 const closesInARow = 10;
 /** A poll that ended at its 20th page is followed at once, but at least this long after its own beginning. */
 const resumeMs = 1_000;
@@ -156,7 +156,7 @@ export class Collector {
     return { fields: this.#visibility.profile(), lastFullVisibility: this.#suspensions.lastFullVisibility, polledFrom: this.#polledFrom };
   }
 
-  /** Runs until the signal is aborted. What it throws besides the signal's reason is final: the process must end. */
+  /** Runs until the signal is aborted. @throws the reason of the signal; any other error is final, and the process must end */
   async run(signal: AbortSignal): Promise<void> {
     this.#isRunning = true;
     this.#suspensions.open();
@@ -177,7 +177,7 @@ export class Collector {
     }
   }
 
-  /** Appends what was read for another purpose than to collect it. A record of it that is new belongs to the journal like any other. */
+  /** Appends records that were read for another purpose than collecting them: a new one belongs to the journal like any other. */
   async store(answer: Answer, signal: AbortSignal): Promise<void> {
     const { settings, log } = this.#parts;
     if (!(await this.#visibility.admits(answer, signal))) return;
@@ -219,7 +219,7 @@ export class Collector {
     return Math.max(end + this.#closeDelay, now + (serverClock.measuring()?.remainingMs ?? 0) * 1000);
   }
 
-  /** One piece of work; false when none is due. */
+  /** @returns false when nothing is due */
   async #turn(signal: AbortSignal): Promise<boolean> {
     this.#grow();
     if (this.#livePollIsDue()) {
@@ -291,7 +291,7 @@ export class Collector {
     return true;
   }
 
-  /** What stands below close: recounts and further tries that are due, the guard of quiet times, then history that was asked for. */
+  /** What comes after closing: recounts and retries that are due, samples in quiet times, then requested history. */
   async #retry(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
     if (await this.#closer.retry(serverNow, signal)) return true;
     if (await this.#closer.recounter.checkSamples(serverNow, signal)) return true;
@@ -338,7 +338,7 @@ export class Collector {
     return true;
   }
 
-  /** A page size that shrank, because of refusals that may have passed, is not kept for ever. */
+  /** Tries a larger page size again after a while: the refusals that made it shrink may have passed. */
   #grow(): void {
     const { paging, clock } = this.#parts;
     this.#maxSize = Math.max(this.#maxSize, paging.size);
