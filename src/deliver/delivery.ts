@@ -306,10 +306,10 @@ export class Delivery {
 
   #isUncertain({ messages, entries }: Prepared): boolean {
     if ((messages[0]?.seq ?? Infinity) <= this.#uncertain) return true;
-    const { verify } = this.#parts.journal.sinkProgress(this.#parts.settings.id).orders;
-    if (!verify) return false;
+    const { reconcile } = this.#parts.journal.sinkProgress(this.#parts.settings.id).orders;
+    if (!reconcile) return false;
     // A record without a readable time has that of its receipt.
-    return messages.some(({ seq, time }) => (verify.from <= time && time < verify.to) || time === entries.get(seq)?.received);
+    return messages.some(({ seq, time }) => (reconcile.from <= time && time < reconcile.to) || time === entries.get(seq)?.received);
   }
 
   /** Entries that are not for this sink: acknowledged with the next batch, or alone after a while. */

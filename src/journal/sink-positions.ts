@@ -186,8 +186,8 @@ export class SinkPositions {
   /** What was to be adopted is adopted. */
   adopted(id: string): void {
     const sink = this.sink(id);
-    const { verify } = sink.orders;
-    this.#store.transaction(() => this.writeOrders(sink, { verify }));
+    const { reconcile } = sink.orders;
+    this.#store.transaction(() => this.writeOrders(sink, { reconcile }));
   }
 
   /** Sinks that are in the state but not in the configuration keep their place, and hold back pruning, until they are retired. */

@@ -153,7 +153,7 @@ export interface SinkOrders {
   /** The present journal is the continuation of what the sink holds, whatever position that keeps. Done once it was opened so. */
   readonly adopt?: boolean | undefined;
   /** Batches with a record of this time, or without a readable one, are uncertain: another state may have sent them. Stays. */
-  readonly verify?: Window | undefined;
+  readonly reconcile?: Window | undefined;
 }
 
 export interface Acknowledgement {

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { loadConfig } from '../../config/load.ts';
 import type { Config } from '../../config/load.ts';
 import type { StateSettings } from '../../config/state-settings.ts';
-import { lettersMost } from '../../daemon/operations/requests.ts';
+import { maxDeadLetters } from '../../daemon/operations/requests.ts';
 import { WaybillError } from '../../errors.ts';
 import { isDeadLetter, deadLettersOf, recordOfDeadLetter } from '../../journal/dead-letters.ts';
 import type { DeadLetterRow } from '../../journal/dead-letters.ts';
@@ -146,8 +146,8 @@ async function retry(config: Config, deadLetters: readonly DeadLetterRow[], valu
   if (!(await agreed(plan, values, io))) return 1;
   const by = actor(values, io);
   const results: { seq: number; delivered: boolean; code?: string; message?: string }[] = [];
-  for (let from = 0; from < deadLetters.length; from += lettersMost) {
-    const part = deadLetters.slice(from, from + lettersMost);
+  for (let from = 0; from < deadLetters.length; from += maxDeadLetters) {
+    const part = deadLetters.slice(from, from + maxDeadLetters);
     // The sink, opened for those before, may have said that it took some of these long ago.
     const left = reading(config, (db) => part.filter(({ sink, seq }) => isDeadLetter(db, sink, seq)));
     const seqs = left.map(({ seq }) => seq);
@@ -175,8 +175,8 @@ async function discard(config: Config, deadLetters: readonly DeadLetterRow[], va
   ];
   if (!(await agreed(plan, values, io))) return 1;
   const seqs = deadLetters.map(({ seq }) => seq);
-  for (let from = 0; from < seqs.length; from += lettersMost) {
-    const part = seqs.slice(from, from + lettersMost);
+  for (let from = 0; from < seqs.length; from += maxDeadLetters) {
+    const part = seqs.slice(from, from + maxDeadLetters);
     await operation(config, { operation: 'dead-letters discard', sink: first.sink, seqs: part, ...actor(values, io) }, io.signal);
   }
   io.stdout.write(values.json ? jsonText({ sink: first.sink, discarded: seqs }) : 'done\n');

@@ -5,7 +5,7 @@ import { loadConfig } from '../../config/load.ts';
 import type { Config } from '../../config/load.ts';
 import { joinSpans, parseTime } from '../../settings/period.ts';
 import type { StateSettings } from '../../config/state-settings.ts';
-import { adoptable, fits, verifiable } from '../../daemon/operations/sinks.ts';
+import { adoptable, fits, assertResolvable } from '../../daemon/operations/sinks.ts';
 import { outcomeCodes } from '../../normalize/outcomes.ts';
 import { WaybillError } from '../../errors.ts';
 import { sinksOf } from '../../journal/sink-positions.ts';
@@ -116,7 +116,7 @@ function list(
       .map(({ id, type, state, destination, acknowledged, lag, deadLetters, since, orders }) => ({
         ...{ id, type, state, configured: isConfigured(id), destination, since: since === 0 ? null : rfc3339(since) },
         ...{ acknowledged, lagRecords: lag, deadLetters, adopt: orders.adopt === true },
-        reconcile: orders.verify === undefined ? null : rfc3339(orders.verify.from),
+        reconcile: orders.reconcile === undefined ? null : rfc3339(orders.reconcile.from),
       }));
     io.stdout.write(`${JSON.stringify({ sinks: listed }, null, 2)}\n`);
     return;
@@ -153,7 +153,7 @@ async function order(
   const configured = config.sinks.find((each) => each.id === id);
   const made = configured && { ...configured, loop: undefined, testMessages: () => [] };
   // What would be refused anyway is refused before anybody is asked.
-  if (what === 'reconcile') verifiable(sink, made);
+  if (what === 'reconcile') assertResolvable(sink, made);
   if (what === 'adopt') {
     adoptable(sink, made);
     const live = await liveSink(config.dataDir, id);

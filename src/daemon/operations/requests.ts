@@ -15,7 +15,7 @@ const seq = z.int().min(1);
 /** Events of one test; more is no test. */
 const maxTestEvents = 1_000;
 /** Dead letters of one request. */
-export const lettersMost = 1_000;
+export const maxDeadLetters = 1_000;
 const actor = { actor: z.string().min(1).max(200), reason: z.string().max(2_000).optional() };
 
 /** A request as the socket and `POST /operations` carry it: times in RFC 3339. */
@@ -55,11 +55,11 @@ export const operationSchema = z.discriminatedUnion('operation', [
     count: z.int().min(1).max(maxTestEvents).optional(),
     ...actor,
   }),
-  z.strictObject({ operation: z.literal('dead-letters retry'), sink: id, seqs: z.array(seq).min(1).max(lettersMost), ...actor }),
+  z.strictObject({ operation: z.literal('dead-letters retry'), sink: id, seqs: z.array(seq).min(1).max(maxDeadLetters), ...actor }),
   z.strictObject({
     operation: z.literal('dead-letters discard'),
     sink: id,
-    seqs: z.union([z.array(seq).min(1).max(lettersMost), z.literal('all')]),
+    seqs: z.union([z.array(seq).min(1).max(maxDeadLetters), z.literal('all')]),
     ...actor,
   }),
   z.strictObject({

@@ -58,10 +58,10 @@ export async function performOnSink(
       return {};
     }
     case 'sinks reconcile': {
-      verifiable(sink, made);
-      const verify = { from: asked.from, to: now + clockAheadUs };
+      assertResolvable(sink, made);
+      const reconcile = { from: asked.from, to: now + clockAheadUs };
       await journal.operate({ ...operation, detail: { sink: sink.id, from: asked.from, ...reason } }, () =>
-        journal.sinkPositions.writeOrders(sink, { ...sink.orders, verify }),
+        journal.sinkPositions.writeOrders(sink, { ...sink.orders, reconcile }),
       );
       return {};
     }
@@ -127,7 +127,7 @@ async function replay(
 type Asked = Pick<SinkState, 'id' | 'type'> & { readonly state: string };
 
 /** One that can be asked which records it has. @throws WaybillError `usage` for another */
-export function verifiable({ id, type }: Asked, made: Configured | undefined): void {
+export function assertResolvable({ id, type }: Asked, made: Configured | undefined): void {
   const { definition, settings } = configuredOr(made, id);
   if (!definition.resolvable(settings) || keepsPosition({ definition, settings }))
     throw new WaybillError('usage', `cannot reconcile the sink "${id}": a sink of type ${type} cannot be asked which records it has`);

@@ -210,10 +210,10 @@ describe('gzip', () => {
     for (const name of aside()) expect(fs.statSync(join(folder, name)).mode & 0o777).toBe(0o600);
   });
 
-  test('one that cannot be compressed stays as it is, is told, and delivery goes on', async () => {
+  test('a file that cannot be compressed stays as it is and is logged, and delivery continues', async () => {
     const warned: object[] = [];
-    const log = { ...contextOf('siem').log, warn: (fields: object, event: string) => warned.push({ ...fields, event }) };
-    // A directory in the place of what it would become.
+    const log = { ...contextOf('siem').log, write: (event: string, fields?: object) => warned.push({ ...fields, event }) };
+    // A directory in the place of the compressed file.
     fs.mkdirSync(`${path}.20261121T220000.000Z.gz`);
     fs.writeFileSync(`${path}.20261121T220000.000Z`, text(91, 92));
     const settings = { path, rotate: { size: 100 }, compression: 'gzip' as const };

@@ -254,7 +254,7 @@ describe('sinks', () => {
     expect((await waybill('sinks', 'test', '--sink', 'siem', '--as', 'Nothing', '--yes')).code).toBe(2);
   });
 
-  test('verify is for a sink that can be asked which records it has', async () => {
+  test('reconcile is for a sink that can be asked which records it has', async () => {
     await leave([]);
     const { code, stderr } = await waybill('sinks', 'reconcile', '--sink', 'siem', '--from', '2026-11-20', '--yes');
     expect([code, stderr]).toEqual([2, expect.stringContaining('cannot be asked which records it has')]);

@@ -142,7 +142,7 @@ test('reconcile is kept, and replaced by the next one; all dead letters are disc
   const ask = asking(rig, loop, { resolvable: () => true });
   await ask({ operation: 'sinks reconcile', from: '1970-01-01T00:00:00.000005Z' });
   await ask({ operation: 'sinks reconcile', from: '1970-01-01T00:00:00.000007Z' });
-  expect(rig.journal.sinkProgress('sink').orders.verify?.from).toBe(7);
+  expect(rig.journal.sinkProgress('sink').orders.reconcile?.from).toBe(7);
   expect(await ask({ operation: 'dead-letters discard', seqs: 'all' })).toEqual({ discarded: 2 });
   expect(await ask({ operation: 'dead-letters discard', seqs: 'all' })).toEqual({ discarded: 0 });
   expect(deadLetters(rig.journal).map(({ body }) => body)).toEqual([null, null]);

@@ -432,9 +432,9 @@ describe('what a person has ordered', () => {
     const sink = rig.journal.sinkPositions.sink('sink');
     // Record n is dated n seconds after midnight.
     const midnight = Date.UTC(2026, 10, 20) * 1000;
-    const verify = { from: midnight + 10_003_000_000, to: midnight + 10_005_000_000 };
+    const reconcile = { from: midnight + 10_003_000_000, to: midnight + 10_005_000_000 };
     await rig.journal.operate({ ...operation, operation: 'sinks reconcile' }, () =>
-      rig.journal.sinkPositions.writeOrders(sink, { verify }),
+      rig.journal.sinkPositions.writeOrders(sink, { reconcile }),
     );
     loop.run();
     await rig.clock.until(() => loop.receiver.has.length === 12);
