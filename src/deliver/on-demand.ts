@@ -3,33 +3,17 @@
  * out, a range of the journal again (replay.ts). Positions do not move.
  */
 import { codeOf, WaybillError, messageOf } from '../errors.ts';
-import type { DeliverJournal, Entry, DeadLetterResult, Limit, Operation, ReplayRange } from '../model/journal.ts';
-import type { Position } from '../model/ledger.ts';
-import type { Batch, Message, Rejection, DeliveryResult } from '../model/sink.ts';
+import type { DeliverJournal, DeadLetterResult, Limit, Operation, ReplayRange } from '../model/journal.ts';
+import type { Message, Rejection } from '../model/sink.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
+import type { Acknowledger } from './acknowledger.ts';
 import { batchOf } from './batcher.ts';
+import type { Pauses } from './pauses.ts';
 import type { Pipeline } from './pipeline.ts';
 import { Replay } from './replay.ts';
-
-/** What the sink has answered: all but the refused and those that are left are taken. */
-export interface OnDemandAnswer {
-  readonly rejected: readonly Rejection[];
-  readonly resumeNote: string | undefined;
-  /** Messages that were not taken and may be later, and the reason. */
-  readonly left?: readonly number[];
-  readonly error?: WaybillError;
-}
-
-/** Messages that are sent once, and answered for at once. */
-interface OnDemandSend {
-  readonly onDemand: 'retry' | 'test';
-  readonly messages: readonly Message[];
-  /** Writes down what came of it, before anybody is told. */
-  readonly keep: (answer: OnDemandAnswer) => Promise<void>;
-  readonly resolve: (answer: OnDemandAnswer) => void;
-  readonly reject: (cause: WaybillError) => void;
-}
+import type { OnDemandResult, OnDemandSend, SendQueue } from './send-queue.ts';
+import type { OpenSink, Sender } from './sender.ts';
 
 export interface OnDemandParts {
   readonly id: string;
@@ -39,33 +23,14 @@ export interface OnDemandParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly meters: Meters;
-  /** Called when there is something to do. */
-  readonly wake: () => void;
-  /** Why the sink does not take now; undefined: it does. */
-  readonly away: () => WaybillError | undefined;
-  /** Up to where the sink has everything. */
-  readonly acknowledged: () => number;
-}
-
-/** The open sink, as the loop lends it between two batches. */
-export interface Turn {
-  /** The position that the sink has. */
-  readonly present: Position;
-  /** One attempt. */
-  readonly send: (batch: Batch) => Promise<DeliveryResult>;
-  /** Until all of it is taken or a dead letter. @returns how many were refused */
-  readonly acknowledge: (batch: Batch, entries: ReadonlyMap<number, Entry>) => Promise<number>;
-  /** Keeps an entry of which no message can be made. */
-  readonly deadLetter: (entries: ReadonlyMap<number, Entry>, rejection: Rejection) => Promise<void>;
-  /** Writes to the journal, again while there is no room. */
-  readonly commit: (write: () => Promise<void>) => Promise<void>;
-  /** Lets everybody else have a turn. */
-  readonly yield: () => Promise<void>;
+  readonly sends: SendQueue;
+  readonly sender: Sender;
+  readonly acknowledger: Acknowledger;
+  readonly pauses: Pauses;
 }
 
 export class OnDemand {
   readonly #parts: OnDemandParts;
-  #sends: OnDemandSend[] = [];
   /** Dead letters that the sink took since this loop began, or said that it had taken when it was opened. */
   readonly #delivered = new Set<number>();
   #replay: Replay | undefined;
@@ -75,7 +40,7 @@ export class OnDemand {
   }
 
   get isWaiting(): boolean {
-    return this.#sends.length > 0 || this.#replay?.isRunning === true;
+    return !this.#parts.sends.isEmpty || this.#replay?.isRunning === true;
   }
 
   /** The one under way, or the last that ended. */
@@ -88,7 +53,7 @@ export class OnDemand {
    * @throws WaybillError `usage` where there is nothing to send, `sink_unavailable`, `sink_blocked` or `sink_outcome_unknown` when the sink did not say of all of them;
    *         what it did say is committed
    */
-  async retry(seqs: readonly number[], operation: Operation): Promise<OnDemandAnswer> {
+  async retry(seqs: readonly number[], operation: Operation): Promise<OnDemandResult> {
     const { id, journal, pipeline, limit } = this.#parts;
     const acknowledge = async (seq: number, result: DeadLetterResult): Promise<void> =>
       journal.resolveDeadLetter(id, seq, result, operation);
@@ -138,7 +103,7 @@ export class OnDemand {
   }
 
   /** Sends events that are in no journal. Throws as `retry`. */
-  async test(messages: readonly Message[]): Promise<OnDemandAnswer> {
+  async test(messages: readonly Message[]): Promise<OnDemandResult> {
     const { id, journal } = this.#parts;
     return this.#enqueue('test', messages, async ({ resumeNote }) => {
       if (resumeNote !== undefined && resumeNote !== journal.sinkProgress(id).resumeNote) await journal.commitResumeNote(id, resumeNote);
@@ -148,35 +113,32 @@ export class OnDemand {
   /** Begins to send a range of the journal again, at most what is acknowledged. @throws WaybillError `usage` while a replay is under way */
   replay(range: ReplayRange, expected: number, isDeadLetter: (seq: number) => boolean): void {
     if (this.#replay?.isRunning) throw new WaybillError('usage', 'cannot begin a replay: one is under way for this sink');
-    const { journal, pipeline, limit, clock, acknowledged, wake } = this.#parts;
-    const last = Math.min(range.last, acknowledged());
+    const { journal, pipeline, limit, clock, acknowledger, pauses } = this.#parts;
+    const last = Math.min(range.last, acknowledger.acknowledged);
     this.#replay = new Replay({ journal, pipeline, limit, range: { ...range, last }, expected, isDeadLetter, began: clock.now() });
-    wake();
+    pauses.wake();
   }
 
-  /** One step of what is asked for. Throws what the sink throws when the outcome is unknown. */
-  async step(turn: Turn): Promise<void> {
-    const send = this.#sends.shift();
-    if (send) await this.#send(send, turn);
-    else if (this.#replay?.isRunning) await this.#stepReplay(this.#replay, turn);
+  /** Sends one batch on demand. Throws the sink's error when the outcome is unknown. */
+  async step(open: OpenSink): Promise<void> {
+    await this.#parts.acknowledger.flush(open.stop);
+    const send = this.#parts.sends.next();
+    if (send) await this.#send(send, open);
+    else if (this.#replay?.isRunning) await this.#stepReplay(this.#replay, open);
   }
 
-  /** The sink is in trouble: nobody waits for one that is away. A replay goes on when it is back. */
-  giveUp(cause: WaybillError): void {
-    for (const { reject } of this.#sends.splice(0)) reject(cause);
-  }
-
-  #enqueue(onDemand: OnDemandSend['onDemand'], messages: readonly Message[], keep: OnDemandSend['keep']): Promise<OnDemandAnswer> {
-    const away = this.#parts.away();
-    if (away) throw away;
+  #enqueue(onDemand: OnDemandSend['onDemand'], messages: readonly Message[], keep: OnDemandSend['keep']): Promise<OnDemandResult> {
+    const { sends, pauses } = this.#parts;
+    const unavailable = pauses.unavailable();
+    if (unavailable) throw unavailable;
     return new Promise((resolve, reject) => {
-      this.#sends.push({ onDemand, messages, keep, resolve, reject });
-      this.#parts.wake();
+      sends.add({ onDemand, messages, keep, resolve, reject });
+      pauses.wake();
     });
   }
 
-  async #send({ messages: given, onDemand, keep, resolve, reject }: OnDemandSend, turn: Turn): Promise<void> {
-    const { id, meters, journal } = this.#parts;
+  async #send({ messages: given, onDemand, keep, resolve, reject }: OnDemandSend, open: OpenSink): Promise<void> {
+    const { id, meters, journal, sender, acknowledger } = this.#parts;
     const messages: Message[] = [];
     // Asked for twice before it was its turn, it is sent once.
     for (const message of given)
@@ -185,11 +147,11 @@ export class OnDemand {
       resolve({ rejected: [], resumeNote: undefined });
       return;
     }
-    const batch = batchOf({ messages, through: turn.present, uncertain: true, bytes: 0, onDemand }, messages);
+    const batch = batchOf({ messages, through: journal.sinkProgress(id).delivered, uncertain: true, bytes: 0, onDemand }, messages);
     try {
-      const answer = await answerOf(batch, turn);
+      const answer = await sender.sendOnce(open, batch);
       const { left = [], rejected, error } = answer;
-      await turn.commit(() => keep(answer));
+      await acknowledger.commit(() => keep(answer), open.stop);
       const gone = messages.filter(({ seq }) => !left.includes(seq) && !rejected.some((each) => each.seq === seq));
       if (onDemand === 'retry') {
         for (const { seq } of gone) this.#delivered.add(seq);
@@ -205,11 +167,11 @@ export class OnDemand {
     }
   }
 
-  async #stepReplay(replay: Replay, turn: Turn): Promise<void> {
-    const { id, clock, log } = this.#parts;
+  async #stepReplay(replay: Replay, open: OpenSink): Promise<void> {
+    const { id, clock, log, journal, sender, acknowledger } = this.#parts;
     const prepared = await replay.next();
     if (!prepared) {
-      await turn.commit(() => this.#parts.journal.resent(id, replay.resent()));
+      await acknowledger.commit(() => journal.resent(id, replay.resent()), open.stop);
       replay.end(clock.now());
       const { sent, rejected, first, last } = replay.progress();
       log.write('sink.replay_completed', { sink: id, from: first, through: last, sent, rejected });
@@ -218,31 +180,12 @@ export class OnDemand {
     const { messages, entries, unmade } = prepared;
     let rejected = 0;
     if (unmade) {
-      await turn.deadLetter(entries, unmade);
+      await acknowledger.acknowledge(entries, acknowledger.acknowledged, undefined, [unmade], open.stop);
       rejected = 1;
-    } else if (messages.length > 0) rejected = await turn.acknowledge(replay.batchOf(prepared, turn.present), entries);
-    else await turn.yield();
+    } else if (messages.length > 0) {
+      rejected = await sender.deliver(open, replay.batchOf(prepared, journal.sinkProgress(id).delivered), entries);
+    } else await clock.sleep(0, open.stop);
     replay.acknowledged(prepared, rejected);
-  }
-}
-
-/** One attempt. A batch that is refused whole is halved, down to the message that is to blame. Throws what else the sink throws. */
-async function answerOf(batch: Batch, turn: Turn): Promise<OnDemandAnswer> {
-  const { messages } = batch;
-  try {
-    const { rejections, retryable: retry, resumeNote } = await turn.send(batch);
-    if (!retry || retry.seqs.length === 0) return { rejected: rejections, resumeNote };
-    return { rejected: rejections, resumeNote, left: retry.seqs, error: new WaybillError(retry.code, retry.message) };
-  } catch (thrown) {
-    if (codeOf(thrown) !== 'sink_refused') throw thrown;
-    const message = messageOf(thrown);
-    if (messages.length <= 1) return { rejected: messages.map(({ seq }) => ({ seq, code: 'refused', message })), resumeNote: undefined };
-    const middle = Math.ceil(messages.length / 2);
-    const lower = await answerOf(batchOf(batch, messages.slice(0, middle)), turn);
-    const later = messages.slice(middle);
-    if (lower.error) return { ...lower, left: [...(lower.left ?? []), ...later.map(({ seq }) => seq)] };
-    const upper = await answerOf(batchOf(batch, later), turn);
-    return { ...upper, rejected: [...lower.rejected, ...upper.rejected], resumeNote: upper.resumeNote ?? lower.resumeNote };
   }
 }
 

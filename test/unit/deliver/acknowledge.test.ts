@@ -183,7 +183,7 @@ describe('the position that a sink keeps', () => {
     expect(loop.delivery.view().lastError).toContain(`it has entry ${seq}, which this state does not know`);
   });
 
-  test('blocks the sink when it lies before what it had taken', async () => {
+  test('blocks the sink when it lies before the last delivery', async () => {
     await using rig = await Rig.make();
     await append(rig.journal, 6);
     const first = rig.loop({ records: 2, keepsPosition: true }).run();
@@ -194,7 +194,7 @@ describe('the position that a sink keeps', () => {
     const second = rig.loop({ records: 2, receiver: first.receiver, resolvable: true }).run();
     await rig.clock.advance(1_000);
     expect(second.delivery.view()).toMatchObject({ state: 'blocked', acknowledged: 6 });
-    expect(second.delivery.view().lastError).toContain('it had taken entry 6 and now ends at 2');
+    expect(second.delivery.view().lastError).toContain('entry 6 was delivered to it, and it now ends at entry 2');
     expect(first.receiver.has.map(numberOf)).toEqual(range(1, 6));
   });
 });

@@ -1,0 +1,115 @@
+/** Acknowledges entries for one sink: in the journal's next transaction, or in its own one where dead letters are kept or the sink cannot be asked. */
+import { codeOf, WaybillError } from '../errors.ts';
+import type { DeliverJournal, Entry } from '../model/journal.ts';
+import type { Position } from '../model/ledger.ts';
+import type { Rejection } from '../model/sink.ts';
+import type { Log } from '../model/telemetry.ts';
+import type { Clock } from '../model/time.ts';
+import type { Pauses } from './pauses.ts';
+import type { RetryPolicy } from './retry-policy.ts';
+
+/**
+ * An acknowledgement that may wait is written with the journal's next transaction, or alone after this long: under load it costs no transaction, and an
+ * idle ledger is soon up to date.
+ */
+const groupedMs = 1_000;
+
+export interface AcknowledgerParts {
+  readonly id: string;
+  /** The sink can resolve an unknown outcome: acknowledgements without dead letters may wait. */
+  readonly resolvable: boolean;
+  readonly journal: DeliverJournal;
+  readonly pauses: Pauses;
+  readonly retryPolicy: RetryPolicy;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class Acknowledger {
+  readonly #parts: AcknowledgerParts;
+  #acknowledged: number;
+  #flushAt: number | undefined;
+
+  constructor(parts: AcknowledgerParts) {
+    this.#parts = parts;
+    this.#acknowledged = parts.journal.sinkProgress(parts.id).acknowledged;
+  }
+
+  /** The last acknowledged entry, committed or waiting for its transaction. */
+  get acknowledged(): number {
+    return this.#acknowledged;
+  }
+
+  /** When waiting acknowledgements are written at the latest, by the monotonic clock. */
+  get flushAt(): number {
+    return this.#flushAt ?? Infinity;
+  }
+
+  /** Continues at the journal's position, after the sink was opened. */
+  resume(acknowledged: number): void {
+    this.#acknowledged = acknowledged;
+  }
+
+  /** @param delivered  undefined: the sink accepted nothing new, only dead letters are kept */
+  async acknowledge(
+    entries: ReadonlyMap<number, Entry>,
+    acknowledged: number,
+    delivered: { readonly position: Position; readonly resumeNote: string | undefined } | undefined,
+    rejections: readonly Rejection[],
+    stop: AbortSignal,
+  ): Promise<void> {
+    const { id, resolvable, journal, log } = this.#parts;
+    const acknowledgement = { acknowledged, delivered };
+    const deadLetters = rejections.map((rejection) => {
+      const entry = entries.get(rejection.seq);
+      if (entry) return { entry, rejection, attempts: rejection.attempts ?? 1 };
+      throw new WaybillError('sink_blocked', `sink "${id}" rejected entry ${rejection.seq}, which was not in its batch`);
+    });
+    this.#acknowledged = acknowledged;
+    if (rejections.length === 0 && resolvable) {
+      journal.acknowledgeLater(id, acknowledgement);
+      this.#flushSoon();
+      return;
+    }
+    await this.commit(() => journal.acknowledge(id, acknowledgement, deadLetters), stop);
+    this.#flushAt = undefined;
+    // The server's message may quote the record: it is kept in the dead letter, not in the log.
+    for (const { seq, code } of rejections) log.write('sink.dead_letter', { sink: id, seq, code });
+  }
+
+  /** Acknowledges entries that are not for this sink. */
+  passOver(acknowledged: number): void {
+    const { id, journal } = this.#parts;
+    this.#acknowledged = acknowledged;
+    journal.acknowledgeLater(id, { acknowledged, delivered: undefined });
+    this.#flushSoon();
+  }
+
+  async flushWhenDue(stop: AbortSignal): Promise<void> {
+    if (this.#parts.clock.monotonic() >= this.flushAt) await this.flush(stop);
+  }
+
+  async flush(stop: AbortSignal): Promise<void> {
+    await this.commit(() => this.#parts.journal.flush(), stop);
+    this.#flushAt = undefined;
+  }
+
+  /** Writes to the journal. On a full disk it retries the write, not the send, and nothing is sent meanwhile. */
+  async commit(write: () => Promise<void>, stop: AbortSignal): Promise<void> {
+    const { pauses, retryPolicy } = this.#parts;
+    for (let hasFailed = false; ; hasFailed = true) {
+      try {
+        await write();
+        if (hasFailed) retryPolicy.recovered();
+        return;
+      } catch (thrown) {
+        if (codeOf(thrown) !== 'journal_full') throw thrown;
+        await pauses.afterFailure(thrown, stop);
+      }
+    }
+  }
+
+  #flushSoon(): void {
+    this.#flushAt ??= this.#parts.clock.monotonic() + groupedMs;
+  }
+}

@@ -1,0 +1,67 @@
+/** The waiting of one delivery loop: after a failure, until something is due, or until it is woken. */
+import { codeOf, WaybillError } from '../errors.ts';
+import type { Log } from '../model/telemetry.ts';
+import type { Clock } from '../model/time.ts';
+import { ended } from './deadline.ts';
+import type { RetryPolicy } from './retry-policy.ts';
+import type { SendQueue } from './send-queue.ts';
+
+/** A loop looks at the journal at least this often. */
+const maxIdleMs = 60_000;
+
+export interface PausesParts {
+  readonly id: string;
+  readonly retryPolicy: RetryPolicy;
+  /** Sends whose caller waits: they fail while the sink is unavailable. */
+  readonly sends: SendQueue;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class Pauses {
+  readonly #parts: PausesParts;
+  #wake: () => void = () => undefined;
+
+  constructor(parts: PausesParts) {
+    this.#parts = parts;
+  }
+
+  /** Ends the present wait. */
+  wake(): void {
+    this.#wake();
+  }
+
+  /** Records a failed attempt and waits for the next. Throws when `stop` is aborted. */
+  async afterFailure(thrown: unknown, stop: AbortSignal): Promise<void> {
+    const { id, retryPolicy, sends, log } = this.#parts;
+    const waitMs = retryPolicy.failed(thrown);
+    const { attempts, state } = retryPolicy;
+    const fields = { sink: id, code: codeOf(thrown), attempts, retryInMs: Math.round(waitMs), error: thrown };
+    log.write(state === 'blocked' ? 'sink.delivery_blocked' : 'sink.delivery_failed', fields);
+    const unavailable = this.unavailable();
+    if (unavailable) sends.fail(unavailable);
+    await this.rest(waitMs, stop);
+  }
+
+  /** The reason why the sink accepts nothing now; undefined while it does. */
+  unavailable(): WaybillError | undefined {
+    const { id, retryPolicy } = this.#parts;
+    const { state, lastError } = retryPolicy;
+    if (state === 'active') return undefined;
+    const message = `cannot send to sink "${id}" while it is ${state}: ${lastError ?? ''}`;
+    return new WaybillError(state === 'blocked' ? 'sink_blocked' : 'sink_unavailable', message);
+  }
+
+  /** Sleeps until the time is over, `until` resolves or `wake` is called. Throws when `stop` is aborted. */
+  async rest(ms: number, stop: AbortSignal, until?: Promise<unknown>): Promise<void> {
+    const woken = new AbortController();
+    this.#wake = () => woken.abort(ended);
+    const sleepMs = until === undefined ? ms : Math.min(ms, maxIdleMs);
+    const slept = this.#parts.clock.sleep(sleepMs, AbortSignal.any([stop, woken.signal])).catch(() => undefined);
+    await (until === undefined ? slept : Promise.race([until, slept]));
+    this.#wake = () => undefined;
+    woken.abort(ended);
+    await slept;
+    stop.throwIfAborted();
+  }
+}

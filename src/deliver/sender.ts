@@ -1,0 +1,280 @@
+/** Sends batches to one open sink: deadlines, attempts, halving, and what each answer acknowledges. */
+import { codeOf, WaybillError, messageOf } from '../errors.ts';
+import type { DeliverJournal, Entry } from '../model/journal.ts';
+import type { Batch, DeliveryResult, Message, Rejection, RetryableRejection, Sink } from '../model/sink.ts';
+import type { Log, Meters } from '../model/telemetry.ts';
+import type { Clock, Micros } from '../model/time.ts';
+import type { Acknowledger } from './acknowledger.ts';
+import type { BatchLimit } from './batch-limit.ts';
+import { batchOf, halve, maxUncertain } from './batcher.ts';
+import type { Prepared } from './batcher.ts';
+import { within } from './deadline.ts';
+import type { Pauses } from './pauses.ts';
+import type { RetryPolicy } from './retry-policy.ts';
+import type { OnDemandResult } from './send-queue.ts';
+
+/** A batch is halved when the receiver had no room for it so often in a row: the receiver may never have room for all of it. */
+const maxCrowded = 3;
+
+/** An open sink, and the two signals that end its use. */
+export interface OpenSink {
+  readonly sink: Sink;
+  /** Ends the loop; the batch under way continues. */
+  readonly stop: AbortSignal;
+  /** Ends the batch under way. */
+  readonly abandon: AbortSignal;
+}
+
+export interface SenderParts {
+  readonly id: string;
+  /** ms a call of the sink may take before its outcome counts as unknown. */
+  readonly deadline: number;
+  readonly limit: BatchLimit;
+  readonly journal: DeliverJournal;
+  readonly acknowledger: Acknowledger;
+  readonly pauses: Pauses;
+  readonly retryPolicy: RetryPolicy;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly meters: Meters;
+}
+
+/** The result of one batch. All messages but `rejections` and `rest` are delivered. */
+interface Outcome extends DeliveryResult {
+  /** The sink refused `rest` as a whole, with this message. */
+  readonly refusal?: string;
+  /** The outcome of `rest` is unknown; the sink threw this. */
+  readonly unknown?: { readonly thrown: unknown };
+  /** `rest` is to be sent at once. */
+  readonly isAtOnce?: boolean;
+  readonly rest: readonly Message[];
+}
+
+export class Sender {
+  readonly #parts: SenderParts;
+  /** An attempt without an answer may have delivered messages up to this entry. */
+  #uncertain: number;
+  #lastSuccess: Micros | undefined;
+
+  constructor(parts: SenderParts) {
+    this.#parts = parts;
+    this.#uncertain = /* mutant: uncertain-after-start */ parts.acknowledger.acknowledged + maxUncertain;
+  }
+
+  get lastSuccess(): Micros | undefined {
+    return this.#lastSuccess;
+  }
+
+  /** Runs one call of the sink under its deadline. After the deadline its outcome is unknown. */
+  call<Result>(run: (signal: AbortSignal, goesOn: () => void) => Promise<Result>, abandon: AbortSignal): Promise<Result> {
+    const { id, deadline, clock } = this.#parts;
+    const late = (): WaybillError =>
+      new WaybillError('sink_outcome_unknown', `sink "${id}" did not answer within ${deadline / 1000} s`, { isLate: true });
+    return within(run, deadline, late, clock, abandon);
+  }
+
+  isUncertain({ messages, entries }: Prepared): boolean {
+    if ((messages[0]?.seq ?? Infinity) <= this.#uncertain) return true;
+    const { reconcile } = this.#parts.journal.sinkProgress(this.#parts.id).orders;
+    if (!reconcile) return false;
+    // A record without a readable time has the time of its receipt.
+    return messages.some(({ seq, time }) => (reconcile.from <= time && time < reconcile.to) || time === entries.get(seq)?.received);
+  }
+
+  /**
+   * Sends a batch until every message is delivered or a dead letter. A batch that the sink refuses as a whole is halved, in order, down to the message
+   * that causes the refusal.
+   * @returns how many messages became dead letters
+   */
+  async deliver(open: OpenSink, batch: Batch, entries: ReadonlyMap<number, Entry>): Promise<number> {
+    const { id, journal, acknowledger } = this.#parts;
+    const { stop } = open;
+    const parts: Batch[] = [batch];
+    let count = 0;
+    // Rejected messages that follow messages still to be sent.
+    let rejected: readonly Rejection[] = [];
+    for (let part = parts.shift(); part; part = parts.shift()) {
+      // A start may be uncertain about 10,000 entries only: nothing is sent that lies further from the committed position.
+      if (part.through.seq > journal.sinkProgress(id).acknowledged + maxUncertain) await acknowledger.flush(stop);
+      const { through } = part;
+      // Sends on demand move no position.
+      const acknowledged = part.onDemand === undefined ? through.seq : acknowledger.acknowledged;
+      // mutant: send-batch
+      const outcome = await this.#send(open, part);
+      rejected = [...rejected, ...outcome.rejections];
+      const isLater = ({ seq }: Rejection): boolean => seq > through.seq && entries.has(seq);
+      const ready = rejected.filter((rejection) => !isLater(rejection));
+      const [only] = outcome.rest;
+      if (outcome.unknown) {
+        const firstLeft = outcome.rest[0]?.seq ?? Infinity;
+        const certain = part.messages.filter(({ seq }) => seq < firstLeft);
+        if (certain.length > 0 && part.onDemand === undefined)
+          this.#succeeded(batchOf(part, certain), { rejections: rejected.filter(({ seq }) => seq < firstLeft) });
+        await this.#acknowledgeUpTo(part, outcome, rejected, entries, stop);
+        throw outcome.unknown.thrown;
+      }
+      if (outcome.isAtOnce === true) {
+        const left = new Set(outcome.rest);
+        this.#succeeded(batchOf(part, part.messages.filter((message) => !left.has(message))), outcome); // prettier-ignore
+        const certain = await this.#acknowledgeUpTo(part, outcome, rejected, entries, stop);
+        count += rejected.length;
+        rejected = rejected.filter(({ seq }) => seq > certain);
+        count -= rejected.length;
+        parts.unshift(batchOf(part, outcome.rest));
+        continue;
+      }
+      if (outcome.refusal === undefined) {
+        this.#succeeded(part, outcome);
+        await acknowledger.acknowledge(entries, acknowledged, { position: through, resumeNote: outcome.resumeNote }, ready, stop);
+        count += ready.length;
+      } else if (outcome.rest.length > 1) {
+        // mutant: rejected-batch
+        part = batchOf(part, outcome.rest);
+        // mutant: halve-batch
+        parts.unshift(...halve(part, entries));
+        continue;
+      } else if (only) {
+        // mutant: dead-letters
+        const dead = [...ready, { seq: only.seq, code: 'refused', message: outcome.refusal }];
+        // mutant: acknowledge-dead-letters
+        await acknowledger.acknowledge(entries, acknowledged, undefined, dead, stop);
+        count += dead.length;
+      }
+      rejected = rejected.filter(isLater);
+    }
+    return count;
+  }
+
+  /** Sends a batch once, without a retry. One that the sink refuses as a whole is halved. Throws every other error of the sink. */
+  async sendOnce(open: OpenSink, batch: Batch): Promise<OnDemandResult> {
+    const { messages } = batch;
+    try {
+      const { rejections, retryable, resumeNote } = await this.call((signal) => open.sink.send(batch, signal), open.abandon);
+      if (!retryable || retryable.seqs.length === 0) return { rejected: rejections, resumeNote };
+      return { rejected: rejections, resumeNote, left: retryable.seqs, error: new WaybillError(retryable.code, retryable.message) };
+    } catch (thrown) {
+      if (codeOf(thrown) !== 'sink_refused') throw thrown;
+      const message = messageOf(thrown);
+      if (messages.length <= 1) return { rejected: messages.map(({ seq }) => ({ seq, code: 'refused', message })), resumeNote: undefined };
+      const middle = Math.ceil(messages.length / 2);
+      const lower = await this.sendOnce(open, batchOf(batch, messages.slice(0, middle)));
+      const later = messages.slice(middle);
+      if (lower.error) return { ...lower, left: [...(lower.left ?? []), ...later.map(({ seq }) => seq)] };
+      const upper = await this.sendOnce(open, batchOf(batch, later));
+      return { ...upper, rejected: [...lower.rejected, ...upper.rejected], resumeNote: upper.resumeNote ?? lower.resumeNote };
+    }
+  }
+
+  /**
+   * Acknowledges up to the first message of `rest`. A send on demand moves no position.
+   * @returns the last entry that it acknowledged; 0: none
+   */
+  async #acknowledgeUpTo(
+    part: Batch,
+    { rest }: Outcome,
+    rejected: readonly Rejection[],
+    entries: ReadonlyMap<number, Entry>,
+    stop: AbortSignal,
+  ): Promise<number> {
+    const firstLeft = rest[0]?.seq ?? Infinity;
+    const last = part.messages.findLast(({ seq }) => seq < firstLeft);
+    if (!last || part.onDemand !== undefined) return 0;
+    const ready = rejected.filter(({ seq }) => seq <= last.seq);
+    await this.#parts.acknowledger.acknowledge(entries, last.seq, undefined, ready, stop);
+    return last.seq;
+  }
+
+  /** Sends one batch until the sink has delivered it, refuses the rest of it as a whole, or leaves the outcome unknown. */
+  async #send({ sink, stop, abandon }: OpenSink, given: Batch): Promise<Outcome> {
+    const { id, limit, pauses, clock, meters } = this.#parts;
+    let batch = given;
+    const rejections: Rejection[] = [];
+    const attempts = new Map<number, number>();
+    // The rest of a batch that was delivered in part is sent within the shutdown timeout: the next start would repeat all of the batch.
+    let until = stop;
+    let crowded = 0;
+    for (;;) {
+      const began = clock.monotonic();
+      let certain = 0;
+      try {
+        const delivered = await this.call((signal, goesOn) => {
+          const progress = (count: number): void => {
+            certain = count;
+            goesOn();
+          };
+          return sink.send(batch, signal, progress);
+        }, abandon);
+        limit.took(batch, clock.monotonic() - began);
+        rejections.push(...delivered.rejections);
+        if (delivered.duplicates) meters.sinkDuplicates(id, delivered.duplicates);
+        const { retryable } = delivered;
+        const exhausted = retryable === undefined ? [] : exhaustedOf(retryable, attempts);
+        rejections.push(...exhausted);
+        const left = new Set(retryable?.seqs);
+        for (const { seq } of exhausted) left.delete(seq);
+        if (/* mutant: nothing-to-retry */ retryable === undefined || left.size === 0)
+          return { rejections, resumeNote: delivered.resumeNote, rest: [] };
+        if (left.size < batch.messages.length) until = abandon;
+        batch = batchOf(
+          batch,
+          // mutant: messages-to-retry
+          batch.messages.filter(({ seq }) => left.has(seq)),
+        );
+        if (retryable.isAtOnce === true) return { rejections, isAtOnce: true, rest: batch.messages };
+        await pauses.afterFailure(new WaybillError(retryable.code, retryable.message, { retryAfterMs: retryable.retryAfterMs }), until);
+      } catch (thrown) {
+        const code = codeOf(thrown);
+        if (code === 'sink_unavailable' || code === 'sink_blocked') {
+          // mutant: retry-pause
+          await pauses.afterFailure(thrown, until);
+          crowded = thrown instanceof WaybillError && thrown.isCrowded ? crowded + 1 : 0;
+          // mutant: retry-batch
+          if (crowded < maxCrowded || batch.messages.length === 1) continue;
+          limit.late(batch);
+          return { rejections, refusal: messageOf(thrown), rest: batch.messages };
+        }
+        this.#uncertain = Math.max(this.#uncertain, batch.through.seq);
+        if (code === 'sink_refused') return { rejections, refusal: messageOf(thrown), rest: batch.messages };
+        if (thrown instanceof WaybillError && thrown.isLate) limit.late(batch);
+        // mutant: unknown-result
+        return { rejections, unknown: { thrown }, rest: batch.messages.slice(certain) };
+      }
+    }
+  }
+
+  #succeeded({ messages, onDemand }: Batch, { rejections }: DeliveryResult): void {
+    const { id, retryPolicy, meters, clock, log } = this.#parts;
+    const delivered = messages.length - rejections.length;
+    if (delivered === 0) {
+      // The sink answered, and rejected every message.
+      retryPolicy.recovered();
+      return;
+    }
+    const now = clock.now();
+    const oldest = messages.reduce((least, message) => Math.min(least, message.time), Infinity);
+    const delaySeconds = Math.max(0, now / 1000 - oldest / 1e6);
+    if (this.#lastSuccess === undefined) {
+      log.write('sink.first_delivery', { sink: id, messages: delivered, delaySeconds: Math.round(delaySeconds * 1000) / 1000 });
+    } else if (retryPolicy.state !== 'active') log.write('sink.delivery_resumed', { sink: id });
+    retryPolicy.recovered();
+    this.#lastSuccess = now * 1000;
+    meters.eventsDelivered(id, delivered);
+    // One delay a batch, that of its oldest message. A send on demand repeats old messages: their age is no delay.
+    if (onDemand === undefined) meters.deliveryDelay(id, delaySeconds);
+  }
+}
+
+/** Counts one more attempt of each message that may have caused its rejection. @returns the messages that have no attempt left */
+function exhaustedOf(
+  { seqs, attempts: maxAttempts = Infinity, amid = seqs, message, said = [] }: RetryableRejection,
+  attempts: Map<number, number>,
+): Rejection[] {
+  const suspects = new Set(amid);
+  return seqs.flatMap((seq) => {
+    if (!suspects.has(seq) && !attempts.has(seq)) return [];
+    const count = (attempts.get(seq) ?? 0) + 1;
+    attempts.set(seq, count);
+    if (count < maxAttempts) return [];
+    return [{ ...(said.find((each) => each.seq === seq) ?? { seq, code: 'again', message }), attempts: count }];
+  });
+}
