@@ -1,4 +1,4 @@
-/** One sink of the daemon: the way of a record to it, and the loop around it. */
+/** Creates a sink's pipeline and delivery loop from its configuration. */
 import type { Config, SinkConfig } from '../config/load.ts';
 import type { DaemonOptions } from './options.ts';
 import { Delivery } from '../deliver/delivery.ts';
@@ -19,20 +19,20 @@ import { settingsOf, settingsOfGone } from './source/service-facts.ts';
 import { profileOf } from './source/profile.ts';
 import { testEvents } from './operations/test-events.ts';
 
-/** A sink that is configured, as what a person does to it needs it. */
+/** A configured sink, for operator actions. */
 export interface ConfiguredSink {
   readonly id: string;
   readonly definition: SinkConfig['definition'];
   readonly settings: SinkConfig['settings'];
-  /** Undefined where none was made: what a person orders is kept in the state. */
+  /** Undefined where no loop exists: requests are stored in the state. */
   readonly loop: Delivery | undefined;
-  /** Events that nothing can mistake for real ones, in the sink's format; see test-events.ts. */
+  /** Test events in the sink's format; see test-events.ts. */
   readonly testMessages: (code: string, count: number) => readonly Message[];
 }
 
 export type DeliveryOptions = Pick<DaemonOptions, 'config' | 'clock' | 'random' | 'log'>;
 
-/** Registers the sink with the journal and makes its loop, which is not running yet. */
+/** Registers the sink with the journal and creates its loop without starting it. */
 export function createDelivery(
   sink: SinkConfig,
   journal: Journal,
@@ -121,7 +121,7 @@ export function createDelivery(
   return { id, definition, settings: sink.settings, loop, testMessages };
 }
 
-/** By source: those that are configured, and those that are gone and whose records may still be in the journal. */
+/** By source: the configured ones, and removed ones whose records may still be in the journal. */
 function normalizersOf(sink: SinkConfig, config: Config, journal: Journal): Map<string, Normalize> {
   const isRequested = (id: string): boolean => sink.sources?.includes(id) ?? true;
   const gone = journal.sourceIds().filter((id) => /* mutant: unconfigured-source */ !config.sources.some((source) => source.id === id));
@@ -135,7 +135,7 @@ function normalizersOf(sink: SinkConfig, config: Config, journal: Journal): Map<
   ]);
 }
 
-/** What the receiver's frames can carry, and how a longer message is made to fit. */
+/** The receiver's limit, and the encoder that fits a longer message into it. */
 function limitOf(sink: SinkConfig, meters: Meters): MessageLimit | undefined {
   const bytes = sink.definition.messageBytes?.(sink.settings);
   if (bytes === undefined) return undefined;
@@ -143,7 +143,7 @@ function limitOf(sink: SinkConfig, meters: Meters): MessageLimit | undefined {
   return { bytes, shorten: (event) => shorten(event, bytes), shortened: () => meters.messageTruncated(sink.id) };
 }
 
-/** How a sink writes an event, and writes it in at most so many bytes: undefined when that cannot be done. */
+/** The encoder of a sink, and its variant for a limit in bytes, which gives undefined when an event cannot fit. */
 export function writerOf({ format, includeOriginal, cef }: SinkConfig): {
   readonly encode: Encode;
   readonly shorten: (event: EcsEvent, bytes: number) => string | undefined;

@@ -1,4 +1,4 @@
-/** How much a batch may hold: what is configured, and less for a receiver that is too slow to take that within its deadline. */
+/** The size limit of a batch: as configured, or less while the receiver cannot process that within its deadline. */
 import type { Limit } from '../model/journal.ts';
 import type { Batch } from '../model/sink.ts';
 
@@ -23,17 +23,17 @@ export class BatchLimit implements Limit {
     return Math.max(1, Math.floor(this.#max.bytes * this.#share));
   }
 
-  /** A batch was not taken in time, or was too much for the receiver: the next has half of it. */
+  /** The batch missed its deadline or was too large for the receiver: the next batch is half its size. */
   late(batch: Size): void {
     if (this.records > 1) this.#share *= Math.min(1, this.#fraction(batch)) / 2;
   }
 
-  /** A batch was taken in so many ms. The next may have twice as much where that should take half the deadline at most: so none is late again and again. */
+  /** The batch was delivered in `ms`. The limit doubles if twice the batch would need at most half the deadline: this avoids repeated timeouts. */
   took(batch: Size, ms: number): void {
     if (this.#share < 1 && (2 * ms) / this.#fraction(batch) <= this.#deadline / 2) this.#share = Math.min(1, 2 * this.#share);
   }
 
-  /** Of what a batch may hold now. */
+  /** The share of the present limit that the batch uses. */
   #fraction({ messages, bytes }: Size): number {
     return Math.max(messages.length / this.records, bytes / this.bytes);
   }

@@ -1,30 +1,29 @@
 /**
- * Where the messages of a batch are put as UTF-8. A text of a few kilobytes that waits until its batch is taken would be copied by each collection
- * of garbage in between, and a new buffer for each batch would be mostly garbage: two batches, one made while the other is on its way, take turns
- * in the same places.
+ * Reusable memory for the UTF-8 bytes of messages. The garbage collector would copy strings that wait for their batch, and a new buffer for each batch
+ * would be mostly garbage: two spaces alternate, one for the batch under way and one for the next batch.
  */
 import type { Message } from '../model/sink.ts';
 
 const startBytes = 256 * 1024;
-/** A batch that was larger than this does not hold its memory for ever. */
+/** Larger blocks are not kept for the next batch. */
 const heldBytes = 4 * 1024 * 1024;
 /** UTF-8 needs at most three bytes for a UTF-16 code unit. */
-const maxBytes = 3;
+const maxBytesPerUnit = 3;
 
-/** Writes a text into the space of the batch that is being made. */
+/** Writes a text into the space of the next batch. */
 export type Put = (text: string) => Uint8Array;
 
 export class BatchSpace {
   #now = new Space();
   #before = new Space();
 
-  /** Begins a batch: what was put for the batch before the last is not valid any more. */
+  /** Starts another batch, and invalidates the bytes of the batch before the last. */
   next(): void {
     [this.#now, this.#before] = [this.#before, this.#now];
     this.#now.clear();
   }
 
-  /** Leaves both places to whoever still reads from them, as a send may whose outcome is unknown. */
+  /** Replaces both spaces: a send of unknown outcome may still read from the old ones. */
   renew(): void {
     this.#now = new Space();
     this.#before = new Space();
@@ -32,19 +31,19 @@ export class BatchSpace {
 
   readonly put: Put = (text) => this.#now.put(text);
 
-  /** The same message, in the space of the batch that is being made. */
+  /** Copies the message into the space of the next batch. */
   moved(message: Message): Message {
     return { ...message, bytes: this.#now.copy(message.bytes) };
   }
 }
 
 class Space {
-  /** The last has room; those before it are full. */
+  /** All but the last are full. */
   #blocks: Buffer[] = [];
   #used = 0;
 
   put(text: string): Uint8Array {
-    const block = this.#blockFor(text.length * maxBytes);
+    const block = this.#blockFor(text.length * maxBytesPerUnit);
     const from = this.#used;
     this.#used += block.write(text, from, 'utf8');
     return block.subarray(from, this.#used);

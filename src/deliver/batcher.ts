@@ -1,6 +1,6 @@
 /**
- * Makes batches of what lies behind a position: entries in, messages out, as soon as they are there. A batch is full by count, by bytes, or when
- * it spans as many entries as may be uncertain; so a sink that wants one record in a thousand reads on until it has some to send.
+ * Makes batches of the entries after a position. A batch is full by count, by bytes, or when it spans `maxUncertain` entries: a sink that selects one
+ * record in a thousand reads on until it has some to send.
  */
 import { messageOf } from '../errors.ts';
 import type { Entry, Limit } from '../model/journal.ts';
@@ -10,25 +10,25 @@ import type { Micros } from '../model/time.ts';
 import { BatchSpace } from './batch-space.ts';
 import type { Pipeline } from './pipeline.ts';
 
-/** Entries beyond the committed `acknowledged` that were ever sent: a start has no more than these to be uncertain about. */
+/** Nothing is sent that lies further from the committed `acknowledged`: at a start no more entries than these are uncertain. */
 export const maxUncertain = 10_000;
-/** Entries that are looked at in one go, where few are for this sink. */
+/** Entries per read. */
 const maxRead = 1_000;
 
-/** A batch with the entries behind its messages: a dead letter keeps its own copy of the record. */
+/** A batch with the entries of its messages, from which dead letters are made. */
 export interface Prepared {
   readonly messages: readonly Message[];
-  /** The last entry that was read for it; it may lie behind the last message. */
+  /** The last entry that was read for it; it may follow the last message. */
   readonly through: Position;
   readonly bytes: number;
   readonly entries: ReadonlyMap<number, Entry>;
-  /** How many entries were read for it. */
+  /** Entries read for it. */
   readonly count: number;
-  /** An entry of which no message could be made; it stands alone. */
+  /** An entry that could not be encoded; the batch has no messages then. */
   readonly unmade: Rejection | undefined;
 }
 
-/** The entries behind a position, in order, until a limit is reached; none when there is none. */
+/** Reads the entries after a position, in order, up to a limit. */
 export type ReadEntries = (after: number, limit: Limit) => Promise<readonly Entry[]>;
 
 export class Batches {
@@ -36,18 +36,18 @@ export class Batches {
   readonly #pipeline: Pipeline;
   readonly #limit: Limit;
   readonly #space = new BatchSpace();
-  /** The last entry that was read. */
+  /** The last entry read. */
   #cursor: number;
   #messages: Message[] = [];
   #entries = new Map<number, Entry>();
   #bytes = 0;
-  /** Of the batch that is being made: its first and last entry, and how many there are. */
+  /** The first and last entry of the next batch, and its number of entries. */
   #first: Entry | undefined;
   #last: Entry | undefined;
   #count = 0;
   #unmade: Rejection | undefined;
   #isFull = false;
-  /** A message that was made but did not fit: it opens the next batch. */
+  /** A message that did not fit: it opens the following batch. */
   #ahead: Message | undefined;
 
   constructor(read: ReadEntries, pipeline: Pipeline, limit: Limit, after: number) {
@@ -57,7 +57,7 @@ export class Batches {
     this.#cursor = after;
   }
 
-  /** Begins anew behind a position. What was made is left to whoever still reads from it, as a send may whose outcome is unknown. */
+  /** Starts again after a position. A send of unknown outcome may still read from the old batch: its memory is not reused. */
   restart(after: number): void {
     this.#space.renew();
     this.#ahead = undefined;
@@ -65,11 +65,11 @@ export class Batches {
     this.#cursor = after;
   }
 
-  /** Reads what is there, until the batch is full. */
+  /** Reads entries until the batch is full or the journal has no more. */
   async fill(): Promise<void> {
     let requested = 0;
     while (!this.#isFull) {
-      // No more than is missing; where nothing of it was for this sink, more.
+      // As many as are missing; twice as many after a read that did not fill the batch.
       requested = Math.min(Math.max(1, 2 * requested, this.#limit.records - this.#messages.length), maxRead, maxUncertain - this.#count);
       const read = await this.#read(this.#cursor, { records: requested, bytes: this.#limit.bytes });
       if (read.length === 0) return;
@@ -79,33 +79,33 @@ export class Batches {
     }
   }
 
-  /** Whether the batch that is being made is full: it is sent at once, or passed over when nothing of it is for this sink. */
+  /** A full batch is sent at once, or passed over when it has no messages. */
   get isFull(): boolean {
     return this.#isFull;
   }
 
-  /** Whether there is something in it to be sent, or to become a dead letter. */
+  /** The next batch has a message to send, or an entry to dead-letter. */
   get hasMessages(): boolean {
     return this.#messages.length > 0 || this.#unmade !== undefined;
   }
 
-  /** When the first entry of the batch that is being made was received. */
+  /** When the first entry of the next batch was received. */
   get received(): Micros | undefined {
     return this.#first?.received;
   }
 
-  /** The batch as it is, and the next one begins; undefined when nothing was read. The one before must be acknowledged first. */
+  /** @returns the batch as it is; undefined when nothing was read. The previous batch must be acknowledged first. */
   take(): Prepared | undefined {
     const last = this.#last;
     if (!last) return undefined;
     const through = { seq: last.seq, chain: last.chain };
-    const delivered = {
+    const prepared = {
       ...{ messages: this.#messages, through, bytes: this.#bytes },
       ...{ entries: this.#entries, count: this.#count, unmade: this.#unmade },
     };
     this.#begin();
     this.#space.next();
-    return delivered;
+    return prepared;
   }
 
   #begin(): void {
@@ -116,14 +116,14 @@ export class Batches {
     this.#isFull = false;
   }
 
-  /** False: this entry belongs into the next batch. */
+  /** @returns false when the batch is full */
   #add(entry: Entry): boolean {
     const { records, bytes } = this.#limit;
     let message: Message | undefined;
     try {
       message = this.#ahead?.seq === entry.seq ? this.#space.moved(this.#ahead) : this.#pipeline(entry, this.#space.put);
     } catch (thrown) {
-      // Normalize and encode are total. Should one throw all the same, the record is a dead letter, in a batch of its own.
+      // Normalize and encode should not throw. If one does, the record becomes a dead letter, in a separate batch.
       this.#isFull = true;
       if (this.#messages.length > 0) return false;
       this.#entries.set(entry.seq, entry);
@@ -149,7 +149,10 @@ export class Batches {
   }
 }
 
-/** Two batches in order; the lower one acknowledges up to its own last message. Both are uncertain: a large request may be read in parts. */
+/**
+ * Splits a batch in order. The first half acknowledges up to its last message. Both are uncertain: the receiver may have processed part of a large
+ * request.
+ */
 export function halve(batch: Batch, entries: ReadonlyMap<number, Entry>): [Batch, Batch] {
   const middle = Math.ceil(batch.messages.length / 2);
   const lower = batch.messages.slice(0, middle);
@@ -159,7 +162,7 @@ export function halve(batch: Batch, entries: ReadonlyMap<number, Entry>): [Batch
   return [batchOf({ ...batch, through, uncertain: true }, lower), batchOf({ ...batch, uncertain: true }, upper)];
 }
 
-/** The same batch with these messages alone. */
+/** The batch, reduced to these messages. */
 export function batchOf(batch: Batch, messages: readonly Message[]): Batch {
   return { ...batch, messages, bytes: messages.reduce((sum, message) => sum + message.bytes.length, 0) };
 }

@@ -1,13 +1,13 @@
-/** Deadlines around the calls of a sink: one that does not come back must not hold up its loop. */
+/** Deadlines for calls of a sink: a call that never returns must not block its loop. */
 import { WaybillError } from '../errors.ts';
 import type { Clock } from '../model/time.ts';
 
-/** Why a timer ends early; made once, since an error made for each would record the stack each time. */
-export const ended = new WaybillError('aborted', 'what was waited for has come');
+/** The reason of a timer that ends early. One shared error: creating one records a stack each time. */
+export const ended = new WaybillError('aborted', 'the wait ended early');
 
 /**
- * Runs one call, which is told when its time is over or `abandon` is aborted. Throws what `late` gives when it has neither come back by then nor said
- * that it goes on (`goesOn`), which gives it all of its time again.
+ * Runs one call. Its signal is aborted after `ms` or with `abandon`. Throws the error of `late` when the call has not returned by then; `goesOn`
+ * restarts the time.
  */
 export async function within<Result>(
   call: (signal: AbortSignal, goesOn: () => void) => Promise<Result>,

@@ -1,7 +1,4 @@
-/**
- * What a person has a sink gets in addition to its batches, between two of them and on the sink that is open: a dead letter once more, events to try it
- * out, a range of the journal again (replay.ts). Positions do not move.
- */
+/** Sends that an operator requests: retries of dead letters, test events, replays. They run between two batches and move no position. */
 import { codeOf, WaybillError, messageOf } from '../errors.ts';
 import type { DeliverJournal, DeadLetterResult, Limit, Operation, ReplayRange } from '../model/journal.ts';
 import type { Message, Rejection } from '../model/sink.ts';
@@ -31,7 +28,7 @@ export interface OnDemandParts {
 
 export class OnDemand {
   readonly #parts: OnDemandParts;
-  /** Dead letters that the sink took since this loop began, or said that it had taken when it was opened. */
+  /** Dead letters delivered since this loop started, or reported as delivered by the sink when it was opened. */
   readonly #delivered = new Set<number>();
   #replay: Replay | undefined;
 
@@ -43,15 +40,15 @@ export class OnDemand {
     return !this.#parts.sends.isEmpty || this.#replay?.isRunning === true;
   }
 
-  /** The one under way, or the last that ended. */
+  /** The replay under way, or the last one. */
   get replayed(): Replay | undefined {
     return this.#replay;
   }
 
   /**
-   * Sends dead letters once more, in batches as the sink takes them. What is taken is gone; what is refused stays, with what was said last.
-   * @throws WaybillError `usage` where there is nothing to send, `sink_unavailable`, `sink_blocked` or `sink_outcome_unknown` when the sink did not say of all of them;
-   *         what it did say is committed
+   * Retries dead letters. A delivered one is removed; a rejected one stays, with the new reason.
+   * @throws WaybillError `usage` where there is nothing to send; `sink_unavailable`, `sink_blocked` or `sink_outcome_unknown` when the sink did not
+   *         answer for all of them. Its answers until then are committed.
    */
   async retry(seqs: readonly number[], operation: Operation): Promise<OnDemandResult> {
     const { id, journal, pipeline, limit } = this.#parts;
@@ -62,7 +59,7 @@ export class OnDemand {
     for (const seq of new Set(seqs)) {
       const entry = await journal.deadLetter(id, seq);
       if (!entry && this.#delivered.has(seq)) continue;
-      if (!entry) throw new WaybillError('usage', `cannot retry entry ${seq} for sink "${id}": it is no dead letter that is kept`);
+      if (!entry) throw new WaybillError('usage', `cannot retry entry ${seq} for sink "${id}": the journal keeps no such dead letter`);
       let message: Message | undefined;
       try {
         message = pipeline(entry, (text) => Buffer.from(text, 'utf8'));
@@ -71,7 +68,7 @@ export class OnDemand {
         continue;
       }
       if (!message)
-        throw new WaybillError('usage', `cannot retry entry ${seq} for sink "${id}": it is not for this sink any more (sources, filter)`);
+        throw new WaybillError('usage', `cannot retry entry ${seq} for sink "${id}": the sink no longer selects it (sources, filter)`);
       messages.push(message);
     }
     for (const rejection of rejected) await acknowledge(rejection.seq, { delivered: false, rejection });
@@ -90,10 +87,7 @@ export class OnDemand {
     return { rejected, resumeNote };
   }
 
-  /**
-   * A dead letter that the sink says it took by an attempt whose answer came to nobody: it is gone, as if the answer had come. Who had it sent is not
-   * known any more.
-   */
+  /** Removes a dead letter whose retry the sink reports as delivered although its answer was lost. The operator of that retry is unknown. */
   async found(seq: number): Promise<void> {
     const { id, journal, clock } = this.#parts;
     if (!(await journal.deadLetter(id, seq))) return;
@@ -102,7 +96,7 @@ export class OnDemand {
     this.#delivered.add(seq);
   }
 
-  /** Sends events that are in no journal. Throws as `retry`. */
+  /** Sends test events, which are in no journal. Throws as `retry`. */
   async test(messages: readonly Message[]): Promise<OnDemandResult> {
     const { id, journal } = this.#parts;
     return this.#enqueue('test', messages, async ({ resumeNote }) => {
@@ -110,9 +104,9 @@ export class OnDemand {
     });
   }
 
-  /** Begins to send a range of the journal again, at most what is acknowledged. @throws WaybillError `usage` while a replay is under way */
+  /** Starts a replay, up to the last acknowledged entry. @throws WaybillError `usage` while a replay is under way */
   replay(range: ReplayRange, expected: number, isDeadLetter: (seq: number) => boolean): void {
-    if (this.#replay?.isRunning) throw new WaybillError('usage', 'cannot begin a replay: one is under way for this sink');
+    if (this.#replay?.isRunning) throw new WaybillError('usage', 'cannot start a replay: one is under way for this sink');
     const { journal, pipeline, limit, clock, acknowledger, pauses } = this.#parts;
     const last = Math.min(range.last, acknowledger.acknowledged);
     this.#replay = new Replay({ journal, pipeline, limit, range: { ...range, last }, expected, isDeadLetter, began: clock.now() });
@@ -140,7 +134,7 @@ export class OnDemand {
   async #send({ messages: given, onDemand, keep, resolve, reject }: OnDemandSend, open: OpenSink): Promise<void> {
     const { id, meters, journal, sender, acknowledger } = this.#parts;
     const messages: Message[] = [];
-    // Asked for twice before it was its turn, it is sent once.
+    // A dead letter that was requested twice is sent once.
     for (const message of given)
       if (onDemand !== 'retry' || !this.#delivered.has(message.seq) || (await journal.deadLetter(id, message.seq))) messages.push(message);
     if (messages.length === 0) {
@@ -152,18 +146,18 @@ export class OnDemand {
       const answer = await sender.sendOnce(open, batch);
       const { left = [], rejected, error } = answer;
       await acknowledger.commit(() => keep(answer), open.stop);
-      const gone = messages.filter(({ seq }) => !left.includes(seq) && !rejected.some((each) => each.seq === seq));
+      const deliveredNow = messages.filter(({ seq }) => !left.includes(seq) && !rejected.some((each) => each.seq === seq));
       if (onDemand === 'retry') {
-        for (const { seq } of gone) this.#delivered.add(seq);
-        meters.eventsDelivered(id, gone.length);
+        for (const { seq } of deliveredNow) this.#delivered.add(seq);
+        meters.eventsDelivered(id, deliveredNow.length);
       }
       if (error) reject(error);
       else resolve(answer);
     } catch (thrown) {
       const code = codeOf(thrown);
-      const isAway = code === 'sink_unavailable' || code === 'sink_blocked';
-      reject(new WaybillError(isAway ? code : 'sink_outcome_unknown', messageOf(thrown), { cause: thrown }));
-      if (!isAway) throw thrown;
+      const isUnavailable = code === 'sink_unavailable' || code === 'sink_blocked';
+      reject(new WaybillError(isUnavailable ? code : 'sink_outcome_unknown', messageOf(thrown), { cause: thrown }));
+      if (!isUnavailable) throw thrown;
     }
   }
 
@@ -189,18 +183,18 @@ export class OnDemand {
   }
 }
 
-/** The messages in order, in batches within the limit; one that is longer by itself goes alone. */
+/** Splits messages, in order, into batches within the limit. A message that exceeds it is sent alone. */
 function inBatches(messages: readonly Message[], { records, bytes }: Limit): Message[][] {
-  const made: Message[][] = [];
+  const batches: Message[][] = [];
   let size = 0;
   for (const message of messages) {
-    const last = made.at(-1);
+    const last = batches.at(-1);
     size += message.bytes.length;
     if (last && last.length < records && size <= bytes) last.push(message);
     else {
-      made.push([message]);
+      batches.push([message]);
       size = message.bytes.length;
     }
   }
-  return made;
+  return batches;
 }

@@ -1,7 +1,4 @@
-/**
- * The way of one entry to one sink: is it for this sink, what event is it, what text. Pure but for the count of odd records. Each sink has its
- * own pipeline, so that nothing is shared between two loops but the journal.
- */
+/** Turns a journal entry into a sink's message: select, normalize, encode. Pure, except that it counts unexpected records. Each sink has its own. */
 import type { EcsEvent, Encode, Normalize } from '../model/event.ts';
 import type { Entry } from '../model/journal.ts';
 import type { JsonValue } from '../model/record.ts';
@@ -12,29 +9,29 @@ import { timeOfRecord } from '../record/time-of.ts';
 import type { Put } from './batch-space.ts';
 
 export interface PipelineParts {
-  /** How to normalize the records of each source that this sink takes; a source that is missing is not for this sink. */
+  /** By source; the sink gets no records of a source that is missing. */
   readonly normalize: ReadonlyMap<string, Normalize>;
   /** `filter` on the record as received, before privacy. */
   readonly matches: (value: JsonValue) => boolean;
   readonly encode: Encode;
-  /** What the receiver's frames can carry; undefined: any length. */
+  /** The receiver's limit; undefined: any length. */
   readonly limit?: MessageLimit | undefined;
-  /** Records with a readable time before it are not for this sink. */
+  /** Records with a readable time before it are skipped. */
   readonly fromTime: Micros | undefined;
-  /** Whether this sink is to get a source's records of that time: history may have been asked for other sinks alone. */
+  /** True for records of a backfill that was requested for other sinks only. */
   readonly withheld?: (source: string, time: () => Micros | undefined) => boolean;
   readonly unexpected: (source: string, tags: readonly string[]) => void;
 }
 
 export interface MessageLimit {
-  /** Bytes of a message at most. */
+  /** Maximum size of a message. */
   readonly bytes: number;
-  /** The same event in no more than that; undefined when it cannot be made so short. */
+  /** Encodes the event within `bytes`; undefined when that is impossible. */
   readonly shorten: (event: EcsEvent) => string | undefined;
   readonly shortened: () => void;
 }
 
-/** Turns an entry into a message, whose bytes lie where `put` wrote them; undefined when it is not for this sink. */
+/** @returns a message whose bytes `put` stored; undefined when the entry is not for this sink */
 export type Pipeline = (entry: Entry, put: Put) => Message | undefined;
 
 export function pipeline(parts: PipelineParts): Pipeline {
@@ -44,7 +41,7 @@ export function pipeline(parts: PipelineParts): Pipeline {
     const { seq, number, uid, source, text, received } = entry;
     const toEvent = normalize.get(source);
     if (!toEvent) return undefined;
-    // Parsed here, once for each sink: a value that was kept since it was collected costs more, in the collection of garbage, than this does.
+    // Parsed once per sink: keeping the parsed value since collection costs more in garbage collection.
     const value = parseRecord(text);
     if (!matches(value)) return undefined;
     if (fromTime !== undefined && (timeOfRecord(value) ?? fromTime) < fromTime) return undefined;
@@ -57,15 +54,14 @@ export function pipeline(parts: PipelineParts): Pipeline {
   };
 }
 
-/** The text of an event as a sink gets it. @throws RangeError when it cannot be made as short as the receiver's frames are */
+/** @throws RangeError when the event cannot be shortened to the receiver's limit */
 export function textOf(event: EcsEvent, encode: Encode, limit: MessageLimit | undefined): string {
   const text = encode(event);
   if (limit === undefined) return text;
   const length = Buffer.byteLength(text);
   if (length <= limit.bytes) return text;
   const short = limit.shorten(event);
-  if (short === undefined)
-    throw new RangeError(`a message of ${length} bytes cannot be shortened to the ${limit.bytes} that this sink takes`);
+  if (short === undefined) throw new RangeError(`cannot shorten a message of ${length} bytes to the ${limit.bytes} that the sink accepts`);
   limit.shortened();
   return short;
 }

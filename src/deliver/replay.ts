@@ -1,4 +1,4 @@
-/** A range of the journal on its way to one sink once more: which batches that makes, and how far it is. Sends nothing by itself. */
+/** A replay of a range of the journal to one sink: its batches and its progress. It does not send. */
 import type { DeliverJournal, Entry, Limit, ReplayProgress, ReplayRange, Resent } from '../model/journal.ts';
 import type { Position } from '../model/ledger.ts';
 import type { Batch } from '../model/sink.ts';
@@ -10,9 +10,9 @@ export interface ReplayParts {
   readonly pipeline: Pipeline;
   readonly limit: Limit;
   readonly range: ReplayRange;
-  /** About how many entries it has. */
+  /** Approximate number of entries. */
   readonly expected: number;
-  /** Dead letters have a command of their own. */
+  /** Dead letters are skipped: a separate command retries them. */
   readonly isDeadLetter: (seq: number) => boolean;
   /** Wall clock, ms. */
   readonly began: number;
@@ -21,9 +21,9 @@ export interface ReplayParts {
 export class Replay {
   readonly #parts: ReplayParts;
   readonly #batches: Batches;
-  /** The first entry from which on nothing was pruned before it was read. */
+  /** The first entry of the part that was replayed without a gap: earlier entries were pruned. */
   #from: number;
-  /** The last entry that is acknowledged. */
+  /** The last entry replayed. */
   #at: number;
   #passed = 0;
   #sent = 0;
@@ -44,14 +44,14 @@ export class Replay {
     return this.#ended === undefined;
   }
 
-  /** The next batch; undefined when all of the range is sent. One that was not acknowledged comes again. */
+  /** @returns the next batch, or the same one until it is acknowledged; undefined when the range is complete */
   async next(): Promise<Prepared | undefined> {
     this.#batches.restart(this.#at);
     await this.#batches.fill();
     return this.#batches.take();
   }
 
-  /** Position and note of the sink stay as they are. */
+  /** Carries the sink's present position, so that a replay does not move it. */
   batchOf({ messages, bytes }: Prepared, present: Position): Batch {
     return { messages, bytes, /* mutant: replay-position */ through: present, uncertain: true, onDemand: 'replay' };
   }
@@ -59,7 +59,7 @@ export class Replay {
   acknowledged({ messages, through, count }: Prepared, rejected: number): void {
     this.#at = through.seq;
     this.#passed += count;
-    // One of which no message could be made was no message.
+    // An entry that could not be encoded is rejected without a message.
     this.#sent += Math.max(0, messages.length - rejected);
     this.#rejected += rejected;
   }
@@ -68,7 +68,7 @@ export class Replay {
     this.#ended = now;
   }
 
-  /** What was sent, once it has ended. */
+  /** The range that the journal records as sent again. */
   resent(): Resent {
     const { range, began } = this.#parts;
     return { ...range, first: this.#from, began: began * 1000 };
@@ -83,7 +83,7 @@ export class Replay {
     };
   }
 
-  /** What was pruned since it began is passed over. */
+  /** Skips entries that were pruned since the replay began. */
   async #read(given: number, limit: Limit): Promise<readonly Entry[]> {
     const { journal, range } = this.#parts;
     const after = Math.max(given, journal.pruned());

@@ -1,4 +1,4 @@
-/** Whether a sink takes, since when it does not, and how long to wait before it is tried again: growing with jitter, or what the sink asks for. */
+/** Failures of one sink, and the wait before the next attempt: exponential with jitter, or as long as the sink requests. */
 import { codeOf, WaybillError, messageOf } from '../errors.ts';
 import type { Clock, Random } from '../model/time.ts';
 
@@ -6,7 +6,7 @@ const backoffFirstMs = 250;
 const maxBackoffMs = 60_000;
 const minBackoffMs = 50;
 const blockedMs = 60_000;
-/** What a sink asks us to wait is obeyed within these. */
+/** Limits of a wait that the sink requests. */
 const minRetryAfterMs = 1_000;
 const maxRetryAfterMs = 900_000;
 
@@ -26,32 +26,32 @@ export class RetryPolicy {
     this.#random = random;
   }
 
-  /** `blocked`: a person must act. */
+  /** `blocked`: an operator must act. */
   get state(): 'active' | 'retrying' | 'blocked' {
     return this.#state;
   }
 
-  /** What went wrong last, also when it is well again. */
+  /** Kept after recovery. */
   get lastError(): string | undefined {
     return this.#lastError;
   }
 
-  /** How long it has not taken, in ms; undefined: it does. */
+  /** ms since the first failure in a row; undefined: the last attempt succeeded. */
   get troubleMs(): number | undefined {
     return this.#since === undefined ? undefined : this.#clock.monotonic() - this.#since;
   }
 
-  /** How often it was tried in vain since it took last. */
+  /** Failed attempts in a row. */
   get attempts(): number {
     return this.#failures;
   }
 
-  /** When the first of the failed attempts in a row ended, in ms of the wall clock; undefined: the last attempt succeeded. */
+  /** When the first of them failed, ms by the wall clock. */
   get failingSince(): number | undefined {
     return this.#failingSince;
   }
 
-  /** When the next attempt begins, in ms of the wall clock. */
+  /** When the next attempt starts, ms by the wall clock. */
   get nextAttempt(): number | undefined {
     return this.#nextAttempt;
   }
@@ -64,7 +64,7 @@ export class RetryPolicy {
     this.#nextAttempt = undefined;
   }
 
-  /** It did not take. @returns how long to wait, in ms */
+  /** @returns ms to wait before the next attempt */
   failed(thrown: unknown): number {
     const waitMs = this.#waitAfter(thrown);
     const now = this.#clock.now();
@@ -78,10 +78,10 @@ export class RetryPolicy {
     this.#state = isBlocked ? 'blocked' : 'retrying';
     this.#since ??= this.#clock.monotonic();
     this.#lastError = messageOf(thrown);
-    const asked = thrown instanceof WaybillError ? thrown.retryAfterMs : undefined;
-    const most = Math.min(maxBackoffMs, backoffFirstMs * 2 ** Math.min(this.#failures, 10));
+    const requestedMs = thrown instanceof WaybillError ? thrown.retryAfterMs : undefined;
+    const maxWaitMs = Math.min(maxBackoffMs, backoffFirstMs * 2 ** Math.min(this.#failures, 10));
     this.#failures += 1;
-    if (asked !== undefined) return Math.min(maxRetryAfterMs, Math.max(minRetryAfterMs, asked));
-    return isBlocked ? blockedMs : Math.max(minBackoffMs, this.#random() * most);
+    if (requestedMs !== undefined) return Math.min(maxRetryAfterMs, Math.max(minRetryAfterMs, requestedMs));
+    return isBlocked ? blockedMs : Math.max(minBackoffMs, this.#random() * maxWaitMs);
   }
 }

@@ -13,7 +13,7 @@ import type { Pauses } from './pauses.ts';
 import type { RetryPolicy } from './retry-policy.ts';
 import type { OnDemandResult } from './send-queue.ts';
 
-/** A batch is halved when the receiver had no room for it so often in a row: the receiver may never have room for all of it. */
+/** Attempts without room at the receiver before a batch is halved: the receiver may never have room for all of it. */
 const maxCrowded = 3;
 
 /** An open sink, and the two signals that end its use. */
@@ -266,15 +266,15 @@ export class Sender {
 
 /** Counts one more attempt of each message that may have caused its rejection. @returns the messages that have no attempt left */
 function exhaustedOf(
-  { seqs, attempts: maxAttempts = Infinity, amid = seqs, message, said = [] }: RetryableRejection,
+  { seqs, attempts: maxAttempts = Infinity, suspects = seqs, message, reasons = [] }: RetryableRejection,
   attempts: Map<number, number>,
 ): Rejection[] {
-  const suspects = new Set(amid);
+  const counted = new Set(suspects);
   return seqs.flatMap((seq) => {
-    if (!suspects.has(seq) && !attempts.has(seq)) return [];
+    if (!counted.has(seq) && !attempts.has(seq)) return [];
     const count = (attempts.get(seq) ?? 0) + 1;
     attempts.set(seq, count);
     if (count < maxAttempts) return [];
-    return [{ ...(said.find((each) => each.seq === seq) ?? { seq, code: 'again', message }), attempts: count }];
+    return [{ ...(reasons.find((each) => each.seq === seq) ?? { seq, code: 'again', message }), attempts: count }];
   });
 }

@@ -52,12 +52,12 @@ export interface RetryableRejection {
   /** The sink's own words. */
   readonly message: string;
   readonly retryAfterMs?: number | undefined;
-  /** One that is named so often counts as refused, by what was said of it last; undefined: never. */
+  /** A message counts as rejected after so many attempts; undefined: never. */
   readonly attempts?: number | undefined;
-  /** Those of `seqs` behind which others were taken: their tries count from here on. A server that takes nothing tells nothing of a message. Undefined: all. */
-  readonly amid?: readonly number[] | undefined;
-  /** What is said of single messages, where it is not the same of all: their rejections, should it come to that. */
-  readonly said?: readonly Rejection[] | undefined;
+  /** Attempts count only for these of `seqs`: a later message was accepted, so no outage explains the failure. Undefined: all. */
+  readonly suspects?: readonly number[] | undefined;
+  /** The rejections to use for single messages that exhaust their attempts; others get `message`. */
+  readonly reasons?: readonly Rejection[] | undefined;
   /** The server has answered about a single message, and takes: the others are sent at once, and what comes before them is acknowledged. */
   readonly isAtOnce?: boolean | undefined;
 }

@@ -9,7 +9,7 @@ const lineBreak = Buffer.from('\n');
 let pending: Promise<unknown> | undefined;
 
 export const stdout = defineSink('stdout', {
-  summary: 'one message a line on standard output',
+  summary: 'standard output, one message per line',
   config: z.strictObject({}),
   formats: ['ecs', 'cef', 'leef', 'ocsf', 'raw'],
   batch: { records: 500, bytes: 1024 * 1024, wait: 1_000 },
@@ -21,7 +21,7 @@ export const stdout = defineSink('stdout', {
     duplicates: 'one batch after a crash, or for a reader that stops for 30 s',
     losses: 'what the reader of the pipe loses',
   }),
-  check: async () => [{ level: 'ok', message: 'standard output is there; whether anybody reads it cannot be told' }],
+  check: async () => [{ level: 'ok', message: 'standard output is open; a reader cannot be detected' }],
   open: async (_config, { id }) => {
     const stream = process.stdout;
     // An error that nobody waits for (the reader is gone) is found by the next write.
@@ -52,7 +52,7 @@ export const stdout = defineSink('stdout', {
 async function untilTaken(id: string, signal: AbortSignal): Promise<void> {
   const before = pending;
   if (before === undefined) return;
-  const message = `cannot write to standard output for sink "${id}": its reader has not taken what was written before`;
+  const message = `cannot write to standard output for sink "${id}": its reader has not consumed the previous batch`;
   await orAborted(before, signal).catch(() => {
     if (signal.aborted) throw new WaybillError('sink_unavailable', message);
   });

@@ -198,7 +198,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
       const settle = async (batch: Batch, tries = 1): Promise<void> => {
         try {
           const { rejections, retryable: again } = await sink.send(batch, never);
-          const spent = again?.attempts !== undefined && tries >= again.attempts ? (again.said ?? []) : [];
+          const spent = again?.attempts !== undefined && tries >= again.attempts ? (again.reasons ?? []) : [];
           for (const rejection of [...rejections, ...spent]) refused.push(`${rejection.seq}: ${rejection.message}`);
           const isLeft = ({ seq }: Message): boolean => again?.seqs.includes(seq) === true && !spent.some((each) => each.seq === seq);
           const left = batch.messages.filter(isLeft);

@@ -1,7 +1,4 @@
-/**
- * What a person may change while the daemon runs, or while it does not: one function for both. The request comes from a command, through the
- * socket in the state directory or with the lock in hand; whatever it asks is checked here, against the state as it is.
- */
+/** Performs operator requests, with a running daemon (through its socket) or without one (under the lock). Checks each request against the state. */
 import { WaybillError } from '../../errors.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { Micros } from '../../model/time.ts';
@@ -9,7 +6,7 @@ import { operationSchema } from './requests.ts';
 import type { OperationResult, ConfiguredSinks, Reading } from './requests.ts';
 import { performOnSink } from './sinks.ts';
 
-/** What the log says of a request that was done. */
+/** The log fields of a completed request. */
 export function operationOf(given: unknown): {
   operation: string;
   source?: string;
@@ -22,7 +19,7 @@ export function operationOf(given: unknown): {
   return { operation, ...('source' in parsed ? { source: parsed.source } : { sink: parsed.sink }), actor, reason };
 }
 
-/** Does what is asked, in one transaction. @throws WaybillError `usage` when it cannot be done, `journal_full` when it cannot be stored */
+/** @throws WaybillError `usage` when the request does not fit the state, `journal_full` when it cannot be stored */
 export async function perform(
   given: unknown,
   journal: Journal,
@@ -32,7 +29,7 @@ export async function perform(
 ): Promise<OperationResult> {
   const parsed = operationSchema.safeParse(given);
   if (!parsed.success)
-    throw new WaybillError('usage', `cannot read what is asked: ${parsed.error.issues.map(({ message }) => message).join(', ')}`);
+    throw new WaybillError('usage', `cannot read the request: ${parsed.error.issues.map(({ message }) => message).join(', ')}`);
   const asked = parsed.data;
   if (!('source' in asked)) return performOnSink(asked, journal, now, configured);
   const operation = { actor: asked.actor, reason: asked.reason };

@@ -12,9 +12,8 @@ const id = z.string().regex(/^[a-z0-9][a-z0-9-]{0,31}$/);
 /** RFC 3339, read as µs. */
 const time = instant();
 const seq = z.int().min(1);
-/** Events of one test; more is no test. */
 const maxTestEvents = 1_000;
-/** Dead letters of one request. */
+/** Maximum per request. */
 export const maxDeadLetters = 1_000;
 const actor = { actor: z.string().min(1).max(200), reason: z.string().max(2_000).optional() };
 
@@ -65,7 +64,7 @@ export const operationSchema = z.discriminatedUnion('operation', [
   z.strictObject({
     operation: z.literal('replay'),
     sink: id,
-    // A position, or a time; each end for itself.
+    // Each end is a position or a time.
     first: seq.optional(),
     last: seq.optional(),
     from: time.optional(),
@@ -84,15 +83,15 @@ export type SinkOperation = Exclude<Operation, { source: string }>;
 export interface OperationResult {
   readonly added?: readonly Window[];
   readonly ends?: Micros;
-  /** What the sink made of what was sent to it: how many it took, and which it refused with what words. */
+  /** The result of a send on demand. */
   readonly sent?: { readonly delivered: number; readonly rejected: readonly Rejection[] };
   readonly discarded?: number;
-  /** A replay that has begun. */
+  /** The replay that was started. */
   readonly replay?: ReplayProgress | undefined;
 }
 
 /** The sinks that are configured, by id. */
 export type ConfiguredSinks = (id: string) => Omit<ConfiguredSink, 'id'> | undefined;
 
-/** What only the running daemon knows of a range of history: the window that is being read. */
+/** The window that a backfill of the running daemon is reading. */
 export type Reading = (source: string, from: Micros) => Window | undefined;

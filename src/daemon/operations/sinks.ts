@@ -1,7 +1,4 @@
-/**
- * What a person may do to a sink: retire it, take the present journal for what it holds, have it asked for what it has, try it out, send something
- * to it again. What is sent goes through the sink's own loop; each operation is a row in `operations`.
- */
+/** Operator actions on a sink. Sends go through the sink's delivery loop; each action is a row in `operations`. */
 import { codeOf, WaybillError } from '../../errors.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { SinkState } from '../../journal/sink-positions.ts';
@@ -10,13 +7,13 @@ import type { Rejection } from '../../model/sink.ts';
 import type { Micros } from '../../model/time.ts';
 import type { OperationResult, ConfiguredSinks, SinkOperation } from './requests.ts';
 
-/** What is dated later than the order itself, by a clock that is ahead, is asked for too. */
+/** Records may be dated later than the request, by a clock that is ahead. */
 const clockAheadUs = 3_600_000_000;
 const testCode = 'Decrypt:AccessDenied:UserPayloadNoAccess';
 
 type Configured = NonNullable<ReturnType<ConfiguredSinks>>;
 
-/** Does what is asked. @throws WaybillError `usage` when it cannot be done, `sink_unavailable`, `sink_blocked`, `sink_outcome_unknown` when the sink did not take it */
+/** @throws WaybillError `usage` when the request does not fit the state; `sink_unavailable`, `sink_blocked`, `sink_outcome_unknown` from the sink */
 export async function performOnSink(
   asked: SinkOperation,
   journal: Journal,
@@ -34,7 +31,7 @@ export async function performOnSink(
       if (made !== undefined || sink.state !== 'unconfigured')
         throw new WaybillError(
           'usage',
-          `cannot retire the sink "${sink.id}": it is configured; take it out of the configuration and start again`,
+          `cannot retire the sink "${sink.id}": it is configured; remove it from the configuration and restart`,
         );
       await journal.operate({ ...operation, detail: { sink: sink.id, acknowledged: sink.acknowledged, ...reason } }, () =>
         journal.sinkPositions.retire(sink),
@@ -69,7 +66,7 @@ export async function performOnSink(
       const { loop, testMessages } = sending(made, sink);
       const { as: code = testCode, count = 1 } = asked;
       const messages = testMessages(code, count);
-      // Before it is sent: a test that a crash interrupts is on record all the same, without an outcome.
+      // Written before the send: a test that a crash interrupts is recorded without an outcome.
       const written = await journal.operate({ ...operation, detail: { sink: sink.id, code, count, ...reason } });
       const { rejected } = await loop.onDemand.test(messages).catch(async (thrown: unknown) => {
         await journal.writeOutcome(written, `failed: ${codeOf(thrown) ?? 'internal'}`);
@@ -77,16 +74,16 @@ export async function performOnSink(
       });
       await journal.writeOutcome(
         written,
-        rejected.length === 0 ? 'accepted' : `${count - rejected.length} accepted, ${rejected.length} refused`,
+        rejected.length === 0 ? 'accepted' : `${count - rejected.length} accepted, ${rejected.length} rejected`,
       );
       return { sent: { delivered: count - rejected.length, rejected } };
     }
     case 'dead-letters retry': {
       const { loop, definition, settings } = sending(made, sink);
-      // A sink that can be asked which records it has finds out what became of a batch; any other is sure of one message at a time.
-      const isAskable = definition.resolvable(settings) && !keepsPosition({ definition, settings });
+      // Only a sink that can look up records resolves an unknown outcome of a batch; others get one message at a time.
+      const isResolvable = definition.resolvable(settings) && !keepsPosition({ definition, settings });
       const rejected: Rejection[] = [];
-      for (const seqs of isAskable ? [asked.seqs] : asked.seqs.map((seq) => [seq]))
+      for (const seqs of isResolvable ? [asked.seqs] : asked.seqs.map((seq) => [seq]))
         rejected.push(...(await loop.onDemand.retry(seqs, { ...operation, detail: reason })).rejected);
       return { sent: { delivered: asked.seqs.length - rejected.length, rejected } };
     }
@@ -117,7 +114,7 @@ async function replay(
   };
   const expected = journal.countOf(range.first, range.last, times);
   if (expected === 0)
-    throw new WaybillError('usage', `cannot replay to the sink "${id}": the journal holds nothing of that which it was sent already`);
+    throw new WaybillError('usage', `cannot replay to the sink "${id}": nothing delivered in this range is still in the journal`);
   await journal.operate({ ...operation, detail: { sink: id, first: range.first, last: range.last, from, to, ...operation.detail } });
   const rejected = journal.deadLetters.rejected(id);
   loop.onDemand.replay(range, expected, (seq) => rejected.has(seq));
@@ -126,22 +123,21 @@ async function replay(
 
 type Asked = Pick<SinkState, 'id' | 'type'> & { readonly state: string };
 
-/** One that can be asked which records it has. @throws WaybillError `usage` for another */
+/** @throws WaybillError `usage` unless the sink can look up which records it has */
 export function assertResolvable({ id, type }: Asked, made: Configured | undefined): void {
   const { definition, settings } = configuredOr(made, id);
   if (!definition.resolvable(settings) || keepsPosition({ definition, settings }))
     throw new WaybillError('usage', `cannot reconcile the sink "${id}": a sink of type ${type} cannot be asked which records it has`);
 }
 
-/** One that keeps our position, and does not deliver: what it writes after the order would else be taken for another's. */
+/** Adoption needs a blocked sink that stores its position: later writes would else look like those of another state. */
 export function adoptable({ id, type, state }: Asked, made: Configured | undefined): void {
   if (!keepsPosition(configuredOr(made, id)) || state === 'retired')
-    throw new WaybillError('usage', `cannot adopt the sink "${id}": a sink of type ${type} keeps no position that could be another's`);
+    throw new WaybillError('usage', `cannot adopt the sink "${id}": a sink of type ${type} stores no position; adopt does not apply`);
   const loop = made?.loop;
   if (loop && (loop.isOpen || loop.view().state !== 'blocked')) throw fits(id);
 }
 
-/** Why one that takes cannot be adopted. */
 export function fits(id: string): WaybillError {
   return new WaybillError('usage', `cannot adopt the sink "${id}": it is not blocked, its position fits this state`);
 }
@@ -150,12 +146,12 @@ function keepsPosition({ definition, settings }: Pick<Configured, 'definition' |
   return definition.keepsPosition?.(settings) === true;
 }
 
-/** One through whose loop something can be sent. */
+/** @throws WaybillError `usage` when nothing can be sent on demand to this sink */
 function sending(made: Configured | undefined, { id, type }: SinkState): Configured & { loop: NonNullable<Configured['loop']> } {
   const found = configuredOr(made, id);
   const { definition, loop } = found;
   if (definition.takesOnce === true)
-    throw new WaybillError('usage', `cannot send this to the sink "${id}": a sink of type ${type} takes each record once and for all`);
+    throw new WaybillError('usage', `cannot send this to the sink "${id}": a sink of type ${type} accepts each record only once`);
   if (!loop) throw new WaybillError('internal_error', `sink "${id}" has no loop`);
   return { ...found, loop };
 }

@@ -1,6 +1,6 @@
 /**
- * Events to try a sink out, which nothing can mistake for real ones: synthetic records (record/example.ts) of this moment, named and tagged
- * `waybill_test`, by the very code that the sink's records go through. They are in no journal.
+ * Test events of a sink: synthetic records (record/example.ts) dated now, named and tagged `waybill_test`, encoded by the code of real records. They
+ * are in no journal.
  */
 import type { Encode, Normalize } from '../../model/event.ts';
 import type { JsonValue } from '../../model/record.ts';
@@ -15,7 +15,6 @@ const tag = 'waybill_test';
 export interface TestEvents {
   readonly source: string;
   readonly normalize: Normalize;
-  /** The text of an event as the sink gets it. */
   readonly write: Encode;
   /** One of `outcomeCodes`. */
   readonly code: string;
@@ -26,11 +25,11 @@ export interface TestEvents {
 
 export function testEvents({ source, normalize, write, code, count, now }: TestEvents): readonly Message[] {
   const outcome = outcomes.find((each) => each.code === code);
-  if (!outcome) throw new RangeError(`there is no outcome "${code}"`);
+  if (!outcome) throw new RangeError(`unknown outcome "${code}"`);
   const uidOf = identify(source);
   return Array.from({ length: count }, (_, index): Message => {
     const own = {
-      // Another test is another event.
+      // Unique per test.
       logId: now * 1000 + index,
       payloadName: `${tag} ${index + 1} of ${count}.docx`,
       logTimestamp: new Date(now).toISOString().slice(0, 23),

@@ -183,7 +183,7 @@ async function aliases(client: ElasticClient, settings: ElasticsearchSettings, i
   const names = new Set(indices.flatMap(([, { aliases: found }]) => Object.keys(found)));
   return [...names].sort().map((name) => {
     const behind = indices.filter(([, { aliases: found }]) => name in found).map(([index]) => index);
-    const message = `"${name}" is an alias, of ${behind.toSorted().join(', ')}: when it is rolled over, a batch whose answer was lost is there twice; name a data stream (no index), or an index by time such as dpas-audit-{yyyy.MM}`;
+    const message = `"${name}" is an alias, of ${behind.toSorted().join(', ')}: after a rollover, a batch whose answer was lost is stored twice; name a data stream (no index), or an index by time such as dpas-audit-{yyyy.MM}`;
     return { level: 'warning', message, setting: `sinks.${id}.index` };
   });
 }
@@ -199,7 +199,7 @@ async function failureStore(client: ElasticClient, settings: ElasticsearchSettin
     .filter(({ failure_store }) => failure_store?.enabled === true)
     .map(({ name }) => ({
       level: 'warning',
-      message: `"${name}" has a failure store: what the server refuses is kept there, and is a dead letter here too, perhaps for a reason outside the document`,
+      message: `"${name}" has a failure store: documents that the server rejects are stored there, and are dead letters here too`,
       setting: `sinks.${id}.templates`,
     }));
 }

@@ -23,7 +23,7 @@ export async function greet(
   const over = new AbortController();
   const silence = new WaybillError(
     'sink_unavailable',
-    `sink "${id}": what listens at sinks.${id}.nodes takes the connection, and has not answered within ${greetMs / 1000} s`,
+    `sink "${id}": the server at sinks.${id}.nodes accepted the connection, and did not answer within ${greetMs / 1000} s`,
   );
   const timer = clock.sleep(greetMs, over.signal).then(
     () => over.abort(silence),

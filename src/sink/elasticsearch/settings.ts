@@ -10,7 +10,7 @@ const part = String.raw`[a-z0-9_.][a-z0-9_.]*`;
 export const elasticsearchSettings = z.strictObject({
   nodes: oneOrMany(httpsUrl())
     .optional()
-    .describe('Addresses of the cluster, one or a list: `https://es.example:9200`; each takes a request by turns'),
+    .describe('Addresses of the cluster, one or a list: `https://es.example:9200`; requests rotate among them'),
   cloudId: text(/^[^:]*:[A-Za-z0-9+/=]+$/, 'a cloud id such as name:base64')
     .optional()
     .describe('The cloud id of a deployment, in place of `nodes`'),

@@ -228,7 +228,7 @@ export class ElasticsearchSink implements Sink {
     } catch (thrown) {
       // The document is stored aside, whether or not we may know why.
       signal.throwIfAborted();
-      return `${known}: ${codeOf(thrown) ?? 'its words cannot be read'}`;
+      return `${known}: ${codeOf(thrown) ?? 'its error cannot be read'}`;
     }
   }
 }

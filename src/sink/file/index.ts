@@ -12,31 +12,21 @@ import { tooLongToPutAside } from './rotation.ts';
 import { FileSink } from './sink.ts';
 
 const config = z.strictObject({
-  path: z
-    .string()
-    .min(1)
-    .describe(
-      'The file; its directory must exist. A relative path is taken from the working directory; a link in place of the file is refused',
-    ),
+  path: z.string().min(1).describe('The file; its directory must exist. Relative to the working directory; must not be a link'),
   rotate: z
     .strictObject({
-      size: size({ min: '4KiB' })
-        .optional()
-        .describe('A file is put aside before it grows beyond this; a batch that is larger has a file of its own'),
+      size: size({ min: '4KiB' }).optional().describe('Rotate before the file exceeds this size; a larger batch gets a separate file'),
       interval: duration({ min: '1m' })
         .optional()
-        .describe('A file is put aside by the first batch after the end of the interval, counted from 1970: `1d` ends at midnight UTC'),
+        .describe('Rotate at the first batch after the interval, counted from 1970: `1d` ends at midnight UTC'),
     })
     .optional()
-    .describe('When Waybill itself puts the file aside, as `<path>.20261121T230000.000Z`; default never. Nothing is ever deleted'),
-  compression: z
-    .enum(['none', 'gzip'])
-    .default('none')
-    .describe('How rotated files are compressed; `gzip`: as `<path>.20261121T230000.000Z.gz`'),
+    .describe('When to rename the file to `<path>.20261121T230000.000Z`; default never. Rotated files are never deleted'),
+  compression: z.enum(['none', 'gzip']).default('none').describe('Compression of rotated files; `gzip` adds `.gz` to the name'),
 });
 
 export const file = defineSink('file', {
-  summary: 'a file on a local disk, one message a line',
+  summary: 'a file on a local disk, one message per line',
   config,
   formats: ['ecs', 'cef', 'leef', 'ocsf', 'raw'],
   batch: { records: 250, bytes: 1024 * 1024, wait: 1_000 },

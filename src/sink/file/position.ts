@@ -98,7 +98,7 @@ export async function believed(
   if (slot.journal !== kept.journal) {
     throw new WaybillError(
       'sink_blocked',
-      `cannot go on in "${path}" for sink "${id}": it belongs to another state (the state was lost, or two daemons write it); restore that state, use another path, or see "waybill sinks adopt"`,
+      `cannot resume "${path}" for sink "${id}": it belongs to another state (the state was lost, or two daemons write it); restore that state, use another path, or see "waybill sinks adopt"`,
     );
   }
   if (slot.position.seq <= kept.position.seq) return own;
@@ -106,7 +106,7 @@ export async function believed(
   if (!chain || Buffer.compare(chain, slot.position.chain) !== 0) {
     throw new WaybillError(
       'sink_blocked',
-      `cannot go on in "${path}" for sink "${id}": it has entry ${slot.position.seq}, which this state does not know (an older copy was restored); restore the right state, use another path, or see "waybill sinks adopt"`,
+      `cannot resume "${path}" for sink "${id}": it has entry ${slot.position.seq}, which this state does not know (an older copy was restored); restore the right state, use another path, or see "waybill sinks adopt"`,
     );
   }
   return { position: slot.position, mark: { file: slot.file, length: slot.length, after: slot.after } };

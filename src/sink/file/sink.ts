@@ -104,7 +104,7 @@ export class FileSink implements Sink {
         } else if (found.size < ours.length) {
           throw new WaybillError(
             'file_truncated',
-            `cannot go on in "${path}" for sink "${id}": it holds ${found.size} bytes, and ${ours.length} had been taken; restore it, give the sink a new id, or see "waybill sinks adopt"`,
+            `cannot resume "${path}" for sink "${id}": it holds ${found.size} bytes, and ${ours.length} were delivered; restore it, give the sink a new id, or see "waybill sinks adopt"`,
           );
         } else if (found.size > ours.length) {
           // What lies beyond was never acknowledged. The cut is synced before anything else is written.

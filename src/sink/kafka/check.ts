@@ -130,7 +130,8 @@ function durability(topic: string, { replicas, config }: TopicFacts, setting: st
     return findings;
   }
   const insync = Number(config.get('min.insync.replicas') ?? 1);
-  if (insync < 2) warn(`min.insync.replicas is ${insync}: what one broker alone has counts as taken, and is lost with it; 2 or more`);
+  if (insync < 2)
+    warn(`min.insync.replicas is ${insync}: a record on one broker counts as delivered, and is lost with that broker; set 2 or more`);
   if (config.get('unclean.leader.election.enable') === 'true')
     warn('unclean.leader.election.enable is true: a replica that lacks messages may become the leader, and they are lost');
   return findings;

@@ -19,7 +19,7 @@ import type { KafkaSettings } from './settings.ts';
 import type { TokenSource } from './token.ts';
 
 export const kafka = defineSink('kafka', {
-  summary: 'a topic of Kafka, in transactions or plain',
+  summary: 'a Kafka topic, with or without transactions',
   config: kafkaSettings,
   formats: ['ecs', 'cef', 'raw'],
   batch: { records: 500, bytes: 1024 * 1024, wait: 1_000 },
@@ -259,7 +259,7 @@ class KafkaSink implements Sink {
     const { resumeNote: note, position } = this.#resumePoint;
     if (note === undefined || note === notInTransactions) return found && found.position.seq < position.seq ? undefined : found;
     if (found !== undefined) return found;
-    const message = `"${this.#progressTopic}" has no position, and entry ${position.seq} had been taken (by "${note}"): the topic was emptied, or another one is meant; put it back, or see "waybill sinks adopt"`;
+    const message = `"${this.#progressTopic}" has no position, and entry ${position.seq} was delivered (by "${note}"): the topic was emptied, or the setting names another one; restore it, or see "waybill sinks adopt"`;
     throw this.#error('sink_blocked', message, 'progressTopic');
   }
 
@@ -319,6 +319,6 @@ class KafkaSink implements Sink {
 
   #error(code: 'sink_blocked' | 'sink_outcome_unknown', message: string, setting?: string): WaybillError {
     const { id } = this.#context;
-    return new WaybillError(code, `cannot go on with sink "${id}"${setting === undefined ? '' : ` (sinks.${id}.${setting})`}: ${message}`);
+    return new WaybillError(code, `cannot use sink "${id}"${setting === undefined ? '' : ` (sinks.${id}.${setting})`}: ${message}`);
   }
 }

@@ -47,7 +47,7 @@ export function lastProgress(records: readonly ReadRecord[], id: string, journal
   if (other)
     throw refusal(
       id,
-      `"${topic}" is shared: another state wrote record ${other.offset} behind one of ours; end whoever else writes it, then see "waybill sinks adopt", or name another topic`,
+      `"${topic}" is shared: another state wrote record ${other.offset} after one of ours; stop the other writer, then see "waybill sinks adopt", or name another topic`,
     );
   const last = found.at(-1)?.progress;
   if (last && last.journal !== journal)
@@ -74,7 +74,7 @@ export function ownProgress(records: readonly ReadRecord[], id: string, topic: s
 }
 
 function refusal(id: string, message: string): WaybillError {
-  return new WaybillError('sink_blocked', `cannot go on with sink "${id}" (sinks.${id}.progressTopic): ${message}`);
+  return new WaybillError('sink_blocked', `cannot resume sink "${id}" (sinks.${id}.progressTopic): ${message}`);
 }
 
 function readProgress(value: string | undefined): Progress | undefined {

@@ -10,18 +10,18 @@ const topicName = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}$/;
 
 const saslSettings = z
   .strictObject({
-    mechanism: z.enum(mechanisms).describe('How Waybill authenticates itself'),
+    mechanism: z.enum(mechanisms).describe('SASL mechanism'),
     username: line().optional().describe('User of PLAIN and SCRAM'),
     password: secret().optional().describe('Password of PLAIN and SCRAM'),
     oauth: z
       .strictObject({
-        tokenUrl: httpsUrl().describe('Token endpoint; asked with the grant client_credentials'),
+        tokenUrl: httpsUrl().describe('Token endpoint, for the grant client_credentials'),
         clientId: line().describe('Client id'),
         clientSecret: secret().describe('Client secret, sent by HTTP Basic'),
         scope: line().optional().describe('Scope of the token'),
       })
       .optional()
-      .describe('Where tokens of OAUTHBEARER come from'),
+      .describe('Token service of OAUTHBEARER'),
   })
   .superRefine(({ mechanism, username, password, oauth }, context) => {
     const isOauth = mechanism === 'OAUTHBEARER';
@@ -34,7 +34,7 @@ const saslSettings = z
         context.addIssue({
           code: 'custom',
           path: [key],
-          message: `is not used: ${mechanism} takes ${isOauth ? 'oauth' : 'username and password'}`,
+          message: `is not used: ${mechanism} requires ${isOauth ? 'oauth' : 'username and password'}`,
         });
     }
   })
@@ -44,24 +44,24 @@ export const kafkaSettings = z.strictObject({
   brokers: z
     .array(text(/^[A-Za-z0-9._-]+:[0-9]{1,5}$/, brokerExpects))
     .min(1, 'names no broker')
-    .describe('Brokers to begin with, `host:port`; the others are learned from them'),
+    .describe('Bootstrap brokers, `host:port`'),
   topic: z
     .string()
     .refine((name) => topicName.test(name.replaceAll('{source}', 'x')), 'is not the name of a topic')
     .register(facts, {
       expects: 'the name of a topic: letters, digits, dot, hyphen and underscore; {source} stands for the id of the source',
     })
-    .describe('Topic of the messages, which must be there; `{source}` stands for the id of the source'),
+    .describe('Topic of the messages, which must exist; `{source}` stands for the id of the source'),
   clientId: line().default('waybill').describe('Name of the client in the logs, metrics and quotas of the brokers'),
   tls: tlsSettings
     .optional()
     .describe('TLS to the brokers: trust and client certificate. `tls: {}` trusts the built-in roots; without it no TLS'),
   sasl: saslSettings.optional(),
-  compression: z.enum(['none', 'gzip', 'zstd']).default('none').describe('How batches are compressed'),
+  compression: z.enum(['none', 'gzip', 'zstd']).default('none').describe('Compression of batches'),
   key: z
     .enum(['payloadId', 'uid', 'source', 'none'])
     .default('payloadId')
-    .describe('Key of each message, which chooses its partition. A message without one goes by its uid'),
+    .describe('Key of each message, which selects its partition; default its uid where the record has no such key'),
   exactlyOnce: z
     .boolean()
     .default(true)
@@ -70,7 +70,7 @@ export const kafkaSettings = z.strictObject({
     ),
   progressTopic: text(topicName, 'the name of a topic: letters, digits, dot, hyphen and underscore')
     .optional()
-    .describe('Topic of the position, of this sink alone; default `waybill-progress-` and the id of the sink'),
+    .describe('Topic that keeps the position of this sink alone; default `waybill-progress-` and the id of the sink'),
 });
 
 export type KafkaSettings = z.output<typeof kafkaSettings>;

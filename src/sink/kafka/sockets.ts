@@ -146,7 +146,7 @@ export class Sockets {
       throw thrown;
     }
     if (this.#hasHeard || this.#isOver) return;
-    const message = `takes the connection, and has not answered within ${silenceMs / 1000} s: does it speak Kafka, with or without TLS as the settings say?`;
+    const message = `accepted the connection, and did not answer within ${silenceMs / 1000} s: does it speak Kafka, with or without TLS as the settings say?`;
     this.#refuse(`sinks.${this.#id}.brokers: "${address}" ${message}`, undefined, silenceAgainMs);
   }
 

@@ -89,11 +89,10 @@ export async function checkCollector(settings: SplunkHecSettings, context: SinkC
     // Of other products that speak this protocol some have no health.
     if (health.status === 503) findings.push({ level: 'warning', message: `not healthy: ${readReply(health).message}` });
     const isKnown = await probe(client, settings, id, settings.channel ?? randomUUID(), signal);
-    if (isKnown)
-      findings.push({ level: 'ok', message: 'takes the token; whether it may write to the index is known with the first event' });
+    if (isKnown) findings.push({ level: 'ok', message: 'accepts the token; the first event shows if it may write to the index' });
     else
       findings.push(
-        warning('does not answer an empty request as HEC does: the first event shows whether it takes the token', `sinks.${id}.token`),
+        warning('does not answer an empty request as HEC does: the first event shows if it accepts the token', `sinks.${id}.token`),
       );
     findings.push({ level: 'ok', message: wayOf(client.route()) });
   } catch (thrown) {
@@ -117,7 +116,7 @@ function cloudFindings(settings: SplunkHecSettings, id: string): Finding[] {
   if (!hostname.endsWith('.splunkcloud.com')) return [];
   const isInputs = /^http-inputs-/.test(hostname);
   return [
-    ...(isInputs ? [] : [warning(`Splunk Cloud takes events at http-inputs-${hostname}`, `sinks.${id}.url`)]),
+    ...(isInputs ? [] : [warning(`Splunk Cloud receives events at http-inputs-${hostname}`, `sinks.${id}.url`)]),
     ...(settings.indexerAcknowledgement
       ? [warning('Splunk Cloud acknowledges the events of Firehose alone', `sinks.${id}.indexerAcknowledgement`)]
       : []),

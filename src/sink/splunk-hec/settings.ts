@@ -18,7 +18,7 @@ export const splunkHecSettings = z.strictObject({
   indexerAcknowledgement: z
     .boolean()
     .default(false)
-    .describe('Whether a batch is taken only when Splunk says that it is indexed; the token must have indexer acknowledgement switched on'),
+    .describe('Wait until Splunk has indexed a batch; the token must have indexer acknowledgement enabled'),
   channel: text(guid, 'a GUID such as 0aeeac95-ac74-4aa9-b30d-6c4c0ac581ba')
     .optional()
     .describe('Channel of acknowledgements and of lines; default a random one for each start'),

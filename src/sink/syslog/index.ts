@@ -47,7 +47,7 @@ function guarantees(scheme: Scheme, confirm: SyslogSettings['confirm']): Guarant
   return {
     delivery: 'at least once',
     duplicates: 'one batch (a connection)',
-    losses: '0 to a receiver that reads to the end; one that closes by itself at that very moment may lose what it had not read',
+    losses: '0 to a receiver that reads to the end; one that closes the connection itself at that moment may lose unread messages',
   };
 }
 
@@ -111,7 +111,7 @@ async function check(settings: SyslogSettings, context: SinkContext, signal: Abo
     if (scheme === 'udp') {
       const sink = await DatagramSink.open(settings, context, signal);
       await sink[Symbol.asyncDispose]();
-      findings.push({ level: 'warning', message: `"${address}" is resolved; whether anybody listens cannot be told by UDP`, setting });
+      findings.push({ level: 'warning', message: `"${address}" was resolved; UDP cannot show if a receiver listens`, setting });
     } else if (isStream) {
       findings.push(await checkStream(settings, context, signal));
       if (confirm === 'none')

@@ -72,17 +72,20 @@ export class RelpSink implements Sink {
 
   /** Every message was answered: those that were not taken are wanted again. */
   #judge(messages: readonly Message[], answers: readonly { code: number; message: string }[]): DeliveryResult {
-    const said = messages.flatMap(({ seq }, i): Rejection[] => {
+    const reasons = messages.flatMap(({ seq }, i): Rejection[] => {
       const { code, message } = answers[i] ?? { code: 0, message: '' };
       if (code === 200) return [];
       return [{ seq, code: String(code), message: `the receiver of sink "${this.#id}" answers ${code} ${quote(firstLine(message), 200)}` }];
     });
-    const [first] = said;
+    const [first] = reasons;
     if (!first) return { rejections: [] };
     const lastDelivered = messages[answers.findLastIndex(({ code }) => code === 200)]?.seq ?? 0;
-    const seqs = said.map(({ seq }) => seq);
-    const amid = seqs.filter((seq) => seq < lastDelivered);
-    return { rejections: [], retryable: { code: 'sink_unavailable', seqs, message: first.message, attempts: maxAttempts, amid, said } };
+    const seqs = reasons.map(({ seq }) => seq);
+    const suspects = seqs.filter((seq) => seq < lastDelivered);
+    return {
+      rejections: [],
+      retryable: { code: 'sink_unavailable', seqs, message: first.message, attempts: maxAttempts, suspects, reasons },
+    };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -17,9 +17,7 @@ export const syslogSettings = z.strictObject({
   framing: z
     .enum(['octet-counting', 'newline'])
     .default('octet-counting')
-    .describe(
-      'How messages are told apart over TCP and TLS: by their length (RFC 6587), or `newline` for SC4S, Splunk TCP inputs and many appliances',
-    ),
+    .describe('Framing over TCP and TLS: octet counting (RFC 6587), or `newline` for SC4S, Splunk TCP inputs and many appliances'),
   facility: z
     .enum(Object.keys(facilities) as [Facility, ...Facility[]])
     .default('local4')
@@ -44,12 +42,12 @@ export const syslogSettings = z.strictObject({
     .max(1_048_576)
     .optional()
     .describe(
-      'Bytes of a message at most, header and all; longer ones are shortened. Default 2048 by UDP, else 8096: the limit of an rsyslog that was told none',
+      'Maximum bytes of a message with its header; longer ones are truncated. Default 2048 by UDP, else 8096 (the default of rsyslog)',
     ),
   tls: tlsSettings.optional(),
   fingerprint: text(/^(?:[0-9A-Fa-f]{2}:?){32}$/, 'the SHA-256 of a certificate in hex')
     .optional()
-    .describe('SHA-256 of the certificate that the receiver must show, whoever issued it; in place of `tls.ca`'),
+    .describe('SHA-256 of the certificate that the receiver must show, whatever its issuer; replaces `tls.ca`'),
 });
 
 export type SyslogSettings = z.output<typeof syslogSettings>;

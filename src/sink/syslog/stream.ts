@@ -68,13 +68,13 @@ export class StreamSink implements Sink {
       tcp.once('error', /* mutant: tcp-error */ reject);
       stream.once('end', () => {
         // mutant: stream-end
-        if (!isEnding) reject(new Error('the receiver closed the connection before it had everything'));
+        if (!isEnding) reject(new Error('the receiver closed the connection before the end of the batch'));
       });
       // The end of TCP, not of TLS alone: what was closed with bytes unread is reset here.
       tcp.once('end', () => {
         // mutant: tcp-end
         if (isEnding) resolve();
-        else reject(new Error('the receiver closed the connection before it had everything'));
+        else reject(new Error('the receiver closed the connection before the end of the batch'));
       });
       tcp.once('close', () => reject(new Error('connection closed')));
     });
@@ -153,7 +153,7 @@ export async function checkStream(settings: SyslogSettings, context: SinkContext
         ? { level: 'error', message, setting: `sinks.${context.id}.address` }
         : {
             level: 'error',
-            message: `${message}: with confirm: close every batch would be sent again`,
+            message: `${message}: with confirm: close every batch would be repeated`,
             setting: `sinks.${context.id}.confirm`,
           };
     }
@@ -162,7 +162,7 @@ export async function checkStream(settings: SyslogSettings, context: SinkContext
     late.catch(() => undefined);
     const seen = await Promise.race([ended.then(() => 'ended' as const), late]);
     if (seen === 'ended') return { level: 'ok', message: `"${address}" is reached, and ends a connection that we end${shown}` };
-    const message = `"${address}" is reached${shown}, but keeps a connection that we end open for more than ${closeEmptyMs / 1_000} s: with confirm: close every batch would be sent again`;
+    const message = `"${address}" was reached${shown}, but keeps a connection that Waybill ended open for more than ${closeEmptyMs / 1_000} s: with confirm: close every batch would be repeated`;
     return settings.confirm === 'none'
       ? { level: 'ok', message: `"${address}" is reached${shown}` }
       : { level: 'error', message, setting: `sinks.${context.id}.confirm` };

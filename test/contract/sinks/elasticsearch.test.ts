@@ -640,13 +640,13 @@ describe('elasticsearch', () => {
     });
   });
 
-  test('a server that takes the connection and says nothing is told within ten seconds, by the name of the setting', async () => {
+  test('a server that accepts the connection and never answers is reported within ten seconds, with the setting', async () => {
     model.isStalled = true;
     const asked: number[] = [];
     const clock = { ...systemClock, sleep: async (ms: number) => void asked.push(ms) };
     expect(await errorOf(open({}, { clock }))).toEqual({
       code: 'sink_unavailable',
-      message: 'sink "siem": what listens at sinks.siem.nodes takes the connection, and has not answered within 10 s',
+      message: 'sink "siem": the server at sinks.siem.nodes accepted the connection, and did not answer within 10 s',
     });
     expect(asked).toEqual([10_000]);
   });
@@ -685,7 +685,7 @@ describe('elasticsearch', () => {
         `warning: "${stream}" has not the mapping of Waybill: run waybill setup elasticsearch --sink siem, and roll over a data stream that is there already [sinks.siem.templates]`,
         `warning: index.translog.durability is async on "${stream}": a server that is killed loses what it has acknowledged in the last seconds [sinks.siem.namespace]`,
         `error: ".ds-${stream}-2026.11.21-000001" is closed to writing (index.blocks) [sinks.siem.namespace]`,
-        `warning: "${stream}" has a failure store: what the server refuses is kept there, and is a dead letter here too, perhaps for a reason outside the document [sinks.siem.templates]`,
+        `warning: "${stream}" has a failure store: documents that the server rejects are stored there, and are dead letters here too [sinks.siem.templates]`,
       ]);
     });
 
@@ -718,7 +718,7 @@ describe('elasticsearch', () => {
       model.aliases = { 'dpas-audit': ['dpas-audit-000001', 'dpas-audit-000002'] };
       expect(await ofAlias('dpas-audit')).toEqual([
         expect.stringMatching(
-          /^warning: "dpas-audit" is an alias, of dpas-audit-000001, dpas-audit-000002: when it is rolled over, .* is there twice; .* \[sinks\.siem\.index\]$/,
+          /^warning: "dpas-audit" is an alias, of dpas-audit-000001, dpas-audit-000002: after a rollover, .* is stored twice; .* \[sinks\.siem\.index\]$/,
         ),
       ]);
       expect(await ofAlias('dpas-audit-{yyyy.MM}')).toEqual([]);

@@ -367,7 +367,7 @@ describe('kafka', () => {
         expect((await sink.position?.(never))?.position.seq).toBe(10);
       }
       broker.topics.get('waybill-progress-siem')?.[0]?.append(unowned(theirs));
-      expect(messageOf(await errorOf(opened()))).toMatch(/is shared: another state wrote record \d+ behind one of ours/);
+      expect(messageOf(await errorOf(opened()))).toMatch(/is shared: another state wrote record \d+ after one of ours/);
     });
 
     test('is taken over by an order: from then on the topic is that of the present state, and the one before is refused', async () => {
@@ -387,7 +387,7 @@ describe('kafka', () => {
       await deliver(20);
       expect(seqs()).toEqual([...range(1, 10), ...range(5, 20)]);
       kept = before;
-      expect(messageOf(await errorOf(opened()))).toMatch(/is shared: another state wrote record \d+ behind one of ours/);
+      expect(messageOf(await errorOf(opened()))).toMatch(/is shared: another state wrote record \d+ after one of ours/);
       // And back, when the older state was the right one after all.
       await using again = await kafka.open(settingsOf(broker), contextOf('siem'), Object.assign(before, { adopt: true }), never);
       expect((await again.position?.(never))?.position).toEqual(positionOf(10));
@@ -453,7 +453,7 @@ describe('kafka', () => {
     test('that was lost blocks the sink, and so does a topic with several partitions', async () => {
       await deliver(10);
       expect(messageOf(await errorOf(opened({ progressTopic: 'elsewhere' })))).toMatch(
-        /"elsewhere" has no position, and entry 10 had been taken/,
+        /"elsewhere" has no position, and entry 10 was delivered/,
       );
       broker.create('elsewhere', 2);
       expect(messageOf(await errorOf(opened({ progressTopic: 'elsewhere' })))).toMatch(/has 2 partitions and must have one/);
@@ -620,13 +620,13 @@ describe('kafka', () => {
       }
     });
 
-    test('a broker that takes the connection and says nothing is named, with the setting', async () => {
+    test('a broker that accepts the connection and never answers is named, with the setting', async () => {
       await using deaf = await portThat((socket) => socket.resume());
       const sleep = (ms: number, signal: AbortSignal) => (ms === 8_000 ? Promise.resolve() : systemClock.sleep(ms, signal));
       const open = kafka.open(settingsOf(broker, { brokers: [`127.0.0.1:${deaf.port}`] }), contextOf('siem', { clock: { ...systemClock, sleep } }), kept, never); // prettier-ignore
       const thrown = await errorOf(open);
       expect(thrown).toMatchObject({ code: 'sink_blocked', retryAfterMs: 5_000 });
-      expect(messageOf(thrown)).toMatch(/sinks\.siem\.brokers: "127\.0\.0\.1:\d+" takes the connection, and has not answered within 8 s/);
+      expect(messageOf(thrown)).toMatch(/sinks\.siem\.brokers: "127\.0\.0\.1:\d+" accepted the connection, and did not answer within 8 s/);
     });
 
     test('SASL without a user, or with a wrong password: blocked, and no password in the words', async () => {

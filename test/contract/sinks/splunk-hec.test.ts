@@ -527,7 +527,7 @@ describe('check, and the way there', () => {
     const tls = { ca: pem(authority.cert) };
     const found = await check(model, { indexerAcknowledgement: true }, tls);
     expect(found).toEqual([
-      { level: 'ok', message: 'takes the token; whether it may write to the index is known with the first event' },
+      { level: 'ok', message: 'accepts the token; the first event shows if it may write to the index' },
       { level: 'ok', message: `127.0.0.1:${model.port} is reached directly, certificate of 'splunk' issued by 'Example root'` },
     ]);
     model.tokens.set(tokenText, { indexes: ['main'] });
@@ -606,7 +606,7 @@ describe('check, and the way there', () => {
         ({ level, message: words }) => (level === 'warning' ? [words] : []),
       );
     expect(await of('https://example.splunkcloud.com', { indexerAcknowledgement: true })).toEqual([
-      'Splunk Cloud takes events at http-inputs-example.splunkcloud.com',
+      'Splunk Cloud receives events at http-inputs-example.splunkcloud.com',
       'Splunk Cloud acknowledges the events of Firehose alone',
     ]);
     expect(await of('https://http-inputs-example.splunkcloud.com')).toEqual([expect.stringContaining('indexerAcknowledgement: false')]);

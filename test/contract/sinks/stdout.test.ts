@@ -153,7 +153,7 @@ test('a reader that stops gets each attempt once: nothing is written behind what
     await sender.ask({ what: 'abort' });
     codes.push(await sent.catch((thrown: unknown) => (thrown as Error).message));
   }
-  const before = 'its reader has not taken what was written before';
+  const before = 'its reader has not consumed the previous batch';
   expect(codes).toEqual(['the grace period is over', before, before].map((words) => `cannot write to standard output for sink "under-test": ${words}`)); // prettier-ignore
   sender.resume();
   await sender.ask({ what: 'send', batch: batchOf([message(2, '2')]) });

@@ -521,7 +521,7 @@ describe('RELP', () => {
       retryable: { code: 'sink_unavailable', seqs: [3, 17], message: expect.stringContaining('500 disk full') as string },
     });
     // How often that may go on is for the loop to count.
-    expect(first.retryable).toMatchObject({ attempts: 10, amid: [3, 17], said: [{ seq: 3, code: '500' }, { seq: 17 }] });
+    expect(first.retryable).toMatchObject({ attempts: 10, suspects: [3, 17], reasons: [{ seq: 3, code: '500' }, { seq: 17 }] });
   });
 
   test('each answer says that it goes on, and how many messages are certain from the first on without a break', async () => {
@@ -541,9 +541,9 @@ describe('RELP', () => {
     };
     await using sink = await opened(`relp://127.0.0.1:${receiver.port}`);
     const some = await sink.send(batchOf(messages(1, 30)), never);
-    expect(some.retryable).toMatchObject({ amid: [3], seqs: [3, ...messages(21, 30).map(({ seq }) => seq)] });
+    expect(some.retryable).toMatchObject({ suspects: [3], seqs: [3, ...messages(21, 30).map(({ seq }) => seq)] });
     const none = await sink.send(batchOf(messages(21, 30)), never);
-    expect(none.retryable).toMatchObject({ amid: [] });
+    expect(none.retryable).toMatchObject({ suspects: [] });
   });
 
   test('nothing is sent before the answer to open, and no receiver without syslog is spoken to', async () => {

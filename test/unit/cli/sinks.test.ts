@@ -220,7 +220,7 @@ describe('sinks', () => {
     });
     writeFileSync(join(directory, 'waybill.yaml'), configuration().replace(/- \{ id: siem.*/, '- { id: siem, type: stdout }'));
     expect(await waybill('sinks', 'adopt', '--sink', 'siem', '--yes')).toEqual({
-      ...{ code: 2, stdout: '', stderr: 'cannot adopt the sink "siem": a sink of type file keeps no position that could be another\'s' },
+      ...{ code: 2, stdout: '', stderr: 'cannot adopt the sink "siem": a sink of type file stores no position; adopt does not apply' },
     });
   });
 

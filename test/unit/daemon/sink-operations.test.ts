@@ -54,7 +54,9 @@ test('adopt: only one that keeps our position and cannot be opened for it; the o
   await rig.clock.advance(10);
   expect(rig.journal.sinkProgress('sink').orders).toEqual({});
   expect(loop.lines.map(({ event }) => event)).toContain('sink.adopted');
-  await expect(asking(rig, loop, { resolvable: () => true })({ operation: 'sinks adopt' })).rejects.toThrow('keeps no position');
+  await expect(asking(rig, loop, { resolvable: () => true })({ operation: 'sinks adopt' })).rejects.toThrow(
+    'stores no position; adopt does not apply',
+  );
 });
 
 test('retry: a retrying or blocked sink is tried at once, in the middle of its pause; an active one, or one without a daemon, is refused', async () => {
@@ -118,7 +120,7 @@ test('one replay at a time, and none of a sink that takes everything once', asyn
   await using rig = await Rig.make();
   const loop = await delivered(rig);
   const ask = asking(rig, loop, { resolvable: () => true });
-  await expect(asking(rig, loop, { takesOnce: true })({ operation: 'replay', first: 1 })).rejects.toThrow('once and for all');
+  await expect(asking(rig, loop, { takesOnce: true })({ operation: 'replay', first: 1 })).rejects.toThrow('accepts each record only once');
   loop.receiver.answer = async (batch, signal) => {
     await rig.clock.sleep(1_000, signal);
     return loop.receiver.take(batch);
@@ -129,7 +131,7 @@ test('one replay at a time, and none of a sink that takes everything once', asyn
   await expect(ask({ operation: 'replay', first: 1 })).rejects.toThrow('a replay is under way');
   await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
   expect(loop.delivery.view().replay).toMatchObject({ sent: 8 });
-  await expect(ask({ operation: 'replay', first: 9_000 })).rejects.toThrow('the journal holds nothing of that');
+  await expect(ask({ operation: 'replay', first: 9_000 })).rejects.toThrow('nothing delivered in this range is still in the journal');
 });
 
 test('reconcile is kept, and replaced by the next one; all dead letters are discarded by one request', async () => {

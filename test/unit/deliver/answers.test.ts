@@ -210,7 +210,7 @@ describe('again for some messages of a batch', () => {
       const left = batch.messages.map(({ seq }) => seq).filter((seq) => (seq === 2 && attempt < 3) || seq === 3);
       loop.receiver.has.push(...batch.messages.filter(({ seq }) => !left.includes(seq)));
       const said = [{ seq: 3, code: '500', message: `disk full, ${attempt}` }];
-      return { rejections: [], retryable: { code: 'sink_unavailable', seqs: left, message: 'busy', attempts: 3, said } };
+      return { rejections: [], retryable: { code: 'sink_unavailable', seqs: left, message: 'busy', attempts: 3, reasons: said } };
     };
     await append(rig.journal, 4);
     loop.run();
@@ -229,7 +229,7 @@ describe('again for some messages of a batch', () => {
     loop.receiver.answer = (batch) => {
       if (!isFull) return loop.receiver.take(batch);
       const seqs = batch.messages.map(({ seq }) => seq);
-      return { rejections: [], retryable: { code: 'sink_unavailable', seqs, message: 'disk full', attempts: 3, amid: [] } };
+      return { rejections: [], retryable: { code: 'sink_unavailable', seqs, message: 'disk full', attempts: 3, suspects: [] } };
     };
     await append(rig.journal, 4);
     loop.run();
@@ -250,7 +250,7 @@ describe('again for some messages of a batch', () => {
       loop.receiver.has.push(...batch.messages.filter(({ seq }) => !left.includes(seq)));
       return {
         rejections: [],
-        retryable: { code: 'sink_unavailable', seqs: left, message: `no, ${attempt}`, attempts: 3, amid: attempt === 1 ? [2] : [] },
+        retryable: { code: 'sink_unavailable', seqs: left, message: `no, ${attempt}`, attempts: 3, suspects: attempt === 1 ? [2] : [] },
       };
     };
     await append(rig.journal, 4);
