@@ -82,6 +82,19 @@ test('a wrong option is said in one line and ends with 2', async () => {
   expect(stderr).toMatch(/^cannot read the options of "schema": Unknown option '--nope'.*; waybill help schema names them\n$/);
 });
 
+test.each([
+  [['gaps', 'retry', '--all', '--by', 'j.doe'], '--by', '--actor'],
+  [['gaps', 'accept', '--all', '--why', 'ticket 4711'], '--why', '--reason'],
+  [['status', '--state', 'state'], '--state', '--data-dir'],
+  [['ledger', '--expect-final'], '--expect-final', '--require-final'],
+  [['run', '--expect-state'], '--expect-state', '--require-state'],
+  [['sinks', 'verify', '--sink', 'siem', '--from', '-7d'], 'sinks verify', 'sinks reconcile'],
+])('%j is refused with the new name', async (argv, old, renamed) => {
+  const { code, stdout, stderr } = await dispatched(...argv);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toMatch(new RegExp(`^cannot [^\n]*${old}"?: [^\n]*renamed to "?${renamed}"?[^\n]*\n$`));
+});
+
 test('a command says with --help what waybill help says, and does nothing', async () => {
   const { usage } = await loadCommand('init');
   const stdout = fitted(usage);
@@ -208,7 +221,7 @@ test('a state that is damaged: each command that opens it says so in one line an
   // The daemon says it in the format of its log.
   const daemon = await dispatched('run', '--config', file);
   expect(daemon.code).toBe(1);
-  expect(JSON.parse(daemon.stderr)).toMatchObject({ level: 'error', code: 'state_corrupt', message: 'daemon.not_started' });
+  expect(JSON.parse(daemon.stderr)).toMatchObject({ level: 'error', code: 'state_corrupt', event: 'daemon.not_started' });
   expect(daemon.stderr).toContain(JSON.stringify(words).slice(1, -1));
   for (const argv of [['status'], ['ledger'], ['gaps', 'list'], ['sources', 'list'], ['operations', 'list'], ['backfill', 'list']]) {
     const { code, stdout, stderr } = await dispatched(...argv, '--config', file);
