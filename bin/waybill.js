@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Plain JavaScript without options in the first line: an old Node must read this file to the end and report its version in one line.
+// Plain JavaScript without options in the first line: an old Node must parse this file and report its version in one line.
 const major = Number(process.versions.node.split('.')[0]);
 if (major < 24) {
   process.stderr.write(`waybill needs Node 24 or newer; this is ${process.versions.node} (${process.execPath})\n`);
@@ -8,7 +8,7 @@ if (major < 24) {
 // A debugger that another process opens with SIGUSR1 could read every secret; the limits bound the memory of the daemon.
 const flags = ['--disable-sigusr1', '--max-semi-space-size=16', '--max-old-space-size=1024', '--v8-pool-size=1'];
 if (!process.execArgv.includes(flags[0]) && process.platform !== 'win32') {
-  // The same process with the same standard streams goes on in the new image: signals and exit code need nobody in between.
+  // Replaces the process image: signals and exit code need no parent process.
   process.execve(process.execPath, [process.execPath, ...flags, ...process.execArgv, ...process.argv.slice(1)], process.env);
 }
 const { existsSync } = await import('node:fs');

@@ -1,8 +1,9 @@
-/** Every command but `help`, in the order in which `waybill help` lists them: one file each, read only when it is asked for. */
+/** Every command, in the order in which `waybill help` lists them; each file is loaded only when its command is used. */
 import { WaybillError } from '../errors.ts';
 import { nearest } from '../settings/nearest.ts';
-import type { Command } from './io.ts';
+import type { Command } from './form.ts';
 
+/** All but `completion` and `help`, which describe the others. */
 export const files = {
   init: () => import('./commands/init.ts'),
   check: () => import('./commands/check/index.ts'),
@@ -22,20 +23,16 @@ export const files = {
   setup: () => import('./commands/setup/index.ts'),
   encode: () => import('./commands/encode.ts'),
   schema: () => import('./commands/schema.ts'),
-} satisfies Record<string, () => Promise<Command>>;
+} satisfies Record<string, () => Promise<{ readonly command: Command }>>;
 
-export type CommandName = keyof typeof files | 'help';
+export type CommandName = keyof typeof files | 'completion' | 'help';
 
-/** Every command, `help` last. */
-export const commands: readonly CommandName[] = [...(Object.keys(files) as (keyof typeof files)[]), 'help'];
-
-export function isCommand(name: string): name is CommandName {
-  return name === 'help' || Object.hasOwn(files, name);
-}
+export const commands: readonly CommandName[] = [...(Object.keys(files) as (keyof typeof files)[]), 'completion', 'help'];
 
 /** @throws WaybillError `usage` that names the nearest command */
 export function known(name: string): CommandName {
-  if (isCommand(name)) return name;
+  const found = commands.find((each) => each === name);
+  if (found !== undefined) return found;
   const meant = nearest(name, commands);
   throw new WaybillError(
     'usage',

@@ -1,5 +1,4 @@
-/** What a command gets from the process that runs it: streams, environment, and the wish to stop. A test gives its own. */
-
+/** The streams, environment and stop signal of a command: those of the process, or a test's own. */
 import { once } from 'node:events';
 
 export interface Io {
@@ -13,19 +12,9 @@ export interface Io {
   readonly signal: AbortSignal;
 }
 
-/** One command: one file of this directory. */
-export interface Command {
-  /** One line for the list of commands. */
-  readonly summary: string;
-  /** The whole text of `waybill help COMMAND`, with two examples. */
-  readonly usage: string;
-  /** @returns the exit code. @throws WaybillError, which becomes a message and an exit code */
-  run(args: string[], io: Io): Promise<number>;
-}
-
 /**
- * A terminal may say that it has 0 columns (`script`, `expect`, `docker exec -t`); what is no terminal is read as lines.
- * @param elsewhere  columns of what is no terminal
+ * Columns of a stream. A terminal may report 0 (`script`, `expect`, `docker exec -t`).
+ * @param elsewhere  columns of a file or pipe
  */
 export function widthOf(stream: NodeJS.WritableStream, elsewhere = 120): number {
   const columns = 'columns' in stream && typeof stream.columns === 'number' ? stream.columns : undefined;
@@ -33,7 +22,7 @@ export function widthOf(stream: NodeJS.WritableStream, elsewhere = 120): number 
   return columns > 0 ? columns : 80;
 }
 
-/** Writes a long result as fast as it is read. Throws what the signal says when nobody wants it any more. */
+/** Writes a long result at the reader's speed. @throws the reason of the signal when it is aborted */
 export async function writeResult({ stdout, signal }: Pick<Io, 'stdout' | 'signal'>, chunks: Iterable<string>): Promise<void> {
   for (const chunk of chunks) {
     signal.throwIfAborted();

@@ -1,8 +1,10 @@
-/** Loads a command by its name. `help` describes the others from their catalog, so it is not in that catalog itself. */
+/** Loads a command by its name. */
 import { files } from './catalog.ts';
 import type { CommandName } from './catalog.ts';
-import type { Command } from './io.ts';
+import type { Command } from './form.ts';
 
-export function loadCommand(name: CommandName): Promise<Command> {
-  return name === 'help' ? import('./help.ts') : files[name]();
+export async function loadCommand(name: CommandName): Promise<Command> {
+  if (name === 'help') return (await import('./help.ts')).helpCommand(loadCommand);
+  if (name === 'completion') return (await import('./completion.ts')).completionCommand(loadCommand);
+  return (await files[name]()).command;
 }

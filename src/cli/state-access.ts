@@ -1,63 +1,60 @@
-/** What every command that only reads the state has in common: which directory, and the settings that a report on it needs. */
+/** Access to the state for commands that only read it: its directory, and the settings that a report needs. */
 import { loadStateSettings } from '../config/load.ts';
 import { settingsFrom } from '../config/state-settings.ts';
 import type { StateSettings } from '../config/state-settings.ts';
 import { WaybillError } from '../errors.ts';
 import { openReadOnly, storedSettings } from '../journal/state.ts';
 import type { Io } from './io.ts';
+import { text } from './option.ts';
+import type { ValuesOf } from './option.ts';
 
-export const stateOptions = { config: { type: 'string' }, 'data-dir': { type: 'string' } } as const;
+export const configOption = { config: text('FILE', 'configuration file') };
 
-/** Their lines in a usage text, for a command that only reads. */
-export const readUsage = `  --config FILE       the configuration; of its references only that of "dataDir"
-                      must lead somewhere
-  --data-dir DIR      the state directory, without a configuration`;
+export const stateOptions = { ...configOption, 'data-dir': text('DIR', 'read this state directory, without a configuration') };
 
-/** The line of \`--data-dir\` alone, for a command that may change something as well. */
-export const stateUsage = `  --data-dir DIR      for list: the state directory, without a configuration`;
-
-export interface StateValues {
-  readonly config?: string | undefined;
-  readonly 'data-dir'?: string | undefined;
-}
+export type StateValues = ValuesOf<typeof stateOptions>;
 
 export interface KnownSettings {
   readonly settings: StateSettings;
-  /** Whether sources and sinks are those of a configuration; else they are not known, and both lists are empty. */
+  /** False: no configuration is known, and the lists of sources and sinks are empty. */
   readonly isConfigured: boolean;
 }
 
-const unknownWords =
-  'the settings of its sources and sinks are not in this state yet: defaults are assumed, and each sink counts as one for every source without a filter';
+/** Opens the state beside a running daemon for the time of `work`. */
+export function readState<Result>(
+  { dataDir }: { readonly dataDir: string },
+  work: (db: ReturnType<typeof openReadOnly>) => Result,
+): Result {
+  const db = openReadOnly(dataDir);
+  try {
+    return work(db);
+  } finally {
+    db.close();
+  }
+}
+
+const unknownSettings =
+  'the state does not contain the settings of its sources and sinks yet: assuming defaults, and that each sink receives every source unfiltered';
 
 /**
- * The settings by `--config` or its usual places, or with `--data-dir` alone those that the daemon keeps in the state. Says on standard error what is
- * not known.
+ * The settings of `--config` or its default places; with `--data-dir` alone, those that the daemon stored in the state. Of a
+ * configuration, only the references in `dataDir` must resolve.
  */
 export async function settingsFor(values: StateValues, io: Pick<Io, 'env' | 'stderr'>): Promise<KnownSettings> {
   if (values['data-dir'] === undefined || values.config !== undefined) {
     const { settings, warnings } = await loadStateSettings(values.config, io.env).catch((thrown: unknown) => {
       const isUnread = thrown instanceof WaybillError && thrown.code === 'config_invalid' && thrown.problems.length === 0;
       throw isUnread
-        ? new WaybillError('config_invalid', `${thrown.message}; --data-dir DIR reads a state without one`, { cause: thrown })
+        ? new WaybillError('config_invalid', `${thrown.message}; use --data-dir DIR to read a state without one`, { cause: thrown })
         : thrown;
     });
     for (const warning of warnings) io.stderr.write(`warning: ${warning}\n`);
     return { settings: { ...settings, ...(values['data-dir'] !== undefined && { dataDir: values['data-dir'] }) }, isConfigured: true };
   }
-  const db = openReadOnly(values['data-dir']);
-  try {
-    const text = storedSettings(db);
-    const settings = text === undefined ? undefined : settingsFrom(text, values['data-dir']);
-    if (settings) return { settings, isConfigured: true };
-  } finally {
-    db.close();
-  }
-  io.stderr.write(`warning: ${unknownWords}\n`);
-  return { settings: { dataDir: values['data-dir'], journal: { maxSize: 0 }, sources: [], sinks: [] }, isConfigured: false };
-}
-
-/** @throws WaybillError `usage` for an option that a command takes only where it reads */
-export function listOnly(option: string, given: string | undefined): void {
-  if (given !== undefined) throw new WaybillError('usage', `cannot use ${option} here: what changes something needs the configuration`);
+  const dataDir = values['data-dir'];
+  const stored = readState({ dataDir }, (db) => storedSettings(db));
+  const settings = stored === undefined ? undefined : settingsFrom(stored, dataDir);
+  if (settings) return { settings, isConfigured: true };
+  io.stderr.write(`warning: ${unknownSettings}\n`);
+  return { settings: { dataDir, journal: { maxSize: 0 }, sources: [], sinks: [] }, isConfigured: false };
 }

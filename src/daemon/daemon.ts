@@ -8,12 +8,13 @@ import { operationOf, perform } from './operations/perform.ts';
 import { AdminServer } from './admin/server.ts';
 import type { DaemonOptions } from './options.ts';
 import { Certificates } from './certificates.ts';
+import { openJournal } from './open-journal.ts';
 import { createDelivery } from './sink.ts';
 import type { ConfiguredSink } from './sink.ts';
 import { runSource } from './source/run.ts';
 import { reportSettings, serviceWords, LiveStatus } from './live-status.ts';
 import { codeOf, WaybillError, messageOf } from '../errors.ts';
-import { Journal } from '../journal/journal.ts';
+import type { Journal } from '../journal/journal.ts';
 import { snapshotOf } from '../journal/queries/snapshot.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { Log } from '../model/telemetry.ts';
@@ -76,17 +77,15 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   }
 
   const journal = open.use(
-    await Journal.open(
+    await openJournal(
+      config,
       {
-        directory: config.dataDir,
-        maxSize: config.journal.maxSize,
-        retention: config.journal.retention,
-        version: options.version,
+        clock,
+        release: options.version,
         expectState: options.expectState,
         lockWait: options.lockWait,
         waits: () => log.write('state.waiting_for_lock', { dataDir: config.dataDir, lockWaitMs: options.lockWait }),
       },
-      clock,
       signal,
     ),
   );

@@ -15,6 +15,7 @@ import type { Meters } from '../model/telemetry.ts';
 import { normalizer } from '../normalize/normalizer.ts';
 import { compileWhere } from '../normalize/filter.ts';
 import type { Certificates } from './certificates.ts';
+import { sinkContext } from './open-sink.ts';
 import { settingsOf, settingsOfGone } from './source/service-facts.ts';
 import { profileOf } from './source/profile.ts';
 import { testEvents } from './operations/test-events.ts';
@@ -99,10 +100,7 @@ export function createDelivery(
     open: (signal) =>
       definition.open(
         sink.settings,
-        {
-          ...{ id, format: sink.format, log, clock, ca: config.tls.ca, proxy: config.proxy },
-          shown: (host, peer) => certificates?.shown(id, host, peer),
-        },
+        sinkContext(sink, config, { clock, log, shown: (host, peer) => certificates?.shown(id, host, peer) }),
         resumePoint,
         signal,
       ),

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { run } from '../../src/cli/commands/check/index.ts';
+import { command } from '../../src/cli/commands/check/index.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { answering, startService } from '../support/model-service-server.ts';
 import { ModelService } from '../support/model-service.ts';
@@ -42,14 +42,14 @@ async function checked(model: ModelService, isUp = true): Promise<{ code: number
   const file = join(directory.path, 'waybill.yaml');
   writeFileSync(join(directory.path, 'ca.pem'), authority.cert);
   const rest = {
-    state: join(directory.path, 'state'),
+    dataDir: join(directory.path, 'state'),
     tls: { ca: join(directory.path, 'ca.pem') },
     sinks: [{ id: 'out', type: 'stdout' }],
   };
   writeFileSync(file, JSON.stringify({ ...rest, sources: [source] }));
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
-  const code = await run(['--config', file, '--source', 'tenant', '--json'], io);
+  const code = await command.run(['--config', file, '--source', 'tenant', '--json'], io);
   return { code, ...(JSON.parse(String(stdout.read())) as { findings: Finding[] }) };
 }
 
@@ -61,7 +61,7 @@ test.each([400, 500] as const)(
     expect(
       findings.filter(({ level, subject }) => level === 'warning' && subject === 'source tenant').map(({ message: words }) => words),
     ).toEqual([
-      'the question without times is not answered: records since 1970-01-01T00:00:00.00 are counted instead, and a total as large as that may be taken for a cap',
+      'unbounded query rejected; counting records since 1970-01-01T00:00:00.00 instead, so a total as large as that may be mistaken for a cap',
     ]);
   },
 );

@@ -132,7 +132,7 @@ test('check exits 1, with one error for each source and none for the sound one',
     expect(errors.map(({ subject }) => subject).sort()).toEqual(cases.map(({ id }) => `source ${id}`).sort());
     const sound = findings.filter(({ subject }) => subject === 'source sound');
     expect(sound).toContainEqual(
-      expect.objectContaining({ level: 'ok', message: expect.stringMatching(/agrees with a hand count: \d+ records/) as string }),
+      expect.objectContaining({ level: 'ok', message: expect.stringMatching(/totalRecords equals the records returned: \d+/) as string }),
     );
   }));
 
@@ -143,7 +143,7 @@ test('check counts a window by hand, and warns where the total says otherwise', 
     await service.set({ total: 'right' });
     expect(code).toBe(0);
     expect(stdout.replace(/\s+/g, ' ')).toMatch(
-      /warning source sound its total does not agree with a hand count: 3 counted, \d+ read around \S+Z to \S+Z; windows cannot be proven/,
+      /warning source sound totalRecords differs from the records returned: 3 counted, \d+ read around \S+Z to \S+Z; windows cannot be verified/,
     );
   }));
 

@@ -53,14 +53,14 @@ test('dead letters, replay and test events through the running daemon', { timeou
       with480(65_000);
       const second = new Daemon(place);
       await second.ready(200);
-      expect(await waybill('dead-letters', 'retry', '--all', '--yes', '--actor', 'j.doe')).toBe(`${records} records taken\n`);
+      expect(await waybill('dead-letters', 'retry', '--all', '--yes', '--actor', 'j.doe')).toBe(`${records} records delivered\n`);
       await until('messages', 60_000, () => (received.length === records ? true : undefined));
       expect(received.every((message) => message.includes('"original"'))).toBe(true);
 
       expect(await waybill('replay', '--sink', 'siem', '--from', '1', '--to', '10', '--yes')).toMatch(
-        /^replay to siem is done: \d+ records sent/,
+        /^replay to siem finished: \d+ records sent/,
       );
-      expect(await waybill('sinks', 'test', '--sink', 'siem', '--count', '2', '--yes')).toBe('2 events taken\n');
+      expect(await waybill('sinks', 'test', '--sink', 'siem', '--count', '2', '--yes')).toBe('2 events delivered\n');
       const lines = linesOf(place.path('siem.ndjson'));
       const replayed = lines.slice(records, -2);
       expect(replayed.length).toBeGreaterThan(0);

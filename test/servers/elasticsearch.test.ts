@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { run } from '../../src/cli/commands/setup/index.ts';
+import { command } from '../../src/cli/commands/setup/index.ts';
 import { encoder } from '../../src/encode/index.ts';
 import { codeOf, messageOf } from '../../src/errors.ts';
 import type { Batch, ResumePoint, Message, Sink, DeliveryResult } from '../../src/model/sink.ts';
@@ -300,7 +300,13 @@ sinks:
     const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
     const env = { WAYBILL_SETUP_USERNAME: 'elastic', WAYBILL_SETUP_PASSWORD: password };
     expect(
-      await run(['elasticsearch', '--config', file, '--sink', 'siem', '--yes', ...args], { stdin, stdout, stderr, env, signal: never }),
+      await command.run(['elasticsearch', '--config', file, '--sink', 'siem', '--yes', ...args], {
+        stdin,
+        stdout,
+        stderr,
+        env,
+        signal: never,
+      }),
     ).toBe(0);
     return String(stdout.read() ?? '').trim();
   }

@@ -79,7 +79,7 @@ test('an unknown command names the nearest and ends with 2', async () => {
 test('a wrong option is said in one line and ends with 2', async () => {
   const { code, stdout, stderr } = await dispatched('schema', '--nope');
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-  expect(stderr).toMatch(/^cannot read the options of "schema": Unknown option '--nope'.*; waybill help schema names them\n$/);
+  expect(stderr).toBe('cannot use --nope with "schema": no such option; see waybill help schema\n');
 });
 
 test.each([

@@ -1,12 +1,8 @@
-/**
- * `waybill encode`: records in, messages out, by the very code of the sinks. It has no journal and no configuration: a record is received
- * when its line is read, and its source is what `--source` says.
- */
-import { parseArgs } from 'node:util';
+/** `waybill encode`: records in, messages out, without journal or configuration: a record is received when its line is read. */
 import { systemClock } from '../../clock.ts';
-import { encoder, type EncodedFormat, encodedFormats, isEncodedFormat } from '../../encode/index.ts';
+import { encoder, type EncodedFormat, encodedFormats } from '../../encode/index.ts';
 import { cefSettings } from '../../encode/settings.ts';
-import { WaybillError, messageOf } from '../../errors.ts';
+import { messageOf } from '../../errors.ts';
 import type { Encode } from '../../model/event.ts';
 import type { Clock } from '../../model/time.ts';
 import { normalizer } from '../../normalize/normalizer.ts';
@@ -16,32 +12,59 @@ import { exampleRecord } from '../../record/example.ts';
 import { identify } from '../../record/identity.ts';
 import { parseRecord } from '../../record/json.ts';
 import { quote } from '../../quote.ts';
+import { defineCommand } from '../command.ts';
+import type { Command } from '../form.ts';
+import { writeResult } from '../io.ts';
 import type { Io } from '../io.ts';
 import { linesOf } from '../lines.ts';
+import { choice, parsed, required, withDefault } from '../option.ts';
 
-export const summary = 'encodes records as messages, with the very code that the sinks use';
+export const encodeCommand = (clock: Clock): Command =>
+  defineCommand({
+    name: 'encode',
+    summary: 'encodes records as messages, with the code of the sinks',
+    description: `Reads records as NDJSON from standard input, and writes one message a line to standard output. A line that is not JSON is reported on
+standard error with its number; the others are encoded, and the exit code is 1.`,
+    options: {
+      format: required(choice('FORMAT', encodedFormats, encodedFormats.join(', '))),
+      source: withDefault(
+        parsed(
+          'ID',
+          'source of the records, part of the identity of each; default "default"',
+          '1 to 32 of a-z, 0-9 and hyphen, no hyphen first',
+          idOf,
+        ),
+        'default',
+      ),
+      example: choice(
+        'CODE',
+        ['all', ...outcomeCodes],
+        `print a synthetic record of this outcome, such as Decrypt:AccessDenied:TimeEmbargoFailed, instead of reading; all: one of each of the ${outcomes.length} outcomes`,
+      ),
+    },
+    examples: ['waybill encode --format cef < records.ndjson', 'waybill encode --format ecs --example all'],
+    run: (values, io) => run(values, io, clock),
+  });
 
-export const usage = `waybill encode --format FORMAT [--source ID] [--example all|CODE]
+export const command = encodeCommand(systemClock);
 
-Reads records as NDJSON from standard input and writes one message a line to standard output. A line that is not JSON is reported on
-standard error with its number; the others are encoded, and the exit code is 1.
+function idOf(given: string): string | undefined {
+  return /^[a-z0-9][a-z0-9-]{0,31}$/.test(given) ? given : undefined;
+}
 
-  --format FORMAT   ${encodedFormats.join(', ')}
-  --source ID       the source that the records are from: part of every record's identity (default: default)
-  --example CODE    prints a synthetic record of this outcome instead of reading any, e.g. Decrypt:AccessDenied:TimeEmbargoFailed;
-                    all: one of each of the ${outcomes.length} outcomes
+interface EncodeValues {
+  readonly format: EncodedFormat;
+  readonly source: string;
+  readonly example: string | undefined;
+}
 
-Examples:
-  waybill encode --format cef < records.ndjson
-  waybill encode --format ecs --example all
-`;
-
-/** @throws WaybillError `usage` when the command line does not fit */
-export async function run(args: string[], io: Io, clock: Clock = systemClock): Promise<number> {
-  const options = optionsOf(args);
+async function run(options: EncodeValues, io: Io, clock: Clock): Promise<number> {
   const encode = recordEncoder(options.format, options.source, clock);
   if (options.example !== undefined) {
-    for (const text of examplesOf(options.example)) await write(io, `${encode(text)}\n`);
+    await writeResult(
+      io,
+      examplesOf(options.example).map((example) => `${encode(example)}\n`),
+    );
     return 0;
   }
   let failed = false;
@@ -58,37 +81,12 @@ export async function run(args: string[], io: Io, clock: Clock = systemClock): P
       io.stderr.write(`cannot encode line ${number}: it is not JSON: ${quote(messageOf(thrown), 200)}\n`);
       continue;
     }
-    await write(io, `${message}\n`);
+    await writeResult(io, [`${message}\n`]);
   }
   return failed ? 1 : 0;
 }
 
-interface Options {
-  readonly format: EncodedFormat;
-  readonly source: string;
-  readonly example: string | undefined;
-}
-
-function optionsOf(args: string[]): Options {
-  const { format, source, example } = parseArgs({
-    args,
-    options: { format: { type: 'string' }, source: { type: 'string', default: 'default' }, example: { type: 'string' } },
-  }).values;
-  if (format === undefined)
-    throw new WaybillError('usage', `cannot encode without "--format": one of ${encodedFormats.join(', ')} is needed`);
-  if (!isEncodedFormat(format)) {
-    throw new WaybillError('usage', `cannot encode as "${format}": the formats are ${encodedFormats.join(', ')}`);
-  }
-  if (!/^[a-z0-9][a-z0-9-]{0,31}$/.test(source)) {
-    throw new WaybillError('usage', `cannot use "${source}" as the id of a source: 1 to 32 of a-z, 0-9 and hyphen, no hyphen first`);
-  }
-  if (example !== undefined && example !== 'all' && !outcomeCodes.includes(example)) {
-    throw new WaybillError('usage', `cannot give an example of "${example}": it is neither all nor one of ${outcomeCodes.join(', ')}`);
-  }
-  return { format, source, example };
-}
-
-/** From the text of a record to its message. Throws SyntaxError when the text is not JSON. */
+/** @returns a function from the text of a record to its message; it throws SyntaxError for a text that is not JSON */
 function recordEncoder(format: EncodedFormat, source: string, clock: Clock): (text: string) => string {
   const uidOf = identify(source);
   const normalize = normalizer({
@@ -109,20 +107,4 @@ function recordEncoder(format: EncodedFormat, source: string, clock: Clock): (te
 
 function examplesOf(code: string): readonly string[] {
   return outcomes.flatMap((outcome, index) => (code === 'all' || code === outcome.code ? [exampleRecord(outcome, index)] : []));
-}
-
-/** Writes, and waits while the reader is behind. */
-async function write(io: Io, text: string): Promise<void> {
-  if (io.stdout.write(text)) return;
-  await new Promise<void>((resolve, reject) => {
-    const abort = () => {
-      io.stdout.off('drain', resolve);
-      reject(io.signal.reason as Error);
-    };
-    io.signal.addEventListener('abort', abort, { once: true });
-    io.stdout.once('drain', () => {
-      io.signal.removeEventListener('abort', abort);
-      resolve();
-    });
-  });
 }

@@ -1,6 +1,5 @@
 /** `waybill ledger`: the completeness report, for a person or for a script. Reads the state beside a running daemon. */
 import { writeFile } from 'node:fs/promises';
-import { parseArgs } from 'node:util';
 import { systemClock } from '../../clock.ts';
 import type { StateSettings } from '../../config/state-settings.ts';
 import { reportSettings, serviceWords } from '../../daemon/live-status.ts';
@@ -14,62 +13,74 @@ import { deduplicated, presentOf } from '../../report/verdict.ts';
 import { version } from '../../version.ts';
 import type { LedgerReport, LongLedgerReport } from '../../model/ledger-report.ts';
 import type { Micros } from '../../model/time.ts';
-import { adminOptions, adminServer, adminUsage } from '../daemon-client.ts';
-import type { AdminServer, AdminValues } from '../daemon-client.ts';
+import { adminOptions, adminServer } from '../admin-client.ts';
+import type { AdminServer, AdminValues } from '../admin-client.ts';
+import { defineCommand } from '../command.ts';
 import { writeResult } from '../io.ts';
 import type { Io } from '../io.ts';
 import { ledgerText } from '../../report/ledger/text.ts';
 import { localSnapshot } from './status.ts';
-import { assertForward, periodOptions } from '../period-options.ts';
-import { readUsage, settingsFor, stateOptions } from '../state-access.ts';
+import { notFound } from '../not-found.ts';
+import { choice, text, toggle, withDefault } from '../option.ts';
+import { assertForward, timeOptions } from '../period-options.ts';
+import { settingsFor, stateOptions } from '../state-access.ts';
 import type { StateValues } from '../state-access.ts';
-import { joinSpans, parseTime, parseZone } from '../../settings/period.ts';
+import { parseTime, parseZone } from '../../settings/period.ts';
 
-export const summary = 'reports what was counted, collected and delivered, window by window';
+const units = ['window', 'day', 'month'] as const;
+const formats = ['text', 'csv', 'html', 'json'] as const;
 
-export const usage = `waybill ledger [--source ID] [--from T] [--to T] [--by window|day|month] [--tz ZONE] [--format text|csv|html|json] [--out FILE] [--collected-only] [--require-final]
+export const command = defineCommand({
+  name: 'ledger',
+  summary: 'reports what was counted, collected and delivered, window by window',
+  description: `The completeness report: for each window the count of the service, the records collected, the records delivered to each sink, late records
+and their delay, recounts done and due, and gaps with their reasons.
 
-The completeness report: for each window what the service counted for its query, what was collected, what each sink has, late records and
-how late, recounts done and due, and gaps with their reasons. The first line is the verdict on the period, which ends now without --to:
-COMPLETE (SO FAR, where its end is not due yet), AND DELIVERED or NOT ALL DELIVERED, or INCOMPLETE with the gaps and the time that is not
-covered. NOTHING DUE YET: no window can be proven so soon. Exits 0 when it is complete and delivered, else 3.
+The first line is the verdict on the period, which ends now without --to: COMPLETE (SO FAR, when its end is not due yet), followed by AND
+DELIVERED or NOT ALL DELIVERED; or INCOMPLETE, with the gaps and the time that the ledger does not cover; or NOTHING DUE YET. Exits with 0
+when the period is complete and delivered, else with 3.`,
+  options: {
+    source: text('ID', 'only this source'),
+    ...timeOptions,
+    by: choice('UNIT', units, 'rows: window, day or month; default window; text of more than 100 windows: day'),
+    tz: withDefault(
+      text('ZONE', 'time zone of days and months, and of the times in text and html; default UTC; csv and json use UTC'),
+      'UTC',
+    ),
+    format: choice('FORMAT', formats, 'text (default), csv, html (one self-contained page) or json'),
+    json: toggle('short for --format json'),
+    out: text('FILE', 'write to this file instead of standard output'),
+    'collected-only': toggle('exit with 0 when everything due is collected, even if not delivered'),
+    'require-final': toggle('exit with 3 unless every recount is done and the ledger covers the whole period'),
+    ...{ ...stateOptions, ...adminOptions },
+  },
+  examples: [
+    'waybill ledger --from -7d --by day',
+    'waybill ledger --source production --from 2026-Q3 --to 2026-Q3 --by day --format html --out q3.html --require-final',
+  ],
+  run,
+});
 
-  --source ID         only this source
-  --from T, --to T    a time, a date, a month, 2026-Q3, -7d or -6h
-  --by UNIT           one row a window, a day or a month; default window, in text day beyond 100 windows
-  --tz ZONE           zone of days, months and of the times in text and html; default UTC. csv and json keep their times in UTC
-  --format FORMAT     text (the default), csv, html (one page that stands alone), json; --json is short for --format json
-  --out FILE          writes there instead of standard output
-  --collected-only    exits 0 when everything due is collected, whatever the sinks have
-  --require-final     exits 3 as well when a window's last recount is still to come, or a part of the period is not in the ledger
-${readUsage}
-${adminUsage}
+interface LedgerValues extends StateValues, AdminValues {
+  readonly source: string | undefined;
+  readonly from: string | undefined;
+  readonly to: string | undefined;
+  readonly by: (typeof units)[number] | undefined;
+  readonly tz: string;
+  readonly format: (typeof formats)[number] | undefined;
+  readonly json: boolean;
+  readonly out: string | undefined;
+  readonly 'collected-only': boolean;
+  readonly 'require-final': boolean;
+}
 
-Examples:
-  waybill ledger --from -7d --by day
-  waybill ledger --source production --from 2026-Q3 --to 2026-Q3 --by day --format html --out q3.html --require-final
-`;
-
-/** More rows than these are no text for a terminal: days take their place. */
+/** Text of more windows than this has a row a day. */
 const maxWindows = 100;
-/** Characters of a report that are written at once. */
+/** Characters of one write. */
 const chunkLength = 65_536;
 
-export async function run(args: string[], io: Io): Promise<number> {
-  const { values } = parseArgs({
-    args: joinSpans(args),
-    options: {
-      ...{ ...periodOptions, ...stateOptions, ...adminOptions },
-      by: { type: 'string' },
-      tz: { type: 'string', default: 'UTC' },
-      format: { type: 'string' },
-      out: { type: 'string' },
-      'collected-only': { type: 'boolean', default: false },
-      'require-final': { type: 'boolean', default: false },
-    },
-  });
-  const asked = values.by === undefined ? undefined : oneOf('--by', values.by, ['window', 'day', 'month']);
-  const format = oneOf('--format', values.format ?? (values.json ? 'json' : 'text'), ['text', 'csv', 'html', 'json']);
+async function run(values: LedgerValues, io: Io): Promise<number> {
+  const format = values.format ?? (values.json ? 'json' : 'text');
   const tz = parseZone(values.tz);
   const now = systemClock.now() * 1000;
   const from = values.from === undefined ? undefined : parseTime(values.from, '--from', now, false);
@@ -77,21 +88,21 @@ export async function run(args: string[], io: Io): Promise<number> {
   if (from !== undefined && to !== undefined) assertForward('report', from, to, values);
   using open = await openReport(values, { source: values.source, from, to, now }, zoneOfWords(format, tz), io);
   const { report, windows, services } = open;
-  const isShortened = asked === undefined && format === 'text' && windows > maxWindows;
-  const by = asked ?? (isShortened ? 'day' : 'window');
+  const isShortened = values.by === undefined && format === 'text' && windows > maxWindows;
+  const by = values.by ?? (isShortened ? 'day' : 'window');
   const color = format === 'text' && values.out === undefined && isTerminal(io.stdout) && !io.env['NO_COLOR'];
-  const text =
+  const output =
     format === 'text'
       ? joined([ledgerText(report, { by, tz, color, isShortened }), '\n'], '')
       : ledgerDocument(report, format, { by, tz, version, services }).chunks;
-  const chunks = gathered(text, chunkLength);
+  const chunks = gathered(output, chunkLength);
   if (values.out === undefined) await writeResult(io, chunks);
   else await writeOut(values.out, chunks, io.signal);
   const { complete, delivered, final } = report;
   return complete && (delivered || values['collected-only']) && (final || !values['require-final']) ? 0 : 3;
 }
 
-interface Asked {
+interface Period {
   readonly source: string | undefined;
   readonly from: Micros | undefined;
   readonly to: Micros | undefined;
@@ -103,11 +114,11 @@ interface OpenReport extends Disposable {
   readonly services?: ReturnType<typeof serviceWords> | undefined;
 }
 
-/** The report of the state, or of a daemon elsewhere: every format is made here of its JSON by window. */
-async function openReport(values: StateValues & AdminValues, asked: Asked, tz: string, io: Io): Promise<OpenReport> {
+/** From the state, or from a remote daemon as JSON by window; every format is rendered here. */
+async function openReport(values: StateValues & AdminValues, period: Period, tz: string, io: Io): Promise<OpenReport> {
   const server = adminServer(values, io.env);
   if (server) {
-    const report = await reportOf(server, asked);
+    const report = await reportOf(server, period);
     const windows = report.sources.reduce((sum, source) => sum + source.windows.length, 0);
     return { report, windows, [Symbol.dispose]: () => undefined };
   }
@@ -116,14 +127,14 @@ async function openReport(values: StateValues & AdminValues, asked: Asked, tz: s
   const present = presentOf(await localSnapshot(known));
   using opened = new DisposableStack();
   const db = opened.adopt(openReadOnly(settings.dataDir), (each) => each.close());
-  if (asked.source !== undefined) assertKnown(asked.source, settings, db);
-  const reading = opened.use(openLedgerReport(db, { ...asked, ...reportSettings(settings) }));
-  const { report, found } = deduplicated(reading, asked, present, tz);
+  if (period.source !== undefined) assertKnown(period.source, settings, db);
+  const reading = opened.use(openLedgerReport(db, { ...period, ...reportSettings(settings) }));
+  const { report, found } = deduplicated(reading, period, present, tz);
   const kept = opened.move();
   return { report, windows: found.windows, services: serviceWords(settings), [Symbol.dispose]: () => kept.dispose() };
 }
 
-function reportOf(server: AdminServer, { source, from, to }: Asked): Promise<LedgerReport> {
+function reportOf(server: AdminServer, { source, from, to }: Period): Promise<LedgerReport> {
   const time = (at: Micros | undefined): string | undefined => (at === undefined ? undefined : rfc3339(at));
   return server.get<LedgerReport>(
     '/ledger',
@@ -132,7 +143,7 @@ function reportOf(server: AdminServer, { source, from, to }: Asked): Promise<Led
   );
 }
 
-/** A source may be gone from the configuration: its ledger stays. */
+/** The ledger of a source outlives its configuration. */
 function assertKnown(source: string, { sources }: StateSettings, db: ReturnType<typeof openReadOnly>): void {
   const known = new Set([
     ...sources.map(({ id }) => id),
@@ -141,7 +152,7 @@ function assertKnown(source: string, { sources }: StateSettings, db: ReturnType<
       .all()
       .map(({ id }) => id),
   ]);
-  if (!known.has(source)) throw new WaybillError('usage', `cannot find the source "${source}": there are ${[...known].join(', ')}`);
+  if (!known.has(source)) throw notFound('source', source, [...known]);
 }
 
 async function writeOut(path: string, chunks: Iterable<string>, signal: AbortSignal): Promise<void> {
@@ -151,12 +162,6 @@ async function writeOut(path: string, chunks: Iterable<string>, signal: AbortSig
     signal.throwIfAborted();
     throw cause instanceof WaybillError ? cause : new WaybillError('usage', `cannot write --out "${path}": ${messageOf(cause)}`, { cause });
   }
-}
-
-function oneOf<Name extends string>(option: string, given: string, names: readonly Name[]): Name {
-  const found = names.find((name) => name === given);
-  if (found === undefined) throw new WaybillError('usage', `cannot use ${option} "${given}": there are ${names.join(', ')}`);
-  return found;
 }
 
 function isTerminal(stream: NodeJS.WritableStream): boolean {

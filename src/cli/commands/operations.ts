@@ -1,8 +1,5 @@
-/** `waybill operations list`: every change that an operator made, and what came of it. */
-import { parseArgs } from 'node:util';
+/** `waybill operations`: the changes that operators made. */
 import { systemClock } from '../../clock.ts';
-import { WaybillError } from '../../errors.ts';
-import { openReadOnly } from '../../journal/state.ts';
 import { flat } from '../../journal/operation-detail.ts';
 import { operationList } from '../../journal/queries/operations.ts';
 import type { OperationItem } from '../../journal/queries/operations.ts';
@@ -10,50 +7,38 @@ import { detailText } from '../../report/ledger/sentences.ts';
 import { jsonText } from '../../report/chunks.ts';
 import { table } from '../../report/text-table.ts';
 import { grouped, rfc3339 } from '../../report/format-time.ts';
-import { adminOptions, adminServer, adminUsage } from '../daemon-client.ts';
-import type { AdminValues } from '../daemon-client.ts';
+import { parseTime } from '../../settings/period.ts';
+import { adminOptions, adminServer } from '../admin-client.ts';
+import type { AdminValues } from '../admin-client.ts';
+import { defineCommand, subcommand } from '../command.ts';
 import type { Io } from '../io.ts';
-import { readUsage, settingsFor, stateOptions } from '../state-access.ts';
+import { jsonOption, timeOptions } from '../period-options.ts';
+import { readState, settingsFor, stateOptions } from '../state-access.ts';
 import type { StateValues } from '../state-access.ts';
-import { joinSpans, parseTime } from '../../settings/period.ts';
 
-export const summary = 'lists every change that an operator made';
+export const command = defineCommand({
+  name: 'operations',
+  summary: 'lists every change that an operator made',
+  description: `Lists every change that an operator made to the state: time, actor (as claimed), operation, source or sink, and outcome. The text
+combines consecutive operations of the same kind, on several windows or records, into one row; --json lists each.`,
+  subcommands: {
+    list: subcommand({
+      summary: 'lists the operations of a period',
+      options: { ...timeOptions, ...jsonOption, ...stateOptions, ...adminOptions },
+      run: async (values, io) => {
+        const found = await operations(values, io);
+        if (values.json) io.stdout.write(jsonText({ operations: found }));
+        else if (found.length === 0) io.stdout.write('no operations\n');
+        else io.stdout.write(`${operationsText(found).join('\n')}\n`);
+        return 0;
+      },
+    }),
+  },
+  fallback: 'list',
+  examples: ['waybill operations list', 'waybill operations list --from 2026-Q3 --to 2026-Q3 --json'],
+});
 
-export const usage = `waybill operations list [--from T] [--to T] [--json]
-
-Every change that an operator made to the state: when, who (as claimed), what, on which source or sink, and what came of it. The same operation
-on several windows or records in a row is one row of the text; --json has each.
-
-  --from T, --to T    a time, a date, a month, 2026-Q3, -7d or -6h
-  --json              as JSON
-${readUsage}
-${adminUsage}
-
-Examples:
-  waybill operations list
-  waybill operations list --from 2026-Q3 --to 2026-Q3 --json
-`;
-
-export async function run(args: string[], io: Io): Promise<number> {
-  const { values, positionals } = parseArgs({
-    args: joinSpans(args),
-    allowPositionals: true,
-    options: {
-      ...{ ...stateOptions, ...adminOptions },
-      ...{ from: { type: 'string' }, to: { type: 'string' }, json: { type: 'boolean', default: false } },
-    },
-  });
-  const [what = 'list', ...others] = positionals;
-  if (what !== 'list' || others.length > 0)
-    throw new WaybillError('usage', `cannot do "operations ${positionals.join(' ')}": there is operations list`);
-  const found = await operations(values, io);
-  if (values.json) io.stdout.write(jsonText({ operations: found }));
-  else if (found.length === 0) io.stdout.write('no operation\n');
-  else io.stdout.write(`${operationsText(found).join('\n')}\n`);
-  return 0;
-}
-
-type Values = StateValues & AdminValues & { readonly from?: string | undefined; readonly to?: string | undefined };
+type Values = StateValues & AdminValues & { readonly from: string | undefined; readonly to: string | undefined };
 
 async function operations(values: Values, io: Io): Promise<readonly OperationItem[]> {
   const now = systemClock.now() * 1000;
@@ -65,16 +50,10 @@ async function operations(values: Values, io: Io): Promise<readonly OperationIte
     return (await server.get<{ readonly operations: readonly OperationItem[] }>('/operations', { operations: 'objects' }, period))
       .operations;
   }
-  const { settings } = await settingsFor(values, io);
-  const db = openReadOnly(settings.dataDir);
-  try {
-    return operationList(db, from, to);
-  } finally {
-    db.close();
-  }
+  return readState((await settingsFor(values, io)).settings, (db) => operationList(db, from, to));
 }
 
-/** Operations of one command come so close together. */
+/** Operations of one command are at most this far apart. */
 const togetherMs = 60_000;
 
 function operationsText(found: readonly OperationItem[]): string[] {
@@ -107,7 +86,7 @@ function isTogether(before: OperationItem | undefined, after: OperationItem): bo
   return before !== undefined && key(before) === key(after) && Date.parse(after.at) - Date.parse(before.at) <= togetherMs;
 }
 
-/** How many windows, records or events it concerns. */
+/** Windows, records or events of the operation. */
 function countOf({ detail }: OperationItem): number {
   return typeof detail['count'] === 'number' ? detail['count'] : 1;
 }
@@ -116,12 +95,12 @@ function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0);
 }
 
-/** What is written down in the transaction of its change is done; what is sent to a sink has an outcome of its own. */
+/** A change is done with its transaction; only an operation that sends to a sink records an outcome. */
 function outcomeOf(group: readonly OperationItem[]): string {
   const outcomes = group.map(({ operation: what, detail: { outcome, delivered } }) => {
     if (typeof outcome === 'string') return outcome;
     if (what === 'dead-letters retry' && typeof delivered === 'boolean') return delivered ? 'accepted' : 'refused';
-    if (what === 'sinks test') return 'not known';
+    if (what === 'sinks test') return 'unknown';
     return what === 'replay' ? 'started' : 'done';
   });
   const [first = '', ...others] = [...new Set(outcomes)];

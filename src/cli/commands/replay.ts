@@ -1,113 +1,109 @@
-/** `waybill replay`: sends again to one sink what the journal still holds, and shows how far it is. */
-import { parseArgs } from 'node:util';
+/** `waybill replay`: sends records again to one sink, and shows its progress. */
 import { systemClock } from '../../clock.ts';
 import { loadConfig } from '../../config/load.ts';
 import type { Config } from '../../config/load.ts';
-import { joinSpans, parseTime } from '../../settings/period.ts';
+import { parseTime } from '../../settings/period.ts';
 import { WaybillError } from '../../errors.ts';
 import type { ReplayProgress } from '../../model/journal.ts';
 import { counted, grouped, rfc3339, span } from '../../report/format-time.ts';
-import { operation, actor, operationOptions, operationUsage, agreed } from '../operation.ts';
+import { defineCommand } from '../command.ts';
 import { liveSink } from '../daemon-client.ts';
 import type { Io } from '../io.ts';
+import { byId } from '../not-found.ts';
+import { operation, actor, operationOptions, confirmed } from '../operation.ts';
+import type { OperationValues } from '../operation.ts';
+import { required, text } from '../option.ts';
 
-export const summary = 'sends again to one sink what the journal still holds';
+const timeOrPosition = 'a time, a date, -7d, or the number of an entry';
 
-export const usage = `waybill replay --sink ID --from T|POSITION [--to T|POSITION]
+export const command = defineCommand({
+  name: 'replay',
+  summary: 'sends records again to one sink, as far as the journal still has them',
+  description: `Sends again to one sink what it received before, as far as the journal still has it (journal.retention). New records are delivered between
+its batches, and the position of the sink does not change. A sink that can be queried receives only what it lacks; any other receives
+duplicates. Dead letters are not included; see waybill dead-letters. An interrupted replay does not resume.`,
+  options: {
+    sink: required(text('ID', 'sink')),
+    from: required(text('T|POSITION', `${timeOrPosition}; a time leaves out records without a readable one`)),
+    to: text('T|POSITION', `${timeOrPosition}; default everything that the sink received`),
+    ...operationOptions,
+  },
+  examples: [
+    'waybill replay --sink siem --from -7d',
+    "waybill replay --sink export --from 120000 --to 125000 --reason 'file was lost, ticket 4711' --yes",
+  ],
+  run,
+});
 
-Sends to one sink what it was sent before, as far as the journal still holds it (journal.retention), between two of its own batches. Nothing else
-changes: what is new is delivered meanwhile, and the sink's position stays. A sink that can be asked gets only what it lacks; elsewhere records come
-twice, because that is asked for. Dead letters are left out: they have a command of their own. A replay that is interrupted is not taken up again.
+const pollMs = 1_000;
+const printMs = 30_000;
 
-  --sink ID           the sink
-  --from T|POSITION   a time, a date, -7d; or the number of the first entry. With a time, records without a readable one are left out
-  --to T|POSITION     the time before which it ends, or the number of the last entry; default what the sink was sent
-${operationUsage}
-
-Examples:
-  waybill replay --sink siem --from -7d
-  waybill replay --sink export --from 120000 --to 125000 --reason 'file was lost, ticket 4711' --yes
-`;
-
-const lookMs = 1_000;
-const sayMs = 30_000;
-
-export async function run(args: string[], io: Io): Promise<number> {
-  const { values } = parseArgs({
-    args: joinSpans(args),
-    options: { ...operationOptions, sink: { type: 'string' }, from: { type: 'string' }, to: { type: 'string' } },
-  });
-  if (values.sink === undefined) throw new WaybillError('usage', 'cannot replay without --sink');
-  if (values.from === undefined) throw new WaybillError('usage', 'cannot replay without --from');
+async function run(
+  values: OperationValues & { readonly sink: string; readonly from: string; readonly to: string | undefined },
+  io: Io,
+): Promise<number> {
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
-  const sink = config.sinks.find(({ id }) => id === values.sink);
-  if (!sink) {
-    const names = config.sinks.map(({ id }) => id).join(', ');
-    throw new WaybillError('usage', `cannot find the sink "${values.sink}": there are ${names}`);
-  }
+  const sink = byId('sink', config.sinks, values.sink);
   const now = systemClock.now() * 1000;
   const first = boundOf(values.from, '--from', now, false);
   const last = values.to === undefined ? undefined : boundOf(values.to, '--to', now, true);
   const isEmpty =
     last && (('seq' in first && 'seq' in last && first.seq > last.seq) || ('at' in first && 'at' in last && first.at >= last.at));
-  if (isEmpty === true) throw new WaybillError('usage', `cannot replay: --from ${values.from} lies behind --to ${values.to ?? ''}`);
+  if (isEmpty === true) throw new WaybillError('usage', `cannot replay: --from ${values.from} is after --to ${values.to ?? ''}`);
   const range = {
     ...('seq' in first ? { first: first.seq } : { from: rfc3339(first.at) }),
     ...(last && ('seq' in last ? { last: last.seq } : { to: rfc3339(last.at) })),
   };
   const { definition, settings } = sink;
   const plan = [
-    `Sends to the sink ${sink.id} again what it was sent, from ${wordsOf(first)} ${last ? `to ${wordsOf(last)}` : 'on'}`,
+    `Sends again to the sink ${sink.id}: from ${boundText(first)} ${last ? `to ${boundText(last)}` : 'on'}`,
     definition.resolvable(settings) && definition.keepsPosition?.(settings) !== true
-      ? '  it is asked first, and gets what it lacks'
-      : '  what it has of that already it has twice then',
+      ? '  sends only what the sink lacks'
+      : '  the sink receives duplicates of what it already has',
   ];
-  if (!(await agreed(plan, values, io))) return 1;
+  if (!(await confirmed(plan, values, io))) return 1;
   const shown = new Shown(sink.id, io);
   const { result, daemon } = await operation(
     config,
     { operation: 'replay', sink: sink.id, ...range, ...actor(values, io) },
     io.signal,
-    (progress) => shown.say(progress),
+    (progress) => shown.print(progress),
   );
   const done = daemon && result.replay ? await watch(config, sink.id, result.replay, shown, io) : result.replay;
   shown.end(done);
   if (values.json) io.stdout.write(`${JSON.stringify({ sink: sink.id, ...(done && jsonOf(done)) }, null, 2)}\n`);
   else if (done?.state === 'done')
     io.stdout.write(
-      `replay to ${sink.id} is done: ${counted(done.sent, 'record')} sent${done.rejected === 0 ? '' : `, ${grouped(done.rejected)} refused: waybill dead-letters list`}\n`,
+      `replay to ${sink.id} finished: ${counted(done.sent, 'record')} sent${done.rejected === 0 ? '' : `, ${grouped(done.rejected)} rejected: waybill dead-letters list`}\n`,
     );
   return done === undefined || done.rejected === 0 ? 0 : 1;
 }
 
-/** Follows the running daemon until it is done. Ending this ends nothing else. */
+/** Shows the progress of the running daemon. To end this does not end the replay. */
 async function watch(config: Config, id: string, begun: ReplayProgress, shown: Shown, io: Io): Promise<ReplayProgress> {
   let at = begun;
   try {
     while (at.state === 'running') {
-      shown.say(at);
-      await systemClock.sleep(lookMs, io.signal);
+      shown.print(at);
+      await systemClock.sleep(pollMs, io.signal);
       const replay = (await liveSink(config.dataDir, id))?.replay;
       if (!replay || replay.began !== begun.began)
-        throw new WaybillError(
-          'aborted',
-          'the daemon has stopped meanwhile; a replay is not taken up again: waybill replay begins another',
-        );
+        throw new WaybillError('aborted', 'the daemon stopped, and a replay does not resume; start another with waybill replay');
       at = replay;
     }
   } catch (thrown) {
     if (!io.signal.aborted) throw thrown;
-    io.stderr.write('\nthe daemon goes on with it; its log says when it is done\n');
+    io.stderr.write('\nthe daemon continues the replay, and logs its end\n');
   }
   return at;
 }
 
-/** A line that is written again on a terminal, a line now and then otherwise. */
+/** Progress: one line that is rewritten on a terminal, else a line every half minute. */
 class Shown {
   readonly #id: string;
   readonly #io: Io;
   readonly #isTerminal: boolean;
-  #saidAt = -Infinity;
+  #printedAt = -Infinity;
 
   constructor(id: string, io: Io) {
     this.#id = id;
@@ -115,10 +111,10 @@ class Shown {
     this.#isTerminal = 'isTTY' in io.stderr && io.stderr.isTTY === true;
   }
 
-  say(progress: ReplayProgress): void {
+  print(progress: ReplayProgress): void {
     const now = systemClock.monotonic();
-    if (!this.#isTerminal && now - this.#saidAt < sayMs) return;
-    this.#saidAt = now;
+    if (!this.#isTerminal && now - this.#printedAt < printMs) return;
+    this.#printedAt = now;
     const line = `replay to ${this.#id}: ${progressText(progress, systemClock.now())}`;
     this.#io.stderr.write(this.#isTerminal ? `\r\u001b[K${line}` : `${line}\n`);
   }
@@ -142,13 +138,13 @@ function jsonOf({ state, first, last, times, passed, expected, sent, rejected: r
 
 type Bound = { readonly seq: number } | { readonly at: number };
 
-/** Digits alone are a position; anything else is a time. */
-function boundOf(text: string, option: string, now: number, isEnd: boolean): Bound {
-  if (!/^[0-9]{1,15}$/.test(text)) return { at: parseTime(text, option, now, isEnd) };
-  if (Number(text) < 1) throw new WaybillError('usage', `cannot use ${option} ${text}: the first entry is 1`);
-  return { seq: Number(text) };
+/** Digits are a position; anything else is a time. */
+function boundOf(given: string, option: string, now: number, isEnd: boolean): Bound {
+  if (!/^[0-9]{1,15}$/.test(given)) return { at: parseTime(given, option, now, isEnd) };
+  if (Number(given) < 1) throw new WaybillError('usage', `cannot use ${option} ${given}: the first entry is 1`);
+  return { seq: Number(given) };
 }
 
-function wordsOf(bound: Bound): string {
+function boundText(bound: Bound): string {
   return 'seq' in bound ? `entry ${grouped(bound.seq)}` : rfc3339(bound.at);
 }

@@ -1,103 +1,96 @@
-/** `waybill sinks`: the sinks that the state knows, also those that are gone from the configuration, and what a person can do to one. */
-import { parseArgs } from 'node:util';
+/** `waybill sinks`: the sinks of the state, and what an operator can do to one. */
 import { systemClock } from '../../clock.ts';
 import { loadConfig } from '../../config/load.ts';
 import type { Config } from '../../config/load.ts';
-import { joinSpans, parseTime } from '../../settings/period.ts';
+import { parseTime } from '../../settings/period.ts';
 import type { StateSettings } from '../../config/state-settings.ts';
 import { adoptable, fits, assertResolvable } from '../../daemon/operations/sinks.ts';
 import { outcomeCodes } from '../../normalize/outcomes.ts';
 import { WaybillError } from '../../errors.ts';
 import { sinksOf } from '../../journal/sink-positions.ts';
 import type { KnownSink } from '../../journal/sink-positions.ts';
-import { openReadOnly } from '../../journal/state.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { printable } from '../../escape.ts';
 import { table } from '../../report/text-table.ts';
 import { counted, grouped, rfc3339 } from '../../report/format-time.ts';
-import { operation, actor, operationOptions, operationUsage, agreed } from '../operation.ts';
+import { defineCommand, subcommand } from '../command.ts';
 import { liveSink, liveSnapshot } from '../daemon-client.ts';
-import type { OperationValues } from '../operation.ts';
 import type { Io } from '../io.ts';
-import { listOnly, settingsFor, stateOptions, stateUsage } from '../state-access.ts';
+import { byId } from '../not-found.ts';
+import { operation, actor, operationOptions, confirmed } from '../operation.ts';
+import type { OperationValues } from '../operation.ts';
+import { choice, parsed, required, text, withDefault } from '../option.ts';
+import { jsonOption } from '../period-options.ts';
+import { readState, settingsFor, stateOptions } from '../state-access.ts';
+import type { StateValues } from '../state-access.ts';
 
-export const summary = 'lists the sinks of the state; retries, retires, adopts, verifies or tests one';
+const sinkOption = { sink: required(text('ID', 'sink')) };
+const changeOptions = { ...sinkOption, ...operationOptions };
 
-export const usage = `waybill sinks list [--json]
-waybill sinks retry --sink ID
-waybill sinks retire --sink ID
-waybill sinks adopt --sink ID
-waybill sinks reconcile --sink ID --from T
-waybill sinks test --sink ID [--as CODE] [--count N]
+export const command = defineCommand({
+  name: 'sinks',
+  summary: 'lists the sinks of the state; retries, retires, adopts, reconciles or tests one',
+  description: 'A sink that is no longer in the configuration is "unconfigured": the journal keeps all records for it until it is retired.',
+  subcommands: {
+    list: subcommand({ summary: 'lists every sink of the state', options: { ...jsonOption, ...stateOptions }, run: listSinks }),
+    retry: subcommand({
+      summary: 'retries a retrying or blocked sink at once',
+      options: changeOptions,
+      run: (values, io) => order('retry', values, io),
+    }),
+    retire: subcommand({
+      summary:
+        'stops keeping records for a sink that was removed on purpose; if it returns, it resumes at its "start", never before its position',
+      options: changeOptions,
+      run: (values, io) => order('retire', values, io),
+    }),
+    adopt: subcommand({
+      summary:
+        'unblocks a sink whose position belongs to another state (lost, or restored from an older copy); records may be delivered twice',
+      options: changeOptions,
+      run: (values, io) => order('adopt', values, io),
+    }),
+    reconcile: subcommand({
+      summary: 'after a restore of the state: looks up records dated from T on in the sink, and sends only those that are missing',
+      options: { ...sinkOption, from: required(text('T', 'a time, a date, -7d or -6h')), ...operationOptions },
+      run: (values, io) => order('reconcile', values, io, values.from),
+    }),
+    test: subcommand({
+      summary: 'sends synthetic events, tagged waybill_test, that are not in the journal',
+      options: {
+        ...sinkOption,
+        as: choice('CODE', outcomeCodes, 'outcome, such as Decrypt:AccessDenied:TimeEmbargoFailed'),
+        count: withDefault(parsed('N', 'number of events, 1 to 1000; default 1', 'a number from 1 to 1000', countOf), '1'),
+        ...operationOptions,
+      },
+      run: test,
+    }),
+  },
+  fallback: 'list',
+  examples: ['waybill sinks list', 'waybill sinks test --sink siem --count 3 --yes'],
+});
 
-list shows every sink that the state knows. retry has the running daemon try a waiting or blocked sink at once. One that is gone from the configuration is orphaned: the journal keeps everything for it. retire ends
-that, for one that was meant to go; back again it begins at its "from", never before what it had.
-adopt is for one that is blocked because its position is not of this state (the state was lost, or an older one restored): this state continues what
-it holds, and what it has already may come twice. reconcile is for a state that was restored, and a sink that can be asked: what is dated from T on is
-asked for before it is sent, and sent only where it is missing. test sends synthetic events, tagged waybill_test, that are in no journal.
+type Change = 'retry' | 'retire' | 'adopt' | 'reconcile';
 
-  --sink ID           the sink
-  --from T            for reconcile: a time, a date, -7d or -6h
-  --as CODE           for test: the outcome, e.g. Decrypt:AccessDenied:TimeEmbargoFailed
-  --count N           for test: how many events, 1 to 1000; default 1
-${operationUsage}
-${stateUsage}
+type Values = OperationValues & { readonly sink: string };
 
-Examples:
-  waybill sinks list
-  waybill sinks test --sink siem --count 3 --yes
-`;
+function countOf(given: string): number | undefined {
+  const count = Number(given);
+  return Number.isInteger(count) && count >= 1 && count <= 1_000 ? count : undefined;
+}
 
-const operations = ['retry', 'retire', 'adopt', 'reconcile', 'test'] as const;
+async function listSinks(values: StateValues & { readonly json: boolean }, io: Io): Promise<number> {
+  const { settings } = await settingsFor(values, io);
+  list(settings, readState(settings, sinksOf), await liveSnapshot(settings.dataDir), values.json, io);
+  return 0;
+}
 
-type Values = OperationValues & {
-  readonly sink?: string | undefined;
-  readonly from?: string | undefined;
-  readonly as?: string | undefined;
-  readonly count?: string | undefined;
-  readonly json: boolean;
-};
-
-export async function run(args: string[], io: Io): Promise<number> {
-  const { values, positionals } = parseArgs({
-    args: joinSpans(args),
-    allowPositionals: true,
-    options: {
-      ...operationOptions,
-      ...stateOptions,
-      ...{ sink: { type: 'string' }, from: { type: 'string' }, as: { type: 'string' }, count: { type: 'string' } },
-    },
-  });
-  const [what = 'list', ...others] = positionals;
-  if (what === 'verify') throw new WaybillError('usage', 'cannot do "sinks verify": it was renamed to "sinks reconcile"');
-  const chosen = operations.find((each) => each === what);
-  if ((what !== 'list' && !chosen) || others.length > 0)
-    throw new WaybillError('usage', `cannot do "sinks ${positionals.join(' ')}": there are sinks list, ${operations.join(', ')}`);
-  onlyWith(chosen, 'reconcile', '--from', values.from);
-  onlyWith(chosen, 'test', '--as', values.as);
-  onlyWith(chosen, 'test', '--count', values.count);
-  if (!chosen) {
-    const { settings } = await settingsFor(values, io);
-    const known = readSinks(settings);
-    list(settings, known, await liveSnapshot(settings.dataDir), values.json, io);
-    return 0;
-  }
-  listOnly('--data-dir', values['data-dir']);
+async function configuredSink(values: Values, io: Io): Promise<{ config: Config; sink: KnownSink }> {
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
-  const known = readSinks(config);
-  const names = known.map(({ id }) => id).join(', ');
-  if (values.sink === undefined) throw new WaybillError('usage', `cannot ${chosen} without --sink: there are ${names}`);
-  const sink = known.find(({ id }) => id === values.sink);
-  if (!sink) throw new WaybillError('usage', `cannot find the sink "${values.sink}" in the state: there are ${names}`);
-  if (chosen === 'test') return test(config, sink, values, io);
-  return order(chosen, config, sink, values, io);
+  return { config, sink: byId('sink', readState(config, sinksOf), values.sink) };
 }
 
-function onlyWith(what: string | undefined, requested: string, option: string, given: string | undefined): void {
-  if (given !== undefined && what !== requested) throw new WaybillError('usage', `cannot use ${option} without "sinks ${requested}"`);
-}
-
-/** @param live  undefined: no daemon runs, so that nothing is being sent */
+/** @param live  undefined: no daemon runs */
 function list(
   { sinks }: Pick<StateSettings, 'sinks'>,
   known: readonly KnownSink[],
@@ -122,88 +115,74 @@ function list(
     return;
   }
   if (known.length === 0) {
-    io.stdout.write('no sink: the daemon has not run yet\n');
+    io.stdout.write('no sinks: the daemon has not run yet\n');
     return;
   }
-  const columns = ['sink', 'type', 'state', 'configured', 'since', 'entry', 'behind', 'dead letters', 'destination'].map((head, i) => ({
+  const columns = ['sink', 'type', 'state', 'configured', 'since', 'entry', 'lag', 'dead letters', 'destination'].map((head, i) => ({
     head,
     align: i >= 5 && i <= 7 ? ('right' as const) : ('left' as const),
   }));
   const rows = known.map(({ id, type, state, destination, acknowledged, lag, deadLetters, since, orders }) => [
-    ...[id, type, orders.adopt === true ? `${state}, to be adopted` : state, isConfigured(id) ? 'yes' : 'no'],
-    ...[since === 0 ? 'the begin' : rfc3339(since), String(acknowledged), grouped(lag), grouped(deadLetters), destination],
+    ...[id, type, orders.adopt === true ? `${state}, adoption pending` : state, isConfigured(id) ? 'yes' : 'no'],
+    ...[since === 0 ? 'the start' : rfc3339(since), String(acknowledged), grouped(lag), grouped(deadLetters), destination],
   ]);
   io.stdout.write(`${table(columns, rows).join('\n')}\n`);
 }
 
-/** What is written down in the state, and takes effect when the sink is opened or gets its next batch. */
-async function order(
-  what: 'retry' | 'retire' | 'adopt' | 'reconcile',
-  config: Config,
-  sink: KnownSink,
-  values: Values,
-  io: Io,
-): Promise<number> {
+/** Changes that the journal stores, and that take effect when the sink is opened or receives its next batch. */
+async function order(verb: Change, values: Values, io: Io, since?: string): Promise<number> {
+  const { config, sink } = await configuredSink(values, io);
   const { id } = sink;
-  const now = systemClock.now() * 1000;
-  if (what === 'retire' && config.sinks.some((each) => each.id === id))
-    throw new WaybillError('usage', `cannot retire the sink "${id}": it is configured; take it out of the configuration first`);
-  if (what === 'reconcile' && values.from === undefined) throw new WaybillError('usage', 'cannot reconcile without --from');
-  const from = values.from === undefined ? 0 : parseTime(values.from, '--from', now, false);
+  if (verb === 'retire' && config.sinks.some((each) => each.id === id))
+    throw new WaybillError('usage', `cannot retire the sink "${id}": it is configured; remove it from the configuration first`);
+  const from = since === undefined ? 0 : parseTime(since, '--from', systemClock.now() * 1000, false);
   const configured = config.sinks.find((each) => each.id === id);
-  const made = configured && { ...configured, loop: undefined, testMessages: () => [] };
-  // What would be refused anyway is refused before anybody is asked.
-  if (what === 'reconcile') assertResolvable(sink, made);
-  if (what === 'adopt') {
-    adoptable(sink, made);
+  const target = configured && { ...configured, loop: undefined, testMessages: () => [] };
+  // Refused before the user is asked to confirm.
+  if (verb === 'reconcile') assertResolvable(sink, target);
+  if (verb === 'adopt') {
+    adoptable(sink, target);
     const live = await liveSink(config.dataDir, id);
     if (live && live.state !== 'blocked') throw fits(id);
   }
   const plan = {
-    retry: [`Has the daemon try the sink ${id} at once, before its next attempt is due`],
+    retry: [`Retries the sink ${id} at once`],
     retire: [
-      `Retires the sink ${id}, which has everything up to entry ${sink.acknowledged}: nothing is kept for it any more`,
-      ...(sink.lagRecords === 0
-        ? []
-        : [`  ${counted(sink.lagRecords, 'record')} behind that ${sink.lagRecords === 1 ? 'is' : 'are'} never sent to it`]),
+      `Retires the sink ${id}, which has everything up to entry ${sink.acknowledged}: the journal keeps nothing more for it`,
+      ...(sink.lagRecords === 0 ? [] : [`  ${counted(sink.lagRecords, 'record')} after that will not be sent`]),
     ],
     adopt: [
-      `Takes this state for the continuation of what the sink ${id} holds (${sink.destination})`,
-      `  the ${counted(sink.lagRecords, 'record')} behind entry ${sink.acknowledged} may come twice, and so may what is still to be collected, as far as it has them`,
+      `Continues the sink ${id} (${sink.destination}) from this state`,
+      `  ${counted(sink.lagRecords, 'record')} after entry ${sink.acknowledged}, and records still to be collected, may be delivered twice`,
       ...(await troubleText(config, id)),
     ],
-    reconcile: [
-      `From now on the sink ${id} is asked for every record dated from ${rfc3339(from)} on before it is sent: it gets what it lacks`,
-    ],
-  }[what];
-  if (!(await agreed(plan, values, io))) return 1;
+    reconcile: [`Looks up every record dated ${rfc3339(from)} or later in the sink ${id} before sending it; sends only missing records`],
+  }[verb];
+  if (!(await confirmed(plan, values, io))) return 1;
   const by = actor(values, io);
   await operation(
     config,
-    what === 'reconcile'
+    verb === 'reconcile'
       ? { operation: 'sinks reconcile', sink: id, from: rfc3339(from), ...by }
-      : { operation: `sinks ${what}`, sink: id, ...by },
+      : { operation: `sinks ${verb}`, sink: id, ...by },
     io.signal,
   );
-  const done = { retry: 'retried', retire: 'retired', adopt: 'adopted', reconcile: 'reconciled' }[what];
+  const done = { retry: 'retried', retire: 'retired', adopt: 'adopted', reconcile: 'reconciled' }[verb];
   io.stdout.write(values.json ? `${JSON.stringify({ [done]: id })}\n` : 'done\n');
   return 0;
 }
 
 async function troubleText(config: Config, id: string): Promise<string[]> {
   const lastError = (await liveSink(config.dataDir, id))?.lastError;
-  return lastError === undefined ? [] : [`  it says now: ${printable(lastError)}`];
+  return lastError === undefined ? [] : [`  its last error: ${printable(lastError)}`];
 }
 
-async function test(config: Config, { id }: KnownSink, values: Values, io: Io): Promise<number> {
-  const { as } = values;
-  if (as !== undefined && !outcomeCodes.includes(as))
-    throw new WaybillError('usage', `cannot test as "${as}": there are ${outcomeCodes.join(', ')}`);
-  const count = values.count === undefined ? 1 : Number(values.count);
-  if (!Number.isInteger(count) || count < 1 || count > 1_000)
-    throw new WaybillError('usage', `cannot use --count "${values.count ?? ''}": not a number from 1 to 1000`);
+async function test(values: Values & { readonly as: string | undefined; readonly count: number }, io: Io): Promise<number> {
+  const { as, count } = values;
+  const { config, sink } = await configuredSink(values, io);
+  const { id } = sink;
   const plan = [`Sends ${counted(count, 'synthetic event')}, tagged waybill_test, to the sink ${id}`];
-  if (!(await agreed(plan, values, io))) return 1;
+  if (!(await confirmed(plan, values, io))) return 1;
   const { result } = await operation(
     config,
     { operation: 'sinks test', sink: id, count, ...(as !== undefined && { as }), ...actor(values, io) },
@@ -211,16 +190,7 @@ async function test(config: Config, { id }: KnownSink, values: Values, io: Io): 
   );
   const { delivered, rejected: refused } = result.sent ?? { delivered: 0, rejected: [] };
   if (values.json) io.stdout.write(`${JSON.stringify({ sink: id, delivered, refused }, null, 2)}\n`);
-  else io.stdout.write(`${counted(delivered, 'event')} taken${refused.length === 0 ? '' : `, ${refused.length} refused`}\n`);
-  if (!values.json) for (const { code, message } of refused) io.stderr.write(`refused, ${code}: ${printable(message)}\n`);
+  else io.stdout.write(`${counted(delivered, 'event')} delivered${refused.length === 0 ? '' : `, ${refused.length} rejected`}\n`);
+  if (!values.json) for (const { code, message } of refused) io.stderr.write(`rejected, ${code}: ${printable(message)}\n`);
   return refused.length === 0 ? 0 : 1;
-}
-
-function readSinks({ dataDir }: { readonly dataDir: string }): KnownSink[] {
-  const db = openReadOnly(dataDir);
-  try {
-    return sinksOf(db);
-  } finally {
-    db.close();
-  }
 }

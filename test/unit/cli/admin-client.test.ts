@@ -123,9 +123,9 @@ test('what is missing is named: the CA, the token, the right token, a server', a
   expect(await call({ WAYBILL_ADMIN_TOKEN: token })).toMatch(
     /^cannot reach the admin server at .*certificate is not trusted \(\w+\); --admin-ca FILE or NODE_EXTRA_CA_CERTS names its CA\n$/,
   );
-  expect(await call({}, '--admin-ca', ca)).toMatch(/: it asks for a token, and WAYBILL_ADMIN_TOKEN is not set/);
+  expect(await call({}, '--admin-ca', ca)).toMatch(/: it requires a token, and WAYBILL_ADMIN_TOKEN is not set/);
   const wrong = await call({ WAYBILL_ADMIN_TOKEN: 'wrong-token-0815' }, '--admin-ca', ca);
-  expect(wrong).toMatch(/: it does not accept the token in WAYBILL_ADMIN_TOKEN/);
+  expect(wrong).toMatch(/: it rejected the token in WAYBILL_ADMIN_TOKEN/);
   expect(wrong).not.toContain('wrong-token-0815');
   const closed = createServer().listen(0, '127.0.0.1');
   await once(closed, 'listening');
@@ -134,7 +134,7 @@ test('what is missing is named: the CA, the token, the right token, a server', a
   const { code, stderr } = await waybill({}, 'status', '--admin', `http://127.0.0.1:${port}`);
   expect([code, stderr]).toEqual([
     1,
-    `cannot reach the admin server at http://127.0.0.1:${port}: nothing listens there (ECONNREFUSED); does the daemon run, and does admin.listen name this address?\n`,
+    `cannot reach the admin server at http://127.0.0.1:${port}: connection refused (ECONNREFUSED); check that the daemon runs and that admin.listen has this address\n`,
   ]);
 });
 
@@ -149,7 +149,7 @@ test('a server that answers with the token it was sent does not bring it into a 
   const { port } = server.address() as AddressInfo;
   const { code, stderr } = await waybill({ WAYBILL_ADMIN_TOKEN: token }, 'status', '--admin', `http://127.0.0.1:${port}`);
   expect(code).toBe(1);
-  expect(stderr).toContain('it answered 500');
+  expect(stderr).toContain('it responded with status 500');
   expect(stderr).not.toContain(token);
 });
 
@@ -182,18 +182,18 @@ test.each([['status'], ['ledger'], ['gaps', 'list'], ['operations', 'list']])(
       expect(await waybill({}, ...command, '--admin', url), body).toMatchObject({
         code: 1,
         stdout: '',
-        stderr: `cannot use the admin server at ${url}: it answers JSON that is not Waybill's\n`,
+        stderr: `cannot use the admin server at ${url}: the JSON of the response is not Waybill's\n`,
       });
     }
   },
 );
 
 test.each([
-  ['http://192.0.2.7:9464', /http would send the token and the report in the clear/],
+  ['http://192.0.2.7:9464', /http would send the token and the report unencrypted/],
   ['ftp://127.0.0.1', /not an address such as/],
   ['waybill.example:9464', /not an address such as/],
   ['https://:hush@waybill.example', /set WAYBILL_ADMIN_TOKEN/],
-  ['https://waybill.example/?a=b', /a query or a fragment/],
+  ['https://waybill.example/?a=b', /query or fragment/],
 ])('the address %s is refused before anything is sent', async (address, words) => {
   const { code, stderr } = await waybill({ WAYBILL_ADMIN_TOKEN: token }, 'status', '--admin', address);
   expect([code, stderr]).toEqual([2, expect.stringMatching(words)]);
@@ -203,5 +203,5 @@ test.each([
 test('--admin-ca without --admin, and a token that no header can carry, are refused', async () => {
   expect(await waybill({}, 'status', '--admin-ca', 'ca.pem')).toMatchObject({ code: 2, stderr: 'cannot use --admin-ca without --admin\n' });
   const { code, stderr } = await waybill({ WAYBILL_ADMIN_TOKEN: 'a\nb' }, 'status', '--admin', 'http://127.0.0.1:1');
-  expect([code, stderr]).toEqual([2, expect.stringMatching(/a character that no header can carry/)]);
+  expect([code, stderr]).toEqual([2, expect.stringMatching(/a character that an HTTP header cannot carry/)]);
 });

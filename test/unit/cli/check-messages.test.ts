@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { run } from '../../../src/cli/commands/check/index.ts';
+import { command } from '../../../src/cli/commands/check/index.ts';
 import { temporaryDirectory } from '../config/loading.ts';
 
 interface Finding {
@@ -26,7 +26,7 @@ async function offline(settings: Readonly<Record<string, unknown>>): Promise<{ c
   );
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
-  const code = await run(['--config', file, '--offline', '--json'], io);
+  const code = await command.run(['--config', file, '--offline', '--json'], io);
   const { findings } = JSON.parse(String(stdout.read())) as { findings: Finding[] };
   return { code, findings: findings.filter(({ subject }) => subject === 'sink siem') };
 }

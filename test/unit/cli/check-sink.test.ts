@@ -4,7 +4,11 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { checkSink } from '../../../src/cli/commands/check/sink.ts';
 import type { SinkConfig } from '../../../src/config/load.ts';
-import type { Finding } from '../../../src/sink/define.ts';
+import type { Clock } from '../../../src/model/time.ts';
+import type { Finding, SinkContext } from '../../../src/sink/define.ts';
+import { silentLog } from '../../../src/telemetry/discard.ts';
+
+const context = (clock: Clock = systemClock): SinkContext => ({ id: 'siem', format: 'ecs', log: silentLog, clock });
 
 const never = new AbortController().signal;
 
@@ -16,7 +20,7 @@ function sinkThat(check: (signal: AbortSignal) => Promise<readonly Finding[]>): 
   return { id: 'siem', type: 'model', format: 'ecs', settings: { nodes: 'https://es.example' }, definition } as unknown as SinkConfig;
 }
 
-const promise = { subject: 'sink siem', level: 'ok', message: 'model, ecs: exactly once; twice at most 0; lost at most 0' };
+const promise = { subject: 'sink siem', level: 'ok', message: 'model, ecs: exactly once; duplicates: 0; losses: 0' };
 
 test('one that never answers is given up after a minute, and told so', async () => {
   let isTold = false;
@@ -27,12 +31,12 @@ test('one that never answers is given up after a minute, and told so', async () 
   });
   let waited = 0;
   const clock = { ...systemClock, monotonic: () => waited, sleep: async (ms: number) => void (waited += ms) };
-  expect(await checkSink(sink, { clock }, never)).toEqual([
+  expect(await checkSink(sink, context(clock), never)).toEqual([
     promise,
     {
       subject: 'sink siem',
       level: 'error',
-      message: expect.stringMatching(/^sink "siem" did not answer within 60 s: .* sinks\.siem\.nodes .*TLS/) as string,
+      message: expect.stringMatching(/^sink "siem" did not respond within 60 s: .* sinks\.siem\.nodes .*TLS/) as string,
       setting: 'sinks.siem.nodes',
     },
   ]);
@@ -41,7 +45,7 @@ test('one that never answers is given up after a minute, and told so', async () 
 
 test('one whose check throws is wrong, in one line', async () => {
   const sink = sinkThat(async () => (null as unknown as { readonly version: never }).version);
-  expect(await checkSink(sink, { clock: systemClock }, never)).toEqual([
+  expect(await checkSink(sink, context(), never)).toEqual([
     promise,
     {
       subject: 'sink siem',
@@ -56,7 +60,7 @@ test('whoever ends the command ends it', async () => {
   const stop = new AbortController();
   const checking = checkSink(
     sinkThat(() => new Promise(() => undefined)),
-    { clock: systemClock },
+    context(),
     stop.signal,
   );
   stop.abort(new Error('stopped by SIGINT'));

@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { run } from '../../../src/cli/commands/check/index.ts';
+import { command } from '../../../src/cli/commands/check/index.ts';
 import { writableLines } from '../../../src/cli/commands/check/state.ts';
 import { base } from '../../support/records.ts';
 import { opened, temporary } from '../journal/opening.ts';
@@ -17,15 +17,15 @@ async function said(state: string, journal = { maxSize, retention: 0 }): Promise
 
 test('a directory that is there, or can be made, is well', async () => {
   const directory = temporary();
-  expect(await said(directory)).toEqual([`state ok "${directory}" can be written`]);
-  expect(await said(join(directory, 'a/b'))).toEqual([`state ok "${join(directory, 'a/b')}" can be made`]);
+  expect(await said(directory)).toEqual([`state ok "${directory}" is writable`]);
+  expect(await said(join(directory, 'a/b'))).toEqual([`state ok "${join(directory, 'a/b')}" can be created`]);
 });
 
 test('what is no directory, and what lies below it, is wrong', async () => {
   const file = join(temporary(), 'plain');
   writeFileSync(file, '');
   for (const state of [file, join(file, 'state')])
-    expect(await said(state)).toEqual([`state error cannot use "${file}" (state): it is not a directory`]);
+    expect(await said(state)).toEqual([`state error cannot use "${file}" (dataDir): it is not a directory`]);
 });
 
 test('a disk with less room than the maxSize is warned of; a full one and one that is read-only are wrong', async ({ skip }) => {
@@ -39,14 +39,16 @@ test('a disk with less room than the maxSize is warned of; a full one and one th
     const state = join(volume, 'state');
     mkdirSync(state);
     const [line = ''] = await said(state);
-    expect(line).toMatch(/^state warning "[^"]+" can be written, but its disk has 1 MiB free and journal\.maxSize leaves 16 MiB: /);
+    expect(line).toMatch(
+      /^state warning "[^"]+" is writable, but its disk has 1 MiB free, less than the 16 MiB that journal\.maxSize permits: /,
+    );
     expect(() => {
       writeFileSync(join(volume, 'plug'), Buffer.alloc(2 ** 21));
     }).toThrow('ENOSPC');
-    expect(await said(state)).toEqual([`state error cannot write in "${state}" (state): its disk is full`]);
+    expect(await said(state)).toEqual([`state error cannot write to "${state}" (dataDir): its disk is full`]);
     execFileSync('mount', ['-o', 'remount,ro', volume], { stdio: 'pipe' });
     for (const each of [state, join(volume, 'later')])
-      expect(await said(each)).toEqual([expect.stringMatching(/^state error cannot write in "[^"]+" \(state\): .*(EROFS|read-only)/)]);
+      expect(await said(each)).toEqual([expect.stringMatching(/^state error cannot write to "[^"]+" \(dataDir\): .*(EROFS|read-only)/)]);
   } finally {
     execFileSync('umount', ['-l', volume], { stdio: 'pipe' });
   }
@@ -65,7 +67,7 @@ test('a source with a new id for the service of one that is gone is told, until 
     writeFileSync(file, JSON.stringify({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
     const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
     const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
-    expect(await run(['--config', file, '--offline', '--json'], io)).toBe(0);
+    expect(await command.run(['--config', file, '--offline', '--json'], io)).toBe(0);
     const { findings } = JSON.parse(String(stdout.read())) as { findings: { subject: string; level: string; message: string }[] };
     return findings
       .filter(({ message: words }) => words.includes('retire'))
@@ -75,10 +77,10 @@ test('a source with a new id for the service of one that is gone is told, until 
   // Gone, and nothing in its place; another tenant is another service.
   expect(await told(source('paris', 'p'), source('rome', 'r'))).toEqual([]);
   const renamed = [source('berlin-2', 't'), source('paris', 'p')];
-  const first = /^source berlin-2 warning polls what the source berlin polled, .*: waybill sources retire --source berlin$/;
+  const first = /^source berlin-2 warning polls the same service as berlin, .*: waybill sources retire --source berlin$/;
   expect(await told(...renamed)).toEqual([expect.stringMatching(first)]);
   journal.markSourcesUnconfigured(new Set(['berlin-2', 'paris']));
-  expect(await told(...renamed)).toEqual([expect.stringMatching(/if the new name is meant: waybill sources retire --source berlin$/)]);
+  expect(await told(...renamed)).toEqual([expect.stringMatching(/to keep the new id: waybill sources retire --source berlin$/)]);
   journal.history.retire('berlin', { actor: 'j.doe', reason: undefined });
   expect(await told(...renamed)).toEqual([]);
 });
@@ -93,7 +95,7 @@ test('a start before the ledger is told, with the backfill that reads what lies 
     writeFileSync(file, JSON.stringify({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
     const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
     const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
-    expect(await run(['--config', file, '--offline', '--json'], io)).toBe(0);
+    expect(await command.run(['--config', file, '--offline', '--json'], io)).toBe(0);
     const { findings } = JSON.parse(String(stdout.read())) as { findings: { level: string; message: string }[] };
     return findings.filter(({ message: words }) => words.includes('start lies')).map(({ level, message: words }) => `${level} ${words}`);
   };
@@ -119,7 +121,7 @@ test('a sink that would deliver elsewhere under the same id is wrong, as it is a
     writeFileSync(file, JSON.stringify({ dataDir: directory, sources: [polled], sinks: [{ id: 'out', ...sink }] }));
     const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
     const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
-    const code = await run(['--config', file, '--offline', '--json'], io);
+    const code = await command.run(['--config', file, '--offline', '--json'], io);
     const { findings } = JSON.parse(String(stdout.read())) as { findings: { subject: string; level: string; message: string }[] };
     return {
       code,

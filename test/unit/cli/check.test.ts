@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { run } from '../../../src/cli/commands/check/index.ts';
+import { command } from '../../../src/cli/commands/check/index.ts';
 import { temporaryDirectory } from '../config/loading.ts';
 
 interface Finding {
@@ -24,7 +24,7 @@ async function findings(count: number, perSecond: number): Promise<Finding[]> {
   writeFileSync(file, JSON.stringify({ dataDir: join(directory.path, 'state'), sources, sinks: [{ id: 'out', type: 'stdout' }] }));
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
-  expect(await run(['--config', file, '--offline', '--json'], io)).toBe(0);
+  expect(await command.run(['--config', file, '--offline', '--json'], io)).toBe(0);
   return (JSON.parse(String(stdout.read())) as { findings: Finding[] }).findings;
 }
 
@@ -32,7 +32,7 @@ test('with the defaults a source asks 9,792 times a day', async () => {
   expect(await findings(1, 10)).toContainEqual({
     subject: 'source tenant-0',
     level: 'ok',
-    message: 'about 9792 requests a day at rest, 0.11 a second',
+    message: 'about 9792 requests a day when idle, 0.11 a second',
   });
 });
 
@@ -42,7 +42,11 @@ test('sources that share a budget are held against it together', async () => {
   // 88 times 9,792 a day are 9.97 a second, 100 times are 11.3.
   expect(await ofGroup(88, 10)).toEqual([]);
   expect(await ofGroup(100, 10)).toEqual([
-    { subject: 'group gateway', level: 'warning', message: expect.stringMatching(/^100 sources share 10 .* ask 11\.3 at rest/) as string },
+    {
+      subject: 'group gateway',
+      level: 'warning',
+      message: expect.stringMatching(/^100 sources share 10 .* need 11\.3 when idle/) as string,
+    },
   ]);
   expect(await ofGroup(100, 12)).toEqual([]);
 });

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { run } from '../../../src/cli/commands/gaps.ts';
+import { command } from '../../../src/cli/commands/gaps.ts';
 import { base, day, hour } from '../../support/records.ts';
 import { gap, lastAge, opened, proven, source } from '../journal/opening.ts';
 
@@ -27,9 +27,9 @@ async function held(): Promise<{ readonly call: (...args: string[]) => Promise<s
   const call = async (...args: string[]): Promise<string> => {
     const stdout = new PassThrough();
     const { signal } = new AbortController();
-    expect(await run([...args, '--config', config], { stdin: new PassThrough(), stdout, stderr: new PassThrough(), env: {}, signal })).toBe(
-      0,
-    );
+    expect(
+      await command.run([...args, '--config', config], { stdin: new PassThrough(), stdout, stderr: new PassThrough(), env: {}, signal }),
+    ).toBe(0);
     return String(stdout.read() ?? '');
   };
   const states = (): unknown[] => beside().prepare('SELECT state, reason FROM windows ORDER BY from_us').raw().all();
@@ -62,7 +62,7 @@ test('list says why in words: what was received, and what the service counted', 
   await close();
   const stdout = new PassThrough();
   const io = { stdin: new PassThrough(), stdout, stderr: new PassThrough(), env: {}, signal: new AbortController().signal };
-  expect(await run(['list', '--data-dir', directory], io)).toBe(0);
+  expect(await command.run(['list', '--data-dir', directory], io)).toBe(0);
   const rows = String(stdout.read()).trimEnd().split('\n').slice(1);
   expect(rows[0]).toMatch(/ count: received 14, the service counted 5$/);
   // `gap()` has received 2 of 3.

@@ -1,23 +1,16 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { fitted } from '../../../src/cli/help-text.ts';
-import { run } from '../../../src/cli/help.ts';
+import { readmeRow } from '../../../src/cli/usage.ts';
+import { commandIo } from '../../support/command-io.ts';
 import { commands } from '../../../src/cli/catalog.ts';
 import { loadCommand } from '../../../src/cli/registry.ts';
 
 async function help(...args: string[]): Promise<string> {
   const stdout = new PassThrough();
-  expect(await run(args, { stdout })).toBe(0);
+  expect(await (await loadCommand('help')).run(args, commandIo({ stdout }))).toBe(0);
   return String(stdout.read());
-}
-
-/** A command is one file, or the `index.ts` of a folder; `help` stands beside the catalog. */
-function fileOf(name: string): URL {
-  const places = [`commands/${name}.ts`, `commands/${name}/index.ts`, `${name}.ts`];
-  const found = places.map((place) => new URL(`../../../src/cli/${place}`, import.meta.url)).find((url) => existsSync(url));
-  if (!found) throw new Error(`no file of "${name}"`);
-  return found;
 }
 
 const wordsOf = (text: string): string[] => text.split(/\s+/).filter((word) => word !== '' && word !== '\\');
@@ -27,9 +20,9 @@ test('the overview names every command with its summary, the order of configurat
   for (const name of commands) expect(wordsOf(text).join(' ')).toContain(`${name} ${(await loadCommand(name)).summary}`);
   const columns = text.split('\n').flatMap((line) => [...(/^ {2}[a-z-]+ +/.exec(line) ?? [])].map((start) => start.length));
   expect(columns).toEqual(commands.map(() => 16));
-  expect(wordsOf(text).join(' ')).toContain('--config FILE; without it: WAYBILL_CONFIG, ./waybill.yaml, /etc/waybill/waybill.yaml.');
+  expect(wordsOf(text).join(' ')).toContain('--config FILE; default: WAYBILL_CONFIG, ./waybill.yaml, /etc/waybill/waybill.yaml.');
   expect(wordsOf(text).join(' ')).toContain(
-    '0 done, 1 failed, 2 wrong usage or configuration, 3 incomplete, 75 the state is owned by another running process.',
+    '0 success, 1 failure, 2 wrong usage or configuration, 3 incomplete, 75 another running process owns the state.',
   );
 });
 
@@ -45,13 +38,17 @@ test('every help text fits 80 columns, and has each word of its source in the sa
   }
 });
 
-test('every command that takes --config names it among its options', async () => {
-  for (const name of commands) {
-    const { usage } = await loadCommand(name);
-    const source = readFileSync(fileOf(name), 'utf8');
-    const takes = /\bconfig: \{ type: 'string' \}|actOptions|stateOptions|periodOptions|setupOptions/.test(source);
-    if (takes) expect(usage, name).toMatch(/^ {2}--config FILE {2}/m);
-  }
+test('the README has a row for every command', async () => {
+  const path = '../../../README.md';
+  const readme = readFileSync(new URL(path, import.meta.url), 'utf8');
+  const rows = (await Promise.all(commands.map(loadCommand))).map(readmeRow);
+  const [start, end] = ['<!-- commands: generated -->\n\n', '\n<!-- end of commands -->'];
+  const table = ['| command | purpose |', '|---|---|', ...rows, ''].join('\n');
+  const [before = '', rest = ''] = readme.split(start);
+  const [, after = ''] = rest.split(end);
+  expect(after).not.toBe('');
+  // `npx vitest run test/unit/cli/help.test.ts --update` writes it.
+  await expect(`${before}${start}${table}${end}${after}`).toMatchFileSnapshot(path);
 });
 
 test('options are aligned, and a paragraph is filled', () => {
@@ -96,7 +93,7 @@ test('help is given on one command that there is', async () => {
   await expect(help('backfil')).rejects.toMatchObject({ message: /the nearest is "backfill"/ });
   await expect(help('run', 'check')).rejects.toMatchObject({
     code: 'usage',
-    message: 'cannot find the command "run check"; waybill help run shows what "run" takes',
+    message: 'cannot find the command "run check": "run" has no subcommands; see waybill help run',
   });
 });
 

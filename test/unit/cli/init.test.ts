@@ -2,9 +2,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { run, usage } from '../../../src/cli/commands/init.ts';
+import { initCommand } from '../../../src/cli/commands/init.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import type { Clock } from '../../../src/model/time.ts';
+import { commandIo } from '../../support/command-io.ts';
 import { temporaryDirectory } from '../config/loading.ts';
 
 const at = (iso: string): Clock => ({ now: () => Date.parse(iso), monotonic: () => 0, sleep: () => Promise.resolve() });
@@ -12,7 +13,7 @@ const blanks = ['BASE_URL', 'AUTH_URL', 'TENANT_ID', 'CLIENT_ID', 'CLIENT_SECRET
 
 async function init(args: string[], clock = at('2026-11-21T14:59:59.999Z')): Promise<string> {
   const stdout = new PassThrough();
-  expect(await run(args, { stdout }, clock)).toBe(0);
+  expect(await initCommand(clock).run(args, commandIo({ stdout }))).toBe(0);
   return String(stdout.read());
 }
 
@@ -94,36 +95,22 @@ test('the start is the hour in which it is printed, in UTC', async () => {
 });
 
 test.each([
-  [[], 'cannot begin a configuration: name one type of sink, as in "waybill init file"'],
-  [['file', 'kafka'], 'cannot begin a configuration: name one type of sink, as in "waybill init file"'],
+  [[], 'missing sink type; usage: waybill init file'],
+  [['file', 'kafka'], 'cannot run "init": unexpected argument "kafka"; see waybill help init'],
   [
     ['archive'],
-    'cannot begin a configuration for "archive": it is not in this release yet; there is elasticsearch, file, kafka, syslog, splunk',
+    'cannot create a configuration for "archive": this release does not include it yet; there are elasticsearch, file, kafka, syslog, splunk',
   ],
   [
     ['stdout'],
-    'cannot begin a configuration for "stdout": there is none for it: begin with "waybill init file", and write { id: out, type: stdout } in the place of its sink',
+    'cannot create a configuration for "stdout": start from "waybill init file", and replace its sink with { id: out, type: stdout }',
   ],
-  [['flie'], 'cannot begin a configuration for "flie": the nearest is "file"'],
-  [['__proto__'], 'cannot begin a configuration for "__proto__": there are elasticsearch, file, kafka, syslog, splunk'],
+  [['flie'], 'cannot create a configuration for "flie": the nearest is "file"'],
+  [['__proto__'], 'cannot create a configuration for "__proto__": there are elasticsearch, file, kafka, syslog, splunk'],
 ])('init %j is refused', async (args, message) => {
   await expect(init(args)).rejects.toMatchObject({ code: 'usage', message });
 });
 
 test('the type of the sink in a configuration is an alias', async () => {
   expect(await init(['splunk-hec'])).toBe(await init(['splunk']));
-});
-
-test('its help says what to do with what it prints', () => {
-  expect(usage).toMatchInlineSnapshot(`
-    "waybill init elasticsearch|file|kafka|splunk|syslog
-
-    Prints a commented configuration for one type of sink. Write it to waybill.yaml, set the environment variables that it names (or write what
-    they stand for), and ask "waybill check".
-
-    Examples:
-      waybill init file > waybill.yaml
-      waybill init syslog | sudo tee /etc/waybill/waybill.yaml
-    "
-  `);
 });

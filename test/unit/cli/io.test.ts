@@ -18,5 +18,5 @@ test('compare needs no --to: the period ends now', async () => {
   expect(await dispatch(['compare', '--source', 'a', '--from', '-1d', '--ids', '-', '--config', '/nowhere/waybill.yaml'], io)).toBe(2);
   expect(String(stderr.read())).toContain('cannot read the configuration "/nowhere/waybill.yaml"');
   expect(await dispatch(['compare', '--source', 'a', '--ids', '-'], io)).toBe(2);
-  expect(String(stderr.read())).toBe('cannot compare without --source, --from and --ids\n');
+  expect(String(stderr.read())).toBe('cannot run "compare": missing --from; see waybill help compare\n');
 });

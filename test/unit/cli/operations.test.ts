@@ -3,8 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { run as runLedger } from '../../../src/cli/commands/ledger.ts';
-import { run as runOperations } from '../../../src/cli/commands/operations.ts';
+import { command as ledgerCommand } from '../../../src/cli/commands/ledger.ts';
+import { command as operationsCommand } from '../../../src/cli/commands/operations.ts';
 import { base, day, hour } from '../../support/records.ts';
 import { gap, lastAge, opened, source, temporary } from '../journal/opening.ts';
 
@@ -23,7 +23,7 @@ test('times of backfills and retirements are RFC 3339, in the text and as JSON',
   const shown = async (...options: string[]): Promise<string> => {
     const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
     const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
-    expect(await runOperations(['list', '--config', file, ...options], io)).toBe(0);
+    expect(await operationsCommand.run(['list', '--config', file, ...options], io)).toBe(0);
     return String(stdout.read());
   };
   const { operations } = JSON.parse(await shown('--json')) as { operations: object[] };
@@ -53,11 +53,11 @@ test('characters that a terminal would obey are escaped, in the text and as JSON
   const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
   const sources = [{ id: source, baseUrl: 'https://service.example/v2/api', auth }];
   writeFileSync(file, JSON.stringify({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
-  for (const run of [runOperations, runLedger])
+  for (const command of [operationsCommand, ledgerCommand])
     for (const json of [true, false]) {
       const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
       const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
-      await run([...(run === runOperations ? ['list'] : []), '--config', file, ...(json ? ['--json'] : [])], io);
+      await command.run([...(command === operationsCommand ? ['list'] : []), '--config', file, ...(json ? ['--json'] : [])], io);
       const text = String(stdout.read());
       expect(text).toContain('2Jb');
       expect(text).not.toMatch(/[\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/);
@@ -88,7 +88,7 @@ test('the text has an outcome, one row for what one command did to several windo
   await close();
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
-  expect(await runOperations(['list', '--data-dir', directory], io)).toBe(0);
+  expect(await operationsCommand.run(['list', '--data-dir', directory], io)).toBe(0);
   const [head = '', ...rows] = String(stdout.read()).trimEnd().split('\n');
   expect(rows).toHaveLength(4);
   const cell = (row: string, from: string, to?: string): string =>
@@ -105,7 +105,7 @@ test('the text has an outcome, one row for what one command did to several windo
     'siem 3',
     'siem 3',
   ]);
-  expect(rows.map((row) => cell(row, 'outcome', 'reason'))).toEqual(['done', 'failed: sink_blocked', 'accepted', 'not known']);
+  expect(rows.map((row) => cell(row, 'outcome', 'reason'))).toEqual(['done', 'failed: sink_blocked', 'accepted', 'unknown']);
   expect(cell(rows[0] ?? '', 'detail')).toBe('between 2026-11-20T02:00:00Z and 2026-11-20T05:00:00Z');
   expect(rows.join()).not.toContain('reason count');
 });

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { run } from '../../../src/cli/commands/setup/index.ts';
+import { command } from '../../../src/cli/commands/setup/index.ts';
 import type { Io } from '../../../src/cli/io.ts';
 
 let directory: string;
@@ -28,7 +28,7 @@ sinks:
   let text = '';
   const stdout = { write: (part: string) => (text += part) };
   const io = { stdout, stderr: stdout, env: {}, signal: new AbortController().signal } as unknown as Io;
-  await run([...parameters, '--config', file], io);
+  await command.run([...parameters, '--config', file], io);
   return text;
 }
 
@@ -96,10 +96,10 @@ describe('the principal of a sink without SASL', () => {
 });
 
 test.each([
-  [['kafka', '--print'], 'cannot find the sink "": --sink names one; there is lake'],
-  [['kafka', '--sink', 'f', '--print'], 'cannot find the sink "f": --sink names one; there is lake'],
-  [['splunk', '--sink', 'lake'], 'cannot set up "splunk": name one of elasticsearch, kafka, as in "waybill setup kafka --sink ID"'],
-  [['--sink', 'lake'], 'cannot set up nothing: name one of elasticsearch, kafka, as in "waybill setup kafka --sink ID"'],
+  [['kafka', '--print'], 'cannot run "setup kafka": missing --sink; see waybill help setup'],
+  [['kafka', '--sink', 'f', '--print'], 'cannot find the kafka sink "f": there are lake'],
+  [['splunk', '--sink', 'lake'], 'cannot find "setup splunk": there are elasticsearch, kafka; see waybill help setup'],
+  [['--sink', 'lake'], 'missing subcommand: waybill setup elasticsearch|kafka'],
 ])('setup %j is refused', async (parameters, message) => {
   await expect(printed(lake, parameters)).rejects.toMatchObject({ code: 'usage', message });
 });

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { isCommand } from '../../../src/cli/catalog.ts';
+import { known } from '../../../src/cli/catalog.ts';
 import { loadCommand } from '../../../src/cli/registry.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
 import type { Rejection } from '../../../src/model/sink.ts';
@@ -41,8 +41,7 @@ async function waybill(name: string, ...args: string[]): Promise<Said> {
         done();
       },
     });
-  if (!isCommand(name)) throw new Error(`no command ${name}`);
-  const command = await loadCommand(name);
+  const command = await loadCommand(known(name));
   const io = { stdin: new PassThrough(), stdout: into('stdout'), stderr: into('stderr'), env: {}, signal: new AbortController().signal };
   try {
     const code = await command.run([...args, '--config', join(directory, 'waybill.yaml')], io);
@@ -110,10 +109,10 @@ describe('dead-letters', () => {
 
   test('retry sends them; what is taken is gone, and it stands in operations', async () => {
     await leave([3, 7]);
-    expect((await waybill('dead-letters', 'retry', '--all')).code, 'nobody can be asked here').toBe(2);
+    expect((await waybill('dead-letters', 'retry', '--all')).code, 'not a terminal').toBe(2);
     expect(lines()).toEqual([]);
     const { code, stdout, stderr } = await waybill('dead-letters', 'retry', '--all', '--yes', '--actor', 'j.doe', '--reason', 'fixed');
-    expect([code, stdout], stderr).toEqual([0, '2 records taken\n']);
+    expect([code, stdout], stderr).toEqual([0, '2 records delivered\n']);
     expect(numbers()).toEqual([3, 7]);
     expect(await json('dead-letters', 'list')).toEqual({ deadLetters: [] });
     expect(await operations()).toMatchObject(
@@ -147,11 +146,11 @@ describe('dead-letters', () => {
   });
 
   test.each([
-    [['retry', '4', '--yes'], /cannot find a dead letter "4"/],
-    [['retry', '--yes'], /cannot retry nothing/],
-    [['show', '3', '--all'], /both --all and entries/],
+    [['retry', '4', '--yes'], /cannot find the dead letter "4"/],
+    [['retry', '--yes'], /no entry given/],
+    [['show', '3', '--all'], /cannot combine --all with entries/],
     [['list', '--sink', 'other'], /cannot find the sink "other"/],
-    [['mend'], /there are dead-letters list, show, retry and discard/],
+    [['mend'], /there are list, show, retry, discard/],
   ])('%j is refused with 2', async (args, words) => {
     await leave([3]);
     const { code, stderr } = await waybill('dead-letters', ...args);
@@ -163,7 +162,7 @@ describe('replay', () => {
   test('sends a range again, by positions and by times', async () => {
     await leave([7]);
     const said = await waybill('replay', '--sink', 'siem', '--from', '5', '--to', '8', '--yes');
-    expect([said.code, said.stdout], said.stderr).toEqual([0, 'replay to siem is done: 3 records sent\n']);
+    expect([said.code, said.stdout], said.stderr).toEqual([0, 'replay to siem finished: 3 records sent\n']);
     expect(numbers()).toEqual([5, 6, 8]);
     const done = await json('replay', '--sink', 'siem', '--from', '2026-11-20T00:00:10Z', '--to', '2026-11-20T00:00:12Z', '--yes');
     expect(done).toMatchObject({ state: 'done', sent: 2, refused: 0 });
@@ -179,7 +178,7 @@ describe('replay', () => {
       ['2026-11-20T00:00:12Z', '2026-11-20T00:00:10Z'],
     ] as const)
       expect(await waybill('replay', '--sink', 'siem', '--from', from, '--to', to, '--yes')).toEqual({
-        ...{ code: 2, stdout: '', stderr: `cannot replay: --from ${from} lies behind --to ${to}` },
+        ...{ code: 2, stdout: '', stderr: `cannot replay: --from ${from} is after --to ${to}` },
       });
   });
 });
@@ -194,7 +193,7 @@ describe('sinks', () => {
         ...{ acknowledged: 20, lagRecords: 0, deadLetters: 1, adopt: false, reconcile: null },
       },
     ]);
-    expect((await waybill('sinks', 'list')).stdout).toMatch(/siem +file +active +yes +the begin +20 +0 +1 /);
+    expect((await waybill('sinks', 'list')).stdout).toMatch(/siem +file +active +yes +the start +20 +0 +1 /);
   });
 
   test('retire: only one that is gone from the configuration; it holds back pruning no more', async () => {
@@ -205,7 +204,7 @@ describe('sinks', () => {
     expect((await waybill('sinks', 'retire', '--sink', 'siem', '--yes')).stderr).toContain('it is configured');
     const said = await waybill('sinks', 'retire', '--sink', 'old', '--yes', '--reason', 'replaced');
     expect([said.code, said.stdout]).toEqual([0, 'done\n']);
-    expect(said.stderr).toContain('5 records behind that are never sent to it');
+    expect(said.stderr).toContain('5 records after that will not be sent');
     expect((await json<{ sinks: unknown[] }>('sinks', 'list')).sinks[0]).toMatchObject({ id: 'old', state: 'retired' });
     expect(await operations()).toMatchObject([
       { operation: 'sinks retire', sink: 'old', reason: 'replaced', detail: { acknowledged: 20 } },
@@ -238,7 +237,7 @@ describe('sinks', () => {
       'Decrypt:AccessDenied:TimeEmbargoFailed',
       '--yes',
     );
-    expect([said.code, said.stdout], said.stderr).toEqual([0, '2 events taken\n']);
+    expect([said.code, said.stdout], said.stderr).toEqual([0, '2 events delivered\n']);
     const events = lines().map(
       (line) => JSON.parse(line) as { tags: string[]; source: { ip: string }; dpas: { uid: string; result_reason: string } },
     );
@@ -271,8 +270,8 @@ describe('sinks', () => {
     expect([blocked.code, blocked.stderr]).toEqual([1, expect.stringMatching(/another state.*sinks adopt/s)]);
     const said = await waybill('sinks', 'adopt', '--sink', 'siem', '--yes', '--reason', 'volume lost');
     expect([said.code, said.stdout], said.stderr).toEqual([0, 'done\n']);
-    expect(said.stderr).toContain('the 0 records behind entry 20 may come twice');
-    expect((await waybill('sinks', 'list')).stdout).toContain('to be adopted');
+    expect(said.stderr).toContain('0 records after entry 20, and records still to be collected, may be delivered twice');
+    expect((await waybill('sinks', 'list')).stdout).toContain('adoption pending');
     expect(await waybill('dead-letters', 'retry', '--all', '--yes')).toMatchObject({ code: 0 });
     expect(lines().map((line, i) => (i === 1 ? line : (JSON.parse(line) as { logId: number }).logId))).toEqual([7, '{"logId":', 3]);
     expect((await json<{ sinks: unknown[] }>('sinks', 'list')).sinks[0]).toMatchObject({ adopt: false });
@@ -294,7 +293,7 @@ describe('sinks', () => {
     expect(await waybill('dead-letters', 'retry', '8', '--yes')).toMatchObject({ code: 0 });
     rmSync(state, { recursive: true });
     renameSync(join(directory, 'before'), state);
-    expect(await waybill('dead-letters', 'retry', '--all', '--yes')).toMatchObject({ code: 0, stdout: '2 records taken\n' });
+    expect(await waybill('dead-letters', 'retry', '--all', '--yes')).toMatchObject({ code: 0, stdout: '2 records delivered\n' });
     expect(taken()).toEqual([8, 7]);
     expect(await operations()).toMatchObject([{ actor: null, detail: { seq: 8, found: true } }, { detail: { seq: 7, delivered: true } }]);
 

@@ -3,8 +3,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { run as runSources } from '../../../src/cli/commands/sources.ts';
-import { run as runStatus } from '../../../src/cli/commands/status.ts';
+import type { Command } from '../../../src/cli/form.ts';
+import { command as sourcesCommand } from '../../../src/cli/commands/sources.ts';
+import { command as statusCommand } from '../../../src/cli/commands/status.ts';
 import { opened, source, temporary } from '../journal/opening.ts';
 
 test('a source that is gone is unconfigured, and can be retired, without a start in between', async () => {
@@ -19,19 +20,19 @@ test('a source that is gone is unconfigured, and can be retired, without a start
     writeFileSync(file, JSON.stringify({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
     return file;
   };
-  const shown = async (run: typeof runStatus, ...args: string[]): Promise<string> => {
+  const shown = async (command: Command, ...args: string[]): Promise<string> => {
     const stdout = new PassThrough();
     const { signal } = new AbortController();
     const io = { stdin: new PassThrough(), stdout, stderr: new PassThrough(), env: {}, signal };
-    expect(await run(args, io)).toBe(0);
+    expect(await command.run(args, io)).toBe(0);
     return String(stdout.read());
   };
-  const status = async (): Promise<unknown> => JSON.parse(await shown(runStatus, '--json', '--config', configOf('other')));
+  const status = async (): Promise<unknown> => JSON.parse(await shown(statusCommand, '--json', '--config', configOf('other')));
   const retire = (id: string): Promise<string> =>
-    shown(runSources, 'retire', '--source', source, '--reason', 'renamed', '--actor', 'j.doe', '--yes', '--config', configOf(id));
+    shown(sourcesCommand, 'retire', '--source', source, '--reason', 'renamed', '--actor', 'j.doe', '--yes', '--config', configOf(id));
 
   expect(await status()).toMatchObject({ sources: [{ id: source, state: 'unconfigured' }, { id: 'other' }] });
-  await expect(retire(source)).rejects.toThrow('it is configured; take it out of the configuration first');
+  await expect(retire(source)).rejects.toThrow('it is configured; remove it from the configuration first');
   expect(state()).toBe('active');
   expect(await retire('other')).toBe('done\n');
   expect(state()).toBe('retired');

@@ -88,7 +88,7 @@ test('a reference that a report needs and that leads nowhere is said, and one of
   const absent = await waybill('status', '--config', join(directory, 'no.yaml'));
   expect([absent.code, absent.stderr]).toEqual([
     2,
-    expect.stringMatching(/no\.yaml.*ENOENT.*; --data-dir DIR reads a state without one\n$/),
+    expect.stringMatching(/no\.yaml.*ENOENT.*; use --data-dir DIR to read a state without one\n$/),
   ]);
 });
 
@@ -139,7 +139,7 @@ test('a state whose settings are not known is read all the same, with a warning'
   const directory = await state();
   const shown = await waybill('status', '--data-dir', directory);
   expect(shown.code).toBe(0);
-  expect(shown.stderr).toMatch(/^warning: the settings of its sources and sinks are not in this state yet: /);
+  expect(shown.stderr).toMatch(/^warning: the state does not contain the settings of its sources and sinks yet: /);
   // Not "gone from the configuration": which sources it names is not known.
   expect(shown.stdout).toMatch(/^production +stopped /m);
 });
@@ -153,7 +153,7 @@ test('--data-dir is for what only reads', async () => {
   ])
     expect(await waybill(...command, '--data-dir', directory)).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('cannot use --data-dir here') as string,
+      stderr: expect.stringMatching(/^cannot use --data-dir with .*: it is an option of /) as string,
     });
 });
 

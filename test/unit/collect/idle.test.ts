@@ -1,6 +1,6 @@
 /** How often a quiet source is really asked: the real collector against a quiet model service, over virtual time, beside the number that `check` prints. */
 import { expect, test } from 'vitest';
-import { requestsADay } from '../../../src/cli/idle-operation.ts';
+import { requestsADay } from '../../../src/cli/commands/check/idle-requests.ts';
 import { sourceSettings } from '../../../src/source/settings.ts';
 import { base, hour, second } from '../../support/records.ts';
 import { lastAge, proven, source as sourceId } from '../journal/opening.ts';

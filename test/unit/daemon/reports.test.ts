@@ -7,9 +7,9 @@ import { text } from 'node:stream/consumers';
 import type { Database } from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { run as runGaps } from '../../../src/cli/commands/gaps.ts';
-import type { Command } from '../../../src/cli/io.ts';
-import { run as runOperations } from '../../../src/cli/commands/operations.ts';
+import { command as gapsCommand } from '../../../src/cli/commands/gaps.ts';
+import type { Command } from '../../../src/cli/form.ts';
+import { command as operationsCommand } from '../../../src/cli/commands/operations.ts';
 import { Reports } from '../../../src/daemon/admin/report-maker.ts';
 import { ledgerDocument } from '../../../src/report/ledger/document.ts';
 import { ledgerReport, running } from '../../support/ledger-report.ts';
@@ -115,9 +115,9 @@ test('gaps and operations are what the commands print', async () => {
   const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
   const sources = [{ id: source, baseUrl: 'https://service.example/v2/api', auth }];
   writeFileSync(file, JSON.stringify({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
-  const printed = async (run: Command['run']): Promise<string> => {
+  const printed = async (command: Command): Promise<string> => {
     const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
-    await run(['list', '--json', '--config', file], { stdin, stdout, stderr, env: {}, signal: new AbortController().signal });
+    await command.run(['list', '--json', '--config', file], { stdin, stdout, stderr, env: {}, signal: new AbortController().signal });
     return String(stdout.read());
   };
   const reports = new Reports(systemClock);
@@ -125,9 +125,9 @@ test('gaps and operations are what the commands print', async () => {
   expect(gaps.type).toBe('application/json; charset=utf-8');
   const gapsText = await text(gaps.text);
   expect(JSON.parse(gapsText)).toMatchObject({ gaps: [{ source, state: 'gap' }] });
-  expect(gapsText).toBe(await printed(runGaps));
+  expect(gapsText).toBe(await printed(gapsCommand));
   const operations = await reports.make({ kind: 'operations', state: directory, from: 0, to: Number.MAX_SAFE_INTEGER });
   const operationsText = await text(operations.text);
   expect(JSON.parse(operationsText)).toMatchObject({ operations: [{ actor: 'j.doe', operation: 'backfill', reason: 'ticket 4711' }] });
-  expect(operationsText).toBe(await printed(runOperations));
+  expect(operationsText).toBe(await printed(operationsCommand));
 });

@@ -1,18 +1,18 @@
-/** What a backfill will take, and how far it is: a line that is written again on a terminal, a line now and then otherwise. */
+/** The estimate of a backfill, and its progress: a line that is rewritten on a terminal, else a line every half minute. */
 import { systemClock } from '../../../clock.ts';
 import type { Config } from '../../../config/load.ts';
 import { WaybillError } from '../../../errors.ts';
 import { endOf, secondMicros, widestMicros } from '../../../collect/windows.ts';
 import { backfillsOf } from '../../../journal/backfills.ts';
-import { openReadOnly } from '../../../journal/state.ts';
 import type { BackfillProgress, Window } from '../../../model/ledger.ts';
 import type { Micros } from '../../../model/time.ts';
 import { backfillText, secondsLeft, share } from '../../../report/backfills.ts';
 import { counted, grouped, span } from '../../../report/format-time.ts';
 import { isRunning } from '../../daemon-client.ts';
 import type { Io } from '../../io.ts';
+import { readState } from '../../state-access.ts';
 
-/** About what it will take; `seconds` at the rate at which requests may be sent. */
+/** `seconds` at the permitted rate of requests. */
 export interface Estimate {
   readonly records: number;
   readonly windows: number;
@@ -22,16 +22,16 @@ export interface Estimate {
   readonly bytes: number;
 }
 
-/** Windows are aimed at 2,000 to 5,000 records. */
+/** Windows aim at 2,000 to 5,000 records. */
 const recordsAWindow = 3_500;
-/** Records a second of a daemon that nothing holds up, at most (docs/guarantees.md has what was measured). */
+/** Throughput of a daemon that nothing delays (measured: docs/guarantees.md). */
 const recordsASecond = 20_000;
-/** Where the journal holds too little to measure. */
+/** When the journal has too few records to measure. */
 const bytesUnmeasured = 250;
 
 /**
- * @param perSecond  requests a second that may be sent for it
- * @param settled  up to where windows may be closed now, µs: they are narrower the less lies between them and that; `settle` in µs
+ * @param perSecond  permitted requests a second
+ * @param settled  end of what may be closed now, µs; windows near it are narrower
  */
 export function estimate(
   records: number,
@@ -40,12 +40,12 @@ export function estimate(
   { settled, closeDelay }: { readonly settled: Micros; readonly closeDelay: Micros },
 ): Estimate {
   const span = parts.reduce((sum, part) => sum + part.to - part.from, 0);
-  // As wide as records allow that lie evenly; where they come in bursts there are more.
+  // Assumes evenly spread records; bursts make more windows.
   const crowded = records === 0 ? Infinity : Math.max(secondMicros, (span * recordsAWindow) / records);
   let windows = 0;
   for (const { from, to } of parts)
     for (let at = from; at < to; windows += 1) at = endOf(at, Math.min(crowded, widestMicros(at, Math.max(at, settled), closeDelay)));
-  // A window takes its pages, the last of them not full, and one count.
+  // A window takes its pages, the last one not full, and one count.
   const requests = windows * 2 + Math.floor(records / pageSize);
   return {
     records,
@@ -61,15 +61,15 @@ export function estimateText({ records, windows, requests, seconds, bytes }: Est
   return `about ${counted(records, 'record')}, ${counted(windows, 'window')}, ${counted(requests, 'request')}, ${span(seconds)} (${(seconds / 3_600).toFixed(2)} hours) at least, ${size} in the journal`;
 }
 
-const lookMs = 1_000;
-const sayMs = 30_000;
+const pollMs = 1_000;
+const printMs = 30_000;
 const barWidth = 24;
 
-/** Shows how far these ranges are until all are done. Ending it ends nothing else. @returns the exit code */
+/** Shows the progress until all periods are done. To end this does not end the backfill. @returns the exit code */
 export async function watch(config: Config, source: string, ranges: readonly Window[], io: Io): Promise<number> {
   const isTerminal = 'isTTY' in io.stderr && io.stderr.isTTY === true;
   const speed = new Speed();
-  let saidAt = -Infinity;
+  let printedAt = -Infinity;
   try {
     for (;;) {
       const found = progressOf(config, source, ranges);
@@ -77,45 +77,42 @@ export async function watch(config: Config, source: string, ranges: readonly Win
       const whole = sumOf(found, speed.of(found, now));
       const isDone = found.every(({ state }) => state === 'done');
       if (isTerminal) io.stderr.write(`\r\u001b[K${bar(share(whole))} ${backfillText(whole)}`);
-      else if (now - saidAt >= sayMs && !isDone) {
+      else if (now - printedAt >= printMs && !isDone) {
         io.stderr.write(`backfill of ${source}: ${backfillText(whole)}\n`);
-        saidAt = now;
+        printedAt = now;
       }
       if (isDone) {
         if (isTerminal) io.stderr.write('\r\u001b[K');
         const gaps = whole.gaps === 0 ? '' : `; ${counted(whole.gaps, 'window')} could not be proven yet: waybill gaps list`;
-        io.stderr.write(`backfill of ${source} is done: ${grouped(whole.records)} records in ${counted(whole.windows, 'window')}${gaps}\n`);
+        io.stderr.write(
+          `backfill of ${source} finished: ${grouped(whole.records)} records in ${counted(whole.windows, 'window')}${gaps}\n`,
+        );
         return 0;
       }
       if (!(await isRunning(config.dataDir)))
-        throw new WaybillError('state_missing', 'the daemon does not run any more; the backfill goes on when it does');
-      await systemClock.sleep(lookMs, io.signal);
+        throw new WaybillError('state_missing', 'the daemon stopped; the backfill resumes when it runs');
+      await systemClock.sleep(pollMs, io.signal);
     }
   } catch (thrown) {
     if (isTerminal) io.stderr.write('\n');
     if (!io.signal.aborted) throw thrown;
-    io.stderr.write('the daemon goes on with it; "waybill backfill list" and "waybill status" say how far it is\n');
+    io.stderr.write('the daemon continues; see waybill backfill list\n');
     return 0;
   }
 }
 
 function progressOf(config: Config, source: string, ranges: readonly Window[]): BackfillProgress[] {
-  const db = openReadOnly(config.dataDir);
-  try {
-    const all = backfillsOf(db, true).filter((each) => each.source === source);
-    // One that was cancelled before anything was read is gone.
-    return ranges.flatMap(({ from }) => all.find((each) => each.from === from) ?? []);
-  } finally {
-    db.close();
-  }
+  const all = readState(config, (db) => backfillsOf(db, true)).filter((each) => each.source === source);
+  // A period that was cancelled before anything was read is gone.
+  return ranges.flatMap(({ from }) => all.find((each) => each.from === from) ?? []);
 }
 
-/** Several ranges as if they were one. */
+/** The sum of several periods. */
 function sumOf(found: readonly BackfillProgress[], perSecond: number | undefined): BackfillProgress {
   const sum = (of: (each: BackfillProgress) => number): number => found.reduce((all, each) => all + of(each), 0);
   const open = found.filter(({ state }) => state !== 'done');
   const [at = found.at(-1)] = open;
-  if (!at) throw new WaybillError('usage', 'the backfill was cancelled before anything of it was read');
+  if (!at) throw new WaybillError('usage', 'the backfill was cancelled before its first window');
   const state = open.length === 0 ? 'done' : open.every((each) => each.state === 'paused') ? 'paused' : 'running';
   const expected = found.every(({ order }) => order.expected !== undefined) ? sum(({ order }) => order.expected ?? 0) : undefined;
   const whole = {

@@ -1,11 +1,11 @@
-/** What `waybill check --offline` says of the certificates that connections would show: each with its key, before anybody is asked. */
+/** The part of `waybill check --offline` for client certificates and their keys. */
 import type { Config } from '../../../config/load.ts';
 import { Trust } from '../../../connect/trust.ts';
 import type { TlsSettings } from '../../../connect/trust.ts';
 import { WaybillError, messageOf } from '../../../errors.ts';
 import type { Line } from './state.ts';
 
-/** One error for each that cannot be used. A file that is not there is no error: a configuration need not be checked where it runs. */
+/** An error for each unusable certificate. A missing file is none: the configuration may be checked on another machine. */
 export function certificateLines({ sources, sinks, tls: { ca } }: Pick<Config, 'sources' | 'sinks' | 'tls'>): Line[] {
   const shown: [subject: string, setting: string, tls: TlsSettings | undefined][] = [
     ...sources.flatMap(({ id, tls, auth }): [string, string, TlsSettings | undefined][] => [

@@ -1,7 +1,4 @@
-/**
- * What `waybill check` says of the messages that a sink would write: whether its receiver's frames hold the records of every outcome. The very
- * code of the sink encodes them; no connection is needed.
- */
+/** The part of `waybill check` for message sizes: do records of every outcome fit into the frames of the receiver? Needs no connection. */
 import type { Config, SinkConfig } from '../../../config/load.ts';
 import { settingsOf } from '../../../daemon/source/service-facts.ts';
 import { writerOf } from '../../../daemon/sink.ts';
@@ -13,13 +10,13 @@ import { identify } from '../../../record/identity.ts';
 import { parseRecord } from '../../../record/json.ts';
 import type { Line } from './state.ts';
 
-/** Characters of each text of a long record: the longest file name of the usual file systems. */
+/** Characters of each text in a long record: the longest file name of common file systems. */
 const longText = 255;
 
-/** The most that `maxBytes` may be. */
-const roomMost = 1_048_576;
+/** Largest `maxBytes`. */
+const maxRoom = 1_048_576;
 
-/** Empty where the receiver takes any length, and where no source is configured. */
+/** Empty when the receiver accepts any length, or no source is configured. */
 export function messageLines(sink: SinkConfig, config: Config): Line[] {
   const room = sink.definition.messageBytes?.(sink.settings);
   const [source] = config.sources.filter(({ id }) => sink.sources?.includes(id) ?? true);
@@ -36,14 +33,14 @@ export function messageLines(sink: SinkConfig, config: Config): Line[] {
 
   const fit = (events: readonly EcsEvent[], bytes: number): number => events.filter((event) => fits(sink, event, bytes)).length;
   const share = (name: string, events: readonly EcsEvent[]): string => `${fit(events, room)} of ${events.length} ${name} records`;
-  const message = `${sink.format}: ${share('typical', typical)} and ${share('long', long)} fit into ${room} bytes, shortened where needed`;
+  const message = `${sink.format}: ${share('typical', typical)} and ${share('long', long)} fit into ${room} bytes, truncated where needed`;
   const isAll = fit(long, room) === long.length && fit(typical, room) === typical.length;
   if (isAll) return [{ subject, level: 'ok', message }];
 
-  // Header and frame take the same of any size.
-  const overhead = roomMost - (sink.definition.messageBytes?.({ ...sink.settings, maxBytes: roomMost }) ?? roomMost);
+  // Header and frame have the same size at any limit.
+  const overhead = maxRoom - (sink.definition.messageBytes?.({ ...sink.settings, maxBytes: maxRoom }) ?? maxRoom);
   const all = [...typical, ...long];
-  let [low, high] = [room, roomMost];
+  let [low, high] = [room, maxRoom];
   while (low + 1 < high) {
     const middle = Math.floor((low + high) / 2);
     if (fit(all, middle) === all.length) high = middle;
@@ -51,7 +48,7 @@ export function messageLines(sink: SinkConfig, config: Config): Line[] {
   }
   const setting = `sinks.${sink.id}.maxBytes`;
   const hint = `the others would become dead letters: set maxBytes to ${high + overhead} or more, or choose a shorter format`;
-  // A default that loses records is nobody's choice.
+  // Nobody chose a default that loses records.
   const isDefault = (sink.settings as { readonly maxBytes?: number | undefined }).maxBytes === undefined;
   const level = isDefault || fit(typical, room) < typical.length ? 'error' : 'warning';
   return [{ subject, level, message: `${message}; ${hint}`, setting }];
@@ -62,7 +59,7 @@ function fits(sink: SinkConfig, event: EcsEvent, bytes: number): boolean {
   return Buffer.byteLength(encode(event)) <= bytes || shorten(event, bytes) !== undefined;
 }
 
-/** The same record with every free text as long as such texts get. */
+/** The same record with every free text at its usual maximum. */
 function lengthened(text: string): string {
   const fixed = new Set(['actionAttempted', 'result', 'resultReason', 'logTimestamp', 'ipAddress', 'mac', 'uuid', 'latLong']);
   return JSON.stringify(JSON.parse(text), (key, value: unknown) =>

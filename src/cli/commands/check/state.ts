@@ -1,7 +1,4 @@
-/**
- * What `waybill check` says of the state: whether its directory can be written, whether its disk gives what journal.maxSize allows, and whether a
- * source was only renamed, and whether its `start` lies before its ledger. Changes nothing, and reads beside a running daemon.
- */
+/** The part of `waybill check` for the state: permissions, free space, and sources or sinks that moved. Reads beside a running daemon. */
 import { existsSync, statfsSync, statSync } from 'node:fs';
 import { access, constants, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
@@ -19,48 +16,46 @@ import { unreadText } from '../../../report/backfills.ts';
 import { size } from '../../../report/format-size.ts';
 import type { Finding } from '../../../sink/define.ts';
 
-/** One line of the result: a finding, and what it is about. */
 export interface Line extends Finding {
   readonly subject: string;
 }
 
-/** What the state knows, of use to `check`. */
 export interface KnownState {
   readonly lines: readonly Line[];
-  /** How late records of each source were. */
+  /** Measured delays of records, by source. */
   readonly delays: ReadonlyMap<string, DelayMeasure>;
 }
 
 const files = ['waybill.db', 'waybill.db-wal', 'lock.db'];
 
-/** Whether this user could run a daemon with this state directory. */
+/** Checks that this user can run a daemon with this state directory. */
 export async function writableLines({ dataDir: state, journal: { maxSize } }: Pick<Config, 'dataDir' | 'journal'>): Promise<Line[]> {
   const subject = 'state';
   const directory = resolve(state);
-  // One that is not there yet is made below the nearest that is.
+  // The daemon creates a missing directory below the nearest existing one.
   let nearest = directory;
   while (!existsSync(nearest)) nearest = dirname(nearest);
   try {
     if (!(await stat(nearest)).isDirectory())
-      return [{ subject, level: 'error', message: `cannot use "${nearest}" (state): it is not a directory` }];
+      return [{ subject, level: 'error', message: `cannot use "${nearest}" (dataDir): it is not a directory` }];
     await access(nearest, constants.W_OK | constants.X_OK);
     for (const file of files.map((name) => join(directory, name)).filter((path) => existsSync(path)))
       await access(file, constants.R_OK | constants.W_OK);
   } catch (cause) {
-    return [{ subject, level: 'error', message: `cannot write in "${directory}" (state): ${messageOf(cause)}` }];
+    return [{ subject, level: 'error', message: `cannot write to "${directory}" (dataDir): ${messageOf(cause)}` }];
   }
   const { bavail, bsize } = statfsSync(nearest);
   const free = bavail * bsize;
-  if (free === 0) return [{ subject, level: 'error', message: `cannot write in "${directory}" (state): its disk is full` }];
+  if (free === 0) return [{ subject, level: 'error', message: `cannot write to "${directory}" (dataDir): its disk is full` }];
   const sizes = files.map((name) => statSync(join(directory, name), { throwIfNoEntry: false })?.size ?? 0);
   const left = maxSize - sizes.reduce((sum, each) => sum + each, 0);
-  const message = `"${directory}" can be ${existsSync(directory) ? 'written' : 'made'}`;
+  const message = `"${directory}" ${existsSync(directory) ? 'is writable' : 'can be created'}`;
   if (free >= left) return [{ subject, level: 'ok', message }];
-  const lack = `its disk has ${size(free)} free and journal.maxSize leaves ${size(left)}: a full disk stops delivering too, this limit only collecting`;
+  const lack = `its disk has ${size(free)} free, less than the ${size(left)} that journal.maxSize permits: a full disk also stops delivery, the limit only collection`;
   return [{ subject, level: 'warning', message: `${message}, but ${lack}` }];
 }
 
-/** What the state of this configuration knows; nothing where there is none yet. */
+/** Findings from the state; none when it does not exist yet. */
 export function knownState(config: Config): KnownState {
   let db;
   try {
@@ -100,7 +95,7 @@ interface StoredSink {
   readonly destination: string;
 }
 
-/** A sink that would go on elsewhere under the same id: the daemon would not start. */
+/** A sink id with another destination than in the state: the daemon would not start. */
 function movedLines({ sinks }: Config, stored: readonly StoredSink[]): Line[] {
   return sinks.flatMap(({ id, type, definition, settings }): Line[] => {
     const known = stored.find((each) => each.id === id);
@@ -109,7 +104,7 @@ function movedLines({ sinks }: Config, stored: readonly StoredSink[]): Line[] {
   });
 }
 
-/** A source of the state that is not configured, while another id now names the service that it polled. */
+/** An unconfigured source of the state whose service is now configured under another id. */
 function renamedLines({ sources }: Config, rows: readonly { id: string; state: string; destination: string | null }[]): Line[] {
   const gone = rows.filter(({ id, state }) => state !== 'retired' && !sources.some((source) => source.id === id));
   return gone.flatMap(({ id: old, destination }) =>
@@ -117,8 +112,8 @@ function renamedLines({ sources }: Config, rows: readonly { id: string; state: s
       .filter((source) => destination !== null && destinationOf(source) === destination)
       .map(({ id }): Line => {
         const message =
-          `polls what the source ${old} polled, which is gone from the configuration. An id is part of every uid: under another one everything ` +
-          `is collected and sent anew. To go on, name it ${old} again; if the new name is meant: waybill sources retire --source ${old}`;
+          `polls the same service as ${old}, which is no longer configured. The id is part of every uid: under a new one, everything is ` +
+          `collected and sent again. To continue, name it ${old} again; to keep the new id: waybill sources retire --source ${old}`;
         return { subject: `source ${id}`, level: 'warning', message };
       }),
   );

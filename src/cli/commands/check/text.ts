@@ -1,4 +1,4 @@
-/** The findings of `waybill check` for a person: one word, what it is about, and below that the finding, wrapped. Pure. */
+/** The findings of `waybill check` as text: status and check, and below them the detail, wrapped. Pure. */
 import { wrapped } from '../../../report/text-table.ts';
 import type { Line } from './state.ts';
 

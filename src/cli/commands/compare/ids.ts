@@ -1,24 +1,24 @@
 /**
- * The ids that another collector or a SIEM holds, read from its export as a stream: NDJSON (one event a line), CSV with a header, or one id a
- * line. Digits are never turned into a number: ids beyond 2^53 stay what they are.
+ * Reads ids from an export as a stream: NDJSON (one event a line), CSV with a header, or one id a line. Ids stay text, because
+ * they may exceed 2^53.
  */
 import { WaybillError } from '../../../errors.ts';
 import type { JsonValue } from '../../../model/record.ts';
 import { objectOf, parseRecord, textOf } from '../../../record/json.ts';
 
-/** What one line, or row, gives: an id, or nothing under the field asked for. */
+/** The id of one line or row; undefined when the field is missing. */
 export interface Read {
   readonly id: string | undefined;
-  /** Of the first line that it stands on. */
+  /** Number of its first line. */
   readonly line: number;
 }
 
-/** Where exports put an event: Elasticsearch hits, Kibana's fields, Splunk's results. */
+/** Members that contain the event in exports of Elasticsearch, Kibana and Splunk. */
 const wrappers = ['_source', 'fields', 'result'];
 
 /**
- * @param lines  without their ends; blank ones are stepped over
- * @param field  a path such as `event.id`, or the name of a column; not looked at when the lines are ids
+ * @param lines  without line breaks; blank lines are skipped
+ * @param field  a path such as `event.id`, or the name of a column; ignored when the lines are ids
  * @throws WaybillError `usage` naming the line that cannot be read
  */
 export async function* idsOf(lines: AsyncIterable<string>, field: string): AsyncGenerator<Read, void, void> {
@@ -59,7 +59,7 @@ export async function* idsOf(lines: AsyncIterable<string>, field: string): Async
     }
     yield { id: read(whole, begun), line: begun };
   }
-  if (rest !== '') throw new WaybillError('usage', `cannot read line ${begun} of --ids: a quotation mark is never closed`);
+  if (rest !== '') throw new WaybillError('usage', `cannot read line ${begun} of --ids: a quoted cell does not end`);
 }
 
 function idOfEvent(text: string, field: string, line: number): string | undefined {
@@ -105,7 +105,7 @@ function idOfLine(text: string, line: number): string {
   return id;
 }
 
-/** Whether a quoted cell goes on behind the end of the line. */
+/** A quoted cell continues on the next line. */
 function isOpen(text: string): boolean {
   let quotes = 0;
   for (let i = text.indexOf('"'); i >= 0; i = text.indexOf('"', i + 1)) quotes += 1;

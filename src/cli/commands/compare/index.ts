@@ -1,10 +1,5 @@
-/**
- * `waybill compare`: reads a period of a source with a counting proof and says what somebody else's collection of it lacks. Needs no state,
- * changes nothing, and holds neither side in memory.
- */
+/** `waybill compare`: reads a period of a source with a counting proof, and finds what another collector lacks. Holds neither side in memory. */
 import { createReadStream } from 'node:fs';
-import { once } from 'node:events';
-import { parseArgs } from 'node:util';
 import { systemClock, systemRandom } from '../../../clock.ts';
 import { Handoff } from '../../../collect/handoff.ts';
 import { Requester } from '../../../collect/requester.ts';
@@ -12,60 +7,75 @@ import { readWindow } from '../../../collect/read-window.ts';
 import type { Reading } from '../../../collect/read-window.ts';
 import { lowerHalf, nextWidth, owns, queryOf, widestMicros, wholeSecond } from '../../../collect/windows.ts';
 import { loadConfig } from '../../../config/load.ts';
+import { openSource } from '../../../daemon/open-source.ts';
 import type { Config, SourceConfig } from '../../../config/load.ts';
 import { WaybillError, messageOf } from '../../../errors.ts';
 import type { Appended, CollectedPage } from '../../../model/journal.ts';
 import type { Verdict, Window } from '../../../model/ledger.ts';
 import { logEvents } from '../../../model/log-events.ts';
-import type { Log, Meters } from '../../../model/telemetry.ts';
+import type { Log } from '../../../model/telemetry.ts';
 import type { Micros } from '../../../model/time.ts';
 import { printable } from '../../../escape.ts';
 import { counted, grouped, rfc3339, span } from '../../../report/format-time.ts';
 import { identify } from '../../../record/identity.ts';
 import { objectOf, parseRecord, textOf } from '../../../record/json.ts';
 import { calibrate } from '../../../source/calibrate.ts';
-import { createSource } from '../../../source/client.ts';
-import { Budget } from '../../../source/limits.ts';
 import { ServerClock } from '../../../source/server-clock.ts';
 import { idsOf } from './ids.ts';
 import { Tally } from './tally.ts';
 import type { Kind, Tallied } from './tally.ts';
+import { defineCommand } from '../../command.ts';
+import { writeResult } from '../../io.ts';
 import type { Io } from '../../io.ts';
 import { linesOf } from '../../lines.ts';
-import { assertForward, periodOptions } from '../../period-options.ts';
-import { joinSpans, parseTime } from '../../../settings/period.ts';
+import { byId } from '../../not-found.ts';
+import { required, text, toggle, withDefault } from '../../option.ts';
+import { assertForward } from '../../period-options.ts';
+import { configOption } from '../../state-access.ts';
+import { parseTime } from '../../../settings/period.ts';
 
-export const summary = 'says what another collector or a SIEM lacks of a period';
+export const command = defineCommand({
+  name: 'compare',
+  summary: 'finds what another collector or a SIEM lacks of a period',
+  description: `Reads a period from the source with a counting proof, and compares it with the logIds of another collector or a SIEM: ids that are missing
+there, duplicated there, or unknown to the service. Needs no state and changes nothing; any number of records is compared on disk.
 
-export const usage = `waybill compare --source ID --from T [--to T] --ids FILE|- [--field event.id] [--config FILE] [--json]
+Exits with 3 when an id is missing there, or a part of the period is not proven.`,
+  options: {
+    source: required(text('ID', 'source of the configuration to read')),
+    from: required(text('T', 'start by logTimestamp: a time, a date, a month, 2026-Q3, -7d or -6h')),
+    to: text('T', 'end, in the same forms; default now'),
+    ids: required(text('FILE', 'ids to compare: NDJSON, CSV with a header, or one id a line; - is standard input')),
+    field: withDefault(text('PATH', 'path of the logId in an event, or its column; default event.id (in records: logId)'), 'event.id'),
+    json: toggle('print every difference as JSON; the text shows the first 20 of each kind'),
+    ...configOption,
+  },
+  examples: [
+    'waybill compare --source production --from 2026-11-20 --to 2026-11-20 --ids siem-export.ndjson',
+    'cut -f1 ids.tsv | waybill compare --source production --from -7d --to -1d --ids - --json',
+  ],
+  run,
+});
 
-Reads the period from the source with a counting proof, and compares it with the logIds that another collector or a SIEM holds: missing
-there, there more than once, and unknown at the service. Needs no state and changes nothing; any number of records is held on disk.
-
-  --source ID         the source of the configuration to read
-  --from T, --to T    the period by logTimestamp: a time, a date, a month, 2026-Q3, -7d or -6h; without
-                      --to it ends now
-  --ids FILE          what they hold: NDJSON, CSV with a header, or one id a line; - is standard input
-  --field PATH        where the logId stands in an event, or the name of the column; default event.id (in records: logId)
-  --json              everything that was found, as JSON; the text shows the first 20 of each kind
-  --config FILE       the configuration
-
-Exits 3 when something is missing there, or when a part of the period could not be proven.
-
-Examples:
-  waybill compare --source production --from 2026-11-20 --to 2026-11-20 --ids siem-export.ndjson
-  cut -f1 ids.tsv | waybill compare --source production --from -7d --to -1d --ids - --json
-`;
+interface CompareValues {
+  readonly source: string;
+  readonly from: string;
+  readonly to: string | undefined;
+  readonly ids: string;
+  readonly field: string;
+  readonly json: boolean;
+  readonly config: string | undefined;
+}
 
 interface Unproven extends Window {
   readonly reason: string;
   readonly message: string;
 }
 
-/** What was read of the period. */
+/** The period as the service returned it. */
 interface Period {
   readonly records: number;
-  /** Records that have no logId: nothing can be said about them. */
+  /** Records without a logId cannot be compared. */
   readonly withoutId: number;
   readonly windows: number;
   readonly unproven: readonly Unproven[];
@@ -75,37 +85,29 @@ const shown = 20;
 const kinds: readonly Kind[] = ['missing', 'doubled', 'unknown'];
 const meanings: Readonly<Record<Kind, string>> = {
   missing: 'MISSING there',
-  doubled: 'MORE THAN ONCE there',
-  unknown: 'UNKNOWN at the service (another period, another source, or never a record)',
+  doubled: 'DUPLICATED there',
+  unknown: 'UNKNOWN to the service (another period, another source, or not a record)',
 };
 
-export async function run(args: string[], io: Io): Promise<number> {
-  const { values } = parseArgs({
-    args: joinSpans(args),
-    options: { ...periodOptions, ids: { type: 'string' }, field: { type: 'string', default: 'event.id' } },
-  });
+async function run(values: CompareValues, io: Io): Promise<number> {
   const { source: id, from: begin, to: end, ids } = values;
-  if (id === undefined || begin === undefined || ids === undefined)
-    throw new WaybillError('usage', 'cannot compare without --source, --from and --ids');
   const { config } = await loadConfig(values.config, io.env);
-  const settings = config.sources.find((source) => source.id === id);
-  if (!settings)
-    throw new WaybillError('usage', `cannot find the source "${id}": there are ${config.sources.map((source) => source.id).join(', ')}`);
+  const settings = byId('source', config.sources, id);
   const now = systemClock.now() * 1000;
   const period = {
     from: wholeSecond(parseTime(begin, '--from', now, false)),
     to: wholeSecond(end === undefined ? now : parseTime(end, '--to', now, true)),
   };
   assertForward('compare', period.from, period.to, values);
-  if (period.to > now) throw new WaybillError('usage', `cannot compare up to "${end ?? 'now'}": it lies ahead`);
+  if (period.to > now) throw new WaybillError('usage', `cannot compare up to "${end ?? 'now'}": it is in the future`);
 
   using tally = new Tally();
   const theirs = await readIds(ids, values.field, tally, io);
   const read = await readPeriod(settings, config, period, tally, new Progress(io.stderr, period), io);
   const counts = Object.fromEntries(kinds.map((kind) => [kind, tally.count(kind)])) as Record<Kind, ReturnType<Tally['count']>>;
   const early = period.to > now - settings.closeDelay * 1000;
-  if (values.json) await writeJson({ id, period, read, theirs, counts, tally }, io);
-  else await writeText({ id, period, read, theirs, counts, tally, early }, io);
+  const found = { id, period, read, theirs, counts, tally, early };
+  await writeResult(io, values.json ? jsonOf(found) : textOfFound(found));
   return counts.missing.ids > 0 || read.unproven.length > 0 ? 3 : 0;
 }
 
@@ -116,6 +118,8 @@ interface Found {
   readonly theirs: { readonly ids: number; readonly withoutId: number };
   readonly counts: Readonly<Record<Kind, { readonly ids: number; readonly records: number }>>;
   readonly tally: Tally;
+  /** The period ends within the last `closeDelay`. */
+  readonly early: boolean;
 }
 
 async function readIds(file: string, field: string, tally: Tally, io: Io): Promise<{ ids: number; withoutId: number }> {
@@ -136,13 +140,13 @@ async function readIds(file: string, field: string, tally: Tally, io: Io): Promi
     throw new WaybillError('usage', `cannot read --ids "${file}": ${messageOf(thrown)}`, { cause: thrown });
   }
   if (ids === 0 && withoutId > 0)
-    throw new WaybillError('usage', `cannot find an id in --ids: none of its ${withoutId} lines has "${field}"; see --field`);
+    throw new WaybillError('usage', `cannot find an id in --ids: none of its ${withoutId} lines has the field "${field}"; see --field`);
   return { ids, withoutId };
 }
 
 const nothing = (): void => undefined;
 
-/** Window by window, as close does: each is read until the service itself confirms its number. What cannot be proven is named, and compared all the same. */
+/** Window by window, like the daemon: reads each until the count of the service confirms it. Compares what is not proven, too. */
 async function readPeriod(
   settings: SourceConfig,
   config: Config,
@@ -154,9 +158,8 @@ async function readPeriod(
   const clock = systemClock;
   const { signal } = io;
   const log = warningsTo(io.stderr);
-  const budget = new Budget(clock, settings.requests.perSecond);
-  await using source = createSource(settings, { clock, budget, meters: unmetered, ca: config.tls.ca });
-  // Asked once without repeating: a wrong address or a missing right is told at once.
+  await using source = openSource(settings, config, { clock });
+  // Without retries, so that a wrong address or a missing permission fails at once.
   const { firstPage, pageSize, total } = await calibrate(source, settings.pageSize, signal);
   const serverClock = new ServerClock({ source: settings.id, closeDelay: settings.closeDelay, clock, log });
   const requester = new Requester({
@@ -174,7 +177,7 @@ async function readPeriod(
     requester,
     paging: { first: firstPage, size: pageSize },
     journal: { append: (page) => Promise.resolve(remember(page, own)) },
-    // Nothing is kept: a poorer copy of a record does no harm here.
+    // Nothing is stored, so a less complete copy of a record does no harm.
     visibility: {
       isHeld: false,
       isPlain: () => true,
@@ -212,7 +215,7 @@ async function readPeriod(
   return { records, withoutId, windows, unproven };
 }
 
-/** Reads a window, or as much of its lower end as can be proven in one piece. */
+/** Reads a window, or the largest lower part of it that can be proven at once. */
 async function readWhole(
   reading: Reading,
   own: Map<string, unknown>,
@@ -224,15 +227,15 @@ async function readWhole(
     own.clear();
     const half = lowerHalf(window);
     const outcome = await readWindow(reading, window, queryOf(window), half === undefined ? 'none' : 'any', signal);
-    if ('held' in outcome) throw new WaybillError('internal_error', `window at ${window.from} was held back, and nothing here holds`);
+    if ('held' in outcome) throw new WaybillError('internal_error', `window at ${window.from} was held, but this command holds no window`);
     if (!('split' in outcome)) return outcome;
-    if (!half) throw new WaybillError('internal_error', `window of one second at ${window.from} was to be split`);
+    if (!half) throw new WaybillError('internal_error', `cannot split the window of one second at ${window.from}`);
     window = half;
     halved(half);
   }
 }
 
-/** The records that the window under way owns, by identity: a pass may bring one again. */
+/** The records in the window being read, by identity: a second pass returns them again. */
 function remember(
   { records, window }: Pick<CollectedPage, 'records' | 'window'>,
   own: Map<string, { id: string | undefined; time: Micros }>,
@@ -245,28 +248,28 @@ function remember(
   return { received: records.length, appended: fresh.length, known: 0, outside: records.length - fresh.length, late: 0, fresh };
 }
 
-async function writeText({ id, period, read, theirs, counts, tally, early }: Found & { readonly early: boolean }, io: Io): Promise<void> {
+function* textOfFound({ id, period, read, theirs, counts, tally, early }: Found): Generator<string> {
   const proven = read.windows - read.unproven.length;
   const lines = [
     `Source ${id}, ${rfc3339(period.from)} to ${rfc3339(period.to)}: ${counted(read.records, 'record')} at the service, ${grouped(proven)} of ${counted(read.windows, 'window')} proven.`,
-    `There: ${counted(theirs.ids, 'id')}${theirs.withoutId === 0 ? '' : `, ${counted(theirs.withoutId, 'line')} without one`}.`,
+    `There: ${counted(theirs.ids, 'id')}${theirs.withoutId === 0 ? '' : `, ${counted(theirs.withoutId, 'line')} without an id`}.`,
     ...(read.withoutId === 0 ? [] : [`${counted(read.withoutId, 'record')} without a logId: not compared.`]),
-    ...(early ? ['The period ends within the last `settle`: records of it may still become visible.'] : []),
+    ...(early ? ['The period ends within the last closeDelay: more of its records may still become visible.'] : []),
     ...read.unproven.map(
       (window) =>
         `NOT PROVEN: ${rfc3339(window.from)} to ${rfc3339(window.to)} (${window.reason}): ${printable(window.message)}; more may be missing`,
     ),
   ];
-  await write(io, `${lines.join('\n')}\n`);
+  yield `${lines.join('\n')}\n`;
   for (const kind of kinds) {
     const { ids, records } = counts[kind];
-    await write(io, `${meanings[kind]}: ${grouped(records)}${ids === records ? '' : ` (${counted(ids, 'id')})`}\n`);
+    yield `${meanings[kind]}: ${grouped(records)}${ids === records ? '' : ` (${counted(ids, 'id')})`}\n`;
     let left = shown;
     for (const tallied of tally.of(kind)) {
       if ((left -= 1) < 0) break;
-      await write(io, `  ${lineOf(kind, tallied)}\n`);
+      yield `  ${lineOf(kind, tallied)}\n`;
     }
-    if (ids > shown) await write(io, `  and ${grouped(ids - shown)} more; --json shows all\n`);
+    if (ids > shown) yield `  and ${grouped(ids - shown)} more; --json shows all\n`;
   }
 }
 
@@ -276,8 +279,8 @@ function lineOf(kind: Kind, { id, here, there, time }: Tallied): string {
   return `logId ${printable(id)}${at}${times}`;
 }
 
-/** One object, written piece by piece: the lists may be long. */
-async function writeJson({ id, period, read, theirs, counts, tally }: Found, io: Io): Promise<void> {
+/** One object, written in chunks: the lists may be long. */
+function* jsonOf({ id, period, read, theirs, counts, tally }: Found): Generator<string> {
   const head = {
     source: id,
     from: rfc3339(period.from),
@@ -291,31 +294,27 @@ async function writeJson({ id, period, read, theirs, counts, tally }: Found, io:
     linesWithoutId: theirs.withoutId,
     counts: Object.fromEntries(kinds.map((kind) => [kind, counts[kind].records])),
   };
-  await write(io, JSON.stringify(head, null, 2).slice(0, -2));
+  yield JSON.stringify(head, null, 2).slice(0, -2);
   for (const kind of kinds) {
-    await write(io, `,\n  "${kind}": [`);
+    yield `,\n  "${kind}": [`;
     let separator = '\n';
     for (const { id: logId, here, there, time } of tally.of(kind)) {
       const item = { logId, logTimestamp: time === null ? null : rfc3339(time), service: here, there };
-      await write(io, `${separator}    ${JSON.stringify(item)}`);
+      yield `${separator}    ${JSON.stringify(item)}`;
       separator = ',\n';
     }
-    await write(io, separator === '\n' ? ']' : '\n  ]');
+    yield separator === '\n' ? ']' : '\n  ]';
   }
-  await write(io, '\n}\n');
+  yield '\n}\n';
 }
 
-async function write(io: Io, text: string): Promise<void> {
-  if (!io.stdout.write(text)) await once(io.stdout, 'drain', { signal: io.signal });
-}
-
-/** How far the reading is: a bar on a terminal, a line now and then otherwise. */
+/** Progress: a bar on a terminal, else a line every half minute. */
 class Progress {
   readonly #stream: NodeJS.WritableStream;
   readonly #period: Window;
   readonly #isTerminal: boolean;
   readonly #begun = systemClock.monotonic();
-  #saidAt = this.#begun;
+  #printedAt = this.#begun;
 
   constructor(stream: NodeJS.WritableStream, period: Window) {
     this.#stream = stream;
@@ -325,8 +324,8 @@ class Progress {
 
   at(closedUntil: Micros, records: number): void {
     const now = systemClock.monotonic();
-    if (now - this.#saidAt < (this.#isTerminal ? 200 : 30_000)) return;
-    this.#saidAt = now;
+    if (now - this.#printedAt < (this.#isTerminal ? 200 : 30_000)) return;
+    this.#printedAt = now;
     const { from, to } = this.#period;
     const share = (closedUntil - from) / (to - from);
     const seconds = (now - this.#begun) / 1000;
@@ -340,7 +339,7 @@ class Progress {
   }
 }
 
-/** What holds up the reading is said; the rest is not news. */
+/** Prints warnings and errors. */
 function warningsTo(stream: NodeJS.WritableStream): Log {
   return {
     write: (event, fields = {}) => {
@@ -351,5 +350,3 @@ function warningsTo(stream: NodeJS.WritableStream): Log {
     },
   };
 }
-
-const unmetered: Pick<Meters, 'sourceRequest'> = { sourceRequest: () => undefined };

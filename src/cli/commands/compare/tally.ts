@@ -1,7 +1,4 @@
-/**
- * How often each id was seen at the service and in somebody's export, for any number of ids in bounded memory: a private database of SQLite, in
- * a file that has no name and goes with the process.
- */
+/** Occurrences of each id at the service and in the export, in bounded memory: an unnamed SQLite file that ends with the process. */
 import Database from 'better-sqlite3';
 import type { Micros } from '../../../model/time.ts';
 
@@ -10,11 +7,11 @@ export interface Tallied {
   /** At the service, and in the export. */
   readonly here: number;
   readonly there: number;
-  /** logTimestamp at the service; null when it is not known there. */
+  /** logTimestamp at the service; null when the service does not know the id. */
   readonly time: Micros | null;
 }
 
-/** `missing`: less often there than at the service. `doubled`: more often, but at least once at the service. `unknown`: only there. */
+/** Occurrences in the export: `missing`: fewer than at the service; `doubled`: more, at least one at the service; `unknown`: only in the export. */
 export type Kind = 'missing' | 'doubled' | 'unknown';
 
 const conditions: Readonly<Record<Kind, string>> = {
@@ -29,7 +26,7 @@ export class Tally implements Disposable {
 
   constructor() {
     this.#db = new Database('');
-    // Nothing here is worth keeping: no journal, no sync; what does not fit into 16 MiB goes to the file.
+    // Nothing must survive: no journal, no sync; beyond 16 MiB of cache SQLite uses the file.
     for (const pragma of ['journal_mode = OFF', 'synchronous = OFF', 'cache_size = -16384', 'temp_store = FILE']) this.#db.pragma(pragma);
     this.#db.exec(
       'CREATE TABLE ids (id TEXT PRIMARY KEY, here INTEGER NOT NULL, there INTEGER NOT NULL, time INTEGER) STRICT, WITHOUT ROWID',
@@ -49,7 +46,7 @@ export class Tally implements Disposable {
     this.#add.run(id, 0, 1, null);
   }
 
-  /** How many different ids each kind has, and how many records or lines they stand for. */
+  /** Distinct ids of a kind, and the records or lines that they occur in. */
   count(kind: Kind): { readonly ids: number; readonly records: number } {
     const of = kind === 'missing' ? 'here - there' : kind === 'doubled' ? 'there - here' : 'there';
     const row = this.#db

@@ -1,7 +1,4 @@
-/**
- * `waybill demo`: everything on one machine with nothing else installed. The reference service runs as a program of its own; the daemon
- * collects from it over HTTPS, proves its windows, and writes events to a file, which is what this command shows.
- */
+/** `waybill demo`: the reference service as a separate process, the daemon, and a file sink whose events are shown. */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
@@ -9,7 +6,6 @@ import { tmpdir } from 'node:os';
 import { extname, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { systemClock, systemRandom } from '../../../clock.ts';
 import { loadConfig } from '../../../config/load.ts';
 import { parseDuration } from '../../../settings/values.ts';
@@ -18,25 +14,30 @@ import { WaybillError } from '../../../errors.ts';
 import { createLog } from '../../../telemetry/log.ts';
 import { version } from '../../../version.ts';
 import { DemoScreen } from './screen.ts';
+import { defineCommand } from '../../command.ts';
 import type { Io } from '../../io.ts';
+import { parsed, text, withDefault } from '../../option.ts';
 
-export const summary = 'runs the whole on this machine, with a service made for it, and shows what happens';
+export const command = defineCommand({
+  name: 'demo',
+  summary: 'runs everything on this machine with a simulated service, and shows what happens',
+  description: `Starts the reference service with simulated people who protect, share and open files (some records arrive late), the daemon, and a file sink.
+Shows denials as they arrive, and then the ledger with its proofs. Times are short: windows close after 4 s, and are recounted after 6 and
+12 s. Ctrl-C ends it.`,
+  options: {
+    port: withDefault(parsed('N', 'port of the admin server; default any free port', 'a port', portOf), '0'),
+    for: parsed('DURATION', 'end after this time', 'a duration such as 30s, 5m', parseDuration),
+    dir: text('DIR', 'directory for configuration, state and events; default a new temporary directory'),
+  },
+  examples: ['waybill demo', 'waybill demo --for 30s --dir ./demo'],
+  run,
+});
 
-export const usage = `waybill demo [--port N] [--for DURATION] [--dir DIR]
+function portOf(given: string): string | undefined {
+  return /^\d{1,5}$/.test(given) && Number(given) <= 65_535 ? given : undefined;
+}
 
-Starts the reference service with simulated people who protect, share and open files, so that records keep coming, some of them late; the
-daemon; and a file sink. Shows denials as they arrive, and then the ledger with its proofs. Everything is shortened: windows close after 4 s and are counted again after 6 and 12 s. Ctrl-C ends it.
-
-  --port N          port of the admin server; default any free one
-  --for DURATION    ends by itself after this long
-  --dir DIR         keeps configuration, state and events there; default a new directory under the system's temporary one
-
-Examples:
-  waybill demo
-  waybill demo --for 30s --dir ./demo
-`;
-
-/** What the reference service says when it listens (contract: docs/reference-service.md). */
+/** Output of the reference service when it listens (contract: docs/reference-service.md). */
 interface Service {
   readonly baseUrl: string;
   readonly authUrl: string;
@@ -50,16 +51,11 @@ interface Service {
 const startMs = 15_000;
 const historyMs = 60_000;
 
-export async function run(args: string[], io: Io): Promise<number> {
-  const { values } = parseArgs({
-    args,
-    options: { port: { type: 'string', default: '0' }, for: { type: 'string' }, dir: { type: 'string' } },
-  });
-  const lasts = values.for === undefined ? undefined : parseDuration(values.for);
-  if (values.for !== undefined && lasts === undefined)
-    throw new WaybillError('usage', `cannot read --for "${values.for}": not a duration such as 30s, 5m`);
-  if (!/^\d{1,5}$/.test(values.port) || Number(values.port) > 65_535)
-    throw new WaybillError('usage', `cannot read --port "${values.port}": not a port`);
+async function run(
+  values: { readonly port: string; readonly for: number | undefined; readonly dir: string | undefined },
+  io: Io,
+): Promise<number> {
+  const lasts = values.for;
   const directory = values.dir === undefined ? mkdtempSync(join(tmpdir(), 'waybill-demo-')) : resolve(values.dir);
   mkdirSync(directory, { recursive: true, mode: 0o700 });
 
@@ -72,11 +68,11 @@ export async function run(args: string[], io: Io): Promise<number> {
   try {
     const service = await listening(child, stop);
     void ended.then(() => {
-      if (!stop.aborted) over.abort(new WaybillError('source_unreachable', 'cannot go on with the demo: the reference service has ended'));
+      if (!stop.aborted) over.abort(new WaybillError('source_unreachable', 'cannot continue the demo: the reference service ended'));
     });
     const file = writeConfiguration(directory, service, values.port);
     const { config } = await loadConfig(file, io.env);
-    // The log of the demo is a file, so that the terminal shows what the demo is about.
+    // The log goes to a file; the terminal shows the demo.
     const logs = createLog(config.log, systemClock, screen.logFile(), io.env);
     screen.begin(service.baseUrl, file);
     const showing = screen.show(config, stop);
@@ -95,7 +91,7 @@ export async function run(args: string[], io: Io): Promise<number> {
     screen.end(config);
     return 0;
   } catch (thrown) {
-    // Stopped before the service had begun to listen.
+    // Stopped before the service listened.
     if (io.signal.aborted && thrown === io.signal.reason) return 0;
     throw thrown;
   } finally {
@@ -108,14 +104,14 @@ function startService(): ChildProcess {
   const program = fileURLToPath(new URL(`../../../reference/main${extname(import.meta.url)}`, import.meta.url));
   const records = ['--records', '1500', '--span', `${historyMs / 1000}s`, '--activity', '25', '--nodes', '3'];
   const switches = ['--late-share', '0.05', '--late-delay', '8s', '--sort', 'unstable-ties', '--fault-503', '0.02'];
-  // A process group of its own: Ctrl-C reaches the daemon first, which then ends the service.
+  // A separate process group: Ctrl-C reaches the daemon first, which then ends the service.
   return spawn(process.execPath, [program, '--json', ...records, ...switches], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     detached: true,
   });
 }
 
-/** Waits for the one line that says where the service listens. */
+/** Waits for the line with the address of the service. */
 async function listening(child: ChildProcess, stop: AbortSignal): Promise<Service> {
   if (!child.stdout) throw new WaybillError('internal_error', 'the reference service was started without an output');
   const lines = createInterface({ input: child.stdout, signal: AbortSignal.any([stop, AbortSignal.timeout(startMs)]) });
@@ -161,7 +157,7 @@ function writeConfiguration(directory: string, service: Service, port: string): 
     shutdownTimeout: '5s',
   };
   const path = join(directory, 'waybill.yaml');
-  // JSON is YAML; the template of a secret is for the reader of the file as much as for the program.
+  // JSON is YAML.
   writeFileSync(path, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 });
   return path;
 }

@@ -1,4 +1,4 @@
-/** What the demo shows: denials as the file sink gets them, now and then the verdict, and the ledger once windows are proven and again at the end. */
+/** The output of the demo: denials as the file sink receives them, and at intervals the verdict and the ledger. */
 import { createWriteStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,7 +7,6 @@ import type { Config } from '../../../config/load.ts';
 import { reportSettings } from '../../../daemon/live-status.ts';
 import { openLedgerReport } from '../../../journal/queries/ledger.ts';
 import { snapshotOf, withCoverage } from '../../../journal/queries/snapshot.ts';
-import { openReadOnly } from '../../../journal/state.ts';
 import type { LongLedgerReport } from '../../../model/ledger-report.ts';
 import { counted } from '../../../report/format-time.ts';
 import { deduplicated, presentOf, verdict } from '../../../report/verdict.ts';
@@ -15,12 +14,13 @@ import { version } from '../../../version.ts';
 import { denialLine } from './line.ts';
 import type { Denial } from './line.ts';
 import type { Io } from '../../io.ts';
+import { readState } from '../../state-access.ts';
 import { ledgerText } from '../../../report/ledger/text.ts';
 
 type ShownEvent = Denial & { readonly event: { readonly outcome: string } };
 
 const lookMs = 250;
-/** A person can read about two lines a second; the rest is counted. */
+/** About two lines a second are readable; the others are counted. */
 const linesPerLook = 1;
 const ledgerEveryMs = 10_000;
 const windowsShown = 8;
@@ -48,13 +48,13 @@ export class DemoScreen {
   begin(baseUrl: string, file: string): void {
     this.say(`The service listens on ${baseUrl}:`);
     this.say('1,500 records of the last minute, 25 a second, one in twenty up to 8 s late.');
-    this.say(`Configuration ${file}; events and log beside it.`);
+    this.say(`Configuration ${file}; events and log in the same directory.`);
   }
 
   listens(addresses: readonly string[]): void {
-    for (const address of addresses) this.say(`The daemon answers on ${address}/status,\n/ledger, /metrics and /readyz.`);
+    for (const address of addresses) this.say(`The daemon serves ${address}/status,\n/ledger, /metrics and /readyz.`);
     this.say('');
-    this.say('Denials, as they arrive in events.ndjson: time, reason, who, file, delay');
+    this.say('Denials, as they arrive in events.ndjson: time, reason, user, file, delay');
   }
 
   /** Follows the file and the ledger until stopped. */
@@ -68,7 +68,7 @@ export class DemoScreen {
       const { lines, next } = await newLines(path, offset);
       offset = next;
       const denials = lines.map((line) => JSON.parse(line) as ShownEvent).filter(({ event }) => event.outcome === 'failure');
-      // The newest are shown: what arrives now is what the demo is about.
+      // Only the newest are shown.
       unshown += Math.max(0, denials.length - linesPerLook);
       for (const denial of denials.slice(-linesPerLook)) {
         this.say(denialLine(denial, (word) => this.#red(word)));
@@ -89,8 +89,7 @@ export class DemoScreen {
   }
 
   #showLedger(config: Config): void {
-    const db = openReadOnly(config.dataDir);
-    try {
+    readState(config, (db) => {
       const now = systemClock.now() * 1000;
       const known = snapshotOf(db, version, now, {
         source: () => ({ trouble: undefined }),
@@ -114,9 +113,7 @@ export class DemoScreen {
           ),
         );
       this.say('');
-    } finally {
-      db.close();
-    }
+    });
   }
 
   #dim(text: string): string {
@@ -128,12 +125,12 @@ export class DemoScreen {
   }
 }
 
-/** The report with only its last windows: sums are of these. */
+/** The report with only its last windows; sums cover these. */
 function lastWindows(report: LongLedgerReport): LongLedgerReport {
   return { ...report, sources: report.sources.map((source) => ({ ...source, windows: [...source.windows].slice(-windowsShown) })) };
 }
 
-/** The whole lines behind `offset`, and where the next ones begin. */
+/** The complete lines after `offset`, and the offset of the next. */
 async function newLines(path: string, offset: number): Promise<{ lines: string[]; next: number }> {
   const handle = await open(path, 'r').catch(() => undefined);
   if (!handle) return { lines: [], next: offset };

@@ -1,7 +1,7 @@
-/** `waybill setup kafka`: the progress topic, and what an administrator does. */
-import { parseArgs } from 'node:util';
+/** `waybill setup kafka`: creates the progress topic, and prints the commands of an administrator. */
 import { systemClock } from '../../../clock.ts';
 import { loadConfig } from '../../../config/load.ts';
+import { sinkContext } from '../../../daemon/open-sink.ts';
 import { within } from '../../../deliver/deadline.ts';
 import type { WaybillError } from '../../../errors.ts';
 import type { SinkContext } from '../../../sink/define.ts';
@@ -12,28 +12,26 @@ import { setupText } from '../../../sink/kafka/setup.ts';
 import { TokenSource } from '../../../sink/kafka/token.ts';
 import { lateAt, lookMs } from '../check/sink.ts';
 import type { Io } from '../../io.ts';
-import { silent, sinkOf } from './sink.ts';
+import { sinkOf } from './sink.ts';
 
-export async function setup(args: string[], io: Io): Promise<number> {
-  const { values } = parseArgs({
-    args,
-    options: { config: { type: 'string' }, sink: { type: 'string' }, print: { type: 'boolean', default: false } },
-  });
+export async function setup(
+  values: { readonly config: string | undefined; readonly sink: string; readonly print: boolean },
+  io: Io,
+): Promise<number> {
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: !values.print });
   const sink = sinkOf(config, 'kafka', values.sink);
   const settings = sink.settings as KafkaSettings;
-  const sources = sink.sources ?? config.sources.map(({ id }) => id);
-  // What is to be done comes first: whoever lacks the right to do it here can hand it on.
-  io.stdout.write(setupText(sink.id, settings, sources));
+  const context = sinkContext(sink, config, { clock: systemClock });
+  // Printed first, for users without the permission to create the topic.
+  io.stdout.write(setupText(sink.id, settings, context.sources ?? []));
   if (values.print || !settings.exactlyOnce) return 0;
-  const context = { id: sink.id, format: sink.format, log: silent, clock: systemClock, ca: config.tls.ca, proxy: config.proxy };
   const late = (): WaybillError => lateAt(sink.id, sink.settings);
-  const done = await within((signal) => makeProgressTopic(settings, context, signal), lookMs, late, systemClock, io.signal);
+  const done = await within((signal) => createProgressTopic(settings, context, signal), lookMs, late, systemClock, io.signal);
   io.stderr.write(`${done}\n`);
   return 0;
 }
 
-async function makeProgressTopic(settings: KafkaSettings, context: SinkContext, signal: AbortSignal): Promise<string> {
+async function createProgressTopic(settings: KafkaSettings, context: SinkContext, signal: AbortSignal): Promise<string> {
   const name = progressTopicOf(context.id, settings);
   await using tokens = settings.sasl?.oauth && new TokenSource(settings.sasl.oauth, context);
   await using client = new KafkaJsClient(settings, context, tokens);
@@ -42,9 +40,9 @@ async function makeProgressTopic(settings: KafkaSettings, context: SinkContext, 
   };
   signal.addEventListener('abort', cut, { once: true });
   try {
-    if ((await client.topic(name, 'progressTopic')) !== undefined) return `progress topic "${name}" is there already; it stays as it is`;
+    if ((await client.topic(name, 'progressTopic')) !== undefined) return `progress topic "${name}" already exists; unchanged`;
     await client.create(name, progressConfig, 'progressTopic');
-    return `progress topic "${name}" is made: one partition, compacted`;
+    return `created progress topic "${name}": one partition, compacted`;
   } finally {
     signal.removeEventListener('abort', cut);
   }

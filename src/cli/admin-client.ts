@@ -1,0 +1,151 @@
+/** The client of the admin server, for commands that read from a daemon on another machine. */
+import { readFileSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
+import type { RequestOptions } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { isLoopback } from '../connect/proxy.ts';
+import { WaybillError, messageOf } from '../errors.ts';
+import { quote } from '../quote.ts';
+import { remember } from '../secrets.ts';
+import { exchange, systemCode } from './http-exchange.ts';
+import type { Answer } from './http-exchange.ts';
+import { text } from './option.ts';
+import type { ValuesOf } from './option.ts';
+
+const timeoutMs = 120_000;
+
+export const adminOptions = {
+  admin: text(
+    'URL',
+    'query the admin server of a running daemon instead of the state; the token in WAYBILL_ADMIN_TOKEN may be admin.readToken; http only on loopback',
+  ),
+  'admin-ca': text('FILE', 'PEM certificates to trust for --admin instead of those of the system; NODE_EXTRA_CA_CERTS=FILE adds to them'),
+};
+
+export type AdminValues = ValuesOf<typeof adminOptions>;
+
+/** Members by which a response is recognized as Waybill's. */
+export type Members<Value> = Readonly<Partial<Record<keyof Value & string, 'object' | 'objects'>>>;
+
+export interface AdminServer {
+  /**
+   * @returns the JSON of a path, an object with at least these members
+   * @throws WaybillError `admin_unreachable` when there is no response, or not one of Waybill
+   */
+  get<Value>(path: string, members: Members<Value>, parameters?: Readonly<Record<string, string | undefined>>): Promise<Value>;
+}
+
+/** @returns undefined without `--admin`. @throws WaybillError `usage` for an address or token that cannot be used */
+export function adminServer(values: AdminValues, env: NodeJS.ProcessEnv): AdminServer | undefined {
+  const { admin: given, 'admin-ca': caFile } = values;
+  if (given === undefined) {
+    if (caFile !== undefined) throw new WaybillError('usage', 'cannot use --admin-ca without --admin');
+    return undefined;
+  }
+  const base = addressOf(given);
+  const token = env['WAYBILL_ADMIN_TOKEN'];
+  if (token !== undefined && !/^[\x21-\x7e]*$/.test(token))
+    throw new WaybillError(
+      'usage',
+      'cannot use the token in WAYBILL_ADMIN_TOKEN: it contains a character that an HTTP header cannot carry',
+    );
+  if (token !== undefined) remember(adminOptions, token);
+  const headers = token === undefined || token === '' ? {} : { authorization: `Bearer ${token}` };
+  const options: RequestOptions & { ca?: string } = { headers, ...(caFile !== undefined && { ca: certificates(caFile) }) };
+  return {
+    async get<Value>(path: string, members: Members<Value>, parameters: Readonly<Record<string, string | undefined>> = {}): Promise<Value> {
+      const url = new URL(`${base.pathname.replace(/\/$/, '')}${path}`, base);
+      for (const [name, value] of Object.entries(parameters)) if (value !== undefined) url.searchParams.set(name, value);
+      const request = url.protocol === 'https:' ? httpsRequest(url, options) : httpRequest(url, options);
+      const answer = await exchange(request, timeoutMs).catch((thrown: unknown) => {
+        throw new WaybillError('admin_unreachable', `cannot reach the admin server at ${base.origin}: ${unreachableReason(thrown)}`, {
+          cause: thrown,
+        });
+      });
+      if (answer.status !== 200) throw refusal(base, answer, token);
+      const value = jsonOf(base, answer.body);
+      if (!hasMembers(value, members)) throw unusable(base, "the JSON of the response is not Waybill's");
+      return value as Value;
+    },
+  };
+}
+
+function addressOf(given: string): URL {
+  const url = URL.parse(given);
+  const refuse = (message: string): WaybillError => new WaybillError('usage', `cannot use --admin ${JSON.stringify(given)}: ${message}`);
+  if (!url || !/^https?:$/.test(url.protocol)) throw refuse('not an address such as https://waybill.example:9464');
+  if (url.username !== '' || url.password !== '')
+    throw new WaybillError('usage', 'cannot use --admin with credentials in the address: set WAYBILL_ADMIN_TOKEN');
+  if (url.search !== '' || url.hash !== '') throw refuse('remove its query or fragment; the command adds the path');
+  if (url.protocol === 'http:' && !isLoopback(url.hostname))
+    throw refuse('http would send the token and the report unencrypted; use https, or http on a loopback address');
+  return url;
+}
+
+function certificates(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (cause) {
+    throw new WaybillError('usage', `cannot read --admin-ca "${file}": ${messageOf(cause)}`, { cause });
+  }
+}
+
+function refusal(base: URL, { status, body }: Answer, token = ''): WaybillError {
+  // Another server may echo the token that it received.
+  const detail = quote(errorIn(body), 300);
+  const reason =
+    status === 401
+      ? token === ''
+        ? 'it requires a token, and WAYBILL_ADMIN_TOKEN is not set'
+        : 'it rejected the token in WAYBILL_ADMIN_TOKEN'
+      : `it responded with status ${status}`;
+  const message = `cannot use the admin server at ${base.origin}: ${reason}${detail === '' ? '' : `: ${detail}`}`;
+  return new WaybillError(status === 400 ? 'usage' : 'admin_unreachable', message);
+}
+
+/** The `error` member of a response; nothing else of the body is quoted. */
+function errorIn(body: string): string {
+  try {
+    const { error } = JSON.parse(body) as { readonly error?: unknown };
+    return typeof error === 'string' ? error : '';
+  } catch {
+    return '';
+  }
+}
+
+function jsonOf(base: URL, body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch (cause) {
+    throw unusable(base, 'the response is not JSON', cause);
+  }
+}
+
+function unusable(base: URL, message: string, cause?: unknown): WaybillError {
+  return new WaybillError('admin_unreachable', `cannot use the admin server at ${base.origin}: ${message}`, { cause });
+}
+
+function hasMembers(value: unknown, members: Readonly<Record<string, 'object' | 'objects' | undefined>>): boolean {
+  return (
+    isObject(value) &&
+    Object.entries(members).every(([name, kind]) => {
+      const member = value[name];
+      return kind === 'object' ? isObject(member) : Array.isArray(member) && member.every(isObject);
+    })
+  );
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function unreachableReason(thrown: unknown): string {
+  const code = systemCode(thrown) ?? '';
+  if (code === 'ECONNREFUSED')
+    return 'connection refused (ECONNREFUSED); check that the daemon runs and that admin.listen has this address';
+  if (/CERT|SIGNATURE|SELF_SIGNED|ISSUER/.test(code))
+    return `its certificate is not trusted (${code}); --admin-ca FILE or NODE_EXTRA_CA_CERTS names its CA`;
+  if (code === 'EPROTO') return 'no TLS at this address (EPROTO); use http:// when admin.tls is not configured';
+  if (code === 'ECONNRESET') return 'it closed the connection (ECONNRESET); use https:// when admin.tls is configured';
+  return messageOf(thrown);
+}

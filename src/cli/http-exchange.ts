@@ -1,0 +1,37 @@
+/** One HTTP exchange of a command with the daemon. */
+import type { ClientRequest } from 'node:http';
+import { WaybillError } from '../errors.ts';
+
+export interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** Largest body that is accepted; a report of years takes some tens of MB. */
+const maxBytes = 1_000_000_000;
+
+export function exchange(asking: ClientRequest, timeoutMs: number, body?: string): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    asking.setTimeout(timeoutMs, () =>
+      asking.destroy(new WaybillError('state_unusable', `cannot query the running daemon: no response within ${timeoutMs / 1000} s`)),
+    );
+    asking.on('response', (answer) => {
+      const parts: Buffer[] = [];
+      let bytes = 0;
+      answer.on('data', (part: Buffer) => {
+        bytes += part.length;
+        if (bytes > maxBytes) asking.destroy(new Error(`the response exceeds ${maxBytes} bytes`));
+        else parts.push(part);
+      });
+      answer.on('error', reject);
+      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, body: Buffer.concat(parts).toString('utf8') }));
+    });
+    asking.on('error', reject);
+    asking.end(body);
+  });
+}
+
+/** The code of a system error; undefined for an error of Waybill. */
+export function systemCode(thrown: unknown): string | undefined {
+  return thrown instanceof Error && !(thrown instanceof WaybillError) && 'code' in thrown ? String(thrown.code) : undefined;
+}

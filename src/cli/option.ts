@@ -1,0 +1,71 @@
+/** Options of a command: each is declared once, with its type, its placeholder and its help. */
+import { nearestOrAll } from '../settings/nearest.ts';
+import { WaybillError } from '../errors.ts';
+
+export interface Option<Value> {
+  /** Placeholder of the value in the help; undefined: the option is a switch. */
+  readonly value?: string;
+  readonly help: string;
+  readonly isRequired?: boolean;
+  /** Accepted values, for the check and for completion. */
+  readonly choices?: readonly string[];
+  /** @throws WaybillError `usage`, where `flag` is the name with its hyphens */
+  readonly read: (given: string | boolean | undefined, flag: string) => Value;
+}
+
+export type Options = Readonly<Record<string, Option<unknown>>>;
+
+export type ValuesOf<Of extends Options> = { readonly [Name in keyof Of]: Of[Name] extends Option<infer Value> ? Value : never };
+
+export function toggle(help: string): Option<boolean> {
+  return { help, read: (given) => given === true };
+}
+
+export function text(value: string, help: string): Option<string | undefined> {
+  return { value, help, read: (given) => (typeof given === 'string' ? given : undefined) };
+}
+
+export function choice<const Name extends string>(value: string, choices: readonly Name[], help: string): Option<Name | undefined> {
+  const read = (given: string | boolean | undefined, flag: string): Name | undefined => {
+    if (typeof given !== 'string') return undefined;
+    const found = choices.find((name) => name === given);
+    if (found === undefined) throw new WaybillError('usage', `cannot use ${flag} "${given}": ${nearestOrAll(given, choices)}`);
+    return found;
+  };
+  return { value, help, choices, read };
+}
+
+/**
+ * An option whose text is parsed.
+ * @param expected  completes "not …" in the error
+ * @param parse  returns undefined for a text that does not fit
+ */
+export function parsed<Value>(
+  value: string,
+  help: string,
+  expected: string,
+  parse: (given: string) => Value | undefined,
+): Option<Value | undefined> {
+  const read = (given: string | boolean | undefined, flag: string): Value | undefined => {
+    if (typeof given !== 'string') return undefined;
+    const found = parse(given);
+    if (found === undefined) throw new WaybillError('usage', `cannot use ${flag} "${given}": not ${expected}`);
+    return found;
+  };
+  return { value, help, read };
+}
+
+export function required<Value>(option: Option<Value | undefined>): Option<Value> {
+  const read = (given: string | boolean | undefined, flag: string): Value => {
+    const found = option.read(given, flag);
+    if (found === undefined) throw new WaybillError('usage', `missing ${flag}`);
+    return found;
+  };
+  return { ...option, isRequired: true, read };
+}
+
+/** @param fallback  as a user would type it */
+export function withDefault<Value>(option: Option<Value | undefined>, fallback: string): Option<Value> {
+  const { read } = required(option);
+  return { ...option, read: (given, flag) => read(given ?? fallback, flag) };
+}

@@ -1,0 +1,63 @@
+/** Texts that follow from the table of a command: its help and its row in the README. Pure. */
+import type { Command, Form } from './form.ts';
+import type { Option } from './option.ts';
+
+interface Texts {
+  readonly name: string;
+  readonly description: string;
+  readonly notes?: string;
+  readonly examples: readonly string[];
+}
+
+/** Column of the descriptions. */
+const column = 22;
+
+export function usageOf({ name, description, notes, examples }: Texts, forms: readonly Form[]): string {
+  const subcommands = forms.flatMap(({ subcommand, summary }) => (subcommand === undefined ? [] : [item(subcommand, summary)]));
+  const blocks = [
+    forms.map((form) => synopsis(name, form)).join('\n'),
+    description,
+    subcommands.join('\n'),
+    [...positionalItems(forms), ...optionItems(forms)].join('\n'),
+    notes ?? '',
+    ['Examples:', ...examples.map((example) => `  ${example}`)].join('\n'),
+  ];
+  return `${blocks.filter((block) => block !== '').join('\n\n')}\n`;
+}
+
+/** The row of a command in the table of the README. */
+export function readmeRow({ name, summary, forms }: Pick<Command, 'name' | 'summary' | 'forms'>): string {
+  const calls = forms.map(({ subcommand }) => `\`${subcommand === undefined ? name : `${name} ${subcommand}`}\``);
+  return `| ${calls.length === 0 ? `\`${name}\`` : calls.join(', ')} | ${summary} |`;
+}
+
+function synopsis(name: string, { subcommand, positionals, options }: Form): string {
+  const all = Object.entries(options);
+  const required = all.filter(([, { isRequired }]) => isRequired).map(([option, { value }]) => `--${option} ${value ?? ''}`);
+  const { name: placeholder, min = 0 } = positionals ?? { name: '', min: 1 };
+  const words = [
+    ...['waybill', name, subcommand ?? '', min > 0 ? placeholder : `[${placeholder}]`],
+    ...[...required, all.length > required.length ? '[options]' : ''],
+  ];
+  return words.filter((word) => word !== '').join(' ');
+}
+
+function positionalItems(forms: readonly Form[]): string[] {
+  const all = new Map(forms.flatMap(({ positionals }) => (positionals ? [[positionals.name, positionals.help] as const] : [])));
+  return [...all].map(([name, help]) => item(name, help));
+}
+
+/** Each option once; one that not every form has names those that do. */
+function optionItems(forms: readonly Form[]): string[] {
+  const all = new Map<string, Option<unknown>>(forms.flatMap(({ options }) => Object.entries(options)));
+  return [...all].map(([name, { value, help }]) => {
+    const owners = forms.filter(({ options }) => Object.hasOwn(options, name));
+    const scope =
+      owners.length === forms.length ? '' : `${owners.map(({ subcommand }) => subcommand ?? 'without subcommand').join(', ')}: `;
+    return item(`--${name}${value === undefined ? '' : ` ${value}`}`, `${scope}${help}`);
+  });
+}
+
+function item(name: string, text: string): string {
+  return `  ${name.padEnd(column - 4)}  ${text}`;
+}

@@ -1,0 +1,29 @@
+/** The one place that opens the journal of a configuration: for the daemon, and for a command that changes the state. */
+import type { Config } from '../config/load.ts';
+import { Journal } from '../journal/journal.ts';
+import type { Clock } from '../model/time.ts';
+import { version } from '../version.ts';
+
+interface OpenOptions {
+  readonly clock: Clock;
+  /** Release that is recorded in the state; default this one. */
+  readonly release?: string;
+  readonly expectState?: boolean;
+  /** How long to wait for another owner to end, ms; default 0. */
+  readonly lockWait?: number;
+  /** Called when another owner is waited for. */
+  readonly waits?: () => void;
+}
+
+export function openJournal(
+  { dataDir, journal: { maxSize, retention } }: Config,
+  options: OpenOptions,
+  signal: AbortSignal,
+): Promise<Journal> {
+  const { clock, release = version, expectState = false, lockWait = 0, waits } = options;
+  return Journal.open(
+    { directory: dataDir, maxSize, retention, version: release, expectState, lockWait, ...(waits && { waits }) },
+    clock,
+    signal,
+  );
+}

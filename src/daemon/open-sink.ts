@@ -1,0 +1,16 @@
+/** The one place that prepares the context in which a sink is opened, checked or set up. */
+import type { Config, SinkConfig } from '../config/load.ts';
+import type { Log } from '../model/telemetry.ts';
+import type { Clock } from '../model/time.ts';
+import type { SinkContext } from '../sink/define.ts';
+import { silentLog } from '../telemetry/discard.ts';
+
+/** Without a log, for commands that print their findings themselves, the context drops log lines. */
+export function sinkContext(
+  { id, format, sources }: Pick<SinkConfig, 'id' | 'format' | 'sources'>,
+  config: Pick<Config, 'sources' | 'tls' | 'proxy'>,
+  { clock, log = silentLog, shown }: { readonly clock: Clock; readonly log?: Log; readonly shown?: SinkContext['shown'] },
+): SinkContext {
+  const { tls, proxy } = config;
+  return { id, format, log, clock, sources: sources ?? config.sources.map((source) => source.id), ca: tls.ca, proxy, shown };
+}

@@ -1,0 +1,20 @@
+/** The one place that opens the client of a source: for the daemon, and for commands that read the service. */
+import type { Config, SourceConfig } from '../config/load.ts';
+import { createSource } from '../source/client.ts';
+import type { ClientContext, ServiceSource } from '../source/client.ts';
+import { Budget } from '../source/limits.ts';
+import { unmetered } from '../telemetry/discard.ts';
+
+/**
+ * @param context  `budget`: default one of its own at the configured rate; `meters`: default none
+ * @param create  replaced by the simulation
+ */
+export function openSource(
+  settings: SourceConfig,
+  { tls: { ca } }: Pick<Config, 'tls'>,
+  context: Pick<ClientContext, 'clock' | 'log'> & Partial<Pick<ClientContext, 'budget' | 'meters'>>,
+  create: typeof createSource = createSource,
+): ServiceSource {
+  const { clock, log, meters = unmetered, budget = new Budget(clock, settings.requests.perSecond) } = context;
+  return create(settings, { clock, budget, meters, ca, log });
+}
