@@ -20,14 +20,14 @@ facts.add(privacySettings.shape.key, { secret: true, expects: 'text of at least 
 
 const source = sourceSettings
   .extend({
-    privacy: privacySettings.optional().describe('Rules and key in place of the general ones, for this source'),
+    privacy: privacySettings.optional().describe('Rules and key for this source; overrides the top-level `privacy`'),
     observer: observerSettings,
   })
-  .describe('One service, one tenant, one set of credentials that is polled');
+  .describe('One polled service: one tenant, one set of credentials');
 
 export const stateDirectory = path()
   .default('./state')
-  .describe('Directory of the state; made with mode 0700, one that is there is left as it is');
+  .describe('State directory; created with mode 0700, an existing one is unchanged');
 
 function sinkSchema(definition: SinkDefinition) {
   return z
@@ -37,11 +37,11 @@ function sinkSchema(definition: SinkDefinition) {
       includeOriginal: originalSettings(definition.original ?? true),
       filter: whereSettings.optional().describe('Only records that match; default all'),
       cef: cefSettings,
-      privacy: privacySettings.optional().describe('Rules and key in place of those of the source, for this sink'),
+      privacy: privacySettings.optional().describe('Rules and key for this sink; overrides those of the source'),
       ...laterKeys(definition),
       ...definition.config.shape,
     })
-    .describe(`Sink of the type ${definition.type}: ${definition.summary}`);
+    .describe(`Sink of type ${definition.type}: ${definition.summary}`);
 }
 
 /** Known to be refused; for the type of the schema they are not there. */
@@ -69,24 +69,24 @@ function assemble(sinks: readonly SinkDefinition[]) {
       tls: trustSettings,
       proxy: proxySettings
         .optional()
-        .describe('Proxy of every HTTPS connection; default HTTPS_PROXY and NO_PROXY of the environment; `none` ignores them'),
+        .describe('Proxy of every HTTPS connection; default HTTPS_PROXY and NO_PROXY of the environment; `none` ignores these'),
       sources: z
         .array(source)
         .min(1, 'names no source: nothing would be collected')
-        .describe('What is polled: at least one source, here or in an included file'),
-      privacy: privacySettings.prefault({}).describe('What is hidden from every message; a source or a sink may override it'),
+        .describe('Sources to poll: at least one, here or in an included file'),
+      privacy: privacySettings.prefault({}).describe('Fields to hide in every message; a source or sink may override it'),
       mapping: mappingSettings,
       sinks: z
         .array(z.discriminatedUnion('type', [first, ...others]))
         .default([])
-        .describe('Where messages go'),
-      shutdownTimeout: duration({ max: '1h' }).prefault('20s').describe('How long a stop may take'),
+        .describe('Destinations of messages'),
+      shutdownTimeout: duration({ max: '1h' }).prefault('20s').describe('Time limit for a stop'),
       admin: adminSettings,
       log: logSettings,
       include: z
         .array(line('the path of a file, or a pattern such as tenants/*.yaml'))
         .default([])
-        .describe('More sources and sinks: files, or patterns such as `tenants/*.yaml`; a relative one starts at this file'),
+        .describe('More sources and sinks: files, or patterns such as `tenants/*.yaml`, relative to this file'),
       telemetry: notYet(),
     })
     .describe('Configuration of Waybill');

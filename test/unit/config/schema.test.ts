@@ -104,17 +104,30 @@ test('every setting stands in docs/configuration.md as it is', async () => {
   await expect(`${prose}${mark}\n${tables(settings())}`).toMatchFileSnapshot(`../../../${path}`);
 });
 
+/** Rows that are the same for every type of sink stand once, in the table of the group `sinks`. */
 function tables(all: readonly Setting[]): string {
-  const groups = Map.groupBy(all, ({ name, sink }) =>
+  const types = new Set(all.flatMap(({ sink }) => sink ?? []));
+  const counts = Map.groupBy(
+    all.filter(({ sink }) => sink !== undefined),
+    rowOf,
+  );
+  const isCommon = (setting: Setting): boolean => counts.get(rowOf(setting))?.length === types.size;
+  const unique = [
+    ...all.filter((setting) => !isCommon(setting)),
+    ...[...counts.values()].flatMap(([first]) => (first && isCommon(first) ? [{ ...first, sink: undefined }] : [])),
+  ];
+  const groups = Map.groupBy(unique, ({ name, sink }) =>
     sink === undefined ? (/^[^.[]+/.exec(name)?.[0] ?? '') : `sinks of the type ${sink}`,
   );
-  const row = ({ name, description, takes, usual, required }: Setting): string => {
-    const cells = [`\`${name}\``, description ?? '', takes, required ? 'must be given' : usual === undefined ? '' : `\`${usual}\``];
-    return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |\n`;
-  };
   const table = (rows: readonly Setting[]) =>
-    `| setting | what it is for | takes | default |\n| --- | --- | --- | --- |\n${rows.map(row).join('')}\n`;
+    `| setting | purpose | value | default |\n| --- | --- | --- | --- |\n${rows.map(rowOf).join('')}\n`;
   const single = [...groups.values()].filter((rows) => rows.length === 1).flat();
-  const others = [...groups].filter(([, rows]) => rows.length > 1);
+  const isType = ([name]: readonly [string, unknown]): boolean => name.startsWith('sinks of the type ');
+  const others = [...groups].filter(([, rows]) => rows.length > 1).toSorted((a, b) => Number(isType(a)) - Number(isType(b)));
   return `${table(single)}${others.map(([name, rows]) => `## ${name}\n\n${table(rows)}`).join('')}`.trimEnd() + '\n';
+}
+
+function rowOf({ name, description, takes, usual, required }: Setting): string {
+  const cells = [`\`${name}\``, description ?? '', takes, required ? 'required' : usual === undefined ? '' : `\`${usual}\``];
+  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |\n`;
 }
