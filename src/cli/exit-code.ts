@@ -1,4 +1,4 @@
-/** The exit code of a command that failed, by what was thrown. */
+/** Maps the error of a command to its exit code. */
 import { codeOf } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 

@@ -1,9 +1,6 @@
-/**
- * A help text fitted to a terminal: paragraphs are filled, the descriptions of options keep their column, and commands are continued with a
- * backslash. Pure.
- */
+/** Wraps a help text to the width of a terminal: paragraphs, option descriptions, and commands with a trailing backslash. Pure. */
 
-/** Where the description of an option begins at most; a longer name stands on a line of its own. */
+/** Last column at which a description starts; after a longer name it starts on the next line. */
 const descriptionMost = 22;
 
 /** @param width  columns of the terminal; no line is longer, unless one word is */
@@ -41,7 +38,7 @@ function optionOf(item: string): { readonly name: string; readonly description: 
   return name === undefined || description === undefined ? undefined : { name, description };
 }
 
-/** Broken at single blanks; wider gaps are columns, and stay. */
+/** Breaks at single spaces; wider gaps separate columns. */
 function filled(line: string, width: number, indent: string): string[] {
   const done: string[] = [];
   let rest = line;
@@ -56,7 +53,7 @@ function filled(line: string, width: number, indent: string): string[] {
 }
 
 function continued(line: string, width: number): string[] {
-  // A backslash would be a character within quotation marks.
+  // Within quotes a backslash would be literal.
   const joined = line.replace(/'[^']*'/g, (quoted) => quoted.replaceAll(' ', '\u0000'));
   const parts = joined.length <= width ? [joined] : filled(joined, width - 2, '      ');
   return parts.map((part, i) => `${part.replaceAll('\u0000', ' ')}${i < parts.length - 1 ? ' \\' : ''}`);

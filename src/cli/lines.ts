@@ -2,7 +2,7 @@
 import { addAbortSignal, Readable } from 'node:stream';
 
 /**
- * The lines of a stream of bytes, without their line breaks. Only LF ends a line: U+2028, at which node:readline breaks, may stand in JSON.
+ * The lines of a stream of bytes, without their line breaks. Only LF ends a line: JSON may contain U+2028, at which node:readline breaks.
  */
 export async function* linesOf(input: AsyncIterable<string | Buffer>, signal: AbortSignal): AsyncGenerator<string> {
   const decoder = new TextDecoder();
@@ -16,7 +16,7 @@ export async function* linesOf(input: AsyncIterable<string | Buffer>, signal: Ab
       for (const line of lines) yield withoutReturn(line);
     }
   } catch (thrown) {
-    // The stream says that it was aborted; the signal says why.
+    // The reason is in the signal, not in the error of the stream.
     signal.throwIfAborted();
     throw thrown;
   }

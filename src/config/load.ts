@@ -53,7 +53,7 @@ export type Config = Omit<Settings, 'sources' | 'sinks' | 'proxy' | 'include' | 
 
 export interface Loaded {
   readonly config: Config;
-  /** What `check` and the start say besides, one line each. */
+  /** Warnings for `check` and the start, one line each. */
   readonly warnings: readonly string[];
   readonly file: string;
   /** The files behind `include`, `${file:…}` and PEM settings, to be watched. */
@@ -187,8 +187,8 @@ function readFile(given: string | undefined): { readonly file: string; readonly 
       }
     }
   }
-  const message = `cannot find a configuration: neither ${usual.join(' nor ')} is there; --config FILE or WAYBILL_CONFIG names another`;
-  throw new WaybillError('config_invalid', `${message}, and "waybill init" prints one to begin with`);
+  const message = `cannot find a configuration: neither ${usual.join(' nor ')} exists; pass --config FILE or set WAYBILL_CONFIG`;
+  throw new WaybillError('config_invalid', `${message}, or create one with "waybill init"`);
 }
 
 function parse(text: string, environment: Environment): Document {

@@ -25,9 +25,7 @@ const source = sourceSettings
   })
   .describe('One polled service: one tenant, one set of credentials');
 
-export const stateDirectory = path()
-  .default('./state')
-  .describe('State directory; created with mode 0700, an existing one is unchanged');
+export const stateDirectory = path().default('./state').describe('State directory; created with mode 0700, an existing one is unchanged');
 
 function sinkSchema(definition: SinkDefinition) {
   return z
