@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
 import type { Clock } from '../../../src/model/time.ts';
-import { createLog, type LogSettings, type Logs } from '../../../src/telemetry/log.ts';
+import { createLog, type ComponentLog, type LogSettings, type Logs } from '../../../src/telemetry/log.ts';
+import type { LogEventCode } from '../../../src/model/log-events.ts';
 
 class TestClock implements Clock {
   ms = 0;
@@ -12,7 +13,7 @@ class TestClock implements Clock {
     return this.ms;
   }
   async sleep(): Promise<void> {
-    throw new Error('the log never sleeps');
+    throw new Error('unexpected sleep');
   }
 }
 
@@ -35,52 +36,58 @@ function start(settings: Partial<LogSettings> = {}, environment: Record<string, 
   return { ...logs, clock, text: () => text, lines };
 }
 
-test('a line is one JSON object: level, time by the clock, component, message and fields', () => {
+/** Any fields, also those that the type of the event refuses: the log must be safe without the compiler. */
+function writeAny(log: ComponentLog, event: LogEventCode, fields: object): void {
+  log.write(event, fields as never);
+}
+
+test('a JSON line has level, time, event, component, fields and message', () => {
   const { root, lines } = start();
-  root.child('collect').info({ source: 'production', records: 412, window: { from: '14:00' } }, 'window.proven');
+  root.child('collect').write('window.first_proven', { source: 'production', records: 412, next: { from: '14:00' } });
   expect(lines()).toEqual([
     {
       level: 'info',
       time: '2026-11-20T03:00:00.000Z',
+      event: 'window.first_proven',
       component: 'collect',
       source: 'production',
       records: 412,
-      window: { from: '14:00' },
-      message: 'window.proven',
+      next: { from: '14:00' },
+      message: 'first window proven',
     },
   ]);
 });
 
 describe('levels', () => {
-  test('a component has the level of the nearest one above it, else the usual one', () => {
+  test('a component has the level of the nearest component above it, else the default', () => {
     const { root, lines } = start({ level: 'warn', levels: { 'sink/kafka': 'debug', sink: 'error' } });
-    root.child('sink/kafka').debug({}, 'a');
-    root.child('sink').child('file').warn({}, 'b');
-    root.child('collect').info({}, 'c');
-    root.child('collect').warn({}, 'd');
-    expect(lines().map((l) => l['message'])).toEqual(['a', 'd']);
+    root.child('sink/kafka').write('kafka.client');
+    root.child('sink').child('file').write('sink.compression_failed');
+    root.child('collect').write('source.recovered');
+    root.child('collect').write('source.page_unreadable');
+    expect(lines().map((l) => l['event'])).toEqual(['kafka.client', 'source.page_unreadable']);
   });
 
-  test('LOG_LEVEL wins over the file, and is refused when it is none', () => {
+  test('LOG_LEVEL overrides the configured level, and a wrong one is refused', () => {
     const { root, lines } = start({ level: 'error' }, { LOG_LEVEL: 'DEBUG' });
-    root.debug({}, 'a');
+    root.write('window.proven');
     expect(lines()).toHaveLength(1);
     expect(() => start({}, { LOG_LEVEL: 'loud' })).toThrow('cannot read LOG_LEVEL "loud": not one of debug, info, warn, error');
   });
 
-  test('a level set for a while falls back by itself', () => {
+  test('a temporary level ends after its time', () => {
     const { root, setLevel, clock, lines } = start();
     setLevel('debug', 900_000);
-    root.debug({}, 'a');
+    root.write('window.proven', { source: 'a' });
     clock.ms = 899_999;
-    root.debug({}, 'b');
+    root.write('window.proven', { source: 'b' });
     clock.ms = 900_000;
-    root.debug({}, 'c');
-    expect(lines().map((l) => l['message'])).toEqual(['a', 'b']);
+    root.write('window.proven', { source: 'c' });
+    expect(lines().map((l) => l['source'])).toEqual(['a', 'b']);
   });
 });
 
-describe('what may appear', () => {
+describe('redaction', () => {
   const canary = 'c4n4ry-7f3a9d';
 
   test.each([
@@ -100,8 +107,8 @@ describe('what may appear', () => {
   ])('%s is hidden', (_, fields) => {
     for (const format of ['json', 'ecs', 'pretty'] as const) {
       const { root, text } = start({ format });
-      root.info(fields, 'seen');
-      expect(text()).toContain('seen');
+      writeAny(root, 'source.calibrated', fields);
+      expect(text()).toContain('source calibrated');
       expect(text()).not.toContain(canary);
       expect(text()).not.toContain('731942');
     }
@@ -112,7 +119,7 @@ describe('what may appear', () => {
     const error = new WaybillError('source_unreachable', 'cannot read page 3: no answer', {
       cause: new Error('fetch failed', { cause: Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }) }),
     });
-    root.error({ source: 'production', error }, 'request failed');
+    root.write('source.request_failing', { source: 'production', error });
     expect(lines()[0]?.['error']).toEqual({
       code: 'source_unreachable',
       message: 'cannot read page 3: no answer',
@@ -120,34 +127,36 @@ describe('what may appear', () => {
     });
   });
 
-  test('a field cannot pass itself off as a part of the line', () => {
+  test('a field cannot replace level, time, event or message of the line', () => {
     const { root, lines, text } = start();
-    root.info({ level: 'fatal', message: 'forged', time: 1 }, 'true');
+    writeAny(root, 'source.recovered', { level: 'fatal', message: 'forged', time: 1, event: 'forged' });
     expect(lines()[0]).toMatchObject({
       level: 'info',
-      message: 'true',
+      event: 'source.recovered',
+      message: 'source responds again',
       time: '2026-11-20T03:00:00.000Z',
       level_: 'fatal',
+      event_: 'forged',
       message_: 'forged',
     });
     expect(text().match(/"message"/g)).toHaveLength(1);
   });
 
-  test.each(['json', 'ecs', 'pretty'] as const)('line breaks, escapes and marks of direction stay inside one line (%s)', (format) => {
+  test.each(['json', 'ecs', 'pretty'] as const)('line breaks, escape sequences and direction marks stay inside one line (%s)', (format) => {
     const { root, text } = start({ format });
-    root.warn({ message: 'a\nb\r\u001b[31mred\u009b2J\u202egnp', error: new Error('x\n    at y') }, 'odd');
+    writeAny(root, 'source.page_unreadable', { message: 'a\nb\r\u001b[31mred\u009b2J\u202egnp', error: new Error('x\n    at y') });
     expect(text().match(/\n/g)).toHaveLength(1);
     expect(text().trimEnd()).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/);
   });
 });
 
 describe('repeated failures', () => {
-  test('one line a minute for a code and an id, with the number left out', () => {
+  test('one line a minute for each code and id, with the number of omitted lines', () => {
     const { root, clock, lines } = start();
     for (let i = 0; i < 13; i += 1) {
       clock.ms = i * 10_000;
-      root.warn({ code: 'sink_unavailable', sink: 'siem' }, 'delivery failed');
-      root.warn({ code: 'sink_unavailable', sink: 'lake' }, 'delivery failed');
+      root.write('sink.delivery_failed', { code: 'sink_unavailable', sink: 'siem' });
+      root.write('sink.delivery_failed', { code: 'sink_unavailable', sink: 'lake' });
     }
     const of = (sink: string) => lines().filter((l) => l['sink'] === sink);
     expect(of('siem').map((l) => [l['time'], l['repeated']])).toEqual([
@@ -163,53 +172,55 @@ describe('repeated failures', () => {
     ]);
   });
 
-  test('the code of an error counts, another code is another failure, and news without a code is never left out', () => {
+  test('failures differ by event and code; a line without a code is never omitted', () => {
     const { root, lines } = start();
-    root.warn({ source: 'a', error: new WaybillError('source_busy', 'x') }, 'request failed');
-    root.warn({ source: 'a', error: new WaybillError('source_busy', 'y') }, 'request failed');
-    root.warn({ source: 'a', error: new WaybillError('source_unreachable', 'z') }, 'request failed');
-    root.error({ source: 'a', error: new WaybillError('source_busy', 'worse') }, 'request failed');
-    root.warn({ source: 'a' }, 'window slow');
-    root.warn({ source: 'a' }, 'window slow');
-    root.info({ source: 'a', code: 'source_busy' }, 'state changed');
-    root.info({ source: 'a', code: 'source_busy' }, 'state changed');
+    root.write('source.request_failing', { source: 'a', error: new WaybillError('source_busy', 'x') });
+    root.write('source.request_failing', { source: 'a', error: new WaybillError('source_busy', 'y') });
+    root.write('source.request_failing', { source: 'a', error: new WaybillError('source_unreachable', 'z') });
+    root.write('source.token_refused', { source: 'a', error: new WaybillError('source_busy', 'worse') });
+    root.write('source.clock_stopped', { source: 'a' });
+    root.write('source.clock_stopped', { source: 'a' });
+    root.write('source.request_retried', { source: 'a', code: 'source_busy' });
+    root.write('source.request_retried', { source: 'a', code: 'source_busy' });
     expect(lines()).toHaveLength(7);
   });
 
-  test('what is owed is said with the next line after the minute, or at the end', () => {
+  test('the count is written with the next line after the minute, or at the end', () => {
     const { root, clock, flush, lines } = start();
-    for (let i = 0; i < 4; i += 1) root.warn({ code: 'sink_unavailable', sink: 'siem', records: i }, 'delivery failed');
+    for (let i = 0; i < 4; i += 1) root.write('sink.delivery_failed', { code: 'sink_unavailable', sink: 'siem', attempts: i });
     clock.ms = 61_000;
-    root.info({}, 'something else');
-    expect(lines().map((l) => [l['message'], l['records'], l['repeated']])).toEqual([
-      ['delivery failed', 0, undefined],
-      ['delivery failed', 3, 3],
-      ['something else', undefined, undefined],
+    root.write('sink.delivery_resumed');
+    expect(lines().map((l) => [l['event'], l['attempts'], l['repeated']])).toEqual([
+      ['sink.delivery_failed', 0, undefined],
+      ['sink.delivery_failed', 3, 3],
+      ['sink.delivery_resumed', undefined, undefined],
     ]);
-    root.warn({ code: 'sink_unavailable', sink: 'siem' }, 'delivery failed');
-    root.warn({ code: 'sink_unavailable', sink: 'siem' }, 'delivery failed');
+    root.write('sink.delivery_failed', { code: 'sink_unavailable', sink: 'siem' });
+    root.write('sink.delivery_failed', { code: 'sink_unavailable', sink: 'siem' });
     flush();
     flush();
-    expect(lines().slice(3)).toMatchObject([{ message: 'delivery failed', repeated: 2 }]);
+    expect(lines().slice(3)).toMatchObject([{ event: 'sink.delivery_failed', repeated: 2 }]);
     expect(lines()).toHaveLength(4);
   });
 });
 
-test('ecs: times, level, logger and error stand where ECS has them, the rest under waybill', () => {
+test('ecs: time, level, action, logger and error use ECS fields, the rest stands under waybill', () => {
   const { root, lines } = start({ format: 'ecs' });
-  root
-    .child('sink/kafka')
-    .error({ sink: 'lake', error: new WaybillError('sink_unavailable', 'busy', { cause: new Error('timeout') }) }, 'delivery failed');
+  root.child('sink/kafka').write('sink.delivery_blocked', {
+    sink: 'lake',
+    error: new WaybillError('sink_unavailable', 'busy', { cause: new Error('timeout') }),
+  });
   expect(lines()).toEqual([
     {
       'log.level': 'error',
       '@timestamp': '2026-11-20T03:00:00.000Z',
       'ecs.version': '9.4.0',
       'service.name': 'waybill',
+      'event.action': 'sink.delivery_blocked',
       'log.logger': 'sink/kafka',
       error: { code: 'sink_unavailable', message: 'busy: timeout' },
       waybill: { sink: 'lake' },
-      message: 'delivery failed',
+      message: 'delivery blocked',
     },
   ]);
 });
@@ -217,38 +228,38 @@ test('ecs: times, level, logger and error stand where ECS has them, the rest und
 test('pretty: readable, coloured on a terminal only, and never with NO_COLOR', () => {
   const line = (environment: Record<string, string>, isTTY: boolean): string => {
     const { root, text } = start({ format: 'pretty' }, environment, isTTY);
-    root.info({ source: 'production' }, 'first token');
+    root.write('source.unbounded_query_accepted', { source: 'production' });
     return text();
   };
-  expect(line({}, false)).toBe('[2026-11-20T03:00:00.000Z] INFO: first token {"source":"production"}\n');
+  expect(line({}, false)).toBe('[2026-11-20T03:00:00.000Z] INFO: unbounded query accepted again {"source":"production"}\n');
   expect(line({}, true)).toContain('\u001b[');
   expect(line({ NO_COLOR: '1' }, true)).toBe(line({}, false));
 });
 
-test('without a format: pretty on a terminal, else JSON', () => {
+test('default format: pretty on a terminal, else JSON', () => {
   const line = (isTTY: boolean): string => {
     const { root, text } = start({ format: undefined }, { NO_COLOR: '1' }, isTTY);
-    root.info({}, 'first token');
+    root.write('daemon.stopped');
     return text();
   };
-  expect(line(true)).toBe('[2026-11-20T03:00:00.000Z] INFO: first token\n');
-  expect(JSON.parse(line(false))).toMatchObject({ message: 'first token' });
+  expect(line(true)).toBe('[2026-11-20T03:00:00.000Z] INFO: daemon stopped\n');
+  expect(JSON.parse(line(false))).toMatchObject({ event: 'daemon.stopped' });
 });
 
-test('pretty: what went wrong stands in the sentence, each reason once', () => {
+test('pretty: the message ends with the reasons, each once', () => {
   const { root, text } = start({ format: 'pretty' });
   const error = new WaybillError('sink_unavailable', 'cannot reach siem', { cause: new Error('connect ECONNREFUSED 127.0.0.1:9200') });
-  root.child('deliver').warn({ sink: 'siem', retryInMs: 1_115, error }, 'delivery failed, retrying');
-  root.warn({ detail: 'admin.listen: 0.0.0.0:9464 is not a loopback address' }, 'configuration');
+  root.child('deliver').write('sink.delivery_failed', { sink: 'siem', retryInMs: 1_115, error });
+  root.write('config.warning', { detail: 'admin.listen: 0.0.0.0:9464 is not a loopback address' });
   expect(text().split('\n')).toEqual([
     '[2026-11-20T03:00:00.000Z] WARN: delivery failed, retrying: cannot reach siem: connect ECONNREFUSED 127.0.0.1:9200 {"component":"deliver","sink":"siem","retryInMs":1115,"code":"sink_unavailable"}',
-    '[2026-11-20T03:00:00.000Z] WARN: configuration: admin.listen: 0.0.0.0:9464 is not a loopback address',
+    '[2026-11-20T03:00:00.000Z] WARN: configuration warning: admin.listen: 0.0.0.0:9464 is not a loopback address',
     '',
   ]);
 });
 
-describe('a reader that is stuck or gone', () => {
-  test('costs lines and no memory; they are counted, and the log says how many once there is room', () => {
+describe('a stuck or closed reader', () => {
+  test('lines are dropped and counted, and the count is written once the reader drains', () => {
     let [text, kept] = ['', 0];
     let drain: () => void = () => undefined;
     const stream = {
@@ -259,28 +270,24 @@ describe('a reader that is stuck or gone', () => {
       },
     };
     const { root, lost } = createLog({ level: 'info', format: 'json', levels: {} }, new TestClock(), stream, {});
-    root.info({}, 'one');
+    root.write('admin.restarted');
     kept = 2 ** 20;
-    for (let i = 0; i < 1_000; i += 1) root.info({}, 'nobody reads this');
+    for (let i = 0; i < 1_000; i += 1) root.write('sink.delivery_resumed');
     expect([text.split('\n').length, lost()]).toEqual([2, 1_000]);
     kept = 0;
     drain();
-    root.info({}, 'two');
+    root.write('daemon.stopped');
     drain();
     expect(
       text
         .trim()
         .split('\n')
         .map((line) => JSON.parse(line) as object),
-    ).toMatchObject([
-      { message: 'one' },
-      { level: 'warn', message: 'log lines were lost: their reader was stuck or gone', lines: 1_000 },
-      { message: 'two' },
-    ]);
+    ).toMatchObject([{ event: 'admin.restarted' }, { level: 'warn', event: 'log.lines_lost', lines: 1_000 }, { event: 'daemon.stopped' }]);
     expect(lost()).toBe(1_000);
   });
 
-  test('lines that cannot be written are counted, and said when writing works again', () => {
+  test('lines that cannot be written are counted, and the count is written once writing works', () => {
     let text = '';
     let failure: Error | undefined = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' });
     const write = (line: string, done?: (error?: Error | null) => void): void => {
@@ -288,15 +295,15 @@ describe('a reader that is stuck or gone', () => {
       done?.(failure);
     };
     const { root, lost } = createLog({ level: 'info', format: 'json', levels: {} }, new TestClock(), { write }, {});
-    for (let i = 0; i < 5; i += 1) root.info({}, 'nobody reads this');
+    for (let i = 0; i < 5; i += 1) root.write('sink.delivery_resumed');
     expect([text, lost()]).toEqual(['', 5]);
     failure = undefined;
-    root.info({}, 'again');
+    root.write('admin.restarted');
     expect(
       text
         .trim()
         .split('\n')
         .map((line) => JSON.parse(line) as object),
-    ).toMatchObject([{ lines: 5 }, { message: 'again' }]);
+    ).toMatchObject([{ lines: 5 }, { event: 'admin.restarted' }]);
   });
 });
