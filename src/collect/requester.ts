@@ -229,7 +229,7 @@ export class Requester {
     const asked = ms ?? (thrown instanceof WaybillError ? thrown.retryAfterMs : undefined);
     const most = Math.min(maxBackoffMs, backoffFirstMs * 2 ** Math.min(failures, 10));
     const waitMs = asked ?? Math.max(50, this.#random() * most);
-    const fields = { source: this.#sourceId, code: codeOf(thrown), waitMs: Math.round(waitMs), error: thrown };
+    const fields = { source: this.#sourceId, code: codeOf(thrown), retryInMs: Math.round(waitMs), error: thrown };
     // A person must replace what is refused; a server that rotates its secrets may take a moment to accept the new one.
     if (codeOf(thrown) === 'token_refused') {
       if (failures < 3) this.#log.write('source.token_retried', fields);

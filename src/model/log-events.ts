@@ -1,16 +1,16 @@
 /**
- * Every line that the log can hold: its stable code, level, message and fields. `docs/logs.md` is generated from this table. Scripts and tests match
- * the code; the message is for people and may change.
+ * The table of log events. docs/logs.md is generated from it. Scripts and tests match the event code,
+ * which is stable; a message may change.
  */
 export type Level = 'debug' | 'info' | 'warn' | 'error';
 
 interface LogEvent {
   readonly level: Level;
-  /** Short and constant: what varies stands in the fields. */
+  /** Constant; values stand in the fields. */
   readonly message: string;
-  /** Field names, separated by blanks. */
+  /** Field names, separated by spaces. */
   readonly fields: string;
-  /** One sentence for the document: why the line appears, and what to do. */
+  /** For docs/logs.md: the cause, and what to do. */
   readonly meaning: string;
 }
 
@@ -19,182 +19,208 @@ export const logEvents = {
     level: 'info',
     message: 'daemon starting',
     fields: 'version file sources sinks',
-    meaning: 'The configuration is valid, and the daemon starts.',
+    meaning: 'The configuration is valid and the daemon starts.',
   },
-  'daemon.stopping': { level: 'info', message: 'daemon stopping', fields: 'reason', meaning: 'A signal or a failure ends the daemon.' },
-  'daemon.stopped': { level: 'info', message: 'daemon stopped', fields: '', meaning: 'Everything is closed; the process ends.' },
+  'daemon.stopping': {
+    level: 'info',
+    message: 'daemon stopping',
+    fields: 'reason',
+    meaning: 'A signal or a fatal error ends the daemon; `reason` names it.',
+  },
+  'daemon.stopped': { level: 'info', message: 'daemon stopped', fields: '', meaning: 'The state is closed and the process ends.' },
   'daemon.batch_abandoned': {
     level: 'warn',
     message: 'shutdown timeout reached, abandoning the batch in flight',
     fields: 'shutdownTimeoutMs',
-    meaning: 'A sink did not answer within `shutdownTimeout`. The batch is sent again after the next start.',
+    meaning: 'A sink did not answer within `shutdownTimeout`. The daemon reconciles or sends the batch again at the next start.',
   },
   'daemon.acknowledgements_unsaved': {
     level: 'warn',
     message: 'last acknowledgements not saved; reconciled at next start',
     fields: 'name code error',
-    meaning: 'The disk was full when the daemon ended. The next start asks the sink, or sends the last batches again.',
+    meaning: 'The disk was full at shutdown. At the next start the daemon asks the sink what it has, or sends the last batches again.',
   },
   'daemon.failed': {
     level: 'error',
     message: 'fatal error, shutting down',
     fields: 'name code error',
-    meaning: 'The daemon cannot continue. `code` is explained in operations.md.',
+    meaning: 'The daemon cannot continue. Look up `code` in operations.md.',
   },
   'daemon.not_started': {
     level: 'error',
-    message: 'daemon cannot run',
+    message: 'daemon ended with an error',
     fields: 'code error stack',
-    meaning: 'The daemon ended before or while it ran. `code` is explained in operations.md.',
+    meaning: 'The daemon could not start, or ended with an error. Look up `code` in operations.md.',
   },
   'config.warning': {
     level: 'warn',
     message: 'configuration warning',
     fields: 'detail',
-    meaning: 'A valid setting that is probably not meant; see `waybill check`.',
+    meaning: 'A setting is valid but probably unintended. `waybill check` shows the same warning.',
   },
   'config.reload_unsupported': {
     level: 'warn',
     message: 'SIGHUP ignored: restart the daemon to apply a changed configuration',
     fields: '',
-    meaning: 'The configuration is read at the start only.',
+    meaning: 'The daemon reads its configuration only at start.',
   },
   'log.lines_lost': {
     level: 'warn',
-    message: 'log lines lost: the reader of the log was stuck or gone',
+    message: 'log lines lost: log reader stuck or closed',
     fields: 'lines',
-    meaning: 'The daemon never waits for the reader of its log. `lines` were dropped.',
+    meaning: 'The daemon never waits for the reader of its log. `lines` is the number of dropped lines.',
   },
   'state.waiting_for_lock': {
     level: 'info',
     message: 'waiting for another process to release the state',
     fields: 'dataDir lockWaitMs',
-    meaning: 'Another daemon owns the state, as in a rolling update.',
+    meaning: 'Another process owns the state, for example during a rolling update.',
   },
   'state.created': {
     level: 'warn',
     message: 'new state created',
     fields: 'dataDir journal',
-    meaning: 'The directory held no state. Expected at the first start only: otherwise the volume was lost or is not mounted.',
+    meaning: '`dataDir` held no state. This is expected at the first start only; otherwise the volume was lost or is not mounted.',
   },
-  'state.opened': { level: 'info', message: 'state opened', fields: 'dataDir journal head', meaning: 'The daemon owns the state.' },
-  'state.checked': { level: 'info', message: 'state checked', fields: 'head', meaning: 'A round of the self-check ended without a fault.' },
+  'state.opened': {
+    level: 'info',
+    message: 'state opened',
+    fields: 'dataDir journal head',
+    meaning: 'The daemon owns the state. `head` is the last journal entry.',
+  },
+  'state.checked': {
+    level: 'info',
+    message: 'state checked',
+    fields: 'head',
+    meaning: 'The self-check read the whole journal and found no damage.',
+  },
   'journal.pruned': {
     level: 'debug',
     message: 'journal pruned',
     fields: 'entries',
-    meaning: 'Entries that every sink acknowledged, and that are older than `journal.retention`, were removed.',
+    meaning: 'Entries that every sink acknowledged and that are older than `journal.retention` were removed.',
   },
   'operation.performed': {
     level: 'info',
     message: 'operation performed',
-    fields: 'operation actor source sink from to first through reason detail seqs all',
-    meaning: 'An operator changed the state by a command.',
+    fields: 'operation actor source sink reason',
+    meaning: 'An operator changed the state by a command. `actor` is not authenticated.',
   },
   'admin.listening': {
     level: 'info',
     message: 'admin server listening',
     fields: 'addresses',
-    meaning: 'Probes, metrics and reports are served.',
+    meaning: 'The admin server serves probes, metrics and reports.',
   },
   'admin.failed': {
     level: 'error',
     message: 'admin server failed, restarting',
     fields: 'error',
-    meaning: 'The thread of the admin server ended. Collection and delivery continue.',
+    meaning: 'The thread of the admin server ended and is restarted. Collection and delivery continue.',
   },
-  'admin.restarted': { level: 'info', message: 'admin server restarted', fields: '', meaning: 'The admin server answers again.' },
+  'admin.restarted': { level: 'info', message: 'admin server restarted', fields: '', meaning: 'The admin server responds again.' },
   'admin.request_failed': {
     level: 'error',
     message: 'admin request failed',
     fields: 'error url',
-    meaning: 'A request was answered with 500.',
+    meaning: 'The admin server answered a request with status 500.',
   },
   'admin.wrong_tokens': {
     level: 'warn',
     message: 'too many wrong tokens at the admin server',
     fields: 'address',
-    meaning: 'Requests with wrong tokens from this address are delayed. A valid token is never delayed.',
+    meaning: 'The admin server refuses wrong tokens from this address with status 429. A valid token is always accepted.',
   },
   'source.unconfigured': {
     level: 'warn',
     message: 'source is no longer configured',
     fields: 'source',
-    meaning: 'The state holds a source that the configuration lacks. Restore it, or `waybill sources retire`.',
+    meaning: 'The state holds a source that the configuration lacks. Restore it in the configuration, or run `waybill sources retire`.',
   },
-  'source.first_record': { level: 'info', message: 'first record collected', fields: 'source records', meaning: 'The source works.' },
+  'source.first_record': {
+    level: 'info',
+    message: 'first record collected',
+    fields: 'source records',
+    meaning: 'The first record since the daemon started was stored.',
+  },
   'source.frontier': {
     level: 'info',
-    message: 'proven until',
+    message: 'frontier',
     fields: 'source frontier',
-    meaning: 'Every window before this time is proven or accepted. Once an hour.',
+    meaning: 'Every window before `frontier` is proven or accepted. Written once an hour.',
   },
   'source.request_retried': {
     level: 'info',
     message: 'request failed, retrying',
     fields: 'source code retryInMs error',
-    meaning: 'A request failed; the next attempt follows.',
+    meaning: 'A request failed. It is repeated after `retryInMs`.',
   },
   'source.request_failing': {
     level: 'warn',
     message: 'requests keep failing, retrying',
     fields: 'source code retryInMs error',
-    meaning: 'Three attempts in a row failed.',
+    meaning: 'At least three attempts in a row failed. Look up `code` in operations.md.',
   },
   'source.token_retried': {
     level: 'debug',
     message: 'token refused, retrying',
     fields: 'source code retryInMs error',
-    meaning: 'The token endpoint refused the credentials; a server that rotates secrets may need a moment.',
+    meaning: 'The token endpoint refused the credentials. A server that rotates secrets may need a moment.',
   },
   'source.token_refused': {
     level: 'error',
     message: 'token endpoint refuses the credentials',
     fields: 'source code retryInMs error',
-    meaning: 'Replace the credentials of the source. Collection resumes by itself.',
+    meaning: 'Replace the credentials of the source. Collection then resumes without a restart.',
   },
   'source.recovered': {
     level: 'info',
     message: 'source responds again',
     fields: 'source after',
-    meaning: 'The failure with the code `after` is over.',
+    meaning: 'A request succeeded. `after` is the code of the previous failure.',
   },
   'source.paused': {
     level: 'error',
     message: 'collection paused',
     fields: 'source reason code error',
-    meaning: 'The journal is full (`journal.maxSize` or the disk). Nothing is lost while the service keeps its log.',
+    meaning: 'The journal has reached `journal.maxSize`, or the disk is full. Nothing is lost while the service keeps its log.',
   },
   'source.resumed': {
     level: 'info',
     message: 'collection resumed',
     fields: 'source seconds',
-    meaning: 'The journal accepts records again.',
+    meaning: 'The journal has room again. Collection was paused for `seconds`.',
   },
   'source.page_unreadable': {
     level: 'warn',
     message: 'page cannot be read',
     fields: 'source page error',
-    meaning: 'The service refuses this page of the live poll. The window is read again before it is closed.',
+    meaning: 'A page of the live poll cannot be read. Its window is read again before it is closed.',
   },
   'source.page_size_refused': {
     level: 'warn',
     message: 'page size refused',
     fields: 'source pageSize error',
-    meaning: 'The service does not grant this page size. A smaller one is used.',
+    meaning: 'The service does not accept this page size. A smaller one is used.',
   },
-  'source.setting_reread': { level: 'info', message: 'secret read again', fields: 'setting', meaning: 'The file of a secret changed.' },
+  'source.setting_reread': {
+    level: 'info',
+    message: 'secret read again',
+    fields: 'setting',
+    meaning: 'The file of a secret changed, and the new value is used.',
+  },
   'source.suspended': {
     level: 'error',
     message: 'source suspended',
     fields: 'source reason detail since fields windows',
-    meaning: 'Rights shrank or records vanished: no window is closed. See guarantees.md, "Suspension".',
+    meaning:
+      'The service shows fewer fields or records than before, or times that cannot be right. No window is closed. See operations.md, "Suspended".',
   },
   'source.still_suspended': {
     level: 'error',
     message: 'source is still suspended',
     fields: 'source reason detail since fields windows',
-    meaning: 'Repeated once an hour, and when the reason changes.',
+    meaning: 'Repeated every hour, and when the reason changes.',
   },
   'source.suspension_ended': {
     level: 'warn',
@@ -206,145 +232,146 @@ export const logEvents = {
     level: 'info',
     message: 'fields visible again with a new token',
     fields: 'source fields',
-    meaning: 'The right was restored before the source was suspended.',
+    meaning: 'A new token shows the missing fields again, so the source is not suspended.',
   },
   'source.fields_checked': {
     level: 'debug',
     message: 'fields missing on page, present on reference record',
     fields: 'source fields records',
-    meaning: 'The records of the page simply lack these fields.',
+    meaning: 'The records of the page lack these fields, and the client still has the right to see them.',
   },
   'source.time_filter_ignored': {
     level: 'error',
     message: 'source ignores the time filter',
     fields: 'source reason detail',
-    meaning: 'The last windows held only records of other times. No window can be proven.',
+    meaning: 'Three windows in a row held records of other times. No window can be proven. Inform the operator of the service.',
   },
   'source.clock_measuring': {
     level: 'info',
-    message: 'measuring the clock of the service; the first proof waits',
+    message: 'measuring the clock of the service; first proof pending',
     fields: 'source to remainingMs',
     meaning: 'Records are collected and delivered meanwhile.',
   },
   'source.clock_stopped': {
     level: 'warn',
-    message: 'clock of the service stands still; no window can be proven',
+    message: 'clock of the service does not advance; no window can be proven',
     fields: 'source since',
-    meaning: 'The responses repeat one `Date`, as those of a cache do.',
+    meaning: 'The responses repeat one `Date`, as a cache does.',
   },
   'source.clock_reset': {
     level: 'warn',
-    message: 'clock of the service measured anew',
+    message: 'clock of the service measured again',
     fields: 'source refused accepted',
-    meaning: 'Most responses disagree with what was measured before.',
+    meaning: 'Most responses contradict the previous measurement, which is discarded.',
   },
   'source.calibrated': {
     level: 'info',
     message: 'source calibrated',
-    fields: 'source first size total date precision limit fields',
-    meaning: 'How the service pages, counts and dates its responses.',
+    fields: 'source firstPage pageSize total dated',
+    meaning:
+      'How the service pages, counts and dates its responses. Without `total` the service gives no usable `totalRecords`, and no window can be proven.',
   },
   'source.behaviour_changed': {
     level: 'warn',
     message: 'source behaviour changed since last calibration',
-    fields: 'source first size total date precision limit fields',
-    meaning: 'The service pages, counts or dates differently. `fields` names what changed.',
+    fields: 'source firstPage pageSize total dated fields',
+    meaning: 'The service pages, counts or dates its responses differently. `fields` names the changed properties.',
   },
   'source.calibration_failed': {
     level: 'warn',
     message: 'calibration failed; using the previous one',
     fields: 'source code next error',
-    meaning: 'It is tried again at `next`.',
+    meaning: 'The calibration is repeated at `next`.',
   },
   'source.total_correct': {
     level: 'info',
     message: 'totalRecords equals the records returned',
     fields: 'source from to received total',
-    meaning: 'A window was read and counted record by record.',
+    meaning: 'A sample window was read, and its records were counted: `totalRecords` is correct.',
   },
   'source.total_wrong': {
     level: 'error',
     message: 'totalRecords differs from the records returned; windows cannot be verified',
     fields: 'source from to received total',
-    meaning: 'Report it to the operator of the service.',
+    meaning: 'A sample window was read and holds another number of records than `totalRecords`. Inform the operator of the service.',
   },
   'source.late_records_found': {
     level: 'warn',
-    message: 'late records found while counting a window',
+    message: 'late records found while counting a sample window',
     fields: 'source records',
-    meaning: 'The manual count found records that were not collected; they are stored.',
+    meaning: 'The sample window holds records that were not collected before. They are stored.',
   },
   'source.unbounded_query_rejected': {
     level: 'warn',
     message: 'unbounded query rejected; using a time-bounded query',
     fields: 'source startTime endTime error',
-    meaning: 'The service does not answer a query without times.',
+    meaning: 'The service refuses a query without times.',
   },
   'source.unbounded_query_accepted': {
     level: 'info',
     message: 'unbounded query accepted again',
     fields: 'source',
-    meaning: 'The service answers a query without times again.',
+    meaning: 'The service accepts a query without times again.',
   },
   'source.ledger_started': {
     level: 'info',
     message: 'ledger starts at the earliest record',
     fields: 'source start reason',
-    meaning: '`start: earliest` was resolved.',
+    meaning: '`start: earliest` was resolved to `start`.',
   },
   'source.start_pending': {
     level: 'warn',
-    message: 'start not known yet',
+    message: 'start of the source not known yet',
     fields: 'source detail',
-    meaning: 'The service has not answered yet; `start` cannot be resolved.',
+    meaning: 'The service has not answered yet, so `start` cannot be resolved.',
   },
   'source.start_unknown': {
     level: 'error',
-    message: 'start cannot be determined',
+    message: 'start of the source cannot be determined',
     fields: 'source detail',
     meaning: 'Set `start` to a literal time.',
   },
   'source.start_unread': {
     level: 'warn',
-    message: 'start lies before the ledger; that time is not read',
+    message: 'start is earlier than the ledger; the time between is not collected',
     fields: 'source from to detail',
-    meaning: 'A ledger that has begun stays. `waybill backfill` reads the earlier time.',
+    meaning: 'A ledger that exists keeps its start. `detail` gives the `waybill backfill` command that reads the earlier time.',
   },
   'window.first_proven': {
     level: 'info',
     message: 'first window proven',
     fields: 'source from to records total next',
-    meaning: 'The first proof since the start of the daemon.',
+    meaning: 'The first proof since the daemon started.',
   },
   'window.proven': {
     level: 'debug',
     message: 'window proven',
     fields: 'source from to total records passes',
-    meaning: 'The window was read whole, as counted.',
+    meaning: 'The service returned as many records as it counted.',
   },
   'window.not_proven': {
     level: 'warn',
     message: 'window not proven',
     fields: 'source from to reason detail total received next',
-    meaning: 'The window is a gap. It is tried again at `next`.',
+    meaning: 'The window is a gap. It is read again at `next`.',
   },
   'window.reread': {
     level: 'debug',
     message: 'window changed while it was read; reading again',
     fields: 'source from to total received',
-    meaning: 'A record arrived between the passes.',
+    meaning: 'The count changed between two passes.',
   },
   'window.too_wide': {
     level: 'info',
     message: 'window too wide for the service; dividing it',
     fields: 'source from to detail',
-    meaning: 'The service cannot answer the window in one piece.',
+    meaning: 'The service cannot answer the query of the whole window.',
   },
   'window.gap_divided': {
     level: 'info',
-    message: 'gap too wide for the service; trying its halves',
+    message: 'gap too wide for the service; dividing it',
     fields: 'source from to detail',
-    meaning: 'Each half is a window of its own.',
+    meaning: 'Each half becomes a window.',
   },
   'window.closed_early': {
     level: 'error',
@@ -356,31 +383,31 @@ export const logEvents = {
     level: 'debug',
     message: 'recount equals the proven total',
     fields: 'source from to stored total',
-    meaning: 'Nothing changed.',
+    meaning: 'The service still counts `stored` records.',
   },
   'window.grew': {
     level: 'info',
     message: 'late records in a closed window; reading again',
     fields: 'source from to stored total',
-    meaning: 'The recount is above the proven total.',
+    meaning: 'The service counts more records than the proven total.',
   },
   'window.grew_too_late': {
     level: 'error',
     message: 'window changed after its last recount',
     fields: 'source from to stored total',
-    meaning: 'The window is too old to be read again without duplicates. It is listed as open.',
+    meaning: 'The window is too old to be read again without duplicates. It is listed as in doubt.',
   },
   'window.recount_below': {
     level: 'warn',
     message: 'recount is below the proven total; recounting',
     fields: 'source from to stored total next',
-    meaning: 'Three counts in a row decide.',
+    meaning: 'Three lower counts in a row mark the window as shrunk.',
   },
   'window.shrunk': {
     level: 'error',
-    message: 'records vanished at the service',
+    message: 'records no longer shown by the service',
     fields: 'source from to stored total',
-    meaning: 'The service counts fewer records than it delivered. The records are kept.',
+    meaning: 'The service counts fewer records than it delivered. Waybill keeps the records. See operations.md, "Windows shrunk".',
   },
   'backfill.resumed': {
     level: 'info',
@@ -398,33 +425,39 @@ export const logEvents = {
     level: 'warn',
     message: 'sink is no longer configured',
     fields: 'sink',
-    meaning: 'The state holds a sink that the configuration lacks. Its records are kept. Restore it, or `waybill sinks retire`.',
+    meaning:
+      'The state holds a sink that the configuration lacks. Its records are kept. Restore it in the configuration, or run `waybill sinks retire`.',
   },
   'sink.selection_changed': {
     level: 'warn',
     message: 'sources or filter of the sink changed',
     fields: 'sink sources',
-    meaning: 'The sink receives other records from now on. For the sources in `sources` the ledger says nothing about earlier windows.',
+    meaning: 'The sink receives other records from now on. For the sources in `sources` the ledger makes no statement on earlier windows.',
   },
-  'sink.first_delivery': { level: 'info', message: 'first delivery', fields: 'sink messages delaySeconds', meaning: 'The sink works.' },
+  'sink.first_delivery': {
+    level: 'info',
+    message: 'first delivery',
+    fields: 'sink messages delaySeconds',
+    meaning: 'The first delivery since the daemon started.',
+  },
   'sink.delivery_failed': {
     level: 'warn',
     message: 'delivery failed, retrying',
     fields: 'sink code attempts retryInMs error',
-    meaning: 'The batch is sent again. `code` is explained in operations.md.',
+    meaning: 'The batch is sent again after `retryInMs`. Look up `code` in operations.md.',
   },
   'sink.delivery_blocked': {
     level: 'error',
     message: 'delivery blocked',
     fields: 'sink code attempts retryInMs error',
-    meaning: 'An operator must act: a wrong setting, right or certificate. Attempts continue.',
+    meaning: 'A setting, right or certificate is wrong, and an operator must correct it. Attempts continue.',
   },
   'sink.delivery_resumed': { level: 'info', message: 'delivery resumed', fields: 'sink', meaning: 'The sink accepts messages again.' },
   'sink.dead_letter': {
     level: 'error',
-    message: 'record refused for good, kept as a dead letter',
+    message: 'record rejected for good, kept as a dead letter',
     fields: 'sink seq code',
-    meaning: '`waybill dead-letters list` shows the reason; `retry` sends it again.',
+    meaning: '`waybill dead-letters list` shows the reason, and `waybill dead-letters retry` sends the record again.',
   },
   'sink.records_lost': {
     level: 'error',
@@ -436,38 +469,50 @@ export const logEvents = {
     level: 'info',
     message: 'sink adopted',
     fields: 'sink acknowledged',
-    meaning: 'This journal continues the data of the sink.',
+    meaning: 'This journal continues the data of the sink after entry `acknowledged`.',
   },
   'sink.close_failed': {
     level: 'warn',
-    message: 'sink cannot be closed',
+    message: 'cannot close the sink',
     fields: 'sink error',
-    meaning: 'Every acknowledged message is safe.',
+    meaning: 'Acknowledged messages are not affected.',
   },
   'sink.replay_completed': {
     level: 'info',
     message: 'replay completed',
     fields: 'sink from through sent rejected',
-    meaning: 'The records were sent again.',
+    meaning: 'The records of the range were sent again.',
   },
   'sink.template_missing': {
     level: 'warn',
-    message: 'index lacks the mapping of "waybill setup elasticsearch"',
+    message: 'index template of "waybill setup elasticsearch" missing',
     fields: 'sink target',
-    meaning: 'Fields may get types that dashboards and rules do not expect.',
+    meaning: 'Without it Elasticsearch may map fields to types that dashboards and rules do not expect. Run `waybill setup elasticsearch`.',
   },
   'sink.compression_failed': {
     level: 'warn',
     message: 'rotated file not compressed',
     fields: 'sink path error',
-    meaning: 'The file is complete, and uncompressed.',
+    meaning: 'The file is complete but not compressed. Compression is tried again after the next rotation.',
   },
-  'kafka.client': { level: 'debug', message: 'kafka client', fields: 'sink name level detail', meaning: 'A line of the Kafka client.' },
+  'kafka.client': {
+    level: 'debug',
+    message: 'kafka client',
+    fields: 'sink name severity detail',
+    meaning: 'A log line of the Kafka client library.',
+  },
 } as const satisfies Record<string, LogEvent>;
 
 export type LogEventCode = keyof typeof logEvents;
 
 type Words<Text extends string> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text extends '' ? never : Text;
 
+type FieldName<Code extends LogEventCode> = Words<(typeof logEvents)[Code]['fields']>;
+
 /** The fields that a line of this event may hold. */
-export type LogFields<Code extends LogEventCode> = { readonly [Name in Words<(typeof logEvents)[Code]['fields']>]?: unknown };
+export type LogFields<Code extends LogEventCode> = { readonly [Name in FieldName<Code>]?: unknown };
+
+/** Refuses the other fields: an object type alone accepts them in a spread or a variable. */
+export type UnlistedFields<Code extends LogEventCode, Fields> = {
+  readonly [Name in Exclude<keyof Fields, FieldName<Code>>]?: undefined;
+};

@@ -1,10 +1,14 @@
 /** The boundaries to the log and the metrics. */
-import type { LogEventCode, LogFields } from './log-events.ts';
+import type { LogEventCode, LogFields, UnlistedFields } from './log-events.ts';
 import type { Micros } from './time.ts';
 
-/** The log, by the events of log-events.ts. Fields are glossary names; never a secret. */
+/** The log, by the events of log-events.ts. Fields never hold a secret or a part of a record. */
 export interface Log {
-  write<Code extends LogEventCode>(event: Code, fields?: LogFields<Code>): void;
+  /** A field that the table does not list for the event is a type error, also in a spread object. */
+  write<Code extends LogEventCode, Fields extends object>(
+    event: Code,
+    fields?: Fields & LogFields<Code> & UnlistedFields<Code, Fields>,
+  ): void;
 }
 
 /** What is counted while it happens; gauges are read from a Snapshot when asked for. Durations in seconds. */

@@ -89,7 +89,7 @@ export function createLog(
     if (key !== undefined) quiet.set(key, { event, component, fields: shown, since: now, count: 0 });
   };
   const componentLog = (component: string): ComponentLog => ({
-    write: (event, fields = {}) => report(event, component, fields),
+    write: (event, fields) => report(event, component, fields ?? {}),
     child: (inner) => componentLog(component === '' ? inner : `${component}/${inner}`),
   });
   return {

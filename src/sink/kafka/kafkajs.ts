@@ -312,7 +312,7 @@ export class KafkaJsClient implements KafkaClient {
     return () =>
       ({ namespace, level, label, log: { message, error } }) => {
         if (message === 'Tried to find group coordinator') this.#noCoordinator = error;
-        if (level < kafkajs.logLevel.DEBUG) log.write('kafka.client', { sink: id, name: namespace, level: label, detail: message });
+        if (level < kafkajs.logLevel.DEBUG) log.write('kafka.client', { sink: id, name: namespace, severity: label, detail: message });
       };
   }
 }

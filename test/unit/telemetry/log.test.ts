@@ -97,13 +97,13 @@ describe('redaction', () => {
     ['text of an unknown name, deep in a list', { pages: [{ payloadName: canary }] }],
     ['a number under a name like a secret', { pin: 731_942 }],
     ['a URL with credentials', { url: `https://user:${canary}@proxy.example:3128/` }],
-    ['a header in the message of the other side', { message: `401 for "Authorization: Bearer ${canary}"` }],
-    ['a form in the message of the other side', { message: `grant_type=password&client_secret=${canary}&scope=x` }],
+    ['a header in the message of the other side', { detail: `401 for "Authorization: Bearer ${canary}"` }],
+    ['a form in the message of the other side', { detail: `grant_type=password&client_secret=${canary}&scope=x` }],
     ['a JSON body in an error', { error: new Error(`got {"access_token":"${canary}","expires_in":3599}`) }],
     ['a token that nobody announced', { reason: `refused: eyJhbGciOiJub25lIn0.${canary}.` }],
     ['the cause of a cause', { error: new Error('a', { cause: new Error('b', { cause: new Error(`password=${canary}`) }) }) }],
     ['bytes', { digest: Buffer.from(canary) }],
-    ['a function', { message: () => canary }],
+    ['a function', { detail: () => canary }],
   ])('%s is hidden', (_, fields) => {
     for (const format of ['json', 'ecs', 'pretty'] as const) {
       const { root, text } = start({ format });
@@ -135,16 +135,16 @@ describe('redaction', () => {
       event: 'source.recovered',
       message: 'source responds again',
       time: '2026-11-20T03:00:00.000Z',
-      level_: 'fatal',
-      event_: 'forged',
-      message_: 'forged',
+      level_: '[hidden]',
+      event_: '[hidden]',
+      message_: '[hidden]',
     });
     expect(text().match(/"message"/g)).toHaveLength(1);
   });
 
   test.each(['json', 'ecs', 'pretty'] as const)('line breaks, escape sequences and direction marks stay inside one line (%s)', (format) => {
     const { root, text } = start({ format });
-    writeAny(root, 'source.page_unreadable', { message: 'a\nb\r\u001b[31mred\u009b2J\u202egnp', error: new Error('x\n    at y') });
+    writeAny(root, 'source.page_unreadable', { detail: 'a\nb\r\u001b[31mred\u009b2J\u202egnp', error: new Error('x\n    at y') });
     expect(text().match(/\n/g)).toHaveLength(1);
     expect(text().trimEnd()).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/);
   });

@@ -342,10 +342,10 @@ class Progress {
 /** Prints warnings and errors. */
 function warningsTo(stream: NodeJS.WritableStream): Log {
   return {
-    write: (event, fields = {}) => {
+    write: (event, fields) => {
       const { level, message } = logEvents[event];
       if (level !== 'warn' && level !== 'error') return;
-      const thrown = 'error' in fields ? fields.error : undefined;
+      const thrown = fields && 'error' in fields ? fields.error : undefined;
       stream.write(`${message}${thrown === undefined ? '' : `: ${printable(messageOf(thrown))}`}\n`);
     },
   };

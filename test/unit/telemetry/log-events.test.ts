@@ -1,0 +1,76 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { logEvents } from '../../../src/model/log-events.ts';
+import type { Log } from '../../../src/model/telemetry.ts';
+import { presentable } from '../../../src/telemetry/log-fields.ts';
+import { documentWith } from './generated-document.ts';
+
+const root = new URL('../../../', import.meta.url);
+const sources = readdirSync(new URL('src/', root), { recursive: true, encoding: 'utf8' })
+  .filter((path) => path.endsWith('.ts'))
+  .map((path) => ({ path: `src/${path}`, text: readFileSync(new URL(`src/${path}`, root), 'utf8') }));
+
+test('the type refuses a line without an event, an unknown event, and a field that the event does not list', () => {
+  const written: unknown[] = [];
+  const log: Log = { write: (...parts) => void written.push(parts) };
+  const unlisted = { sink: 'siem', waitMs: 5 };
+  // `npm run typecheck` fails when a line below a directive compiles.
+  // @ts-expect-error the event is missing
+  log.write({ sink: 'siem' });
+  // @ts-expect-error unknown event
+  log.write('sink.delivery_delayed', { sink: 'siem' });
+  // @ts-expect-error unlisted field in a literal
+  log.write('sink.delivery_failed', { sink: 'siem', waitMs: 5 });
+  // @ts-expect-error unlisted field in a variable
+  log.write('sink.delivery_failed', unlisted);
+  // @ts-expect-error unlisted field in a spread
+  log.write('sink.delivery_failed', { ...unlisted, code: 'sink_unavailable' });
+  log.write('sink.delivery_failed', { sink: 'siem', retryInMs: 5 });
+  expect(written).toHaveLength(6);
+});
+
+test('only src/telemetry writes log lines: no other file imports pino or uses the console', () => {
+  const others = sources.filter(({ path }) => !path.startsWith('src/telemetry/'));
+  expect(others.filter(({ text }) => /from 'pino|\bconsole\.\w+\(/.test(text)).map(({ path }) => path)).toEqual([]);
+  expect(sources.filter(({ text }) => text.includes("from 'pino'")).map(({ path }) => path)).toEqual(['src/telemetry/log.ts']);
+});
+
+test('the code writes every event of the table', () => {
+  const writers = sources.filter(({ path }) => path !== 'src/model/log-events.ts').map(({ text }) => text);
+  expect(Object.keys(logEvents).filter((event) => !writers.some((text) => text.includes(`'${event}'`)))).toEqual([]);
+});
+
+test('fields of the table are unique, not reserved, and not redacted', () => {
+  for (const [event, { fields }] of Object.entries(logEvents)) {
+    const names = fields === '' ? [] : fields.split(' ');
+    expect(new Set(names).size, event).toBe(names.length);
+    expect(
+      names.filter((name) => ['level', 'time', 'event', 'component', 'message'].includes(name)),
+      event,
+    ).toEqual([]);
+    expect(presentable(Object.fromEntries(names.map((name) => [name, 'text']))), event).toEqual(
+      Object.fromEntries(names.map((name) => [name, 'text'])),
+    );
+  }
+});
+
+test('docs/logs.md lists every event', async () => {
+  const groups = Map.groupBy(Object.entries(logEvents), ([event]) => event.slice(0, event.indexOf('.')));
+  const row = ([event, { level, message, fields, meaning }]: [string, (typeof logEvents)[keyof typeof logEvents]]): string => {
+    const names =
+      fields === ''
+        ? ''
+        : fields
+            .split(' ')
+            .map((name) => `\`${name}\``)
+            .join(' ');
+    return `| \`${event}\` | ${level} | ${message} | ${names} | ${meaning} |\n`;
+  };
+  const tables = [...groups].map(
+    ([group, events]) =>
+      `## ${group}\n\n| event | level | message | fields | meaning |\n| --- | --- | --- | --- | --- |\n${events.map(row).join('')}`,
+  );
+  // `npx vitest run test/unit/telemetry/log-events.test.ts --update` writes the file.
+  const { text, path } = documentWith('docs/logs.md', tables.join('\n'));
+  await expect(text).toMatchFileSnapshot(path);
+});
