@@ -296,7 +296,7 @@ function named(items: readonly string[]): string {
 }
 
 /** The tables of a report with the verdict on its period in front: what `ledger --json` prints. */
-export function deduplicated(
+export function assessed(
   { generatedAt, from, to, sources, operations, coverage }: LedgerTables<LedgerReportWindows> & { readonly coverage: Facts['coverage'] },
   period: Pick<Facts, 'now' | 'from' | 'to'>,
   present: Present,

@@ -16,7 +16,7 @@ import { openReadOnly } from '../../src/journal/state.ts';
 import type { Coverage, Snapshot } from '../../src/model/snapshot.ts';
 import type { Page, PageRequest } from '../../src/model/source.ts';
 import type { Micros } from '../../src/model/time.ts';
-import { completeness, deduplicated, presentOf, statusVerdict, summaryOf, verdict } from '../../src/report/verdict.ts';
+import { completeness, assessed, presentOf, statusVerdict, summaryOf, verdict } from '../../src/report/verdict.ts';
 import type { Completeness } from '../../src/report/verdict.ts';
 import { Chance } from './chance.ts';
 import { Place } from './effects.ts';
@@ -463,7 +463,7 @@ class Day {
     if (this.#looks % 30 !== 0) return;
     // The report itself, with its rows, and what receivers hold.
     using reading = openLedgerReport(db, { now, ...query });
-    this.#hold(deduplicated(reading, { now, ...period }, present, 'UTC').found, expected, `the report ${JSON.stringify(period)}`);
+    this.#hold(assessed(reading, { now, ...period }, present, 'UTC').found, expected, `the report ${JSON.stringify(period)}`);
     // A window that was read while rows were hidden lacks them until it is counted again (docs/guarantees.md, "Suspension").
     if (this.#environment.rights === 'whole') this.faults.push(...this.#oracle.unheld({ db }));
   }

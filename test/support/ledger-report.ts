@@ -3,7 +3,7 @@ import type { Database } from 'better-sqlite3';
 import { openLedgerReport } from '../../src/journal/queries/ledger.ts';
 import type { ReportQuery } from '../../src/journal/queries/ledger.ts';
 import type { LedgerReport } from '../../src/model/ledger-report.ts';
-import { deduplicated } from '../../src/report/verdict.ts';
+import { assessed } from '../../src/report/verdict.ts';
 import type { Present } from '../../src/report/verdict.ts';
 
 /** A daemon of which nothing is known but that it runs. */
@@ -11,6 +11,6 @@ export const running: Present = { stopped: undefined, paused: undefined, sources
 
 export function ledgerReport(db: Database, query: ReportQuery = {}, present: Present = running, tz = 'UTC'): LedgerReport {
   using reading = openLedgerReport(db, query);
-  const { report } = deduplicated(reading, { now: query.now ?? 0, from: query.from, to: query.to }, present, tz);
+  const { report } = assessed(reading, { now: query.now ?? 0, from: query.from, to: query.to }, present, tz);
   return { ...report, sources: report.sources.map((source) => ({ ...source, windows: [...source.windows] })) };
 }

@@ -9,7 +9,7 @@ import { openReadOnly } from '../../journal/state.ts';
 import { ledgerDocument, zoneOfWords } from '../../report/ledger/document.ts';
 import { gathered, joined } from '../../report/chunks.ts';
 import { rfc3339 } from '../../report/format-time.ts';
-import { deduplicated, presentOf } from '../../report/verdict.ts';
+import { assessed, presentOf } from '../../report/verdict.ts';
 import { version } from '../../version.ts';
 import type { LedgerReport, LongLedgerReport } from '../../model/ledger-report.ts';
 import type { Micros } from '../../model/time.ts';
@@ -129,7 +129,7 @@ async function openReport(values: StateValues & AdminValues, period: Period, tz:
   const db = opened.adopt(openReadOnly(settings.dataDir), (each) => each.close());
   if (period.source !== undefined) assertKnown(period.source, settings, db);
   const reading = opened.use(openLedgerReport(db, { ...period, ...reportSettings(settings) }));
-  const { report, found } = deduplicated(reading, period, present, tz);
+  const { report, found } = assessed(reading, period, present, tz);
   const kept = opened.move();
   return { report, windows: found.windows, services: serviceWords(settings), [Symbol.dispose]: () => kept.dispose() };
 }

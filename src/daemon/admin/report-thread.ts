@@ -15,7 +15,7 @@ import type { Micros } from '../../model/time.ts';
 import { ledgerDocument, zoneOfWords } from '../../report/ledger/document.ts';
 import type { LedgerDocument, LedgerDocumentOptions, LedgerFormat } from '../../report/ledger/document.ts';
 import { gathered, jsonChunks, joined } from '../../report/chunks.ts';
-import { deduplicated } from '../../report/verdict.ts';
+import { assessed } from '../../report/verdict.ts';
 import type { Present } from '../../report/verdict.ts';
 
 /** The report that is wanted. */
@@ -61,7 +61,7 @@ function* ledger(
   { query, present, format, options }: Extract<ReportOrder, { kind: 'ledger' }>,
 ): Generator<ReportAnswer, void, void> {
   using reading = openLedgerReport(db, query);
-  const { report } = deduplicated(reading, { now: query.now, from: query.from, to: query.to }, present, zoneOfWords(format, options.tz));
+  const { report } = assessed(reading, { now: query.now, from: query.from, to: query.to }, present, zoneOfWords(format, options.tz));
   yield* chunks(ledgerDocument(report, format, options));
 }
 

@@ -9,7 +9,7 @@ import { openLedgerReport } from '../../../journal/queries/ledger.ts';
 import { snapshotOf, withCoverage } from '../../../journal/queries/snapshot.ts';
 import type { LongLedgerReport } from '../../../model/ledger-report.ts';
 import { counted } from '../../../report/format-time.ts';
-import { deduplicated, presentOf, verdict } from '../../../report/verdict.ts';
+import { assessed, presentOf, verdict } from '../../../report/verdict.ts';
 import { version } from '../../../version.ts';
 import { denialLine } from './line.ts';
 import type { Denial } from './line.ts';
@@ -101,7 +101,7 @@ export class DemoScreen {
       });
       const snapshot = withCoverage(db, known, reportSettings(config));
       using reading = openLedgerReport(db, { now, ...reportSettings(config) });
-      const { report, found } = deduplicated(reading, { now, from: undefined, to: undefined }, presentOf(snapshot), 'UTC');
+      const { report, found } = assessed(reading, { now, from: undefined, to: undefined }, presentOf(snapshot), 'UTC');
       this.say('');
       this.say(verdict(snapshot));
       this.say([...ledgerText(lastWindows(report), { by: 'window', tz: 'UTC', color: this.#color })].join('').trimEnd());
