@@ -11,38 +11,39 @@ export interface Log {
   ): void;
 }
 
-/** What is counted while it happens; gauges are read from a Snapshot when asked for. Durations in seconds. */
+/** Counters and histograms. Gauges are read from a Snapshot at each scrape. Durations in seconds. */
 export interface Meters {
   recordsCollected(source: string, count: number): void;
   recordsLate(source: string, count: number): void;
   /** First seen minus logTimestamp. */
   recordDelay(source: string, seconds: number): void;
   sourceRequest(source: string, outcome: string, seconds: number): void;
-  /** A suspension began, for this reason. */
   sourceSuspended(source: string, reason: string): void;
-  /** The service shows fewer records of a proven window, or of a gap, than it did. */
+  /** The service shows fewer records of a proven window, or of a gap, than before. */
   windowShrunk(source: string): void;
-  /** Another first page, page size, total or `Date` than at the calibration before. */
+  /** First page, page size, total or `Date` differ from the previous calibration. */
   calibrationChanged(source: string): void;
   recordsUnexpected(source: string, tag: string): void;
   eventsDelivered(sink: string, count: number): void;
-  /** logTimestamp to taken. */
+  /** From logTimestamp until the sink accepted the message. */
   deliveryDelay(sink: string, seconds: number): void;
+  /** An attempt of the sink failed and is repeated. */
+  sinkRetried(sink: string): void;
   sinkDuplicates(sink: string, count: number): void;
-  /** A sink has lost delivered records. */
+  /** A sink lost delivered records. */
   sinkLoss(sink: string): void;
-  /** A message was cut to what the receiver's frames can carry. */
+  /** A message was truncated to the maximum size of the receiver. */
   messageTruncated(sink: string): void;
 }
 
-/** How long after their time records were first seen, by the bounds of src/telemetry/ (seconds), the last what is beyond. */
+/** Delays of records until they were first seen, in the buckets of src/telemetry/delays.ts; the last bucket has no upper bound. */
 export interface DelayMeasure {
-  /** When `recent` began, and the last answer of the source; wall clock, µs. */
+  /** Start of `recent`, and the last response of the source; wall clock, µs. */
   readonly since: Micros;
   readonly to: Micros;
-  /** Of at most a week, and of the week before it. */
+  /** At most one week, and the week before it. */
   readonly recent: readonly number[];
   readonly before: readonly number[];
-  /** Seconds, ever. */
+  /** Lifetime maximum in seconds. */
   readonly longest: number;
 }

@@ -37,6 +37,7 @@ const uncounted: Meters = {
   recordsUnexpected: nothing,
   eventsDelivered: nothing,
   deliveryDelay: nothing,
+  sinkRetried: nothing,
   sinkDuplicates: nothing,
   sinkLoss: nothing,
   messageTruncated: nothing,

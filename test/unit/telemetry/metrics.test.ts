@@ -1,4 +1,8 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, expect, test } from 'vitest';
+import type { Meters } from '../../../src/model/telemetry.ts';
+import { metricTable } from '../../../src/telemetry/metric-table.ts';
+import type { Metric } from '../../../src/telemetry/metric-table.ts';
 import { createMetrics, type Metrics } from '../../../src/telemetry/metrics.ts';
 import { parseExposition, type Exposition } from './exposition.ts';
 import { micros, sink, snapshot, source } from '../report/snapshots.ts';
@@ -23,47 +27,9 @@ function sorted(labels: Readonly<Record<string, string>>): [string, string][] {
   return Object.entries(labels).sort(([a], [b]) => a.localeCompare(b));
 }
 
-// The contract's list (docs/metrics.md): name, type, labels besides those of a histogram. All that meters and a snapshot can feed.
-const contract: readonly (readonly [string, string, readonly string[]])[] = [
-  ['waybill_build_info', 'gauge', ['revision', 'version']],
-  ['waybill_log_lines_lost_total', 'counter', []],
-  ['waybill_state_created_timestamp_seconds', 'gauge', []],
-  ['waybill_records_collected_total', 'counter', ['source']],
-  ['waybill_records_late_total', 'counter', ['source']],
-  ['waybill_record_delay_seconds', 'histogram', ['source']],
-  ['waybill_frontier_timestamp_seconds', 'gauge', ['source']],
-  ['waybill_frontier_lag_seconds', 'gauge', ['source']],
-  ['waybill_source_close_delay_seconds', 'gauge', ['source']],
-  ['waybill_source_last_success_timestamp_seconds', 'gauge', ['source']],
-  ['waybill_last_record_timestamp_seconds', 'gauge', ['source']],
-  ['waybill_source_state', 'gauge', ['source', 'state']],
-  ['waybill_source_suspensions_total', 'counter', ['reason', 'source']],
-  ['waybill_windows_shrunk_total', 'counter', ['source']],
-  ['waybill_calibration_changes_total', 'counter', ['source']],
-  ['waybill_windows', 'gauge', ['source', 'state']],
-  ['waybill_gaps', 'gauge', ['source']],
-  ['waybill_recounts_overdue', 'gauge', ['source']],
-  ['waybill_clock_offset_seconds', 'gauge', ['source']],
-  ['waybill_source_requests_total', 'counter', ['outcome', 'source']],
-  ['waybill_source_request_duration_seconds', 'histogram', ['source']],
-  ['waybill_records_unexpected_total', 'counter', ['source', 'tag']],
-  ['waybill_events_delivered_total', 'counter', ['sink']],
-  ['waybill_sink_lag_records', 'gauge', ['sink']],
-  ['waybill_sink_lag_seconds', 'gauge', ['sink']],
-  ['waybill_sink_state', 'gauge', ['sink', 'state']],
-  ['waybill_sink_last_success_timestamp_seconds', 'gauge', ['sink']],
-  ['waybill_delivery_delay_seconds', 'histogram', ['sink']],
-  ['waybill_sink_duplicates_total', 'counter', ['sink']],
-  ['waybill_sink_losses_total', 'counter', ['sink']],
-  ['waybill_messages_truncated_total', 'counter', ['sink']],
-  ['waybill_dead_letters', 'gauge', ['sink']],
-  ['waybill_journal_bytes', 'gauge', []],
-  ['waybill_journal_max_size_bytes', 'gauge', []],
-  ['waybill_collection_paused', 'gauge', ['reason']],
-  ['waybill_certificate_expiry_timestamp_seconds', 'gauge', ['target']],
-];
+const families = Object.entries<Metric>(metricTable);
 
-test('every name, type and label on the wire is the one of the contract, and nothing else is there', async () => {
+test('every metric of the table is exposed with its type and labels, and no other', async () => {
   const { meters, bind, text } = start();
   bind(() => snapshot());
   meters.recordDelay('production', 3);
@@ -71,19 +37,57 @@ test('every name, type and label on the wire is the one of the contract, and not
   meters.recordsUnexpected('production', 'unknown_action');
   meters.deliveryDelay('siem', 12);
   const { samples, types } = parseExposition(await text());
-  expect([...types].sort()).toEqual(contract.map(([name, type]) => [name, type]).sort());
-  for (const [name, type, labels] of contract) {
+  expect([...types].sort()).toEqual(families.map(([name, { type }]) => [name, type]).sort());
+  for (const [name, { type, labels }] of families) {
+    const expected = labels === '' ? [] : labels.split(' ');
     const names = type === 'histogram' ? [`${name}_count`, `${name}_sum`, `${name}_bucket`] : [name];
     for (const wire of names) {
       const of = samples.filter((s) => s.name === wire);
       expect(of.length, wire).toBeGreaterThan(0);
-      const wanted = wire.endsWith('_bucket') ? [...labels, 'le'].sort() : [...labels];
+      const wanted = (wire.endsWith('_bucket') ? [...expected, 'le'] : expected).toSorted();
       for (const sample of of) expect(Object.keys(sample.labels).sort(), wire).toEqual(wanted);
     }
   }
 });
 
-test('gauges say what the snapshot says at the moment of asking', async () => {
+test('every counter and histogram has a method of Meters that changes it, and a caller of that method', async () => {
+  const { meters, text } = start();
+  const sources = readdirSync(new URL('../../../src', import.meta.url), { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.ts') && !path.startsWith('telemetry/'))
+    .map((path) => readFileSync(new URL(`../../../src/${path}`, import.meta.url), 'utf8'));
+  for (const [name, write] of Object.entries(meters) as [keyof Meters, (...values: unknown[]) => void][]) {
+    expect(
+      sources.filter((source) => new RegExp(`[mM]eters\\??\\.${name}\\(`).test(source)),
+      name,
+    ).not.toEqual([]);
+    if (name === 'sourceRequest') write('a', 'ok', 1);
+    else if (['sourceSuspended', 'recordsUnexpected'].includes(name)) write('a', 'fields');
+    else write('a', 1);
+  }
+  const { samples } = parseExposition(await text());
+  const observed = ['waybill_log_lines_lost_total', 'process_cpu_seconds_total'];
+  for (const [name, { type }] of families.filter(([each, metric]) => metric.type !== 'gauge' && !observed.includes(each))) {
+    const wire = type === 'histogram' ? `${name}_count` : name;
+    expect(samples.filter((sample) => sample.name === wire && sample.value > 0).length, wire).toBe(1);
+  }
+});
+
+test('names end with their unit, and counters with _total', () => {
+  for (const [name, { type, unit }] of families) {
+    expect(name.endsWith('_total'), name).toBe(type === 'counter');
+    expect(/_(seconds|bytes)(?:_total)?$/.exec(name)?.[1] ?? '', name).toBe(unit);
+  }
+});
+
+test('process metrics describe this process', async () => {
+  const exposition = parseExposition(await start().text());
+  expect(Math.abs((value(exposition, 'process_start_time_seconds') ?? 0) + process.uptime() - Date.now() / 1_000)).toBeLessThan(120);
+  expect(value(exposition, 'process_cpu_seconds_total')).toBeGreaterThan(0);
+  expect(value(exposition, 'process_resident_memory_bytes')).toBeGreaterThan(1e6);
+  expect(value(exposition, 'process_open_fds')).toBeGreaterThan(2);
+});
+
+test('gauges show the snapshot at the time of the scrape', async () => {
   const { bind, text } = start();
   let present = snapshot({
     sources: [
@@ -115,7 +119,7 @@ test('gauges say what the snapshot says at the moment of asking', async () => {
   expect(second.samples.filter((s) => s.name.startsWith('waybill_sink_state'))).toEqual([]);
 });
 
-test('counters begin at 0 for every source and sink and then add up', async () => {
+test('counters start at 0 for every source and sink, and add up', async () => {
   const { meters, bind, text } = start();
   bind(() => snapshot({ sources: [source(), source({ id: 'test' })] }));
   const first = parseExposition(await text());
@@ -133,7 +137,7 @@ test('counters begin at 0 for every source and sink and then add up', async () =
   expect(value(second, 'waybill_source_request_duration_seconds_count', { source: 'test' })).toBe(3);
 });
 
-test('a record from a clock that is ahead is counted with a delay of 0, a record 20 days late in its bucket', async () => {
+test('a negative delay counts as 0, and a delay of 20 days in its bucket', async () => {
   const { meters, text } = start();
   meters.recordDelay('production', -4);
   meters.recordDelay('production', 20 * 86_400);
@@ -144,7 +148,7 @@ test('a record from a clock that is ahead is counted with a delay of 0, a record
   expect(value(exposition, 'waybill_record_delay_seconds_sum', { source: 'production' })).toBe(1_728_000);
 });
 
-test('a snapshot that cannot be made is an error, not a page without gauges', async () => {
+test('a failed snapshot is an error, not a response without gauges', async () => {
   const { bind, text } = start();
   bind(() => {
     throw new Error('database is closed');
