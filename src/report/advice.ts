@@ -1,6 +1,6 @@
 /**
- * The worst trouble of a moment: what it is, whether anything is lost by it, and what to do. In the order in which a person should care:
- * what stops all sources, what stops one, what is not proven, what stops a sink, what was rejected.
+ * The most urgent problem of a snapshot: what happened, what is lost, and what to do. Problems of all
+ * sources come first, then of one source, gaps, sinks, and rejected records.
  */
 import type { SuspensionReason } from '../model/ledger.ts';
 import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
@@ -17,50 +17,49 @@ export interface Advice {
   readonly operation: string;
 }
 
-/** Further behind than this a clock is wrong, and not only not exact; as far ahead it suspends the source. */
+/** The same distance ahead suspends the source. */
 const farBehindSeconds = 3_600;
 
-/** A clock further ahead than this is reported: halfway between exact and a suspension. */
+/** Reported long before the suspension. */
 const aheadSeconds = 300;
 
-const hidden = 'Nothing collected is lost; what the service hides or has deleted cannot be collected.';
-const unproven = 'Nothing is lost: records are collected and delivered; no window is closed meanwhile.';
+const hidden = 'Nothing collected is lost. Records that the service hides or deleted cannot be collected.';
+const unproven = 'Nothing is lost: records are collected and delivered, but no window is closed.';
 
 const suspensionLost: Readonly<Record<SuspensionReason, string>> = {
   fields: hidden,
   rows: hidden,
-  forbidden: 'Nothing is lost while the service keeps its log: it is late.',
+  forbidden: 'Nothing is lost while the service keeps its log. Records arrive late.',
   timestamp: unproven,
   clock: unproven,
 };
 
 const suspensionActions: Readonly<Record<SuspensionReason, (id: string) => string>> = {
-  fields: (id) => `Give the client of ${id} its rights back; it goes on by itself.`,
+  fields: (id) => `Restore the rights of the client of ${id}; collection then resumes.`,
   rows: (id) =>
-    `Give the client of ${id} its rights back, and it goes on by itself. If records were deleted for good, it waits for you: waybill gaps accept WINDOW --source ${id} --reason TEXT.`,
-  forbidden: (id) => `Give the client of ${id} the right to read logs again; it goes on by itself.`,
+    `Restore the rights of the client of ${id}; collection then resumes. If records were deleted on purpose, accept the loss: waybill gaps accept WINDOW --source ${id} --reason TEXT.`,
+  forbidden: (id) => `Restore the right of the client of ${id} to read logs; collection then resumes.`,
   timestamp: (id) =>
-    `Ask whoever runs the service of ${id} why its records have no readable logTimestamp; it goes on with the first that have.`,
-  clock: (id) => `Set the clock of this machine right, or have that of the service of ${id} set right; it goes on by itself.`,
+    `Ask the operator of the service of ${id} why its records lack a valid logTimestamp; collection resumes with the first valid one.`,
+  clock: (id) => `Correct the wrong clock, here or at the service of ${id}; collection then resumes.`,
 };
 
-/** Why, and what else is in the way: that no daemon runs. */
 function suspensionText({ held, trouble, lastError }: SourceSnapshot): string {
-  if (!held) return `: ${trouble ?? lastError ?? 'fewer fields or records are shown than before'}`;
+  if (!held) return `: ${trouble ?? lastError ?? 'the service shows fewer fields or records than before'}`;
   const isReported = trouble === undefined || trouble.startsWith(`suspended (${held.reason})`);
   return ` (${held.reason}): ${held.message}${isReported ? '' : `; ${trouble}`}`;
 }
 
-/** The last failure, unless it is the one that was just reported. */
+/** The last failure, unless `trouble` already names it. */
 function lastErrorText({ trouble = '', lastError }: SourceSnapshot): string {
   return lastError === undefined || trouble.includes(lastError) ? '' : ` (${lastError})`;
 }
 
 function diskIsFull({ directory }: Snapshot['journal']): Advice {
   return {
-    what: `The disk of the state is full: nothing can be written in ${directory}.`,
-    lost: 'Nothing is lost while the service keeps its log: collecting and delivering wait.',
-    operation: `make room on the disk of ${directory}; everything goes on by itself.`,
+    what: `The disk is full: cannot write to ${directory}.`,
+    lost: 'Nothing is lost while the service keeps its log. Collection and delivery wait.',
+    operation: `free space on the disk of ${directory}; collection and delivery then resume.`,
   };
 }
 
@@ -68,43 +67,40 @@ function journalIsFull({ directory, bytes, maxSize }: Snapshot['journal'], sinks
   const [last] = sinks
     .filter(({ state, lagRecords }) => state !== 'retired' && lagRecords > 0)
     .toSorted((a, b) => b.lagRecords - a.lagRecords);
-  const fix = last === undefined ? '' : `fix sink ${last.id}, which is furthest behind, or `;
+  const fix = last === undefined ? '' : `fix sink ${last.id}, which lags most, or `;
   return {
-    what: `Collecting is paused: the state in ${directory} uses ${size(bytes)} of its journal.maxSize of ${size(maxSize)}.`,
-    lost: 'Nothing is lost while the service keeps its log: what is new waits there; delivering goes on.',
-    operation: `${fix}raise journal.maxSize; collecting goes on by itself below 90 % of it.`,
+    what: `Collection is paused: the journal in ${directory} uses ${size(bytes)} of journal.maxSize ${size(maxSize)}.`,
+    lost: 'Nothing is lost while the service keeps its log. Delivery continues.',
+    operation: `${fix}raise journal.maxSize; collection resumes below 90 % of it.`,
   };
 }
 
 function sinkFails({ id, hasDelivered, attempts = 0, failingSince, nextAttempt, lastError = '' }: SinkSnapshot, now: Micros): Advice {
   const since = failingSince === undefined ? '' : `, for ${span((now - failingSince) / 1e6)}`;
-  const next = nextAttempt === undefined ? '' : ` The next one is in ${span((nextAttempt - now) / 1e6)}.`;
+  const next = nextAttempt === undefined ? '' : ` Next attempt in ${span((nextAttempt - now) / 1e6)}.`;
   return {
     what: `Sink ${id} ${hasDelivered ? 'fails' : 'has never delivered'}: ${
-      attempts === 0 ? 'no attempt has ended yet' : `${counted(attempts, 'attempt')} failed${since} (${lastError})`
+      attempts === 0 ? 'the first attempt is still running' : `${counted(attempts, 'attempt')} failed${since} (${lastError})`
     }.${next}`,
-    lost: `Nothing is lost: the journal keeps what ${id} has not accepted, until it is full.`,
-    operation: /\bENOSPC\b/.test(lastError)
-      ? `make room there; ${id} goes on by itself`
-      : `waybill check --sink ${id}; it retries by itself`,
+    lost: `Nothing is lost until the journal is full: it keeps what ${id} has not accepted.`,
+    operation: /\bENOSPC\b/.test(lastError) ? `free space there; ${id} then resumes` : `waybill check --sink ${id}; attempts continue`,
   };
 }
 
-/** The first sink that lost delivered records, with what happened. */
 function lossOf(sources: readonly SourceSnapshot[]): { readonly id: string; readonly message: string } | undefined {
   const polled = sources.filter(({ state }) => state !== 'unconfigured' && state !== 'retired');
   const found = polled.flatMap(({ coverage }) => coverage?.sinks ?? []).find(({ lost }) => lost > 0);
   return found && { id: found.id, message: found.loss ?? 'its receiver no longer has them' };
 }
 
-/** Undefined when nothing needs a person. */
+/** Undefined when no action is needed. */
 export function worst(snapshot: Snapshot): Advice | undefined {
   const { sources, sinks, journal, stopped, now } = snapshot;
   if (stopped) {
     return {
       what: `No daemon runs; the state was last written ${ago(stopped.since, now)}.`,
-      lost: 'Nothing is lost while the service keeps its log: the next start collects it.',
-      operation: 'start it (waybill run, or your service manager). The last lines of its log say why it ended.',
+      lost: 'Nothing is lost while the service keeps its log. The daemon collects it after the next start.',
+      operation: 'start it (waybill run, or your service manager); the end of its log shows why it ended.',
     };
   }
   if (journal.paused !== undefined) return /^disk\b/.test(journal.paused) ? diskIsFull(journal) : journalIsFull(journal, sinks);
@@ -121,7 +117,7 @@ export function worst(snapshot: Snapshot): Advice | undefined {
   if (failing) {
     return {
       what: `Source ${failing.id}: ${failing.trouble ?? ''}${lastErrorText(failing)}.`,
-      lost: 'Nothing is lost while the service keeps its log: it is late.',
+      lost: 'Nothing is lost while the service keeps its log. Records arrive late.',
       operation: `waybill check --source ${failing.id}`,
     };
   }
@@ -129,11 +125,11 @@ export function worst(snapshot: Snapshot): Advice | undefined {
     sinks.find(({ state }) => state === 'blocked') ??
     sinks.find(({ state, trouble }) => trouble !== undefined && state !== 'unconfigured' && state !== 'retired');
   if (blocked) {
-    const message = blocked.trouble ?? blocked.lastError ?? 'it waits for a person';
+    const message = blocked.trouble ?? blocked.lastError ?? 'an operator must act';
     return {
       what: `Sink ${blocked.id} is ${blocked.state}: ${message}.`,
-      lost: `Nothing is lost: the journal keeps what ${blocked.id} has not accepted, until it is full.`,
-      operation: /\bENOSPC\b/.test(message) ? `make room there; ${blocked.id} goes on by itself` : `waybill check --sink ${blocked.id}`,
+      lost: `Nothing is lost until the journal is full: it keeps what ${blocked.id} has not accepted.`,
+      operation: /\bENOSPC\b/.test(message) ? `free space there; ${blocked.id} then resumes` : `waybill check --sink ${blocked.id}`,
     };
   }
   const unwell = sinks.filter(isFailing).toSorted((a, b) => (b.attempts ?? 0) - (a.attempts ?? 0))[0];
@@ -142,63 +138,63 @@ export function worst(snapshot: Snapshot): Advice | undefined {
   if (behind) {
     return {
       what: `The clock of the service of ${behind.id} is ${span(-(behind.clockOffsetSeconds ?? 0))} behind the clock of this machine.`,
-      lost: 'Nothing is lost: records are collected and delivered; windows are closed by the clock of the service, so late.',
-      operation: 'Set the clock that is wrong right: that of this machine, or that of the service.',
+      lost: 'Nothing is lost: records are collected and delivered. Windows are closed late, by the clock of the service.',
+      operation: 'Correct the wrong clock, here or at the service.',
     };
   }
   const still = sources.find((s) => s.state === 'active' && s.undated?.known !== undefined && isLate(s, s.undated.known, snapshot));
   if (still?.undated?.known !== undefined) {
     return {
-      what: `The answers of ${still.id} carry no Date, and its records do not say yet that it is later there than ${ago(still.undated.known, snapshot.now)}.`,
-      lost: 'Nothing is lost: windows are closed once a newer record says what time it is there.',
-      operation: 'It goes on by itself. If a gateway takes the Date out of answers, have it pass.',
+      what: `Responses of ${still.id} carry no Date, and its newest record is from ${ago(still.undated.known, snapshot.now)}.`,
+      lost: 'Nothing is lost: windows are closed as soon as a newer record shows the time of the service.',
+      operation: 'no action needed; if a gateway removes the Date header, let it pass.',
     };
   }
   const gap = sources.find(({ gaps, state }) => gaps > 0 && state !== 'retired');
   if (gap) {
     return {
       what: `${counted(gap.gaps, 'window')} of ${gap.id} could not be proven.`,
-      lost: 'What was seen is delivered; whether that is everything is not known. The list says when it is tried again.',
+      lost: 'Collected records are delivered; records may be missing. The list shows the next attempt.',
       operation: 'waybill gaps list',
     };
   }
   const unconfigured = sources.find(({ state }) => state === 'unconfigured');
   if (unconfigured) {
     return {
-      what: `Source ${unconfigured.id} is gone from the configuration and is polled no more.`,
-      lost: 'What was collected is delivered; what is new since is only at the service.',
-      operation: `put sources.${unconfigured.id} back into the configuration, or waybill sources retire --source ${unconfigured.id} if it was meant to go`,
+      what: `Source ${unconfigured.id} is not in the configuration and is no longer polled.`,
+      lost: 'Collected records are delivered. New records are only at the service.',
+      operation: `restore sources.${unconfigured.id} in the configuration, or waybill sources retire --source ${unconfigured.id} if it was removed on purpose`,
     };
   }
   const unconfiguredSink = sinks.find(({ state }) => state === 'unconfigured');
   if (unconfiguredSink) {
     return {
-      what: `Sink ${unconfiguredSink.id} is gone from the configuration; the journal keeps everything for it.`,
+      what: `Sink ${unconfiguredSink.id} is not in the configuration; the journal keeps its records.`,
       lost: 'Nothing is lost, but the journal grows until it is full.',
-      operation: `waybill sinks retire --sink ${unconfiguredSink.id}, if it was meant to go; else put sinks.${unconfiguredSink.id} back into the configuration`,
+      operation: `waybill sinks retire --sink ${unconfiguredSink.id} if it was removed on purpose; else restore sinks.${unconfiguredSink.id} in the configuration`,
     };
   }
   const loss = lossOf(sources);
   if (loss) {
     return {
       what: `Sink ${loss.id} lost delivered records: ${loss.message}.`,
-      lost: 'Nothing is lost that the journal still holds: it can be sent again.',
-      operation: `waybill replay --sink ${loss.id} --from POSITION, with the first of these entries; once it has ended they count as delivered`,
+      lost: 'Nothing is lost that the journal still holds: a replay sends it again.',
+      operation: `waybill replay --sink ${loss.id} --from POSITION, the first lost entry; after the replay these records count as delivered`,
     };
   }
   const rejected = sinks.find(({ deadLetters, state }) => deadLetters > 0 && state !== 'retired');
   if (rejected) {
     return {
       what: `Sink ${rejected.id} rejected ${counted(rejected.deadLetters, 'record')} for good.`,
-      lost: 'Nothing is lost: each is kept with the message of the receiver.',
-      operation: `waybill dead-letters show --all --sink ${rejected.id}; then "retry" once the reason is fixed, or "discard"`,
+      lost: 'Nothing is lost: each record is kept with the message of the receiver.',
+      operation: `waybill dead-letters show --all --sink ${rejected.id}; then "retry" after fixing the cause, or "discard"`,
     };
   }
   const unread = sources.find(({ unread: part, state }) => part !== undefined && state === 'active');
   if (unread?.unread) {
     return {
-      what: `Source ${unread.id}: start lies before ${rfc3339(unread.unread.startsAt)}, where its ledger begins.`,
-      lost: 'What is dated before is not collected; the service has it until its retention ends.',
+      what: `Source ${unread.id}: start is before ${rfc3339(unread.unread.startsAt)}, where its ledger starts.`,
+      lost: 'Earlier records are not collected; the service keeps them until its retention ends.',
       operation: unreadCommand(unread.id, unread.unread),
     };
   }
@@ -206,24 +202,24 @@ export function worst(snapshot: Snapshot): Advice | undefined {
   if (ahead) {
     return {
       what: `The clock of the service of ${ahead.id} is ${span(ahead.clockOffsetSeconds ?? 0)} ahead of the clock of this machine.`,
-      lost: 'Nothing is lost: records are collected and delivered; windows are closed by the clock that is behind.',
-      operation: 'Set the clock that is wrong right: that of this machine, or that of the service.',
+      lost: 'Nothing is lost: records are collected and delivered. Windows are closed by the slower clock.',
+      operation: 'Correct the wrong clock, here or at the service.',
     };
   }
   const uncalibrated = sources.find(({ state, uncalibrated }) => state === 'active' && uncalibrated !== undefined);
   if (uncalibrated) {
     return {
-      what: `The calibration of ${uncalibrated.id} is due and fails: ${uncalibrated.uncalibrated ?? ''}.`,
-      lost: 'Nothing is lost: collecting goes on with what the last one found.',
-      operation: `It is tried again by itself, each hour at least. If it stays so: waybill check --source ${uncalibrated.id}`,
+      what: `The calibration of ${uncalibrated.id} fails: ${uncalibrated.uncalibrated ?? ''}.`,
+      lost: 'Nothing is lost: collection continues with the previous calibration.',
+      operation: `it is repeated at least every hour; if it keeps failing: waybill check --source ${uncalibrated.id}`,
     };
   }
   const overdue = sources.find(({ recountsOverdue, state }) => recountsOverdue > 0 && state !== 'retired');
   return (
     overdue && {
-      what: `${counted(overdue.recountsOverdue, 'recount')} of ${overdue.id} should have been done already.`,
-      lost: 'Nothing is lost: a late record is found later than it could be.',
-      operation: `If it stays so, raise sources[].requests.perSecond of ${overdue.id}.`,
+      what: `${counted(overdue.recountsOverdue, 'recount')} of ${overdue.id} overdue.`,
+      lost: 'Nothing is lost: late records are found later.',
+      operation: `if this persists, raise sources[].requests.perSecond of ${overdue.id}.`,
     }
   );
 }

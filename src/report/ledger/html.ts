@@ -1,6 +1,6 @@
 /**
- * The completeness report as one page that stands alone: no script, nothing loaded from anywhere, readable printed, in light and dark, and
- * without seeing. Whatever stands in it is escaped; a record is never in it.
+ * The completeness report as one HTML page without scripts or external resources. It prints, follows the
+ * light and dark mode, and works with a screen reader. It never holds a record.
  */
 import { createHash } from 'node:crypto';
 import type { LedgerReportSinkWindow, LedgerReportWindow, LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
@@ -10,9 +10,9 @@ import { isNotable, tallyOf } from './tally.ts';
 import type { LedgerTally } from './tally.ts';
 import { delayText, detailText, local, quotable, reach, suspensionText, unproven } from './sentences.ts';
 import { joined, mapped } from '../chunks.ts';
-import type { Chunks } from '../chunks.ts';
-import { printable } from '../../escape.ts';
 import { counted, grouped } from '../format-time.ts';
+import { lines, markup, trusted } from '../markup.ts';
+import type { Html } from '../markup.ts';
 
 export interface LedgerHtmlOptions {
   readonly by: 'window' | 'day' | 'month';
@@ -23,9 +23,9 @@ export interface LedgerHtmlOptions {
   readonly services?: Readonly<Record<string, ReportedService>> | undefined;
 }
 
-/** What the head of a report says of a source. */
+/** The service of a source, for the head of a report. */
 export interface ReportedService {
-  /** Undefined where the configuration refers to what is not there. */
+  /** Undefined where a reference of the configuration cannot be resolved. */
   readonly host: string | undefined;
   readonly tenant: string | undefined;
   readonly closeDelaySeconds: number;
@@ -69,86 +69,95 @@ code { font: .85em/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
 }
 `;
 
-/** What a page of this report may load: its own style, and nothing else. For the header and the page itself. */
+/** Content security policy, for the header and the page: only the style of the page. */
 export const ledgerHtmlPolicy = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; base-uri 'none'; form-action 'none'`;
 
-/** In pieces. */
-export function* ledgerHtml(
-  report: LongLedgerReport,
-  { by, tz, version, services = {} }: LedgerHtmlOptions,
-): Generator<string, void, void> {
+/** In chunks, to be read once. */
+export function* ledgerHtml(report: LongLedgerReport, options: LedgerHtmlOptions): Generator<string, void, void> {
+  const { tz, version } = options;
   const tallied = report.sources.map((source) => ({ source, tally: tallyOf(source.windows) }));
-  const tone = !report.complete ? 'bad' : report.delivered ? 'good' : 'warn';
-  const lines: Chunks[] = [
-    '<!doctype html>',
-    '<html lang="en">',
-    '<head>',
-    '<meta charset="utf-8">',
-    '<meta name="viewport" content="width=device-width, initial-scale=1">',
-    `<meta http-equiv="Content-Security-Policy" content="${escaped(ledgerHtmlPolicy)}">`,
-    '<meta name="referrer" content="no-referrer">',
-    `<title>Completeness report: ${escaped(report.sources.map(({ id }) => id).join(', '))}</title>`,
-    `<style>${style}</style>`,
-    '</head>',
-    '<body>',
-    '<header>',
-    '<h1>Completeness of the audit trail</h1>',
-    `<p class="meta">Generated ${escaped(local(report.generatedAt, tz))} (${escaped(tz)}) by Waybill ${escaped(version)} from its ledger.</p>`,
-    `<p class="verdict ${tone}">${escaped(report.summary)}</p>`,
+  const page = lines([
+    trusted('<!doctype html>'),
+    markup`<html lang="en">`,
+    head(report),
+    markup`<body>`,
+    markup`<header>`,
+    markup`<h1>Completeness of the audit trail</h1>`,
+    markup`<p class="meta">Generated ${local(report.generatedAt, tz)} (${tz}) by Waybill ${version} from its ledger.</p>`,
+    markup`<p class="verdict ${toneOf(report)}">${report.summary}</p>`,
     ...(report.complete
-      ? [`<p class="meta">${report.final ? 'Final: no recount is to come.' : 'Not final: recounts are to come.'}</p>`]
+      ? [markup`<p class="meta">${report.final ? 'Final: every recount is done.' : 'Not final: recounts are pending.'}</p>`]
       : []),
-    '</header>',
-    '<main>',
-    ...tallied.map(({ source, tally }) => sourcePart(report, source, tally, { by, tz, services })),
+    markup`</header>`,
+    markup`<main>`,
+    ...tallied.map(({ source, tally }) => sourcePart(report, source, tally, options)),
     operationsPart(report, tz),
     digestPart(report),
     glossaryPart(),
-    '<section aria-labelledby="limits">',
-    '<h2 id="limits">What this report cannot prove</h2>',
+    markup`<section aria-labelledby="limits">`,
+    markup`<h2 id="limits">Limits of this report</h2>`,
     ...tallied.map(({ source, tally }) => {
-      const points = unproven(report, source, tally, tz).map((point) => `<li>${escaped(point)}</li>`);
-      return `${report.sources.length === 1 ? '' : `<h3>${escaped(source.id)}</h3>`}<ul>${points.join('')}</ul>`;
+      const points = unproven(report, source, tally, tz).map((point) => markup`<li>${point}</li>`);
+      return markup`${report.sources.length === 1 ? none : markup`<h3>${source.id}</h3>`}<ul>${points}</ul>`;
     }),
-    '</section>',
-    '</main>',
-    '</body>',
-    '</html>',
-    '',
-  ];
-  yield* joined(lines, '\n');
+    markup`</section>`,
+    markup`</main>`,
+    markup`</body>`,
+    markup`</html>`,
+    none,
+  ]);
+  yield* joined([page.chunks], '');
 }
+
+function head({ sources }: LongLedgerReport): Html {
+  return lines([
+    markup`<head>`,
+    markup`<meta charset="utf-8">`,
+    markup`<meta name="viewport" content="width=device-width, initial-scale=1">`,
+    markup`<meta http-equiv="Content-Security-Policy" content="${ledgerHtmlPolicy}">`,
+    markup`<meta name="referrer" content="no-referrer">`,
+    markup`<title>Completeness report: ${sources.map(({ id }) => id).join(', ')}</title>`,
+    markup`<style>${trusted(style)}</style>`,
+    markup`</head>`,
+  ]);
+}
+
+function toneOf({ complete, delivered }: LongLedgerReport): string {
+  if (!complete) return 'bad';
+  return delivered ? 'good' : 'warn';
+}
+
+const none = trusted('');
 
 function sourcePart(
   report: LongLedgerReport,
   source: LongLedgerReportSource,
   tally: LedgerTally,
   { by, tz, services = {} }: Pick<LedgerHtmlOptions, 'by' | 'tz' | 'services'>,
-): Iterable<string> {
-  const id = escaped(source.id);
-  // Where every row is listed there already, a second table of the same rows helps nobody.
+): Html {
+  const { id } = source;
+  // The table of every window shows the same rows.
   const isAllNotable = by === 'window' && tally.notable === tally.windows;
-  const lines: Chunks[] = [
-    `<section aria-labelledby="source-${id}">`,
-    `<h2 id="source-${id}">Source ${id}</h2>`,
-    `<p class="note">${escaped(serviceText(services[source.id]))}</p>`,
-    `<blockquote><p>${escaped(quotable(report, source, tally, tz).join(' '))}</p></blockquote>`,
-    `<p class="note">${escaped(`${capital(reach(source, tz, report.generatedAt))}. State: ${source.state}.`)} ${escaped(lifetimeText(source))}</p>`,
+  return lines([
+    markup`<section aria-labelledby="source-${id}">`,
+    markup`<h2 id="source-${id}">Source ${id}</h2>`,
+    markup`<p class="note">${serviceText(services[id])}</p>`,
+    markup`<blockquote><p>${quotable(report, source, tally, tz).join(' ')}</p></blockquote>`,
+    markup`<p class="note">${capital(reach(source, tz, report.generatedAt))}. State: ${source.state}. ${lifetimeText(source)}</p>`,
     sinkTable(source),
     lateTable(source),
     tally.notable === 0 || isAllNotable
-      ? ''
+      ? none
       : windowTable(
           source,
           filtered(source.windows, isNotable),
-          `Windows of ${source.id} to look at: gaps, what changed after it was closed, late records`,
+          `Windows of ${id} to review: gaps, late records, changes after closing`,
           tz,
         ),
-    by === 'window' ? windowTable(source, source.windows, `Every window of ${source.id}`, tz, tally) : periodTable(source, by, tz),
+    by === 'window' ? windowTable(source, source.windows, `Every window of ${id}`, tz, tally) : periodTable(source, by, tz),
     suspensionTable(source, tz),
-    '</section>',
-  ];
-  return joined(lines, '\n');
+    markup`</section>`,
+  ]);
 }
 
 function serviceText(service: ReportedService | undefined): string {
@@ -162,8 +171,8 @@ function lifetimeText({ lifetime }: LongLedgerReportSource): string {
   return `Collected since its ledger began: ${grouped(lifetime.collected)} = ${grouped(lifetime.inWindows)} in windows + ${grouped(lifetime.outside)} outside of them.`;
 }
 
-function sinkTable(source: LongLedgerReportSource): Chunks {
-  if (source.sinks.length === 0) return '';
+function sinkTable(source: LongLedgerReportSource): Html {
+  if (source.sinks.length === 0) return none;
   const rows = source.sinks.map((sink) => [
     rowHead(sink.id),
     text(sink.type),
@@ -176,8 +185,8 @@ function sinkTable(source: LongLedgerReportSource): Chunks {
   return table('What each sink has of these windows', ['Sink', 'Type', 'State', 'From', '#Windows', '#Records', '#Dead letters'], rows);
 }
 
-function lateTable(source: LongLedgerReportSource): Chunks {
-  if (source.late === 0) return '';
+function lateTable(source: LongLedgerReportSource): Html {
+  if (source.late === 0) return none;
   const entries = Object.entries(source.lateDelays.within).filter(([, count]) => count > 0);
   const rows = entries.map(([within, count]) => [
     rowHead(within === 'later' ? 'later than 30d' : `within ${within}`),
@@ -194,10 +203,10 @@ function windowTable(
   tz: string,
   /** Of these windows, where they are to be added up. */
   tally?: LedgerTally,
-): Iterable<string> {
+): Html {
   const sinks = source.sinks.map(({ id }) => id);
   const rows = mapped(windows, (window) => [
-    `<th scope="row" class="t">${escaped(local(window.from, tz))}</th>`,
+    markup`<th scope="row" class="t">${local(window.from, tz)}</th>`,
     to(window, tz),
     stateCell(window.state, window.reason, undefined, window.message),
     number(window.total === null ? '-' : grouped(window.total)),
@@ -222,7 +231,7 @@ function windowTable(
   return table(caption, heads, rows, foot);
 }
 
-function periodTable(source: LongLedgerReportSource, by: 'day' | 'month', tz: string): Iterable<string> {
+function periodTable(source: LongLedgerReportSource, by: 'day' | 'month', tz: string): Html {
   const sinks = source.sinks.map(({ id }) => id);
   const periods = byPeriod(source.windows, by, tz);
   const rows = periods.map((period) => [
@@ -258,64 +267,65 @@ function periodTable(source: LongLedgerReportSource, by: 'day' | 'month', tz: st
   return table(caption, heads, rows, foot);
 }
 
-function suspensionTable(source: LongLedgerReportSource, tz: string): Chunks {
-  if (source.suspensions.length === 0) return '';
+function suspensionTable(source: LongLedgerReportSource, tz: string): Html {
+  if (source.suspensions.length === 0) return none;
   const rows = source.suspensions.map((suspension) => {
     const [what, reason, known] = suspensionText(suspension);
     return [
-      `<th scope="row" class="t">${escaped(local(suspension.at, tz))}</th>`,
+      markup`<th scope="row" class="t">${local(suspension.at, tz)}</th>`,
       ...[text(what), text(reason === '' ? '-' : reason)],
-      `<td class="words">${escaped(known)}</td>`,
+      markup`<td class="words">${known}</td>`,
     ];
   });
   return table('Suspensions of collection', [`At (${tz})`, 'What', 'Reason', 'What is known'], rows);
 }
 
-function operationsPart({ operations }: LongLedgerReport, tz: string): string {
-  if (operations.length === 0) return '';
+function operationsPart({ operations }: LongLedgerReport, tz: string): Html {
+  if (operations.length === 0) return none;
   const rows = operations.map((operation) => [
-    `<th scope="row" class="t">${escaped(local(operation.at, tz))}</th>`,
+    markup`<th scope="row" class="t">${local(operation.at, tz)}</th>`,
     text(operation.actor ?? '-'),
     text(operation.operation),
-    `<td class="words">${escaped(detailText(operation))}</td>`,
+    markup`<td class="words">${detailText(operation)}</td>`,
   ]);
-  return `<section aria-labelledby="operations"><h2 id="operations">Operator actions</h2>${[...table('', [`At (${tz})`, 'Actor (claimed)', 'Operation', 'Details'], rows)].join('')}</section>`;
+  const heads = [`At (${tz})`, 'Actor (not authenticated)', 'Operation', 'Details'];
+  return markup`<section aria-labelledby="operations"><h2 id="operations">Operator actions</h2>${table('', heads, rows)}</section>`;
 }
 
-function digestPart(report: LongLedgerReport): string {
+function digestPart(report: LongLedgerReport): Html {
   const period = [...(report.from === null ? [] : ['--from', report.from]), ...(report.to === null ? [] : ['--to', report.to])];
   const [only] = report.sources;
   const source = report.sources.length === 1 && only ? ['--source', only.id] : [];
   const command = ['waybill', 'ledger', '--format', 'csv', ...source, ...period].join(' ');
-  return [
-    '<section aria-labelledby="digest">',
-    '<h2 id="digest">Digest of the data</h2>',
-    `<p><code>${reportDigest(report)}</code></p>`,
-    `<p class="note">SHA-256 over the windows above as CSV. <code>${escaped(command)} | tail -n +2 | sha256sum</code> gives the same for as long as the ledger of this period has not changed: each recount changes it.</p>`,
-    '</section>',
-  ].join('\n');
+  return lines([
+    markup`<section aria-labelledby="digest">`,
+    markup`<h2 id="digest">Digest of the data</h2>`,
+    markup`<p><code>${reportDigest(report)}</code></p>`,
+    markup`<p class="note">SHA-256 of the windows above as CSV. <code>${command} | tail -n +2 | sha256sum</code> prints the same digest until a recount changes the ledger of this period.</p>`,
+    markup`</section>`,
+  ]);
 }
 
-/** The words of the tables, one sentence each. */
+/** Terms of the tables. */
 const glossary: readonly (readonly [word: string, meaning: string])[] = [
-  ['Window', 'A stretch of time from its begin up to, not including, its end; the windows of a source lie end to end.'],
-  ['Counted', 'How many records the service counted for the query of the window, which asks one second more on both sides.'],
-  ['Received', 'How many different records the service returned for that query.'],
-  ['Records', 'How many of the received records have a time inside of the window; only these are added up.'],
-  ['Late', 'Records that were first seen after their window was closed.'],
-  ['Proven', 'The service answered the query of the window with as many records as it counted for it.'],
+  ['Window', 'A range of time that includes its start and excludes its end. The windows of a source are contiguous.'],
+  ['Counted', 'The number of records that the service counted for the query of the window. The query extends one second beyond both ends.'],
+  ['Received', 'The number of different records that the service returned for that query.'],
+  ['Records', 'The received records with a time inside the window. Only these are added up.'],
+  ['Late', 'Records first seen after their window was closed.'],
+  ['Proven', 'The service returned as many records for the query of the window as it counted.'],
   ['Final', 'Proven, and the last recount is done.'],
-  ['Gap', 'The numbers of the window did not agree; it is tried again.'],
-  ['Accepted', 'A gap that a person accepted; it stays a gap in this report.'],
+  ['Gap', 'The numbers of the window did not agree. The window is read again.'],
+  ['Accepted', 'A gap that an operator accepted. It remains a gap in this report.'],
   ['Recount', 'Waybill asks the service again for the number of records of a proven window.'],
-  ['Frontier', 'The instant before which every window is proven or accepted.'],
-  ['Lost', 'The sink reported that delivered records, which may be of this window, are gone from it; the window counts as not delivered.'],
-  ['Dead letter', 'A record that a sink rejected for good; it counts as not delivered.'],
+  ['Frontier', 'The time before which every window is proven or accepted.'],
+  ['Lost', 'The sink reported the loss of delivered records that may belong to this window. The window counts as not delivered.'],
+  ['Dead letter', 'A record that a sink rejected for good. It counts as not delivered.'],
 ];
 
-function glossaryPart(): string {
-  const items = glossary.map(([word, meaning]) => `<dt>${word}</dt><dd>${meaning}</dd>`);
-  return `<section aria-labelledby="words"><h2 id="words">Words</h2><dl>${items.join('')}</dl></section>`;
+function glossaryPart(): Html {
+  const items = glossary.map(([word, meaning]) => markup`<dt>${word}</dt><dd>${meaning}</dd>`);
+  return markup`<section aria-labelledby="glossary"><h2 id="glossary">Glossary</h2><dl>${items}</dl></section>`;
 }
 
 function recountText({ recounts, recountsDue }: { readonly recounts: number; readonly recountsDue: number | null }): string {
@@ -332,30 +342,28 @@ function sinkText(has: LedgerReportSinkWindow | undefined): string {
   return `${has.complete ? 'complete' : has.lost ? 'lost' : 'not yet'}${deadLetters}`;
 }
 
-function stateCell(state: string, reason: string | null, count?: number, message: string | null = null): string {
+function stateCell(state: string, reason: string | null, count?: number, message: string | null = null): Html {
   const tone = state === 'gap' ? 'bad' : state === 'accepted' || reason !== null ? 'warn' : 'good';
-  const known = message === null ? '' : `<small>${escaped(message)}</small>`;
-  return `<td class="${tone}">${escaped(`${count === undefined ? '' : `${grouped(count)} `}${state}${reason === null ? '' : ` (${reason})`}`)}${known}</td>`;
+  const known = message === null ? none : markup`<small>${message}</small>`;
+  const number = count === undefined ? '' : `${grouped(count)} `;
+  return markup`<td class="${tone}">${number}${state}${reason === null ? '' : ` (${reason})`}${known}</td>`;
 }
 
-/** Heads that begin with # are of numbers. A table may be wider than the page: it scrolls by itself, by keyboard too. */
-function* table(
-  caption: string,
-  heads: readonly string[],
-  rows: Iterable<readonly string[]>,
-  foot?: readonly string[],
-): Generator<string, void, void> {
-  const head = heads.map((name) =>
-    name.startsWith('#') ? `<th scope="col" class="n">${escaped(name.slice(1))}</th>` : `<th scope="col">${escaped(name)}</th>`,
-  );
-  const label = escaped(caption === '' ? 'Operator actions' : caption);
-  yield `<div class="scroll" role="region" tabindex="0" aria-label="${label}"><table>\n`;
-  yield `${caption === '' ? '' : `<caption>${label}</caption>`}\n<thead><tr>${head.join('')}</tr></thead>\n<tbody>`;
-  yield* joined(
-    mapped(rows, (row) => `<tr>${row.join('')}</tr>`),
-    '\n',
-  );
-  yield `</tbody>\n${foot === undefined ? '' : `<tfoot><tr>${foot.join('')}</tr></tfoot>`}\n</table></div>`;
+/** A heading that starts with # is of a numeric column. A wide table scrolls, also by keyboard. */
+function table(caption: string, heads: readonly string[], rows: Iterable<readonly Html[]>, foot?: readonly Html[]): Html {
+  const label = caption === '' ? 'Operator actions' : caption;
+  return lines([
+    markup`<div class="scroll" role="region" tabindex="0" aria-label="${label}"><table>`,
+    caption === '' ? none : markup`<caption>${label}</caption>`,
+    markup`<thead><tr>${heads.map(columnHead)}</tr></thead>`,
+    markup`<tbody>${lines(mapped(rows, (row) => markup`<tr>${row}</tr>`))}</tbody>`,
+    foot === undefined ? none : markup`<tfoot><tr>${foot}</tr></tfoot>`,
+    markup`</table></div>`,
+  ]);
+}
+
+function columnHead(name: string): Html {
+  return name.startsWith('#') ? markup`<th scope="col" class="n">${name.slice(1)}</th>` : markup`<th scope="col">${name}</th>`;
 }
 
 function filtered<Item>(items: Iterable<Item>, isRequested: (item: Item) => boolean): Iterable<Item> {
@@ -366,29 +374,24 @@ function filtered<Item>(items: Iterable<Item>, isRequested: (item: Item) => bool
   };
 }
 
-function rowHead(value: string): string {
-  return `<th scope="row">${escaped(value)}</th>`;
+function rowHead(value: string): Html {
+  return markup`<th scope="row">${value}</th>`;
 }
 
-function text(value: string): string {
-  return `<td>${escaped(value)}</td>`;
+function text(value: string): Html {
+  return markup`<td>${value}</td>`;
 }
 
-function number(value: string): string {
-  return `<td class="n">${escaped(value)}</td>`;
+function number(value: string): Html {
+  return markup`<td class="n">${value}</td>`;
 }
 
-function time(value: string, tz: string): string {
-  return `<td class="t">${escaped(local(value, tz))}</td>`;
+function time(value: string, tz: string): Html {
+  return markup`<td class="t">${local(value, tz)}</td>`;
 }
 
-/** The end without its date where that is the date of the beginning. */
-function to({ from, to: end }: { readonly from: string; readonly to: string }, tz: string): string {
-  const message = local(end, tz);
-  return `<td class="t">${escaped(message.slice(0, 10) === local(from, tz).slice(0, 10) ? message.slice(11) : message)}</td>`;
-}
-
-/** Harmless in text and in a quoted attribute; what would steer a terminal or turn the direction of text shows as what it is. */
-function escaped(value: string): string {
-  return printable(value).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+/** The end, without its date where both ends have the same date. */
+function to({ from, to: end }: { readonly from: string; readonly to: string }, tz: string): Html {
+  const full = local(end, tz);
+  return markup`<td class="t">${full.slice(0, 10) === local(from, tz).slice(0, 10) ? full.slice(11) : full}</td>`;
 }

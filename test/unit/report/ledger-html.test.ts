@@ -166,7 +166,7 @@ test('the page begins with what can be quoted and ends with what it cannot prove
     'Delivered: siem 1,427 and 3 dead letters, 1 window under way; lake what its filter lets through of 3 windows, from 2026-11-19T22:00:00Z on.',
   ]);
   expect(html.indexOf('<blockquote>')).toBeLessThan(html.indexOf('<table>'));
-  const end = html.slice(html.indexOf('What this report cannot prove'));
+  const end = html.slice(html.indexOf('Limits of this report'));
   expect(end).not.toContain('<table>');
   expect(end).toContain('What the service never showed to these credentials');
   expect(end).toContain(
@@ -237,7 +237,7 @@ test('sinks stand before recounts, the words are explained, and a list of gaps a
   expect(head.indexOf('siem')).toBeLessThan(head.indexOf('Recounts (done + due)'));
   for (const word of ['Records', 'Frontier', 'Recount', 'Counted']) expect(html).toContain(`<dt>${word}</dt><dd>`);
   const captions = (report: typeof mixed): string[] => [...tables(ledgerHtml(report, options)).keys()];
-  expect(captions(mixed)).toContain('Windows of production to look at: gaps, what changed after it was closed, late records');
+  expect(captions(mixed)).toContain('Windows of production to review: gaps, late records, changes after closing');
   const gaps = reportSource(
     ['2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z'].map((at) => window(at, at, { state: 'gap', reason: 'count' })),
   );

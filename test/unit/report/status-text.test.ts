@@ -117,15 +117,15 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
       sources: [source({ state: 'suspended' })],
       sinks: [sink({ id: 'archive', lagRecords: 3 }), sink({ lagRecords: 40 }), sink({ id: 'old', state: 'retired', lagRecords: 99 })],
     },
-    /^Collecting is paused: the state in \/state uses 15\.6 MiB of its journal.maxSize of 16 MiB\.$/,
-    /^Nothing is lost while the service keeps its log: what is new waits there; delivering goes on\.$/,
-    'fix sink siem, which is furthest behind, or raise journal.maxSize; collecting goes on by itself below 90 % of it.',
+    /^Collection is paused: the journal in \/state uses 15\.6 MiB of journal\.maxSize 16 MiB\.$/,
+    /^Nothing is lost while the service keeps its log\. Delivery continues\.$/,
+    'fix sink siem, which lags most, or raise journal.maxSize; collection resumes below 90 % of it.',
   ],
   [
     'a paused journal that every sink has taken',
     { journal: { bytes: 1, maxSize: 1, head: 1, paused: 'journal_full', directory: '/state' } },
-    /^Collecting is paused/,
-    /delivering goes on\.$/,
+    /^Collection is paused/,
+    /Delivery continues\.$/,
     'raise journal.maxSize; ',
   ],
   [
@@ -134,9 +134,9 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
       journal: { bytes: 1, maxSize: 9, head: 1, paused: 'disk', directory: '/var/lib/waybill/state' },
       sources: [source({ state: 'suspended' })],
     },
-    /^The disk of the state is full: nothing can be written in \/var\/lib\/waybill\/state\.$/,
-    /^Nothing is lost while the service keeps its log: collecting and delivering wait\.$/,
-    'make room on the disk of /var/lib/waybill/state; everything goes on by itself.',
+    /^The disk is full: cannot write to \/var\/lib\/waybill\/state\.$/,
+    /^Nothing is lost while the service keeps its log\. Collection and delivery wait\.$/,
+    'free space on the disk of /var/lib/waybill/state; collection and delivery then resume.',
   ],
   [
     'a full disk of a sink',
@@ -144,15 +144,15 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
       sinks: [sink({ state: 'retrying', trouble: 'cannot write "/out/a.ndjson" for sink "siem": ENOSPC: no space left on device, write' })],
     },
     /^Sink siem is retrying: cannot write "\/out\/a\.ndjson" for sink "siem": ENOSPC/,
-    /^Nothing is lost: the journal keeps what siem has not accepted/,
-    'make room there; siem goes on by itself',
+    /^Nothing is lost until the journal is full: it keeps what siem has not accepted/,
+    'free space there; siem then resumes',
   ],
   [
     'a suspension before a blocked sink',
     { sources: [source({ state: 'suspended', trouble: 'fewer rows' })], sinks: [sink({ state: 'blocked' })] },
     /^Source production is suspended: fewer rows/,
     /cannot be collected/,
-    'Give the client',
+    'Restore the rights of the client',
   ],
   [
     'a suspension whose reason the state knows, of a daemon that does not run',
@@ -163,28 +163,28 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
     },
     /^Source production is suspended \(fields\): userNetwork is not shown; the daemon does not run\.$/,
     /cannot be collected/,
-    'Give the client of production its rights back; it',
+    'Restore the rights of the client of production; collection',
   ],
   [
     'a suspension of a running daemon, whose reason is said once',
     { sources: [source({ state: 'suspended', trouble: 'suspended (forbidden): 403', held: { reason: 'forbidden', message: '403' } })] },
     /^Source production is suspended \(forbidden\): 403\.$/,
     /^Nothing is lost while/,
-    'Give the client of production the right to read logs',
+    'Restore the right of the client of production to read logs',
   ],
   [
     'a suspension for a clock is not about rights',
     { sources: [source({ state: 'suspended', held: { reason: 'clock', message: 'an hour ahead' } })] },
     /suspended \(clock\): an hour ahead\.$/,
     /^Nothing is lost: records are collected/,
-    'Set the clock of this machine right',
+    'Correct the wrong clock',
   ],
   [
     'nor is one for times that cannot be read',
     { sources: [source({ state: 'suspended', held: { reason: 'timestamp', message: 'none of 100' } })] },
     /suspended \(timestamp\): none of 100\.$/,
     /^Nothing is lost: records are collected/,
-    'Ask whoever runs the service of production',
+    'Ask the operator of the service of production',
   ],
   [
     'a silent source',
@@ -203,15 +203,15 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
   [
     'a source that is gone from the configuration',
     { sources: [source(), source({ id: 'old', state: 'unconfigured', trouble: 'the daemon does not run' })] },
-    /^Source old is gone from the configuration/,
-    /^What was collected is delivered/,
-    'put sources.old back into the configuration, or waybill sources retire --source old if it was meant to go',
+    /^Source old is not in the configuration/,
+    /^Collected records are delivered/,
+    'restore sources.old in the configuration, or waybill sources retire --source old if it was removed on purpose',
   ],
   [
     'a blocked sink before a gap',
     { sources: [source({ gaps: 1 })], sinks: [sink({ state: 'blocked', lastError: '403' })] },
     /^Sink siem is blocked: 403/,
-    /^Nothing is lost: the journal/,
+    /^Nothing is lost until the journal is full/,
     'waybill check --sink siem',
   ],
   [
@@ -223,17 +223,23 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
         }),
       ],
     },
-    /^Source production: start lies before 2026-11-19T00:00:00Z, where its ledger begins\.$/,
-    /^What is dated before is not collected/,
+    /^Source production: start is before 2026-11-19T00:00:00Z, where its ledger starts\.$/,
+    /^Earlier records are not collected/,
     'waybill backfill --source production --from 2026-11-18T00:00:00Z --to 2026-11-19T00:00:00Z',
   ],
-  ['a gap', { sources: [source({ gaps: 2 })] }, /^2 windows of production could not be proven/, /is not known/, 'waybill gaps list'],
+  [
+    'a gap',
+    { sources: [source({ gaps: 2 })] },
+    /^2 windows of production could not be proven/,
+    /records may be missing/,
+    'waybill gaps list',
+  ],
   [
     'dead letters',
     { sinks: [sink({ deadLetters: 1 })] },
     /^Sink siem rejected 1 record for good/,
     /^Nothing is lost/,
-    'waybill dead-letters show --all --sink siem; then "retry" once the reason is fixed, or "discard"',
+    'waybill dead-letters show --all --sink siem; then "retry" after fixing the cause, or "discard"',
   ],
 ])('what to do: %s', (_, change, what, lost, act) => {
   const tail = lines(change, { width: 200 }).slice(-3);
@@ -267,9 +273,9 @@ test('a sink that failed three times in a row stands first, with its last error 
     .join(' ')
     .replace(/ +/g, ' ');
   expect(tail).toBe(
-    `Sink splunk fails: 9 attempts failed, for 73 s (${refused}). The next one is in 34 s. ` +
-      'Nothing is lost: the journal keeps what splunk has not accepted, until it is full. ' +
-      'To do: waybill check --sink splunk; it retries by itself',
+    `Sink splunk fails: 9 attempts failed, for 73 s (${refused}). Next attempt in 34 s. ` +
+      'Nothing is lost until the journal is full: it keeps what splunk has not accepted. ' +
+      'To do: waybill check --sink splunk; attempts continue',
   );
 });
 
@@ -304,8 +310,8 @@ test('a stopped daemon is what is to be done first; rows keep what the state kno
   expect(block(all, 'SINK')[1]).toMatch(/^siem +elasticsearch +stopped +nothing +not known +0$/);
   expect(all.slice(-3)).toEqual([
     'No daemon runs; the state was last written 16 min ago.',
-    'Nothing is lost while the service keeps its log: the next start collects it.',
-    'To do: start it (waybill run, or your service manager). The last lines of its log say why it ended.',
+    'Nothing is lost while the service keeps its log. The daemon collects it after the next start.',
+    'To do: start it (waybill run, or your service manager); the end of its log shows why it ended.',
   ]);
 });
 
@@ -377,15 +383,13 @@ test('without a Date in the answers ages go by our own clock, and what its recor
     });
   const late = lines({ sources: [undated('2026-11-20T02:10:00Z')] }, { width: 200 });
   expect(late[0]).toBe('INCOMPLETE: not covered: 2026-11-20 02:10–02:18 UTC, collection is behind, proven up to 02:10 UTC (53 min ago)');
-  expect(late.join('\n')).toContain(
-    'The answers of production carry no Date, and its records do not say yet that it is later there than 53 min ago.',
-  );
+  expect(late.join('\n')).toContain('Responses of production carry no Date, and its newest record is from 53 min ago.');
   expect(lines({ sources: [undated('2026-11-20T02:20:00Z')] })).toContain('Nothing to do.');
 });
 
 test('a calibration that fails is told', () => {
   const all = lines({ sources: [source({ uncalibrated: '504 timeout' })] }, { width: 200 }).join('\n');
-  expect(all).toContain('The calibration of production is due and fails: 504 timeout.');
+  expect(all).toContain('The calibration of production fails: 504 timeout.');
 });
 
 test('a service whose clock is hours behind is told: nothing of the present can be proven', () => {
