@@ -266,7 +266,7 @@ const protective = {
 };
 const unreadable = 'cannot read this request';
 
-/** Answers what the HTTP parser refused, and closes the connection. */
+/** Answers a request that the HTTP parser refused, and closes the connection. */
 function refuseRaw(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
@@ -287,13 +287,13 @@ function stateless(sources: AdminSources): string {
   return sources.health?.() ?? 'the state is not open yet';
 }
 
-/** Parameters by name, each once; another name is an error, so that a typing error does not quietly widen the question. */
+/** Parameters by name, each once. An unknown name is an error: a typing error must not widen the query. */
 function params<Name extends string>(query: unknown, names: readonly Name[]): Partial<Record<Name, string>> {
   const taken: Partial<Record<Name, string>> = {};
   for (const [name, value] of Object.entries(query ?? {})) {
     const known = names.find((n) => n === name);
-    if (known === undefined) throw new WaybillError('usage', `cannot take the parameter "${name}": here are ${names.join(', ')}`);
-    if (typeof value !== 'string') throw new WaybillError('usage', `cannot take the parameter "${name}" more than once`);
+    if (known === undefined) throw new WaybillError('usage', `unknown parameter "${name}"; known parameters: ${names.join(', ')}`);
+    if (typeof value !== 'string') throw new WaybillError('usage', `parameter "${name}" is given more than once`);
     taken[known] = value;
   }
   return taken;
@@ -302,7 +302,7 @@ function params<Name extends string>(query: unknown, names: readonly Name[]): Pa
 function oneOf<Name extends string>(parameter: string, given: string | undefined, names: readonly Name[]): Name | undefined {
   const found = names.find((name) => name === given);
   if (given !== undefined && found === undefined)
-    throw new WaybillError('usage', `cannot take ${parameter} "${given}": there are ${names.join(', ')}`);
+    throw new WaybillError('usage', `unknown ${parameter} "${given}"; known: ${names.join(', ')}`);
   return found;
 }
 

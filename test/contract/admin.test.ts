@@ -124,10 +124,10 @@ describe('what it answers', () => {
   test('a parameter that is not known, or comes twice, or asks for another format is refused with its name', async () => {
     const { url } = await start();
     for (const [query, words] of [
-      ['sourc=production', 'cannot take the parameter "sourc": here are source, from, to, by, tz, format'],
-      ['from=a&from=b', 'cannot take the parameter "from" more than once'],
-      ['format=text', 'cannot take format "text": there are json, csv, html'],
-      ['by=year', 'cannot take by "year": there are window, day, month'],
+      ['sourc=production', 'unknown parameter "sourc"; known parameters: source, from, to, by, tz, format'],
+      ['from=a&from=b', 'parameter "from" is given more than once'],
+      ['format=text', 'unknown format "text"; known: json, csv, html'],
+      ['by=year', 'unknown by "year"; known: window, day, month'],
     ]) {
       const got = await get(`${url}/ledger?${query ?? ''}`);
       expect([got.status, JSON.parse(got.body)]).toEqual([400, { error: words }]);
