@@ -21,7 +21,7 @@ import { batchOf, contextOf, messages, ModelKept, positionOf } from '../sink-bat
 const never = new AbortController().signal;
 const silent = (): void => undefined;
 const log: Log = { write: silent };
-const meters = { eventsDelivered: silent, deliveryDelay: silent } as unknown as Meters;
+const meters = { eventsDelivered: silent, deliveryDelay: silent, sinkRetried: silent } as unknown as Meters;
 
 let folder: string;
 let path: string;

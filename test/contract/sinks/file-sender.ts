@@ -21,7 +21,7 @@ const log: Log = {
     if (['warn', 'error'].includes(logEvents[event].level)) console.error(event, fields);
   },
 };
-const meters = { eventsDelivered: silent, deliveryDelay: silent } as unknown as Meters;
+const meters = { eventsDelivered: silent, deliveryDelay: silent, sinkRetried: silent } as unknown as Meters;
 const journal = await openJournal(directory, systemClock);
 const state = journal.sinkPositions.register('file', 'file', path, journal.positionFor('journal'), undefined);
 const stop = new AbortController();

@@ -492,7 +492,7 @@ describe.each([
     rig.model.next.push(0, { code: 26, headers: { 'retry-after': '1' } }, 24, 'cut', 9);
     const stop = new AbortController();
     const { clock } = rig;
-    const meters = { eventsDelivered: () => undefined, deliveryDelay: () => undefined } as unknown as Meters;
+    const meters = { eventsDelivered: () => undefined, deliveryDelay: () => undefined, sinkRetried: () => undefined } as unknown as Meters;
     const loop = new Delivery({
       settings: { ...{ id: 'siem', type: 'splunk-hec', resolvable: false }, batch: { maxRecords: 25, maxBytes: 1e6, maxWait: 1 }, deadline: 600_000, failReadinessAfter: 1e6 },
       ...{ journal, pipeline: plain, open: () => rig.open(), clock, random: () => 0.2, log: contextOf('siem').log, meters },

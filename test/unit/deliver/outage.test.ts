@@ -84,7 +84,7 @@ test('an hour of outage: it catches up at 4,000 records a second or more, and th
   const stop = new AbortController();
   const quiet = (): void => undefined;
   const log: Log = { write: quiet };
-  const meters = { eventsDelivered: quiet, deliveryDelay: quiet } as unknown as Meters;
+  const meters = { eventsDelivered: quiet, deliveryDelay: quiet, sinkRetried: quiet } as unknown as Meters;
   const bytes = Buffer.from('message');
   const loopTo = (id: string, answer: (given: Batch) => void): Delivery =>
     new Delivery({
