@@ -1,6 +1,6 @@
 /** The waiting of one delivery loop: after a failure, until something is due, or until it is woken. */
 import { codeOf, WaybillError } from '../errors.ts';
-import type { Log } from '../model/telemetry.ts';
+import type { Log, Meters } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import { ended } from './deadline.ts';
 import type { RetryPolicy } from './retry-policy.ts';
@@ -16,6 +16,7 @@ export interface PausesParts {
   readonly sends: SendQueue;
   readonly clock: Clock;
   readonly log: Log;
+  readonly meters: Pick<Meters, 'sinkRetried'>;
 }
 
 export class Pauses {
@@ -33,8 +34,9 @@ export class Pauses {
 
   /** Records a failed attempt and waits for the next. Throws when `stop` is aborted. */
   async afterFailure(thrown: unknown, stop: AbortSignal): Promise<void> {
-    const { id, retryPolicy, sends, log } = this.#parts;
+    const { id, retryPolicy, sends, log, meters } = this.#parts;
     const waitMs = retryPolicy.failed(thrown);
+    meters.sinkRetried(id);
     const { attempts, state } = retryPolicy;
     const fields = { sink: id, code: codeOf(thrown), attempts, retryInMs: Math.round(waitMs), error: thrown };
     log.write(state === 'blocked' ? 'sink.delivery_blocked' : 'sink.delivery_failed', fields);
