@@ -208,7 +208,7 @@ export class TokenStore implements AsyncDisposable {
       return 'clientId';
     }
     if (error === 'invalid_scope' || error === 'invalid_resource' || error === 'invalid_target') return 'scopeAddress';
-    if (error === 'unsupported_grant_type') return 'grant';
+    if (error === 'unsupported_grant_type') return 'grantType';
     return this.#auth.grantType === 'password' ? (error === 'invalid_client' ? 'clientId' : 'password') : 'clientSecret';
   }
 }
