@@ -56,7 +56,7 @@ test(
       expect(source?.windows).toEqual([]);
       const waits = daemon.log.filter(({ event }) => event === 'source.clock_measuring');
       expect(waits).toHaveLength(1);
-      const awaited = Date.parse(String(waits[0]?.['until']));
+      const awaited = Date.parse(String(waits[0]?.['to']));
       expect(awaited - Date.parse(String(began['time']))).toBeGreaterThan(299_000);
       expect(awaited - Date.parse(String(began['time']))).toBeLessThan(330_000);
       expect(await daemon.stop()).toMatchObject({ code: 0 });

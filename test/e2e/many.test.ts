@@ -71,7 +71,7 @@ test(`${count} sources that share the default budget of one have begun to collec
   inPlace('many-shared', async (place) => {
     const service = await Service.start(place, '--records', '30', '--span', '1m');
     const start = ago(3_600_000);
-    // Poll, settle and recounts are the defaults.
+    // pollInterval, closeDelay and recountAfter are the defaults.
     const sources = Array.from({ length: count }, (_, i) => ({
       ...sourceOf(service, start, { id: `tenant-${i}` }),
       ...{

@@ -25,7 +25,7 @@ test('dead letters, replay and test events through the running daemon', { timeou
       const address = `udp://127.0.0.1:${receiver.address().port}`;
       const quick = { closeDelay: '1s', recountAfter: [] };
       const file = { id: 'siem', type: 'file', path: './siem.ndjson', format: 'raw' };
-      const batch = { wait: '200ms' };
+      const batch = { maxWait: '200ms' };
       const syslog = { id: 'syslog', type: 'syslog', address, format: 'ecs', batch };
       const with480 = (maxBytes: number): string =>
         configure(place, [sourceOf(service, ago(90_000), quick)], [file, { ...syslog, maxBytes }]);

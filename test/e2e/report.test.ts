@@ -63,14 +63,14 @@ test('the report, a day counted by hand, and a SIEM compared', { timeout: 300_00
       expect(metric(`waybill_certificate_expiry_timestamp_seconds\\{target="${target}"\\}`), target).toBe(ends);
     const page = await daemon.get('/ledger?format=html&by=day');
     expect([page.status, page.text.slice(0, 15)]).toEqual([200, '<!doctype html>']);
-    expect((await daemon.get('/ledger?format=csv')).text).toMatch(/^# COMPLETE .*\r\nsource,from,until,/);
+    expect((await daemon.get('/ledger?format=csv')).text).toMatch(/^# COMPLETE .*\r\nsource,from,to,/);
     expect(await daemon.stop()).toMatchObject({ code: 0 });
     const truth = await service.truth();
     const status = await place.waybill('status', '--config', 'waybill.yaml', '--json');
     const [{ delays } = { delays: undefined }] = (JSON.parse(status.stdout) as { sources: { delays: unknown }[] }).sources;
     expect(delays).toMatchObject({ records: 5, p50: expect.any(Number) as number });
     const check = await place.waybill('check', '--config', 'waybill.yaml', '--offline');
-    expect(check.stdout).toMatch(/of 5 records 99 % were first seen within \d+ s, .*too few to judge settle by/);
+    expect(check.stdout).toMatch(/of 5 records 99 % were first seen within \d+ s, .*too few to judge closeDelay by/);
     // Every second a poll; windows of 10 s are closed with two requests; no recount; and the guard.
     expect(check.stdout).toContain(`about ${86_400 + 8_640 * 2 + 288} requests a day at rest, 1.20 a second`);
 

@@ -13,8 +13,8 @@ import { Service } from '../support/e2e-service.ts';
 
 const out = 'records.ndjson';
 
-/** What stands in the journal about holds, oldest first, read without the program. */
-function holdsOf(place: Place): { state: string; reason: string }[] {
+/** What stands in the journal about suspensions, oldest first, read without the program. */
+function suspensionsOf(place: Place): { state: string; reason: string }[] {
   const db = new Database(place.path('state/waybill.db'), { readonly: true });
   try {
     return (
@@ -23,7 +23,7 @@ function holdsOf(place: Place): { state: string; reason: string }[] {
         .all()
         .map(({ kind, body }) => JSON.parse((kind >> 8 === 1 ? zstdDecompressSync(body) : body).toString()) as Record<string, string>)
         // What else shrank is a line of its own, where there was time to count it.
-        .filter(({ ledger, state, shrunk }) => ledger === 'suspended' && (state === 'active' || shrunk === undefined))
+        .filter(({ ledger, state, shrunk }) => ledger === 'suspension' && (state === 'active' || shrunk === undefined))
         .map(({ state = '', reason = '' }) => ({ state, reason }))
     );
   } finally {
@@ -31,7 +31,7 @@ function holdsOf(place: Place): { state: string; reason: string }[] {
   }
 }
 
-test('fields, rows, and the right itself: held, said, and mended without a person', { timeout: 300_000 }, () =>
+test('fields, rows, and the right itself: the source is suspended, reported, and resumes by itself', { timeout: 300_000 }, () =>
   inPlace('rights', async (place) => {
     const service = await Service.start(place, '--records', '1200', '--span', '45s', '--rate', '30');
     const start = ago(60_000);
@@ -51,7 +51,7 @@ test('fields, rows, and the right itself: held, said, and mended without a perso
       ['none', 'forbidden'],
     ] as const) {
       await service.set({ permissions });
-      await daemon.ready(503, new RegExp(`production: hold \\(${reason}\\)`));
+      await daemon.ready(503, new RegExp(`production: suspended \\(${reason}\\)`));
       const { text } = await daemon.get('/status');
       expect(JSON.parse(text)).toMatchObject({
         summary: expect.stringContaining('COLLECTION SUSPENDED at production') as string,
@@ -59,7 +59,7 @@ test('fields, rows, and the right itself: held, said, and mended without a perso
       });
       expect(await metric(/^waybill_source_state\{[^}]*state="suspended"[^}]*\} (\d)$/m)).toBe('1');
       expect(await metric(new RegExp(`^waybill_source_suspensions_total\\{[^}]*reason="${reason}"[^}]*\\} (\\d+)$`, 'm'))).toBe('1');
-      // In hold nothing is closed.
+      // While suspended nothing is closed.
       const reached = (await daemon.ledger()).sources[0]?.closedUntil;
       await pause(500);
       expect((await daemon.ledger()).sources[0]?.closedUntil).toBe(reached);
@@ -89,16 +89,16 @@ test('fields, rows, and the right itself: held, said, and mended without a perso
     expect(await daemon.stop()).toMatchObject({ code: 0, signal: null });
     // Word for word what the service shows to who may see everything: no poorer copy among them.
     expect(compare(linesOf(place.path(out)), await service.truth(), originalOf)).toEqual(exactlyOnce);
-    expect(holdsOf(place)).toEqual(
+    expect(suspensionsOf(place)).toEqual(
       ['fields', 'rows', 'forbidden'].flatMap((reason) => [
         { state: 'suspended', reason },
         { state: 'active', reason },
       ]),
     );
-    expect(daemon.log.filter(({ message }) => message === 'source.suspended')).toMatchObject([
-      { level: 'error', reason: 'fields', message: expect.stringContaining('userNetwork') as string },
+    expect(daemon.log.filter(({ event }) => event === 'source.suspended')).toMatchObject([
+      { level: 'error', reason: 'fields', detail: expect.stringContaining('userNetwork') as string },
       { level: 'error', reason: 'rows' },
-      { level: 'error', reason: 'forbidden', message: expect.stringContaining('logs.read.all') as string },
+      { level: 'error', reason: 'forbidden', detail: expect.stringContaining('logs.read.all') as string },
     ]);
     expect(await readLedgerOf(place)).toMatchObject({ code: 0, ledger: { complete: true } });
     await service.stop();

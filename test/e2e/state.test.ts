@@ -73,7 +73,7 @@ describe.concurrent('the state', () => {
       expect(second.code).toBe(75);
       expect(performance.now() - began).toBeGreaterThan(1_000);
       const last = second.stderr.trim().split('\n').at(-1) ?? '';
-      expect(JSON.parse(last)).toMatchObject({ level: 'error', code: 'state_locked', message: 'daemon.not_started' });
+      expect(JSON.parse(last)).toMatchObject({ level: 'error', code: 'state_locked', event: 'daemon.not_started' });
       expect(last).toMatch(/cannot own the state in .*another running process/);
       await first.ready(200);
       // With the first gone, one that waits takes over.
@@ -125,7 +125,7 @@ describe.concurrent('the state', () => {
         expect(lines, `${command}: ${stderr}`).toHaveLength(1);
         // The daemon writes it in the format of its log.
         if (command === 'run')
-          expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'error', code: 'state_too_new', message: 'daemon.not_started' });
+          expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'error', code: 'state_too_new', event: 'daemon.not_started' });
       }
       const after = new Database(place.path('state/waybill.db'), { readonly: true });
       expect(after.prepare("SELECT value FROM meta WHERE key = 'written_by'").pluck().get(), 'not touched').toBe('9.9.9');
@@ -182,7 +182,7 @@ describe.concurrent('the state', () => {
         '0.03',
       );
       configure(place, [sourceOf(service, ago(310_000), quick)], [file]);
-      for (const after of ['admin.listening', 'source.first_record', 'sink.first_delivery', 'window.first_proven']) {
+      for (const after of ['admin.listening', 'source.first_record', 'sink.first_delivery', 'window.first_proven'] as const) {
         const daemon = new Daemon(place);
         await daemon.logged(after, 60_000);
         await pause(place.chance() * 300);

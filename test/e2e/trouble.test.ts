@@ -78,14 +78,14 @@ describe.concurrent('trouble with the state', () => {
       const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush-hush', scopeAddress: 's' };
       const source = { id: 'production', baseUrl: 'https://service.example/v2/api', auth, start: ago(0) };
       const refused = async (state: string, words: RegExp): Promise<void> => {
-        configure(place, [source], [file], { state });
+        configure(place, [source], [file], { dataDir: state });
         const { code, stderr } = await place.waybill('run', '--config', 'waybill.yaml', '--lock-wait', '1s');
         // In the format of the log, to its last line.
         const lines = stderr.split('\n').filter((line) => line !== '');
         const errors = lines.map((line) => JSON.parse(line) as { level: string; error?: unknown }).filter(({ level }) => level === 'error');
         expect({ code, errors }, state).toMatchObject({
           code: 1,
-          errors: [{ message: 'daemon.not_started', error: { message: expect.stringMatching(words) as string } }],
+          errors: [{ event: 'daemon.not_started', error: { message: expect.stringMatching(words) as string } }],
         });
       };
       // Making directories below it used to go round for ever.

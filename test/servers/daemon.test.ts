@@ -86,7 +86,7 @@ test(
 
       expect(await counted(daemon, 'waybill_sink_duplicates_total', 'siem')).toBeGreaterThanOrEqual(stored);
       expect(await daemon.stop()).toMatchObject({ code: 0, signal: null });
-      expect(daemon.log.filter(({ message }) => message === 'sink.dead_letter')).toEqual([]);
+      expect(daemon.log.filter(({ event }) => event === 'sink.dead_letter')).toEqual([]);
 
       /**
        * Resolves when Elasticsearch has stored documents whose answer did not come through; nobody comes through from then on.
@@ -130,7 +130,7 @@ async function killDaemon(place: Place): Promise<number> {
 }
 
 function taken(daemon: Daemon, sink: SinkId): true | undefined {
-  return daemon.log.some((line) => line.message === 'sink.first_delivery' && line['sink'] === sink) || undefined;
+  return daemon.log.some((line) => line.event === 'sink.first_delivery' && line['sink'] === sink) || undefined;
 }
 
 /** Waits until this sink takes again what it is given. */

@@ -49,7 +49,7 @@ test(
       expect(shown.stderr).toMatch(/failed to parse field \[source\.address\] of type \[ip\].*is not an IP string literal/);
       // It is the document that is refused: neither the sink nor the daemon is in trouble.
       await daemon.ready(200, undefined, patient);
-      expect(daemon.log.filter(({ message }) => message === 'sink.delivery_blocked')).toEqual([]);
+      expect(daemon.log.filter(({ event }) => event === 'sink.delivery_blocked')).toEqual([]);
 
       // As long as the mapping is what it is, a retry changes nothing.
       const again = ['dead-deadLetters', 'retry', '--all', '--sink', 'siem', '--yes', '--config', 'waybill.yaml'];

@@ -180,7 +180,7 @@ function namespaceOf(id: string): string {
 
 /** What the log says of the trouble of a sink, from this line of the log on. */
 function linesOfSink(daemon: Daemon, id: string, at: number): string[] {
-  const isTrouble = ({ message }: LogLine): boolean => message === 'sink.delivery_blocked' || message === 'sink.delivery_failed';
+  const isTrouble = ({ event }: LogLine): boolean => event === 'sink.delivery_blocked' || event === 'sink.delivery_failed';
   return daemon.log
     .slice(at)
     .filter((line) => isTrouble(line) && line['sink'] === id)

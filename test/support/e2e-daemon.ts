@@ -4,6 +4,7 @@
  */
 import type { ChildProcess } from 'node:child_process';
 import { appendFileSync, writeFileSync } from 'node:fs';
+import type { LogEventCode } from '../../src/model/log-events.ts';
 import { endOf, pause, question, until } from './e2e-place.ts';
 import type { Ended, Place } from './e2e-place.ts';
 import type { Service } from './e2e-service.ts';
@@ -13,6 +14,7 @@ export type Settings = Record<string, unknown>;
 /** One line of the log. */
 export interface LogLine {
   readonly level: string;
+  readonly event: LogEventCode;
   readonly message: string;
   readonly [field: string]: unknown;
 }
@@ -104,21 +106,21 @@ export class Daemon {
     return this.#child.pid ?? 0;
   }
 
-  /** The first line of the log with this message; waits for it. */
-  async logged(message: string, ms = 60_000): Promise<LogLine> {
+  /** Waits for the first log line of this event. */
+  async logged(event: LogEventCode, ms = 60_000): Promise<LogLine> {
     return until(
-      () => `"${message}" in the log\n${this.words()}`,
+      () => `"${event}" in the log\n${this.words()}`,
       ms,
       () => {
-        const found = this.find(message);
+        const found = this.find(event);
         if (!found) this.#mustRun();
         return found;
       },
     );
   }
 
-  find(message: string): LogLine | undefined {
-    return this.log.find((line) => line.message === message);
+  find(event: LogEventCode): LogLine | undefined {
+    return this.log.find((line) => line.event === event);
   }
 
   /** The log as text, for messages. */
