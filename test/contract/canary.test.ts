@@ -68,7 +68,12 @@ beforeAll(async () => {
   writeFileSync(own.key, first.key);
   const base = `http://127.0.0.1:${echo.port}`;
   const tls = `https://127.0.0.1:${certificates.port}`;
-  const timing = { start: `${new Date(Date.now() - 60_000).toISOString().slice(0, 19)}Z`, poll: '1s', closeDelay: '2s', recount: ['3s'] };
+  const timing = {
+    start: `${new Date(Date.now() - 60_000).toISOString().slice(0, 19)}Z`,
+    pollInterval: '1s',
+    closeDelay: '2s',
+    recountAfter: ['3s'],
+  };
   const requests = { perSecond: 500, timeout: '5s' };
   const auth = { authUrl: base, tenantId: 'tenant', clientId: 'client', clientSecret: canaries.clientSecret, scopeAddress: 'scope' };
   const user = { ...auth, clientSecret: undefined, grantType: 'password', username: 'user', password: canaries.userPassword };
@@ -78,7 +83,7 @@ beforeAll(async () => {
   writeFileSync(
     configFile,
     JSON.stringify({
-      state: join(directory, 'state'),
+      dataDir: join(directory, 'state'),
       privacy: { key: canaries.privacyKey },
       admin: { listen: '127.0.0.1:0', token: canaries.adminToken, readToken: canaries.readToken },
       shutdownTimeout: '1s',
