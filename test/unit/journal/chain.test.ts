@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { zstdDecompressSync } from 'node:zlib';
 import { afterAll, expect, test } from 'vitest';
+import type { Position } from '../../../src/model/ledger.ts';
 import { base, between, collected, hour, seeded } from '../../support/records.ts';
 import { beside, gap, lastAge, opened, pageOf, proven, source, span, temporary } from './opening.ts';
 import { faultsOf, seenFaults, tilingFaults } from './recompute.ts';
@@ -10,15 +11,20 @@ import { faultsOf, seenFaults, tilingFaults } from './recompute.ts';
 const original = mkdtempSync(join(tmpdir(), 'waybill-chain-'));
 afterAll(() => rmSync(original, { recursive: true, force: true }));
 
-/** The state of the first test, copied to a directory of its own. */
-function copied(): string {
+let making: Promise<Position> | undefined;
+/** Makes the state that the tests break, once, in the test that needs it first. @returns its head */
+function made(): Promise<Position> {
+  return (making ??= make());
+}
+
+async function copied(): Promise<string> {
+  await made();
   const directory = temporary();
   cpSync(original, directory, { recursive: true });
   return directory;
 }
 
-// The first test makes the state that all others break.
-test('the chain of records and ledger entries follows from the rows, and the segments tile', async () => {
+async function make(): Promise<Position> {
   const { journal, close } = await opened({ directory: original });
   const random = seeded(11);
   let id = 0;
@@ -38,6 +44,11 @@ test('the chain of records and ledger entries follows from the rows, and the seg
   );
   const head = journal.head();
   await close();
+  return head;
+}
+
+test('the chain of records and ledger entries follows from the rows, and the segments tile', async () => {
+  const head = await made();
   const db = beside(original, true);
   expect(faultsOf(db)).toEqual([]);
   expect(seenFaults(db)).toEqual([]);
@@ -71,8 +82,8 @@ const changes: readonly (readonly [what: string, sql: string])[] = [
   ['the first segment', 'DELETE FROM segments WHERE seq = 1'],
 ];
 
-test.each(changes)('a change of %s breaks the chain', (_what, sql) => {
-  const db = beside(copied());
+test.each(changes)('a change of %s breaks the chain', async (_what, sql) => {
+  const db = beside(await copied());
   // The same length, another letter; and the first border between two entries moved by one byte.
   db.function('changed', (kind: unknown, body: unknown) => {
     const plain = Number(kind) >> 8 === 1 ? zstdDecompressSync(body as Buffer) : (body as Buffer);
@@ -93,7 +104,7 @@ test.each([
   ['its head was set back', 'UPDATE head SET seq = seq - 1'],
   ['the chain of its head was changed', 'UPDATE head SET chain = zeroblob(32)'],
 ])('a state is refused when %s', async (_what, sql) => {
-  const directory = copied();
+  const directory = await copied();
   beside(directory).exec(sql);
   await expect(opened({ directory })).rejects.toMatchObject({ code: 'state_corrupt' });
 });
