@@ -10,7 +10,7 @@ import { createAuthority } from '../support/certificates.ts';
 import type { Authority, KeyPair } from '../support/certificates.ts';
 import { answerJson, answering, startService } from '../support/model-service-server.ts';
 import type { Handler, TestService } from '../support/model-service-server.ts';
-import { errorOf, pemOf, sourceUnderTest } from '../support/source-under-test.ts';
+import { errorOf, MovableClock, pemOf, sourceUnderTest } from '../support/source-under-test.ts';
 import type { UnderTest, Wish } from '../support/source-under-test.ts';
 
 let authority: Authority;
@@ -381,12 +381,13 @@ describe('a token', () => {
   });
 
   test('is renewed at four fifths of its life', async () => {
-    service.expiresIn = 1;
-    const made = make();
+    const clock = new MovableClock();
+    const made = make({ clock });
     await made.page();
+    clock.advance(0.8 * 3_600_000 - 60_000);
     await made.page();
     expect(service.tokens).toHaveLength(1);
-    await new Promise((resolve) => setTimeout(resolve, 850));
+    clock.advance(60_000);
     await made.page();
     expect(service.tokens).toHaveLength(2);
   });
@@ -484,12 +485,16 @@ describe('a token', () => {
 
   test('of a life that only it knows is used for that long', async () => {
     const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
-    const token = `${part({ alg: 'none' })}.${part({ iat: 1_000_000, exp: 1_000_001 })}.canary`;
+    const token = `${part({ alg: 'none' })}.${part({ iat: 1_000_000, exp: 1_001_000 })}.canary`;
     service.good.add(token);
     service.nextTokens.push(answering(200, {}, JSON.stringify({ token_type: 'Bearer', access_token: token })));
-    const made = make();
+    const clock = new MovableClock();
+    const made = make({ clock });
     await made.page();
-    await new Promise((resolve) => setTimeout(resolve, 850));
+    clock.advance(740_000);
+    await made.page();
+    expect(service.tokens).toHaveLength(1);
+    clock.advance(60_000);
     await made.page();
     expect(service.tokens).toHaveLength(2);
   });
@@ -512,10 +517,10 @@ describe('a token', () => {
   });
 
   test('a renewal that hangs ends when the source is released', async () => {
-    service.nextTokens.push(() => undefined);
     const made = make();
+    const asked = new Promise((resolve) => service.nextTokens.push(resolve));
     const waiting = errorOf(made.page());
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await asked;
     await made.source[Symbol.asyncDispose]();
     expect(await waiting).toMatchObject({ code: 'aborted' });
   });

@@ -1,5 +1,6 @@
-/** Puts the real client in front of a test's service: secrets that a test can change, certificates from memory, the real clock. */
+/** Puts the real client in front of a test's service: secrets that a test can change, certificates from memory, and the real clock, which a test can move. */
 import { systemClock } from '../../src/clock.ts';
+import type { Clock } from '../../src/model/time.ts';
 import type { Page, PageRequest } from '../../src/model/source.ts';
 import { createSource } from '../../src/source/client.ts';
 import type { ClientSettings, ServiceSource } from '../../src/source/client.ts';
@@ -37,6 +38,24 @@ export function pemOf(...texts: string[]): Pem & { texts: string[] } {
   };
 }
 
+/** The real clock, ahead by as much as a test has moved it. */
+export class MovableClock implements Clock {
+  readonly sleep = systemClock.sleep.bind(systemClock);
+  #aheadMs = 0;
+
+  now(): number {
+    return systemClock.now() + this.#aheadMs;
+  }
+
+  monotonic(): number {
+    return systemClock.monotonic() + this.#aheadMs;
+  }
+
+  advance(ms: number): void {
+    this.#aheadMs += ms;
+  }
+}
+
 export interface UnderTest {
   readonly source: ServiceSource;
   readonly clientSecret: SecretInHand;
@@ -49,11 +68,12 @@ export interface UnderTest {
 export interface Wish extends Omit<Partial<ClientSettings>, 'auth'> {
   readonly auth?: Partial<ClientSettings['auth']>;
   readonly sharedCa?: Pem;
+  readonly clock?: Clock;
   /** `host:port` in the URLs. */
   readonly at: string;
 }
 
-export function sourceUnderTest({ auth, sharedCa, at, ...wish }: Wish): UnderTest {
+export function sourceUnderTest({ auth, sharedCa, at, clock = systemClock, ...wish }: Wish): UnderTest {
   const clientSecret = secretOf('secret-1');
   const subscriptionKey = secretOf('key-1');
   const outcomes: string[] = [];
@@ -75,8 +95,8 @@ export function sourceUnderTest({ auth, sharedCa, at, ...wish }: Wish): UnderTes
     ...wish,
   };
   const source = createSource(settings, {
-    clock: systemClock,
-    budget: new Budget(systemClock, 1000),
+    clock,
+    budget: new Budget(clock, 1000),
     meters: { sourceRequest: (_source, outcome) => void outcomes.push(outcome) },
     ca: sharedCa,
   });
