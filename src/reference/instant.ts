@@ -33,8 +33,3 @@ export function instantText(nanos: bigint, digits: number): string {
 export function floorDivide(value: bigint, by: bigint): bigint {
   return value >= 0n || value % by === 0n ? value / by : value / by - 1n;
 }
-
-/** Now, as exact as the machine tells it. */
-export function nowNanos(): bigint {
-  return BigInt(Math.round((performance.timeOrigin + performance.now()) * 1000)) * 1000n;
-}

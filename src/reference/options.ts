@@ -16,6 +16,7 @@ export interface Options {
   readonly help: boolean;
   readonly data: string | undefined;
   readonly tlsDir: string | undefined;
+  readonly clock: 'system' | 'manual';
   readonly switches: Switches;
 }
 
@@ -31,6 +32,7 @@ const own: readonly (readonly [name: string, value: string, meaning: string])[] 
     'keeps records, people, payloads and keys in this SQLite file; survives a kill, a power cut may take the last seconds (gone at the end)',
   ],
   ['tls-dir', 'DIR', 'keeps the certificate authority in this folder (a new one at each start)'],
+  ['clock', 'MODE', 'system, or manual: the time stands still until POST /clock on the control port moves it (system)'],
   ['json', '', 'prints one line of JSON with addresses and credentials'],
   ['help', '', 'prints this'],
 ];
@@ -65,6 +67,7 @@ export function optionsOf(args: readonly string[]): Options {
     help: given.has('help'),
     data: pathOf(given, 'data'),
     tlsDir: pathOf(given, 'tls-dir'),
+    clock: clockOf(given.get('clock') ?? 'system'),
     switches,
   };
 }
@@ -102,6 +105,11 @@ function wholeOf(given: ReadonlyMap<string, string>, name: string, most: number)
   const text = given.get(name) ?? '0';
   if (!/^\d{1,9}$/.test(text) || Number(text) > most) throw new BadValue(`--${name}: "${text}" is not a whole number from 0 to ${most}`);
   return Number(text);
+}
+
+function clockOf(text: string): Options['clock'] {
+  if (text !== 'system' && text !== 'manual') throw new BadValue(`--clock: "${text}" is neither system nor manual`);
+  return text;
 }
 
 /** Absolute: what SQLite takes for more than a name, such as `:memory:`, is a name here. */

@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Activity } from './activity/activity.ts';
 import type { Service as ClientsView } from './activity/caller.ts';
+import { ServiceClock } from './clock.ts';
 import { Api, apiRoot } from './http/api.ts';
 import { certificatesIn } from './http/authority.ts';
 import { DataFile } from './data-file.ts';
@@ -43,6 +44,7 @@ interface Addresses {
 /** Serves until the signal is aborted. Prints one text when it listens: the start line with `json`, else words for a person. */
 export async function serve(options: Options, signal: AbortSignal): Promise<void> {
   const { values } = options.switches;
+  const clock = new ServiceClock(options.clock);
   await using release = new AsyncDisposableStack();
   const folder = mkdtempSync(join(tmpdir(), 'reference-service-'));
   release.defer(() => rmSync(folder, { recursive: true, force: true }));
@@ -53,7 +55,7 @@ export async function serve(options: Options, signal: AbortSignal): Promise<void
   checkSeed(data, options);
   const users = new Users(data, organisation, options.seed);
   const store = new Store(data);
-  const feed = new Feed(data, store, values, organisation, options.seed);
+  const feed = new Feed(clock, data, store, values, organisation, options.seed);
   if (store.isEmpty() && options.records > 0) await feed.fill(options.records, options.spanMs, progressOf(options.records), signal);
 
   await store.load(signal);
@@ -63,8 +65,8 @@ export async function serve(options: Options, signal: AbortSignal): Promise<void
   const port = await naming('port', server.listen(options.port));
   release.defer(() => server.close());
   const authUrl = `https://127.0.0.1:${port}`;
-  const provider = new IdentityProvider(organisation, data, users, values, authUrl);
-  const logs = new Logs(store, values, options.seed);
+  const provider = new IdentityProvider(clock, organisation, data, users, values, authUrl);
+  const logs = new Logs(clock, store, values, options.seed);
   const stats = new Stats();
   const rooms = { data, payloads: new Payloads(data, users), policies: new Policies(data), feed };
   const endpoints = [
@@ -73,11 +75,11 @@ export async function serve(options: Options, signal: AbortSignal): Promise<void
     ...peopleEndpoints(users),
     ...logsEndpoints(logs),
   ];
-  const api = new Api({ organisation, provider, limits: new Limits(values), values, endpoints });
+  const api = new Api({ organisation, provider, limits: new Limits(clock, values), values, endpoints });
   const description = Buffer.from(JSON.stringify(openApiOf(endpoints, apiRoot)));
   server.open({ provider, api, faults: new Faults(values, options.seed), stats, values, description });
 
-  const control = new ControlServer({ switches: options.switches, organisation, users, provider, logs, feed, stats });
+  const control = new ControlServer({ clock, switches: options.switches, organisation, users, provider, logs, feed, stats });
   const controlPort = await naming('control-port', control.listen(options.controlPort));
   release.defer(() => control.close());
   feed.start();

@@ -6,6 +6,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import type { ServiceClock } from '../clock.ts';
 import { BadLine, type Feed } from '../logs/feed.ts';
 import type { Logs } from '../logs/logs.ts';
 import { Problem } from './problem.ts';
@@ -14,9 +15,10 @@ import type { Organisation } from '../people/organisation.ts';
 import type { Users } from '../people/users.ts';
 import type { Stats } from './stats.ts';
 import type { Switches } from '../switches.ts';
-import { BadValue } from '../values.ts';
+import { BadValue, durationOf } from '../values.ts';
 
 export interface ControlRooms {
+  readonly clock: ServiceClock;
   readonly organisation: Organisation;
   readonly users: Users;
   readonly provider: IdentityProvider;
@@ -27,6 +29,7 @@ export interface ControlRooms {
 }
 
 const bodyBytesMax = 256 * 1024 * 1024;
+const advanceMaxMs = 86_400_000;
 
 export class ControlServer {
   readonly #rooms: ControlRooms;
@@ -76,7 +79,7 @@ export class ControlServer {
   }
 
   async #answer(endpoint: string, query: URLSearchParams, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { switches, provider, logs, feed, stats, users, organisation } = this.#rooms;
+    const { clock, switches, provider, logs, feed, stats, users, organisation } = this.#rooms;
     switch (endpoint) {
       case 'GET /truth':
         response.writeHead(200, { 'content-type': 'application/x-ndjson' });
@@ -109,8 +112,17 @@ export class ControlServer {
         sendJson(response, { added: feed.addVerbatim(lines, Number(visibleIn)) });
         return;
       }
+      case 'POST /clock': {
+        if (!clock.isManual) throw new BadValue('the clock is not manual: start the service with --clock manual');
+        feed.advance(durationOf(query.get('advance') ?? '', advanceMaxMs));
+        sendJson(response, { now: new Date(clock.now()).toISOString() });
+        return;
+      }
       default:
-        throw new Problem(404, 'There are GET /truth, GET /stats, GET /accounts, GET /switches, PATCH /switches and POST /records');
+        throw new Problem(
+          404,
+          'There are GET /truth, GET /stats, GET /accounts, GET /switches, PATCH /switches, POST /records and POST /clock',
+        );
     }
   }
 }

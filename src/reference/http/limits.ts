@@ -2,22 +2,25 @@
  * The limits of the gateway before the service: a budget of requests for each interval, the rate limit answering 429 and the quota 403.
  * An interval begins with the first request after the one before has ended, or after the budget was changed.
  */
+import type { ServiceClock } from '../clock.ts';
 import { Problem } from './problem.ts';
 import type { SwitchValues } from '../switches.ts';
 import type { Budget } from '../values.ts';
 
 export class Limits {
+  readonly #clock: ServiceClock;
   readonly #values: SwitchValues;
   readonly #rate = new Meter();
   readonly #quota = new Meter();
 
-  constructor(values: SwitchValues) {
+  constructor(clock: ServiceClock, values: SwitchValues) {
+    this.#clock = clock;
     this.#values = values;
   }
 
   /** Counts one request. @throws Problem when there is nothing left for it */
   take(): void {
-    const now = Date.now();
+    const now = this.#clock.now();
     const { rateLimit, quota } = this.#values;
     const quotaWait = quota === 'off' ? 0 : this.#quota.take(quota, now);
     if (quotaWait > 0) throw new Problem(403, 'The quota is used up', { headers: this.#retryAfter(now, quotaWait) });

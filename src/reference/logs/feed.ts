@@ -3,7 +3,8 @@
  * record is collected and how long it takes to become visible, which is what makes records late.
  */
 import { keysOf, RecordMaker, storedFrom, type Happening, type MadeRecord } from './records.ts';
-import { instantOf, nowNanos } from '../instant.ts';
+import type { ServiceClock } from '../clock.ts';
+import { instantOf } from '../instant.ts';
 import { idOf, makeOdd } from './oddities.ts';
 import type { DataFile } from '../data-file.ts';
 import type { Organisation } from '../people/organisation.ts';
@@ -26,6 +27,7 @@ export class BadLine extends Error {
 }
 
 export class Feed {
+  readonly #clock: ServiceClock;
   readonly #data: DataFile;
   readonly #store: Store;
   readonly #values: SwitchValues;
@@ -35,10 +37,12 @@ export class Feed {
   readonly #randomOfCalls: Random;
   readonly #lastIds: string[][] = [];
   #timer: NodeJS.Timeout | undefined;
-  #lastTick = 0;
+  /** ns since 1970. */
+  #lastTick = 0n;
   #owed = 0;
 
-  constructor(data: DataFile, store: Store, values: SwitchValues, organisation: Organisation, seed: string) {
+  constructor(clock: ServiceClock, data: DataFile, store: Store, values: SwitchValues, organisation: Organisation, seed: string) {
+    this.#clock = clock;
     const firstId = Number(data.fact('nextLogId') ?? firstLogId);
     this.#data = data;
     this.#store = store;
@@ -50,13 +54,22 @@ export class Feed {
 
   /** Adds so many records, spread evenly with some ties over the time before now; none when the signal is aborted meanwhile. */
   async fill(count: number, spanMs: number, progress: (done: number) => void, signal: AbortSignal): Promise<void> {
-    await this.#store.addMany(this.#history(count, (spanMs * 1e6) / count, progress), Date.now(), signal);
+    await this.#store.addMany(this.#history(count, (spanMs * 1e6) / count, progress), this.#clock.now(), signal);
   }
 
   /** Begins to make records at the rate of the switch, and to show those that are due. */
   start(): void {
-    this.#lastTick = performance.now();
-    this.#timer = setInterval(() => this.#tick(), tickMs);
+    this.#lastTick = this.#clock.nanos();
+    // A manual clock ticks when it is moved.
+    if (!this.#clock.isManual) this.#timer = setInterval(() => this.#tick(), tickMs);
+  }
+
+  /** Moves the clock, and makes and shows the records that are due then. */
+  advance(ms: number): void {
+    for (let left = ms; left > 0; left -= tickMs) {
+      this.#clock.advance(Math.min(left, tickMs));
+      this.#tick();
+    }
   }
 
   stop(): void {
@@ -68,16 +81,16 @@ export class Feed {
    * else the time of the call. All are added or none: a text that is not one JSON value throws a BadLine.
    */
   addVerbatim(texts: readonly string[], visibleInMs: number): number {
-    const now = Date.now();
-    const arrivals = texts.map((text, index) => ({ record: verbatim(text, index + 1), shownAt: now + visibleInMs }));
+    const now = this.#clock.now();
+    const arrivals = texts.map((text, index) => ({ record: verbatim(text, index + 1, this.#clock.nanos()), shownAt: now + visibleInMs }));
     this.#store.add(arrivals, now);
     return arrivals.length;
   }
 
   /** Adds the record of what has just happened. Inside a transaction it is there when the rest is. */
   tell(happening: Happening): void {
-    const instant = nowNanos();
-    const now = Date.now();
+    const instant = this.#clock.nanos();
+    const now = this.#clock.now();
     const { record, delayMs } = this.#collected(this.#maker.tell(happening, instant), this.#randomOfCalls);
     this.#data.transaction(() => {
       this.#store.add([{ record, shownAt: now + delayMs }], now);
@@ -86,29 +99,29 @@ export class Feed {
   }
 
   #tick(): void {
-    const at = performance.now();
+    const at = this.#clock.nanos();
     const rate = this.#values.rate;
-    this.#owed = rate === 0 ? 0 : this.#owed + ((at - this.#lastTick) / 1000) * rate;
+    this.#owed = rate === 0 ? 0 : this.#owed + (Number(at - this.#lastTick) / 1e9) * rate;
     this.#lastTick = at;
     const count = Math.floor(this.#owed);
     this.#owed -= count;
-    let instant = nowNanos();
+    let instant = this.#clock.nanos();
     const arrivals = Array.from({ length: count }, () => {
-      if (this.#random() >= tieShare) instant = nowNanos();
+      if (this.#random() >= tieShare) instant = this.#clock.nanos();
       return this.#arrival(instant);
     });
     if (arrivals.length > 0) {
       this.#data.transaction(() => {
-        this.#store.add(arrivals, Date.now());
+        this.#store.add(arrivals, this.#clock.now());
         this.#keepNextId();
       });
     }
-    this.#store.reveal(Date.now());
+    this.#store.reveal(this.#clock.now());
   }
 
   /** Records one after the other, `stepNs` apart on average, up to now. */
   *#history(count: number, stepNs: number, progress: (done: number) => void): Generator<Arrival> {
-    const until = nowNanos();
+    const until = this.#clock.nanos();
     let instant = until;
     for (let left = count; left > 0; left -= 1) {
       if (left === count || this.#random() >= tieShare) instant = until - BigInt(Math.round(stepNs * (left - this.#random())));
@@ -155,7 +168,7 @@ export class Feed {
   }
 }
 
-function verbatim(text: string, line: number): StoredRecord {
+function verbatim(text: string, line: number, nowNanos: bigint): StoredRecord {
   let parsed: unknown;
   try {
     parsed = JSON.parse(text);
@@ -164,5 +177,5 @@ function verbatim(text: string, line: number): StoredRecord {
   }
   const fields = typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : {};
   const given = typeof fields['logTimestamp'] === 'string' ? instantOf(fields['logTimestamp']) : undefined;
-  return { ...keysOf(fields), at: given ?? nowNanos(), head: text, network: '', personal: '', tail: '' };
+  return { ...keysOf(fields), at: given ?? nowNanos, head: text, network: '', personal: '', tail: '' };
 }

@@ -2,6 +2,7 @@
  * The two logs endpoints (specification 4.6 and 4.7): from a query and the caller's rights to one page of records. The switches that
  * make this service one of many possible ones are obeyed here: bounds, largest page, pages past the end, order, totals, rights, retention.
  */
+import type { ServiceClock } from '../clock.ts';
 import { floorDivide } from '../instant.ts';
 import type { User } from '../people/users.ts';
 import { badParameter, Problem } from '../http/problem.ts';
@@ -15,13 +16,15 @@ import type { SwitchValues } from '../switches.ts';
 const nanosOfPrecision = { exact: 1n, '10ms': 10_000_000n, '1s': 1_000_000_000n };
 
 export class Logs {
+  readonly #clock: ServiceClock;
   readonly #store: Store;
   readonly #values: SwitchValues;
   readonly #ties: Random;
   /** How many answers were served: what `pageSizeMaxThen` counts. */
   answers = 0;
 
-  constructor(store: Store, values: SwitchValues, seed: string) {
+  constructor(clock: ServiceClock, store: Store, values: SwitchValues, seed: string) {
+    this.#clock = clock;
     this.#store = store;
     this.#values = values;
     this.#ties = randomOf(`${seed}/ties`);
@@ -34,7 +37,7 @@ export class Logs {
   answer(caller: User, personal: boolean, queryText: string): Buffer {
     const rights = this.#rightsOf(caller, personal);
     const query = logsQueryOf(queryText, this.#values.barePlus);
-    this.#store.reveal(Date.now());
+    this.#store.reveal(this.#clock.now());
     const selection = this.#selectionOf(query, rights.ownOf);
     const total = this.#store.count(selection);
     const { size, page, number } = this.#pageOf(query, total);
@@ -48,13 +51,13 @@ export class Logs {
 
   /** Everything that is visible now, oldest first, as JSON texts in portions. */
   truth(): Generator<string[]> {
-    this.#store.reveal(Date.now());
+    this.#store.reveal(this.#clock.now());
     return this.#store.all({ from: this.#retained(), until: undefined, equal: {}, ownOf: undefined });
   }
 
   /** How many are visible now, and how many are on their way. */
   counts(): { visible: number; total: number } {
-    this.#store.reveal(Date.now());
+    this.#store.reveal(this.#clock.now());
     const visible = this.#store.count({ from: this.#retained(), until: undefined, equal: {}, ownOf: undefined });
     return {
       visible,
@@ -90,7 +93,7 @@ export class Logs {
 
   #retained(): bigint | undefined {
     const { retention } = this.#values;
-    return retention === 'off' ? undefined : BigInt(Math.floor(Date.now() - retention)) * 1_000_000n;
+    return retention === 'off' ? undefined : BigInt(Math.floor(this.#clock.now() - retention)) * 1_000_000n;
   }
 
   /** The page's size, its place counted from 0, and its number as the service counts. */
@@ -123,7 +126,7 @@ export class Logs {
       case 'capped':
         return Math.min(total, values.totalCap);
       case 'lagging':
-        return this.#store.count(selection, Date.now() - values.totalLag);
+        return this.#store.count(selection, this.#clock.now() - values.totalLag);
       case 'text':
         return String(total);
       case 'right':

@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { timingSafeEqual, createHash } from 'node:crypto';
 import { jwtVerify, SignJWT } from 'jose';
+import type { ServiceClock } from '../clock.ts';
 import type { DataFile } from '../data-file.ts';
 import { wholeOf } from '../http/body.ts';
 import { Problem } from '../http/problem.ts';
@@ -56,6 +57,7 @@ class OAuthError extends Error {
 }
 
 export class IdentityProvider {
+  readonly #clock: ServiceClock;
   readonly #organisation: Organisation;
   readonly #data: DataFile;
   readonly #users: Users;
@@ -73,7 +75,8 @@ export class IdentityProvider {
    * Rotations and revocations of earlier processes with this data file count on.
    * @param authUrl  the address below which the tenant's endpoints are, without a slash at the end
    */
-  constructor(organisation: Organisation, data: DataFile, users: Users, values: SwitchValues, authUrl: string) {
+  constructor(clock: ServiceClock, organisation: Organisation, data: DataFile, users: Users, values: SwitchValues, authUrl: string) {
+    this.#clock = clock;
     this.#organisation = organisation;
     this.#data = data;
     this.#users = users;
@@ -117,7 +120,7 @@ export class IdentityProvider {
   /** As holderOf, for a token that was verified before; without waiting. */
   rememberedHolderOf(token: string): User | undefined {
     const issued = this.#verified.get(token);
-    if (!issued || issued.expiresAt <= Date.now() || issued.generation !== this.#values.revokeTokens) return undefined;
+    if (!issued || issued.expiresAt <= this.#clock.now() || issued.generation !== this.#values.revokeTokens) return undefined;
     return this.#goodRotations().includes(issued.rotation) ? this.#users.find(issued.userId) : undefined;
   }
 
@@ -134,6 +137,7 @@ export class IdentityProvider {
         audience: this.#audience(),
         algorithms: [algorithm],
         requiredClaims: ['exp'],
+        currentDate: new Date(this.#clock.now()),
       });
       const user = this.#users.find(String(payload['oid']));
       if (!user || payload['generation'] !== this.#values.revokeTokens) return undefined;
@@ -158,7 +162,7 @@ export class IdentityProvider {
       const grant = this.#grant(await formOf(request, this.#values.bodyPatience), request.headers.authorization);
       const lifetime = Math.max(1, Math.round(this.#values.tokenLifetime / 1000));
       const key = await this.#keys.of(this.#values.rotateKeys);
-      const now = Math.floor(Date.now() / 1000);
+      const now = Math.floor(this.#clock.now() / 1000);
       const signed = (audience: string, claims: Readonly<Record<string, unknown>>): Promise<string> =>
         new SignJWT(claims)
           .setProtectedHeader({ alg: algorithm, typ: 'JWT', kid: key.kid })

@@ -1,35 +1,56 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { comparable, Service, type TruthRecord } from './service.ts';
 
-const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 const countsOf = async (service: Service): Promise<{ total: number; visible: number }> =>
   (await service.control('GET', '/stats')).json['records'] as { total: number; visible: number };
 
 describe('records made while it runs', () => {
   test('come at the rate, with logTimestamp now, and stop with it', async () => {
-    await using service = await Service.start('--rate', '400');
-    await sleep(600);
-    await service.set({ rate: 0 });
-    await sleep(50);
+    await using service = await Service.start('--rate', '400', '--clock', 'manual');
+    await service.advance('600ms');
     const records = await service.truth();
-    expect(records.length).toBeGreaterThan(120);
-    expect(records.length).toBeLessThan(500);
-    const age = (record: TruthRecord | undefined): number =>
-      Date.now() - Date.parse(`${comparable(record?.logTimestamp ?? '').slice(0, 23)}Z`);
-    expect(Math.abs(age(records.at(-1)))).toBeLessThan(1500);
+    expect(records).toHaveLength(240);
+    const timeOf = (record: TruthRecord | undefined): number => Date.parse(`${comparable(record?.logTimestamp ?? '').slice(0, 23)}Z`);
+    // The first tick is 20 ms after the start, the last at 600 ms; a time is cut to its first digit at most.
+    const span = timeOf(records.at(-1)) - timeOf(records[0]);
+    expect(span).toBeGreaterThan(480);
+    expect(span).toBeLessThan(680);
     expect((await service.page('pageSize=1')).pagination.totalRecords).toBe(records.length);
-    await sleep(100);
+    await service.set({ rate: 0 });
+    await service.advance('1m');
     expect(await service.truth()).toHaveLength(records.length);
   });
 
+  test('come with the clock of the machine, unless it is manual', async () => {
+    await using service = await Service.start('--rate', '400');
+    await expect.poll(async () => (await service.truth()).length, { interval: 20 }).toBeGreaterThan(100);
+    const newest = (await service.truth()).at(-1)?.logTimestamp ?? '';
+    expect(Math.abs(Date.now() - Date.parse(`${comparable(newest).slice(0, 23)}Z`))).toBeLessThan(60_000);
+    expect(await service.control('POST', '/clock?advance=1s')).toMatchObject({
+      status: 400,
+      json: { detail: expect.stringContaining('--clock manual') as string },
+    });
+  });
+
   test('are late by node: one node never, the other always, within the bound', async () => {
-    await using service = await Service.start('--rate', '500', '--nodes', '2', '--late-share', '0,1', '--late-delay', '600ms');
-    await sleep(400);
+    await using service = await Service.start(
+      '--rate',
+      '500',
+      '--nodes',
+      '2',
+      '--late-share',
+      '0,1',
+      '--late-delay',
+      '600ms',
+      '--clock',
+      'manual',
+    );
+    await service.advance('400ms');
     await service.set({ rate: 0 });
     const early = await countsOf(service);
     expect(early.total - early.visible).toBeGreaterThan(early.total / 5);
     const seen = new Set((await service.truth()).map((record) => record.logId));
-    await sleep(650);
+    await service.advance('600ms');
     const late = await countsOf(service);
     expect(late.visible).toBe(late.total);
     // What came later belongs among the records that were there before.

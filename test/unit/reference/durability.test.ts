@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { ServiceClock } from '../../../src/reference/clock.ts';
 import { DataFile } from '../../../src/reference/data-file.ts';
 import { Feed } from '../../../src/reference/logs/feed.ts';
 import { Store } from '../../../src/reference/logs/store.ts';
@@ -60,7 +61,7 @@ test('records and the id of the next one are written together or not at all, at 
   onTestFinished(() => data.close());
   const store = new Store(data);
   const switches = new Switches();
-  const feed = new Feed(data, store, switches.values, organisationOf('1'), '1');
+  const feed = new Feed(new ServiceClock('system'), data, store, switches.values, organisationOf('1'), '1');
   data.setFact = () => {
     throw new Error('the disk is full');
   };

@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ServiceClock } from '../../../src/reference/clock.ts';
 import { DataFile } from '../../../src/reference/data-file.ts';
 import { Feed } from '../../../src/reference/logs/feed.ts';
 import { organisationOf } from '../../../src/reference/people/organisation.ts';
@@ -29,7 +30,8 @@ async function texts(odd: readonly string[], share: number, count: number): Prom
   const data = new DataFile(join(folder, `${odd.join('-')}.db`), false);
   const store = new Store(data);
   try {
-    await new Feed(data, store, switches.values, organisationOf('1'), odd.join()).fill(count, 3_600_000, () => undefined, neverAborted);
+    const feed = new Feed(new ServiceClock('system'), data, store, switches.values, organisationOf('1'), odd.join());
+    await feed.fill(count, 3_600_000, () => undefined, neverAborted);
     return [...store.all(everything)].flat();
   } finally {
     data.close();

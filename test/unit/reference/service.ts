@@ -218,6 +218,12 @@ export class Service implements AsyncDisposable {
     return { status: reply.statusCode, json: (await reply.body.json()) as Record<string, unknown> };
   }
 
+  /** Moves the clock of a service that was started with `--clock manual`. */
+  async advance(duration: string): Promise<void> {
+    const { status, json } = await this.control('POST', `/clock?advance=${duration}`);
+    if (status !== 200) throw new Error(JSON.stringify(json));
+  }
+
   /** Sets switches and fails when they are refused. */
   async set(switches: Record<string, unknown>): Promise<void> {
     const { status, json } = await this.control('PATCH', '/switches', JSON.stringify(switches));

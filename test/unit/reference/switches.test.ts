@@ -154,20 +154,23 @@ describe('paging', () => {
 });
 
 describe('limits', () => {
-  const burst = async (count: number): Promise<{ status: number; after: unknown }[]> => {
+  const burst = async (count: number, at = service): Promise<{ status: number; after: unknown }[]> => {
     const replies = [];
     for (let left = count; left > 0; left -= 1) {
-      const { status, headers } = await service.api('/logs/payload?pageSize=1');
+      const { status, headers } = await at.api('/logs/payload?pageSize=1');
       replies.push({ status, after: headers['retry-after'] });
     }
     return replies;
   };
 
   test('a rate limit answers 429 with Retry-After in seconds, as a date, or without, and grants again after the interval', async () => {
-    await service.set({ rateLimit: '3/400ms' });
-    expect((await burst(5)).map((reply) => reply.status)).toEqual([200, 200, 200, 429, 429]);
-    await new Promise((resolve) => setTimeout(resolve, 420));
-    expect((await burst(1))[0]?.status).toBe(200);
+    await using timed = await Service.start('--clock', 'manual', '--rate-limit', '3/400ms');
+    const statuses = async (count: number): Promise<number[]> => (await burst(count, timed)).map((reply) => reply.status);
+    expect(await statuses(5)).toEqual([200, 200, 200, 429, 429]);
+    await timed.advance('399ms');
+    expect(await statuses(1)).toEqual([429]);
+    await timed.advance('1ms');
+    expect(await statuses(1)).toEqual([200]);
     await service.set({ rateLimit: '0/90s' });
     const [inSeconds] = await burst(1);
     expect(inSeconds).toEqual({ status: 429, after: '90' });

@@ -1,0 +1,37 @@
+/**
+ * The time of the service. It runs with the clock of the machine; with `--clock manual` it stands still, and a test moves it by
+ * `POST /clock`. TLS certificates, fault delays and the activity of people stay on the real time.
+ */
+export class ServiceClock {
+  /** Nanoseconds since 1970 at which a manual clock stands. */
+  #stopped: bigint | undefined;
+
+  constructor(mode: 'system' | 'manual') {
+    this.#stopped = mode === 'manual' ? systemNanos() : undefined;
+  }
+
+  get isManual(): boolean {
+    return this.#stopped !== undefined;
+  }
+
+  /** Nanoseconds since 1970; never goes back. */
+  nanos(): bigint {
+    return this.#stopped ?? systemNanos();
+  }
+
+  /** Milliseconds since 1970. */
+  now(): number {
+    return this.#stopped === undefined ? Date.now() : Number(this.#stopped / 1000n) / 1000;
+  }
+
+  /** Moves a manual clock. */
+  advance(ms: number): void {
+    if (this.#stopped === undefined) throw new Error('cannot advance the clock: it is not manual');
+    this.#stopped += BigInt(Math.round(ms * 1e6));
+  }
+}
+
+/** Microseconds are the resolution of the machine. */
+function systemNanos(): bigint {
+  return BigInt(Math.round((performance.timeOrigin + performance.now()) * 1000)) * 1000n;
+}
