@@ -140,7 +140,7 @@ describe.concurrent('history', () => {
     { timeout: 300_000 },
     (context) =>
       inPlaceIfLong(context, 'offline', async (place) => {
-        const [begin, middle, start] = [ago(600_000), ago(300_000), ago(30_000)];
+        const [earlier, begin, middle, start] = [ago(700_000), ago(600_000), ago(300_000), ago(30_000)];
         const service = await Service.start(place, '--records', '3000', '--span', '9m');
         const other = { id: 'archive', type: 'file', path: './archive.ndjson' };
         configure(place, [sourceOf(service, start, { ...quick, requests: { perSecond: 100, timeout: '5s' } })], [file, other]);
@@ -174,7 +174,7 @@ describe.concurrent('history', () => {
         await delivered(service, [place.path('archive.ndjson')]);
         // A daemon that owns the state and cannot be asked: nothing is done behind its back.
         rmSync(place.path('state/waybill.sock'));
-        const owned = await waybill(place, 'backfill', '--source', 'production', '--from', ago(700_000), '--yes');
+        const owned = await waybill(place, 'backfill', '--source', 'production', '--from', earlier, '--yes');
         expect({ code: owned.code, stdout: owned.stdout }).toEqual({ code: 75, stdout: '' });
         expect(owned.stderr).toMatch(/another running process owns it/);
         expect(await second.stop()).toMatchObject({ code: 0 });

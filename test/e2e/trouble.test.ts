@@ -161,6 +161,8 @@ describe.concurrent('trouble with the state', () => {
           readonly sources: readonly { readonly closedUntil: string }[];
         }
 
+        // Before the service makes its history, so that nothing of it lies before the ledger.
+        const start = ago(300_000);
         const service = await Service.start(place, '--records', '1800', '--span', '5m');
         // Records that cannot be packed: few are enough. Made from the seed, handed in as they are.
         const large = (await service.truth()).map((text, i) =>
@@ -172,7 +174,7 @@ describe.concurrent('trouble with the state', () => {
         for (let at = 0; at < large.length; at += 50) await service.add(large.slice(at, at + 50));
         const ended = Date.now();
         const away = { ...file, path: './later/siem.ndjson', format: 'raw' };
-        configure(place, [sourceOf(service, ago(320_000), quick)], [away], { journal: { maxSize: '16MiB' } });
+        configure(place, [sourceOf(service, start, quick)], [away], { journal: { maxSize: '16MiB' } });
         const first = new Daemon(place);
         await first.ready(503, /journal: collecting is paused \(journal_full\)/, 60_000);
         expect(await first.logged('source.paused', 60_000)).toMatchObject({ level: 'error' });

@@ -223,7 +223,8 @@ export async function settled(
       const open = sources.filter(({ id, closedUntil: reached, windows }) => {
         const isDone = ({ state, sinks }: LedgerWindow): boolean =>
           (state === 'final' || (state === 'gap' && mayHaveGaps(id))) && Object.values(sinks).every(({ complete }) => complete);
-        return Date.parse(reached) < end || windows.some((window) => Date.parse(window.from) < end && !isDone(window));
+        // Null before the ledger has begun: not a time that is at least `end`.
+        return !(Date.parse(reached) >= end) || windows.some((window) => Date.parse(window.from) < end && !isDone(window));
       });
       last = open
         .map(
