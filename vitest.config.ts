@@ -5,6 +5,7 @@ import LongFirst from './test/support/long-first.ts';
 // Programs are started hundreds of times: what Node makes of their sources is kept between two starts, which halves the time of one.
 process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(new URL('node_modules/.cache/node-compile', import.meta.url));
 
+const shared = ['test/unit/**/*.test.ts', 'test/reference/**/*.test.ts'];
 const hasServers = process.env['WAYBILL_TEST_SERVERS'] !== undefined;
 
 export default defineConfig({
@@ -19,9 +20,9 @@ export default defineConfig({
     expect: { poll: { timeout: 60_000 } },
     reporters: ['default', './test/support/skip-reporter.ts'],
     projects: [
-      // Files of unit tests share a process, which has read the sources once: they leave nothing behind in it.
-      { extends: true, test: { name: 'unit', include: ['test/unit/**/*.test.ts'], isolate: false } },
-      { extends: true, test: { name: 'whole', include: ['test/**/*.test.ts'], exclude: ['test/unit/**'] } },
+      // These files share a process, which has read the sources once: they leave nothing behind in it.
+      { extends: true, test: { name: 'shared', include: shared, isolate: false } },
+      { extends: true, test: { name: 'isolated', include: ['test/**/*.test.ts'], exclude: shared } },
     ],
   },
 });

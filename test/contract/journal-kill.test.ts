@@ -2,11 +2,11 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { between, seeded } from '../../support/records.ts';
-import { beside, opened, temporary } from './opening.ts';
-import { faultsOf, seenFaults, tilingFaults } from './recompute.ts';
+import { between, seeded } from '../support/records.ts';
+import { beside, opened, temporary } from '../unit/journal/opening.ts';
+import { faultsOf, seenFaults, tilingFaults } from '../unit/journal/recompute.ts';
 
-const child = fileURLToPath(new URL('./killed.ts', import.meta.url));
+const child = fileURLToPath(new URL('./journal-killed.ts', import.meta.url));
 
 interface Reported {
   readonly seq: number;

@@ -3,9 +3,9 @@
  * from outside; it never ends by itself.
  */
 import { flushCompileCache } from 'node:module';
-import { systemClock } from '../../../src/clock.ts';
-import { Journal } from '../../../src/journal/journal.ts';
-import { base, collected, second } from '../../support/records.ts';
+import { systemClock } from '../../src/clock.ts';
+import { Journal } from '../../src/journal/journal.ts';
+import { base, collected, second } from '../support/records.ts';
 
 // Node keeps what it compiled at the end of a process, and this one is killed.
 flushCompileCache();

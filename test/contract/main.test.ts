@@ -10,7 +10,7 @@ import { commands } from '../../src/cli/catalog.ts';
 import { loadCommand } from '../../src/cli/registry.ts';
 import { dispatch } from '../../src/main.ts';
 import { oldNode } from '../support/old-node.ts';
-import { temporaryDirectory } from './config/loading.ts';
+import { temporaryDirectory } from '../unit/config/loading.ts';
 
 const program = fileURLToPath(new URL('../../bin/waybill.js', import.meta.url));
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { isLong } from '../../support/long-run.ts';
+import { isLong } from '../support/long-run.ts';
 import { Service } from './service.ts';
 
 const all = [

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { DataFile } from '../../../src/reference/data-file.ts';
-import type { Keys, Selection } from '../../../src/reference/logs/selection.ts';
-import { Store, type SortField, type StoredRecord } from '../../../src/reference/logs/store.ts';
+import { DataFile } from '../../src/reference/data-file.ts';
+import type { Keys, Selection } from '../../src/reference/logs/selection.ts';
+import { Store, type SortField, type StoredRecord } from '../../src/reference/logs/store.ts';
 
 const seed = Number(process.env['WAYBILL_TEST_SEED'] ?? Date.now() % 1_000_000);
 /** Deterministic (Lehmer). */

@@ -1,6 +1,6 @@
 /** The types that keep every other combination out of the log, against the table of section 2.8 written out once more. */
 import { expect, test } from 'vitest';
-import { combinations, type Combination, type ReasonOf } from '../../../src/reference/logs/combinations.ts';
+import { combinations, type Combination, type ReasonOf } from '../../src/reference/logs/combinations.ts';
 
 test('the combinations are the seventeen of section 2.8', () => {
   const table: Record<string, Record<string, string[]>> = {

@@ -9,7 +9,7 @@ import {
   openedWith,
   overheadBytesMax,
   sealed,
-} from '../../../src/reference/payloads/container.ts';
+} from '../../src/reference/payloads/container.ts';
 
 const payloadId = '0f4d4b5d-4bf1-4ec4-bb50-25a1681a420d';
 const payloadKey = randomBytes(32);

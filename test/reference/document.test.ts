@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { oldNode } from '../../support/old-node.ts';
+import { oldNode } from '../support/old-node.ts';
 import { Service } from './service.ts';
 
-const document = readFileSync(new URL('../../../docs/reference-service.md', import.meta.url), 'utf8');
+const document = readFileSync(new URL('../../docs/reference-service.md', import.meta.url), 'utf8');
 
 /** The block of this language under the heading of the client. */
 function block(language: string): string {
@@ -53,7 +53,7 @@ describe('the client', () => {
   test('in curl protects, authorizes, opens as the colleague and is refused as a stranger', { timeout: 300_000 }, async ({ skip }) => {
     if (spawnSync('curl', ['--version']).status !== 0) return skip('there is no curl on the path');
     const place = folder();
-    installed(place, fileURLToPath(new URL('../../../bin/waybill.js', import.meta.url)));
+    installed(place, fileURLToPath(new URL('../../bin/waybill.js', import.meta.url)));
     // What an earlier run left is not this one's.
     writeFileSync(join(place, 'service.json'), '{}');
     const { code, out, err } = await runExample(place);
@@ -106,8 +106,8 @@ describe.each([
       if (spawnSync('curl', ['--version']).status !== 0) return skip('there is no curl on the path');
       const place = folder();
       for (const name of ['bin', 'node_modules'])
-        symlinkSync(fileURLToPath(new URL(`../../../${name}`, import.meta.url)), join(place, name));
-      const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
+        symlinkSync(fileURLToPath(new URL(`../../${name}`, import.meta.url)), join(place, name));
+      const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
       const [, lines = ''] = /## A service to try it against[^]*?```sh\n([^]*?)```/.exec(readme) ?? [];
       const PATH = `${shell.directory}:${process.env['PATH'] ?? ''}`;
       const { code, out, err } = await run('bash', ['-euo', 'pipefail', '-c', lines], place, { ...process.env, PATH });

@@ -3,12 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { ServiceClock } from '../../../src/reference/clock.ts';
-import { DataFile } from '../../../src/reference/data-file.ts';
-import { Feed } from '../../../src/reference/logs/feed.ts';
-import { Store } from '../../../src/reference/logs/store.ts';
-import { organisationOf } from '../../../src/reference/people/organisation.ts';
-import { Switches } from '../../../src/reference/switches.ts';
+import { ServiceClock } from '../../src/reference/clock.ts';
+import { DataFile } from '../../src/reference/data-file.ts';
+import { Feed } from '../../src/reference/logs/feed.ts';
+import { Store } from '../../src/reference/logs/store.ts';
+import { organisationOf } from '../../src/reference/people/organisation.ts';
+import { Switches } from '../../src/reference/switches.ts';
 import { logOf, opens, places, policy, protect, type Protected } from './files.ts';
 import { Service } from './service.ts';
 

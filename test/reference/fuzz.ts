@@ -1,5 +1,5 @@
 /**
- * A schema-driven fuzzer against the service's own description: `node test/unit/reference/fuzz.ts [EXAMPLES] [SEED]`. Starts the service with
+ * A schema-driven fuzzer against the service's own description: `node test/reference/fuzz.ts [EXAMPLES] [SEED]`. Starts the service with
  * a Super Administrator's token and runs Schemathesis (Python: `pip install schemathesis`; SCHEMATHESIS names the program when it is not on
  * the path) with every check but that whatever fits the schemas is accepted: a file must also be one that was protected. Ends with 1 when
  * there is a 5xx, or an answer that the description does not have; prints what the service counted.

@@ -13,7 +13,7 @@ import ts from 'typescript';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Service } from './service.ts';
 
-const root = new URL('../../../', import.meta.url);
+const root = new URL('../../', import.meta.url);
 let folder: string;
 let calls: string;
 beforeAll(async () => {

@@ -1,8 +1,8 @@
 /** Large files: decoded and encoded in slices without a change of a byte, and no more of them in memory at a time than there is room for. */
 import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { decodedInSlices, encodedSlices } from '../../../src/reference/http/base64.ts';
-import { Gate } from '../../../src/reference/http/gate.ts';
+import { decodedInSlices, encodedSlices } from '../../src/reference/http/base64.ts';
+import { Gate } from '../../src/reference/http/gate.ts';
 import { fileOf, networkAt } from './files.ts';
 import { Service, type Caller } from './service.ts';
 

@@ -6,12 +6,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ServiceClock } from '../../../src/reference/clock.ts';
-import { DataFile } from '../../../src/reference/data-file.ts';
-import { Feed } from '../../../src/reference/logs/feed.ts';
-import { organisationOf } from '../../../src/reference/people/organisation.ts';
-import { Store } from '../../../src/reference/logs/store.ts';
-import { switchNames, Switches } from '../../../src/reference/switches.ts';
+import { ServiceClock } from '../../src/reference/clock.ts';
+import { DataFile } from '../../src/reference/data-file.ts';
+import { Feed } from '../../src/reference/logs/feed.ts';
+import { organisationOf } from '../../src/reference/people/organisation.ts';
+import { Store } from '../../src/reference/logs/store.ts';
+import { switchNames, Switches } from '../../src/reference/switches.ts';
 
 const names = switchNames.filter((name) => name.startsWith('odd'));
 const pairs = names.flatMap((one, at) => names.slice(at + 1).map((other) => [one, other] as const));

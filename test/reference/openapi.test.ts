@@ -14,7 +14,7 @@ afterAll(() => service.stop());
 test('is served without credentials, and is the one that is checked in', async () => {
   const { status, headers, text } = await service.get(`${service.line.authUrl}/openapi.json`);
   expect([status, headers['content-type']]).toEqual([200, 'application/json; charset=utf-8']);
-  const file = new URL('../../../docs/reference-service.openapi.json', import.meta.url).pathname;
+  const file = new URL('../../docs/reference-service.openapi.json', import.meta.url).pathname;
   await expect(`${JSON.stringify(JSON.parse(text), null, 2)}\n`).toMatchFileSnapshot(file);
   const posted = await service.get(`${service.line.authUrl}/openapi.json`, {}, 'POST');
   expect([posted.status, posted.headers['allow']]).toEqual([405, 'GET, HEAD']);

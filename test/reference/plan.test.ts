@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Statement } from 'better-sqlite3';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { DataFile } from '../../../src/reference/data-file.ts';
-import type { Selection } from '../../../src/reference/logs/selection.ts';
-import { Store, type Order } from '../../../src/reference/logs/store.ts';
+import { DataFile } from '../../src/reference/data-file.ts';
+import type { Selection } from '../../src/reference/logs/selection.ts';
+import { Store, type Order } from '../../src/reference/logs/store.ts';
 
 /** Remembers what is asked. */
 class Watched extends DataFile {

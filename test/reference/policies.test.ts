@@ -1,6 +1,6 @@
 import { borders } from '@rapideditor/country-coder';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { countries } from '../../../src/reference/policies/countries.ts';
+import { countries } from '../../src/reference/policies/countries.ts';
 import { logOf, networkAt, open, opens, places, policy, protect, fileOf, type Protected } from './files.ts';
 import { Service, type Caller, type Told } from './service.ts';
 

@@ -19,7 +19,7 @@ describe('the command line', () => {
     await using service = await Service.start();
     const names = Object.keys((await service.control('GET', '/switches')).json);
     expect(names.length).toBeGreaterThan(45);
-    const document = readFileSync(new URL('../../../docs/reference-service.md', import.meta.url), 'utf8');
+    const document = readFileSync(new URL('../../docs/reference-service.md', import.meta.url), 'utf8');
     for (const name of names) {
       const option = name.replace(/([a-z])(\d)/, '$1-$2').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
       expect(out, name).toContain(`--${option} `);

@@ -12,7 +12,7 @@ import type { Told } from './description.ts';
 
 export type { Told } from './description.ts';
 
-export const program = fileURLToPath(new URL('../../../src/reference/main.ts', import.meta.url));
+export const program = fileURLToPath(new URL('../../src/reference/main.ts', import.meta.url));
 
 export interface StartLine {
   baseUrl: string;

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { DataFile } from '../../../src/reference/data-file.ts';
-import { Store, type Arrival } from '../../../src/reference/logs/store.ts';
+import { DataFile } from '../../src/reference/data-file.ts';
+import { Store, type Arrival } from '../../src/reference/logs/store.ts';
 
 const minute = 60_000_000_000n;
 const keys = {
