@@ -3,8 +3,8 @@
  * exactly once, and the ledger agrees with the service window by window. WAYBILL_E2E_RECORDS and WAYBILL_E2E_KILLS make it longer.
  */
 import { expect, test } from 'vitest';
-import type { LogEventCode } from '../../src/model/log-events.ts';
 import { ago, configure, Daemon, ledgerOf, readLedgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
+import type { LogLine } from '../support/e2e-daemon.ts';
 import { compare, exactlyOnce, faultsOf, linesOf, Seconds } from '../support/e2e-oracle.ts';
 import { inPlace, pause, seed, until } from '../support/e2e-place.ts';
 import type { Chance } from '../support/e2e-place.ts';
@@ -33,7 +33,7 @@ const surely: Readonly<Record<string, Record<string, unknown>>> = {
  * When the daemon is killed, by turns: at any moment of its start and of its reading, or a moment after it has delivered, or after it has
  * proven a window. Without the latter two a slow machine would only ever kill it while it starts.
  */
-const moments: readonly { readonly after?: LogEventCode; readonly withinMs: number; readonly mostMs?: number }[] = [
+const moments: readonly { readonly after?: LogLine['event']; readonly withinMs: number; readonly mostMs?: number }[] = [
   { withinMs: 400 },
   { after: 'sink.first_delivery', withinMs: 400 },
   { withinMs: 1_500 },

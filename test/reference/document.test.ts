@@ -105,8 +105,7 @@ describe.each([
       if (!shell) return skip('there is no Node older than 24 on this machine');
       if (spawnSync('curl', ['--version']).status !== 0) return skip('there is no curl on the path');
       const place = folder();
-      for (const name of ['bin', 'node_modules'])
-        symlinkSync(fileURLToPath(new URL(`../../${name}`, import.meta.url)), join(place, name));
+      for (const name of ['bin', 'node_modules']) symlinkSync(fileURLToPath(new URL(`../../${name}`, import.meta.url)), join(place, name));
       const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
       const [, lines = ''] = /## A service to try it against[^]*?```sh\n([^]*?)```/.exec(readme) ?? [];
       const PATH = `${shell.directory}:${process.env['PATH'] ?? ''}`;
