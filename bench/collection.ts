@@ -45,7 +45,7 @@ say(
   `${records} records of the last ${(records / perSecond / 3600).toFixed(1)} h, 30 a second; one synced write of 4 KiB takes ${syncMs.toFixed(2)} ms here`,
 );
 
-// The log ends a while ago, so that tip has nothing to read and every window is history.
+// The log ends a while ago, so that the live poll has nothing to read and every window is history.
 const beginMs = Math.floor(Date.now() / 1000) * 1000 - Math.ceil(records / perSecond) * 1000 - 600_000;
 const endMs = beginMs + Math.ceil(records / perSecond) * 1000;
 const server = start(process.execPath, [join(root, 'bench/server.ts'), String(records), String(beginMs)]);

@@ -202,9 +202,9 @@ async function runDaemon(
   daemon.firstLine.catch(() => undefined);
   const socketPath = join(work, 'state', 'waybill.sock');
   const snapshot = (): Promise<Snapshot | undefined> => ask<Snapshot>({ socketPath }, '/snapshot');
-  const acked = (found: Snapshot | undefined): number => found?.sinks[0]?.acknowledged ?? 0;
+  const acknowledged = (found: Snapshot | undefined): number => found?.sinks[0]?.acknowledged ?? 0;
   let first = await snapshot();
-  while (first === undefined || (sink !== undefined && acked(first) === 0)) {
+  while (first === undefined || (sink !== undefined && acknowledged(first) === 0)) {
     await sleep(5);
     first = await snapshot();
   }
@@ -215,7 +215,7 @@ async function runDaemon(
     await sleep(50);
     last = (await snapshot()) ?? last;
   }
-  const share = sink === undefined ? 1 : records / Math.max(1, acked(last) - acked(first));
+  const share = sink === undefined ? 1 : records / Math.max(1, acknowledged(last) - acknowledged(first));
   // What was acknowledged before the first look is not in the time: as if all had gone at the rate that was seen.
   return { seconds: (share * (performance.now() - begin)) / 1000, cpuSeconds: share * (cpuSeconds(daemon.pid) - cpu) };
 }
