@@ -20,7 +20,7 @@ test('ten days agree to the record with what the service has, and with a count b
     const truth = countByDay(await service.truth(), days);
     const found = await ledgerDays(place, days);
     const midnight = (day: string): number => Date.parse(`${day}T00:00:00Z`);
-    expect(found.map(({ day, from, to: until, own }) => [day, Date.parse(from), Date.parse(until), own])).toEqual(
+    expect(found.map(({ day, from, to, records }) => [day, Date.parse(from), Date.parse(to), records])).toEqual(
       days.map((day) => [day, midnight(day), midnight(day) + dayMs, truth[day]]),
     );
     expect(Math.min(...Object.values(truth))).toBeGreaterThan(100);
@@ -29,8 +29,8 @@ test('ten days agree to the record with what the service has, and with a count b
     const commands = commandsOf('docs/audit.md', 'Counting a day at the service');
     for (const day of days) {
       const counted = await bash(place, commands, auditor(service, day));
-      const own = truth[day] ?? Number.NaN;
-      expect(counted).toEqual({ code: 0, stdout: `${own} at the service, ${own} in the ledger of ${day}\n`, stderr: '' });
+      const expected = truth[day] ?? Number.NaN;
+      expect(counted).toEqual({ code: 0, stdout: `${expected} at the service, ${expected} in the ledger of ${day}\n`, stderr: '' });
     }
     // Narrower windows divide the quarter of an hour, wider ones are whole quarters; only the first begins where the ledger does.
     const [source] = (await daemon.ledger()).sources;

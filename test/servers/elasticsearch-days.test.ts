@@ -46,7 +46,7 @@ test('ten days of the ledger equal the buckets of a date histogram to the record
       300_000,
       async () => (sum(await histogram()) >= sum(truth) ? true : undefined),
     );
-    const ledger = Object.fromEntries((await ledgerDays(place, days)).map(({ day, own }) => [day, own]));
+    const ledger = Object.fromEntries((await ledgerDays(place, days)).map(({ day, records }) => [day, records]));
     expect(ledger).toEqual(truth);
     expect(await histogram()).toEqual(ledger);
     expect(await daemon.stop()).toMatchObject({ code: 0 });

@@ -1,4 +1,4 @@
-/** Ten whole days of a service, and what a ledger says of each. */
+/** Whole days of a service: records by day, and the ledger's row of each day. */
 import { readFileSync } from 'node:fs';
 import { inspect } from 'node:util';
 import type { Place } from './e2e-place.ts';
@@ -11,7 +11,7 @@ export function wholeDays(count: number, now: number): readonly string[] {
   return Array.from({ length: count }, (_, i) => new Date(today - (count - i) * dayMs).toISOString().slice(0, 10));
 }
 
-/** How many of these records have their `logTimestamp` (UTC, the date first: specification 2.7) in each day. */
+/** Counts records by the day of their `logTimestamp` (UTC, the date first: specification 2.7). */
 export function countByDay(records: readonly string[], days: readonly string[]): Record<string, number> {
   const counts = Object.fromEntries(days.map((day) => [day, 0]));
   for (const record of records) {
@@ -25,7 +25,7 @@ export interface LedgerDay {
   readonly day: string;
   readonly from: string;
   readonly to: string;
-  readonly own: number;
+  readonly records: number;
 }
 
 /** The days of the ledger of `production`, as `--by day --format csv` prints them; columns as docs/audit.md reads them. */
@@ -39,10 +39,10 @@ export async function ledgerDays(place: Place, days: readonly string[]): Promise
     readFileSync(place.path('days.csv'), 'utf8')
       .trimEnd()
       .split('\r\n')
-      // The verdict is a comment before the header.
+      // The summary is a comment before the header.
       .filter((line) => !line.startsWith('# '))
       .slice(1)
       .map((line) => line.split(','))
-      .map((cells) => ({ day: cells[1] ?? '', from: cells[2] ?? '', to: cells[3] ?? '', own: Number(cells[11]) }))
+      .map((cells) => ({ day: cells[1] ?? '', from: cells[2] ?? '', to: cells[3] ?? '', records: Number(cells[11]) }))
   );
 }
