@@ -25,7 +25,7 @@ const rows = [
   ['encode/', ['encode/', 'record/', 'model/', 'node:crypto']],
   ['deliver/', ['deliver/', 'record/', ...ground]],
   // A sink knows no other sink.
-  ['sink/define.ts', ['connect/', 'model/', 'zod']],
+  ['sink/define.ts', ['connect/', 'encode/index.ts', 'model/', 'zod']],
   ['sink/index.ts', ['sink/']],
   ['sink/stdout.ts', ['sink/define.ts', ...ground, 'zod', 'node']],
   ['sink/elasticsearch/', sink('elasticsearch', '@elastic/elasticsearch', 'undici')],
@@ -39,7 +39,7 @@ const rows = [
   ['journal/settings.ts', ['settings/', 'zod']],
   ['normalize/settings.ts', ['normalize/', 'record/', 'zod']],
   ['encode/settings.ts', ['zod']],
-  ['deliver/settings.ts', ['settings/', 'sink/define.ts', 'model/', 'zod']],
+  ['deliver/settings.ts', ['settings/', 'encode/index.ts', 'sink/define.ts', 'model/', 'zod']],
   ['admin/settings.ts', ['settings/', 'zod']],
   [
     'config/',
@@ -71,7 +71,19 @@ const rows = [
 ];
 
 function sink(name, ...own) {
-  return [`sink/${name}/`, 'sink/define.ts', 'connect/', 'settings/', 'quote.ts', 'secrets.ts', ...ground, 'zod', 'node', ...own];
+  return [
+    `sink/${name}/`,
+    'sink/define.ts',
+    'encode/index.ts',
+    'connect/',
+    'settings/',
+    'quote.ts',
+    'secrets.ts',
+    ...ground,
+    'zod',
+    'node',
+    ...own,
+  ];
 }
 
 const escaped = (path) => path.replaceAll('.', '\\.');

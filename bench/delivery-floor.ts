@@ -5,12 +5,12 @@
  */
 import { open } from 'node:fs/promises';
 import { connect } from 'node:net';
-import type { EncodedFormat } from '../src/encode/index.ts';
+import type { Format } from '../src/encode/index.ts';
 import { messagesIn } from './encoding.ts';
 
 export interface FloorOrder {
   readonly kind: 'file' | 'relp' | 'elasticsearch';
-  readonly format: EncodedFormat;
+  readonly format: Format;
   readonly records: number;
   readonly beginMs: number;
   /** Messages a batch, as the sink makes them. */

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import type { EncodedFormat } from '../src/encode/index.ts';
+import type { Format } from '../src/encode/index.ts';
 import type { Snapshot } from '../src/model/snapshot.ts';
 import { elasticsearchSettings } from '../src/sink/elasticsearch/settings.ts';
 import { stepsFor } from '../src/sink/elasticsearch/templates.ts';
@@ -48,7 +48,7 @@ interface Target extends AsyncDisposable {
 interface Kind {
   readonly kind: FloorOrder['kind'];
   readonly what: string;
-  readonly format: EncodedFormat;
+  readonly format: Format;
   readonly batch: number;
   readonly missing: string | undefined;
   readonly start: () => Promise<Target>;

@@ -1,6 +1,6 @@
 /** What the messages of a bare client are made with: the very code that the sinks use, with the settings of a source that has none of its own. */
 import { encoder } from '../src/encode/index.ts';
-import type { EncodedFormat } from '../src/encode/index.ts';
+import type { Format } from '../src/encode/index.ts';
 import type { EcsEvent } from '../src/model/event.ts';
 import { normalizer } from '../src/normalize/normalizer.ts';
 import { parseRecord } from '../src/record/json.ts';
@@ -25,7 +25,7 @@ export interface Encoded {
 }
 
 /** Makes the message of a record by its number. */
-export function messagesIn(format: EncodedFormat, beginMs: number): (i: number) => Encoded {
+export function messagesIn(format: Format, beginMs: number): (i: number) => Encoded {
   const encode = encoder(format, { includeOriginal: format === 'ecs', cef: { ipv6: 'c6a2', geo: 'cfp' } });
   return (i) => {
     const text = recordText(i, beginMs);

@@ -3,7 +3,7 @@
  * the same size, with the same settings, to the same broker.
  */
 import kafkajs from 'kafkajs';
-import type { EncodedFormat } from '../src/encode/index.ts';
+import type { Format } from '../src/encode/index.ts';
 import { partitionFor } from '../src/sink/kafka/messages.ts';
 import { quietTimers } from '../src/sink/kafka/timers.ts';
 import { messagesIn, uid } from './encoding.ts';
@@ -12,7 +12,7 @@ const [, , broker = '', topic = '', progress = '', count = '0', size = '500', pa
 const records = Number(count);
 const batch = Number(size);
 
-const encoded = messagesIn(format as EncodedFormat, Number(begin));
+const encoded = messagesIn(format as Format, Number(begin));
 const prepared = Array.from({ length: records }, (_, i) => {
   const { event, text } = encoded(i);
   const key = event.key ?? '';

@@ -5,7 +5,7 @@ import { Delivery } from '../deliver/delivery.ts';
 import { pipeline, textOf } from '../deliver/pipeline.ts';
 import type { MessageLimit } from '../deliver/pipeline.ts';
 import { encoder, shortener } from '../encode/index.ts';
-import type { EncodeSettings } from '../encode/index.ts';
+import type { EncodeSettings } from '../encode/define.ts';
 import { WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { EcsEvent, Encode, Normalize } from '../model/event.ts';

@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import { duration, durationText, facts, parseInstant, shortName, size, sizeText } from '../settings/values.ts';
 import type { Micros } from '../model/time.ts';
-import type { BatchDefaults, Format } from '../sink/define.ts';
+import type { Format } from '../encode/index.ts';
+import type { BatchDefaults } from '../sink/define.ts';
 
 /** Where a new sink starts. */
 export type Start = { readonly kind: 'journal' } | { readonly kind: 'now' } | { readonly kind: 'instant'; readonly at: Micros };

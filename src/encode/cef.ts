@@ -1,18 +1,13 @@
 /**
- * One line of ArcSight's Common Event Format, always `CEF:0`, with keys that exist since version 0.1 of it: docs/formats.md, "CEF". The
- * escaping is what keeps a file name from forging another field, or another event.
+ * One line of ArcSight's Common Event Format, always `CEF:0`, with keys defined since version 0.1:
+ * docs/formats.md, "CEF". Escaping prevents a file name from forging another field or event.
  */
 import type { EcsDocument, EcsEvent, EcsObserver, Encode } from '../model/event.ts';
 import { cut } from '../record/text.ts';
+import { defineFormat } from './define.ts';
+import type { CefSettings } from './settings.ts';
 
-export interface CefSettings {
-  /** Where an IPv6 address goes: the key that the standard has for it, or `src`, where Sentinel, Splunk and Elastic look. */
-  readonly ipv6: 'c6a2' | 'src';
-  /** Where a position goes: custom floating point numbers, or `slat` and `slong`, which by the standard only consumers may set. */
-  readonly geo: 'cfp' | 'slat';
-}
-
-/** Longest values by key, in UTF-16 code units before escaping (CEF implementation standard v27). */
+/** Length limits by key, in UTF-16 code units before escaping (CEF implementation standard v27). */
 const textMax = 1023;
 const customMax = 4000;
 const verbMax = 63;
@@ -21,7 +16,14 @@ const domainMax = 255;
 const deviceIdMax = 255;
 const deviceHostMax = 100;
 
-export function cef(settings: CefSettings): Encode {
+export const cef = defineFormat('cef', {
+  contentType: 'text/plain; charset=utf-8',
+  shape: 'line',
+  shorten: 'line',
+  encoder: (settings) => encodeCef(settings.cef),
+});
+
+function encodeCef(settings: CefSettings): Encode {
   const headers = new WeakMap<EcsObserver, string>();
   return (event) => {
     const { document } = event;
@@ -34,7 +36,7 @@ export function cef(settings: CefSettings): Encode {
   };
 }
 
-/** The part of the line that is the same for every event of a source. */
+/** The fields that are constant for a source. */
 function headerOf(observer: EcsObserver): string {
   return `CEF:0|${headerField(observer.vendor, 63)}|${headerField(observer.product, 63)}|${headerField(observer.version, 31)}|`;
 }
@@ -65,7 +67,7 @@ function extensionOf({ document, time }: EcsEvent, settings: CefSettings): strin
   if (source?.ip !== undefined) {
     text += ipv4 || settings.ipv6 === 'src' ? ` src=${source.ip}` : ` c6a2=${source.ip} c6a2Label=Source IPv6 Address`;
   }
-  // An address of eight bytes is none to CEF.
+  // CEF has no type for an address of eight bytes.
   if (source?.mac?.length === 17) text += ` smac=${source.mac.replaceAll('-', ':')}`;
   text += pair('shost', host?.hostname, textMax);
   text += pair(dotted ? 'sourceDnsDomain' : 'sntdom', host?.domain, domainMax);
@@ -95,24 +97,24 @@ function positionOf(location: { readonly lat: number; readonly lon: number } | u
   return geo === 'slat' ? ` slat=${lat} slong=${lon}` : ` cfp1=${lat} cfp1Label=Latitude cfp2=${lon} cfp2Label=Longitude`;
 }
 
-/** A custom string with its label right behind it, or neither. */
+/** A custom string followed by its label; empty without a value. */
 function labelled(key: string, value: string | undefined, label: string): string {
   const text = pair(key, value, customMax);
   return text === '' ? '' : `${text} ${key}Label=${label}`;
 }
 
-/** ` key=value`, or nothing when there is no value. */
+/** ` key=value`; empty without a value. */
 function pair(key: string, value: string | undefined, max: number): string {
   if (value === undefined) return '';
   const text = extensionValue(value, max);
   return text === '' ? '' : ` ${key}=${text}`;
 }
 
-/** Most values need no escaping, and finding that out first is 12 times faster than a chain of replacements. */
+/** Tested first: most values need no escape, and the test is 12 times faster than the replacements. */
 const special = /[\\=\p{Cc}\u2028\u2029]/u;
 const escapes: Readonly<Record<string, string>> = { '\\': '\\\\', '=': '\\=', '\r\n': '\\n', '\n': '\\n', '\r': '\\r' };
 
-/** The value trimmed, cut and escaped. A pipe stays: in the extension it has no meaning, and consumers would show its backslash. */
+/** Trims, cuts and escapes. A pipe stays: it has no meaning in the extension, and consumers would show its backslash. */
 function extensionValue(value: string, max: number): string {
   const text = cut(value.trim(), max).trimEnd();
   if (!special.test(text)) return text;

@@ -1,8 +1,16 @@
-/** One JSON document of ECS 9.4.0: the event as it is. `JSON.stringify` of the finished object is faster than any writer by hand. */
+/** One JSON document of ECS 9.4.0. `JSON.stringify` of the whole document is faster than a hand-written writer. */
 import type { Encode } from '../model/event.ts';
+import { defineFormat } from './define.ts';
+import type { EncodeSettings } from './define.ts';
 
-/** @param original  whether the record's text goes along as `event.original`; its hash always does */
-export function ecs(settings: { readonly includeOriginal: boolean }): Encode {
+export const ecs = defineFormat('ecs', {
+  contentType: 'application/json',
+  shape: 'document',
+  shorten: 'document',
+  encoder: encodeEcs,
+});
+
+function encodeEcs(settings: EncodeSettings): Encode {
   if (settings.includeOriginal) return ({ document }) => JSON.stringify(document);
   return ({ document }) => JSON.stringify({ ...document, event: { ...document.event, original: undefined } });
 }

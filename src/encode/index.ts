@@ -1,43 +1,54 @@
-/** The list of formats: one file each. A new one is added here, and to the sinks that take it. */
+/** The list of formats. The type `Format`, the formats of each sink and `waybill encode` follow from it. */
 import type { EcsEvent, Encode } from '../model/event.ts';
-import { cef, type CefSettings } from './cef.ts';
+import { cef } from './cef.ts';
+import type { EncodeSettings, FormatDefinition, Shape } from './define.ts';
 import { ecs } from './ecs.ts';
 import { leef } from './leef.ts';
 import { ocsf } from './ocsf.ts';
 import { raw } from './raw.ts';
 import { shorten } from './shorten.ts';
 
-export interface EncodeSettings {
-  /** Whether JSON formats carry the record's text. */
-  readonly includeOriginal: boolean;
-  readonly cef: CefSettings;
+const definitions = [ecs, cef, leef, ocsf, raw] as const;
+
+export type Format = (typeof definitions)[number]['name'];
+
+/** Formats that a sink accepts: all of one shape, all, or the named ones. */
+export type AcceptedFormats = Shape | 'any' | readonly [Format, ...Format[]];
+
+const byName = Object.fromEntries(definitions.map((each) => [each.name, each])) as Record<Format, FormatDefinition<Format>>;
+
+/** In the order of the documentation. */
+export const formats: readonly Format[] = definitions.map(({ name }) => name);
+
+export function isFormat(name: string): name is Format {
+  return Object.hasOwn(byName, name);
 }
 
-const encoders = {
-  ecs: { encode: (settings: EncodeSettings) => ecs(settings), kind: 'document' },
-  cef: { encode: (settings: EncodeSettings) => cef(settings.cef), kind: 'line' },
-  leef: { encode: () => leef(), kind: 'line' },
-  ocsf: { encode: (settings: EncodeSettings) => ocsf(settings), kind: 'document' },
-  raw: { encode: () => raw(), kind: 'record' },
-} as const satisfies Record<string, { encode: (settings: EncodeSettings) => Encode; kind: Parameters<typeof shorten>[0] }>;
-
-export type EncodedFormat = keyof typeof encoders;
-
-/** Every format that can be written, in the order in which they are named to people. */
-export const encodedFormats = Object.keys(encoders) as readonly EncodedFormat[];
-
-export function isEncodedFormat(name: string): name is EncodedFormat {
-  return Object.hasOwn(encoders, name);
+export function formatOf(name: Format): FormatDefinition<Format> {
+  return byName[name];
 }
 
-/** Binds the settings of one sink, so that what is constant is rendered once. */
-export function encoder(format: EncodedFormat, settings: EncodeSettings): Encode {
-  return encoders[format].encode(settings);
+/**
+ * The names of the accepted formats, the default first.
+ * @throws RangeError when no format has the shape, or the default is not among them
+ */
+export function acceptedFormats(accepted: AcceptedFormats, preferred?: Format): readonly [Format, ...Format[]] {
+  const names =
+    typeof accepted === 'string'
+      ? definitions.filter(({ shape }) => accepted === 'any' || shape === accepted).map(({ name }) => name)
+      : accepted;
+  const first = preferred ?? names[0];
+  if (first === undefined || !names.includes(first)) throw new RangeError(`"${first ?? ''}" is not one of the accepted formats`);
+  return [first, ...names.filter((name) => name !== first)];
 }
 
-/** Writes an event in at most so many bytes; undefined when it cannot be made so short. */
-export function shortener(format: EncodedFormat, settings: EncodeSettings, most: number): (event: EcsEvent) => string | undefined {
-  const { encode, kind } = encoders[format];
-  const bound = encode(settings);
-  return (event) => shorten(kind, event, bound, most);
+export function encoder(format: Format, settings: EncodeSettings): Encode {
+  return formatOf(format).encoder(settings);
+}
+
+/** Encodes an event in at most `maxBytes`; undefined when that is impossible. */
+export function shortener(format: Format, settings: EncodeSettings, maxBytes: number): (event: EcsEvent) => string | undefined {
+  const definition = formatOf(format);
+  const encode = definition.encoder(settings);
+  return (event) => shorten(definition.shorten, event, encode, maxBytes);
 }

@@ -1,15 +1,23 @@
 /**
- * One line of IBM's Log Event Extended Format 2.0, values between real tabs: docs/formats.md, "LEEF". It has no escape, so what would end a value
- * or the line becomes a blank.
+ * One line of IBM's Log Event Extended Format 2.0, tab-separated: docs/formats.md, "LEEF". The format
+ * defines no escape, so a control character becomes a space.
  */
 import type { EcsEvent, EcsObserver, Encode } from '../model/event.ts';
 import { cut } from '../record/text.ts';
+import { defineFormat } from './define.ts';
 
-/** Longest values, in UTF-16 code units; LEEF itself limits `usrName` and the EventID. */
+/** Length limits in UTF-16 code units; the LEEF standard limits `usrName` and the EventID. */
 const textMax = 1023;
 const shortMax = 255;
 
-export function leef(): Encode {
+export const leef = defineFormat('leef', {
+  contentType: 'text/plain; charset=utf-8',
+  shape: 'line',
+  shorten: 'line',
+  encoder: encodeLeef,
+});
+
+function encodeLeef(): Encode {
   const headers = new WeakMap<EcsObserver, string>();
   return (event) => {
     const { observer, event: meta } = event.document;
@@ -19,13 +27,13 @@ export function leef(): Encode {
   };
 }
 
-/** The part of the line that is the same for every event of a source. */
+/** The fields that are constant for a source. */
 function headerOf({ vendor, product, version }: EcsObserver): string {
   return `LEEF:2.0|${headerField(vendor)}|${headerField(product)}|${headerField(version)}|`;
 }
 
 function headerField(text: string): string {
-  return cut(blanked(text).replaceAll('|', '/'), shortMax);
+  return cut(spaced(text).replaceAll('|', '/'), shortMax);
 }
 
 function attributesOf({ document, time, severity }: EcsEvent): string {
@@ -36,12 +44,12 @@ function attributesOf({ document, time, severity }: EcsEvent): string {
   text += `\tsev=${Math.max(1, severity)}`;
   text += pair('usrName', user?.email ?? user?.id, shortMax);
   text += pair('src', source?.ip);
-  // An address of eight bytes is none to LEEF.
+  // LEEF has no type for an address of eight bytes.
   if (source?.mac?.length === 17) text += `\tsrcMAC=${source.mac.replaceAll('-', ':')}`;
   text += pair('domain', host?.domain);
   text += pair('resource', host?.hostname);
   text += pair('uid', dpas.uid);
-  // A part of it would name another record.
+  // A truncated id could be the id of another record.
   if (event.id !== undefined && event.id.length <= textMax) text += pair('logId', event.id);
   text += pair('action', event.action);
   text += pair('outcome', event.outcome);
@@ -64,16 +72,16 @@ function attributesOf({ document, time, severity }: EcsEvent): string {
   return text + pair('tenantId', organization?.id);
 }
 
-/** A tab and `key=value`, or nothing when there is no value. */
+/** A tab and `key=value`; empty without a value. */
 function pair(key: string, value: string | undefined, max = textMax): string {
   if (value === undefined) return '';
-  const text = cut(blanked(value).trim(), max).trimEnd();
+  const text = cut(spaced(value).trim(), max).trimEnd();
   return text === '' ? '' : `\t${key}=${text}`;
 }
 
-/** Most texts hold nothing of this kind, and finding that out is cheaper than replacing. */
+/** Tested first: most texts contain none, and a test is cheaper than a replacement. */
 const special = /[\p{Cc}\u2028\u2029]/u;
 
-function blanked(text: string): string {
+function spaced(text: string): string {
   return special.test(text) ? text.replace(/[\p{Cc}\u2028\u2029]/gu, ' ') : text;
 }

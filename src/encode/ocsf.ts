@@ -1,14 +1,17 @@
 /**
- * One JSON object of the Open Cybersecurity Schema Framework 1.8.0, with nothing that 1.9.0 deprecates: docs/formats.md, "OCSF". What a file is
- * done to is File System Activity, what is done to its policy Entity Management, anything else a Base Event.
+ * One JSON object of the Open Cybersecurity Schema Framework 1.8.0, without attributes that 1.9.0
+ * deprecates: docs/formats.md, "OCSF". Actions on a file are File System Activity, actions on its
+ * policy Entity Management, all others a Base Event.
  */
 import type { EcsDocument, EcsEvent, Encode } from '../model/event.ts';
+import { defineFormat } from './define.ts';
+import type { EncodeSettings } from './define.ts';
 import { endpointOf, observablesOf, present, unknownDevice, unmappedOf, userOf } from './ocsf-objects.ts';
 
-/** Statuses and dispositions share their numbers: 1 success and allowed, 2 failure and blocked. */
+/** Shared by statuses and dispositions: 1 success and allowed, 2 failure and blocked. */
 const statusIds = { success: 1, failure: 2, unknown: 0 } as const;
 const alertSeverity = 7;
-/** SHA-256, of the algorithms of a fingerprint. */
+/** `algorithm_id` of SHA-256 in a fingerprint. */
 const sha256 = 3;
 
 interface Class {
@@ -18,8 +21,14 @@ interface Class {
   readonly activity_name: string | undefined;
 }
 
-/** @param original  whether the record's text goes along as `raw_data`; its hash always does */
-export function ocsf(settings: { readonly includeOriginal: boolean }): Encode {
+export const ocsf = defineFormat('ocsf', {
+  contentType: 'application/json',
+  shape: 'document',
+  shorten: 'document',
+  encoder: encodeOcsf,
+});
+
+function encodeOcsf(settings: EncodeSettings): Encode {
   return (event) => {
     const { document, time, severity } = event;
     const { outcome, reason, original, hash } = document.event;

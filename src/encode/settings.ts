@@ -1,4 +1,4 @@
-/** The settings of a sink that say how its messages are written. */
+/** Settings of a sink that control the encoding of its messages. */
 import { z } from 'zod';
 
 /** `sinks[].cef` */
@@ -20,7 +20,9 @@ export const cefSettings = z
   .prefault({})
   .describe('How CEF lines are written; has no effect on other formats');
 
-/** `sinks[].original` */
+export type CefSettings = z.output<typeof cefSettings>;
+
+/** `sinks[].includeOriginal` */
 export function originalSettings(usual: boolean) {
   return z.boolean().default(usual).describe("Whether ecs and ocsf carry the record's text; its SHA-256 is always there");
 }

@@ -1,23 +1,24 @@
 /**
- * Makes the message of an event fit into a frame of so many bytes: docs/formats.md, "Shortened messages". The event is shortened and encoded
- * again, so a message that was shortened is as well-formed as any other; nothing is cut inside a character or an escape.
+ * Shortens a message to a byte limit: docs/formats.md, "Shortened messages". It cuts the event's texts and
+ * encodes the event again, so the message stays well-formed: no character or escape is cut in half.
  */
 import type { EcsDocument, EcsEvent, Encode } from '../model/event.ts';
 import type { JsonValue } from '../model/record.ts';
 import { isRawNumber, parseRecord } from '../record/json.ts';
 import { cut } from '../record/text.ts';
+import type { ShortenKind } from './define.ts';
 
 type Path = readonly string[];
-/** What holds a string: an object or a list of the copy that is being shortened. */
+/** The object or list that contains a string, in the copy that is shortened. */
 type Holder = Record<string, unknown>;
-/** A text that may be cut, and where it stands. */
+/** A text that may be cut, with its place. */
 interface Text {
   readonly holder: Holder;
   readonly key: string;
   readonly whole: string;
 }
 
-/** What a line can do without, first to last: the sentence, what describes the network, then the names. */
+/** The order in which a line's texts are cut: the message, the network's description, then the names. */
 const lineOrder: readonly Path[] = [
   ['message'],
   ['dpas', 'network', 'name'],
@@ -30,19 +31,18 @@ const lineOrder: readonly Path[] = [
   ['dpas', 'owner', 'last_name_first_name'],
 ];
 
-/** A document can do without the text of the record: its hash stays. */
+/** A document omits the record's text first; the hash stays. */
 const documentOrder: readonly Path[] = [['event', 'original']];
 
-/** Strings are not cut to less than this: identities, times and names of fields stay whole. */
+/** Minimum length of a cut text: identities, times and field names stay whole. */
 const minUnits = 64;
 
 /**
- * The event in at most so many bytes of UTF-8.
- * @returns undefined when that cannot be done without cutting what tells one event from another
+ * @param most  limit in bytes of UTF-8
+ * @returns undefined when a message within the limit would lose what identifies the event
  */
-export function shorten(format: 'line' | 'document' | 'record', event: EcsEvent, encode: Encode, most: number): string | undefined {
+export function shorten(format: ShortenKind, event: EcsEvent, encode: Encode, most: number): string | undefined {
   if (format === 'record') return shortenRecord(event, encode, most);
-  // Everything in it is text, a number or a list of texts.
   const document: EcsDocument = structuredClone(event.document);
   const render = (): string => encode({ ...event, document });
   for (const path of format === 'line' ? lineOrder : documentOrder) {
@@ -58,19 +58,19 @@ export function shorten(format: 'line' | 'document' | 'record', event: EcsEvent,
   return shortenLongest(document as unknown as Holder, render, most);
 }
 
-/** A record as received, of which only long texts are cut; it is written anew, since nobody can cut within its own bytes. */
+/** Parses the record, cuts long texts only, and serializes it again. */
 function shortenRecord(event: EcsEvent, encode: Encode, most: number): string | undefined {
   const root: Holder = { value: parseRecord(event.document.event.original) };
   const render = (): string => {
     const original = JSON.stringify(root['value']);
     return encode({ ...event, document: { ...event.document, event: { ...event.document.event, original } } });
   };
-  // All of it is in the message, each text with one byte a unit at least: what is hopeless is known without writing it.
+  // Lower bound of the message's size, one byte a code unit: rejects an impossible limit without encoding.
   const minBytes = textsOf(root).reduce((sum, { whole }) => sum + Math.min(whole.length, minUnits - 1), 0);
   return minBytes > most ? undefined : shortenLongest(root, render, most);
 }
 
-/** Cuts the longest text, then the next, until everything fits. How many must be cut is found by halves: a record may have thousands. */
+/** Cuts the longest texts until the message fits; a binary search finds how many, since a record may have thousands. */
 function shortenLongest(root: Holder, render: () => string, most: number): string | undefined {
   const longest = textsOf(root)
     .filter(({ whole }) => whole.length > minUnits)
@@ -92,7 +92,7 @@ function shortenLongest(root: Holder, render: () => string, most: number): strin
   return render();
 }
 
-/** Leaves as much of one text as fits; `least` code units of it where nothing fits, and nothing at all for `least` 0. */
+/** Cuts one text to the longest prefix that fits, but not below `least` code units; with `least` 0 it is removed if need be. */
 function cutToFit(holder: Holder, key: string, least: number, render: () => string, most: number): void {
   const whole = String(holder[key]);
   const cutTo = (units: number): void => {

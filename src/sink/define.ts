@@ -5,11 +5,11 @@
 import type { z } from 'zod';
 import type { ProxySettings } from '../connect/proxy.ts';
 import type { Pem, Shown } from '../connect/trust.ts';
+import { acceptedFormats } from '../encode/index.ts';
+import type { AcceptedFormats, Format } from '../encode/index.ts';
 import type { ResumePoint, Sink } from '../model/sink.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
-
-export type Format = 'ecs' | 'cef' | 'leef' | 'ocsf' | 'raw';
 
 /** A row of the table of guarantees (docs/guarantees.md). */
 export interface Guarantee {
@@ -83,7 +83,14 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   open(config: z.output<Schema>, context: SinkContext, kept: ResumePoint, signal: AbortSignal): Promise<Sink>;
 }
 
+/** What a sink declares: its formats by shape or by name. `defaultFormat` is the first of them unless set. */
+export interface SinkParts<Schema extends z.ZodObject> extends Omit<SinkDefinition<Schema>, 'type' | 'formats'> {
+  readonly formats: AcceptedFormats;
+  readonly defaultFormat?: Format;
+}
+
 /** Ties the type of the configuration to the functions that take it. */
-export function defineSink<Schema extends z.ZodObject>(type: string, parts: Omit<SinkDefinition<Schema>, 'type'>): SinkDefinition<Schema> {
-  return { type, ...parts };
+export function defineSink<Schema extends z.ZodObject>(type: string, parts: SinkParts<Schema>): SinkDefinition<Schema> {
+  const { formats, defaultFormat, ...others } = parts;
+  return { type, ...others, formats: acceptedFormats(formats, defaultFormat) };
 }

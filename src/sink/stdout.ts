@@ -11,7 +11,7 @@ let pending: Promise<unknown> | undefined;
 export const stdout = defineSink('stdout', {
   summary: 'standard output, one message per line',
   config: z.strictObject({}),
-  formats: ['ecs', 'cef', 'leef', 'ocsf', 'raw'],
+  formats: 'any',
   batch: { records: 500, bytes: 1024 * 1024, wait: 1_000 },
   resolvable: () => false,
   deadline: 30_000,

@@ -28,7 +28,7 @@ const config = z.strictObject({
 export const file = defineSink('file', {
   summary: 'a file on a local disk, one message per line',
   config,
-  formats: ['ecs', 'cef', 'leef', 'ocsf', 'raw'],
+  formats: 'any',
   batch: { records: 250, bytes: 1024 * 1024, wait: 1_000 },
   resolvable: () => true,
   keepsPosition: () => true,

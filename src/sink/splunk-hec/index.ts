@@ -3,11 +3,12 @@
  * Splunk says that all of its requests are indexed. Splunk cannot be asked what it has, so what is unknown is sent again.
  */
 import { randomUUID } from 'node:crypto';
+import { formatOf } from '../../encode/index.ts';
 import { codeOf, WaybillError, messageOf } from '../../errors.ts';
 import type { Batch, Message, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { Clock } from '../../model/time.ts';
 import { defineSink } from '../define.ts';
-import type { Format, SinkContext } from '../define.ts';
+import type { SinkContext } from '../define.ts';
 import { acknowledged } from './acknowledge.ts';
 import type { HecClient } from './client.ts';
 import { readReply, settingOf } from './reply.ts';
@@ -23,7 +24,7 @@ const crowdedMs = 1_000;
 export const splunkHec = defineSink('splunk-hec', {
   summary: 'Splunk, by its HTTP Event Collector',
   config: splunkHecSettings,
-  formats: ['ecs', 'ocsf', 'raw', 'cef', 'leef'],
+  formats: 'any',
   original: false,
   batch: { records: 4_000, bytes: 8 * 1024 * 1024, wait: 1_000 },
   resolvable: () => false,
@@ -87,7 +88,7 @@ class SplunkHecSink implements Sink {
     this.#clock = context.clock;
     this.#client = client;
     this.#channel = settings.channel ?? randomUUID();
-    this.#kind = isLine(context.format) ? 'raw' : 'event';
+    this.#kind = formatOf(context.format).shape === 'line' ? 'raw' : 'event';
     this.#metadataOf = metadataOf(settings);
   }
 
@@ -207,8 +208,4 @@ function together(parts: readonly DeliveryResult[]): DeliveryResult {
   const retryAfterMs = waits.length === 0 ? undefined : Math.max(...waits);
   const isAtOnce = retryable.every((each) => each.isAtOnce === true);
   return { rejections, retryable: { ...first, code, seqs: retryable.flatMap(({ seqs }) => seqs), retryAfterMs, isAtOnce } };
-}
-
-function isLine(format: Format): boolean {
-  return format === 'cef' || format === 'leef';
 }

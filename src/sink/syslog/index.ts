@@ -15,7 +15,8 @@ import { checkStream, StreamSink } from './stream.ts';
 export const syslog = defineSink('syslog', {
   summary: 'a syslog receiver, by UDP, TCP, TLS or RELP',
   config: syslogSettings,
-  formats: ['cef', 'leef', 'ecs', 'ocsf', 'raw'],
+  formats: 'any',
+  defaultFormat: 'cef',
   batch: { records: 5_000, bytes: 8 * 1024 * 1024, wait: 5_000 },
   resolvable: () => false,
   deadline: 90_000,

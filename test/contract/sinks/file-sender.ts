@@ -25,7 +25,7 @@ const meters = { eventsDelivered: silent, deliveryDelay: silent, sinkRetried: si
 const journal = await openJournal(directory, systemClock);
 const state = journal.sinkPositions.register('file', 'file', path, journal.positionFor('journal'), undefined);
 const stop = new AbortController();
-const encode = raw();
+const encode = raw.encoder({ includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
 const loop = new Delivery({
   settings: {
     id: 'file',

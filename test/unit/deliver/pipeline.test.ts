@@ -10,11 +10,13 @@ import { append, committed, deadLetters, numberOf, range, record, source } from 
 import { settings } from '../normalize/records.ts';
 import { Rig } from './rig.ts';
 
+const encodeRaw = raw.encoder({ includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+
 const normalize = normalizer(settings);
 const parts = (besides: Partial<PipelineParts> = {}): PipelineParts => ({
   normalize: new Map([[source, normalize]]),
   matches: () => true,
-  encode: raw(),
+  encode: encodeRaw,
   fromTime: undefined,
   unexpected: () => undefined,
   ...besides,
@@ -79,7 +81,7 @@ describe('a record of which no message can be made', () => {
     const failing = pipeline(
       where === 'normalize'
         ? parts({ normalize: new Map([[source, (given) => (fail(numberOf({ bytes: put(given.text) })), normalize(given))]]) })
-        : parts({ encode: (event) => (fail(numberOf({ bytes: put(event.document.event.original) })), raw()(event)) }),
+        : parts({ encode: (event) => (fail(numberOf({ bytes: put(event.document.event.original) })), encodeRaw(event)) }),
     );
     const sick = rig.loop({ id: 'sick', records: 4, pipeline: failing, keepsPosition: true });
     const well = rig.loop({ id: 'well', records: 4, pipeline: pipeline(parts()) });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { encoder } from '../../../src/encode/index.ts';
-import type { CefSettings } from '../../../src/encode/cef.ts';
+import type { CefSettings } from '../../../src/encode/settings.ts';
 import { normalizer, type NormalizeSettings } from '../../../src/normalize/normalizer.ts';
 import { fullest, recordOf, settings, shapes } from '../normalize/records.ts';
 import { parseCef } from './cef-parser.ts';

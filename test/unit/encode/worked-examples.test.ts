@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import examples from '../../fixtures/mapping-examples.json' with { type: 'json' };
 import { encoder } from '../../../src/encode/index.ts';
-import type { CefSettings } from '../../../src/encode/cef.ts';
+import type { CefSettings } from '../../../src/encode/settings.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { privacySettings } from '../../../src/normalize/settings.ts';
 

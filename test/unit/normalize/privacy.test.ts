@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { encoder, encodedFormats } from '../../../src/encode/index.ts';
+import { encoder, formats } from '../../../src/encode/index.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { keyMissing, type Privacy, type PrivacyAction } from '../../../src/normalize/privacy.ts';
 import { privacySettings } from '../../../src/normalize/settings.ts';
@@ -41,7 +41,7 @@ function withValue(path: string, value: unknown): Record<string, unknown> {
 /** The text in every format, with the record's text and without. */
 function messagesOf(text: string, privacy: Privacy): string[] {
   const event = normalizer({ ...settings, privacy })(recordOf(text));
-  return encodedFormats.flatMap((format) =>
+  return formats.flatMap((format) =>
     [true, false].map((original) => encoder(format, { includeOriginal: original, cef: { ipv6: 'src', geo: 'cfp' } })(event)),
   );
 }

@@ -1,0 +1,31 @@
+/** Parts of a format's definition: name, content type, encoder. The list in index.ts assembles them. */
+import type { Encode } from '../model/event.ts';
+import type { CefSettings } from './settings.ts';
+
+/** Settings of a sink that encoders read. */
+export interface EncodeSettings {
+  /** ECS and OCSF carry the record's text; its hash is always included. */
+  readonly includeOriginal: boolean;
+  readonly cef: CefSettings;
+}
+
+/** `line`: delimited text. `document`: one JSON value, which a sink may embed in an envelope. */
+export type Shape = 'line' | 'document';
+
+/** What `shorten` may cut: fields of a text line, fields of a JSON document, or the record's own text. */
+export type ShortenKind = 'line' | 'document' | 'record';
+
+export interface FormatDefinition<Name extends string = string> {
+  readonly name: Name;
+  /** Media type of one message, for sinks that declare it. */
+  readonly contentType: string;
+  readonly shape: Shape;
+  readonly shorten: ShortenKind;
+  /** Called once per sink: the encoder renders constants once. */
+  encoder(settings: EncodeSettings): Encode;
+}
+
+/** Keeps the literal type of the name, of which the union `Format` consists. */
+export function defineFormat<const Name extends string>(name: Name, parts: Omit<FormatDefinition<Name>, 'name'>): FormatDefinition<Name> {
+  return { name, ...parts };
+}
