@@ -38,7 +38,7 @@ export function acceptedFormats(accepted: AcceptedFormats, preferred?: Format): 
       ? definitions.filter(({ shape }) => accepted === 'any' || shape === accepted).map(({ name }) => name)
       : accepted;
   const first = preferred ?? names[0];
-  if (first === undefined || !names.includes(first)) throw new RangeError(`"${first ?? ''}" is not one of the accepted formats`);
+  if (!names.includes(first)) throw new RangeError(`"${first}" is not one of the accepted formats`);
   return [first, ...names.filter((name) => name !== first)];
 }
 
