@@ -12,6 +12,7 @@ const rows = [
   ['errors.ts', ['quote.ts', 'secrets.ts']],
   ['version.ts', ['node']],
   ['clock.ts', ['model/', 'node']],
+  // An exclusive transaction is the lock that the operating system releases with the process.
   ['lock.ts', ['better-sqlite3', 'node']],
   ['record/', ['record/', 'model/', 'node:crypto']],
   ['settings/', ['settings/', ...ground, 'record/timestamp.ts', 'secrets.ts', 'zod', 'node']],
@@ -62,7 +63,9 @@ const rows = [
   ['admin/', ['admin/', 'report/', ...ground, 'fastify', 'node']],
   // The wiring and the command line know every room but the reference service, which they start as a program.
   ['daemon/', ['', 'zod', 'node']],
-  ['cli/', ['', 'zod', 'better-sqlite3', 'node']],
+  ['cli/', ['', 'zod', 'node']],
+  // Counts more uids than memory holds in a temporary database.
+  ['cli/commands/compare/tally.ts', [...ground, 'journal/', 'better-sqlite3', 'node']],
   ['main.ts', ['cli/', 'errors.ts', 'version.ts', 'node']],
   [
     'reference/',

@@ -4,7 +4,6 @@
  */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Statement } from 'better-sqlite3';
 import type Database from 'better-sqlite3';
 import { codeOf, WaybillError } from '../errors.ts';
 import type {
@@ -36,8 +35,7 @@ import { Operations, writeMoment } from './operations.ts';
 import { SinkPositions } from './sink-positions.ts';
 import { earliestKept } from './uid-retention.ts';
 import { pauseAbove, resumeBelow } from './disk-budget.ts';
-import { bucketMicros, endOfNegativeBucket, SeenUids } from './seen-uids.ts';
-import { chainStart } from './segment.ts';
+import { SeenUids } from './seen-uids.ts';
 import { Segments } from './segments.ts';
 import { ownerOf, Sources } from './sources.ts';
 import type { SourceState } from './sources.ts';
@@ -74,8 +72,6 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   readonly #audit: SelfCheck;
   readonly #sources: Sources;
   readonly #history: History;
-  readonly #setPolledUntil: Statement;
-  readonly #count: Statement;
   #changed = Promise.withResolvers<undefined>();
   #paused = false;
 
@@ -107,8 +103,6 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#ledger = new Ledger(this.#store, this.#segments, this.#operations);
     this.#seen = new SeenUids(db);
     this.#deduplicator = new Deduplicator(this.#seen, this.#ledger);
-    this.#setPolledUntil = db.prepare('UPDATE sources SET polled_until_us = ? WHERE source_no = ?');
-    this.#count = db.prepare('UPDATE sources SET collected = ?, late = ?, last_record_us = ? WHERE source_no = ?');
     this.#audit = new SelfCheck(db, clock, this.#sources.ids, (n) => this.#sources.get(this.#sources.ids.get(n) ?? '').ranges);
     this.sinkPositions = new SinkPositions(this.#store, this.#sources.numbers);
     this.deadLetters = new DeadLetters(this.#store, this.sinkPositions, this.#operations);
@@ -420,16 +414,8 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   /** Where a new sink begins (contract, `from`). */
   positionFor(from: 'journal' | 'now' | Micros): Position {
     if (from === 'now') return this.head();
-    const { db } = this.#store;
-    const head = db.prepare('SELECT pruned_seq, pruned_chain FROM head WHERE one = 1').get() as {
-      pruned_seq: number;
-      pruned_chain: Buffer;
-    };
-    const beginning = { seq: head.pruned_seq, chain: head.pruned_chain };
-    if (from === 'journal') return beginning;
-    const first = db.prepare<[number], { seq: number }>('SELECT min(seq) AS seq FROM segments WHERE max_us >= ?').get(from)?.seq;
-    if (!first) return this.head();
-    return { seq: first - 1, chain: this.#segments.chainAt(first - 1) ?? chainStart };
+    if (from === 'journal') return this.#segments.beginning();
+    return this.#segments.before(from) ?? this.head();
   }
 
   // ------------------------------------------------------------------------------------------------------------------- state
@@ -478,7 +464,6 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
    * used), a few at a time. Returns how many entries went.
    */
   prune(): number {
-    const { db } = this.#store;
     this.#store.trimWal();
     const through = /* mutant: prune-limit */ Math.min(
       this.head().seq,
@@ -486,19 +471,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     );
     const { bytes, maxSize } = this.usage();
     const before = bytes > maxSize / 2 ? Number.MAX_SAFE_INTEGER : (this.#clock.now() - this.#keepMs) * 1000;
-    const rows = db
-      .prepare<[number, number], { seq: number; n: number; chain: Buffer }>(
-        'SELECT seq, n, chain FROM segments WHERE seq + n - 1 <= ? AND received_us < ? ORDER BY seq LIMIT ' + String(pruneSegments),
-      )
-      .all(through, before);
-    const last = rows.at(-1);
-    if (!last) return 0;
-    this.#store.transaction(() => {
-      db.prepare('DELETE FROM segments WHERE seq <= ?').run(last.seq);
-      db.prepare('UPDATE head SET pruned_seq = ?, pruned_chain = ? WHERE one = 1').run(last.seq + last.n - 1, last.chain);
-    });
-    db.pragma('incremental_vacuum(2000)');
-    return rows.reduce((sum, row) => sum + row.n, 0);
+    return this.#segments.prune(through, before, pruneSegments);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -525,24 +498,10 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
       for (const [bucket, uids] of buckets) this.#seen.store(row.n, bucket, seq, uids);
       for (const [from, delays] of deduplicated.lateByWindow) this.#ledger.addLate(row.n, from, delays);
       for (const [range, time] of deduplicated.newest) this.#sources.writeCollected(source, range, time);
-      const collected = source.collected + fresh.length;
-      const lateSum = source.late + lateCount;
-      const lastRecord = fresh.reduce<number | undefined>(
-        (most, r) => (r.time === undefined ? most : Math.max(most ?? r.time, r.time)),
-        source.lastRecord,
-      );
-      this.#count.run(collected, lateSum, lastRecord ?? null, row.n);
-      this.#store.after(() => {
-        source.collected = collected;
-        source.late = lateSum;
-        source.lastRecord = lastRecord;
-        this.#seen.committed(row.n, buckets);
-      });
+      this.#sources.writeCounts(source, fresh, lateCount);
+      this.#store.after(() => this.#seen.committed(row.n, buckets));
     }
-    if (polledUntil !== undefined) {
-      this.#setPolledUntil.run(polledUntil, row.n);
-      this.#store.after(() => (row.polledUntil = polledUntil));
-    }
+    if (polledUntil !== undefined) this.#sources.writePolledUntil(source, polledUntil);
     this.sinkPositions.writePending();
   }
 
@@ -550,25 +509,10 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   #forget(source: SourceState): void {
     for (const range of source.ranges) this.#ledger.forgetWhole(source.row, range);
     const uidsKeptSince = earliestKept(source.ranges);
-    const { db } = this.#store;
-    const oldest = db
-      .prepare<[number], { bucket: number | null }>('SELECT min(bucket) AS bucket FROM seen WHERE source = ? AND bucket >= 0')
-      .get(source.row.n)?.bucket;
-    const negative = this.#seen
-      .negativeBuckets(source.row.n)
-      .filter((bucket) => /* mutant: forget-unreadable */ endOfNegativeBucket(bucket) + 5 * 86_400_000_000 < uidsKeptSince);
-    const positive = oldest !== null && oldest !== undefined && (oldest + 1) * bucketMicros <= uidsKeptSince;
-    if (!positive && negative.length === 0) return;
-    const before = Math.floor(uidsKeptSince / bucketMicros);
-    const buckets = db.prepare<[number, number], { bucket: number }>(
-      'SELECT DISTINCT bucket FROM seen WHERE source = ? AND bucket >= 0 AND bucket < ?',
-    );
-    const forgotten = [...negative, ...(positive ? buckets.all(source.row.n, before).map((row) => row.bucket) : [])];
-    this.#store.transaction(() => {
-      const remove = db.prepare('DELETE FROM seen WHERE source = ? AND bucket = ?');
-      for (const bucket of forgotten) remove.run(source.row.n, bucket);
-    });
-    for (const bucket of forgotten) this.#seen.forget(source.row.n, bucket);
+    const buckets = this.#seen.bucketsBefore(source.row.n, uidsKeptSince);
+    if (buckets.length === 0) return;
+    this.#store.transaction(() => this.#seen.remove(source.row.n, buckets));
+    for (const bucket of buckets) this.#seen.forget(source.row.n, bucket);
   }
 
   /** I7: delivered ≤ acknowledged ≤ head. */

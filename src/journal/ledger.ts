@@ -2,29 +2,18 @@
  * The ledger: the windows of each source with their proofs, and the marks that follow from them. Only here is a window opened, closed or
  * left as a gap; every change of a window appends its line to the journal in the same transaction.
  */
-import type { Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
 import type { GapOperation } from '../model/journal.ts';
-import type {
-  BackfillOrder,
-  GapPart,
-  GapReason,
-  Suspension,
-  LedgerWindow,
-  Proof,
-  Range,
-  Remark,
-  WindowStep,
-  Window,
-} from '../model/ledger.ts';
-import type { WindowQuery } from '../model/source.ts';
+import type { BackfillOrder, GapPart, Suspension, LedgerWindow, Range, Remark, WindowStep, Window } from '../model/ledger.ts';
 import type { Micros } from '../model/time.ts';
 import { withLate } from './late-delays.ts';
 import type { Operations } from './operations.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import type { Segments } from './segments.ts';
 import type { Store } from './store.ts';
-import { storedJson } from './damage.ts';
+import { ledgerLine, revisedRow } from './window-revision.ts';
+import { readable, WindowRows } from './window-rows.ts';
+import type { WindowDbRow } from './window-rows.ts';
 
 export interface SourceRow {
   readonly n: number;
@@ -48,122 +37,54 @@ export interface RangeRow extends Range {
   collected: Micros | undefined;
 }
 
-export interface WindowDbRow {
-  from_us: number;
-  to_us: number;
-  query: string;
-  state: 'proven' | 'gap' | 'accepted';
-  total: number | null;
-  records: number;
-  late: number;
-  received: number;
-  digest: Buffer | null;
-  proof: string | null;
-  closed_us: number;
-  recounts: number;
-  next_us: number | null;
-  attempts: number;
-  reason: string | null;
-  message: string | null;
-  revision: number;
-  seq: number;
-  late_delays: string | null;
-}
-
 export class Ledger {
   readonly #store: Store;
   readonly #segments: Segments;
   readonly #operations: Operations;
-  readonly #get: Statement<[number, number], WindowDbRow>;
-  readonly #owning: Statement<[number, number], { to_us: number; state: string; from_us: number }>;
-  readonly #from: Statement<[number, number], WindowDbRow>;
-  readonly #dueRecount: Statement<[number, number], WindowDbRow>;
-  readonly #due: Statement<[number, number], WindowDbRow>;
-  readonly #insert: Statement;
-  readonly #update: Statement;
-  readonly #narrow: Statement;
-  readonly #addLate: Statement;
-  readonly #setClosedUntil: Statement;
-  readonly #setFrontier: Statement;
-  readonly #unresolved: Statement<[number, number, Micros], { first: number | null }>;
-  readonly #closedSince: Statement<[number, number], WindowDbRow>;
-  readonly #latest: Statement<[number, number, number, number], WindowDbRow>;
-  readonly #richest: Statement<[number, number, number, number], WindowDbRow>;
+  readonly #rows: WindowRows;
 
   constructor(store: Store, segments: Segments, operations: Operations) {
-    const { db } = store;
     this.#store = store;
     this.#segments = segments;
     this.#operations = operations;
-    this.#get = db.prepare('SELECT * FROM windows WHERE source = ? AND from_us = ?');
-    this.#owning = db.prepare('SELECT from_us, to_us, state FROM windows WHERE source = ? AND from_us <= ? ORDER BY from_us DESC LIMIT 1');
-    this.#from = db.prepare('SELECT * FROM windows WHERE source = ? AND from_us >= ? ORDER BY from_us');
-    this.#dueRecount = db.prepare(
-      `SELECT * FROM windows WHERE source = ? AND next_us <= ? AND state = 'proven' AND (reason IS NULL OR (reason = 'reread' AND received <= total))
-       ORDER BY next_us LIMIT 1`,
-    );
-    this.#due = db.prepare('SELECT * FROM windows WHERE source = ? AND next_us <= ? ORDER BY next_us LIMIT 1');
-    this.#insert = db.prepare(
-      `INSERT INTO windows (source, from_us, to_us, query, state, total, records, received, digest, proof, closed_us, recounts, next_us, attempts, reason, message, revision, seq)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, 1, ?)`,
-    );
-    this.#update = db.prepare(
-      `UPDATE windows SET state = ?, total = ?, records = ?, received = ?, digest = ?, proof = ?, closed_us = ?, recounts = ?, next_us = ?, attempts = ?, reason = ?,
-       message = ?, revision = ?, seq = ? WHERE source = ? AND from_us = ?`,
-    );
-    this.#narrow = db.prepare('UPDATE windows SET to_us = ?, query = ? WHERE source = ? AND from_us = ?');
-    this.#addLate = db.prepare('UPDATE windows SET late = late + ?, late_delays = ? WHERE source = ? AND from_us = ?');
-    this.#setClosedUntil = db.prepare('UPDATE ranges SET closed_until_us = ?, uids_kept_since_us = ? WHERE source = ? AND from_us = ?');
-    this.#setFrontier = db.prepare('UPDATE sources SET frontier_us = ? WHERE source_no = ?');
-    this.#unresolved = db.prepare(
-      `SELECT min(from_us) AS first FROM windows WHERE source = ? AND from_us >= ?
-       AND (state = 'gap' OR next_us IS NOT NULL OR (state = 'proven' AND reason = 'reread') OR closed_us >= ?)`,
-    );
-    this.#closedSince = db.prepare(
-      "SELECT * FROM windows WHERE source = ? AND closed_us >= ? AND state = 'proven' AND reason IS NULL ORDER BY from_us",
-    );
-    this.#latest = db.prepare('SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? ORDER BY from_us DESC LIMIT ?');
-    this.#richest = db.prepare(
-      `SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? AND state = 'proven' AND total > 0
-       AND (reason IS NULL OR (reason = 'reread' AND next_us IS NOT NULL)) ORDER BY total DESC, from_us DESC LIMIT ?`,
-    );
+    this.#rows = new WindowRows(store.db);
   }
 
   /** The window that a time lies in, if the ledger has one already. */
   owner(source: number, time: Micros): { from: Micros; state: string } | undefined {
-    const row = this.#owning.get(source, time);
+    const row = this.#rows.lastBefore(source, time);
     return row && time < row.to_us ? { from: row.from_us, state: row.state } : undefined;
   }
 
   /** A window by its begin. */
   window(source: number, from: Micros): LedgerWindow | undefined {
-    const row = this.#get.get(source, from);
+    const row = this.#rows.get(source, from);
     return row && readable(row);
   }
 
   /** Proven windows with records in [since, to), the most records first; of those in doubt the ones that are tried again. */
   richest(source: number, since: Micros, to: Micros, most: number): LedgerWindow[] {
-    return this.#richest.all(source, since, to, most).map(readable);
+    return this.#rows.richest(source, since, to, most).map(readable);
   }
 
   /** Closed windows without a remark that were closed at or after `since`. */
   closedSince(source: number, since: Micros): LedgerWindow[] {
-    return this.#closedSince.all(source, since).map(readable);
+    return this.#rows.closedSince(source, since).map(readable);
   }
 
   /** The last windows in [since, to), newest first. */
   latest(source: number, since: Micros, to: Micros, most: number): LedgerWindow[] {
-    return this.#latest.all(source, since, to, most).map(readable);
+    return this.#rows.latest(source, since, to, most).map(readable);
   }
 
   /** Within a transaction: late records of a closed window, by their delays. */
   addLate(source: number, from: Micros, delays: readonly Micros[]): void {
-    this.#addLate.run(delays.length, withLate(this.#get.get(source, from)?.late_delays ?? null, delays), source, from);
+    this.#rows.addLate(source, from, delays.length, withLate(this.#rows.get(source, from)?.late_delays ?? null, delays));
   }
 
   /** The window that is due first at `now` (server time): recounts, which are one question each, come before further tries. */
   due(source: number, now: Micros): LedgerWindow | undefined {
-    const row = this.#dueRecount.get(source, now) ?? this.#due.get(source, now);
+    const row = this.#rows.due(source, now);
     return row && readable(row);
   }
 
@@ -173,7 +94,7 @@ export class Ledger {
    */
   record(source: SourceRow, range: RangeRow, window: Window, revision: WindowStep, lastAge: Micros): void {
     this.#store.transaction(() => {
-      const before = this.#get.get(source.n, window.from);
+      const before = this.#rows.get(source.n, window.from);
       const isNew = before === undefined;
       if (isNew && window.from !== range.closedUntil) {
         throw new WaybillError(
@@ -192,9 +113,9 @@ export class Ledger {
       }
       // A person accepted it while it was being read: that stands for ever, and the frontier has moved over it.
       if (before?.state === 'accepted') return;
-      const row = after(before, window, revision);
-      row.seq = this.#segments.writeLedgerEntry(source.n, source.id, lineOf(source.id, row), window.from, window.to, revision.at);
-      this.#write(source.n, row, isNew);
+      const row = revisedRow(before, window, revision);
+      row.seq = this.#segments.writeLedgerEntry(source.n, source.id, ledgerLine(source.id, row), window.from, window.to, revision.at);
+      this.#rows.write(source.n, row, isNew);
       this.#move(source, range, Math.max(range.closedUntil, window.to), lastAge);
     });
   }
@@ -234,7 +155,7 @@ export class Ledger {
   divide(source: SourceRow, range: RangeRow, gap: Window, parts: readonly GapPart[], message: string, at: Micros, lastAge: Micros): void {
     if (this.#isAccepted(source, gap)) return;
     this.#store.transaction(() => {
-      const before = this.#get.get(source.n, gap.from);
+      const before = this.#rows.get(source.n, gap.from);
       const isTiled =
         parts.length > 1 &&
         parts.every(({ from, to }, i) => from === (parts[i - 1]?.to ?? gap.from) && from < to) &&
@@ -254,9 +175,9 @@ export class Ledger {
           ...{ total: null, records: 0, received: 0, digest: null, proof: null, closed_us: at, next_us: at, attempts: 0, message },
           ...(isNew ? { late: 0, late_delays: null, recounts: 0, revision: 1 } : { revision: before.revision + 1 }),
         };
-        row.seq = this.#segments.writeLedgerEntry(source.n, source.id, lineOf(source.id, row), row.from_us, row.to_us, at);
-        if (!isNew) this.#narrow.run(row.to_us, row.query, source.n, row.from_us);
-        this.#write(source.n, row, isNew);
+        row.seq = this.#segments.writeLedgerEntry(source.n, source.id, ledgerLine(source.id, row), row.from_us, row.to_us, at);
+        if (!isNew) this.#rows.narrow(source.n, row);
+        this.#rows.write(source.n, row, isNew);
       }
       this.#move(source, range, range.closedUntil, lastAge);
     });
@@ -285,7 +206,7 @@ export class Ledger {
     const before = this.#open(source, from, 'retry');
     const row: WindowDbRow = { ...before, next_us: before.to_us };
     this.#store.transaction(() => {
-      this.#write(source.n, row, false);
+      this.#rows.write(source.n, row, false);
       this.#operate(source, before, 'gaps retry', operation);
     });
     return readable(row);
@@ -294,19 +215,19 @@ export class Ledger {
   /** A closed window that a suspension has found to hold less than was proven. */
   #shrunk({ n, suspension }: SourceRow, from: Micros): WindowDbRow | undefined {
     const isListed = suspension?.windows?.includes(from) === true || suspension?.shrunk?.includes(from) === true;
-    const row = isListed ? this.#get.get(n, from) : undefined;
+    const row = isListed ? this.#rows.get(n, from) : undefined;
     if (row?.state !== 'proven' || row.reason !== null) return undefined;
     return { ...row, reason: 'reread', message: 'the service shows fewer records than were proven' };
   }
 
   /** A person may have accepted a window while it was being asked for: what was found about it then says nothing any more. */
   #isAccepted(source: SourceRow, { from }: Window): boolean {
-    return this.#get.get(source.n, from)?.state === 'accepted';
+    return this.#rows.get(source.n, from)?.state === 'accepted';
   }
 
   /** A window about which something is open: a gap, or one that a later count put in doubt. */
   #open(source: SourceRow, from: Micros, operation: string): WindowDbRow {
-    const row = this.#get.get(source.n, from);
+    const row = this.#rows.get(source.n, from);
     const name = `the window of "${source.id}" that begins at ${microsToIso(from)}`;
     if (!row) throw new WaybillError('usage', `cannot ${operation} ${name}: the ledger has none`);
     if (row.state === 'gap' || (row.state === 'proven' && row.reason === 'reread')) return row;
@@ -341,11 +262,11 @@ export class Ledger {
     alsoWrite: () => void = () => undefined,
   ): WindowDbRow {
     return this.#store.transaction(() => {
-      const before = this.#get.get(source.n, from);
+      const before = this.#rows.get(source.n, from);
       if (!before) throw new WaybillError('internal_error', `window of "${source.id}" at ${from} is not in the ledger`);
       const row = { ...change(before), revision: before.revision + 1 };
-      row.seq = this.#segments.writeLedgerEntry(source.n, source.id, lineOf(source.id, row, extra), row.from_us, row.to_us, at);
-      this.#write(source.n, row, false);
+      row.seq = this.#segments.writeLedgerEntry(source.n, source.id, ledgerLine(source.id, row, extra), row.from_us, row.to_us, at);
+      this.#rows.write(source.n, row, false);
       alsoWrite();
       this.#move(source, range, range.closedUntil, lastAge);
       return row;
@@ -362,8 +283,8 @@ export class Ledger {
         `marks of "${source.id}" go back: frontier ${source.frontier} to ${frontier}, closed until ${range.closedUntil} to ${closedUntil}`,
       );
     }
-    this.#setClosedUntil.run(closedUntil, uidsKeptSince, source.n, range.from);
-    if (frontier !== source.frontier) this.#setFrontier.run(frontier, source.n);
+    this.#rows.setRangeMarks(source.n, range.from, closedUntil, uidsKeptSince);
+    if (frontier !== source.frontier) this.#rows.setFrontier(source.n, frontier);
     this.#store.after(() => {
       range.closedUntil = closedUntil;
       range.uidsKeptSince = uidsKeptSince;
@@ -376,29 +297,15 @@ export class Ledger {
     const { to, closedUntil, uidsKeptSince } = range;
     if (to === null || closedUntil < to || uidsKeptSince >= to || this.#uidsKeptSince(source, range, closedUntil, Infinity) < to) return;
     this.#store.transaction(() => {
-      this.#setClosedUntil.run(closedUntil, to, source.n, range.from);
+      this.#rows.setRangeMarks(source.n, range.from, closedUntil, to);
       this.#store.after(() => (range.uidsKeptSince = to));
     });
-  }
-
-  #write(source: number, row: WindowDbRow, isNew: boolean): void {
-    if (isNew) {
-      this.#insert.run(
-        source, row.from_us, row.to_us, row.query, row.state, row.total, row.records, row.received, row.digest, row.proof, row.closed_us, row.next_us,
-        row.attempts, row.reason, row.message, row.seq,
-      ); // prettier-ignore
-      return;
-    }
-    this.#update.run(
-      row.state, row.total, row.records, row.received, row.digest, row.proof, row.closed_us, row.recounts, row.next_us, row.attempts, row.reason, row.message,
-      row.revision, row.seq, source, row.from_us,
-    ); // prettier-ignore
   }
 
   /** The end of the unbroken run of closed or accepted windows that begins at `from`. */
   #frontier(source: number, from: Micros): Micros {
     let frontier = from;
-    for (const row of this.#from.iterate(source, from)) {
+    for (const row of this.#rows.since(source, from)) {
       if (/* mutant: frontier */ row.from_us !== frontier || row.state === 'gap') break;
       frontier = row.to_us;
     }
@@ -410,121 +317,9 @@ export class Ledger {
    * recount or another try ahead of it, one that a suspension lists, and one that was closed since everything was last seen to be shown.
    */
   #uidsKeptSince({ n, lastFullVisibility }: SourceRow, range: RangeRow, closedUntil: Micros, lastAge: Micros): Micros {
-    const first = this.#unresolved.get(n, range.uidsKeptSince, /* mutant: sound-since */ lastFullVisibility)?.first ?? closedUntil;
+    const first = this.#rows.firstUnresolved(n, range.uidsKeptSince, /* mutant: sound-since */ lastFullVisibility) ?? closedUntil;
     // A range of history that is read and resolved is forgotten whole.
     if (/* mutant: history-settled */ range.to !== null && closedUntil >= range.to && first >= range.to) return range.to;
     return /* mutant: uids-kept */ Math.max(range.uidsKeptSince, Math.min(closedUntil - lastAge, first));
   }
-}
-
-/** A row as the rooms outside read it. */
-export function readable(row: WindowDbRow): LedgerWindow {
-  return {
-    from: row.from_us,
-    to: row.to_us,
-    query: storedJson(row.query) as WindowQuery,
-    state: row.state,
-    total: row.total ?? undefined,
-    records: row.records,
-    late: row.late,
-    received: row.received,
-    recounts: row.recounts,
-    closed: row.closed_us,
-    next: row.next_us ?? undefined,
-    attempts: row.attempts,
-    reason: row.reason ?? undefined,
-  };
-}
-
-/** The window's row once the verdict is in. A closed window whose re-read could not be proven stays closed, and is listed as open. */
-function after(before: WindowDbRow | undefined, window: Window, revision: WindowStep): WindowDbRow {
-  const { verdict } = revision;
-  const shared = {
-    from_us: window.from,
-    to_us: window.to,
-    late: before?.late ?? 0,
-    late_delays: before?.late_delays ?? null,
-    closed_us: revision.at,
-    recounts: (before?.recounts ?? 0) + (revision.recount ? 1 : 0),
-    next_us: revision.next ?? null,
-    revision: (before?.revision ?? 0) + 1,
-    seq: 0,
-  };
-  if (verdict.proven) {
-    const { proof } = verdict;
-    // A window that once showed more than can be proven now has lost records to retention: proven, but never silently. It stays listed, and
-    // its recounts end.
-    const shrunk = before?.reason === 'shrunk' || Math.max(before?.received ?? 0, before?.total ?? 0) > proof.total;
-    return {
-      ...shared,
-      next_us: shrunk ? null : shared.next_us,
-      query: JSON.stringify(proof.query),
-      state: 'proven',
-      total: proof.total,
-      records: proof.inWindow,
-      received: proof.total,
-      digest: Buffer.from(proof.digest),
-      proof: proofText(proof),
-      attempts: 0,
-      reason: shrunk ? 'shrunk' : null,
-      message: null,
-    };
-  }
-  const attempts = (before?.attempts ?? 0) + 1;
-  if (before?.state === 'proven')
-    return {
-      ...before,
-      ...shared,
-      attempts,
-      received: Math.max(before.received, verdict.seen),
-      reason: 'reread',
-      message: verdict.message,
-      closed_us: before.closed_us,
-    };
-  return {
-    ...shared,
-    query: JSON.stringify(verdict.query),
-    state: 'gap',
-    total: greatest(before?.total ?? undefined, verdict.total) ?? null,
-    records: verdict.inWindow,
-    received: Math.max(before?.received ?? 0, verdict.seen),
-    digest: Buffer.from(verdict.digest),
-    proof: null,
-    attempts,
-    reason: verdict.reason satisfies GapReason,
-    message: verdict.message,
-  };
-}
-
-function greatest(a: number | undefined, b: number | undefined): number | undefined {
-  return a === undefined ? b : b === undefined ? a : Math.max(a, b);
-}
-
-function proofText(proof: Proof): string {
-  return JSON.stringify({ passes: proof.passes, requests: proof.requests, first: proof.first, last: proof.last });
-}
-
-/** The line of the ledger that goes into the journal: the whole of what is claimed about the window at this revision. */
-function lineOf(sourceId: string, row: WindowDbRow, extra: object = {}): string {
-  return JSON.stringify({
-    ledger: 'window',
-    source: sourceId,
-    from: row.from_us,
-    to: row.to_us,
-    revision: row.revision,
-    state: row.state,
-    reason: row.reason ?? undefined,
-    message: row.message ?? undefined,
-    query: storedJson(row.query),
-    total: row.total ?? undefined,
-    records: row.records,
-    late: row.late,
-    digest: row.digest?.toString('hex'),
-    proof: row.proof === null ? undefined : storedJson(row.proof),
-    closed: row.closed_us,
-    recounts: row.recounts,
-    next: row.next_us ?? undefined,
-    attempts: row.attempts,
-    ...extra,
-  });
 }

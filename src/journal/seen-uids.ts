@@ -33,6 +33,9 @@ export class SeenUids {
   readonly #insert: Statement<[number, number, number, Buffer]>;
   readonly #least: Statement<[number, number], { seq: number | null }>;
   readonly #timeless: Statement<[number], { n: number }>;
+  readonly #oldest: Statement<[number], { bucket: number | null }>;
+  readonly #older: Statement<[number, number], { bucket: number }>;
+  readonly #remove: Statement<[number, number]>;
   readonly #capacity: number;
   /** Insertion order is the order of use: the first key is the least recently used. */
   readonly #sets = new Map<string, UidSet>();
@@ -44,6 +47,9 @@ export class SeenUids {
     this.#insert = db.prepare('INSERT INTO seen (source, bucket, seq, uids) VALUES (?, ?, ?, ?)');
     this.#least = db.prepare('SELECT min(seq) AS seq FROM seen WHERE source = ? AND bucket = ?');
     this.#timeless = db.prepare('SELECT coalesce(sum(length(uids)), 0) / 16 AS n FROM seen WHERE source = ? AND bucket < 0');
+    this.#oldest = db.prepare('SELECT min(bucket) AS bucket FROM seen WHERE source = ? AND bucket >= 0');
+    this.#older = db.prepare('SELECT DISTINCT bucket FROM seen WHERE source = ? AND bucket >= 0 AND bucket < ?');
+    this.#remove = db.prepare('DELETE FROM seen WHERE source = ? AND bucket = ?');
     this.#capacity = capacity;
   }
 
@@ -66,6 +72,21 @@ export class SeenUids {
   /** The negative buckets that a source has: all of them are asked about a record without a readable time. */
   negativeBuckets(source: number): number[] {
     return this.#negative.all(source).map((row) => row.bucket);
+  }
+
+  /** Buckets that lie wholly before a time. Negative ones stay five days longer. */
+  bucketsBefore(source: number, time: Micros): number[] {
+    const negative = this.negativeBuckets(source).filter(
+      (bucket) => /* mutant: forget-unreadable */ endOfNegativeBucket(bucket) + 5 * 86_400_000_000 < time,
+    );
+    const oldest = this.#oldest.get(source)?.bucket;
+    if (oldest === null || oldest === undefined || (oldest + 1) * bucketMicros > time) return negative;
+    return [...negative, ...this.#older.all(source, Math.floor(time / bucketMicros)).map(({ bucket }) => bucket)];
+  }
+
+  /** Within a transaction: deletes buckets from the file. After COMMIT, `forget` drops them from memory. */
+  remove(source: number, buckets: readonly number[]): void {
+    for (const bucket of buckets) this.#remove.run(source, bucket);
   }
 
   /** How many uids stand in the negative buckets of a source. */

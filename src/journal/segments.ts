@@ -5,7 +5,7 @@
 import type { Statement } from 'better-sqlite3';
 import type { WaybillError } from '../errors.ts';
 import type { CollectedRecord, Entry, Limit } from '../model/journal.ts';
-import type { Window } from '../model/ledger.ts';
+import type { Position, Window } from '../model/ledger.ts';
 import type { Micros } from '../model/time.ts';
 import { damaged } from './damage.ts';
 import { parseRecord } from '../record/json.ts';
@@ -256,13 +256,45 @@ export class Segments {
     if (seq === this.#head.seq) return this.#head.chain;
     if (seq === 0) return chainStart;
     if (seq > this.#head.seq || seq < 0) return undefined;
-    const pruned = this.#store.db.prepare('SELECT pruned_seq, pruned_chain FROM head WHERE one = 1').get() as {
+    const pruned = this.beginning();
+    if (seq === pruned.seq) return pruned.chain;
+    const row = this.#holding.get(seq);
+    return row && seq < row.seq + row.n ? row.chain : undefined;
+  }
+
+  /** The position before the first entry that is not pruned. */
+  beginning(): Position {
+    const { pruned_seq, pruned_chain } = this.#store.db.prepare('SELECT pruned_seq, pruned_chain FROM head WHERE one = 1').get() as {
       pruned_seq: number;
       pruned_chain: Buffer;
     };
-    if (seq === pruned.pruned_seq) return pruned.pruned_chain;
-    const row = this.#holding.get(seq);
-    return row && seq < row.seq + row.n ? row.chain : undefined;
+    return { seq: pruned_seq, chain: pruned_chain };
+  }
+
+  /** The position before the first segment that may hold a time at or after `time`; undefined without such a segment. */
+  before(time: Micros): Position | undefined {
+    const first = this.#store.db
+      .prepare<[number], { seq: number | null }>('SELECT min(seq) AS seq FROM segments WHERE max_us >= ?')
+      .get(time)?.seq;
+    return first ? { seq: first - 1, chain: this.chainAt(first - 1) ?? chainStart } : undefined;
+  }
+
+  /** Deletes at most `most` segments that end at or before `through` and were received before `before`. @returns the entries deleted */
+  prune(through: number, before: Micros, most: number): number {
+    const { db } = this.#store;
+    const rows = db
+      .prepare<[number, number, number], { seq: number; n: number; chain: Buffer }>(
+        'SELECT seq, n, chain FROM segments WHERE seq + n - 1 <= ? AND received_us < ? ORDER BY seq LIMIT ?',
+      )
+      .all(through, before, most);
+    const last = rows.at(-1);
+    if (!last) return 0;
+    this.#store.transaction(() => {
+      db.prepare('DELETE FROM segments WHERE seq <= ?').run(last.seq);
+      db.prepare('UPDATE head SET pruned_seq = ?, pruned_chain = ? WHERE one = 1').run(last.seq + last.n - 1, last.chain);
+    });
+    db.pragma('incremental_vacuum(2000)');
+    return rows.reduce((sum, row) => sum + row.n, 0);
   }
 
   /** Entries up to here are pruned. */

@@ -4,6 +4,7 @@
  */
 import type { Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
+import type { CollectedRecord } from '../model/journal.ts';
 import type { Backfill, BackfillOrder, Suspension, SourceProgress, Window } from '../model/ledger.ts';
 import type { Micros } from '../model/time.ts';
 import type { RangeRow, SourceRow } from './ledger.ts';
@@ -21,6 +22,8 @@ export interface SourceState {
 export class Sources {
   readonly #store: Store;
   readonly #setCollected: Statement<[number, number, number]>;
+  readonly #setPolledUntil: Statement<[number, number]>;
+  readonly #setCounts: Statement<[number, number, number | null, number]>;
   readonly #byId = new Map<string, SourceState>();
   /** Ids by number, and numbers by id. */
   readonly ids = new Map<number, string>();
@@ -29,6 +32,8 @@ export class Sources {
   constructor(store: Store) {
     this.#store = store;
     this.#setCollected = store.db.prepare('UPDATE ranges SET collected_us = ? WHERE source = ? AND from_us = ?');
+    this.#setPolledUntil = store.db.prepare('UPDATE sources SET polled_until_us = ? WHERE source_no = ?');
+    this.#setCounts = store.db.prepare('UPDATE sources SET collected = ?, late = ?, last_record_us = ? WHERE source_no = ?');
     this.#load();
   }
 
@@ -91,6 +96,24 @@ export class Sources {
       source.ranges.push({ from, to, closedUntil: from, uidsKeptSince: from, order, collected: undefined });
       source.ranges.sort((a, b) => a.from - b.from);
     });
+  }
+
+  /** Within a transaction: counts appended records. */
+  writeCounts(source: SourceState, fresh: readonly CollectedRecord[], lateCount: number): void {
+    const collected = source.collected + fresh.length;
+    const late = source.late + lateCount;
+    const lastRecord = fresh.reduce<number | undefined>(
+      (most, { time }) => (time === undefined ? most : Math.max(most ?? time, time)),
+      source.lastRecord,
+    );
+    this.#setCounts.run(collected, late, lastRecord ?? null, source.row.n);
+    this.#store.after(() => Object.assign(source, { collected, late, lastRecord }));
+  }
+
+  /** Within a transaction. */
+  writePolledUntil({ row }: SourceState, polledUntil: Micros): void {
+    this.#setPolledUntil.run(polledUntil, row.n);
+    this.#store.after(() => (row.polledUntil = polledUntil));
   }
 
   /** Within a transaction: the newest record of a range of history that was collected so far. Its segment may be pruned before the range ends. */

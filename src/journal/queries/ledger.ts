@@ -23,7 +23,7 @@ import { coverageOf, historyOf, isFiltered, owedStretches, owingSinks, rangesOf,
 import type { CoverageQuery, SinkDbRow } from './coverage.ts';
 import { suspendedTogether } from '../backfills.ts';
 import { readLate, sumLate } from '../late-delays.ts';
-import type { WindowDbRow } from '../ledger.ts';
+import type { WindowDbRow } from '../window-rows.ts';
 import { WindowCopy } from './window-copy.ts';
 import { kindLedger, unpackBody } from '../segment.ts';
 import { detailOf, flat, instant } from '../operation-detail.ts';

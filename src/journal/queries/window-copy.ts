@@ -5,7 +5,7 @@
  */
 import type { Database } from 'better-sqlite3';
 import type { Micros } from '../../model/time.ts';
-import type { WindowDbRow } from '../ledger.ts';
+import type { WindowDbRow } from '../window-rows.ts';
 
 const rowsAtOnce = 500;
 const cacheKiB = 2_048;

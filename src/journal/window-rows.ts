@@ -1,0 +1,168 @@
+/** The SQL of windows and of the marks that follow from them. The rules are in ledger.ts; every write belongs to its transaction. */
+import type { Database, Statement } from 'better-sqlite3';
+import type { LedgerWindow } from '../model/ledger.ts';
+import type { WindowQuery } from '../model/source.ts';
+import type { Micros } from '../model/time.ts';
+import { storedJson } from './damage.ts';
+
+export interface WindowDbRow {
+  from_us: number;
+  to_us: number;
+  query: string;
+  state: 'proven' | 'gap' | 'accepted';
+  total: number | null;
+  records: number;
+  late: number;
+  received: number;
+  digest: Buffer | null;
+  proof: string | null;
+  closed_us: number;
+  recounts: number;
+  next_us: number | null;
+  attempts: number;
+  reason: string | null;
+  message: string | null;
+  revision: number;
+  seq: number;
+  late_delays: string | null;
+}
+
+export class WindowRows {
+  readonly #get: Statement<[number, number], WindowDbRow>;
+  readonly #owning: Statement<[number, number], { to_us: number; state: string; from_us: number }>;
+  readonly #from: Statement<[number, number], WindowDbRow>;
+  readonly #dueRecount: Statement<[number, number], WindowDbRow>;
+  readonly #due: Statement<[number, number], WindowDbRow>;
+  readonly #insert: Statement;
+  readonly #update: Statement;
+  readonly #narrow: Statement;
+  readonly #addLate: Statement;
+  readonly #setClosedUntil: Statement;
+  readonly #setFrontier: Statement;
+  readonly #unresolved: Statement<[number, number, Micros], { first: number | null }>;
+  readonly #closedSince: Statement<[number, number], WindowDbRow>;
+  readonly #latest: Statement<[number, number, number, number], WindowDbRow>;
+  readonly #richest: Statement<[number, number, number, number], WindowDbRow>;
+
+  constructor(db: Database) {
+    this.#get = db.prepare('SELECT * FROM windows WHERE source = ? AND from_us = ?');
+    this.#owning = db.prepare('SELECT from_us, to_us, state FROM windows WHERE source = ? AND from_us <= ? ORDER BY from_us DESC LIMIT 1');
+    this.#from = db.prepare('SELECT * FROM windows WHERE source = ? AND from_us >= ? ORDER BY from_us');
+    this.#dueRecount = db.prepare(
+      `SELECT * FROM windows WHERE source = ? AND next_us <= ? AND state = 'proven' AND (reason IS NULL OR (reason = 'reread' AND received <= total))
+       ORDER BY next_us LIMIT 1`,
+    );
+    this.#due = db.prepare('SELECT * FROM windows WHERE source = ? AND next_us <= ? ORDER BY next_us LIMIT 1');
+    this.#insert = db.prepare(
+      `INSERT INTO windows (source, from_us, to_us, query, state, total, records, received, digest, proof, closed_us, recounts, next_us, attempts, reason, message, revision, seq)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, 1, ?)`,
+    );
+    this.#update = db.prepare(
+      `UPDATE windows SET state = ?, total = ?, records = ?, received = ?, digest = ?, proof = ?, closed_us = ?, recounts = ?, next_us = ?, attempts = ?, reason = ?,
+       message = ?, revision = ?, seq = ? WHERE source = ? AND from_us = ?`,
+    );
+    this.#narrow = db.prepare('UPDATE windows SET to_us = ?, query = ? WHERE source = ? AND from_us = ?');
+    this.#addLate = db.prepare('UPDATE windows SET late = late + ?, late_delays = ? WHERE source = ? AND from_us = ?');
+    this.#setClosedUntil = db.prepare('UPDATE ranges SET closed_until_us = ?, uids_kept_since_us = ? WHERE source = ? AND from_us = ?');
+    this.#setFrontier = db.prepare('UPDATE sources SET frontier_us = ? WHERE source_no = ?');
+    this.#unresolved = db.prepare(
+      `SELECT min(from_us) AS first FROM windows WHERE source = ? AND from_us >= ?
+       AND (state = 'gap' OR next_us IS NOT NULL OR (state = 'proven' AND reason = 'reread') OR closed_us >= ?)`,
+    );
+    this.#closedSince = db.prepare(
+      "SELECT * FROM windows WHERE source = ? AND closed_us >= ? AND state = 'proven' AND reason IS NULL ORDER BY from_us",
+    );
+    this.#latest = db.prepare('SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? ORDER BY from_us DESC LIMIT ?');
+    this.#richest = db.prepare(
+      `SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? AND state = 'proven' AND total > 0
+       AND (reason IS NULL OR (reason = 'reread' AND next_us IS NOT NULL)) ORDER BY total DESC, from_us DESC LIMIT ?`,
+    );
+  }
+
+  /** The window that begins at `from`. */
+  get(source: number, from: Micros): WindowDbRow | undefined {
+    return this.#get.get(source, from);
+  }
+
+  /** The last window that begins at or before a time. */
+  lastBefore(source: number, time: Micros): { from_us: Micros; to_us: Micros; state: string } | undefined {
+    return this.#owning.get(source, time);
+  }
+
+  /** Windows that begin at or after `from`, in order. */
+  since(source: number, from: Micros): Iterable<WindowDbRow> {
+    return this.#from.iterate(source, from);
+  }
+
+  /** The window due first at `now`. Recounts, one request each, come before retries of gaps. */
+  due(source: number, now: Micros): WindowDbRow | undefined {
+    return this.#dueRecount.get(source, now) ?? this.#due.get(source, now);
+  }
+
+  closedSince(source: number, since: Micros): WindowDbRow[] {
+    return this.#closedSince.all(source, since);
+  }
+
+  latest(source: number, since: Micros, to: Micros, most: number): WindowDbRow[] {
+    return this.#latest.all(source, since, to, most);
+  }
+
+  richest(source: number, since: Micros, to: Micros, most: number): WindowDbRow[] {
+    return this.#richest.all(source, since, to, most);
+  }
+
+  /** Begin of the first window that may be read again: a gap, a due or doubtful window, or one closed at or after `closedSince`. */
+  firstUnresolved(source: number, from: Micros, closedSince: Micros): Micros | undefined {
+    return this.#unresolved.get(source, from, closedSince)?.first ?? undefined;
+  }
+
+  write(source: number, row: WindowDbRow, isNew: boolean): void {
+    if (isNew) {
+      this.#insert.run(
+        source, row.from_us, row.to_us, row.query, row.state, row.total, row.records, row.received, row.digest, row.proof, row.closed_us, row.next_us,
+        row.attempts, row.reason, row.message, row.seq,
+      ); // prettier-ignore
+      return;
+    }
+    this.#update.run(
+      row.state, row.total, row.records, row.received, row.digest, row.proof, row.closed_us, row.recounts, row.next_us, row.attempts, row.reason, row.message,
+      row.revision, row.seq, source, row.from_us,
+    ); // prettier-ignore
+  }
+
+  /** Shortens a window that is divided. */
+  narrow(source: number, row: WindowDbRow): void {
+    this.#narrow.run(row.to_us, row.query, source, row.from_us);
+  }
+
+  addLate(source: number, from: Micros, count: number, delays: string): void {
+    this.#addLate.run(count, delays, source, from);
+  }
+
+  setRangeMarks(source: number, rangeFrom: Micros, closedUntil: Micros, uidsKeptSince: Micros): void {
+    this.#setClosedUntil.run(closedUntil, uidsKeptSince, source, rangeFrom);
+  }
+
+  setFrontier(source: number, frontier: Micros): void {
+    this.#setFrontier.run(frontier, source);
+  }
+}
+
+/** A row as the rooms outside read it. */
+export function readable(row: WindowDbRow): LedgerWindow {
+  return {
+    from: row.from_us,
+    to: row.to_us,
+    query: storedJson(row.query) as WindowQuery,
+    state: row.state,
+    total: row.total ?? undefined,
+    records: row.records,
+    late: row.late,
+    received: row.received,
+    recounts: row.recounts,
+    closed: row.closed_us,
+    next: row.next_us ?? undefined,
+    attempts: row.attempts,
+    reason: row.reason ?? undefined,
+  };
+}
