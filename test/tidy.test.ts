@@ -1,4 +1,4 @@
-/** The repository checks itself: no grab-bag files, nothing that a reader was promised and cannot find. `dependency-cruiser.config.js` has the rules for imports. */
+/** Rules about the repository's own files and documents. `dependency-cruiser.config.js` has the rules for imports. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -25,7 +25,7 @@ describe('files', () => {
   });
 
   it('read the clock, wait and throw dice only where these are implemented', () => {
-    // The clock, the clients of the outside, the programs of their own, and the commands that are the outside themselves.
+    // The clock, network clients, separate programs, and commands, which are the outside.
     const allowed = /^src\/(clock\.ts|connect\/(connection|proxy)\.ts|source\/(exchange|token)\.ts|reference\/|cli\/)/;
     const forbidden =
       /\bDate\.now\b|\bnew Date\(\)|\bsetTimeout\b|\bsetInterval\b|\bMath\.random\b|\bprocess\.hrtime\b|\bperformance\.now\b|(?<![.\w])fetch\(/;
@@ -34,6 +34,16 @@ describe('files', () => {
       .flatMap(({ path, text }) =>
         text.split('\n').flatMap((line, i) => (!isComment(line) && forbidden.test(line) ? [`${path}:${i + 1} ${line.trim()}`] : [])),
       );
+    expect(faults).toEqual([]);
+  });
+
+  it('know SQL only in the journal', () => {
+    // In addition: the lock, the temporary database of `compare`, and the reference service, which has a database of its own.
+    const allowed = /^src\/(journal\/|reference\/|lock\.ts|cli\/commands\/compare\/tally\.ts)/;
+    const sql = /(['"`])\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|PRAGMA|VACUUM|BEGIN|COMMIT)\s[^'"`]*|\.(prepare|pragma)\(/;
+    const faults = files
+      .filter(({ path }) => path.startsWith('src/') && !allowed.test(path))
+      .flatMap(({ path, text }) => text.split('\n').flatMap((line, i) => (sql.test(line) ? [`${path}:${i + 1} ${line.trim()}`] : [])));
     expect(faults).toEqual([]);
   });
 

@@ -1,0 +1,37 @@
+/** Short reads of a state for commands, on a read-only connection. */
+import type { Database } from 'better-sqlite3';
+
+export interface StoredSource {
+  readonly id: string;
+  readonly state: string;
+  readonly destination: string | null;
+  /** JSON; null before the first calibration. */
+  readonly profile: string | null;
+}
+
+export interface StoredSink {
+  readonly id: string;
+  readonly type: string;
+  readonly destination: string;
+}
+
+/** Every source of the state, by id. */
+export function storedSources(db: Database): StoredSource[] {
+  return db.prepare<[], StoredSource>('SELECT id, state, destination, profile FROM sources ORDER BY id').all();
+}
+
+/** Every sink of the state. */
+export function storedSinks(db: Database): StoredSink[] {
+  return db.prepare<[], StoredSink>('SELECT id, type, destination FROM sinks').all();
+}
+
+/** Bytes that a record occupies in the file, averaged over the last 200 segments; undefined without records. */
+export function bytesPerRecord(db: Database): number | undefined {
+  const stored = db
+    .prepare<[], { bytes: number | null; records: number | null }>(
+      `SELECT sum(length(body) + length(uids) * 2) AS bytes, sum(n) AS records
+       FROM (SELECT body, uids, n FROM segments WHERE kind & 255 = 1 ORDER BY seq DESC LIMIT 200)`,
+    )
+    .get();
+  return stored?.bytes && stored.records ? stored.bytes / stored.records : undefined;
+}
