@@ -19,7 +19,7 @@ const normalize = normalizer({
   privacy: { rules: [] },
 });
 
-export interface Encoded {
+interface Encoded {
   readonly event: EcsEvent;
   readonly text: string;
 }

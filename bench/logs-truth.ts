@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 
 /** A window of time as a query names it, and the numbers of its records: from `first`, `total` of them. */
-export interface Window {
+interface Window {
   readonly startTime: string;
   readonly endTime: string;
   readonly first: number;

@@ -43,7 +43,7 @@ export type ErrorCode =
   | 'admin_unreachable' // a command cannot ask the admin server that --admin names
   | 'aborted';
 
-export interface WaybillErrorOptions {
+interface WaybillErrorOptions {
   readonly cause?: unknown;
   /** How long the other side asks us to wait, in ms. */
   readonly retryAfterMs?: number | undefined;

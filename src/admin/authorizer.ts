@@ -12,7 +12,7 @@ import type { Clock } from '../model/time.ts';
 export type Place = 'socket' | 'loopback' | 'elsewhere';
 
 /** A secret as it now stands: read for every request, so that a replaced one counts. Throws when it is not there any more. */
-export interface Secret {
+interface Secret {
   read(): string | Promise<string>;
 }
 
@@ -22,14 +22,14 @@ export interface Tokens {
   readonly readToken?: Secret | undefined;
 }
 
-export interface Caller {
+interface Caller {
   readonly place: Place;
   readonly address: string;
   readonly host: string | undefined;
   readonly authorization: string | undefined;
 }
 
-export type Answer = { readonly admitted: true } | { readonly admitted: false; readonly status: 401 | 429; readonly message: string };
+type Answer = { readonly admitted: true } | { readonly admitted: false; readonly status: 401 | 429; readonly message: string };
 
 /** @throws what `Secret.read` throws: a token that is set and cannot be read opens nothing */
 export type Authorizer = (caller: Caller, what: 'metrics' | 'read' | 'write') => Promise<Answer>;

@@ -4,7 +4,7 @@
  */
 import type { Snapshot } from '../model/snapshot.ts';
 
-export interface OnlyOne {
+interface OnlyOne {
   readonly source?: string | undefined;
   readonly sink?: string | undefined;
 }

@@ -29,7 +29,7 @@ export interface AdminSettings extends Tokens {
 }
 
 /** The parameters of the report: times and zone as they came. */
-export interface LedgerParams {
+interface LedgerParams {
   readonly source?: string | undefined;
   readonly from?: string | undefined;
   readonly to?: string | undefined;
@@ -38,7 +38,7 @@ export interface LedgerParams {
   readonly format?: LedgerFormat | undefined;
 }
 
-export interface AdminReport {
+interface AdminReport {
   readonly type: string;
   readonly text: string | Readable;
 }

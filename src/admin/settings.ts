@@ -37,6 +37,3 @@ export const logSettings = z
   })
   .prefault({})
   .describe('Diagnostics, on standard error');
-
-export type AdminConfig = z.output<typeof adminSettings>;
-export type LogConfig = z.output<typeof logSettings>;

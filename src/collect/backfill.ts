@@ -10,7 +10,7 @@ import { microsToIso } from '../record/timestamp.ts';
 import type { SourceHealth } from './requester.ts';
 import type { WindowCloser } from './close.ts';
 
-export interface BackfillParts {
+interface BackfillParts {
   readonly source: string;
   readonly closer: WindowCloser;
   readonly journal: CollectJournal;

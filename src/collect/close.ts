@@ -19,7 +19,7 @@ import type { EarlyWindow } from './early.ts';
 import { Widths } from './window-width.ts';
 import { lowerHalf, nextRecount, nextTry, nextWindow, queryOf, upperHalf, widestMicros, widthWithin } from './windows.ts';
 
-export interface CloserParts {
+interface CloserParts {
   readonly reading: Reading;
   readonly requester: Requester;
   readonly journal: CollectJournal;

@@ -7,7 +7,7 @@ import type { Requester } from './requester.ts';
 import type { Paging } from './page-cursor.ts';
 import { queryUntil, secondMicros, wholeSecond } from './windows.ts';
 
-export interface Earliest {
+interface Earliest {
   /** A whole second. */
   readonly start: Micros;
   /** How it was found. */

@@ -12,7 +12,7 @@ import type { Paging } from './page-cursor.ts';
 import type { AfterAppend } from './read-window.ts';
 import { filterSlack, queryFrom, secondMicros, livePollOverlap, wholeSecond } from './windows.ts';
 
-export interface LivePollParts {
+interface LivePollParts {
   readonly sourceId: string;
   readonly requester: Requester;
   readonly paging: Paging;

@@ -12,7 +12,7 @@ import type { PageRefused, Paging } from './page-cursor.ts';
 import { attemptsWhereSmallerWorks } from './requester.ts';
 import type { Answer, Requester } from './requester.ts';
 
-export interface PassPage {
+interface PassPage {
   readonly answer: Answer;
   /** The first page of the query: its total decides about splitting. */
   readonly isFirst: boolean;
@@ -22,7 +22,7 @@ export interface PassPage {
   readonly isAhead: boolean;
 }
 
-export interface PassOptions {
+interface PassOptions {
   readonly requester: Pick<Requester, 'ask' | 'wait' | 'isOfTheQuery'>;
   readonly paging: Paging;
   readonly query: WindowQuery;

@@ -52,7 +52,7 @@ export interface Caps {
 /** A window is proven, a gap, or too much to be proven in one piece: then it is to be halved. Or nothing can be said while suspended. */
 export type Outcome = Verdict | Split | { readonly held: true };
 
-export interface Split {
+interface Split {
   readonly split: true;
   /** What it holds; undefined where the query itself is refused, or not answered in time, and a narrower one is answered. */
   readonly records: number | undefined;

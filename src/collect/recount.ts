@@ -12,7 +12,7 @@ import type { Suspensions, Waits } from './suspension.ts';
 import type { Paging } from './page-cursor.ts';
 import { dayMicros, nextRecount } from './windows.ts';
 
-export interface RecountParts {
+interface RecountParts {
   readonly sourceId: string;
   readonly requester: Requester;
   readonly paging: Paging;

@@ -48,7 +48,7 @@ const minSizes = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 /** A count that is refused so often is told apart from a service that refuses everything. */
 const maxRefusals = 3;
 /** A question that failed so often while so many others were answered is given back: it may be too much for a service to put together. */
-export interface RetryPolicy {
+interface RetryPolicy {
   readonly failures: number;
   readonly others: number;
 }

@@ -65,7 +65,7 @@ export interface VisibilityProfile {
 }
 
 /** What the collector knows of a source's snapshot. */
-export interface SourceView extends Pick<
+interface SourceView extends Pick<
   SourceSnapshot,
   'trouble' | 'lastSuccess' | 'lastError' | 'serverNow' | 'clockOffsetSeconds' | 'clock' | 'nextProof'
 > {

@@ -31,7 +31,7 @@ export function waitsFor(settleMs: number): Waits {
 /** Before any suspension a fresh token is tried so many times. */
 export const freshAttempts = 3;
 
-export interface SuspensionParts {
+interface SuspensionParts {
   readonly sourceId: string;
   readonly source: Pick<Source, 'renew'>;
   readonly journal: Pick<CollectJournal, 'progress' | 'setSuspension' | 'lastFullVisibility'>;

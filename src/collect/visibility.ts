@@ -22,7 +22,7 @@ export interface FieldsProfile {
   readonly referenceRecords: ReferenceRecords;
 }
 
-export interface VisibilityParts {
+interface VisibilityParts {
   readonly sourceId: string;
   readonly requester: Requester;
   readonly paging: Paging;

@@ -8,7 +8,7 @@ import { messageOf } from '../errors.ts';
 import { type Document, type Fault, keyOf, type Path, type Place } from './document.ts';
 import { memberOf } from './schema-walk.ts';
 
-export interface WithIncluded {
+interface WithIncluded {
   readonly document: Document;
   /** The files, in the order in which they were taken. */
   readonly included: readonly string[];

@@ -90,5 +90,5 @@ function assemble(sinks: readonly SinkDefinition[]) {
     .describe('Configuration of Waybill');
 }
 
-export type ConfigSchema = ReturnType<typeof assemble>;
+type ConfigSchema = ReturnType<typeof assemble>;
 export type Settings = z.output<ConfigSchema>;

@@ -13,7 +13,7 @@ import type { Proxy, ProxySettings } from './proxy.ts';
 import { Trust, onPeer } from './trust.ts';
 import type { Peer, Pem, Shown, TlsSettings } from './trust.ts';
 
-export interface ConnectionSettings {
+interface ConnectionSettings {
   /** Where `tls` of the connection stands in the configuration: `sources.production`, `sources.production.auth`. */
   readonly setting: string;
   /** `https:`, or `http:` on a loopback address. */

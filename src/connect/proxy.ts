@@ -38,7 +38,7 @@ export function isLoopback(host: string): boolean {
   );
 }
 
-export interface Tunnel {
+interface Tunnel {
   readonly socket: Socket;
   /** The certificate of an `https://` proxy. */
   readonly peer: Peer | undefined;

@@ -42,5 +42,4 @@ export const proxySettings = z
   .register(facts, { expects: '"none", or a group with the setting "url"' })
   .describe('Proxy for HTTPS; `none` connects directly and ignores HTTPS_PROXY and NO_PROXY of the environment');
 
-export type TlsSettings = z.output<typeof tlsSettings>;
 export type ProxySettings = Exclude<z.output<typeof proxySettings>, 'none'>;

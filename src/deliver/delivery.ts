@@ -31,7 +31,7 @@ export interface DeliverSettings {
   readonly failReadinessAfter: number;
 }
 
-export interface DeliveryParts {
+interface DeliveryParts {
   readonly settings: DeliverSettings;
   readonly journal: DeliverJournal;
   readonly pipeline: Pipeline;

@@ -5,7 +5,7 @@ import type { Batch } from '../model/sink.ts';
 import { Batches, type Prepared } from './batcher.ts';
 import type { Pipeline } from './pipeline.ts';
 
-export interface ReplayParts {
+interface ReplayParts {
   readonly journal: Pick<DeliverJournal, 'read' | 'pruned' | 'segmentOf'>;
   readonly pipeline: Pipeline;
   readonly limit: Limit;

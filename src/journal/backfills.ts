@@ -15,13 +15,13 @@ import type { Store } from './store.ts';
 import { storedJson } from './damage.ts';
 
 /** Who acts, as he claims, and why. */
-export interface GapOperation {
+interface GapOperation {
   readonly actor: string;
   readonly reason: string | undefined;
 }
 
 /** One row of `operations`. */
-export interface OperationRow {
+interface OperationRow {
   readonly n: number;
   readonly at: Micros;
   readonly actor: string | undefined;

@@ -9,7 +9,7 @@ import { storedJson } from './damage.ts';
 const hour: Micros = 3_600_000_000;
 const day = 24 * hour;
 /** Upper bounds, those of the default recounts; the last count of `within` is of what is beyond them. */
-export const lateBounds: readonly Micros[] = [hour, 6 * hour, day, 3 * day, 7 * day, 14 * day, 30 * day];
+const lateBounds: readonly Micros[] = [hour, 6 * hour, day, 3 * day, 7 * day, 14 * day, 30 * day];
 
 const none: LateDelays = { longest: 0, within: lateBounds.map(() => 0).concat(0) };
 

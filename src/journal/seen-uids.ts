@@ -20,7 +20,7 @@ export function negativeBucketOf(received: Micros): number {
 }
 
 /** The end of the day that a negative bucket stands for. */
-export function endOfNegativeBucket(bucket: number): Micros {
+function endOfNegativeBucket(bucket: number): Micros {
   return (-bucket + 1) * dayMicros;
 }
 

@@ -38,7 +38,7 @@ const unpackedHeld = 4;
 /** So many segments can be written within one microsecond, by far. */
 const momentsBack = 256;
 
-export interface Head {
+interface Head {
   readonly seq: number;
   /** Counts records alone. */
   readonly number: number;

@@ -16,5 +16,3 @@ export const journalSettings = z
   })
   .prefault({})
   .describe('What lies between collecting and delivering');
-
-export type JournalSettings = z.output<typeof journalSettings>;

@@ -12,7 +12,7 @@ export interface LedgerReport<Windows extends LedgerReportWindows = readonly Led
 }
 
 /** Time that was due and is not proven. */
-export interface LedgerReportHole {
+interface LedgerReportHole {
   readonly source: string;
   readonly from: string;
   readonly to: string;

@@ -9,7 +9,7 @@ import type { Fields } from './reading.ts';
 import { emailParts, fileExtension, fullName, macAddress, position } from './values.ts';
 
 /** The parts that depend on the record alone. */
-export type RecordParts = Pick<EcsDocument, 'user' | 'file' | 'source' | 'host' | 'network' | 'related'>;
+type RecordParts = Pick<EcsDocument, 'user' | 'file' | 'source' | 'host' | 'network' | 'related'>;
 
 export function recordParts(fields: Fields, hostIdFromUuid: boolean): RecordParts {
   const version = fields.ipAddress === undefined ? undefined : ipVersion(fields.ipAddress);

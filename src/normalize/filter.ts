@@ -13,7 +13,7 @@ export type Where = { readonly [field in FieldPath]?: readonly string[] | undefi
 };
 
 /** Whether a record, as `parseRecord` reads it, is wanted. */
-export type FilterValues = (value: JsonValue) => boolean;
+type FilterValues = (value: JsonValue) => boolean;
 
 export function compileWhere(filter: Where): FilterValues {
   const matches = compile(filter);

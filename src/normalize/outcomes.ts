@@ -20,7 +20,7 @@ export interface Outcome {
 }
 
 /** A row of the table: an outcome with the triple that leads to it. */
-export interface OutcomeRow extends Outcome {
+interface OutcomeRow extends Outcome {
   readonly actionAttempted: string;
   readonly result: string;
   readonly resultReason: string;

@@ -10,7 +10,7 @@ import { isAbsent, objectOf, textOf } from '../record/json.ts';
 
 export type PrivacyAction = 'drop' | 'mask' | 'pseudonymize';
 
-export interface PrivacyRule {
+interface PrivacyRule {
   readonly fields: readonly FieldPath[];
   readonly action: PrivacyAction;
 }
@@ -22,12 +22,12 @@ export interface Privacy {
 }
 
 /** A record as it goes on: unchanged, or redacted and written again. */
-export interface Redacted {
+interface Redacted {
   readonly value: JsonValue;
   readonly text: string;
 }
 
-export type Redact = (value: JsonValue, text: string) => Redacted;
+type Redact = (value: JsonValue, text: string) => Redacted;
 
 /** What a masked value becomes. */
 export const masked = '***';

@@ -105,4 +105,3 @@ export const whereSettings: z.ZodType<Where> = z
 
 export type PrivacySettings = z.output<typeof privacySettings>;
 export type ObserverSettings = z.output<typeof observerSettings>;
-export type MappingSettings = z.output<typeof mappingSettings>;

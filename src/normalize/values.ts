@@ -3,7 +3,7 @@
  * text as it was) when the value is not of that form; the plain field carries it all the same.
  */
 
-export interface Position {
+interface Position {
   readonly lat: number;
   readonly lon: number;
 }

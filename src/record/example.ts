@@ -4,7 +4,7 @@
  */
 
 /** What sets one example apart. */
-export interface ExampleTriple {
+interface ExampleTriple {
   readonly actionAttempted: string;
   readonly result: string;
   readonly resultReason: string;

@@ -4,7 +4,7 @@
  */
 
 /** The nine fields of every record, in the order of the specification. Each may be absent all the same. */
-export const mainFields = [
+const mainFields = [
   'logId',
   'userId',
   'payloadId',
@@ -25,7 +25,7 @@ export const personalFields = [
 ] as const;
 
 /** The fields inside `userNetwork`. */
-export const networkFields = [
+const networkFields = [
   'ipAddress',
   'networkName',
   'networkId',

@@ -5,7 +5,7 @@
 import type { JsonValue } from '../model/record.ts';
 import type { Micros } from '../model/time.ts';
 
-export interface Timestamp {
+interface Timestamp {
   /** Microseconds since 1970, cut, not rounded. */
   readonly us: Micros;
   /** Milliseconds since 1970, cut. */

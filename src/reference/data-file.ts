@@ -5,7 +5,7 @@
 import { chmodSync, closeSync, existsSync, openSync, rmSync } from 'node:fs';
 import Database, { type Statement } from 'better-sqlite3';
 
-export class DataFileInUse extends Error {
+class DataFileInUse extends Error {
   override readonly name = 'DataFileInUse';
 
   constructor(file: string, cause: Error) {

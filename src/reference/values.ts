@@ -38,7 +38,7 @@ export function durationOf(given: unknown, most = longest): number {
 }
 
 /** The shortest text of a duration that reads back to the same. */
-export function durationText(ms: number): string {
+function durationText(ms: number): string {
   const unit = ['d', 'h', 'm', 's'].find((each) => ms >= (unitMs[each] ?? 0) && ms % (unitMs[each] ?? 1) === 0) ?? 'ms';
   return `${ms / (unitMs[unit] ?? 1)}${unit}`;
 }

@@ -11,7 +11,7 @@ import { size } from './format-size.ts';
 import { ago, counted, rfc3339, span } from './format-time.ts';
 import { isLate } from './verdict.ts';
 
-export interface Advice {
+interface Advice {
   readonly what: string;
   readonly lost: string;
   readonly operation: string;

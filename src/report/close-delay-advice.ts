@@ -4,7 +4,7 @@ import { delayBounds, samples, seenLater, seenWithin } from '../telemetry/delays
 import { counted, span } from './format-time.ts';
 
 /** What the measured delays say about the close delay. */
-export interface CloseDelayAdvice {
+interface CloseDelayAdvice {
   readonly level: 'ok' | 'warning';
   readonly message: string;
 }

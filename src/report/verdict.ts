@@ -35,7 +35,7 @@ export interface Facts extends Present {
   readonly coverage: ReadonlyMap<string, Coverage>;
 }
 
-export type HoleReason =
+type HoleReason =
   | 'before_ledger'
   | 'not_requested'
   | 'history_unread'
@@ -48,7 +48,7 @@ export type HoleReason =
   | 'behind';
 
 /** Time that was due and is not proven, [from, to). */
-export interface Hole {
+interface Hole {
   readonly source: string;
   readonly from: Micros;
   readonly to: Micros;
@@ -57,7 +57,7 @@ export interface Hole {
 }
 
 /** A sink that does not have every window that it owes. */
-export interface Shortfall extends SinkCoverage {
+interface Shortfall extends SinkCoverage {
   readonly lastError: string | undefined;
 }
 
@@ -329,7 +329,7 @@ function failsNow({ state, attempts = 0, trouble }: SinkSnapshot): boolean {
   return state === 'retrying' || state === 'blocked' || attempts > 0 || trouble !== undefined;
 }
 
-export interface StatusJson {
+interface StatusJson {
   readonly summary: string;
   /** Over the whole ledger of every source, up to now, as in the report; false where there is none. */
   readonly complete: boolean;

@@ -84,7 +84,7 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
 }
 
 /** What a sink declares: its formats by shape or by name. `defaultFormat` is the first of them unless set. */
-export interface SinkParts<Schema extends z.ZodObject> extends Omit<SinkDefinition<Schema>, 'type' | 'formats'> {
+interface SinkParts<Schema extends z.ZodObject> extends Omit<SinkDefinition<Schema>, 'type' | 'formats'> {
   readonly formats: AcceptedFormats;
   readonly defaultFormat?: Format;
 }

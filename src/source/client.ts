@@ -34,7 +34,7 @@ export interface ClientSettings {
   readonly requests: { readonly timeout: number };
 }
 
-export interface ClientContext {
+interface ClientContext {
   readonly clock: Clock;
   readonly budget: Budget;
   readonly meters: Pick<Meters, 'sourceRequest'>;
@@ -53,7 +53,7 @@ export interface ServiceSource extends Source {
 }
 
 /** The largest body of a page, before and after decompression: 16 MiB. */
-export const pageBytesMax = 16 * 1024 * 1024;
+const pageBytesMax = 16 * 1024 * 1024;
 /** A cached answer is asked for anew after so long. */
 const cachedMs = 1_000;
 

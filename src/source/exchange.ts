@@ -11,7 +11,7 @@ import type { Connection } from '../connect/connection.ts';
 import { quote } from '../quote.ts';
 import type { Header } from './headers.ts';
 
-export interface Question {
+interface Question {
   readonly method: 'GET' | 'POST';
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;

@@ -18,7 +18,7 @@ export const itemsMax = 50_000;
 /** Values of a page at most, nested ones and those beside `data` counted: 25 for each record of the largest page that can be asked for. */
 export const valuesMax = 250_000;
 
-export interface ScannedPage {
+interface ScannedPage {
   /** The exact bytes of each item, views of the body. */
   readonly items: readonly Uint8Array[];
   /** The value of `pagination`; undefined when there is none. */

@@ -17,7 +17,7 @@ export interface ClockProfile {
   readonly bound?: Micros;
 }
 
-export interface ServerClockOptions {
+interface ServerClockOptions {
   /** The id of the source, for the log. */
   readonly source: string;
   /** ms */
@@ -28,7 +28,7 @@ export interface ServerClockOptions {
 }
 
 /** Answers that a bound is made of, at least. */
-export const answersMin = 20;
+const answersMin = 20;
 const windowMaxMs = 5 * 60_000;
 /** How much an answer's `Date` may lie before the bound, and how well a restored bound must agree. */
 const toleranceMs = 5_000;

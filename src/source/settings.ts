@@ -83,4 +83,3 @@ export const sourceSettings = z.strictObject({
     .describe('Records a page: `auto` takes the most that the service grants; a number is asked for, and believed when less is granted'),
   requests: requestSettings,
 });
-export type SourceSettings = z.output<typeof sourceSettings>;

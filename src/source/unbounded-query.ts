@@ -8,7 +8,7 @@ import type { Page, PageRequest, Source, WindowQuery } from '../model/source.ts'
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 
-export interface UnboundedQueryParts {
+interface UnboundedQueryParts {
   readonly id: string;
   readonly source: Source;
   readonly clock: Pick<Clock, 'now'>;

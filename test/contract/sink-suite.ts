@@ -31,7 +31,7 @@ export interface Place extends AsyncDisposable {
   ruin?(): void | Promise<void>;
 }
 
-export interface SinkAdapter {
+interface SinkAdapter {
   readonly name: string;
   readonly formats: readonly Format[];
   /** How many messages of a batch of `size` may come twice after a failure (docs/guarantees.md). */

@@ -14,7 +14,7 @@ export type { Told } from './description.ts';
 
 export const program = fileURLToPath(new URL('../../src/reference/main.ts', import.meta.url));
 
-export interface StartLine {
+interface StartLine {
   baseUrl: string;
   authUrl: string;
   tenantId: string;
@@ -35,12 +35,12 @@ export interface TruthRecord extends Record<string, unknown> {
   userNetwork: Record<string, string>;
 }
 
-export interface Page {
+interface Page {
   pagination: { totalRecords?: number | string; pageSize: number; itemsInPage: number; page: number };
   data: TruthRecord[];
 }
 
-export interface Reply {
+interface Reply {
   status: number;
   headers: Record<string, string | string[] | undefined>;
   text: string;

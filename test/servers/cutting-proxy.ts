@@ -7,7 +7,7 @@ import type { AddressInfo, Server, Socket } from 'node:net';
  * `answers`: what the receiver says is kept back, then the connection is reset. `shut`: the same, and nobody comes through after it.
  * `end`: everything passes but the receiver's end, a reset comes for it.
  */
-export type Cut = 'answers' | 'shut' | 'end';
+type Cut = 'answers' | 'shut' | 'end';
 
 export class CuttingProxy implements AsyncDisposable {
   readonly port: number;

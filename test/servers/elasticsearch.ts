@@ -44,7 +44,7 @@ export const password = 'test-password';
 /** Half the work of a start: what is compiled quickly is not compiled once more, which pays after minutes. */
 const shortLived: readonly string[] = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-XX:-UsePerfData'];
 
-export interface Reply {
+interface Reply {
   readonly status: number;
   readonly body: unknown;
 }

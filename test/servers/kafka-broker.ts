@@ -6,7 +6,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
@@ -17,7 +17,7 @@ import { freePort } from './ports.ts';
 import { cacheFolder } from './programs.ts';
 
 export const kafkaVersions = ['4.4.0', '3.9.2'] as const;
-export type KafkaVersion = (typeof kafkaVersions)[number];
+type KafkaVersion = (typeof kafkaVersions)[number];
 
 const cache = cacheFolder();
 const jarsOf = (version: KafkaVersion): string => join(cache, `kafka-${version}`);
@@ -45,7 +45,7 @@ const listeners: Readonly<Record<Listener, string>> = {
   SASLTLS: 'SASL_SSL',
 };
 
-export interface BrokerOptions {
+interface BrokerOptions {
   /** What clients of `PROXIED` are told to connect to. */
   readonly advertised?: string;
   /** Denies everything that is not granted, to all but the clients of the plain listener. */
@@ -338,16 +338,11 @@ export class KafkaBroker implements AsyncDisposable {
 
 type Isolation = 'read_committed' | 'read_uncommitted';
 
-export interface CountedRecord {
+interface CountedRecord {
   readonly partition: number;
   readonly offset: number;
   readonly key: string;
   readonly headers: string;
   readonly size: number;
   readonly value: string;
-}
-
-/** The jars of a version, for whoever looks what is there. */
-export function jarsIn(version: KafkaVersion): readonly string[] {
-  return readdirSync(jarsOf(version));
 }

@@ -8,7 +8,7 @@ import { basename, dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 
 /** Told of each change of a state file, by its directory. May throw, to end everything at that point. */
-export interface Watcher {
+interface Watcher {
   before(what: string, db: Database.Database): void;
   /** COMMIT has returned. */
   committed(db: Database.Database): void;

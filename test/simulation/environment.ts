@@ -5,7 +5,7 @@
 import type { Micros } from '../../src/model/time.ts';
 import { Chance } from './chance.ts';
 
-export type Level = 'off' | 'rare' | 'heavy';
+type Level = 'off' | 'rare' | 'heavy';
 
 export interface Environment {
   readonly seed: number;
@@ -110,7 +110,7 @@ export interface ChangesEnvironment {
 }
 
 /** The whole service has a clock that is ahead, by less than would be a hold. */
-export interface LeadEnvironment {
+interface LeadEnvironment {
   readonly ms: number;
   /** ms after the beginning. */
   readonly fromMs: number;

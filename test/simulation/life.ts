@@ -28,7 +28,7 @@ import { LifeClock } from './world.ts';
 import type { World } from './world.ts';
 
 /** What the simulation does at an effect: go on, or end this life here. */
-export interface Fate {
+interface Fate {
   /** Called at each effect; true: the life ends now. */
   readonly isOver: (what: string, db: Database.Database | undefined) => boolean;
   /** How far the file says that a sink is. */
@@ -43,7 +43,7 @@ export interface Fate {
   readonly fault: (words: string) => void;
 }
 
-export interface LifeParts {
+interface LifeParts {
   readonly world: World;
   readonly environment: Environment;
   readonly config: Config;

@@ -70,7 +70,7 @@ interface SegmentRow {
   readonly uids: Buffer;
 }
 
-export interface WindowRow {
+interface WindowRow {
   readonly from: number;
   readonly to: number;
   readonly query: string;

@@ -12,13 +12,13 @@ import type { Sometimes } from './sometimes.ts';
 import type { LifeClock, World } from './world.ts';
 
 /** The life of the daemon that sends: its clock, its effects, and where faults are reported. */
-export interface ReceivingLife {
+interface ReceivingLife {
   readonly clock: LifeClock;
   effect(what: string): Promise<void>;
   fault(message: string): void;
 }
 
-export interface Received {
+interface Received {
   readonly seq: number;
   /** 32 hex digits. */
   readonly uid: string;

@@ -13,7 +13,7 @@ import type { Truth } from './truth.ts';
 import type { World } from './world.ts';
 
 /** What the oracle wants to know of what was asked. */
-export interface Asked {
+interface Asked {
   /** The records that an answer to the last honest count of each query counted, by the text of the query. */
   readonly counted: Map<string, readonly Truth[]>;
   /** Queries of which the matching records changed between two pages. */

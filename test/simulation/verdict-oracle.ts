@@ -6,7 +6,7 @@ import type Database from 'better-sqlite3';
 import type { Receiver } from './receiver.ts';
 import type { Truth } from './truth.ts';
 
-export interface Moment {
+interface Moment {
   readonly db: Database.Database;
   /** True time, and the time of the service as far as the daemon knows it; µs. */
   readonly now: number;

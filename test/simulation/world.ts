@@ -155,7 +155,7 @@ export class LifeClock implements Clock {
 }
 
 /** Resolves when everything that can run without a timer has run. */
-export function quiet(): Promise<void> {
+function quiet(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 

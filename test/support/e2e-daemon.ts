@@ -34,7 +34,7 @@ export interface LedgerSource {
   readonly windows: readonly LedgerWindow[];
 }
 
-export interface LedgerWindow {
+interface LedgerWindow {
   readonly from: string;
   readonly to: string;
   readonly state: string;

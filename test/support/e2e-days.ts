@@ -21,7 +21,7 @@ export function countByDay(records: readonly string[], days: readonly string[]):
   return counts;
 }
 
-export interface LedgerDay {
+interface LedgerDay {
   readonly day: string;
   readonly from: string;
   readonly to: string;

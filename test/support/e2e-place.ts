@@ -119,7 +119,7 @@ export async function inPlaceIfLong({ skip }: TestContext, name: string, work: (
 }
 
 /** Numbers that follow from the text alone (xmur3 and mulberry32). */
-export function chanceOf(text: string): Chance {
+function chanceOf(text: string): Chance {
   let hash = 1_779_033_703 ^ text.length;
   for (let i = 0; i < text.length; i += 1) {
     hash = Math.imul(hash ^ text.charCodeAt(i), 3_432_918_353);

@@ -8,7 +8,7 @@ import { endOf, question } from './e2e-place.ts';
 import type { Place } from './e2e-place.ts';
 
 /** The line that it prints when it listens, and the client to take for each role. */
-export interface ServiceLine {
+interface ServiceLine {
   readonly baseUrl: string;
   readonly authUrl: string;
   readonly tenantId: string;
@@ -19,7 +19,7 @@ export interface ServiceLine {
   readonly clients: readonly { readonly clientId: string; readonly clientSecret: string; readonly roles: readonly string[] }[];
 }
 
-export interface Stats {
+interface Stats {
   /** By endpoint and status. */
   readonly requests: Readonly<Record<string, Readonly<Record<string, number>>>>;
   readonly faults: Readonly<Record<string, number>>;

@@ -3,7 +3,7 @@
  */
 import { execFileSync } from 'node:child_process';
 
-export interface Encoding {
+interface Encoding {
   readonly name: string;
   /** What a server would write into its answer. */
   readonly encode: (secret: string) => string;

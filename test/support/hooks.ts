@@ -14,7 +14,7 @@ const hookPattern = /mutant: ([a-z][a-z0-9-]*)/g;
 const partPattern = /\$\((?:([a-z][a-z0-9-]*)#)?([A-Za-z0-9.[\]]*)\)/g;
 
 /** The nodes that hooks name. Throws when two hooks share a name, or when no node follows a hook. */
-export function hooksOf(text: string): ReadonlyMap<string, ts.Node> {
+function hooksOf(text: string): ReadonlyMap<string, ts.Node> {
   const source = ts.createSourceFile('hooked.ts', text, ts.ScriptTarget.Latest, true);
   const hooks = new Map<string, ts.Node>();
   const visit = (node: ts.Node): void => {

@@ -46,7 +46,7 @@ interface TransactionState {
   readonly partitions: Set<PartitionLog>;
 }
 
-export interface KafkaModelOptions {
+interface KafkaModelOptions {
   readonly tls?: TlsOptions;
   /** Asks for SASL PLAIN with these. */
   readonly user?: { readonly name: string; readonly password: string };

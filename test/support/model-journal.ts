@@ -68,7 +68,7 @@ export function committed(journal: Journal, sink: string): { acknowledged: numbe
   };
 }
 
-export interface DeadLetterRow {
+interface DeadLetterRow {
   readonly sink: string;
   readonly seq: number;
   readonly body: string;

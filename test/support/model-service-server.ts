@@ -11,7 +11,7 @@ import { ModelService } from './model-service.ts';
 
 export type Handler = (request: IncomingMessage, response: ServerResponse, body: string) => void;
 
-export interface Asked {
+interface Asked {
   readonly method: string;
   readonly url: string;
   readonly headers: IncomingMessage['headers'];

@@ -3,7 +3,7 @@
  * answer to a query (specification 2.6, 4.6). It knows nothing of HTTP; `model-service-server.ts` puts it behind a real server.
  */
 
-export interface ModelRecord {
+interface ModelRecord {
   /** `logTimestamp`: UTC without offset. */
   readonly time: string;
   /** ms since 1970: from then on it is in the answers. */

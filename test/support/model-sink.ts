@@ -4,14 +4,14 @@
 import type { Batch, ResumePosition, Message, Sink, DeliveryResult } from '../../src/model/sink.ts';
 import type { Clock } from '../../src/model/time.ts';
 
-export interface Attempt {
+interface Attempt {
   /** Monotonic ms. */
   readonly at: number;
   readonly batch: Batch;
 }
 
 /** What a receiver does with one batch; `take` is the usual. */
-export type Answer = (batch: Batch, signal: AbortSignal, attempt: number) => DeliveryResult | Promise<DeliveryResult>;
+type Answer = (batch: Batch, signal: AbortSignal, attempt: number) => DeliveryResult | Promise<DeliveryResult>;
 
 export class ModelReceiver {
   /** Everything it ever took, in the order in which it took it. */

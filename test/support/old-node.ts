@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 
-export interface OldNode {
+interface OldNode {
   /** The directory that holds it, for PATH. */
   readonly directory: string;
   /** Without the `v`. */

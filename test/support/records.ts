@@ -15,7 +15,7 @@ export const day = 24 * hour;
 export const base: Micros = 1_795_140_000_000_000;
 
 /** `logTimestamp` as the service writes it: UTC without an offset, with six digits. */
-export function timeText(at: Micros): string {
+function timeText(at: Micros): string {
   const seconds = Math.floor(at / second);
   return `${new Date(seconds * 1000).toISOString().slice(0, 19)}.${String(at - seconds * second).padStart(6, '0')}`;
 }

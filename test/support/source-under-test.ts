@@ -8,7 +8,7 @@ import { Budget } from '../../src/source/limits.ts';
 import { remember } from '../../src/secrets.ts';
 import type { Pem, Secret } from '../../src/connect/trust.ts';
 
-export interface SecretInHand extends Secret {
+interface SecretInHand extends Secret {
   /** What stands in the file; `read` gives it only after `refresh`, as a file that is read once. */
   stored: string;
 }

@@ -18,7 +18,7 @@ export interface HecToken {
   readonly indexes: readonly [string, ...string[]];
 }
 
-export interface IndexedEvent {
+interface IndexedEvent {
   readonly index: string;
   readonly host: string | undefined;
   readonly source: string | undefined;

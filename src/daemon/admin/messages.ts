@@ -35,7 +35,7 @@ export type TokenName = 'token' | 'readToken';
 export type Question = { readonly what: 'snapshot' | 'metrics' | TokenName } | { readonly what: 'operate'; readonly request: unknown };
 
 /** An error as it crosses from one thread to the other. */
-export interface Thrown {
+interface Thrown {
   readonly code: ErrorCode | undefined;
   readonly message: string;
   /** The messages of its causes. */

@@ -10,7 +10,7 @@ import type { Clock } from '../../model/time.ts';
 import type { ReportAnswer, ReportOrder } from './report-thread.ts';
 
 /** A report whose begin is made; the rest follows as it is read. */
-export interface ReportStream {
+interface ReportStream {
   readonly type: string;
   readonly text: Readable;
 }

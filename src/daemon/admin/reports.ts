@@ -9,7 +9,7 @@ import type { ReportedService } from '../../report/ledger/html.ts';
 import { presentOf } from '../../report/verdict.ts';
 import type { Reports } from './report-maker.ts';
 
-export interface AdminReportsOptions {
+interface AdminReportsOptions {
   /** The state directory. */
   readonly state: string;
   readonly settings: Pick<ReportQuery, 'sinkSources' | 'filteredSinks' | 'configured' | 'recountAges'>;

@@ -20,7 +20,7 @@ export interface AdminFacts {
   readonly token: (name: TokenName) => string;
 }
 
-export interface AdminOptions extends Omit<AdminThreadData, 'pulse'> {
+interface AdminOptions extends Omit<AdminThreadData, 'pulse'> {
   readonly facts: AdminFacts;
   readonly clock: Clock;
   readonly log: Log;

@@ -76,7 +76,7 @@ export const operationSchema = z.discriminatedUnion('operation', [
 /** A request as it is sent. */
 export type OperationRequest = z.input<typeof operationSchema>;
 /** A request as it is performed: times in µs. */
-export type Operation = z.output<typeof operationSchema>;
+type Operation = z.output<typeof operationSchema>;
 export type SinkOperation = Exclude<Operation, { source: string }>;
 
 /** The result of an operation: the ranges that were added, or where one that was cancelled ends; times in µs. */

@@ -12,7 +12,7 @@ import { parseRecord } from '../../record/json.ts';
 
 const tag = 'waybill_test';
 
-export interface TestEvents {
+interface TestEvents {
   readonly source: string;
   readonly normalize: Normalize;
   readonly write: Encode;

@@ -16,7 +16,7 @@ import type { Calibration } from '../../source/calibrate.ts';
 import type { ClockProfile, ServerClock } from '../../source/server-clock.ts';
 import type { ServiceFacts } from './service-facts.ts';
 
-export interface Profile {
+interface Profile {
   readonly calibration?: Calibration;
   /** When it was calibrated, server time. */
   readonly calibrated?: Micros;
@@ -35,7 +35,7 @@ export interface Profile {
 }
 
 /** What is told anew each time. */
-export interface Living {
+interface Living {
   readonly serverClock: ServerClock;
   readonly caps: Caps;
   readonly unboundedQuery: { readonly query: WindowQuery };

@@ -10,7 +10,7 @@ import type { Clock, Micros } from '../../model/time.ts';
 import { microsToIso } from '../../record/timestamp.ts';
 import type { UnboundedQuery } from '../../source/unbounded-query.ts';
 
-export interface StartParts {
+interface StartParts {
   readonly settings: Pick<SourceConfig, 'id' | 'start' | 'closeDelay'>;
   readonly requester: Requester;
   readonly paging: Paging;

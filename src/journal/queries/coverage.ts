@@ -22,7 +22,7 @@ export interface CoverageQuery {
 }
 
 /** A source as its row has it; `start` is that of the configuration, where it is a time. */
-export interface CoveredSource {
+interface CoveredSource {
   readonly n: number;
   readonly id: string;
   readonly start?: Micros | undefined;
@@ -40,7 +40,7 @@ export interface SinkDbRow {
   readonly selection?: string | null;
 }
 
-export interface RangeDbRow {
+interface RangeDbRow {
   readonly from_us: number;
   readonly to_us: number | null;
   readonly closed_until_us: number;
@@ -48,7 +48,7 @@ export interface RangeDbRow {
 }
 
 /** A range of history with its order, parsed once. */
-export interface HistoryRange extends Window {
+interface HistoryRange extends Window {
   readonly closedUntil: Micros;
   readonly order: BackfillOrder | undefined;
 }

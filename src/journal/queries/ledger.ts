@@ -41,7 +41,7 @@ export interface ReportQuery extends CoverageQuery {
 }
 
 /** The tables of a report, and by source what the ledger has of the period: the verdict on it needs the present too (src/report/). */
-export interface LedgerReading extends LedgerTables<LedgerReportWindows>, Disposable {
+interface LedgerReading extends LedgerTables<LedgerReportWindows>, Disposable {
   readonly coverage: ReadonlyMap<string, Coverage>;
 }
 

@@ -1,7 +1,7 @@
 /** Short reads of a state for commands, on a read-only connection. */
 import type { Database } from 'better-sqlite3';
 
-export interface StoredSource {
+interface StoredSource {
   readonly id: string;
   readonly state: string;
   readonly destination: string | null;

@@ -15,7 +15,7 @@ export interface Service {
 }
 
 /** An answer; the body is undefined when it is not JSON, as with some faults. */
-export interface Told {
+interface Told {
   readonly status: number;
   readonly json: Record<string, unknown> | undefined;
 }

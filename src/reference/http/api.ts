@@ -18,7 +18,7 @@ import type { Limits } from './limits.ts';
 import { Problem } from './problem.ts';
 import { Routes, type Route } from './routes.ts';
 
-export interface ApiRooms {
+interface ApiRooms {
   readonly organisation: Organisation;
   readonly provider: IdentityProvider;
   readonly limits: Limits;

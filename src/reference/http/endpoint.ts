@@ -23,12 +23,12 @@ export interface Call<Query, Body> {
 }
 
 /** Reads a query text, and throws a Problem 400 that names the parameter which does not fit. */
-export interface QueryReader<Query> {
+interface QueryReader<Query> {
   readonly schema: z.ZodObject | undefined;
   read(text: string): Query;
 }
 
-export interface EndpointOptions<Query, Body> {
+interface EndpointOptions<Query, Body> {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** Below `{base_url}`, with names in braces: `/payloads/{payloadId}`. */
   readonly path: string;

@@ -9,7 +9,7 @@ import { Problem } from './problem.ts';
 import { randomOf, type Random } from '../random.ts';
 import { faultNames, type SwitchValues } from '../switches.ts';
 
-export type Fault = (typeof faultNames)[number];
+type Fault = (typeof faultNames)[number];
 
 /** An answer before it is sent. */
 export interface Answer {
@@ -19,7 +19,7 @@ export interface Answer {
 }
 
 /** Bytes of JSON around a content that is sent as Base64. */
-export interface FileBody {
+interface FileBody {
   readonly before: Buffer;
   readonly content: Buffer;
   readonly behind: Buffer;

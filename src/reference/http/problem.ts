@@ -4,7 +4,7 @@
  */
 import { STATUS_CODES } from 'node:http';
 
-export interface ProblemOptions {
+interface ProblemOptions {
   /** The query parameter or field that does not fit. */
   readonly parameter?: string;
   /** Why access is denied, in the words of specification 2.8. */

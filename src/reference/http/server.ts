@@ -15,7 +15,7 @@ import { Problem } from './problem.ts';
 import type { Stats } from './stats.ts';
 import type { SwitchValues } from '../switches.ts';
 
-export interface Rooms {
+interface Rooms {
   readonly provider: IdentityProvider;
   readonly api: Api;
   readonly faults: Faults;

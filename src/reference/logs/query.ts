@@ -8,8 +8,8 @@ import { badParameter } from '../http/problem.ts';
 import { asInteger } from '../http/shapes.ts';
 import { instantOf } from '../instant.ts';
 
-export type FilterName = 'actionAttempted' | 'currentPayloadOwnerId' | 'payloadId' | 'payloadName' | 'result' | 'resultReason' | 'userId';
-export type SortName = (typeof sortNames)[number];
+type FilterName = 'actionAttempted' | 'currentPayloadOwnerId' | 'payloadId' | 'payloadName' | 'result' | 'resultReason' | 'userId';
+type SortName = (typeof sortNames)[number];
 
 /** What one request asks for; undefined where it does not say. Times in nanoseconds since 1970. */
 export interface LogsQuery {

@@ -10,7 +10,7 @@ import type { StoredRecord } from './store.ts';
 import { floorDivide, instantText } from '../instant.ts';
 
 /** One field and its value as JSON text. */
-export type Field = [name: string, json: string];
+type Field = [name: string, json: string];
 
 /** What the fields say that the store has to know. */
 export interface MadeRecord {
@@ -20,7 +20,7 @@ export interface MadeRecord {
 }
 
 /** A person as records name one. */
-export type Named = Pick<Person, 'userId' | 'name' | 'email'>;
+type Named = Pick<Person, 'userId' | 'name' | 'email'>;
 
 /** What somebody did, or tried. */
 export interface Happening {

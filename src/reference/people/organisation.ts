@@ -16,21 +16,21 @@ export interface Person {
 }
 
 /** A collection of users to whom access can be granted at once (specification 2.5). */
-export interface Group {
+interface Group {
   readonly groupId: string;
   readonly name: string;
   readonly members: readonly Person[];
 }
 
 /** An application with a secret, for the grant client_credentials; it acts as the user named. */
-export interface Client {
+interface Client {
   readonly clientId: string;
   readonly clientSecret: string;
   readonly person: Person;
 }
 
 /** A person who can sign in with the grant password, through the application without a secret. */
-export interface Account {
+interface Account {
   readonly username: string;
   readonly password: string;
   readonly person: Person;

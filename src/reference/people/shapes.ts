@@ -3,11 +3,11 @@ import { z } from 'zod';
 import { hasControls, pagination, text } from '../http/shapes.ts';
 import { roles } from './roles.ts';
 
-export const userId = text(64).describe('User identifier');
-export const role = z.enum(roles as [(typeof roles)[number], ...typeof roles]);
+const userId = text(64).describe('User identifier');
+const role = z.enum(roles as [(typeof roles)[number], ...typeof roles]);
 
 /** Item of the users list (2.3). */
-export const user = z.strictObject({
+const user = z.strictObject({
   id: userId,
   firstName: z.string(),
   lastName: z.string(),
@@ -47,7 +47,7 @@ export const userChange = z
 export const givenRole = z.strictObject({ roleName: role });
 
 /** Item of the groups list (2.5); who the members are needs groups.read.all. */
-export const group = z
+const group = z
   .strictObject({
     id: z.string(),
     name: z.string(),

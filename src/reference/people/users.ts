@@ -21,7 +21,7 @@ export interface Account {
   readonly password: string;
 }
 
-export interface NewUser {
+interface NewUser {
   readonly firstName: string;
   readonly lastName: string;
   readonly email: string;

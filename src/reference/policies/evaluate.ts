@@ -7,7 +7,7 @@ import { liesIn, type Area, type Place } from './position.ts';
 import type { AccessLevel, AccessWindow, Rules } from './shapes.ts';
 
 /** Everything that an opening is judged by. */
-export interface Opening {
+interface Opening {
   readonly excludedCountries: readonly string[];
   readonly isRevoked: boolean;
   /** What the caller has, if anything, and what the way of opening needs. */

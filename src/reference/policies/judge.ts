@@ -21,7 +21,7 @@ export interface PayloadRooms {
 }
 
 /** What a record names of a payload. */
-export type Subject = Pick<Payload, 'payloadId' | 'owner' | 'fileName' | 'fileType'>;
+type Subject = Pick<Payload, 'payloadId' | 'owner' | 'fileName' | 'fileType'>;
 
 export function tell(feed: Feed, combination: Combination, user: User, subject: Subject, network: UserNetwork): void {
   const { payloadId, owner, fileName, fileType } = subject;

@@ -5,7 +5,7 @@ import type { Payload } from '../payloads/payloads.ts';
 import type { AccessLevel, Rules } from './shapes.ts';
 
 /** Item of the list of specification 4.5. */
-export interface UserAuthorization {
+interface UserAuthorization {
   readonly userId: string;
   readonly userName: string;
   readonly email: string;
@@ -13,7 +13,7 @@ export interface UserAuthorization {
   readonly isRevoked: boolean;
 }
 
-export interface GroupAuthorization {
+interface GroupAuthorization {
   readonly groupId: string;
   readonly groupName: string;
   readonly accessLevel: AccessLevel;

@@ -4,7 +4,7 @@
  */
 
 /** Degrees, north and east positive. */
-export interface Position {
+interface Position {
   readonly latitude: number;
   readonly longitude: number;
 }
@@ -45,7 +45,7 @@ export function liesIn({ position, countries }: Place, area: Area): boolean {
 }
 
 /** Along the great circle (haversine), on a sphere with the mean radius of the earth. */
-export function distanceKm(one: Position, other: Position): number {
+function distanceKm(one: Position, other: Position): number {
   const radians = (degrees: number): number => (degrees * Math.PI) / 180;
   const square = (value: number): number => value * value;
   const half =

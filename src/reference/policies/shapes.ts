@@ -7,13 +7,13 @@ import { latLong, userNetwork } from './network.ts';
 export const accessLevel = z.enum(['View', 'FullAccess']);
 export type AccessLevel = z.infer<typeof accessLevel>;
 
-export const country = z
+const country = z
   .string()
   .refine((code) => countries.includes(code), 'must be a country code of ISO 3166-1 such as NZ')
   .meta({ id: 'Country', described: { type: 'string', enum: countries } });
 
 /** A country, or a circle on the earth. */
-export const area = z
+const area = z
   .union([z.strictObject({ country }), z.strictObject({ latLong, radiusKm: z.number().positive().max(20_100) })])
   .meta({ id: 'Area' });
 export const allowedAreas = z.array(area).max(50);
@@ -22,7 +22,7 @@ export const allowedAreas = z.array(area).max(50);
 const instant = z.iso.datetime({ offset: true, local: true }).overwrite((text) => (/(?:Z|[+-]\d\d:\d\d)$/.test(text) ? text : `${text}Z`));
 
 /** From startTime on, before endTime; one of them may be missing. */
-export const accessWindow = z
+const accessWindow = z
   .strictObject({ startTime: instant.optional(), endTime: instant.optional() })
   .refine(({ startTime, endTime }) => startTime !== undefined || endTime !== undefined, 'needs startTime, endTime or both')
   .refine(
@@ -30,7 +30,7 @@ export const accessWindow = z
     'ends before it begins',
   );
 export type AccessWindow = z.infer<typeof accessWindow>;
-export const accessWindows = z.array(accessWindow).max(50);
+const accessWindows = z.array(accessWindow).max(50);
 
 /** When and where a payload may be opened; an empty list is no rule. */
 export const rules = z.strictObject({ accessWindows, allowedAreas }).meta({ id: 'AccessWindows' });

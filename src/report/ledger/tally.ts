@@ -23,7 +23,7 @@ export interface LedgerTally {
   readonly sinks: ReadonlyMap<string, SinkTally>;
 }
 
-export interface SinkTally {
+interface SinkTally {
   readonly windows: number;
   readonly complete: number;
   readonly lost: number;

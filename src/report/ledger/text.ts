@@ -13,7 +13,7 @@ import { printable } from '../../escape.ts';
 import { table, tableLines, type Column } from '../text-table.ts';
 import { counted, grouped } from '../format-time.ts';
 
-export interface LedgerTextOptions {
+interface LedgerTextOptions {
   readonly by: 'window' | 'day' | 'month';
   /** IANA name of the zone of all times and days. */
   readonly tz: string;

@@ -15,7 +15,7 @@ import type { ItemError } from './items.ts';
 import { authorizationOf, nodesOf } from './settings.ts';
 import type { ElasticsearchSettings } from './settings.ts';
 
-export interface Request {
+interface Request {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'HEAD';
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;

@@ -58,7 +58,7 @@ export function errorFrom(given: unknown): ItemError | undefined {
  * `duplicate`: the uid is there already. `failure_store`: the server kept the document in the failure store. `rejected`: the document is at fault.
  * `retryable`: later. `blocked`: a person must act. `unexpected`: the answer cannot be understood.
  */
-export type ItemResult = 'delivered' | 'duplicate' | 'failure_store' | 'rejected' | 'retryable' | 'blocked' | 'unexpected';
+type ItemResult = 'delivered' | 'duplicate' | 'failure_store' | 'rejected' | 'retryable' | 'blocked' | 'unexpected';
 
 const badDocument: ReadonlySet<string> = new Set([
   'document_parsing_exception',

@@ -7,10 +7,10 @@ import type { ElasticClient } from './client.ts';
 import { plainText } from './items.ts';
 
 /** Hits of one search at most: `index.max_result_window`, 10,000 unless set otherwise. */
-export const maxHits = 10_000;
+const maxHits = 10_000;
 
 /** What a search by uids found: how many documents there are, and the uids of those that it names. */
-export interface Found {
+interface Found {
   readonly total: number;
   readonly uids: readonly string[];
 }

@@ -27,7 +27,7 @@ export interface Retention {
 }
 
 /** One request of the installation. */
-export interface Step {
+interface Step {
   readonly path: string;
   readonly body: object;
 }
@@ -157,7 +157,7 @@ export async function install(
 }
 
 /** Rights that a sink needs on what it writes to; the last three may be missing, and cost what docs/guarantees.md says. */
-export const neededRights = ['create_doc', 'auto_configure', 'read', 'maintenance', 'view_index_metadata'] as const;
+const neededRights = ['create_doc', 'auto_configure', 'read', 'maintenance', 'view_index_metadata'] as const;
 
 /** Makes an API key with the rights of the sink alone. @returns its encoded form, which the server tells once */
 export async function makeKey(client: ElasticClient, settings: ElasticsearchSettings, id: string, signal: AbortSignal): Promise<string> {
@@ -174,7 +174,7 @@ export async function makeKey(client: ElasticClient, settings: ElasticsearchSett
 }
 
 /** What the mapping of the target says: ours or not, the fields whose type conflicts, and whether there is a target yet. */
-export interface MappingFacts {
+interface MappingFacts {
   /** Undefined where the key may not ask. */
   readonly isOurs: boolean | undefined;
   /** Whether an index is there; it is created with the first record. */
@@ -183,7 +183,7 @@ export interface MappingFacts {
 }
 
 /** A field of ours that the newest index of a target maps as another type. */
-export interface MappingConflict {
+interface MappingConflict {
   readonly index: string;
   readonly field: string;
   readonly type: string;

@@ -23,7 +23,7 @@ export interface FileMark {
   readonly after?: number | undefined;
 }
 
-export interface FilePosition extends FileMark {
+interface FilePosition extends FileMark {
   readonly journal: string;
   readonly position: Position;
 }

@@ -20,7 +20,7 @@ import type { FileMark, FileName } from './position.ts';
 import { isDone, putAside, tooLongToPutAside } from './rotation.ts';
 import type { RotateSettings } from './rotation.ts';
 
-export interface FileSettings {
+interface FileSettings {
   readonly path: string;
   readonly rotate?: RotateSettings | undefined;
   /** Whether files that were put aside are compressed. */

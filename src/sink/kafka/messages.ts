@@ -11,7 +11,7 @@ export interface KafkaRecord {
 }
 
 /** A record before its partition is known. */
-export type Keyed = Omit<KafkaRecord, 'partition'> & { readonly spread: string };
+type Keyed = Omit<KafkaRecord, 'partition'> & { readonly spread: string };
 
 export function keyed(message: Message, { topic, key }: Pick<KafkaSettings, 'topic' | 'key'>): Keyed {
   const { uid, source, number, bytes } = message;

@@ -22,7 +22,7 @@ const heard = new WaybillError('aborted', 'it has answered, or ended');
 /** The first byte of an alert of TLS (RFC 8446 section 5.1), which no answer of Kafka begins with: it would be 352 MB long. */
 const tlsAlert = 21;
 
-export interface Target {
+interface Target {
   readonly host: string;
   readonly port: number;
   readonly onConnect: () => void;

@@ -16,7 +16,7 @@ import { baseOf, maxRequests } from './settings.ts';
 import type { SplunkHecSettings } from './settings.ts';
 
 /** ms from the first byte that is sent to the last of the answer; also for the way there. */
-export const requestMs = 30_000;
+const requestMs = 30_000;
 /** An answer is a line of JSON; of a proxy's page the beginning is enough. */
 const maxAnswerBytes = 64 * 1024;
 

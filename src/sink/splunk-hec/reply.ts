@@ -12,7 +12,7 @@ import { quote, sizeAndType } from '../../quote.ts';
  * - `rejected`: for the data
  * - `unknown`: part may have been taken
  */
-export type Meaning = 'delivered' | 'crowded' | 'retryable' | 'blocked' | 'rejected' | 'unknown';
+type Meaning = 'delivered' | 'crowded' | 'retryable' | 'blocked' | 'rejected' | 'unknown';
 
 export interface Reply {
   readonly meaning: Meaning;

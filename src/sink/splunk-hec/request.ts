@@ -6,7 +6,7 @@ import type { Message } from '../../model/sink.ts';
 import type { Metadata } from './settings.ts';
 
 /** Bytes of a request before compression: what Splunk Cloud takes, and every version of Splunk Enterprise. */
-export const maxRequestBytes = 1_000_000;
+const maxRequestBytes = 1_000_000;
 
 export interface HecRequest {
   readonly messages: readonly Message[];

@@ -56,7 +56,7 @@ export class Header {
   }
 }
 
-export type Framing = 'octet-counting' | 'newline' | 'datagram';
+type Framing = 'octet-counting' | 'newline' | 'datagram';
 
 /** One frame: RFC 6587 section 3.4.1 or 3.4.2, or the bytes of a datagram. */
 export function frame(framing: Framing, header: string, message: Uint8Array): Uint8Array {

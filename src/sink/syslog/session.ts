@@ -17,7 +17,7 @@ const maxAnswerBytes = 128 * 1024;
 const lineFeed = 0x0a;
 
 /** What the receiver said of one message: 200 is taken. */
-export interface Answer {
+interface Answer {
   readonly code: number;
   readonly message: string;
 }

@@ -12,7 +12,7 @@ import type { Peer, Pem, Shown, TlsSettings } from '../../connect/trust.ts';
 import { WaybillError, codeOf, messageOf } from '../../errors.ts';
 import type { Clock } from '../../model/time.ts';
 
-export interface Target {
+interface Target {
   readonly id: string;
   /** As it is written, for messages: `tls://siem.example:6514`. */
   readonly address: string;

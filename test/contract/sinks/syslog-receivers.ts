@@ -10,7 +10,7 @@ import { readFrames, readRelp, readSyslog } from './syslog-reader.ts';
 import type { RelpFrame, SyslogMessage } from './syslog-reader.ts';
 
 /** What ends a connection, once everything that was sent on it has been read. */
-export type Ending = 'end' | 'reset' | 'end before the sender' | 'end at once' | 'never';
+type Ending = 'end' | 'reset' | 'end before the sender' | 'end at once' | 'never';
 
 /** As a process that dies with bytes unread: TCP is reset, and TLS ends without saying so. */
 function cut(socket: Socket): void {

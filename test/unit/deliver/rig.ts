@@ -13,7 +13,7 @@ import { DeliveryClock, quiet } from '../../support/delivery-clock.ts';
 import { openJournal, registerSink, temporary } from '../../support/model-journal.ts';
 import { ModelReceiver } from '../../support/model-sink.ts';
 
-export interface Line {
+interface Line {
   readonly level: string;
   readonly event: string;
   readonly fields: Readonly<Record<string, unknown>>;

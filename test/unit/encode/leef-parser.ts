@@ -3,7 +3,7 @@
  * consumer would misread the line.
  */
 
-export interface LeefLine {
+interface LeefLine {
   readonly vendor: string;
   readonly product: string;
   readonly version: string;

@@ -7,7 +7,7 @@ import type { NormalizeSettings } from '../../../src/normalize/normalizer.ts';
 import { identify } from '../../../src/record/identity.ts';
 import { parseRecord } from '../../../src/record/json.ts';
 
-export interface Row {
+interface Row {
   readonly triple: readonly [action: string, result: string, reason: string];
   readonly category: readonly string[];
   readonly type: string;
@@ -61,7 +61,7 @@ export const network = {
   address: 'Example street 1',
 };
 
-export const personal = {
+const personal = {
   userLastNameFirstName: 'User,Example',
   userEmailAddress: 'user@example.com',
   currentOwnerLastNameFirstName: 'Owner,Example',

@@ -22,7 +22,7 @@ export function window(from: string, until: string, change: Partial<LedgerReport
   };
 }
 
-export const noDelays = { longestSeconds: null, within: { '1h': 0, '6h': 0, '1d': 0, '3d': 0, '7d': 0, '14d': 0, '30d': 0, later: 0 } };
+const noDelays = { longestSeconds: null, within: { '1h': 0, '6h': 0, '1d': 0, '3d': 0, '7d': 0, '14d': 0, '30d': 0, later: 0 } };
 
 export function reportSource(windows: readonly LedgerReportWindow[], change: Partial<LedgerReportSource> = {}): LedgerReportSource {
   const collected = windows.reduce((sum, { records }) => sum + records, 0);

@@ -1,5 +1,5 @@
 /** A reader of the Prometheus text format 0.0.4, written from its description: what the server of a user would see. */
-export interface Sample {
+interface Sample {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
