@@ -33,7 +33,7 @@ const maxPages = 5;
 const maxAttempts = 3;
 const pauseMs = 2_000;
 
-interface Counting {
+export interface Counting {
   readonly requester: Pick<Requester, 'ask' | 'count' | 'wait' | 'isOfTheQuery'>;
   readonly paging: Paging;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;

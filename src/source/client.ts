@@ -34,7 +34,7 @@ export interface ClientSettings {
   readonly requests: { readonly timeout: number };
 }
 
-interface ClientContext {
+export interface ClientContext {
   readonly clock: Clock;
   readonly budget: Budget;
   readonly meters: Pick<Meters, 'sourceRequest'>;

@@ -6,7 +6,6 @@ import { perform } from '../../src/daemon/operations/perform.ts';
 import { microsToIso } from '../../src/record/timestamp.ts';
 import { codeOf, messageOf } from '../../src/errors.ts';
 import type { Window } from '../../src/model/ledger.ts';
-import { microsToIso } from '../../src/record/timestamp.ts';
 import type { Micros } from '../../src/model/time.ts';
 import type { Environment, HistoryEnvironment } from './environment.ts';
 import type { Life } from './life.ts';

@@ -1,6 +1,6 @@
 /** `waybill encode`: records in, messages out, without journal or configuration: a record is received when its line is read. */
 import { systemClock } from '../../clock.ts';
-import { encoder, type EncodedFormat, encodedFormats } from '../../encode/index.ts';
+import { encoder, type Format, formats } from '../../encode/index.ts';
 import { cefSettings } from '../../encode/settings.ts';
 import { messageOf } from '../../errors.ts';
 import type { Encode } from '../../model/event.ts';
@@ -26,7 +26,7 @@ export const encodeCommand = (clock: Clock): Command =>
     description: `Reads records as NDJSON from standard input, and writes one message a line to standard output. A line that is not JSON is reported on
 standard error with its number; the others are encoded, and the exit code is 1.`,
     options: {
-      format: required(choice('FORMAT', encodedFormats, encodedFormats.join(', '))),
+      format: required(choice('FORMAT', formats, formats.join(', '))),
       source: withDefault(
         parsed(
           'ID',
@@ -53,7 +53,7 @@ function idOf(given: string): string | undefined {
 }
 
 interface EncodeValues {
-  readonly format: EncodedFormat;
+  readonly format: Format;
   readonly source: string;
   readonly example: string | undefined;
 }
@@ -87,7 +87,7 @@ async function run(options: EncodeValues, io: Io, clock: Clock): Promise<number>
 }
 
 /** @returns a function from the text of a record to its message; it throws SyntaxError for a text that is not JSON */
-function recordEncoder(format: EncodedFormat, source: string, clock: Clock): (text: string) => string {
+function recordEncoder(format: Format, source: string, clock: Clock): (text: string) => string {
   const uidOf = identify(source);
   const normalize = normalizer({
     tenantId: undefined,
