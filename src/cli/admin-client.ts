@@ -25,7 +25,7 @@ export const adminOptions = {
 export type AdminValues = ValuesOf<typeof adminOptions>;
 
 /** Members by which a response is recognized as Waybill's. */
-export type Members<Value> = Readonly<Partial<Record<keyof Value & string, 'object' | 'objects'>>>;
+type Members<Value> = Readonly<Partial<Record<keyof Value & string, 'object' | 'objects'>>>;
 
 export interface AdminServer {
   /**

@@ -31,7 +31,7 @@ export interface PageRefused {
 export type PageStep = 'end' | { readonly isFirst: boolean; readonly isLast: boolean; readonly isRestart: boolean };
 
 /** What follows from a failed request. */
-export type FailureStep =
+type FailureStep =
   | { readonly kind: 'again' | 'fatal' }
   | { readonly kind: 'size_refused'; readonly pageSize: number }
   | { readonly kind: 'refused'; readonly page: number; readonly pageSize: number; readonly refusals: number }

@@ -15,7 +15,7 @@ export interface SourceAccess {
   readonly waits: Waits;
 }
 
-export interface SourceAccessParts {
+interface SourceAccessParts {
   readonly sourceId: string;
   readonly source: Source;
   readonly uidOf: ConstructorParameters<typeof Requester>[0]['uidOf'];

@@ -14,7 +14,7 @@ import type { RetryPolicy } from './retry-policy.ts';
  */
 const groupedMs = 1_000;
 
-export interface AcknowledgerParts {
+interface AcknowledgerParts {
   readonly id: string;
   /** The sink can resolve an unknown outcome: acknowledgements without dead letters may wait. */
   readonly resolvable: boolean;

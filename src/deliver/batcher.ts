@@ -29,7 +29,7 @@ export interface Prepared {
 }
 
 /** Reads the entries after a position, in order, up to a limit. */
-export type ReadEntries = (after: number, limit: Limit) => Promise<readonly Entry[]>;
+type ReadEntries = (after: number, limit: Limit) => Promise<readonly Entry[]>;
 
 export class Batches {
   readonly #read: ReadEntries;

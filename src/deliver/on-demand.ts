@@ -12,7 +12,7 @@ import { Replay } from './replay.ts';
 import type { OnDemandResult, OnDemandSend, SendQueue } from './send-queue.ts';
 import type { OpenSink, Sender } from './sender.ts';
 
-export interface OnDemandParts {
+interface OnDemandParts {
   readonly id: string;
   readonly limit: Limit;
   readonly journal: DeliverJournal;

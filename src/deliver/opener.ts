@@ -13,7 +13,7 @@ import type { Sender } from './sender.ts';
 const closeMs = 10_000;
 const closeAbandonedMs = 1_000;
 
-export interface OpenerParts {
+interface OpenerParts {
   readonly id: string;
   readonly open: (signal: AbortSignal) => Promise<Sink>;
   readonly journal: DeliverJournal;

@@ -9,7 +9,7 @@ import type { SendQueue } from './send-queue.ts';
 /** A loop looks at the journal at least this often. */
 const maxIdleMs = 60_000;
 
-export interface PausesParts {
+interface PausesParts {
   readonly id: string;
   readonly retryPolicy: RetryPolicy;
   /** Sends whose caller waits: they fail while the sink is unavailable. */

@@ -25,7 +25,7 @@ export interface OpenSink {
   readonly abandon: AbortSignal;
 }
 
-export interface SenderParts {
+interface SenderParts {
   readonly id: string;
   /** ms a call of the sink may take before its outcome counts as unknown. */
   readonly deadline: number;

@@ -6,7 +6,7 @@ import type { Format } from '../encode/index.ts';
 import type { BatchDefaults } from '../sink/define.ts';
 
 /** Where a new sink starts. */
-export type Start = { readonly kind: 'journal' } | { readonly kind: 'now' } | { readonly kind: 'instant'; readonly at: Micros };
+type Start = { readonly kind: 'journal' } | { readonly kind: 'now' } | { readonly kind: 'instant'; readonly at: Micros };
 
 const startExpects = 'journal, now, or a time such as 2026-11-21T00:00:00Z';
 const start = z

@@ -237,7 +237,7 @@ export function suspendedTogether(db: Database): ReadonlyMap<string, ReadonlySet
 }
 
 /** A source as the state knows it, for lists. */
-export interface KnownSource {
+interface KnownSource {
   readonly id: string;
   readonly state: string;
   /** Where its ledger begins, is whole up to, and ends. */

@@ -199,7 +199,7 @@ export const metricTable = {
   },
 } as const satisfies Readonly<Record<string, Metric>>;
 
-export type MetricName = keyof typeof metricTable;
+type MetricName = keyof typeof metricTable;
 /** The names of the metrics of one type. */
 export type NameOf<Type extends Metric['type']> = {
   [Name in MetricName]: (typeof metricTable)[Name]['type'] extends Type ? Name : never;

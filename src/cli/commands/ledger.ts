@@ -5,6 +5,7 @@ import type { StateSettings } from '../../config/state-settings.ts';
 import { reportSettings, serviceWords } from '../../daemon/live-status.ts';
 import { WaybillError, messageOf } from '../../errors.ts';
 import { openLedgerReport } from '../../journal/queries/ledger.ts';
+import { storedSources } from '../../journal/queries/stored.ts';
 import { openReadOnly } from '../../journal/state.ts';
 import { ledgerDocument, zoneOfWords } from '../../report/ledger/document.ts';
 import { gathered, joined } from '../../report/chunks.ts';
@@ -145,13 +146,7 @@ function reportOf(server: AdminServer, { source, from, to }: Period): Promise<Le
 
 /** The ledger of a source outlives its configuration. */
 function assertKnown(source: string, { sources }: StateSettings, db: ReturnType<typeof openReadOnly>): void {
-  const known = new Set([
-    ...sources.map(({ id }) => id),
-    ...db
-      .prepare<[], { id: string }>('SELECT id FROM sources')
-      .all()
-      .map(({ id }) => id),
-  ]);
+  const known = new Set([...sources.map(({ id }) => id), ...storedSources(db).map(({ id }) => id)]);
   if (!known.has(source)) throw notFound('source', source, [...known]);
 }
 

@@ -16,7 +16,7 @@ import type { ProfileStore } from './profile.ts';
 /** Stores what a hand count read. */
 type Store = Counting['store'];
 
-export interface CalibratorParts {
+interface CalibratorParts {
   readonly id: string;
   readonly store: Pick<ProfileStore, 'profile' | 'calibrated' | 'handCounted'>;
   readonly paging: Paging;

@@ -17,7 +17,7 @@ import type { Stats } from './stats.ts';
 import type { Switches } from '../switches.ts';
 import { BadValue, durationOf } from '../values.ts';
 
-export interface ControlRooms {
+interface ControlRooms {
   readonly clock: ServiceClock;
   readonly organisation: Organisation;
   readonly users: Users;

@@ -115,7 +115,7 @@ test('a weekly calibration that is not answered holds up neither tip nor the fro
   expect(it.journal.progress(id)).toMatchObject({ collected: 1 });
   expect(it.lag()).toBeLessThan(32 * minute);
   expect(second.snapshot().sources[0]).toMatchObject({ uncalibrated: '504 timeout', trouble: undefined });
-  expect(second.status()).toContain(`The calibration of ${id} is due and fails: 504 timeout.`);
+  expect(second.status()).toContain(`The calibration of ${id} fails: 504 timeout.`);
   it.model.isFailing = () => false;
   await it.sleep(hour);
   expect(second.snapshot().sources[0]?.uncalibrated).toBeUndefined();
@@ -206,7 +206,7 @@ test('without a Date a restart in a quiet time raises no alarm, also after a kil
   expect(it.log.lines.filter(({ level }) => level === 'error')).toEqual([]);
   expect(again.snapshot().sources).toMatchObject([{ gaps: 0, recountsOverdue: 0, serverNow: undefined }]);
   expect(it.journal.progress(id).frontier).toBeGreaterThan(frontier);
-  expect(again.status()).toContain('The answers of new carry no Date');
+  expect(again.status()).toContain('Responses of new carry no Date');
   it.service.add(2, base + 210 * minute);
   await it.sleep(10 * minute);
   expect(it.lag()).toBeLessThan(32 * minute);

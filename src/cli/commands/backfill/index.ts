@@ -6,6 +6,7 @@ import { openSource } from '../../../daemon/open-source.ts';
 import type { Config, SourceConfig } from '../../../config/load.ts';
 import { WaybillError, messageOf } from '../../../errors.ts';
 import { backfillsOf, uncoveredOf } from '../../../journal/backfills.ts';
+import { bytesPerRecord } from '../../../journal/queries/stored.ts';
 import type { BackfillProgress, Window } from '../../../model/ledger.ts';
 import { backfillText, shorten } from '../../../report/backfills.ts';
 import { table } from '../../../report/text-table.ts';
@@ -177,12 +178,7 @@ function partsOf(config: Config, id: string, span: Window): { parts: Window[]; b
   return readState(config, (db) => {
     const parts = uncoveredOf(db, id, span);
     if (!parts) throw new WaybillError('usage', `cannot add history to "${id}": its ledger has not started; check that the daemon runs`);
-    const stored = db
-      .prepare<[], { bytes: number | null; records: number | null }>(
-        'SELECT sum(length(body) + length(uids) * 2) AS bytes, sum(n) AS records FROM (SELECT body, uids, n FROM segments WHERE kind & 255 = 1 ORDER BY seq DESC LIMIT 200)',
-      )
-      .get();
-    return { parts, bytesPerRecord: stored?.bytes && stored.records ? stored.bytes / stored.records : undefined };
+    return { parts, bytesPerRecord: bytesPerRecord(db) };
   });
 }
 

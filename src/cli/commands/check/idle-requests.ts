@@ -1,7 +1,7 @@
 /** Requests that a source without new records takes, from its settings alone. Pure. */
 import { widestMicros, widthWithin } from '../../../collect/windows.ts';
 
-export interface IdleSettings {
+interface IdleSettings {
   /** ms */
   readonly pollInterval: number;
   readonly closeDelay: number;

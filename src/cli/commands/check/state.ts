@@ -9,6 +9,8 @@ import { requestedBy } from '../../../daemon/live-status.ts';
 import { WaybillError, messageOf } from '../../../errors.ts';
 import { storedJson } from '../../../journal/damage.ts';
 import { unreadOf } from '../../../journal/backfills.ts';
+import { storedSinks, storedSources } from '../../../journal/queries/stored.ts';
+import type { StoredSink } from '../../../journal/queries/stored.ts';
 import { movedMessage } from '../../../journal/sink-positions.ts';
 import { openReadOnly } from '../../../journal/state.ts';
 import type { DelayMeasure } from '../../../model/telemetry.ts';
@@ -20,7 +22,7 @@ export interface Line extends Finding {
   readonly subject: string;
 }
 
-export interface KnownState {
+interface KnownState {
   readonly lines: readonly Line[];
   /** Measured delays of records, by source. */
   readonly delays: ReadonlyMap<string, DelayMeasure>;
@@ -66,16 +68,12 @@ export function knownState(config: Config): KnownState {
     return { lines, delays: new Map() };
   }
   try {
-    const rows = db
-      .prepare<[], { id: string; state: string; destination: string | null; profile: string | null }>(
-        'SELECT id, state, destination, profile FROM sources ORDER BY id',
-      )
-      .all();
+    const rows = storedSources(db);
     const delays = rows.flatMap(({ id, profile }) => {
       const { delays: measured } = storedJson(profile ?? '{}') as { delays?: DelayMeasure };
       return measured ? [[id, measured] as const] : [];
     });
-    const sinks = db.prepare<[], StoredSink>('SELECT id, type, destination FROM sinks').all();
+    const sinks = storedSinks(db);
     const requested = requestedBy(config);
     const now = systemClock.now() * 1000;
     const unread = rows.flatMap(({ id, profile }): Line[] => {
@@ -87,12 +85,6 @@ export function knownState(config: Config): KnownState {
   } finally {
     db.close();
   }
-}
-
-interface StoredSink {
-  readonly id: string;
-  readonly type: string;
-  readonly destination: string;
 }
 
 /** A sink id with another destination than in the state: the daemon would not start. */

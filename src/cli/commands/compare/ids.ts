@@ -7,7 +7,7 @@ import type { JsonValue } from '../../../model/record.ts';
 import { objectOf, parseRecord, textOf } from '../../../record/json.ts';
 
 /** The id of one line or row; undefined when the field is missing. */
-export interface Read {
+interface Read {
   readonly id: string | undefined;
   /** Number of its first line. */
   readonly line: number;
