@@ -17,6 +17,7 @@ export default defineConfig({
     // Limits for what hangs, and no measure of speed: a loaded machine is many times slower.
     testTimeout: 180_000,
     hookTimeout: 180_000,
+    retry: Number(process.env['WAYBILL_TEST_RETRY'] ?? 0),
     expect: { poll: { timeout: 60_000 } },
     reporters: ['default', './test/support/skip-reporter.ts'],
     projects: [

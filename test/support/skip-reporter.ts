@@ -1,5 +1,5 @@
 /**
- * The end of every run: the skipped tests, one line for each reason, and after them the failed tests.
+ * The end of every run: the skipped tests, one line for each reason, then the tests that passed only when repeated, then the failed tests.
  * Logs are often cut at the front, so the failures come last.
  */
 import type { Reporter, SerializedError, TestModule } from 'vitest/node';
@@ -13,6 +13,12 @@ export default class SkipReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly SerializedError[]): void {
     const skipped = skippedTests(modules);
     if (skipped.length > 0) process.stdout.write(`\nskipped, by reason:\n${skipped.join('\n')}\n`);
+    const repeated = modules.flatMap((module) =>
+      [...module.children.allTests('passed')]
+        .filter((test) => test.diagnostic()?.flaky === true)
+        .map((test) => `  ${module.relativeModuleId} > ${test.fullName}`),
+    );
+    if (repeated.length > 0) process.stdout.write(`\npassed only when repeated:\n${repeated.join('\n')}\n`);
     const failed = failures(modules, unhandledErrors);
     if (failed.length > 0) process.stdout.write(`\nfailed:\n${failed.join('\n')}\n`);
   }
