@@ -251,7 +251,7 @@ describe.concurrent('history', () => {
         'j.doe',
       ];
       expect(await json(place, ...accept, '--yes')).toMatchObject({ accepted: [{ from: one.from }] });
-      expect((await waybill(place, ...accept, '--yes')).stderr).toMatch(/accepted already/);
+      expect((await waybill(place, ...accept, '--yes')).stderr).toMatch(/already accepted/);
       const ledger = await daemon.ledger();
       expect(ledger.sources[0]?.frontier).toBe(one.to);
       expect(ledger.sources[0]?.windows[0]).toMatchObject({ from: one.from, state: 'accepted' });

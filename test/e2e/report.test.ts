@@ -72,7 +72,7 @@ test('the report, a day counted by hand, and a SIEM compared', { timeout: 300_00
     const check = await place.waybill('check', '--config', 'waybill.yaml', '--offline');
     expect(check.stdout).toMatch(/of 5 records 99 % were first seen within \d+ s, .*too few to judge closeDelay by/);
     // Every second a poll; windows of 10 s are closed with two requests; no recount; and the guard.
-    expect(check.stdout).toContain(`about ${86_400 + 8_640 * 2 + 288} requests a day at rest, 1.20 a second`);
+    expect(check.stdout).toContain(`about ${86_400 + 8_640 * 2 + 288} requests a day when idle, 1.20 a second`);
 
     // The period up to its last window is final; asked beyond that, it is not covered.
     const { code, ledger } = await readLedgerOf(place, '--require-final');
@@ -186,6 +186,6 @@ test('the report, a day counted by hand, and a SIEM compared', { timeout: 300_00
     expect(whole.code).toBe(0);
     expect(whole.stdout).toMatch(/^MISSING there: 0$/m);
     expect(unread).toMatchObject({ code: 2, stdout: '' });
-    expect(unread.stderr).toMatch(/none of its \d+ lines has "event.id"; see --field/);
+    expect(unread.stderr).toMatch(/none of its \d+ lines has the field "event.id"; see --field/);
   });
 });

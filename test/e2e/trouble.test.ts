@@ -126,8 +126,8 @@ describe.concurrent('trouble with the state', () => {
         expect((await full.get('/healthz')).status).toBe(200);
         const status = await place.waybill('status', '--config', 'waybill.yaml');
         const state = place.path('volume/state');
-        expect(status.stdout).toMatch(new RegExp(`^The disk of the state is full: nothing can be written in\\s+${state}\\.$`, 'm'));
-        expect(status.stdout).toMatch(/^To do: make room on the disk of/m);
+        expect(status.stdout).toMatch(new RegExp(`^The disk is full: cannot write to\\s+${state}\\.$`, 'm'));
+        expect(status.stdout).toMatch(/^To do: free space on the disk of/m);
         const during = await ledgerOf(place);
         expect(during.ledger.sources).toHaveLength(1);
         rmSync(place.path('volume/plug'));
