@@ -37,7 +37,7 @@ test(
         configure(place, [sourceOf(service, start)], [lake]);
         const waybill = (...args: readonly string[]) => place.waybill(...args, '--sink', 'lake', '--config', 'waybill.yaml');
         const deadLetters = async (): Promise<unknown[]> => {
-          const { code, stdout, stderr } = await waybill('dead-deadLetters', 'list', '--json');
+          const { code, stdout, stderr } = await waybill('dead-letters', 'list', '--json');
           expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
           return (JSON.parse(stdout) as { deadLetters: unknown[] }).deadLetters;
         };
@@ -59,7 +59,7 @@ test(
         // The retry is committed, its answer is lost, and the daemon is gone before it can ask what became of it.
         proxy.loseAnswer('EndTxn', true);
         const [asked] = await Promise.all([
-          waybill('dead-deadLetters', 'retry', '--all', '--yes'),
+          waybill('dead-letters', 'retry', '--all', '--yes'),
           until('the answer of the commit is lost', patient, () => proxy.isShut || undefined).then(() => first.kill()),
         ]);
         expect(asked.code).not.toBe(0);
@@ -73,7 +73,7 @@ test(
           async () => ((await deadLetters()).length === 0 ? true : undefined),
         );
         // Whoever was told that the outcome is not known asks once more.
-        const again = await waybill('dead-deadLetters', 'retry', '--all', '--yes');
+        const again = await waybill('dead-letters', 'retry', '--all', '--yes');
         expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('no dead letter is kept') as string });
         await service.add([like(sample, 900_000_002, Date.now() - 1_000)]);
         await caughtUp(second, service, patient);

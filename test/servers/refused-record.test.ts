@@ -42,9 +42,9 @@ test(
       const truth = await service.truth();
       const found = await differences(place, truth, servers);
       expect(found).toEqual({ ...allOnce, siem: { ...exactlyOnce, missing: [odd] } });
-      const list = JSON.parse(await waybill(place, 'dead-deadLetters', 'list', '--sink', 'siem', '--json')) as unknown;
+      const list = JSON.parse(await waybill(place, 'dead-letters', 'list', '--sink', 'siem', '--json')) as unknown;
       expect(JSON.stringify(list)).toMatch(/document_parsing_exception/);
-      const shown = await place.waybill('dead-deadLetters', 'show', '--all', '--sink', 'siem', '--config', 'waybill.yaml');
+      const shown = await place.waybill('dead-letters', 'show', '--all', '--sink', 'siem', '--config', 'waybill.yaml');
       expect(shown.stdout).toBe(`${odd}\n`);
       expect(shown.stderr).toMatch(/failed to parse field \[source\.address\] of type \[ip\].*is not an IP string literal/);
       // It is the document that is refused: neither the sink nor the daemon is in trouble.
@@ -52,7 +52,7 @@ test(
       expect(daemon.log.filter(({ event }) => event === 'sink.delivery_blocked')).toEqual([]);
 
       // As long as the mapping is what it is, a retry changes nothing.
-      const again = ['dead-deadLetters', 'retry', '--all', '--sink', 'siem', '--yes', '--config', 'waybill.yaml'];
+      const again = ['dead-letters', 'retry', '--all', '--sink', 'siem', '--yes', '--config', 'waybill.yaml'];
       expect(await place.waybill(...again)).toMatchObject({ code: 1 });
       expect((await differences(place, truth, servers)).siem).toEqual({ ...exactlyOnce, missing: [odd] });
 
@@ -60,7 +60,7 @@ test(
       await server.rollover(stream);
       expect(await place.waybill(...again)).toMatchObject({ code: 0 });
       expect(await differences(place, truth, servers)).toEqual(allOnce);
-      expect(await place.waybill('dead-deadLetters', 'list', '--sink', 'siem', '--config', 'waybill.yaml')).toMatchObject({ code: 0 });
+      expect(await place.waybill('dead-letters', 'list', '--sink', 'siem', '--config', 'waybill.yaml')).toMatchObject({ code: 0 });
       expect(await daemon.stop()).toMatchObject({ code: 0, signal: null });
       expect(compare(linesOf(place.path('siem.ndjson')), truth, originalOf)).toEqual(exactlyOnce);
     });
