@@ -65,7 +65,7 @@ test(
       const second = await agree();
       say(`${brokerKills} kills of the broker: ${second} records, each once in each; ${await aborted()} messages never committed`);
 
-      const sent = await counted(daemon, 'waybill_events_sent_total', 'siem');
+      const sent = await counted(daemon, 'waybill_events_delivered_total', 'siem');
       await service.set({ rate: perSecond });
       for (let i = 1; i < kills; i += 1) {
         await flowing(daemon, 'siem');
@@ -98,7 +98,7 @@ test(
           await flowing(daemon, 'siem');
           proxy.cutNext('shut');
           await until('an answer is cut off', patient, () => proxy.isShut || undefined);
-          const answered = (await counted(daemon, 'waybill_events_sent_total', 'siem')) - sent;
+          const answered = (await counted(daemon, 'waybill_events_delivered_total', 'siem')) - sent;
           const unanswered = (await server.count(stream)) - documents - answered;
           if (unanswered > 0) return unanswered;
           // What was cut was the answer to a question.
@@ -135,7 +135,7 @@ function taken(daemon: Daemon, sink: SinkId): true | undefined {
 
 /** Waits until this sink takes again what it is given. */
 async function flowing(daemon: Daemon, sink: SinkId): Promise<void> {
-  const sent = (): Promise<number> => counted(daemon, 'waybill_events_sent_total', sink);
+  const sent = (): Promise<number> => counted(daemon, 'waybill_events_delivered_total', sink);
   const before = await sent();
   await until(
     () => `${sink} takes more than ${before}\n${daemon.words()}`,
