@@ -74,7 +74,7 @@ test(
         );
         // Whoever was told that the outcome is not known asks once more.
         const again = await waybill('dead-letters', 'retry', '--all', '--yes');
-        expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('no dead letter is kept') as string });
+        expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('there are no dead letters') as string });
         await service.add([like(sample, 900_000_002, Date.now() - 1_000)]);
         await caughtUp(second, service, patient);
         const more = await service.truth();
