@@ -42,7 +42,7 @@ if (values.help) {
 const rate = Number(values.rate);
 const restMs = Number(values.rest) * 1000;
 const seconds = Number(values.seconds);
-const graceMs = 10_000;
+const shutdownTimeoutMs = 10_000;
 const token = 'flood-token';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const directory = mkdtempSync(join(tmpdir(), 'waybill-flood-'));
@@ -141,7 +141,7 @@ function report(rows: readonly Row[], endedMs: number): void {
     ...(during.delivered < 0.9 * Math.min(rate, before.delivered) ? [`${name}: delivered less than nine tenths`] : []),
     ...(health.failed > 0 || health.slowestMs > 1_000 ? [`${name}: /healthz did not answer within a second`] : []),
   ]);
-  if (endedMs > graceMs) faults.push(`SIGTERM took ${Math.round(endedMs)} ms of ${graceMs}`);
+  if (endedMs > shutdownTimeoutMs) faults.push(`SIGTERM took ${Math.round(endedMs)} ms of ${shutdownTimeoutMs}`);
   if (values.json) process.stdout.write(`${JSON.stringify({ rows, endedMs, faults }, null, 2)}\n`);
   else {
     const whole = (number: number): string => Math.round(number).toLocaleString('en');
@@ -205,7 +205,7 @@ function configuration({ clients, ca, subscriptionKey, ...service }: ServiceLine
     ],
     sinks: [{ id: 'file', type: 'file', path: out }],
     admin: { listen: `127.0.0.1:${port}`, token },
-    grace: `${graceMs / 1000}s`,
+    shutdownTimeout: `${shutdownTimeoutMs / 1000}s`,
     log: { level: 'error' },
   });
 }
