@@ -91,7 +91,11 @@ try {
   const daemon = start(join(root, 'bin/waybill.js'), ['run', '--config', 'waybill.yaml'], directory);
   daemon.firstLine.catch(() => undefined);
   const lines = new Lines(out);
-  while (lines.count() < rate) await sleep(100);
+  const failed = daemon.ended.then((code) =>
+    Promise.reject(new Error(`the daemon ended with ${code ?? 'a signal'} before its first delivery`)),
+  );
+  while (lines.count() < rate) await Promise.race([sleep(100), failed]);
+  failed.catch(() => undefined);
   const db = new Database(join(directory, 'state/waybill.db'), { readonly: true });
   const rows: Row[] = [];
   for (const flood of floods.filter(({ name }) => values.only === undefined || name.includes(values.only)))
