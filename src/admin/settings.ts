@@ -1,4 +1,4 @@
-/** The settings of what an operator looks at: the admin server and the log. */
+/** The settings of the admin server and of the log. */
 import { z } from 'zod';
 import { listenAddress, oneOrMany, path, secret } from '../settings/values.ts';
 
@@ -8,10 +8,10 @@ export const adminSettings = z
     listen: oneOrMany(listenAddress())
       .prefault('127.0.0.1:9464')
       .describe(
-        'Address, or list of addresses, e.g. `[::]:9464`. Elsewhere than on loopback, only probes and metrics answer without a token',
+        'Address, or list of addresses, e.g. `[::]:9464`. On other than loopback addresses, only probes and metrics work without a token',
       ),
-    token: secret().optional().describe('Token that opens everything'),
-    readToken: secret().optional().describe('Token that reads page, status, ledger and metrics'),
+    token: secret().optional().describe('Token for reads and operations'),
+    readToken: secret().optional().describe('Token for reads: status, ledger, gaps, operations and metrics'),
     tls: z
       .strictObject({
         cert: path().describe('Certificate with its chain, a PEM file'),
@@ -21,19 +21,19 @@ export const adminSettings = z
       .describe('Certificate of the admin server; without it the server speaks plain HTTP'),
   })
   .prefault({})
-  .describe('Probes, metrics, status page');
+  .describe('Admin server: probes, metrics, status and reports');
 
 const level = z.enum(['debug', 'info', 'warn', 'error']);
 
 /** `log` */
 export const logSettings = z
   .strictObject({
-    level: level.default('info').describe('The least that is written; LOG_LEVEL of the environment wins'),
+    level: level.default('info').describe('Minimum level; overridden by LOG_LEVEL'),
     format: z
       .enum(['json', 'pretty', 'ecs'])
       .optional()
-      .describe('`json`, `ecs` (JSON with the names of ECS), or `pretty` for people; default `pretty` on a terminal, else `json`'),
-    levels: z.record(z.string().min(1), level).default({}).describe('Levels of single rooms, e.g. `sink/kafka: debug`'),
+      .describe('`json`, `ecs` (JSON with ECS field names) or `pretty` (for terminals); default `pretty` on a terminal, else `json`'),
+    levels: z.record(z.string().min(1), level).default({}).describe('Minimum level by component, e.g. `sink/kafka: debug`'),
   })
   .prefault({})
-  .describe('Diagnostics, on standard error');
+  .describe('Log, written to standard error');

@@ -17,14 +17,17 @@ const timeoutMs = 120_000;
 export const adminOptions = {
   admin: text(
     'URL',
-    'query the admin server of a running daemon instead of the state; the token in WAYBILL_ADMIN_TOKEN may be admin.readToken; http only on loopback',
+    'query the admin server of a running daemon instead of the state, with the token in WAYBILL_ADMIN_TOKEN; http for loopback addresses only',
   ),
-  'admin-ca': text('FILE', 'PEM certificates to trust for --admin instead of those of the system; NODE_EXTRA_CA_CERTS=FILE adds to them'),
+  'admin-ca': text(
+    'FILE',
+    'PEM file of CA certificates for --admin; replaces the system roots, while NODE_EXTRA_CA_CERTS=FILE extends them',
+  ),
 };
 
 export type AdminValues = ValuesOf<typeof adminOptions>;
 
-/** Members by which a response is recognized as Waybill's. */
+/** Members that a response of Waybill always has. */
 type Members<Value> = Readonly<Partial<Record<keyof Value & string, 'object' | 'objects'>>>;
 
 export interface AdminServer {
@@ -35,7 +38,7 @@ export interface AdminServer {
   get<Value>(path: string, members: Members<Value>, parameters?: Readonly<Record<string, string | undefined>>): Promise<Value>;
 }
 
-/** @returns undefined without `--admin`. @throws WaybillError `usage` for an address or token that cannot be used */
+/** @returns undefined without `--admin`. @throws WaybillError `usage` for an unusable address or token */
 export function adminServer(values: AdminValues, env: NodeJS.ProcessEnv): AdminServer | undefined {
   const { admin: given, 'admin-ca': caFile } = values;
   if (given === undefined) {

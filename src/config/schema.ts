@@ -1,6 +1,6 @@
 /**
- * The schema of the whole configuration, put together from the settings that stand beside what they configure, and from the definitions of
- * the sinks. A room adds its settings here with one line.
+ * The schema of the whole configuration, assembled from the `settings.ts` of each room and from the definitions of the sinks.
+ * A room adds its settings here with one line.
  */
 import { z } from 'zod';
 import { deliverSettings } from '../deliver/settings.ts';
@@ -13,14 +13,14 @@ import { proxySettings, trustSettings } from '../connect/settings.ts';
 import { sourceSettings } from '../source/settings.ts';
 import { duration, facts, line, notYet, path } from '../settings/values.ts';
 
-/** Types of sinks that the contract names and a later release brings. */
+/** Sink types of later releases: reserved, and refused with a message that says so. */
 export const laterSinks = ['archive'];
 
 facts.add(privacySettings.shape.key, { secret: true, expects: 'text of at least 16 characters' });
 
 const source = sourceSettings
   .extend({
-    privacy: privacySettings.optional().describe('Rules and key for this source; overrides the top-level `privacy`'),
+    privacy: privacySettings.optional().describe('Rules and key for this source; override the top-level `privacy`'),
     observer: observerSettings,
   })
   .describe('One polled service: one tenant, one set of credentials');
@@ -33,33 +33,32 @@ function sinkSchema(definition: SinkDefinition) {
       ...deliverSettings(definition.formats, definition.batch),
       type: z.literal(definition.type).describe(definition.summary),
       includeOriginal: originalSettings(definition.original ?? true),
-      filter: whereSettings.optional().describe('Only records that match; default all'),
+      filter: whereSettings.optional().describe('Deliver only matching records; default all'),
       cef: cefSettings,
-      privacy: privacySettings.optional().describe('Rules and key for this sink; overrides those of the source'),
+      privacy: privacySettings.optional().describe('Rules and key for this sink; override the `privacy` of the source'),
       ...laterKeys(definition),
       ...definition.config.shape,
     })
     .describe(`Sink of type ${definition.type}: ${definition.summary}`);
 }
 
-/** Known to be refused; for the type of the schema they are not there. */
+/** Keys of later releases: the schema knows them only to refuse them, and its type does not include them. */
 function laterKeys({ later = [] }: SinkDefinition): object {
   return Object.fromEntries(later.map((key) => [key, notYet()]));
 }
 
-/** Making a schema takes longer than using it: one for each list of sinks. */
-const made = new WeakMap<readonly SinkDefinition[], ConfigSchema>();
+/** Assembling a schema is expensive, so each list of sinks has one schema. */
+const assembled = new WeakMap<readonly SinkDefinition[], ConfigSchema>();
 
-/** The whole, for sinks of these types. */
 export function configSchema(sinks: readonly SinkDefinition[]): ConfigSchema {
-  const schema = made.get(sinks) ?? assemble(sinks);
-  made.set(sinks, schema);
+  const schema = assembled.get(sinks) ?? assemble(sinks);
+  assembled.set(sinks, schema);
   return schema;
 }
 
 function assemble(sinks: readonly SinkDefinition[]) {
   const [first, ...others] = sinks.map(sinkSchema);
-  if (!first) throw new RangeError('cannot make a schema without any type of sink');
+  if (!first) throw new RangeError('cannot assemble a schema without a sink type');
   return z
     .strictObject({
       dataDir: stateDirectory,
@@ -67,24 +66,24 @@ function assemble(sinks: readonly SinkDefinition[]) {
       tls: trustSettings,
       proxy: proxySettings
         .optional()
-        .describe('Proxy of every HTTPS connection; default HTTPS_PROXY and NO_PROXY of the environment; `none` ignores these'),
+        .describe('Proxy for every HTTPS connection; default the variables HTTPS_PROXY and NO_PROXY; `none` ignores them'),
       sources: z
         .array(source)
-        .min(1, 'names no source: nothing would be collected')
-        .describe('Sources to poll: at least one, here or in an included file'),
-      privacy: privacySettings.prefault({}).describe('Fields to hide in every message; a source or sink may override it'),
+        .min(1, 'names no source: at least one is required')
+        .describe('Sources to poll; at least one, here or in an included file'),
+      privacy: privacySettings.prefault({}).describe('Fields to hide in every message; a source or sink may override them'),
       mapping: mappingSettings,
       sinks: z
         .array(z.discriminatedUnion('type', [first, ...others]))
         .default([])
         .describe('Destinations of messages'),
-      shutdownTimeout: duration({ max: '1h' }).prefault('20s').describe('Time limit for a stop'),
+      shutdownTimeout: duration({ max: '1h' }).prefault('20s').describe('Maximum time for a shutdown'),
       admin: adminSettings,
       log: logSettings,
       include: z
         .array(line('the path of a file, or a pattern such as tenants/*.yaml'))
         .default([])
-        .describe('More sources and sinks: files, or patterns such as `tenants/*.yaml`, relative to this file'),
+        .describe('Files with more sources and sinks: paths or patterns such as `tenants/*.yaml`, relative to this file'),
       telemetry: notYet(),
     })
     .describe('Configuration of Waybill');

@@ -50,6 +50,6 @@ export function deliverSettings(formats: readonly [Format, ...Format[]], batch: 
       })
       .prefault({})
       .describe('Limits of a batch'),
-    failReadinessAfter: unready.prefault('15m').describe('`/readyz` fails when delivery has failed for this long; `never`: it does not'),
+    failReadinessAfter: unready.prefault('15m').describe('`/readyz` fails when delivery has failed for this long; `never` disables this'),
   };
 }

@@ -1,4 +1,4 @@
-/** The settings of the journal: how much it may hold, and for how long. */
+/** The settings of the journal: maximum size and retention. */
 import { z } from 'zod';
 import { duration, size } from '../settings/values.ts';
 
@@ -8,11 +8,11 @@ export const journalSettings = z
     maxSize: size({ min: '16MiB' })
       .prefault('10GiB')
       .describe(
-        'The most that the state may take on disk: beyond it collecting pauses, and nothing is lost while the service keeps its log',
+        'Maximum size of the state on disk. When it is reached, collection pauses; nothing is lost while the service keeps its log',
       ),
     retention: duration()
       .prefault('30d')
-      .describe('How long entries that every sink has taken stay for replay; less when half of `maxSize` is used'),
+      .describe('How long entries that every sink has acknowledged stay available for replay; shorter once half of `maxSize` is used'),
   })
   .prefault({})
-  .describe('What lies between collecting and delivering');
+  .describe('Durable buffer between sources and sinks');

@@ -1,4 +1,4 @@
-/** The settings that say what becomes of a record: which records are wanted, what is hidden, what it is called and how it is weighed. */
+/** The settings for records: filter, privacy, observer names and severities. */
 import { z } from 'zod';
 import { fieldPaths, meaningFields } from '../record/fields.ts';
 import type { Where } from './filter.ts';
@@ -7,26 +7,26 @@ import { outcomeCodes } from './outcomes.ts';
 const hidable = fieldPaths.filter((field) => !(meaningFields as readonly string[]).includes(field));
 
 const privacyField = z.enum(fieldPaths).refine((field) => hidable.includes(field), {
-  error: ({ input }) => `a privacy rule cannot name "${String(input)}": identity and meaning of a record hang on it`,
+  error: ({ input }) => `a privacy rule cannot name "${String(input)}": the identity or the meaning of a record depends on it`,
 });
 
 const privacyRule = z.strictObject({
   fields: z
     .array(privacyField)
     .min(1)
-    .describe('Fields of the record, e.g. `userEmailAddress`, `userNetwork.ipAddress`; `userNetwork` is everything inside it'),
+    .describe('Fields of the record, e.g. `userEmailAddress`, `userNetwork.ipAddress`; `userNetwork` includes all its fields'),
   action: z
     .enum(['drop', 'mask', 'pseudonymize'])
-    .describe('`drop`: the field is gone; `mask`: it reads `***`; `pseudonymize`: a keyed hash, equal for equal values'),
+    .describe('`drop` removes the field; `mask` replaces the value by `***`; `pseudonymize` by a keyed hash, equal for equal values'),
 });
 
 /**
- * `privacy`, of everything, of a source or of a sink: applied to the record before any encoding. Rules and key may come from different
- * places, so whether a key is missing (`keyMissing` of privacy.ts) is known only when they are put together.
+ * `privacy`, at the top level, of a source or of a sink: applied to the record before any encoding. Rules and key may come
+ * from different levels, so a missing key is detected only when they are merged (`keyMissing` of privacy.ts).
  */
 export const privacySettings = z
   .strictObject({
-    rules: z.array(privacyRule).default([]).describe('What is hidden, field by field; no field may stand in two rules'),
+    rules: z.array(privacyRule).default([]).describe('Fields to hide and how; no field may be in two rules'),
     key: z
       .string()
       .min(16, 'must be at least 16 characters long, better 32 random ones')
@@ -38,13 +38,13 @@ export const privacySettings = z
     privacy.rules.forEach((rule, at) => {
       rule.fields.forEach((field, index) => {
         if (seen.has(field)) {
-          context.addIssue({ code: 'custom', path: ['rules', at, 'fields', index], message: `"${field}" stands in more than one rule` });
+          context.addIssue({ code: 'custom', path: ['rules', at, 'fields', index], message: `"${field}" is in more than one rule` });
         }
         seen.add(field);
       });
     });
   })
-  .describe('What is hidden from every message, whatever its format');
+  .describe('Fields to hide in every message, in every format');
 
 const headerText = (max: number) =>
   z
@@ -53,7 +53,7 @@ const headerText = (max: number) =>
     .max(max)
     .regex(/^[^\p{Cc}\u2028\u2029]+$/u, 'must not hold line breaks or other control characters');
 
-/** `sources[].observer`: how the source is called in CEF and LEEF headers, OCSF and ECS. */
+/** `sources[].observer`: the name of the source in CEF and LEEF headers, OCSF and ECS. */
 export const observerSettings = z
   .strictObject({
     vendor: headerText(63).default('Waybill').describe('Vendor in CEF and LEEF headers and `observer.vendor`, at most 63 characters'),
@@ -62,10 +62,10 @@ export const observerSettings = z
       .describe('Product in CEF and LEEF headers and `observer.product`, at most 63 characters'),
     version: headerText(31)
       .default('1.0')
-      .describe('Version of the mapping, at most 31 characters; it does not move with releases, because parsers match on it'),
+      .describe('Version of the mapping, at most 31 characters; releases do not change it, because parsers match on it'),
   })
   .prefault({})
-  .describe('How the source is named in messages; vendor and product together must be unique among the products that a SIEM receives');
+  .describe('Name of the source in messages; vendor and product together must be unique among the products that a SIEM receives');
 
 const severity = z.int().min(0).max(10);
 
@@ -75,33 +75,33 @@ export const mappingSettings = z
     severity: z
       .partialRecord(z.enum(outcomeCodes as [string, ...string[]]), severity)
       .default({})
-      .describe('Overrides the severity (0 to 10) of single outcomes, by code, e.g. `Decrypt:AccessDenied:TimeEmbargoFailed`'),
+      .describe('Severities (0 to 10) that override the built-in ones, by outcome code, e.g. `Decrypt:AccessDenied:TimeEmbargoFailed`'),
     hostIdFromUuid: z
       .boolean()
       .default(true)
-      .describe('Whether `userNetwork.uuid` names the machine, and so becomes `host.id` and part of `related.hosts`'),
+      .describe('Use `userNetwork.uuid` as `host.id` and in `related.hosts`; `false` if it does not identify the machine'),
   })
   .prefault({})
-  .describe('How records are mapped to events');
+  .describe('Mapping of records to events');
 
 const values = z
   .array(z.union([z.string().min(1), z.number(), z.boolean()]).transform(String))
   .min(1)
-  .describe('Any of these values, exactly as the record has it');
+  .describe('List of values; the field of the record must equal one of them exactly');
 
-/** `sinks[].where`: the record's fields by name, with `not` and `any`. */
+/** `sinks[].filter`: the record's fields by name, with `not` and `any`. */
 export const whereSettings: z.ZodType<Where> = z
   .strictObject({
     ...Object.fromEntries(fieldPaths.filter((field) => field !== 'userNetwork').map((field) => [field, values.optional()])),
     get not() {
-      return whereSettings.optional().describe('Records that match this are not wanted');
+      return whereSettings.optional().describe('Excludes the records that match this');
     },
     get any() {
-      return z.array(whereSettings).min(1).optional().describe('At least one of these must match too');
+      return z.array(whereSettings).min(1).optional().describe('At least one of these must match as well');
     },
   })
   .refine((filter) => Object.keys(filter).length > 0, 'names no field')
-  .describe('Which records the sink gets: any of the values of every field named; a field that is absent never matches');
+  .describe('Records to deliver: each named field must have one of its values; an absent field never matches');
 
 export type PrivacySettings = z.output<typeof privacySettings>;
 export type ObserverSettings = z.output<typeof observerSettings>;

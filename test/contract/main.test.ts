@@ -117,7 +117,7 @@ test('every problem of a configuration is a line, and the exit code is 2', async
     stdout: '',
     stderr: `cannot use the configuration "${file}": 2 problems
   shutdownTimeout (line 1): "long" is not a duration such as 10s, 5m, 2h
-  sources (line 2): an empty list names no source: nothing would be collected
+  sources (line 2): an empty list names no source: at least one is required
 `,
   });
 });

@@ -51,7 +51,7 @@ export const command = defineCommand({
       run: (values, io) => order('adopt', values, io),
     }),
     reconcile: subcommand({
-      summary: 'after a restore of the state: looks up records dated from T on in the sink, and sends only those that are missing',
+      summary: 'after a restore of an older state: queries the sink for records dated T or later, and sends only the missing ones',
       options: { ...sinkOption, from: required(text('T', 'a time, a date, -7d or -6h')), ...operationOptions },
       run: (values, io) => order('reconcile', values, io, values.from),
     }),

@@ -264,7 +264,7 @@ test.each([
   ['# only a comment\n', ['sources: is missing: it takes a list']],
   ['[]', ['the configuration: an empty list is not a group of settings']],
   ['text', ['the configuration: "text" is not a group of settings']],
-  ['sources: []', ['sources (line 1): an empty list names no source: nothing would be collected']],
+  ['sources: []', ['sources (line 1): an empty list names no source: at least one is required']],
   ['a: 1\na: 2\n', ['line 2, column 1: Map keys must be unique']],
   [
     'a: 1\n b: 2\n',

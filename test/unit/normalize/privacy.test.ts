@@ -189,7 +189,7 @@ describe('settings', () => {
 
   test.each(['logId', 'logTimestamp', 'actionAttempted', 'result', 'resultReason'])('%s cannot be hidden', (field) => {
     expect(problems({ rules: [{ fields: [field], action: 'drop' }] })).toEqual([
-      ['rules.0.fields.0', `a privacy rule cannot name "${field}": identity and meaning of a record hang on it`],
+      ['rules.0.fields.0', `a privacy rule cannot name "${field}": the identity or the meaning of a record depends on it`],
     ]);
   });
 
@@ -205,7 +205,7 @@ describe('settings', () => {
           { fields: ['payloadName', 'userId'], action: 'drop' },
         ],
       }),
-    ).toEqual([['rules.1.fields.1', '"userId" stands in more than one rule']]);
+    ).toEqual([['rules.1.fields.1', '"userId" is in more than one rule']]);
     expect(problems({ rules: [], key: 'short' })?.[0]?.[0]).toBe('key');
   });
 
