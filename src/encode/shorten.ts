@@ -1,5 +1,5 @@
 /**
- * Shortens a message to a byte limit: docs/formats.md, "Shortened messages". It cuts the event's texts and
+ * Shortens a message to a byte limit: docs/formats.md, "Truncated messages". It cuts the event's texts and
  * encodes the event again, so the message stays well-formed: no character or escape is cut in half.
  */
 import type { EcsDocument, EcsEvent, Encode } from '../model/event.ts';

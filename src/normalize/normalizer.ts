@@ -115,7 +115,7 @@ export function normalizer(settings: NormalizeSettings): Normalize {
   };
 }
 
-/** In the order of docs/formats.md, "The unexpected". */
+/** In the order of docs/formats.md, "Unexpected records". */
 function tagsOf(unknown: boolean, fields: Fields, timeless: boolean): readonly string[] {
   if (!unknown && !fields.missing && !fields.unexpected && !timeless) return regular;
   const tags: string[] = [];

@@ -1,5 +1,5 @@
 /**
- * Reads the fields of one record as text, and notes what is odd about them: docs/formats.md, "The unexpected". Nothing after this looks at
+ * Reads the fields of one record as text, and notes what is odd about them: docs/formats.md, "Unexpected records". Nothing after this looks at
  * the record again.
  */
 import type { JsonValue } from '../model/record.ts';

@@ -70,7 +70,7 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   readonly takesOnce?: boolean;
   /** ms a send may take before its outcome counts as unknown. */
   readonly deadline: number;
-  /** Bytes of a message at most, where its frames are limited: what is longer is shortened (docs/formats.md, "Shortened messages"). */
+  /** Bytes of a message at most, where its frames are limited: what is longer is shortened (docs/formats.md, "Truncated messages"). */
   messageBytes?(config: z.output<Schema>): number | undefined;
   /** What may not change under the same id (docs/guarantees.md): the place where messages lie. */
   destination(config: z.output<Schema>): string;

@@ -107,7 +107,7 @@ describe.each([
       const place = folder();
       for (const name of ['bin', 'node_modules']) symlinkSync(fileURLToPath(new URL(`../../${name}`, import.meta.url)), join(place, name));
       const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
-      const [, lines = ''] = /## A service to try it against[^]*?```sh\n([^]*?)```/.exec(readme) ?? [];
+      const [, lines = ''] = /## A service for tests[^]*?```sh\n([^]*?)```/.exec(readme) ?? [];
       const PATH = `${shell.directory}:${process.env['PATH'] ?? ''}`;
       const { code, out, err } = await run('bash', ['-euo', 'pipefail', '-c', lines], place, { ...process.env, PATH });
       expect([code, err]).toEqual([0, '']);
