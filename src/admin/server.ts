@@ -19,7 +19,7 @@ import { ledgerHtmlPolicy } from '../report/ledger/html.ts';
 import { troubles } from './readiness.ts';
 import { connectionBudget, Connections } from './connections.ts';
 import { clearSocketPath } from './socket.ts';
-import { statusJson } from '../report/verdict.ts';
+import { statusJson } from '../report/status-json.ts';
 
 export interface AdminSettings extends Tokens {
   /** `127.0.0.1:9464`, `[::]:9464`, `localhost:9464`; several are all listened on. */

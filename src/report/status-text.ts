@@ -12,7 +12,7 @@ import { isFailing, sinkNeedsYou } from './sink-health.ts';
 import { printable } from '../escape.ts';
 import { cut, table, wrapped } from './text-table.ts';
 import { ago, clockTime, counted, grouped, span, zoned } from './format-time.ts';
-import { begun, serverTime, sourceNeedsYou, verdict } from './verdict.ts';
+import { begun, serverTime, sourceNeedsYou, verdict } from './headline.ts';
 
 export interface StatusTextOptions {
   /** Only when asked: the one who calls knows the terminal and NO_COLOR. */

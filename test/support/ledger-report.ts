@@ -4,7 +4,7 @@ import { openLedgerReport } from '../../src/journal/queries/ledger.ts';
 import type { ReportQuery } from '../../src/journal/queries/ledger.ts';
 import type { LedgerReport } from '../../src/model/ledger-report.ts';
 import { assessed } from '../../src/report/verdict.ts';
-import type { Present } from '../../src/report/verdict.ts';
+import type { Present } from '../../src/report/completeness.ts';
 
 /** A daemon of which nothing is known but that it runs. */
 export const running: Present = { stopped: undefined, paused: undefined, sources: [], sinks: [] };

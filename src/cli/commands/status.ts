@@ -6,7 +6,7 @@ import { snapshotOf, withCoverage } from '../../journal/queries/snapshot.ts';
 import { lastWrite } from '../../journal/state.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { worst } from '../../report/advice.ts';
-import { statusJson } from '../../report/verdict.ts';
+import { statusJson } from '../../report/status-json.ts';
 import { version } from '../../version.ts';
 import { adminOptions, adminServer } from '../admin-client.ts';
 import type { AdminValues } from '../admin-client.ts';

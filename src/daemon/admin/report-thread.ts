@@ -16,7 +16,7 @@ import { ledgerDocument, zoneOfWords } from '../../report/ledger/document.ts';
 import type { LedgerDocument, LedgerDocumentOptions, LedgerFormat } from '../../report/ledger/document.ts';
 import { gathered, jsonChunks, joined } from '../../report/chunks.ts';
 import { assessed } from '../../report/verdict.ts';
-import type { Present } from '../../report/verdict.ts';
+import type { Present } from '../../report/completeness.ts';
 
 /** The report that is wanted. */
 export type ReportOrder = {

@@ -6,7 +6,7 @@ import type { Snapshot } from '../../model/snapshot.ts';
 import type { Clock } from '../../model/time.ts';
 import type { AdminSources } from '../../admin/server.ts';
 import type { ReportedService } from '../../report/ledger/html.ts';
-import { presentOf } from '../../report/verdict.ts';
+import { presentOf } from '../../report/completeness.ts';
 import type { Reports } from './report-maker.ts';
 
 interface AdminReportsOptions {

@@ -1,7 +1,9 @@
 /** What the ledger says of a sink that lost delivered records: the windows of their time are not delivered, all others are. */
 import { expect, test } from 'vitest';
 import { snapshotOf, withCoverage } from '../../../src/journal/queries/snapshot.ts';
-import { presentOf, statusJson, verdict } from '../../../src/report/verdict.ts';
+import { presentOf } from '../../../src/report/completeness.ts';
+import { verdict } from '../../../src/report/headline.ts';
+import { statusJson } from '../../../src/report/status-json.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, collected, second } from '../../support/records.ts';
 import { lastAge, opened, pageOf, proven, source, span } from './opening.ts';

@@ -1,7 +1,9 @@
 /** What `status` advises, where no other test shows it. */
 import { expect, test } from 'vitest';
 import { worst } from '../../../src/report/advice.ts';
-import { presentOf, statusJson, verdict } from '../../../src/report/verdict.ts';
+import { presentOf } from '../../../src/report/completeness.ts';
+import { verdict } from '../../../src/report/headline.ts';
+import { statusJson } from '../../../src/report/status-json.ts';
 import { coverage, sink, snapshot, source } from './snapshots.ts';
 
 const short = { id: 'siem', windows: 4, lacking: 4, lost: 4, loss: '"a.ndjson" was truncated: entries 3 to 9 may be lost', deadLetters: 0 };

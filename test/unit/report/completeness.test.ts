@@ -1,8 +1,10 @@
 /** The verdict on a period, case by case: what was read, what is due, what sinks have, in numbers that a reader can follow. */
 import { describe, expect, test } from 'vitest';
 import type { Coverage, SinkCoverage } from '../../../src/model/snapshot.ts';
-import { completeness, dueAfterSeconds, statusVerdict, summaryOf } from '../../../src/report/verdict.ts';
-import type { Facts } from '../../../src/report/verdict.ts';
+import { completeness, dueAfterSeconds } from '../../../src/report/completeness.ts';
+import { statusVerdict } from '../../../src/report/headline.ts';
+import { summaryOf } from '../../../src/report/verdict.ts';
+import type { Facts } from '../../../src/report/completeness.ts';
 import { coverage as sound, now as snapshotNow, sink, snapshot, source } from './snapshots.ts';
 
 /** µs of a time of day on 20 November 2026. */

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Snapshot, SourceSnapshot } from '../../../src/model/snapshot.ts';
 import { rfc3339, span } from '../../../src/report/format-time.ts';
-import { statusJson, verdict } from '../../../src/report/verdict.ts';
+import { verdict } from '../../../src/report/headline.ts';
+import { statusJson } from '../../../src/report/status-json.ts';
 import { coverage, delayCounts, micros, now, sink, snapshot, source } from './snapshots.ts';
 
 /** A source that is read up to a time of 20 November. */

@@ -1,0 +1,253 @@
+/**
+ * Is everything of a period that is due proven, and is it delivered? One pure function answers for the report in every format,
+ * and for `status` over the whole ledger up to now.
+ */
+import type { Window } from '../model/ledger.ts';
+import type { Coverage, SinkCoverage, SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
+import type { Micros } from '../model/time.ts';
+
+type SourceFacts = Pick<
+  SourceSnapshot,
+  'id' | 'state' | 'closeDelaySeconds' | 'serverNow' | 'trouble' | 'held' | 'clock' | 'nextProof' | 'undated' | 'retiredAt'
+>;
+
+/** What the verdict takes into account of the present. */
+export interface Present {
+  /** Set when no daemon runs. */
+  readonly stopped: Snapshot['stopped'];
+  /** Why collection is paused. */
+  readonly paused: string | undefined;
+  readonly sources: readonly SourceFacts[];
+  readonly sinks: readonly Pick<SinkSnapshot, 'id' | 'lastError'>[];
+}
+
+/** A period, the present, and what the ledger has of the period. Times in µs. */
+export interface Facts extends Present {
+  readonly now: Micros;
+  /** undefined: from the begin of each ledger. */
+  readonly from: Micros | undefined;
+  /** undefined: up to now. */
+  readonly to: Micros | undefined;
+  readonly coverage: ReadonlyMap<string, Coverage>;
+}
+
+type HoleReason =
+  | 'before_ledger'
+  | 'not_requested'
+  | 'history_unread'
+  | 'retired'
+  | 'unconfigured'
+  | 'daemon_stopped'
+  | 'journal_full'
+  | 'suspended'
+  | 'source_failing'
+  | 'behind';
+
+/** Time that was due and is not proven, [from, to). */
+interface Hole {
+  readonly source: string;
+  readonly from: Micros;
+  readonly to: Micros;
+  readonly reason: HoleReason;
+  readonly message: string;
+}
+
+/** A sink that does not have every window that it owes. */
+export interface Shortfall extends SinkCoverage {
+  readonly lastError: string | undefined;
+}
+
+export interface Completeness {
+  /** Everything that is due is proven: no gap, accepted or not, no window in doubt, no hole; and something is proven at all. */
+  readonly complete: boolean;
+  /** A part of the period is not due yet, and not proven. */
+  readonly soFar: boolean;
+  /** Every sink has every window that it owes, and every record without a readable time; where it owes no window yet, nothing waits for it. */
+  readonly delivered: boolean;
+  /** Nothing of the period will be looked at again, and nothing of it is outside of the ledger. */
+  readonly final: boolean;
+  readonly windows: number;
+  readonly gaps: number;
+  readonly accepted: number;
+  readonly inDoubt: number;
+  readonly uncovered: readonly Hole[];
+  /** Sources of which nothing is known, not even where their ledger begins. */
+  readonly unknown: readonly string[];
+  /** Set where no window is in the period and none of it is due: about when the first window is proven, where that is known. */
+  readonly nothingDue?: { readonly firstProof: Micros | undefined; readonly now: Micros };
+  readonly shortfalls: readonly Shortfall[];
+  /** Several sources take part: a hole names its own. */
+  readonly isOfSeveral: boolean;
+  readonly isStopped: boolean;
+}
+
+const secondMicros = 1_000_000;
+
+/**
+ * A window is as wide as the close delay, between 10 s and 1 h, and is closed when its end has the age of the close delay (docs/guarantees.md):
+ * so time is proven at the latest after one close delay and one window. One more close delay is for the work itself.
+ */
+export function dueAfterSeconds(closeDelaySeconds: number): number {
+  return 2 * closeDelaySeconds + widthSeconds(closeDelaySeconds);
+}
+
+function widthSeconds(closeDelaySeconds: number): number {
+  return Math.min(3_600, Math.max(10, closeDelaySeconds));
+}
+
+/** The one function from which every verdict comes. */
+export function completeness(facts: Facts): Completeness {
+  const all = facts.sources.map((source) => examine(source, facts));
+  const taking = all.filter(({ takesPart }) => takesPart);
+  // A source whose ledger begins after the period, or that was retired before, has no part in it; but where that is so of all, nothing is proven.
+  const parts = taking.length > 0 ? taking : all;
+  const sum = (count: (coverage: Coverage) => number): number => parts.reduce((total, { coverage }) => total + count(coverage), 0);
+  const windows = sum(({ windows: { all: count } }) => count);
+  const gaps = sum((coverage) => coverage.windows.gaps);
+  const accepted = sum((coverage) => coverage.windows.accepted);
+  const inDoubt = sum((coverage) => coverage.windows.inDoubt);
+  const uncovered = parts.flatMap((part) => part.uncovered);
+  const unknown = parts.filter(({ isUnknown }) => isUnknown).map(({ id }) => id);
+  const soFar = parts.some(({ isPending }) => isPending);
+  const isNothingDue = windows === 0 && parts.length > 0 && parts.every(({ isAllPending }) => isAllPending);
+  const proofs = parts.flatMap(({ firstProof }) => firstProof ?? []);
+  const firstProof = proofs.length === 0 ? undefined : Math.min(...proofs);
+  const shortfalls = shortfallsOf(
+    parts.flatMap(({ coverage }) => coverage.sinks),
+    facts,
+  );
+  return {
+    complete: windows > 0 && gaps + accepted + inDoubt === 0 && uncovered.length === 0 && unknown.length === 0,
+    soFar,
+    delivered: shortfalls.length === 0,
+    final:
+      parts.length > 0 &&
+      parts.every(({ coverage: { windows: count } }) => count.all > 0 && count.final === count.all) &&
+      uncovered.length === 0 &&
+      // An end that was not asked for is no promise.
+      (facts.to === undefined || !soFar),
+    ...{ windows, gaps, accepted, inDoubt, uncovered, unknown, shortfalls },
+    ...(isNothingDue && { nothingDue: { firstProof, now: facts.now } }),
+    isOfSeveral: parts.length > 1,
+    isStopped: facts.stopped !== undefined,
+  };
+}
+
+interface Examined {
+  readonly id: string;
+  readonly coverage: Coverage;
+  readonly takesPart: boolean;
+  readonly isUnknown: boolean;
+  readonly isPending: boolean;
+  /** Nothing of the period is due, nor proven before it is due. */
+  readonly isAllPending?: boolean;
+  /** Only with it, where it is known. */
+  readonly firstProof?: Micros | undefined;
+  readonly uncovered: readonly Hole[];
+}
+
+const nothingCovered: Coverage = {
+  ...{ startsAt: undefined, liveFrom: undefined, history: [], read: [], sinks: [] },
+  windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 },
+};
+
+function examine(source: SourceFacts, facts: Facts): Examined {
+  const { id, retiredAt } = source;
+  const coverage = facts.coverage.get(id) ?? nothingCovered;
+  const begin = facts.from ?? coverage.startsAt;
+  // A source that was retired owes the time up to its retirement, as far as it was read or not.
+  const asked = facts.to ?? facts.now;
+  const end = Math.min(asked, retiredAt ?? asked);
+  const { read } = coverage;
+  const isOver = retiredAt !== undefined && begin !== undefined && retiredAt <= begin;
+  const takesPart = !isOver && (coverage.startsAt === undefined || coverage.startsAt < end);
+  const common = { id, coverage, takesPart };
+  if (begin === undefined) return { ...common, isUnknown: true, isPending: false, uncovered: [] };
+  // What both clocks have reached, as where windows are closed.
+  const closedUntil = Math.min(facts.now, source.serverNow ?? facts.now);
+  const due = Math.floor((closedUntil - dueAfterSeconds(source.closeDelaySeconds) * 1e6) / secondMicros) * secondMicros;
+  const edges = [due, coverage.startsAt ?? begin, ...[...read, ...coverage.history].flatMap(({ from, to }) => [from, to])];
+  const uncovered: Hole[] = [];
+  let pendingFrom: Micros | undefined;
+  for (const part of between(begin, end, edges)) {
+    if (read.some(({ from, to }) => from <= part.from && part.from < to)) continue;
+    if (part.from >= due) {
+      pendingFrom ??= part.from;
+    } else add(uncovered, { source: id, from: part.from, to: part.to, ...reasonAt(part.from, source, coverage, facts) });
+  }
+  // A period that is wholly in the future has no stretch to look at.
+  const isAllPending = uncovered.length === 0 && (asked <= begin ? begin >= due && !isOver : pendingFrom === begin);
+  const firstProof = isAllPending ? firstProofOf(begin, source) : undefined;
+  return { ...common, isUnknown: false, isPending: pendingFrom !== undefined, uncovered, isAllPending, firstProof };
+}
+
+/** When time from there on is proven at the earliest; undefined where nobody knows yet what time it is at the service. */
+export function firstProofOf(from: Micros, { closeDelaySeconds, nextProof = 0, undated }: SourceFacts): Micros | undefined {
+  if (undated && undated.known === undefined) return undefined;
+  return Math.max(from + (widthSeconds(closeDelaySeconds) + closeDelaySeconds) * 1e6, nextProof);
+}
+
+/** A stretch of time cut at these edges. */
+function between(begin: Micros, end: Micros, edges: readonly Micros[]): Window[] {
+  if (begin >= end) return [];
+  const cuts = [...new Set([begin, ...edges.filter((edge) => begin < edge && edge < end), end])].sort((a, b) => a - b);
+  return cuts.slice(1).map((to, i) => ({ from: cuts[i] ?? begin, to }));
+}
+
+/** Two adjacent holes with one reason are one. */
+function add(holes: Hole[], hole: Hole): void {
+  const last = holes.at(-1);
+  if (last?.to === hole.from && last.reason === hole.reason) holes[holes.length - 1] = { ...last, to: hole.to };
+  else holes.push(hole);
+}
+
+function reasonAt(
+  at: Micros,
+  { state, trouble, held, clock }: SourceFacts,
+  { startsAt, liveFrom, history }: Coverage,
+  { stopped, paused }: Facts,
+): Pick<Hole, 'reason' | 'message'> {
+  if (startsAt !== undefined && at < startsAt) return { reason: 'before_ledger', message: 'the ledger had not begun' };
+  if (liveFrom !== undefined && at < liveFrom) {
+    const range = history.find(({ from, to }) => from <= at && at < to);
+    if (!range) return { reason: 'not_requested', message: 'this history was not requested' };
+    return { reason: 'history_unread', message: range.paused ? 'the backfill is paused' : 'the backfill is not finished' };
+  }
+  if (state === 'retired') return { reason: 'retired', message: 'the source was retired' };
+  if (state === 'unconfigured') return { reason: 'unconfigured', message: 'the source is not in the configuration' };
+  if (stopped) return { reason: 'daemon_stopped', message: 'the daemon is not running' };
+  if (paused !== undefined) return { reason: 'journal_full', message: `collection is paused (${paused})` };
+  if (held) return { reason: 'suspended', message: `collection is suspended (${held.reason}): ${held.message}` };
+  if (trouble !== undefined) return { reason: 'source_failing', message: `the source fails: ${trouble}` };
+  return { reason: 'behind', message: clock ? 'the clock of the service is being measured' : 'collection is behind' };
+}
+
+/** Of all sources together, by sink. */
+function shortfallsOf(parts: readonly SinkCoverage[], { sinks }: Facts): Shortfall[] {
+  const sums = new Map<string, SinkCoverage>();
+  for (const part of parts) {
+    const { windows = 0, lacking = 0, lost = 0, deadLetters = 0, undated = 0, ...known } = sums.get(part.id) ?? {};
+    const sum = { windows: windows + part.windows, lacking: lacking + part.lacking, lost: lost + part.lost };
+    const all = undated + (part.undated ?? 0);
+    sums.set(part.id, { ...known, ...part, ...sum, deadLetters: deadLetters + part.deadLetters, ...(all === 0 ? {} : { undated: all }) });
+  }
+  return [...sums.values()]
+    .filter(({ lacking, undated = 0, waits = false }) => lacking > 0 || undated > 0 || waits)
+    .map((sum) => ({ ...sum, lastError: sinks.find(({ id }) => id === sum.id)?.lastError }));
+}
+
+export function presentOf({ stopped, journal, sources, sinks }: Snapshot): Present {
+  return {
+    stopped,
+    paused: journal.paused,
+    sources: sources.map(({ id, state, closeDelaySeconds, serverNow, trouble, held, clock, nextProof, undated, retiredAt }) => ({
+      ...{ id, state, closeDelaySeconds, serverNow, trouble, held, clock, nextProof, undated, retiredAt },
+    })),
+    // The error of a failure that is over is no reason for anything.
+    sinks: sinks.map((sink) => ({ id: sink.id, lastError: failsNow(sink) ? sink.lastError : undefined })),
+  };
+}
+
+function failsNow({ state, attempts = 0, trouble }: SinkSnapshot): boolean {
+  return state === 'retrying' || state === 'blocked' || attempts > 0 || trouble !== undefined;
+}

@@ -1,0 +1,100 @@
+/** The headline of `status`: the verdict on the whole ledger up to now, and what needs attention. Pure. */
+import type { Snapshot, SourceSnapshot } from '../model/snapshot.ts';
+import type { Micros } from '../model/time.ts';
+import { completeness, firstProofOf, presentOf } from './completeness.ts';
+import type { Completeness } from './completeness.ts';
+import { ago, clockTime, counted, span } from './format-time.ts';
+import { sinkNeedsYou } from './sink-health.ts';
+import { summaryOf, whenDue } from './verdict.ts';
+
+/**
+ * The headline of `status`: the verdict on the whole ledger up to now, and what else a person should know first.
+ *
+ * @param tz  the zone of the times in it, an IANA name
+ */
+export function verdict(snapshot: Snapshot, tz = 'UTC'): string {
+  const { sources, sinks, journal, now, created, stopped } = snapshot;
+  const deadLetters = sinks.reduce((sum, sink) => sum + sink.deadLetters, 0);
+  const isNew = now - created < hour;
+  const clauses = [
+    verdictClause(snapshot, tz),
+    ...(journal.paused === undefined ? [] : [`collection is paused (${journal.paused})`]),
+    needs(sources.filter(sourceNeedsYou).length, 'source'),
+    needs(sinks.filter(sinkNeedsYou).length, 'sink'),
+    ...(deadLetters === 0 ? [] : [counted(deadLetters, 'dead letter')]),
+    // A lost state starts anew without any other sign (docs/operations.md, "State lost").
+    ...(isNew ? [`new state since ${span((now - created) / 1e6)}`] : []),
+  ];
+  const line = clauses.filter((clause) => clause !== '').join(', ');
+  return stopped ? `DAEMON NOT RUNNING since about ${clockTime(stopped.since, now, tz)} (${ago(stopped.since, now)}); ${line}` : line;
+}
+
+/** The verdict over the whole ledger of every source, up to now, as the report has it; undefined where there is no source. */
+export function statusVerdict(snapshot: Snapshot): Completeness | undefined {
+  const { sources } = snapshot;
+  if (sources.length === 0) return undefined;
+  const coverage = new Map(sources.flatMap(({ id, coverage: found }) => (found ? [[id, found] as const] : [])));
+  return completeness({ ...presentOf(snapshot), now: snapshot.now, from: undefined, to: undefined, coverage });
+}
+
+export function sourceNeedsYou(source: SourceSnapshot): boolean {
+  return source.state === 'suspended' || source.state === 'unconfigured' || (source.state !== 'retired' && source.trouble !== undefined);
+}
+
+/** The moment at the source, as far as it is known. */
+export function serverTime(source: SourceSnapshot, snapshot: Snapshot): Micros {
+  return source.serverNow ?? snapshot.now;
+}
+
+/** Whether the source has a place in time yet: before the first answer of `start: now` it has none. */
+export function begun(source: SourceSnapshot): boolean {
+  return source.frontier !== 0;
+}
+
+const hour = 3_600 * 1e6;
+
+function verdictClause(snapshot: Snapshot, tz: string): string {
+  const found = statusVerdict(snapshot);
+  if (!found) return 'NO SOURCE is configured';
+  const polled = snapshot.sources.filter(({ state }) => state !== 'unconfigured' && state !== 'retired');
+  if (polled.length === 0) return `NO SOURCE is polled any more; ${summaryOf(found, tz)}`;
+  const fresh = polled.filter(({ coverage }) => coverage === undefined || coverage.windows.all === 0);
+  const known = polled.filter((source) => !fresh.includes(source) && begun(source));
+  const suspended = polled.filter(({ state }) => state === 'suspended');
+  // It says itself when the first proof is due.
+  if (found.nothingDue) return summaryOf(found, tz);
+  const [slowest] = known.toSorted((a, b) => a.frontier - b.frontier);
+  const proofs = fresh.map((source) => firstProof(source, snapshot, tz));
+  return [
+    `${suspended.length === 0 ? '' : `COLLECTION SUSPENDED at ${nameOrCount(suspended)}; `}${summaryOf(found, tz)}`,
+    ...(slowest ? [`proven up to ${when(slowest, snapshot, tz)}`] : []),
+    ...(proofs[0] === undefined ? [] : [known.length === 0 ? proofs[0] : `${proofs[0]} of ${nameOrCount(fresh)}`]),
+  ].join(', ');
+}
+
+/** The bound of the alert WaybillFrontierLate: a frontier lags about twice the close delay when all is well. */
+export function isLate(source: SourceSnapshot, time: Micros, snapshot: Snapshot): boolean {
+  return serverTime(source, snapshot) - time > (2 * source.closeDelaySeconds + 900) * 1e6;
+}
+
+function when(source: SourceSnapshot, snapshot: Snapshot, tz: string): string {
+  const now = serverTime(source, snapshot);
+  return `${clockTime(source.frontier, now, tz)} (${ago(source.frontier, now)})`;
+}
+
+/** The first window is as wide as the close delay, within 10 s and 1 h, and is closed when its end has that age (docs/guarantees.md). */
+function firstProof(source: SourceSnapshot, snapshot: Snapshot, tz: string): string {
+  if (!begun(source)) return source.lastSuccess === undefined ? 'first answer awaited' : 'where it begins is not known yet';
+  if (source.undated && source.undated.known === undefined) return 'first proof due with its first record, as its answers carry no Date';
+  const now = serverTime(source, snapshot);
+  const measured = source.clock ? now + source.clock.remainingMs * 1000 : 0;
+  return `first proof due ${whenDue(Math.max(firstProofOf(source.frontier, source) ?? 0, measured), now, tz)}`;
+}
+
+function nameOrCount(sources: readonly SourceSnapshot[]): string {
+  return sources.length === 1 && sources[0] ? sources[0].id : counted(sources.length, 'source');
+}
+
+function needs(count: number, what: string): string {
+  return count === 0 ? '' : `${counted(count, what)} ${count === 1 ? 'needs' : 'need'} attention`;
+}

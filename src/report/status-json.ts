@@ -1,0 +1,123 @@
+/** `waybill status --json` and `GET /status` (contract: docs/operations.md, "JSON of status"). Pure. */
+import type { BackfillProgress } from '../model/ledger.ts';
+import type { Snapshot, SourceSnapshot } from '../model/snapshot.ts';
+import type { Micros } from '../model/time.ts';
+import { samples, seenWithin } from '../telemetry/delays.ts';
+import { rfc3339 } from './format-time.ts';
+import { begun, serverTime, statusVerdict, verdict } from './headline.ts';
+
+interface StatusJson {
+  readonly summary: string;
+  /** Over the whole ledger of every source, up to now, as in the report; false where there is none. */
+  readonly complete: boolean;
+  readonly delivered: boolean;
+  readonly version: string;
+  readonly journal: { readonly bytes: number; readonly maxSize: number; readonly head: number };
+  readonly sources: readonly {
+    readonly id: string;
+    readonly state: string;
+    readonly frontier: string | null;
+    readonly closedUntil: string | null;
+    readonly polledUntil: string | null;
+    /** Server time minus frontier. */
+    readonly lagSeconds: number | null;
+    readonly gaps: number;
+    readonly lastError: string | null;
+    /** Only where history is being added. */
+    readonly backfills?: readonly {
+      readonly from: string;
+      readonly to: string;
+      readonly closedUntil: string;
+      readonly state: string;
+      readonly records: number;
+      readonly expected: number | null;
+      readonly perSecond: number | null;
+      readonly secondsLeft: number | null;
+    }[];
+    /** First seen minus logTimestamp, of the last one to two weeks: seconds within which a share was seen; null without records, or beyond 30 d. */
+    readonly delays: {
+      readonly records: number;
+      readonly p50: number | null;
+      readonly p90: number | null;
+      readonly p99: number | null;
+      readonly p999: number | null;
+    };
+  }[];
+  readonly sinks: readonly {
+    readonly id: string;
+    readonly type: string;
+    readonly state: string;
+    readonly acknowledged: number;
+    readonly lagRecords: number;
+    readonly lagSeconds: number;
+    readonly deadLetters: number;
+    readonly lastError: string | null;
+    /** Whether it has accepted a message, in this run or an earlier one of the same state. */
+    readonly hasDelivered: boolean;
+    /** In a row; null where no daemon runs. Then the times below are null too, as they are while no attempt fails. */
+    readonly failedAttempts: number | null;
+    readonly failingSince: string | null;
+    readonly nextAttempt: string | null;
+  }[];
+  /** About when the daemon ended; null while one runs. */
+  readonly stoppedSince: string | null;
+}
+
+export function statusJson(snapshot: Snapshot): StatusJson {
+  const found = statusVerdict(snapshot);
+  return {
+    summary: verdict(snapshot),
+    complete: found?.complete ?? false,
+    delivered: found?.delivered ?? false,
+    version: snapshot.version,
+    journal: { bytes: snapshot.journal.bytes, maxSize: snapshot.journal.maxSize, head: snapshot.journal.head },
+    sources: snapshot.sources.map((source) => ({
+      id: source.id,
+      state: source.state,
+      frontier: instant(source.frontier),
+      closedUntil: instant(source.closedUntil),
+      polledUntil: instant(source.polledUntil),
+      lagSeconds: begun(source) ? Math.max(0, (serverTime(source, snapshot) - source.frontier) / 1e6) : null,
+      gaps: source.gaps,
+      lastError: source.lastError ?? null,
+      ...(source.backfills?.length ? { backfills: source.backfills.map(backfillJson) } : {}),
+      delays: delaysOf(source),
+    })),
+    sinks: snapshot.sinks.map(
+      ({ id, type, state, acknowledged, lagRecords, lagSeconds, deadLetters, lastError, hasDelivered, ...attempts }) => ({
+        ...{ id, type, state, acknowledged, lagRecords, lagSeconds, deadLetters },
+        lastError: lastError ?? null,
+        hasDelivered,
+        failedAttempts: attempts.attempts ?? null,
+        failingSince: attempts.failingSince === undefined ? null : rfc3339(attempts.failingSince),
+        nextAttempt: attempts.nextAttempt === undefined ? null : rfc3339(attempts.nextAttempt),
+      }),
+    ),
+    stoppedSince: snapshot.stopped ? rfc3339(snapshot.stopped.since) : null,
+  };
+}
+
+function backfillJson({ from, to, closedUntil, state, records, order, perSecond, secondsLeft }: BackfillProgress) {
+  return {
+    from: rfc3339(from),
+    to: rfc3339(to),
+    closedUntil: rfc3339(closedUntil),
+    state,
+    records,
+    expected: order.expected ?? null,
+    perSecond: perSecond ?? null,
+    secondsLeft: secondsLeft ?? null,
+  };
+}
+
+function delaysOf({ delays }: SourceSnapshot): StatusJson['sources'][number]['delays'] {
+  const within = (share: number): number | null => {
+    const seconds = delays && seenWithin(delays, share);
+    return seconds !== undefined && Number.isFinite(seconds) ? seconds : null;
+  };
+  return { records: delays ? samples(delays) : 0, p50: within(0.5), p90: within(0.9), p99: within(0.99), p999: within(0.999) };
+}
+
+function instant(at: Micros): string | null {
+  return at === 0 ? null : rfc3339(at);
+}
