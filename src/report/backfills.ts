@@ -38,7 +38,7 @@ export function backfillText(progress: BackfillProgress): string {
 
 /** Why what `start` asks for is not read, and the command that reads it. */
 export function unreadText(source: string, { from, to, startsAt }: Unread): string {
-  return `start lies before ${rfc3339(startsAt)}, where its ledger begins: ${unreadCommand(source, { from, to })} reads what is dated before`;
+  return `start is before ${rfc3339(startsAt)}, where its ledger starts: ${unreadCommand(source, { from, to })} reads the earlier records`;
 }
 
 export function unreadCommand(source: string, { from, to }: Window): string {
@@ -47,11 +47,11 @@ export function unreadCommand(source: string, { from, to }: Window): string {
 
 /** What a range that was cancelled is now, which ends at `ends` (µs): gone, shorter, or what it was. */
 export function shorten({ from, to }: Window, ends: Micros): string {
-  if (ends === from) return 'done: nothing of it was collected';
+  if (ends === from) return 'cancelled: nothing was collected';
   const end = rfc3339(ends);
   return ends < to
-    ? `done: it ends at ${end} now`
-    : `nothing was cut off: what was begun of it reaches to its end, ${end}, and is still read`;
+    ? `cancelled: the range now ends at ${end}`
+    : `nothing was cancelled: the window in progress reaches the end of the range, ${end}, and is still read`;
 }
 
 /** `BACKFILL  production, 2026-01-01T00:00:00Z to 2026-03-01T00:00:00Z: …`, at most `maxLines` lines; the last one counts what is left out. */

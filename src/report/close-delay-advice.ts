@@ -22,18 +22,18 @@ export function closeDelayAdvice(measure: DelayMeasure, closeDelay: number): Clo
   const all = samples(measure);
   if (all === 0) return undefined;
   const seen = `of ${counted(all, 'record')} 99 % were first seen within ${bound(seenWithin(measure, 0.99))}, 99.9 % within ${bound(seenWithin(measure, 0.999))}`;
-  if (all < minSamples) return { level: 'ok', message: `${seen}; too few to judge closeDelay by` };
+  if (all < minSamples) return { level: 'ok', message: `${seen}; too few for advice on closeDelay` };
   const late = seenLater(measure, closeDelay);
   if (late > all * shareLate) {
     const better =
       closeDelays.find((one) => one > closeDelay && seenLater(measure, one) <= all * shareLate) ?? closeDelays.at(-1) ?? closeDelay;
     if (better <= closeDelay)
-      return { level: 'ok', message: `${seen}; closeDelay is ${bound(closeDelay)}, and recounts find what comes later` };
-    const message = `${seen}; ${percent(late / all)} came later than closeDelay (${bound(closeDelay)}), with closeDelay: ${setting(better)} it would be ${percent(seenLater(measure, better) / all)}`;
+      return { level: 'ok', message: `${seen}; closeDelay is ${bound(closeDelay)}, and recounts find later records` };
+    const message = `${seen}; ${percent(late / all)} were later than closeDelay (${bound(closeDelay)}), with closeDelay: ${setting(better)} it would be ${percent(seenLater(measure, better) / all)}`;
     return { level: 'warning', message };
   }
   const shorter = closeDelays.find((one) => one <= closeDelay / 2 && seenLater(measure, one) <= all * shareSure);
-  if (shorter === undefined) return { level: 'ok', message: `${seen}; closeDelay (${bound(closeDelay)}) suits that` };
+  if (shorter === undefined) return { level: 'ok', message: `${seen}; closeDelay (${bound(closeDelay)}) is appropriate` };
   return {
     level: 'ok',
     message: `${seen}; closeDelay: ${setting(shorter)} would be enough: each record would be proven about ${bound((closeDelay - shorter) * 2)} sooner`,

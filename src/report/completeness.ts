@@ -207,10 +207,10 @@ function reasonAt(
   { startsAt, liveFrom, history }: Coverage,
   { stopped, paused }: Facts,
 ): Pick<Hole, 'reason' | 'message'> {
-  if (startsAt !== undefined && at < startsAt) return { reason: 'before_ledger', message: 'the ledger had not begun' };
+  if (startsAt !== undefined && at < startsAt) return { reason: 'before_ledger', message: 'before the start of the ledger' };
   if (liveFrom !== undefined && at < liveFrom) {
     const range = history.find(({ from, to }) => from <= at && at < to);
-    if (!range) return { reason: 'not_requested', message: 'this history was not requested' };
+    if (!range) return { reason: 'not_requested', message: 'no backfill was requested' };
     return { reason: 'history_unread', message: range.paused ? 'the backfill is paused' : 'the backfill is not finished' };
   }
   if (state === 'retired') return { reason: 'retired', message: 'the source was retired' };

@@ -57,7 +57,7 @@ function verdictClause(snapshot: Snapshot, tz: string): string {
   const found = statusVerdict(snapshot);
   if (!found) return 'NO SOURCE is configured';
   const polled = snapshot.sources.filter(({ state }) => state !== 'unconfigured' && state !== 'retired');
-  if (polled.length === 0) return `NO SOURCE is polled any more; ${summaryOf(found, tz)}`;
+  if (polled.length === 0) return `NO SOURCE is polled; ${summaryOf(found, tz)}`;
   const fresh = polled.filter(({ coverage }) => coverage === undefined || coverage.windows.all === 0);
   const known = polled.filter((source) => !fresh.includes(source) && begun(source));
   const suspended = polled.filter(({ state }) => state === 'suspended');
@@ -84,8 +84,8 @@ function when(source: SourceSnapshot, snapshot: Snapshot, tz: string): string {
 
 /** The first window is as wide as the close delay, within 10 s and 1 h, and is closed when its end has that age (docs/guarantees.md). */
 function firstProof(source: SourceSnapshot, snapshot: Snapshot, tz: string): string {
-  if (!begun(source)) return source.lastSuccess === undefined ? 'first answer awaited' : 'where it begins is not known yet';
-  if (source.undated && source.undated.known === undefined) return 'first proof due with its first record, as its answers carry no Date';
+  if (!begun(source)) return source.lastSuccess === undefined ? 'waiting for the first response' : 'its start is not known yet';
+  if (source.undated && source.undated.known === undefined) return 'first proof due with its first record, because responses carry no Date';
   const now = serverTime(source, snapshot);
   const measured = source.clock ? now + source.clock.remainingMs * 1000 : 0;
   return `first proof due ${whenDue(Math.max(firstProofOf(source.frontier, source) ?? 0, measured), now, tz)}`;

@@ -157,7 +157,7 @@ function rowsOf<Item extends { readonly id: string }>(
   const rest = sorted.slice(shown.length);
   const unwell = rest.filter((item) => trouble(item) > 0).length;
   const more =
-    rest.length === 0 ? [] : [`and ${grouped(rest.length)} more, ${unwell === 0 ? 'all well' : `${grouped(unwell)} of them with trouble`}`];
+    rest.length === 0 ? [] : [`and ${grouped(rest.length)} more, ${unwell === 0 ? 'all healthy' : `${grouped(unwell)} with problems`}`];
   return [...table(columns, shown.map(cells)), ...more];
 }
 
@@ -179,7 +179,7 @@ function byTrouble<Item>(trouble: (item: Item) => number): (a: Item, b: Item) =>
 function journalLine({ journal, created, now, version }: Snapshot): string {
   const { bytes, maxSize, setAside = 0, head } = journal;
   const limit = maxSize > 0 ? ` of ${size(maxSize)}` : '';
-  const aside = setAside > 0 ? ` (${size(setAside)} more set aside)` : '';
+  const aside = setAside > 0 ? ` (${size(setAside)} more reserved)` : '';
   const paused = journal.paused === undefined ? '' : `, PAUSED: ${printable(journal.paused)}`;
   const age = span((now - created) / 1e6);
   return `JOURNAL  ${size(bytes - setAside)}${limit} used${aside}, ${counted(head, 'entry', 'entries')} in ${age}${paused}  waybill ${version}`;

@@ -32,7 +32,7 @@ function missing({ windows, gaps, accepted, inDoubt, unknown, uncovered, isOfSev
   return [
     ...(windows === 0 ? ['nothing is proven'] : []),
     ...(open.length === 0 ? [] : [open.join(', ')]),
-    ...unknown.map((id) => `nothing is known of ${id}: its ledger has not begun yet`),
+    ...unknown.map((id) => `nothing is known of ${id}: its ledger has not started`),
     ...(holes.length === 0 ? [] : [`not covered: ${named(holes)}`]),
   ];
 }
@@ -49,7 +49,7 @@ function shortfallWords(
     ...(lacking === 0 ? [] : [`${grouped(lacking)} of ${counted(windows, 'window')}`]),
     ...(undated === 0 ? [] : [`${counted(undated, 'record')} without a readable time`]),
   ];
-  const what = lacks.length === 0 ? 'records that wait for it' : lacks.join(' and ');
+  const what = lacks.length === 0 ? 'records that are waiting' : lacks.join(' and ');
   // Without a window that lacks, records without a time may be dead letters alone: nothing is said of what is not known.
   const why = reasons.length > 0 ? reasons.join('; ') : lacking === 0 && undated > 0 ? '' : otherwise;
   return `${id} lacks ${what}${why === '' ? '' : ` (${why})`}`;

@@ -143,7 +143,7 @@ test('check counts a window by hand, and warns where the total says otherwise', 
     await service.set({ total: 'right' });
     expect(code).toBe(0);
     expect(stdout.replace(/\s+/g, ' ')).toMatch(
-      /warning source sound totalRecords differs from the records returned: 3 counted, \d+ read around \S+Z to \S+Z; windows cannot be verified/,
+      /source sound warning totalRecords differs from the records returned: 3 counted, \d+ read around \S+Z to \S+Z; windows cannot be verified/,
     );
   }));
 

@@ -19,7 +19,7 @@ import type { StateValues } from '../state-access.ts';
 export const command = defineCommand({
   name: 'operations',
   summary: 'lists every change that an operator made',
-  description: `Lists every change that an operator made to the state: time, actor (as claimed), operation, source or sink, and outcome. The text
+  description: `Lists every change that an operator made to the state: time, actor (not authenticated), operation, source or sink, and outcome. The text
 combines consecutive operations of the same kind, on several windows or records, into one row; --json lists each.`,
   subcommands: {
     list: subcommand({
@@ -63,10 +63,12 @@ function operationsText(found: readonly OperationItem[]): string[] {
     if (last && isTogether(last.at(-1), item)) last.push(item);
     else groups.push([item]);
   }
-  const columns = ['time', 'actor (as claimed)', 'operation', 'source or sink', 'count', 'outcome', 'reason', 'detail'].map((head) => ({
-    head,
-    align: head === 'count' ? ('right' as const) : ('left' as const),
-  }));
+  const columns = ['time', 'actor (not authenticated)', 'operation', 'source or sink', 'count', 'outcome', 'reason', 'detail'].map(
+    (head) => ({
+      head,
+      align: head === 'count' ? ('right' as const) : ('left' as const),
+    }),
+  );
   const rows = groups.map((group) => {
     const [first] = group;
     if (!first) return [];

@@ -164,11 +164,11 @@ function serviceText(service: ReportedService | undefined): string {
   if (!service) return 'The source is not in the configuration.';
   const { host, tenant, closeDelaySeconds, recountSeconds } = service;
   const ages = recountSeconds.length === 0 ? 'no recount' : `recounts after ${recountSeconds.map(delayText).join(', ')}`;
-  return `Service ${host ?? 'not known'}, tenant ${tenant ?? 'not known'}. In force: a window is closed ${delayText(closeDelaySeconds)} after its end; ${ages}.`;
+  return `Service ${host ?? 'not known'}, tenant ${tenant ?? 'not known'}. Settings: a window is closed ${delayText(closeDelaySeconds)} after its end; ${ages}.`;
 }
 
 function lifetimeText({ lifetime }: LongLedgerReportSource): string {
-  return `Collected since its ledger began: ${grouped(lifetime.collected)} = ${grouped(lifetime.inWindows)} in windows + ${grouped(lifetime.outside)} outside of them.`;
+  return `Collected since its ledger started: ${grouped(lifetime.collected)} = ${grouped(lifetime.inWindows)} in windows + ${grouped(lifetime.outside)} outside of them.`;
 }
 
 function sinkTable(source: LongLedgerReportSource): Html {
@@ -177,12 +177,12 @@ function sinkTable(source: LongLedgerReportSource): Html {
     rowHead(sink.id),
     text(sink.type),
     text(sink.state),
-    text(sink.since === null ? 'the beginning' : sink.since),
+    text(sink.since === null ? 'the start' : sink.since),
     number(`${grouped(sink.complete)} of ${grouped(sink.windows)}${sink.lost === 0 ? '' : ` (${grouped(sink.lost)} lost)`}`),
     number(sink.records === null ? 'by its filter' : grouped(sink.records)),
     number(grouped(sink.deadLetters)),
   ]);
-  return table('What each sink has of these windows', ['Sink', 'Type', 'State', 'From', '#Windows', '#Records', '#Dead letters'], rows);
+  return table('Delivery of these windows by sink', ['Sink', 'Type', 'State', 'From', '#Windows', '#Records', '#Dead letters'], rows);
 }
 
 function lateTable(source: LongLedgerReportSource): Html {
@@ -193,7 +193,7 @@ function lateTable(source: LongLedgerReportSource): Html {
     number(grouped(count)),
   ]);
   const foot = [rowHead('Sum'), number(grouped(entries.reduce((sum, [, count]) => sum + count, 0)))];
-  return table('Late records: from their time to the moment they were first seen', ['First seen', '#Records'], rows, foot);
+  return table('Late records by delay: first seen minus logTimestamp', ['First seen', '#Records'], rows, foot);
 }
 
 function windowTable(
@@ -263,7 +263,7 @@ function periodTable(source: LongLedgerReportSource, by: 'day' | 'month', tz: st
     ...sinks.map(() => text('')),
     ...[number(sum(({ recounts }) => recounts)), text('')],
   ];
-  const caption = `By ${by}; a window counts for the ${by} in which it begins`;
+  const caption = `By ${by}; a window belongs to the ${by} in which it starts`;
   return table(caption, heads, rows, foot);
 }
 
@@ -277,7 +277,7 @@ function suspensionTable(source: LongLedgerReportSource, tz: string): Html {
       markup`<td class="words">${known}</td>`,
     ];
   });
-  return table('Suspensions of collection', [`At (${tz})`, 'What', 'Reason', 'What is known'], rows);
+  return table('Suspensions of collection', [`At (${tz})`, 'Event', 'Reason', 'Details'], rows);
 }
 
 function operationsPart({ operations }: LongLedgerReport, tz: string): Html {
@@ -310,12 +310,12 @@ function digestPart(report: LongLedgerReport): Html {
 const glossary: readonly (readonly [word: string, meaning: string])[] = [
   ['Window', 'A range of time that includes its start and excludes its end. The windows of a source are contiguous.'],
   ['Counted', 'The number of records that the service counted for the query of the window. The query extends one second beyond both ends.'],
-  ['Received', 'The number of different records that the service returned for that query.'],
+  ['Received', 'The number of distinct records that the service returned for that query.'],
   ['Records', 'The received records with a time inside the window. Only these are added up.'],
   ['Late', 'Records first seen after their window was closed.'],
   ['Proven', 'The service returned as many records for the query of the window as it counted.'],
   ['Final', 'Proven, and the last recount is done.'],
-  ['Gap', 'The numbers of the window did not agree. The window is read again.'],
+  ['Gap', 'The counted and received numbers of the window differ. The window is read again.'],
   ['Accepted', 'A gap that an operator accepted. It remains a gap in this report.'],
   ['Recount', 'Waybill asks the service again for the number of records of a proven window.'],
   ['Frontier', 'The time before which every window is proven or accepted.'],
@@ -337,7 +337,7 @@ function capital(message: string): string {
 }
 
 function sinkText(has: LedgerReportSinkWindow | undefined): string {
-  if (!has) return 'not for it';
+  if (!has) return 'not owed';
   const deadLetters = has.deadLetters === 0 ? '' : `, ${counted(has.deadLetters, 'dead letter')}`;
   return `${has.complete ? 'complete' : has.lost ? 'lost' : 'not yet'}${deadLetters}`;
 }

@@ -1,7 +1,4 @@
-/**
- * What the completeness report says in sentences: what was shown for a period, and what cannot be shown. One wording for the terminal, the
- * page and whoever quotes them. Pure.
- */
+/** The sentences of the completeness report, for the terminal and the page: what is proven for a period, and what is not. Pure. */
 import type { LedgerReportSuspension, LedgerReportOperation, LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
 import type { LedgerTally } from './tally.ts';
 import { counted, grouped, span, stretchWords, zoned } from '../format-time.ts';
@@ -39,7 +36,7 @@ export function quotable(report: LongLedgerReport, source: LongLedgerReportSourc
   ];
 }
 
-/** What was due of a source and is not proven, each stretch with its reason. */
+/** The due but unproven time of a source, each range with its reason. */
 export function holesOf({ uncovered }: Pick<LongLedgerReport, 'uncovered'>, id: string, tz: string): string[] {
   return uncovered.filter(({ source }) => source === id).map(({ from, to, message }) => `${stretchOf(from, to, tz)}, ${message}`);
 }
@@ -48,7 +45,7 @@ function stretchOf(from: string, to: string, tz: string): string {
   return stretchWords(Date.parse(from) * 1_000, Date.parse(to) * 1_000, tz);
 }
 
-/** The definition stands only where it says something of a window. */
+/** The definition of proven follows only if a window is proven. */
 function provenSentence({ windows, counts, reread }: LedgerTally): string[] {
   const proven = counts.proven + counts.final - reread;
   if (windows === 0) return ['No window is closed in this period, so nothing is proven.'];
@@ -59,7 +56,7 @@ function provenSentence({ windows, counts, reread }: LedgerTally): string[] {
   ];
 }
 
-/** Who accepted which gap, by the begin of its window; the last word counts. */
+/** The last acceptance of each gap, by the start of its window. */
 function acceptances({ operations }: LongLedgerReport, { id }: LongLedgerReportSource): ReadonlyMap<string, LedgerReportOperation> {
   const accepting = operations.filter(({ operation, detail }) => operation === 'gaps accept' && detail['source'] === id);
   return new Map(accepting.map((operation) => [String(operation.detail['from']), operation]));
@@ -69,16 +66,16 @@ function acceptances({ operations }: LongLedgerReport, { id }: LongLedgerReportS
 function acceptedSentences(accepted: readonly string[], operations: ReadonlyMap<string, LedgerReportOperation>, tz: string): string[] {
   const by = Map.groupBy(accepted, (from) => {
     const operation = operations.get(from);
-    if (!operation) return 'a person';
+    if (!operation) return 'an operator';
     const reason = operation.detail['reason'];
-    return `${operation.actor ?? 'a person'} on ${local(operation.at, tz).slice(0, 10)}${reason === undefined ? '' : ` ("${String(reason)}")`}`;
+    return `${operation.actor ?? 'an operator'} on ${local(operation.at, tz).slice(0, 10)}${reason === undefined ? '' : ` ("${String(reason)}")`}`;
   });
   return [...by].map(
     ([whom, windows]) => `${counted(windows.length, 'gap')} ${windows.length === 1 ? 'was' : 'were'} accepted by ${whom}.`,
   );
 }
 
-/** What happened, why, and what was known then: of an end nothing but that it ended, as its cause stands with the begin. */
+/** The event, its reason and its message; an end has only the event, because its cause is in the line of the start. */
 export function suspensionText({ event, reason, message }: LedgerReportSuspension): [what: string, reason: string, known: string] {
   const isEnd = event === 'active';
   return [isEnd ? 'suspension ended' : 'suspension started', reason ?? '', isEnd ? '' : (message ?? '')];
@@ -100,13 +97,13 @@ function gapSentences(
     ...(gap === 0
       ? ['There is no gap.']
       : [
-          `${counted(gap, 'gap')} ${gap === 1 ? 'is' : 'are'} open: the numbers of ${gap === 1 ? 'this window' : 'these windows'} did not agree.`,
+          `${counted(gap, 'gap')} ${gap === 1 ? 'is' : 'are'} open: the counted and received numbers of ${gap === 1 ? 'this window' : 'these windows'} differ.`,
         ]),
     ...acceptedSentences(accepted, operations, tz),
-    ...(reread === 0 ? [] : [`${counted(reread, 'proven window')} ${reread === 1 ? 'is' : 'are'} in doubt since, and not proven again.`]),
+    ...(reread === 0 ? [] : [`${counted(reread, 'proven window')} ${reread === 1 ? 'is' : 'are'} in doubt: a later count differs.`]),
     ...(shrunk === 0
       ? []
-      : [`Of ${counted(shrunk, 'proven window')} the service shows fewer records than it did: retention, or deletion at the service.`]),
+      : [`For ${counted(shrunk, 'proven window')} the service shows fewer records than before: retention, or deletion at the service.`]),
   ];
 }
 
@@ -116,9 +113,9 @@ function deliveredSentences({ sinks }: LongLedgerReportSource): string[] {
     const deadLetters = sink.deadLetters === 0 ? '' : ` and ${counted(sink.deadLetters, 'dead letter')}`;
     const lost = sink.lost === 0 ? '' : `, ${counted(sink.lost, 'window')} lost`;
     const missing = sink.windows - sink.complete - sink.lost;
-    const under = missing === 0 ? '' : `, ${counted(missing, 'window')} under way`;
+    const under = missing === 0 ? '' : `, ${counted(missing, 'window')} pending`;
     const since = sink.since === null ? '' : `, from ${sink.since} on`;
-    const what = sink.records === null ? `what its filter lets through of ${counted(sink.complete, 'window')}` : grouped(sink.records);
+    const what = sink.records === null ? `the records that match its filter in ${counted(sink.complete, 'window')}` : grouped(sink.records);
     return `${sink.id} ${what}${deadLetters}${lost}${under}${since}`;
   });
   return [`Delivered: ${parts.join('; ')}.`];
@@ -128,34 +125,34 @@ function deliveredSentences({ sinks }: LongLedgerReportSource): string[] {
 export function unproven(report: LongLedgerReport, source: LongLedgerReportSource, { open, lastDue }: LedgerTally, tz: string): string[] {
   const filtered = source.sinks.filter((sink) => sink.filtered).map(({ id }) => id);
   return [
-    'What the service never showed to these credentials, and what it counts wrongly in every answer alike.',
-    'Records that become visible after the last recount of their window: they are not looked for any more.',
+    'Records that the service never shows to these credentials, and totals that are always wrong.',
+    'Records that become visible after the last recount of their window: Waybill no longer looks for them.',
     ...(open === 0
       ? []
       : [
-          `${counted(open, 'window')} ${open === 1 ? 'is' : 'are'} proven but not final: recounts are still to come${lastDue === 0 ? '' : `, the latest of the next ones at ${local(new Date(lastDue).toISOString(), tz)} (${tz})`}.`,
+          `${counted(open, 'window')} ${open === 1 ? 'is' : 'are'} proven but not final: recounts are pending${lastDue === 0 ? '' : `, the last of the next ones at ${local(new Date(lastDue).toISOString(), tz)} (${tz})`}.`,
         ]),
-    ...holesOf(report, source.id, tz).map((hole) => `Time that is not covered: ${hole}.`),
+    ...holesOf(report, source.id, tz).map((hole) => `Time not covered: ${hole}.`),
     ...(source.lifetime.outside > 0
       ? [
-          `${counted(source.lifetime.outside, 'collected record')} ${source.lifetime.outside === 1 ? 'is' : 'are'} in no window's count: of a window that is not closed yet, found since its last count, or without a readable time. They are delivered like others.`,
+          `${counted(source.lifetime.outside, 'collected record')} ${source.lifetime.outside === 1 ? 'is' : 'are'} outside the counts of windows: the window is not closed yet, the record was found after the last count, or it has no readable time. Such records are delivered like all others.`,
         ]
       : []),
     ...(filtered.length === 0
       ? []
-      : [`How many records ${filtered.join(', ')} should have: a filter decides, and the ledger does not count by it.`]),
-    ...(report.operations.some(({ actor }) => actor !== null) ? ['Who made a change: a name is what that person claimed.'] : []),
+      : [`The number of records that match the filter of ${filtered.join(', ')}: the ledger does not count them.`]),
+    ...(report.operations.some(({ actor }) => actor !== null) ? ['The identity of operators: their names are not authenticated.'] : []),
   ];
 }
 
 /** `2 min ago` is for status; a report says how old the frontier was when it was generated. */
 export function reach(source: LongLedgerReportSource, tz: string, generatedAt?: string): string {
-  const at = (time: string | null): string => (time === null || Date.parse(time) <= 0 ? 'not begun' : `${local(time, tz)} ${tz}`);
+  const at = (time: string | null): string => (time === null || Date.parse(time) <= 0 ? 'not started' : `${local(time, tz)} ${tz}`);
   const age =
     generatedAt === undefined || source.frontier === null
       ? ''
       : ` (${span((Date.parse(generatedAt) - Date.parse(source.frontier)) / 1_000)} before)`;
   return source.frontier === source.closedUntil
     ? `frontier ${at(source.frontier)}${age}`
-    : `frontier ${at(source.frontier)}${age}, read up to ${at(source.closedUntil)} (what lies between waits for a gap)`;
+    : `frontier ${at(source.frontier)}${age}, closed until ${at(source.closedUntil)} (the windows between wait for a gap)`;
 }

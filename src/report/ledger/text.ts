@@ -55,7 +55,7 @@ function paragraph(report: LongLedgerReport, tallies: readonly LedgerTally[], co
   const acceptedCount = sum(({ counts }) => counts.accepted);
   const empty = report.sources.filter((_, i) => tallies[i]?.windows === 0).map(({ id }) => printable(id));
   const gaps = gap === 0 ? 'No gap' : counted(gap, 'gap');
-  const accepted = acceptedCount === 0 ? '' : `, ${counted(acceptedCount, 'gap')} accepted by a person`;
+  const accepted = acceptedCount === 0 ? '' : `, ${counted(acceptedCount, 'gap')} accepted by an operator`;
   const changed = sum(({ reread, shrunk }) => reread + shrunk);
   const numbers = [
     `${grouped(proven)} of ${counted(windows, 'window')} ${proven === 1 ? 'is' : 'are'} proven, ${grouped(final)} of them final.`,
@@ -68,9 +68,9 @@ function paragraph(report: LongLedgerReport, tallies: readonly LedgerTally[], co
   const summary = printable(report.summary);
   const tone = !report.complete ? '31' : report.delivered ? '32' : '33';
   const sentences = [
-    ...(windows === 0 ? ['No window is closed in this period, so nothing is known of gaps.'] : numbers),
-    ...(empty.length === 0 || windows === 0 ? [] : [`Nothing is proven of ${empty.join(', ')}: no window is closed in this period.`]),
-    ...(changed === 0 ? [] : [`${counted(changed, 'proven window')} changed since (reread, shrunk): see the reasons.`]),
+    ...(windows === 0 ? ['No window is closed in this period, so gaps are unknown.'] : numbers),
+    ...(empty.length === 0 || windows === 0 ? [] : [`Nothing is proven for ${empty.join(', ')}: no window is closed in this period.`]),
+    ...(changed === 0 ? [] : [`${counted(changed, 'proven window')} changed later (reread, shrunk); see REASON.`]),
   ];
   return `${color ? `\u001b[${tone};1m${summary}\u001b[0m` : summary}\n${sentences.join(' ')}`;
 }
@@ -128,15 +128,12 @@ function recountText({ recounts, recountsDue }: { readonly recounts: number; rea
 
 function sums(tally: LedgerTally): string {
   const sinks = [...tally.sinks].map(([id, { windows, complete, lost, deadLetters }]) => {
-    const every =
-      windows === tally.windows
-        ? 'has every window'
-        : `has each of ${counted(windows, 'window')} that ${windows === 1 ? 'is' : 'are'} for it`;
+    const every = windows === tally.windows ? 'has every window' : `has each of ${counted(windows, 'window')} that it owes`;
     const has =
       complete === windows
         ? every
         : `has ${grouped(complete)} of ${counted(windows, 'window')}${lost === 0 ? '' : ` (${grouped(lost)} lost)`}`;
-    return `; ${printable(id)} ${has}${deadLetters === 0 ? '' : ` but for ${counted(deadLetters, 'dead letter')}`}`;
+    return `; ${printable(id)} ${has}${deadLetters === 0 ? '' : `, without ${counted(deadLetters, 'dead letter')}`}`;
   });
   return `Sum: ${counted(tally.windows, 'window')}, ${counted(tally.records, 'record')}, ${grouped(tally.late)} late${sinks.join('')}`;
 }
@@ -151,7 +148,7 @@ function notes(report: LongLedgerReport, source: LongLedgerReportSource, tz: str
       : [
           `Late: ${delays.map(([within, count]) => `${grouped(count)} ${within === 'later' ? 'later' : `within ${within}`}`).join(', ')}; the longest by ${delayText(lateDelays.longestSeconds ?? 0)}`,
         ]),
-    `Lifetime: ${counted(lifetime.collected, 'record')} = ${grouped(lifetime.inWindows)} in windows + ${grouped(lifetime.outside)} not (not closed yet, found since the last count, or without a readable time)`,
+    `Lifetime: ${counted(lifetime.collected, 'record')} = ${grouped(lifetime.inWindows)} in windows + ${grouped(lifetime.outside)} outside (window not closed yet, found after the last count, or without a readable time)`,
     ...holesOf(report, source.id, tz).map((hole) => printable(`Not covered: ${hole}`)),
     ...suspensions.map((suspension) =>
       printable(
@@ -164,7 +161,7 @@ function notes(report: LongLedgerReport, source: LongLedgerReportSource, tz: str
 }
 
 function operationLines({ operations }: LongLedgerReport, tz: string): string {
-  const columns = heads([`CHANGED (${tz})`, 'ACTOR (CLAIMED)', 'OPERATION', 'DETAILS'], 'left');
+  const columns = heads([`CHANGED (${tz})`, 'ACTOR (NOT AUTHENTICATED)', 'OPERATION', 'DETAILS'], 'left');
   return table(
     columns,
     operations.map((operation) => [local(operation.at, tz), operation.actor ?? '-', operation.operation, detailText(operation)]),

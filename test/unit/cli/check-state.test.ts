@@ -97,11 +97,11 @@ test('a start before the ledger is told, with the backfill that reads what lies 
     const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
     expect(await command.run(['--config', file, '--offline', '--json'], io)).toBe(0);
     const { findings } = JSON.parse(String(stdout.read())) as { findings: { level: string; message: string }[] };
-    return findings.filter(({ message: words }) => words.includes('start lies')).map(({ level, message: words }) => `${level} ${words}`);
+    return findings.filter(({ message: words }) => words.includes('start is')).map(({ level, message: words }) => `${level} ${words}`);
   };
   expect(await told('2026-11-20T02:00:00Z')).toEqual([]);
   expect(await told('2026-11-18T00:00:00Z')).toEqual([
-    'warning start lies before 2026-11-20T02:00:00Z, where its ledger begins: waybill backfill --source berlin --from 2026-11-18T00:00:00Z --to 2026-11-20T02:00:00Z reads what is dated before',
+    'warning start is before 2026-11-20T02:00:00Z, where its ledger starts: waybill backfill --source berlin --from 2026-11-18T00:00:00Z --to 2026-11-20T02:00:00Z reads the earlier records',
   ]);
   // What the daemon found when it asked.
   await journal.setProfile('berlin', JSON.stringify({ earliest: base - 3_600_000_000 }));

@@ -1,28 +1,23 @@
 import { expect, test } from 'vitest';
 import { checkText } from '../../../src/cli/commands/check/text.ts';
 
-test('one word, the subject, and below it each finding, wrapped', () => {
-  const words = 'about 9792 requests a day at rest, 0.11 a second, which is more than requests.perSecond (0.1)';
+test('a table of check, status and detail; a long detail is wrapped in its column', () => {
+  const message = 'about 9792 requests a day when idle, 0.11 a second, which is more than requests.perSecond (0.1)';
   const lines = checkText(
     [
       { subject: 'configuration', level: 'ok', message: '"waybill.yaml" is valid' },
       { subject: 'source production', level: 'ok', message: 'read' },
-      { subject: 'source production', level: 'ok', message: 'counted' },
-      { subject: 'source production', level: 'warning', message: words },
+      { subject: 'source production', level: 'warning', message },
       { subject: 'sink siem', level: 'error', message: 'cannot reach \u001b[2J' },
     ],
-    60,
+    80,
   );
   expect(lines).toEqual([
-    'ok       configuration',
-    '         "waybill.yaml" is valid',
-    'ok       source production',
-    '         read',
-    '         counted',
-    'warning  source production',
-    '         about 9792 requests a day at rest, 0.11 a second,',
-    '         which is more than requests.perSecond (0.1)',
-    'error    sink siem',
-    '         cannot reach \\u001b[2J',
+    'CHECK              STATUS   DETAIL',
+    'configuration      ok       "waybill.yaml" is valid',
+    'source production  ok       read',
+    'source production  warning  about 9792 requests a day when idle, 0.11 a second,',
+    '                            which is more than requests.perSecond (0.1)',
+    'sink siem          error    cannot reach \\u001b[2J',
   ]);
 });

@@ -167,7 +167,7 @@ test.each([-56 * 365 * day, 2 * hour])(
     const running = it.run({ start: { kind: 'now' } });
     await it.sleep(45 * second);
     expect(it.journal.hasSource(id)).toBe(false);
-    expect(running.status()).toMatch(/^INCOMPLETE: nothing is proven; .*where it begins is not known yet, 1 source needs attention/);
+    expect(running.status()).toMatch(/^INCOMPLETE: nothing is proven; .*its start is not known yet, 1 source needs attention/);
     expect(running.status()).toMatch(/^Source new: cannot begin yet: the service says that it is .*, this machine 2026-11-20T02:00/m);
     it.service.skew = 0;
     await it.sleep(9 * minute);

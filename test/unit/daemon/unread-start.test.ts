@@ -36,7 +36,7 @@ test('a time before the ledger is told, with what backfills have left of it, unt
   const { journal, begin, told } = await begun({ kind: 'instant', at: base - 3 * hour + 1 });
   begin.tell();
   const command = 'waybill backfill --source production --from 2026-11-19T23:00:00Z --to 2026-11-20T02:00:00Z';
-  const detail = `start lies before 2026-11-20T02:00:00Z, where its ledger begins: ${command} reads what is dated before`;
+  const detail = `start is before 2026-11-20T02:00:00Z, where its ledger starts: ${command} reads the earlier records`;
   expect(told).toEqual([{ source, from: '2026-11-19T23:00:00.000Z', to: '2026-11-20T02:00:00.000Z', detail }]);
   journal.history.add(source, { from: base - hour, to: base }, {}, act);
   const wanted = { from: base - 3 * hour, apart: 0 };

@@ -32,5 +32,5 @@ test('what lacks without a window is named', () => {
   const said = (change: object): string =>
     verdict(snapshot({ sources: [source({ coverage: coverage({ sinks: [{ ...short, lacking: 0, lost: 0, ...change }] }) })] }));
   expect(said({ undated: 2 })).toContain('NOT ALL DELIVERED: siem lacks 2 records without a readable time, proven');
-  expect(said({ waits: true })).toContain('NOT ALL DELIVERED: siem lacks records that wait for it (delivery is in progress), proven');
+  expect(said({ waits: true })).toContain('NOT ALL DELIVERED: siem lacks records that are waiting (delivery is in progress), proven');
 });

@@ -56,9 +56,12 @@ describe('how far a backfill is', () => {
 });
 
 test.each([
-  ['2026-01-01T00:00:00Z', 'done: nothing of it was collected'],
-  ['2026-01-03T12:00:00Z', 'done: it ends at 2026-01-03T12:00:00Z now'],
-  ['2026-01-11T00:00:00Z', 'nothing was cut off: what was begun of it reaches to its end, 2026-01-11T00:00:00Z, and is still read'],
+  ['2026-01-01T00:00:00Z', 'cancelled: nothing was collected'],
+  ['2026-01-03T12:00:00Z', 'cancelled: the range now ends at 2026-01-03T12:00:00Z'],
+  [
+    '2026-01-11T00:00:00Z',
+    'nothing was cancelled: the window in progress reaches the end of the range, 2026-01-11T00:00:00Z, and is still read',
+  ],
 ])('one that is cancelled and ends at %s', (ends, words) => {
   expect(shorten(progress(), at(ends))).toBe(words);
 });

@@ -72,10 +72,10 @@ test('time is due after two close delays and a window, which is 10 s to 1 h wide
 
 test.each<[string, Partial<Facts>, Partial<Coverage>, string]>([
   [
-    'the ledger had not begun',
+    'before the start of the ledger',
     { from: Date.parse('2026-11-01') * 1_000 },
     {},
-    '2026-11-01 00:00–2026-11-20 00:00 UTC, the ledger had not begun',
+    '2026-11-01 00:00–2026-11-20 00:00 UTC, before the start of the ledger',
   ],
   [
     'the service fails',
@@ -125,7 +125,7 @@ test.each<[string, Partial<Facts>, Partial<Coverage>, string]>([
         { from: at('06:00:00'), to: at('11:15:00') },
       ],
     },
-    '2026-11-20 02:00–06:00 UTC, this history was not requested',
+    '2026-11-20 02:00–06:00 UTC, no backfill was requested',
   ],
   [
     'history that is being read',
@@ -169,7 +169,7 @@ test('holes beside each other with one reason are one, and more than three are c
     [at('07:30:00'), at('09:00:00')],
     [at('09:30:00'), at('10:00:00')],
   ]);
-  expect(said(given)).toMatch(/; 2026-11-20 05:30–07:00 UTC, this history was not requested; and 2 more$/);
+  expect(said(given)).toMatch(/; 2026-11-20 05:30–07:00 UTC, no backfill was requested; and 2 more$/);
   const twoRanges = [
     { from: at('00:00:00'), to: at('01:00:00'), paused: false },
     { from: at('01:00:00'), to: at('02:00:00'), paused: false },
@@ -303,7 +303,7 @@ describe('several sources', () => {
       read: [{ from: at('10:00:00'), to: at('11:15:00') }],
     });
     expect(said(two(covered('11:15:00'), begun, { from: at('09:00:00'), to: at('11:00:00') }))).toBe(
-      'INCOMPLETE: not covered: test 2026-11-20 09:00–10:00 UTC, the ledger had not begun',
+      'INCOMPLETE: not covered: test 2026-11-20 09:00–10:00 UTC, before the start of the ledger',
     );
     const final = covered('11:15:00', { windows: { all: 45, final: 45, gaps: 0, accepted: 0, inDoubt: 0 } });
     expect(completeness(two(final, late, { to: at('10:00:00') })).final).toBe(true);
@@ -320,12 +320,12 @@ describe('several sources', () => {
     // Where that is so of all, nothing is proven.
     const none = { ...late, windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 } };
     expect(said(facts(none, { from: at('01:00:00'), to: at('02:00:00') }))).toBe(
-      'INCOMPLETE: nothing is proven; not covered: 2026-11-20 01:00–02:00 UTC, the ledger had not begun',
+      'INCOMPLETE: nothing is proven; not covered: 2026-11-20 01:00–02:00 UTC, before the start of the ledger',
     );
   });
 
   test('one that has not begun is named; where its start is known it owes the time from there', () => {
-    expect(said(two(covered('11:15:00'), undefined))).toBe('INCOMPLETE: nothing is known of test: its ledger has not begun yet');
+    expect(said(two(covered('11:15:00'), undefined))).toBe('INCOMPLETE: nothing is known of test: its ledger has not started');
     const nothing = { liveFrom: undefined, read: [], windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 } };
     expect(said(two(covered('11:15:00'), covered('11:15:00', { ...nothing, startsAt: at('11:30:00') })))).toBe(
       'COMPLETE SO FAR AND DELIVERED',

@@ -160,19 +160,17 @@ test('the page begins with what can be quoted and ends with what it cannot prove
     'Collected: 1,431 records, each once.',
     '2 of 4 windows are proven.',
     'Proven means: the service answered the query of the window with as many records as it counted for it.',
-    '1 gap is open: the numbers of this window did not agree.',
-    '1 gap was accepted by a person.',
+    '1 gap is open: the counted and received numbers of this window differ.',
+    '1 gap was accepted by an operator.',
     '3 records were late, the longest by 6 h 12 min.',
-    'Delivered: siem 1,427 and 3 dead letters, 1 window under way; lake what its filter lets through of 3 windows, from 2026-11-19T22:00:00Z on.',
+    'Delivered: siem 1,427 and 3 dead letters, 1 window pending; lake the records that match its filter in 3 windows, from 2026-11-19T22:00:00Z on.',
   ]);
   expect(html.indexOf('<blockquote>')).toBeLessThan(html.indexOf('<table>'));
   const end = html.slice(html.indexOf('Limits of this report'));
   expect(end).not.toContain('<table>');
-  expect(end).toContain('What the service never showed to these credentials');
-  expect(end).toContain(
-    '1 window is proven but not final: recounts are still to come, the latest of the next ones at 2026-11-20 06:00:01 (UTC).',
-  );
-  expect(end).toContain('3,569 collected records are in no window&#39;s count');
+  expect(end).toContain('Records that the service never shows to these credentials');
+  expect(end).toContain('1 window is proven but not final: recounts are pending, the last of the next ones at 2026-11-20 06:00:01 (UTC).');
+  expect(end).toContain('3,569 collected records are outside the counts of windows');
 });
 
 test('a part of the period that the ledger does not cover is in the quote', () => {
@@ -225,7 +223,7 @@ test('the head says which service was polled and what is in force, as configured
   const service = { host: 'service.example', tenant: 'contoso', closeDelaySeconds: 900, recountSeconds: [3_600, 2_592_000] };
   const html = ledgerHtml(mixed, { ...options, services: { production: service } });
   expect(html).toContain(
-    'Service service.example, tenant contoso. In force: a window is closed 15 min after its end; recounts after 1 h, 30 d.',
+    'Service service.example, tenant contoso. Settings: a window is closed 15 min after its end; recounts after 1 h, 30 d.',
   );
   expect(ledgerHtml(mixed, options)).toContain('The source is not in the configuration.');
 });
@@ -277,7 +275,7 @@ test('who accepted a gap, when and why, is in the quote; the same act on several
   ];
   const html = ledgerHtml(reportOf([source], { complete: false, operations }), { ...options, tz: 'Europe/Berlin' });
   expect(html).toContain(
-    '2 gaps were accepted by j.doe on 2026-11-25 (&#34;service outage, ticket 4711&#34;). 1 gap was accepted by a person on 2026-11-25. 1 gap was accepted by a person.',
+    '2 gaps were accepted by j.doe on 2026-11-25 (&#34;service outage, ticket 4711&#34;). 1 gap was accepted by an operator on 2026-11-25. 1 gap was accepted by an operator.',
   );
 });
 
@@ -285,7 +283,7 @@ test('its tables add up: rows to the sums, by window, day and month', () => {
   for (const by of ['window', 'day', 'month'] as const) {
     const found = tables(ledgerHtml(mixed, { ...options, by }));
     const table =
-      found.get(by === 'window' ? 'Every window of production' : `By ${by}; a window counts for the ${by} in which it begins`) ?? [];
+      found.get(by === 'window' ? 'Every window of production' : `By ${by}; a window belongs to the ${by} in which it starts`) ?? [];
     const [head = [], ...rows] = table;
     const records = head.indexOf('Records');
     const late = head.indexOf('Late (longest)');
@@ -300,7 +298,7 @@ test('its tables add up: rows to the sums, by window, day and month', () => {
     expect(number(foot[records])).toBe(1_431);
     expect(rows).toHaveLength({ window: 4, day: 2, month: 1 }[by]);
   }
-  const late = tables(ledgerHtml(mixed, options)).get('Late records: from their time to the moment they were first seen');
+  const late = tables(ledgerHtml(mixed, options)).get('Late records by delay: first seen minus logTimestamp');
   expect(late).toEqual([
     ['First seen', 'Records'],
     ['within 1h', '2'],
@@ -341,9 +339,9 @@ test('it can be read without seeing: language, title, one first heading, headed 
 
 test('lost windows of a sink stand in the quotable paragraph, in its row and in theirs', () => {
   const html = ledgerHtml(withLoss, options);
-  expect(html).toContain('Delivered: siem 412 and 1 dead letter, 1 window lost, 1 window under way.');
-  expect(tables(html).get('What each sink has of these windows')?.slice(1)).toEqual([
-    ['siem', 'file', 'active', 'the beginning', '1 of 3 (1 lost)', '412', '1'],
+  expect(html).toContain('Delivered: siem 412 and 1 dead letter, 1 window lost, 1 window pending.');
+  expect(tables(html).get('Delivery of these windows by sink')?.slice(1)).toEqual([
+    ['siem', 'file', 'active', 'the start', '1 of 3 (1 lost)', '412', '1'],
   ]);
   const cells = (tables(html).get('Every window of production') ?? []).map((row) => row[7]);
   expect(cells).toEqual(['siem', 'complete', 'lost, 1 dead letter', 'not yet', '']);

@@ -15,17 +15,17 @@ const windows = report.sources[0]?.windows ?? [];
 test('by window: a paragraph, an aligned table, sums over the records of the windows', () => {
   expect(ledgerText(report, { by: 'window', tz: 'UTC' }).split('\n')).toEqual([
     'INCOMPLETE: 1 gap, 1 accepted gap',
-    '2 of 4 windows are proven, 1 of them final. 1,431 records collected, each once; 3 of them late. 1 gap, 1 gap accepted by a person.',
+    '2 of 4 windows are proven, 1 of them final. 1,431 records collected, each once; 3 of them late. 1 gap, 1 gap accepted by an operator.',
     '',
-    'Source production: frontier 2026-11-19 22:30 UTC, read up to 2026-11-20 00:15 UTC (what lies between waits for a gap)',
+    'Source production: frontier 2026-11-19 22:30 UTC, closed until 2026-11-20 00:15 UTC (the windows between wait for a gap)',
     'FROM (UTC)        TO                STATE     REASON  TOTAL  RECORDS  LATE  PASSES  RECOUNTS  NEXT RECOUNT         siem             lake',
     '2026-11-19 22:15  22:30             final     -         420      412     0       1    7 of 7  -                    all but 2        complete',
     '2026-11-19 22:30  23:30             gap       total       -    1,000     0       6         1  2026-11-20 05:30     complete         complete',
     '2026-11-19 23:30  2026-11-20 00:00  accepted  count     420       17     0       1    7 of 7  -                    complete         complete',
     '2026-11-20 00:00  00:00:01          proven    -           3        2     3       1    2 of 7  2026-11-20 06:00:01  not yet, 1 dead  -',
-    'Sum: 4 windows, 1,431 records, 3 late; siem has 3 of 4 windows but for 3 dead letters; lake has each of 3 windows that are for it',
+    'Sum: 4 windows, 1,431 records, 3 late; siem has 3 of 4 windows, without 3 dead letters; lake has each of 3 windows that it owes',
     'Late: 2 within 1h, 1 within 1d; the longest by 6 h 12 min',
-    'Lifetime: 5,000 records = 1,431 in windows + 3,569 not (not closed yet, found since the last count, or without a readable time)',
+    'Lifetime: 5,000 records = 1,431 in windows + 3,569 outside (window not closed yet, found after the last count, or without a readable time)',
   ]);
 });
 
@@ -39,7 +39,7 @@ test('a lost window is lost, not on its way; so is the day that has it', () => {
     ['complete', 'lost, 1 dead', 'not yet'],
     ['lost, 1 dead', 'not yet'],
   ]);
-  expect(ledgerText(withLoss, { by: 'window', tz: 'UTC' })).toContain('; siem has 1 of 3 windows (1 lost) but for 1 dead letter\n');
+  expect(ledgerText(withLoss, { by: 'window', tz: 'UTC' })).toContain('; siem has 1 of 3 windows (1 lost), without 1 dead letter\n');
 });
 
 test('by day in another zone: a window belongs to the day in which it begins there', () => {
@@ -124,8 +124,8 @@ test('where days take the place of many windows, the last line says so', () => {
 test('a proven window that changed since is pointed out', () => {
   const changed = [window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { reason: 'shrunk' })];
   const text = ledgerText(reportOf([reportSource(changed, { id: 'a', frontier: null, closedUntil: null })]), { by: 'window', tz: 'UTC' });
-  expect(text).toContain('1 proven window changed since (reread, shrunk): see the reasons.');
-  expect(text).toContain('Source a: frontier not begun');
+  expect(text).toContain('1 proven window changed later (reread, shrunk); see REASON.');
+  expect(text).toContain('Source a: frontier not started');
 });
 
 test('what the ledger does not cover, suspensions and operations stand below the windows, on one line each and harmless', () => {
@@ -151,23 +151,23 @@ test('what the ledger does not cover, suspensions and operations stand below the
     'Not covered: 2026-11-19 22:30–2026-11-20 00:00 UTC, the daemon is not running',
     '2026-11-19 22:20 suspension started, fields, userNetwork\\u000ais gone\\u001b[31m',
     '',
-    'CHANGED (UTC)     ACTOR (CLAIMED)  OPERATION    DETAILS',
-    '2026-11-19 22:25  j.doe            gaps accept  source production, reason ticket\\u000a4711',
+    'CHANGED (UTC)     ACTOR (NOT AUTHENTICATED)  OPERATION    DETAILS',
+    '2026-11-19 22:25  j.doe                      gaps accept  source production, reason ticket\\u000a4711',
   ]);
 });
 
 describe('without a window', () => {
   const silent = reportSource([], { id: 'second', startsAt: null, frontier: null, closedUntil: null });
-  const incomplete = { summary: 'INCOMPLETE: nothing is known of second: its ledger has not begun yet', complete: false, final: false };
+  const incomplete = { summary: 'INCOMPLETE: nothing is known of second: its ledger has not started', complete: false, final: false };
   const beside = reportOf([reportSource(windows.slice(0, 1)), silent], incomplete);
   const alone = reportOf([silent], incomplete);
   const options = { by: 'window', tz: 'UTC', version: '0' } as const;
 
   test('a source is named in every format', () => {
     expect(ledgerText(beside, options).split('\n')[1]).toBe(
-      '1 of 1 window is proven, 1 of them final. 412 records collected, each once; 0 of them late. No gap. Nothing is proven of second: no window is closed in this period.',
+      '1 of 1 window is proven, 1 of them final. 412 records collected, each once; 0 of them late. No gap. Nothing is proven for second: no window is closed in this period.',
     );
-    expect(ledgerText(beside, options)).toContain('Source second: frontier not begun');
+    expect(ledgerText(beside, options)).toContain('Source second: frontier not started');
     for (const by of ['window', 'day', 'month'] as const) {
       const [, head = '', , row, ...others] = ledgerCsv(beside, by, 'UTC').split('\r\n');
       const names = head.split(',');
@@ -182,7 +182,7 @@ describe('without a window', () => {
   });
 
   test('nothing is said of gaps', () => {
-    expect(ledgerText(alone, options).split('\n')[1]).toBe('No window is closed in this period, so nothing is known of gaps.');
+    expect(ledgerText(alone, options).split('\n')[1]).toBe('No window is closed in this period, so gaps are unknown.');
     expect(ledgerHtml(alone, options)).not.toContain('no gap');
   });
 });

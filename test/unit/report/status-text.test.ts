@@ -78,11 +78,11 @@ test('with many sources and sinks it stays within 24 lines, trouble first, the r
   expect(all.length).toBeLessThanOrEqual(24);
   const sources = block(all, 'SOURCE');
   expect(sources[1]).toMatch(/^acme-70 /);
-  expect(sources.at(-1)).toBe(`and ${100 - (sources.length - 2)} more, all well`);
+  expect(sources.at(-1)).toBe(`and ${100 - (sources.length - 2)} more, all healthy`);
   const sinks = block(all, 'SINK');
   expect(sinks[1]).toMatch(/^siem-0 +elasticsearch +blocked/);
   const shown = sinks.length - 2;
-  expect(sinks.at(-1)).toBe(`and ${30 - shown} more, ${10 - shown} of them with trouble`);
+  expect(sinks.at(-1)).toBe(`and ${30 - shown} more, ${10 - shown} with problems`);
 });
 
 test('room that one kind does not need goes to the other, and nothing is counted out without need', () => {
@@ -345,7 +345,7 @@ test('at 80 columns a column that does not fit is left out, and the journal is w
   });
   expect(all.join('\n')).not.toMatch(/DELAY|…/);
   expect(block(all, 'JOURNAL').join(' ').replace(/ +/g, ' ')).toBe(
-    'JOURNAL 205 KiB of 10 GiB used (62.5 MiB more set aside), 1,234,567 entries in 19 d, PAUSED: journal_full: 97 % of it are used waybill 0.1.0',
+    'JOURNAL 205 KiB of 10 GiB used (62.5 MiB more reserved), 1,234,567 entries in 19 d, PAUSED: journal_full: 97 % of it are used waybill 0.1.0',
   );
 });
 

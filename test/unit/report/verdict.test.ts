@@ -87,7 +87,7 @@ test.each<[string, Partial<Snapshot>, string]>([
     { sources: [{ ...begins, serverNow: undefined, undated: { known: undefined } }] },
     'NOTHING DUE YET: first proof with its first record',
   ],
-  ['the beginning', { sources: [begins] }, 'NOTHING DUE YET: first proof about 03:30 UTC'],
+  ['the start', { sources: [begins] }, 'NOTHING DUE YET: first proof about 03:30 UTC'],
   [
     'the beginning of a new state',
     { sources: [begins], created: now - 32_000_000 },
@@ -96,7 +96,7 @@ test.each<[string, Partial<Snapshot>, string]>([
   [
     'before the first answer',
     { sources: [{ ...begins, frontier: 0, closedUntil: 0, polledUntil: 0, lastSuccess: undefined, coverage: undefined }] },
-    'INCOMPLETE: nothing is proven; nothing is known of test: its ledger has not begun yet, first answer awaited',
+    'INCOMPLETE: nothing is proven; nothing is known of test: its ledger has not started, waiting for the first response',
   ],
   ['a source that is added later', { sources: [source(), begins] }, `${well}, first proof due about 03:30 UTC of test`],
   ['a state as old as 59 minutes', { created: micros('2026-11-20T02:04:00Z') }, `${well}, new state since 59 min`],
@@ -110,7 +110,7 @@ test.each<[string, Partial<Snapshot>, string]>([
   [
     'a source gone from the configuration',
     { sources: [source({ state: 'unconfigured' })] },
-    'NO SOURCE is polled any more; COMPLETE SO FAR AND DELIVERED, 1 source needs attention',
+    'NO SOURCE is polled; COMPLETE SO FAR AND DELIVERED, 1 source needs attention',
   ],
   [
     'an unconfigured source owes its time as in the report',

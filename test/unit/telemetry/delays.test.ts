@@ -100,7 +100,7 @@ describe('advice on closeDelay', () => {
     expect(closeDelayAdvice(some(9_900, 100, 1_500), 900)).toEqual({
       level: 'warning',
       message:
-        'of 10,000 records 99 % were first seen within 60 s, 99.9 % within 30 min; 1.00 % came later than closeDelay (15 min), with closeDelay: 30m it would be 0.00 %',
+        'of 10,000 records 99 % were first seen within 60 s, 99.9 % within 30 min; 1.00 % were later than closeDelay (15 min), with closeDelay: 30m it would be 0.00 %',
     });
     expect(closeDelayAdvice(some(9_900, 100, 100_000), 900)?.message).toContain('with closeDelay: 6h it would be 1.00 %');
     expect(closeDelayAdvice(some(9_900, 100, 100_000), 21_600)).toMatchObject({ level: 'ok' });
@@ -109,13 +109,13 @@ describe('advice on closeDelay', () => {
   test('long enough, or longer than needed; never so short that the source is asked too often', () => {
     expect(closeDelayAdvice(some(9_995, 5, 1_500), 900)).toMatchObject({
       level: 'ok',
-      message: expect.stringContaining('closeDelay (15 min) suits that') as string,
+      message: expect.stringContaining('closeDelay (15 min) is appropriate') as string,
     });
     expect(closeDelayAdvice(some(10_000, 0, 0), 900)).toMatchObject({
       level: 'ok',
       message: expect.stringContaining('closeDelay: 5m would be enough: each record would be proven about 20 min sooner') as string,
     });
-    expect(closeDelayAdvice(some(10_000, 0, 0), 300)?.message).toContain('suits that');
+    expect(closeDelayAdvice(some(10_000, 0, 0), 300)?.message).toContain('is appropriate');
   });
 
   test('few records say nothing', () => {

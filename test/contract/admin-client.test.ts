@@ -8,17 +8,17 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
-import { adminReports } from '../../../src/daemon/admin/reports.ts';
-import { Reports } from '../../../src/daemon/admin/report-maker.ts';
-import { dispatch } from '../../../src/main.ts';
-import { startAdmin } from '../../../src/admin/server.ts';
-import { createAuthority } from '../../support/certificates.ts';
-import { base, day, hour } from '../../support/records.ts';
-import { gap, lastAge, opened, proven, source, temporary } from '../journal/opening.ts';
-import { now, sink, snapshot } from '../report/snapshots.ts';
+import { systemClock } from '../../src/clock.ts';
+import { adminReports } from '../../src/daemon/admin/reports.ts';
+import { Reports } from '../../src/daemon/admin/report-maker.ts';
+import { dispatch } from '../../src/main.ts';
+import { startAdmin } from '../../src/admin/server.ts';
+import { createAuthority } from '../support/certificates.ts';
+import { base, day, hour } from '../support/records.ts';
+import { gap, lastAge, opened, proven, source, temporary } from '../unit/journal/opening.ts';
+import { now, sink, snapshot } from '../unit/report/snapshots.ts';
 
-const program = fileURLToPath(new URL('../../../bin/waybill.js', import.meta.url));
+const program = fileURLToPath(new URL('../../bin/waybill.js', import.meta.url));
 const token = 'read-only-token-4711';
 const silent = { write: () => undefined };
 
