@@ -42,7 +42,7 @@ function repeated(items: readonly unknown[], list: string, key: string, noun: st
   return texts.flatMap((text, index) => {
     const first = texts.indexOf(text);
     if (text === undefined || first === index) return [];
-    return [{ path: [list, index, key], message: `is the same as that of another ${noun}, ${list}[${first}]` }];
+    return [{ path: [list, index, key], message: `is also the id of another ${noun}, ${list}[${first}]` }];
   });
 }
 
@@ -84,7 +84,7 @@ function groupFaults(sources: readonly unknown[], index: number): readonly Fault
   const first = budgets.findIndex((budget) => memberOf(budget, 'group') === group);
   const [shared, own] = [first, index].map((at) => memberOf(budgets[at], 'perSecond') ?? 10);
   if (typeof group !== 'string' || typeof shared !== 'number' || typeof own !== 'number' || shared === own) return [];
-  const message = `${own} is not what the group "${group}" has in sources[${first}], ${shared}`;
+  const message = `${own} differs from ${shared} in sources[${first}] of the same group "${group}"`;
   return [{ path: ['sources', index, 'requests', 'perSecond'], message }];
 }
 

@@ -68,13 +68,14 @@ export function readDocument(text: string, environment: Environment): Document {
   if (errors.some((error) => error.message === 'Maximum call stack size exceeded'))
     throw new RangeError('the document is nested too deeply');
   if (errors.length > 0) return { ...none, errors: errors.map((error) => `${at(lines, error.pos[0])}: ${yamlMessage(error)}`) };
-  if (second) return { ...none, errors: [`${at(lines, second.range[0])}: a second document begins; the configuration is one document`] };
+  if (second)
+    return { ...none, errors: [`${at(lines, second.range[0])}: a second document starts; the configuration must be one document`] };
   return walk(document?.contents ?? null, lines, environment, (alias) => alias.resolve(document as never));
 }
 
 /** The parser's words, without the text that they may quote: it may be a secret. */
 function yamlMessage({ code, message }: YAMLError): string {
-  if (code === 'TAG_RESOLVE_FAILED') return 'the tag is not known (there are !env and !file); text that begins with ! stands in quotes';
+  if (code === 'TAG_RESOLVE_FAILED') return 'unknown tag (known: !env and !file); quote text that starts with !';
   return message.replace(/: ".*/s, '');
 }
 
@@ -101,17 +102,17 @@ function walk(root: unknown, lines: LineCounter, environment: Environment, resol
     if (isAlias(node)) {
       const target = resolve(node);
       if (!target) {
-        fail(path, 'refers to an anchor that is not there; text that begins with * stands in quotes');
+        fail(path, 'refers to an unknown anchor; quote text that starts with *');
         return undefined;
       }
       if (above.has(target)) {
-        fail(path, 'contains itself by an alias');
+        fail(path, 'contains itself through an alias');
         return undefined;
       }
       return valueOf(target, path, line);
     }
     if (places.size > settingsMax) {
-      fail(path, `is one setting too many: more than ${settingsMax}, by aliases`);
+      fail(path, `exceeds the maximum of ${settingsMax} settings, through aliases`);
       return undefined;
     }
     if (isMap(node)) {
@@ -120,7 +121,7 @@ function walk(root: unknown, lines: LineCounter, environment: Environment, resol
       for (const pair of node.items) {
         const key = isScalar(pair.key) ? String(pair.key.value) : undefined;
         const keyLine = lineOf(pair.key) ?? line;
-        if (key === undefined || unusable.has(key)) fail(path, 'has a key that cannot be the name of a setting');
+        if (key === undefined || unusable.has(key)) fail(path, 'has a key that is not a setting name');
         else result[key] = valueOf(pair.value, [...path, key], keyLine);
       }
       above.delete(node);

@@ -21,5 +21,5 @@ export function environmentProxy(environment: Environment): ProxySettings | unde
 export function environmentProxyProblem(environment: Environment): string | undefined {
   const name = names.find((each) => environment[each]);
   if (name === undefined || proxyUrl().safeParse(environment[name]).success) return undefined;
-  return `${name}: its value, which is not shown, is not the address of a proxy such as http://proxy.example:3128`;
+  return `${name}: its value (not shown) is not the address of a proxy such as http://proxy.example:3128`;
 }

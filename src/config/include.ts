@@ -12,7 +12,7 @@ interface WithIncluded {
   readonly document: Document;
   /** The files, in the order in which they were taken. */
   readonly included: readonly string[];
-  /** Patterns that no file fits. */
+  /** Patterns without a matching file. */
   readonly warnings: readonly string[];
 }
 
@@ -35,11 +35,11 @@ export function withIncluded(main: Document, file: string, parse: (text: string)
     const fail = (message: string): number => faults.push({ path, message });
     const isPattern = /[*?[\]{}]/.test(pattern);
     const names = isPattern ? globSync(pattern, { cwd: dirname(file) }).toSorted() : [pattern];
-    if (names.length === 0) warnings.push(`include: no file fits ${JSON.stringify(pattern)}`);
+    if (names.length === 0) warnings.push(`include: no file matches ${JSON.stringify(pattern)}`);
     for (const name of names) {
       const full = resolve(dirname(file), name);
       if (included.includes(full)) {
-        if (!isPattern) fail(`${JSON.stringify(name)} is included already`);
+        if (!isPattern) fail(`${JSON.stringify(name)} is already included`);
         continue;
       }
       let text: string;
@@ -54,7 +54,7 @@ export function withIncluded(main: Document, file: string, parse: (text: string)
       errors.push(...document.errors.map((error) => `${name}, ${error}`));
       const other = Object.keys((document.value as object | undefined) ?? {}).filter((key) => !lists.some((list) => list === key));
       if (other.length > 0)
-        fail(`${JSON.stringify(name)} has "${other.join('", "')}": only sources and sinks may stand in an included file`);
+        fail(`${JSON.stringify(name)} has "${other.join('", "')}": an included file may contain only sources and sinks`);
       append(document, { name, turn: included.length });
     }
   }

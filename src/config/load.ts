@@ -111,7 +111,7 @@ export async function loadStateSettings(
   const unknown = document.faults.filter(({ path: [list, , key = ''] }) => list === 'journal' || reportKeys.has(String(key)));
   return {
     settings: reportSchema.parse(withoutUnresolved(document.value)),
-    warnings: unknown.map((fault) => `${problem(document, fault)}; the report goes on without it`),
+    warnings: unknown.map((fault) => `${problem(document, fault)}; the report ignores it`),
   };
 }
 

@@ -1,6 +1,6 @@
 /**
- * Puts what is wrong with a configuration into words: one line a problem, with the setting, the line of the file, the value (never a
- * secret's) and what is allowed there. Knows the schema's types, not single settings.
+ * Describes the errors of a configuration: one line per problem, with the setting, the line of the file, the value (never of a
+ * secret) and the allowed values. Knows the types of the schema, not single settings.
  */
 import { z } from 'zod';
 import { recordFields } from '../normalize/event-names.ts';
@@ -13,7 +13,7 @@ import { correctedUnit, shortNamePattern } from '../settings/values.ts';
 type Issue = z.core.$ZodIssue;
 type Root = z.core.$ZodType;
 
-/** Every fault that the schema finds; those at or below a reference that leads nowhere are left out, for they follow from it. */
+/** Every fault that the schema finds, except at or below an unresolved reference, which causes them. */
 export function schemaFaults(root: Root, document: Document, issues: readonly Issue[]): readonly Fault[] {
   const known = document.faults.map((fault) => keyOf(fault.path));
   const follows = (path: Path): boolean => known.some((key) => keyOf(path.slice(0, (JSON.parse(key) as Path).length)) === key);
@@ -54,7 +54,7 @@ export function orderOf(document: Document, path: Path): number {
   return (place?.file?.turn ?? 0) * 1e9 + (place?.line ?? 0);
 }
 
-/** Where a setting stands, or, for one that is missing, what it is missing from; undefined for the whole file. */
+/** The place of a setting, or of its group if it is missing; undefined for the whole file. */
 function placeOf(document: Document, path: Path): Place | undefined {
   for (let length = path.length; length > 0; length -= 1) {
     const place = document.places.get(keyOf(path.slice(0, length)));
@@ -68,12 +68,12 @@ function faultsOf(root: Root, document: Document, issue: Issue, above: Path): re
   const value = path.reduce(memberOf, document.value);
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => {
-      // A filter compares records as they are received; a person may know the events alone.
+      // A filter compares records as received; the user may know only the fields of events.
       const field = path.includes('filter') ? recordFields.get(key) : undefined;
       const message =
         field === undefined
           ? unknownKey(key, path, keysAt(root, path, document.value))
-          : `is a field of events; write ${field}, its field of records`;
+          : `is a field of events; use ${field}, the field of records`;
       return { path: [...path, key], message };
     });
   }
@@ -85,7 +85,7 @@ function faultsOf(root: Root, document: Document, issue: Issue, above: Path): re
   }
   const shown = shownValue(root, document, path, value);
   if (/^(must|is|names) /.test(issue.message) && value !== undefined) {
-    // What stands behind a reference is not repeated, neither as it is nor corrected.
+    // The value of a reference is never shown, not even corrected.
     const isShown = referenceAt(document, path) === undefined && !isSecretAt(root, path, document.value);
     const corrected = isShown && typeof value === 'string' ? correctedUnit(value, issue.message) : undefined;
     return [{ path, message: `${shown} ${issue.message}${corrected === undefined ? '' : `; write ${corrected}`}` }];
@@ -96,15 +96,15 @@ function faultsOf(root: Root, document: Document, issue: Issue, above: Path): re
     return [{ path, message: `${shown} is too long: at most ${issue.maximum} characters` }];
   const types = typesAt(root, path, document.value);
   const expected = expectation(types);
-  if (value === undefined) return [{ path, message: `is missing: it takes ${expected}` }];
-  if (value === null) return [{ path, message: `has no value: it takes ${expected}` }];
+  if (value === undefined) return [{ path, message: `is missing: expected ${expected}` }];
+  if (value === null) return [{ path, message: `has no value: expected ${expected}` }];
   const names = types.flatMap(({ schema }) => choicesOf(schema));
   if (typeof value === 'string' && names.length > 8) return [{ path, message: `${shown} is not known; ${nearestOrAll(value, names)}` }];
   const later = issue.code === 'invalid_union' && typeof value === 'string' && laterSinks.includes(value);
   return [{ path, message: later ? `${shown} is not in this release yet, and not ${expected}` : `${shown} is not ${expected}` }];
 }
 
-/** Whether a value is of another kind altogether: then the alternatives are named, and not what one of them says of it. */
+/** True if the value has another type: the message then names the alternatives. */
 function isMismatch(issue: Issue): boolean {
   return issue.code === 'invalid_type' || issue.code === 'invalid_value' || issue.message.startsWith('is not ');
 }
@@ -131,7 +131,7 @@ function unknownKey(key: string, path: Path, known: readonly string[]): string {
 }
 
 function shownValue(root: Root, document: Document, path: Path, value: unknown): string {
-  if (isSecretAt(root, path, document.value)) return 'its value, which is not shown,';
+  if (isSecretAt(root, path, document.value)) return 'its value (not shown)';
   const reference = referenceAt(document, path);
   if (reference !== undefined) return `the value of ${reference}`;
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
@@ -141,7 +141,7 @@ function shownValue(root: Root, document: Document, path: Path, value: unknown):
   const isAddress =
     (path[0] === 'sources' || path[0] === 'sinks') &&
     typesAt(root, path, document.value).some(({ facts }) => /^(an address|host:port)/.test(facts.expects ?? ''));
-  // It may be a secret in the wrong line: next to it stands one.
+  // It may be a secret in the wrong line: the neighbouring setting is one.
   if (isAddress && !addressLike.test(value))
     return `${JSON.stringify(`${value.slice(0, Math.min(4, value.length / 2))}…`)} (${value.length} characters)`;
   const harmless = value.replace(/\/\/[^/@]*@/g, '//…@').replace(/[?#].*$/s, isAddress ? '…' : '$&');
@@ -155,7 +155,7 @@ function plainKey(key: string): string {
   return /^[\w:/-]{1,80}$/.test(key) ? key : JSON.stringify(key.slice(0, 80));
 }
 
-/** What a setting takes, as it follows "is not": `a duration such as 10s, 5m, 2h`. */
+/** The expected value, as it follows "is not": `a duration such as 10s, 5m, 2h`. */
 export function expectation(types: readonly Found[]): string {
   const choices = types.flatMap(({ schema, facts }) => (facts.expects === undefined && isChoice(schema) ? choicesOf(schema) : []));
   const kinds = types.flatMap(({ schema, facts }) =>

@@ -43,21 +43,21 @@ export function sinkPathFaults({ value }: Document, read: readonly string[]): re
     const path = ['sinks', index, 'path'];
     const at = (of: (other: string, at: number) => boolean): number =>
       paths.findIndex((other, at) => other !== undefined && at !== index && of(other, at));
-    if (isOwn(place)) return [{ path, message: 'is the state itself, or a file of it' }];
-    if (names[index]?.endsWith('/') === true) return [{ path, message: 'ends with a slash: it names a directory, not a file' }];
+    if (isOwn(place)) return [{ path, message: 'is the state directory or a file in it' }];
+    if (names[index]?.endsWith('/') === true) return [{ path, message: 'ends with a slash: it must name a file' }];
     for (const kept of keptBeside)
-      if (isOwn(`${place}.${kept}`)) return [{ path, message: `would have its ${kept} beside it in a file of the state` }];
+      if (isOwn(`${place}.${kept}`)) return [{ path, message: `needs a ${kept} file beside it, which is a file of the state` }];
     for (const kept of [undefined, ...keptBeside]) {
       const file = readAt(kept === undefined ? place : `${place}.${kept}`);
       if (file === undefined) continue;
-      const what = `${JSON.stringify(file)}, from which the configuration is read`;
-      return [{ path, message: kept === undefined ? `is ${what}` : `would have its ${kept} beside it in ${what}` }];
+      const what = `${JSON.stringify(file)}, a file of the configuration`;
+      return [{ path, message: kept === undefined ? `is ${what}` : `needs a ${kept} file beside it, which is ${what}` }];
     }
     const same = at((other, position) => position < index && isSame(other, place));
-    if (same >= 0) return [{ path, message: `is the same as that of another sink, sinks[${same}]` }];
+    if (same >= 0) return [{ path, message: `is also the path of another sink, sinks[${same}]` }];
     for (const kept of keptBeside) {
       const other = at((each) => isSame(`${each}.${kept}`, place));
-      if (other >= 0) return [{ path, message: `is where another sink, sinks[${other}], keeps its ${kept}` }];
+      if (other >= 0) return [{ path, message: `is the ${kept} file of another sink, sinks[${other}]` }];
     }
     return [];
   });

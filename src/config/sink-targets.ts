@@ -27,8 +27,8 @@ function progressTopicFaults({ value }: Document): readonly Fault[] {
       isOneCluster(other.brokers, brokers) &&
       (other.index < index || other.given === undefined);
     const other = given === undefined ? undefined : topics.find(isSame);
-    if (other) return [{ path, message: `is the same as that of another sink, sinks[${other.index}]: each needs one of its own` }];
-    if (memberOf(sink, 'topic') === name) return [{ path, message: 'is the topic of the messages: the position needs one of its own' }];
+    if (other) return [{ path, message: `is also the progress topic of another sink, sinks[${other.index}]: each needs a separate one` }];
+    if (memberOf(sink, 'topic') === name) return [{ path, message: 'is the topic of the messages: the position needs a separate one' }];
     return [];
   });
 }
@@ -41,9 +41,9 @@ function elasticsearchFaults({ value }: Document): readonly Fault[] {
     const has = (key: string): boolean => memberOf(sink, key) !== undefined;
     const fault = (key: string, message: string): Fault => ({ path: ['sinks', index, key], message });
     return [
-      ...(has('nodes') || has('cloudId') ? [] : [fault('nodes', 'is missing: it takes the addresses of the cluster, or "cloudId"')]),
-      ...(has('nodes') && has('cloudId') ? [fault('cloudId', 'is not used: "nodes" names the addresses')] : []),
-      ...(has('apiKey') && has('username') ? [fault('username', 'is not used: "apiKey" says who we are')] : []),
+      ...(has('nodes') || has('cloudId') ? [] : [fault('nodes', 'is missing: expected the addresses of the cluster, or "cloudId"')]),
+      ...(has('nodes') && has('cloudId') ? [fault('cloudId', 'is not used: "nodes" has the addresses')] : []),
+      ...(has('apiKey') && has('username') ? [fault('username', 'is not used: "apiKey" authenticates the client')] : []),
       ...(has('username') && !has('password') ? [fault('password', 'is missing: "username" needs it')] : []),
       ...(has('password') && !has('username') ? [fault('username', 'is missing: "password" needs it')] : []),
       ...(has('index') ? ['dataset', 'namespace'].filter(has).map((key) => fault(key, 'is not used: "index" names the target')) : []),

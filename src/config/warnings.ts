@@ -13,7 +13,7 @@ const maxAhead = 3_600_000;
 
 /** One line each. `now` in ms. */
 export function settingWarnings(schema: z.ZodType, settings: Settings, document: Document, now: number): readonly string[] {
-  const none = settings.sinks.length === 0 ? ['sinks: there is none: what is collected stays in the journal'] : [];
+  const none = settings.sinks.length === 0 ? ['sinks: none is configured; collected records stay in the journal'] : [];
   return [
     ...literalSecrets(schema, document),
     ...startWarnings(settings, document),
@@ -26,7 +26,7 @@ export function settingWarnings(schema: z.ZodType, settings: Settings, document:
 /** What the environment asks for and this release does not do. */
 export function environmentWarnings(environment: Environment): readonly string[] {
   return environment['OTEL_EXPORTER_OTLP_ENDPOINT']
-    ? ['OTEL_EXPORTER_OTLP_ENDPOINT: has no effect: telemetry is not in this release yet']
+    ? ['OTEL_EXPORTER_OTLP_ENDPOINT: has no effect: this release does not support telemetry']
     : [];
 }
 
@@ -35,19 +35,19 @@ export function environmentProblems(environment: Environment): readonly string[]
   const proxy = environmentProxyProblem(environment);
   const unverified = environment['NODE_TLS_REJECT_UNAUTHORIZED'] === '0';
   return [
-    ...(unverified ? ['NODE_TLS_REJECT_UNAUTHORIZED: "0" would have every certificate accepted; take it out of the environment'] : []),
+    ...(unverified ? ['NODE_TLS_REJECT_UNAUTHORIZED: "0" disables the verification of certificates; remove it from the environment'] : []),
     ...(proxy === undefined ? [] : [proxy]),
   ];
 }
 
-/** A secret that stands in the file itself is known to whoever reads the file. */
+/** A secret in the configuration file is visible to every reader of the file. */
 function literalSecrets(schema: z.ZodType, document: Document): readonly string[] {
   return [...document.places].flatMap(([key, { template }]) => {
     const path = JSON.parse(key) as Path;
     const literal = path.reduce(memberOf, document.value);
     if (template || typeof literal !== 'string') return [];
     const telling = typesAt(schema, path, document.value).some(({ facts }) => facts.secret && (facts.telling?.(literal) ?? true));
-    const message = 'the secret stands in the file itself; ${file:/path} or ${env:NAME} keeps it out of it';
+    const message = 'the secret is in the configuration file; use ${file:/path} or ${env:NAME}';
     return telling ? [problem(document, { path, message })] : [];
   });
 }
@@ -59,9 +59,8 @@ function adminWarnings({ admin }: Settings, document: Document): readonly string
   const open = listens.filter((listen) => !isLoopback(listen.replace(/:\d+$/, '')));
   if (open.length === 0) return [];
   const hasToken = token !== undefined || readToken !== undefined;
-  const unguarded =
-    'without admin.token or admin.readToken, everybody who reaches it reads the metrics, and nobody reads status and ledger';
-  const plain = 'without admin.tls, tokens and answers can be read on the network';
+  const unguarded = 'without admin.token or admin.readToken, everybody on the network can read the metrics, and nobody status and ledger';
+  const plain = 'without admin.tls, tokens and responses can be read on the network';
   return [...(hasToken ? [] : [unguarded]), ...(tls ? [] : [plain])].map((message) =>
     problem(document, { path: ['admin', 'listen'], message: `${open.join(', ')} is not a loopback address: ${message}` }),
   );
@@ -72,10 +71,10 @@ function timeWarnings(settings: Settings, document: Document, now: number): read
   return settings.sources.flatMap(({ start, closeDelay, recountAfter }, index) => {
     const isAhead = start.kind === 'instant' && start.at / 1000 > now + maxAhead;
     const early = recountAfter.filter((age) => age <= closeDelay).map(durationText);
-    const neverDone = `${early.join(', ')}: not more than closeDelay (${durationText(closeDelay)}), so a window is not proven yet at that age, and is not counted again then`;
+    const neverDone = `${early.join(', ')}: not more than closeDelay (${durationText(closeDelay)}), so these recounts are skipped: a window is not proven yet at that age`;
     return [
       ...(isAhead
-        ? [problem(document, { path: ['sources', index, 'start'], message: 'is in the future: nothing is collected before' })]
+        ? [problem(document, { path: ['sources', index, 'start'], message: 'is in the future: nothing is collected before that time' })]
         : []),
       ...(early.length > 0 ? [problem(document, { path: ['sources', index, 'recountAfter'], message: neverDone })] : []),
     ];
@@ -84,10 +83,14 @@ function timeWarnings(settings: Settings, document: Document, now: number): read
 
 /** What a state that was lost would do with these settings. */
 function startWarnings(settings: Settings, document: Document): readonly string[] {
-  const reasons = { now: 'at the present', ago: 'where that duration leads then', earliest: 'at whatever the service still holds then' };
+  const reasons = {
+    now: 'at the time of the restart',
+    ago: 'that duration before the restart',
+    earliest: 'at the first record that the service still has',
+  };
   return settings.sources.flatMap(({ start }, index) => {
     if (start.kind === 'instant') return [];
-    const message = `a state that was lost would begin ${reasons[start.kind]}; a time such as 2026-11-21T00:00:00Z begins there again`;
+    const message = `after a lost state the ledger would start ${reasons[start.kind]}; use a time such as 2026-11-21T00:00:00Z to start there again`;
     return [problem(document, { path: ['sources', index, 'start'], message })];
   });
 }

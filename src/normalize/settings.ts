@@ -51,7 +51,7 @@ const headerText = (max: number) =>
     .string()
     .min(1)
     .max(max)
-    .regex(/^[^\p{Cc}\u2028\u2029]+$/u, 'must not hold line breaks or other control characters');
+    .regex(/^[^\p{Cc}\u2028\u2029]+$/u, 'must not contain line breaks or other control characters');
 
 /** `sources[].observer`: the name of the source in CEF and LEEF headers, OCSF and ECS. */
 export const observerSettings = z

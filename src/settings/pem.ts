@@ -55,6 +55,6 @@ function filesOf(path: string): readonly string[] {
 
 function readPem(path: string): string {
   const text = readFileSync(path, 'utf8');
-  if (!/-----BEGIN [A-Z0-9 ]+-----[^]+-----END [A-Z0-9 ]+-----/.test(text)) throw new Error(`"${path}" holds no PEM`);
+  if (!/-----BEGIN [A-Z0-9 ]+-----[^]+-----END [A-Z0-9 ]+-----/.test(text)) throw new Error(`"${path}" contains no PEM block`);
   return text;
 }

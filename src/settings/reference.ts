@@ -67,7 +67,7 @@ export function variable(text: string, environment: Environment): Template {
 
 /** The text of a file less one line break at its end; read again when the file changed. @throws SyntaxError */
 export function file(path: string): Template {
-  if (path.trim() === '') throw new SyntaxError('"${file:}" names no file');
+  if (path.trim() === '') throw new SyntaxError('"${file:}" has no path');
   let kept: { readonly version: string; readonly text: string } | undefined;
   return {
     read() {

@@ -1,7 +1,6 @@
 /**
- * The kinds of value that settings are made of: durations, sizes, times, ids, addresses, secrets. A room's settings are put together from
- * these, so that each kind is read, explained and described to an editor in one way. What a kind expects is kept beside it (`facts`), and
- * the messages for wrong values are made from that.
+ * The value types of settings: durations, sizes, times, ids, addresses, secrets. Each type is parsed, documented and described
+ * in the JSON Schema in one place. `facts` holds what a type expects; the messages for wrong values are built from it.
  */
 import { isIP } from 'node:net';
 import { z } from 'zod';
@@ -10,17 +9,17 @@ import { parseTimestamp } from '../record/timestamp.ts';
 import { PemFiles } from './pem.ts';
 import { Secret } from './secret.ts';
 
-/** What is known of a setting besides its type. */
+/** Facts about a setting that its type does not express. */
 export interface Facts {
   /** Completes the sentence `"15 minuts" is not …`. */
   readonly expects?: string;
-  /** Its value is never printed, and `check` warns when it stands in the file itself. */
+  /** Its value is never printed, and `check` warns if the configuration file contains it. */
   readonly secret?: boolean;
-  /** Whether a value that stands in the file itself is worth that warning; default: always. */
+  /** Decides if a value in the configuration file deserves that warning; default: always. */
   readonly telling?: (literal: string) => boolean;
-  /** What the JSON Schema says of the text. */
+  /** Pattern in the JSON Schema. */
   readonly pattern?: string;
-  /** Known only to be refused: it belongs to a later release. */
+  /** Reserved for a later release, and refused. */
   readonly later?: boolean;
 }
 
@@ -38,7 +37,7 @@ export function parseDuration(text: string): number | undefined {
   return total <= longestMs ? total : undefined;
 }
 
-/** A duration in the words of the configuration: `1h30m`. */
+/** A duration as written in the configuration: `1h30m`. */
 export function durationText(ms: number): string {
   let left = ms;
   const parts = ['d', 'h', 'm', 's', 'ms'].flatMap((unit) => {
@@ -49,7 +48,7 @@ export function durationText(ms: number): string {
   return parts.join('') || '0s';
 }
 
-/** A duration in ms, within bounds that are given in the same words. */
+/** A duration in ms; bounds are written in the same form. */
 export function duration(bounds: { readonly min?: string; readonly max?: string } = {}) {
   const min = parseDuration(bounds.min ?? '0s') ?? 0;
   const max = parseDuration(bounds.max ?? '36500d') ?? longestMs;
@@ -58,8 +57,8 @@ export function duration(bounds: { readonly min?: string; readonly max?: string 
     .transform((text, context) => {
       const ms = parseDuration(text);
       if (ms === undefined) return refuse(context, `is not ${expectations.duration}`);
-      if (ms < min) return refuse(context, `is less than ${bounds.min ?? ''}, the least that is possible here`);
-      if (ms > max) return refuse(context, `is more than ${bounds.max ?? ''}, the most that is possible here`);
+      if (ms < min) return refuse(context, `is less than the minimum ${bounds.min ?? ''}`);
+      if (ms > max) return refuse(context, `is more than the maximum ${bounds.max ?? ''}`);
       return ms;
     })
     .register(facts, { expects: expectations.duration, pattern: `^${durationPattern}$` });
@@ -75,7 +74,7 @@ export function size(bounds: { readonly min?: string } = {}) {
     .transform((text, context) => {
       const bytes = bytesOf(text);
       if (bytes === undefined) return refuse(context, `is not ${expectations.size}`);
-      return bytes < least ? refuse(context, `is less than ${bounds.min ?? '1B'}, the least that is possible here`) : bytes;
+      return bytes < least ? refuse(context, `is less than the minimum ${bounds.min ?? '1B'}`) : bytes;
     })
     .register(facts, { expects: expectations.size, pattern: String.raw`^\d+(B|KiB|MiB|GiB|TiB)$` });
 }
@@ -88,7 +87,7 @@ const unitNames: readonly (readonly [name: RegExp, unit: string])[] = [
   [/^(d|days?)$/, 'd'],
 ];
 
-/** A duration or size with another name of its unit, as it is written here: `30 days` is `30d`, `10GB` is `10GiB`. @param refusal  why it is refused */
+/** The correct form of a duration or size: `30 days` is `30d`, `10GB` is `10GiB`. @param refusal  the error message */
 export function correctedUnit(text: string, refusal: string): string | undefined {
   const [, digits = '', name = ''] = /^\s*(\d+)\s*([A-Za-z]+)\s*$/.exec(text) ?? [];
   const unit = name.toLowerCase();
@@ -103,7 +102,7 @@ export function correctedUnit(text: string, refusal: string): string | undefined
   return bytesOf(corrected) === undefined || name === '' ? undefined : corrected;
 }
 
-/** A size in the words of the configuration, by the largest unit that divides it: `512KiB`. */
+/** A size as written in the configuration, in the largest unit that divides it: `512KiB`. */
 export function sizeText(bytes: number): string {
   const unit = ['TiB', 'GiB', 'MiB', 'KiB'].find((each) => bytes > 0 && bytes % (unitBytes[each] ?? 1) === 0) ?? 'B';
   return `${bytes / (unitBytes[unit] ?? 1)}${unit}`;
@@ -115,7 +114,7 @@ function bytesOf(text: string): number | undefined {
   return Number.isSafeInteger(bytes) ? bytes : undefined;
 }
 
-/** µs of a time as RFC 3339 has it, with `Z` or an offset; undefined for anything else, and outside 1970 to 2254. */
+/** µs of an RFC 3339 time with `Z` or an offset; undefined for anything else, and outside 1970 to 2254. */
 export function parseInstant(text: string): Micros | undefined {
   return instantPattern.test(text) ? parseTimestamp(text)?.us : undefined;
 }
@@ -143,22 +142,22 @@ export function shortName() {
   return text(shortNamePattern, expectations.shortName);
 }
 
-/** Text that fits a pattern, explained by what it should be. */
+/** Text that matches a pattern. @param expects  completes the sentence `"x" is not …` */
 export function text(pattern: RegExp, expects: string) {
   return z.string().regex(pattern, `is not ${expects}`).register(facts, { expects, pattern: pattern.source });
 }
 
-/** Any text but an empty one, in one line. */
+/** Any text except an empty one, in one line. */
 export function line(expects = 'text in one line') {
   return text(/^[^\p{Cc}]+$/u, expects);
 }
 
-/** The path of a file or a directory; a relative one starts where the program was started. */
+/** The path of a file or a directory, relative to the working directory. */
 export function path() {
   return text(/^[^\0]+$/, 'the path of a file or directory');
 }
 
-/** An address with `https:`, or with `http:` on a loopback address; without user, query, fragment and the slashes at its end. */
+/** An address with `https:`, or with `http:` on a loopback address; no user, query or fragment. Trailing slashes are removed. */
 export function httpsUrl() {
   const expects = 'an address such as https://service.example/v2/api';
   return z
@@ -167,22 +166,22 @@ export function httpsUrl() {
       const url = URL.parse(text);
       if (!url || !/^https?:\/\/[^/]/i.test(text)) return refuse(context, `is not ${expects}`);
       if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
-        return refuse(context, 'must begin with https: (http: is for 127.0.0.0/8, ::1 and localhost alone)');
+        return refuse(context, 'must start with https: (http: only for 127.0.0.0/8, ::1 and localhost)');
       }
-      if (url.username || url.password) return refuse(context, 'must not hold a user or password');
-      if (url.search || url.hash) return refuse(context, 'must not hold a query or fragment');
+      if (url.username || url.password) return refuse(context, 'must not contain a user or password');
+      if (url.search || url.hash) return refuse(context, 'must not contain a query or fragment');
       return url.href.replace(/\/+$/, '');
     })
     .register(facts, { expects, pattern: '^[Hh][Tt][Tt][Pp][Ss]?://' });
 }
 
-/** Whether a host, as a URL writes it, can be reached from this machine alone. */
+/** True for a host of a URL that only this machine can reach. */
 export function isLoopback(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase();
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }
 
-/** A secret: never printed, read again when asked for. */
+/** A secret: never printed, and read again at each use. */
 export function secret() {
   return z
     .string()
@@ -191,7 +190,7 @@ export function secret() {
     .register(facts, { secret: true, expects: 'text' });
 }
 
-/** The address of a proxy, which may hold a user and password and so counts as a secret. */
+/** The address of a proxy; a secret, because it may contain a user and password. */
 export function proxyUrl() {
   const expects = 'the address of a proxy such as http://proxy.example:3128';
   return z
@@ -204,7 +203,7 @@ export function proxyUrl() {
     .register(facts, { secret: true, expects, telling: (literal) => Boolean(URL.parse(literal)?.password) });
 }
 
-/** What stands in the place of a reference that leads nowhere; long enough for every kind of secret. */
+/** Replaces an unresolved reference; long enough for every kind of secret. */
 export const unresolved = '\u{FFFD} the reference leads nowhere \u{FFFD}';
 
 /** PEM files: a path, a list of paths, or a directory. */
@@ -240,7 +239,7 @@ export function listenAddress() {
     .register(facts, { expects });
 }
 
-/** A key that is known but does not work in this release. */
+/** A key that this release knows but does not support. */
 export function notYet() {
   return z
     .unknown()

@@ -80,7 +80,7 @@ test('a reference that a report needs and that leads nowhere is said, and one of
   const shown = await waybill('sinks', 'list', '--config', file);
   expect([shown.code, shown.stderr]).toEqual([
     0,
-    'warning: sinks.siem.sources[0] (line 12): environment variable "ONLY" is not set; the report goes on without it\n',
+    'warning: sinks.siem.sources[0] (line 12): environment variable "ONLY" is not set; the report ignores it\n',
   ]);
   writeFileSync(file, configuration('${env:STATE}'));
   const refused = await waybill('status', '--config', file);

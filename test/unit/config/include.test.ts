@@ -62,7 +62,7 @@ test('a problem is told with its file and line, behind those of the main file; a
     'shutdownTimeout (line 2): "soon" is not a duration such as 10s, 5m, 2h',
     'sources.a.pollInterval (tenants/a.yaml, line 6): "15 minuts" is not a duration such as 10s, 5m, 2h',
     'sources.a.subscriptionKey (tenants/a.yaml, line 7): environment variable "NONE" is not set',
-    'sources[2].id (tenants/b.yaml, line 2): is the same as that of another source, sources[0]',
+    'sources[2].id (tenants/b.yaml, line 2): is also the id of another source, sources[0]',
   ]);
 });
 
@@ -75,17 +75,17 @@ test('what cannot be included is named: a file that is not there, no YAML, other
   ]);
   expect(
     await problemsOf({ 'waybill.yaml': valid({ top: 'include: [a.yaml]' }), 'a.yaml': 'dataDir: ./other\ninclude: [b.yaml]\n' }),
-  ).toEqual(['include[0] (line 1): "a.yaml" has "dataDir", "include": only sources and sinks may stand in an included file']);
+  ).toEqual(['include[0] (line 1): "a.yaml" has "dataDir", "include": an included file may contain only sources and sinks']);
   expect(await problemsOf({ 'waybill.yaml': valid({ top: 'include: [a.yaml]' }), 'a.yaml': 'sources: { id: a }\n' })).toEqual([
     'sources (line 2): in a.yaml is not a list',
   ]);
   expect(await problemsOf({ 'waybill.yaml': valid({ top: 'include: a.yaml' }) })).toEqual(['include (line 1): "a.yaml" is not a list']);
   expect(await problemsOf({ 'waybill.yaml': valid({ top: 'include: [a.yaml, ./a.yaml]' }), 'a.yaml': sourceOf('a') })).toEqual([
-    'include[1] (line 1): "./a.yaml" is included already',
+    'include[1] (line 1): "./a.yaml" is already included',
   ]);
 });
 
 test('a pattern that no file fits is warned of: a folder of tenants may be empty', async () => {
   const { warnings } = await loadFiles({ 'waybill.yaml': valid({ top: 'include: ["tenants/*.yaml"]' }) });
-  expect(warnings).toEqual(['include: no file fits "tenants/*.yaml"']);
+  expect(warnings).toEqual(['include: no file matches "tenants/*.yaml"']);
 });

@@ -17,11 +17,7 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
     [`${at}.pollInterval (line 11): "15 minuts" is not a duration such as 10s, 5m, 2h`],
   ],
   ['a number for a duration', { source: 'closeDelay: 900' }, [`${at}.closeDelay (line 11): 900 is not a duration such as 10s, 5m, 2h`]],
-  [
-    'too short',
-    { source: 'pollInterval: 10ms' },
-    [`${at}.pollInterval (line 11): "10ms" is less than 1s, the least that is possible here`],
-  ],
+  ['too short', { source: 'pollInterval: 10ms' }, [`${at}.pollInterval (line 11): "10ms" is less than the minimum 1s`]],
   ['a size', { top: 'journal: { maxSize: 10GB }' }, ['journal.maxSize (line 1): "10GB" is not a size such as 512KiB, 2GiB; write 10GiB']],
   [
     'a duration with a word',
@@ -35,7 +31,7 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
     'a field of events in a filter',
     { sink: 'filter: { event.outcome: [failure] }' },
     [
-      'sinks.out.filter."event.outcome" (line 15): is a field of events; write result, its field of records',
+      'sinks.out.filter."event.outcome" (line 15): is a field of events; use result, the field of records',
       'sinks.out.filter (line 15): a group of settings names no field',
     ],
   ],
@@ -54,10 +50,10 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
     ],
   ],
   ['a key with odd characters', { top: '"a b\\n": 1' }, [`"a b\\n" (line 1): is not a setting; ${topSettings}`]],
-  ['a key that is no text', { top: '? [a]\n: 1' }, ['the configuration: has a key that cannot be the name of a setting']],
-  ['a prototype', { top: '__proto__: { dataDir: x }' }, ['the configuration: has a key that cannot be the name of a setting']],
+  ['a key that is no text', { top: '? [a]\n: 1' }, ['the configuration: has a key that is not a setting name']],
+  ['a prototype', { top: '__proto__: { dataDir: x }' }, ['the configuration: has a key that is not a setting name']],
   ['a choice', { source: 'endpoint: full' }, [`${at}.endpoint (line 11): "full" is not one of full-payload, payload`]],
-  ['nothing', { source: 'pollInterval:' }, [`${at}.pollInterval (line 11): has no value: it takes a duration such as 10s, 5m, 2h`]],
+  ['nothing', { source: 'pollInterval:' }, [`${at}.pollInterval (line 11): has no value: expected a duration such as 10s, 5m, 2h`]],
   [
     'a number out of bounds',
     { source: 'requests: { perSecond: 0 }' },
@@ -230,38 +226,38 @@ sinks:
   expect(await problemsOf(text)).toEqual([
     'shutdownTimeout (line 1): "long" is not a duration such as 10s, 5m, 2h',
     'sources[0].id (line 3): "Production" is not a short name: 1 to 32 of a-z, 0-9 and hyphen, no hyphen first',
-    'sources[0].baseUrl (line 4): "http://service.example" must begin with https: (http: is for 127.0.0.0/8, ::1 and localhost alone)',
+    'sources[0].baseUrl (line 4): "http://service.example" must start with https: (http: only for 127.0.0.0/8, ::1 and localhost)',
     'sources[0].auth.authUrl (line 5): "lo…" (5 characters) is not an address such as https://service.example/v2/api',
     'sources[0].auth.tenantId (line 5): "a/b" is not a tenant id: letters, digits, dot, hyphen and underscore',
-    'sources[0].auth.clientId (line 5): is missing: it takes text in one line',
+    'sources[0].auth.clientId (line 5): is missing: expected text in one line',
     'sources[0].auth.scopeAddress (line 5): "/x" is not the address of a scope, without api:// before it and without a blank',
     'sources[0].auth.clientSecret (line 5): is missing: grantType client_credentials needs it',
-    'sources[1].baseUrl (line 6): is missing: it takes an address such as https://service.example/v2/api',
-    'sources[1].auth (line 6): is missing: it takes a group of settings',
-    'sources[2].baseUrl (line 7): is missing: it takes an address such as https://service.example/v2/api',
-    'sources[2].auth (line 7): is missing: it takes a group of settings',
-    'sources[2].id (line 7): is the same as that of another source, sources[1]',
-    'sources[3].id (line 9): is missing: it takes a short name: 1 to 32 of a-z, 0-9 and hyphen, no hyphen first',
-    'sources[3].baseUrl (line 9): is missing: it takes an address such as https://service.example/v2/api',
-    'sources[3].auth (line 9): is missing: it takes a group of settings',
-    'sources[3].requests.perSecond (line 9): 10 is not what the group "shared" has in sources[2], 5',
-    'sinks.b.path (line 12): is the same as that of another sink, sinks[0]',
+    'sources[1].baseUrl (line 6): is missing: expected an address such as https://service.example/v2/api',
+    'sources[1].auth (line 6): is missing: expected a group of settings',
+    'sources[2].baseUrl (line 7): is missing: expected an address such as https://service.example/v2/api',
+    'sources[2].auth (line 7): is missing: expected a group of settings',
+    'sources[2].id (line 7): is also the id of another source, sources[1]',
+    'sources[3].id (line 9): is missing: expected a short name: 1 to 32 of a-z, 0-9 and hyphen, no hyphen first',
+    'sources[3].baseUrl (line 9): is missing: expected an address such as https://service.example/v2/api',
+    'sources[3].auth (line 9): is missing: expected a group of settings',
+    'sources[3].requests.perSecond (line 9): 10 differs from 5 in sources[2] of the same group "shared"',
+    'sinks.b.path (line 12): is also the path of another sink, sinks[0]',
     'sinks.c.type (line 13): "archive" is not in this release yet, and not one of elasticsearch, file, kafka, splunk-hec, syslog, stdout',
     'sinks.d.type (line 14): "fle" is not one of elasticsearch, file, kafka, splunk-hec, syslog, stdout',
-    'sinks.e.type (line 15): is missing: it takes one of elasticsearch, file, kafka, splunk-hec, syslog, stdout',
-    'sinks.f.nodes (line 16): is missing: it takes the addresses of the cluster, or "cloudId"',
+    'sinks.e.type (line 15): is missing: expected one of elasticsearch, file, kafka, splunk-hec, syslog, stdout',
+    'sinks.f.nodes (line 16): is missing: expected the addresses of the cluster, or "cloudId"',
     'sinks.f.password (line 16): is missing: "username" needs it',
-    'sinks.g.nodes[0] (line 17): "http://es.example:9200" must begin with https: (http: is for 127.0.0.0/8, ::1 and localhost alone)',
+    'sinks.g.nodes[0] (line 17): "http://es.example:9200" must start with https: (http: only for 127.0.0.0/8, ::1 and localhost)',
     'sinks.g.index (line 17): "{yyyy}" is not the name of an index such as dpas-audit-{yyyy.MM}',
-    'sinks.g.cloudId (line 17): is not used: "nodes" names the addresses',
-    'sinks.g.username (line 17): is not used: "apiKey" says who we are',
+    'sinks.g.cloudId (line 17): is not used: "nodes" has the addresses',
+    'sinks.g.username (line 17): is not used: "apiKey" authenticates the client',
     'sinks.g.namespace (line 17): is not used: "index" names the target',
   ]);
 });
 
 test.each([
-  ['', ['sources: is missing: it takes a list']],
-  ['# only a comment\n', ['sources: is missing: it takes a list']],
+  ['', ['sources: is missing: expected a list']],
+  ['# only a comment\n', ['sources: is missing: expected a list']],
   ['[]', ['the configuration: an empty list is not a group of settings']],
   ['text', ['the configuration: "text" is not a group of settings']],
   ['sources: []', ['sources (line 1): an empty list names no source: at least one is required']],
@@ -273,11 +269,11 @@ test.each([
       'line 1, column 4: Implicit keys need to be on a single line',
     ],
   ],
-  ['dataDir: x\n---\ndataDir: y\n', ['line 2, column 1: a second document begins; the configuration is one document']],
-  ['dataDir: *canary', ['dataDir (line 1): refers to an anchor that is not there; text that begins with * stands in quotes']],
-  ['dataDir: !canary x', ['line 1, column 10: the tag is not known (there are !env and !file); text that begins with ! stands in quotes']],
+  ['dataDir: x\n---\ndataDir: y\n', ['line 2, column 1: a second document starts; the configuration must be one document']],
+  ['dataDir: *canary', ['dataDir (line 1): refers to an unknown anchor; quote text that starts with *']],
+  ['dataDir: !canary x', ['line 1, column 10: unknown tag (known: !env and !file); quote text that starts with !']],
   ['dataDir: "x" canary', ['line 1, column 14: Unexpected scalar at node end']],
-  ['dataDir: &a [*a]\nsources: *a', ['dataDir[0] (line 1): contains itself by an alias']],
+  ['dataDir: &a [*a]\nsources: *a', ['dataDir[0] (line 1): contains itself through an alias']],
 ] as const)('%j is no configuration', async (text, problems) => {
   const found = await problemsOf(text);
   expect(found).toEqual(expect.arrayContaining([...problems]));
@@ -292,7 +288,7 @@ test('nothing that is merged, deep, or large by aliases gets through', async () 
   expect(await problemsOf(`dataDir: ${'['.repeat(100_000)}`)).toEqual(['the file is nested too deeply to be a configuration']);
   const laughs = Array.from({ length: 9 }, (_, level) => `a${level + 1}: &a${level + 1} [${Array(10).fill(`*a${level}`).join()}]`);
   expect((await problemsOf(`a0: &a0 x\n${laughs.join('\n')}`)).join('\n')).toContain(
-    'is one setting too many: more than 50000, by aliases',
+    'exceeds the maximum of 50000 settings, through aliases',
   );
 });
 
@@ -304,13 +300,13 @@ test('what a variable or a wrong place holds of a secret is not repeated', async
   }).replace('https://service.example', 'https://user:canary6@service.example');
   const problems = await problemsOf(text, { SECRET: 'canary7' });
   expect(problems).toEqual([
-    'proxy.url (line 1): its value, which is not shown, is not the address of a proxy such as http://proxy.example:3128',
-    'privacy.key (line 2): its value, which is not shown, must be at least 16 characters long, better 32 random ones',
-    `${at}.baseUrl (line 5): "https://…@service.example/v2/api" must not hold a user or password`,
-    `${at}.auth.clientSecret (line 12): its value, which is not shown, is not text`,
-    `${at}.auth.password (line 13): its value, which is not shown, is not text`,
+    'proxy.url (line 1): its value (not shown) is not the address of a proxy such as http://proxy.example:3128',
+    'privacy.key (line 2): its value (not shown) must be at least 16 characters long, better 32 random ones',
+    `${at}.baseUrl (line 5): "https://…@service.example/v2/api" must not contain a user or password`,
+    `${at}.auth.clientSecret (line 12): its value (not shown) is not text`,
+    `${at}.auth.password (line 13): its value (not shown) is not text`,
     `${at}.auth.password (line 13): is not used: it belongs to grantType password`,
-    `${at}.subscriptionKey (line 14): its value, which is not shown, is not text`,
+    `${at}.subscriptionKey (line 14): its value (not shown) is not text`,
     `${at}.pollInterval (line 15): the value of environment variable SECRET is not a duration such as 10s, 5m, 2h`,
     `${at}.canary (line 16): is not a setting; there are id, baseUrl, endpoint, auth, subscriptionKey, tls, proxy, start, pollInterval, closeDelay, recountAfter, pageSize, requests, privacy, observer`,
   ]);
@@ -331,7 +327,7 @@ test('a secret in the address of a source, a token endpoint or a sink is not sho
   expect(problems.filter((line) => /"B5A7…" \(\d+ characters\) is not an address/.test(line))).toHaveLength(4);
   expect(problems.join('\n')).not.toContain(token.slice(0, 5));
   const query = await problemsOf(valid({}).replace('https://service.example', `https://service.example/?key=${token}`));
-  expect(query.join('\n')).toContain('must not hold a query or fragment');
+  expect(query.join('\n')).toContain('must not contain a query or fragment');
   expect(query.join('\n')).not.toContain('B5A7');
 });
 
@@ -355,7 +351,7 @@ test('a start is a time, now, earliest, or a duration before now', async () => {
   const startOf = (start: string) => valid().replace('2026-11-21T00:00:00Z', start);
   expect((await load(startOf('earliest'))).config.sources[0]?.start).toEqual({ kind: 'earliest' });
   expect((await load(startOf('earliest'))).warnings).toContain(
-    `${at}.start (line 4): a state that was lost would begin at whatever the service still holds then; a time such as 2026-11-21T00:00:00Z begins there again`,
+    `${at}.start (line 4): after a lost state the ledger would start at the first record that the service still has; use a time such as 2026-11-21T00:00:00Z to start there again`,
   );
   expect(await problemsOf(startOf('yesterday'))).toEqual([
     `${at}.start (line 4): "yesterday" is not a time such as 2026-11-21T00:00:00Z, now, earliest, or a duration before now such as 24h`,
@@ -368,9 +364,8 @@ test('an admin server that others reach without token or TLS is warned of', asyn
     const { warnings } = await load(valid({ top: `admin: ${admin}` }));
     return warnings.filter((line) => line.startsWith('admin.listen'));
   };
-  const unguarded =
-    'without admin.token or admin.readToken, everybody who reaches it reads the metrics, and nobody reads status and ledger';
-  const plain = 'without admin.tls, tokens and answers can be read on the network';
+  const unguarded = 'without admin.token or admin.readToken, everybody on the network can read the metrics, and nobody status and ledger';
+  const plain = 'without admin.tls, tokens and responses can be read on the network';
   const tls = 'tls: { cert: cert.pem, key: key.pem }';
   const begin = 'admin.listen (line 1): 0.0.0.0:9464 is not a loopback address';
   expect(await listens('{ listen: "0.0.0.0:9464" }')).toEqual([`${begin}: ${unguarded}`, `${begin}: ${plain}`]);
@@ -388,18 +383,21 @@ test('a literal secret and a start that is no time are warned of', async () => {
     auth: 'clientSecret: "$${x"',
     source: 'proxy: { url: "http://u:p@proxy.example" }',
   });
-  const literal = 'the secret stands in the file itself; ${file:/path} or ${env:NAME} keeps it out of it';
-  const lost = (where: string) => `a state that was lost would begin ${where}; a time such as 2026-11-21T00:00:00Z begins there again`;
+  const literal = 'the secret is in the configuration file; use ${file:/path} or ${env:NAME}';
+  const lost = (where: string) =>
+    `after a lost state the ledger would start ${where}; use a time such as 2026-11-21T00:00:00Z to start there again`;
   expect((await load(text)).warnings).toEqual([`${at}.auth.clientSecret (line 11): ${literal}`, `${at}.proxy.url (line 12): ${literal}`]);
   for (const [start, where] of [
-    ['now', 'at the present'],
-    ['24h', 'where that duration leads then'],
+    ['now', 'at the time of the restart'],
+    ['24h', 'that duration before the restart'],
   ] as const) {
     expect((await load(valid().replace('2026-11-21T00:00:00Z', start))).warnings).toEqual([`${at}.start (line 4): ${lost(where)}`]);
   }
-  expect((await load(valid().replace(/ {4}start.*\n/, ''))).warnings).toEqual([`${at}.start (line 2): ${lost('at the present')}`]);
+  expect((await load(valid().replace(/ {4}start.*\n/, ''))).warnings).toEqual([
+    `${at}.start (line 2): ${lost('at the time of the restart')}`,
+  ]);
   expect((await load(valid().replace(/sinks:[^]*/, ''))).warnings).toEqual([
-    'sinks: there is none: what is collected stays in the journal',
+    'sinks: none is configured; collected records stay in the journal',
   ]);
 });
 
@@ -407,8 +405,8 @@ test('rotate and compression of a file have their limits', async () => {
   const of = (sink: string) => problemsOf(valid({ sink: `path: x\n${sink}` }).replace('type: stdout', 'type: file'));
   expect(await of('rotate: { size: 1GiB, interval: 1d }\ncompression: gzip')).toEqual([]);
   expect(await of('rotate: { size: 1KiB, interval: 1s }\ncompression: often')).toEqual([
-    'sinks.out.rotate.size (line 16): "1KiB" is less than 4KiB, the least that is possible here',
-    'sinks.out.rotate.interval (line 16): "1s" is less than 1m, the least that is possible here',
+    'sinks.out.rotate.size (line 16): "1KiB" is less than the minimum 4KiB',
+    'sinks.out.rotate.interval (line 16): "1s" is less than the minimum 1m',
     'sinks.out.compression (line 17): "often" is not one of none, gzip',
   ]);
 });
@@ -423,11 +421,11 @@ test('keys of a sink that a later release brings are known, and refused', async 
 
 test('a start in the future, and recounts that are never done, are warned of', async () => {
   const startsAt = async (start: string) => (await load(valid().replace('2026-11-21T00:00:00Z', start))).warnings;
-  expect(await startsAt('2062-11-21T00:00:00Z')).toEqual([`${at}.start (line 4): is in the future: nothing is collected before`]);
+  expect(await startsAt('2062-11-21T00:00:00Z')).toEqual([`${at}.start (line 4): is in the future: nothing is collected before that time`]);
   expect(await startsAt('2026-11-21T14:00:00Z')).toHaveLength(1);
   expect(await startsAt('2026-11-21T12:30:00Z')).toEqual([]);
   const recounts = async (source: string) => (await load(valid({ source }))).warnings;
-  const words = 'so a window is not proven yet at that age, and is not counted again then';
+  const words = 'so these recounts are skipped: a window is not proven yet at that age';
   expect(await recounts('closeDelay: 2h\nrecountAfter: [1h, 2h, 121m]')).toEqual([
     `${at}.recountAfter (line 12): 1h, 2h: not more than closeDelay (2h), ${words}`,
   ]);
@@ -438,10 +436,10 @@ test('a start in the future, and recounts that are never done, are warned of', a
 
 test('an environment that turns verification off refuses the start', async () => {
   expect(await problemsOf(valid(), { NODE_TLS_REJECT_UNAUTHORIZED: '0' })).toEqual([
-    'NODE_TLS_REJECT_UNAUTHORIZED: "0" would have every certificate accepted; take it out of the environment',
+    'NODE_TLS_REJECT_UNAUTHORIZED: "0" disables the verification of certificates; remove it from the environment',
   ]);
   expect(await problemsOf(valid(), { NODE_TLS_REJECT_UNAUTHORIZED: '1', HTTPS_PROXY: 'socks5://u:canary@h:1' })).toEqual([
-    'HTTPS_PROXY: its value, which is not shown, is not the address of a proxy such as http://proxy.example:3128',
+    'HTTPS_PROXY: its value (not shown) is not the address of a proxy such as http://proxy.example:3128',
   ]);
 });
 
@@ -545,7 +543,7 @@ test('the file is the one named, else that of WAYBILL_CONFIG', async () => {
   await expect(loadConfig(undefined, { WAYBILL_CONFIG: two })).rejects.toMatchObject({
     code: 'config_invalid',
     message: `cannot use the configuration "${two}": one problem`,
-    problems: ['sources: is missing: it takes a list'],
+    problems: ['sources: is missing: expected a list'],
   });
   const missing = join(directory.path, 'three.yaml');
   await expect(loadConfig(missing, {})).rejects.toThrow(

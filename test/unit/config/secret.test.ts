@@ -145,6 +145,6 @@ test('a PEM file that cannot be used is named with its setting', async () => {
   const cannot = 'cannot read "sources.production.tls.ca": ';
   const [missing, text, empty] = await Promise.all([caOf(at('missing')), caOf(at('text')), caOf(at('empty'))]);
   expect(() => missing?.read()).toThrow(`${cannot}ENOENT: no such file or directory, stat '${at('missing')}'`);
-  expect(() => text?.read()).toThrow(`${cannot}"${at('text')}" holds no PEM`);
+  expect(() => text?.read()).toThrow(`${cannot}"${at('text')}" contains no PEM block`);
   expect(() => empty?.read()).toThrow(`${cannot}no file in "${at('empty')}" ends in .pem, .crt or .cer`);
 });

@@ -16,7 +16,7 @@ describe('a file sink is refused', () => {
   test('in a file of the state, or at the state itself, by whatever name', async () => {
     using directory = temporaryDirectory();
     const state = join(directory.path, 'state');
-    const words = 'is the state itself, or a file of it';
+    const words = 'is the state directory or a file in it';
     const own = ['waybill.db', 'waybill.db-wal', 'waybill.db-shm', 'lock.db', 'lock.db-journal', 'waybill.sock'];
     // As well before the state is there as afterwards.
     for (const make of [() => undefined, () => mkdirSync(state)]) {
@@ -34,7 +34,7 @@ describe('a file sink is refused', () => {
       expect(await problemsAt(join(directory.path, 'other'), path), path).toEqual([`sinks.s0.path: ${words}`]);
     linkSync(join(state, 'waybill.db'), join(directory.path, 'siem.log.position'));
     expect(await problemsAt(state, join(directory.path, 'siem.log'))).toEqual([
-      'sinks.s0.path: would have its position beside it in a file of the state',
+      'sinks.s0.path: needs a position file beside it, which is a file of the state',
     ]);
     // Nothing was made by looking.
     expect(readdirSync(state)).toEqual(['waybill.db']);
@@ -46,7 +46,7 @@ describe('a file sink is refused', () => {
     const state = at('state');
     mkdirSync(at('logs'));
     symlinkSync(at('logs'), at('again'));
-    const same = ['sinks.s1.path: is the same as that of another sink, sinks[0]'];
+    const same = ['sinks.s1.path: is also the path of another sink, sinks[0]'];
     expect(await problemsAt(state, at('logs', 'a'), at('logs', '.', 'a'))).toEqual(same);
     expect(await problemsAt(state, at('logs', 'a'), at('again', 'a'))).toEqual(same);
     expect(await problemsAt(state, at('logs', 'new', 'a'), at('again', 'new', 'a'))).toEqual(same);
@@ -59,7 +59,7 @@ describe('a file sink is refused', () => {
   test('with a slash at its end, which names a directory', async () => {
     using directory = temporaryDirectory();
     expect(await problemsAt(join(directory.path, 'state'), `${join(directory.path, 'siem.log')}/`)).toEqual([
-      'sinks.s0.path: ends with a slash: it names a directory, not a file',
+      'sinks.s0.path: ends with a slash: it must name a file',
     ]);
   });
 
@@ -67,14 +67,10 @@ describe('a file sink is refused', () => {
     using directory = temporaryDirectory();
     const path = join(directory.path, 'siem.log');
     const state = join(directory.path, 'state');
-    expect(await problemsAt(state, path, `${path}.position`)).toEqual([
-      'sinks.s1.path: is where another sink, sinks[0], keeps its position',
-    ]);
-    expect(await problemsAt(state, `${path}.position`, path)).toEqual([
-      'sinks.s0.path: is where another sink, sinks[1], keeps its position',
-    ]);
+    expect(await problemsAt(state, path, `${path}.position`)).toEqual(['sinks.s1.path: is the position file of another sink, sinks[0]']);
+    expect(await problemsAt(state, `${path}.position`, path)).toEqual(['sinks.s0.path: is the position file of another sink, sinks[1]']);
     expect(await problemsAt(state, path, `${path}.positions`)).toEqual([]);
-    expect(await problemsAt(state, path, `${path}.lock`)).toEqual(['sinks.s1.path: is where another sink, sinks[0], keeps its lock']);
+    expect(await problemsAt(state, path, `${path}.lock`)).toEqual(['sinks.s1.path: is the lock file of another sink, sinks[0]']);
   });
 });
 
@@ -91,7 +87,7 @@ describe('a file sink is refused at what the configuration is read from', () => 
       return (thrown as WaybillError).problems.map((problem) => problem.replace(/ \(line \d+\)/, ''));
     }
   };
-  const wordsOf = (file: string): string => `sinks.f.path: is "${file}", from which the configuration is read`;
+  const wordsOf = (file: string): string => `sinks.f.path: is "${file}", a file of the configuration`;
 
   test('the file itself, by whatever name, and with its position there', async () => {
     using directory = temporaryDirectory();
@@ -104,7 +100,7 @@ describe('a file sink is refused at what the configuration is read from', () => 
       expect(await problemsWith(directory.path, path), path).toEqual([wordsOf(file)]);
     linkSync(file, at('audit.ndjson.position'));
     expect(await problemsWith(directory.path, at('audit.ndjson'))).toEqual([
-      `sinks.f.path: would have its position beside it in "${file}", from which the configuration is read`,
+      `sinks.f.path: needs a position file beside it, which is "${file}", a file of the configuration`,
     ]);
   });
 

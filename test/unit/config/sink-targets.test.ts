@@ -11,7 +11,7 @@ async function problemsWith(...sinks: readonly string[]): Promise<readonly strin
 
 const brokers = 'brokers: [a.example:9092, b.example:9092]';
 const shared = (name: string, other: number): string =>
-  `sinks.${name}.progressTopic: is the same as that of another sink, sinks[${other}]: each needs one of its own`;
+  `sinks.${name}.progressTopic: is also the progress topic of another sink, sinks[${other}]: each needs a separate one`;
 
 test('two sinks of one cluster have a progress topic each', async () => {
   const other = 'brokers: [b.example:9092, c.example:9092]';
@@ -27,6 +27,6 @@ test('two sinks of one cluster have a progress topic each', async () => {
 
 test('the position does not lie among the messages', async () => {
   expect(await problemsWith(`${brokers}, progressTopic: audit`)).toEqual([
-    'sinks.s0.progressTopic: is the topic of the messages: the position needs one of its own',
+    'sinks.s0.progressTopic: is the topic of the messages: the position needs a separate one',
   ]);
 });

@@ -35,8 +35,8 @@ test.each(['', '10', 's', '15 minuts', '1.5h', '-1s', '10 s', '10S', '1w', '9999
 });
 
 test('a duration outside its bounds is refused with the bound', () => {
-  expect(messageOf(duration({ min: '1s' }), '999ms')).toBe('is less than 1s, the least that is possible here');
-  expect(messageOf(duration({ max: '10m' }), '10m1s')).toBe('is more than 10m, the most that is possible here');
+  expect(messageOf(duration({ min: '1s' }), '999ms')).toBe('is less than the minimum 1s');
+  expect(messageOf(duration({ max: '10m' }), '10m1s')).toBe('is more than the maximum 10m');
   expect(duration({ min: '1s', max: '10m' }).parse('10m')).toBe(600_000);
 });
 
@@ -95,7 +95,7 @@ test.each([
   expect(httpsUrl().parse(text)).toBe(url);
 });
 
-const mustBeHttps = 'must begin with https: (http: is for 127.0.0.0/8, ::1 and localhost alone)';
+const mustBeHttps = 'must start with https: (http: only for 127.0.0.0/8, ::1 and localhost)';
 test.each([
   ['http://service.example', mustBeHttps],
   ['http://localhost.example', mustBeHttps],
@@ -107,9 +107,9 @@ test.each([
   ['service.example', 'is not an address such as https://service.example/v2/api'],
   ['https:service.example', 'is not an address such as https://service.example/v2/api'],
   ['', 'is not an address such as https://service.example/v2/api'],
-  ['https://u:p@service.example', 'must not hold a user or password'],
-  ['https://service.example/?a=b', 'must not hold a query or fragment'],
-  ['https://service.example/#a', 'must not hold a query or fragment'],
+  ['https://u:p@service.example', 'must not contain a user or password'],
+  ['https://service.example/?a=b', 'must not contain a query or fragment'],
+  ['https://service.example/#a', 'must not contain a query or fragment'],
 ])('the address %j %s', (text, message) => {
   expect(messageOf(httpsUrl(), text)).toBe(message);
 });
