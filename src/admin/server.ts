@@ -15,7 +15,7 @@ import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import { createAuthorizer, isLoopback, type Authorizer, type Place, type Tokens } from './authorizer.ts';
 import type { LedgerFormat } from '../report/ledger/document.ts';
-import { ledgerHtmlPolicy } from '../report/ledger/html.ts';
+import { ledgerHtmlPolicy } from '../report/ledger/html-style.ts';
 import { troubles } from './readiness.ts';
 import { connectionBudget, Connections } from './connections.ts';
 import { clearSocketPath } from './socket.ts';

@@ -50,3 +50,6 @@ function* chunksOf(parts: Iterable<Html>): Generator<Chunks, void, void> {
 function escaped(value: string): string {
   return printable(value).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
+
+/** Nothing. */
+export const none = trusted('');

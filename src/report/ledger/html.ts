@@ -2,16 +2,16 @@
  * The completeness report as one HTML page without scripts or external resources. It prints, follows the
  * light and dark mode, and works with a screen reader. It never holds a record.
  */
-import { createHash } from 'node:crypto';
-import type { LedgerReportSinkWindow, LedgerReportWindow, LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
+import type { LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
 import { reportDigest } from './csv.ts';
-import { byPeriod } from './periods.ts';
+import { ledgerHtmlPolicy, style } from './html-style.ts';
+import { lateTable, periodTable, sinkTable, suspensionTable, table, text, windowTable } from './html-tables.ts';
 import { isNotable, tallyOf } from './tally.ts';
 import type { LedgerTally } from './tally.ts';
-import { delayText, detailText, local, quotable, reach, suspensionText, unproven } from './sentences.ts';
-import { joined, mapped } from '../chunks.ts';
-import { counted, grouped } from '../format-time.ts';
-import { lines, markup, trusted } from '../markup.ts';
+import { delayText, detailText, local, quotable, reach, unproven } from './sentences.ts';
+import { joined } from '../chunks.ts';
+import { grouped } from '../format-time.ts';
+import { lines, markup, none, trusted } from '../markup.ts';
 import type { Html } from '../markup.ts';
 
 export interface LedgerHtmlOptions {
@@ -32,45 +32,6 @@ export interface ReportedService {
   /** Ages of recount, ascending. */
   readonly recountSeconds: readonly number[];
 }
-
-const style = `
-:root { color-scheme: light dark; --ink: #1c1f23; --soft: #57606a; --paper: #fff; --line: #d0d7de; --band: #f4f6f8; --good: #0a6640; --bad: #a40e26; --warn: #7a4d00; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ec; --soft: #a3acb5; --paper: #14171a; --line: #3a4149; --band: #1e2328; --good: #5fd39b; --bad: #ff8f8f; --warn: #f0bd5a; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 2rem 1.25rem 3rem; max-width: 88rem; background: var(--paper); color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .25rem; }
-h2 { font-size: 1.25rem; margin: 2.25rem 0 .5rem; padding-top: 1rem; border-top: 1px solid var(--line); }
-h3 { font-size: 1.05rem; margin: 1.5rem 0 .25rem; }
-p, li { max-width: 60rem; }
-.meta, .note, caption { color: var(--soft); font-size: .9rem; }
-.verdict { display: inline-block; margin: .75rem 0 0; padding: .15rem .7rem; border: 2px solid currentColor; border-radius: .3rem; font-weight: 700; }
-.good { color: var(--good); } .bad { color: var(--bad); } .warn { color: var(--warn); }
-blockquote { margin: .75rem 0; padding: .25rem 1rem; border-left: .25rem solid var(--line); font-size: 1.05rem; }
-.scroll { overflow-x: auto; margin: .5rem 0 1rem; }
-.scroll:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; }
-table { border-collapse: collapse; min-width: min(100%, 28rem); font-size: .875rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; padding-bottom: .35rem; }
-th, td { padding: .3rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
-thead th { border-bottom: 2px solid var(--line); white-space: nowrap; }
-tbody th { font-weight: 600; white-space: nowrap; position: sticky; left: 0; background: var(--paper); }
-tfoot th, tfoot td { border-top: 2px solid var(--line); font-weight: 700; }
-tbody tr:nth-child(even), tbody tr:nth-child(even) th { background: var(--band); }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: .5rem 0; } dt { font-weight: 600; } dd { margin: 0; max-width: 50rem; }
-.n { text-align: right; white-space: nowrap; }
-.t { white-space: nowrap; }
-td.words { min-width: 14rem; overflow-wrap: anywhere; }
-td small { display: block; color: var(--ink); min-width: 12rem; overflow-wrap: anywhere; }
-code { font: .85em/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
-@page { size: A4 landscape; margin: 12mm; }
-@media print {
-  :root { --ink: #000; --soft: #333; --paper: #fff; --line: #888; --band: #fff; --good: #000; --bad: #000; --warn: #000; }
-  body { max-width: none; padding: 0; font-size: 10pt; }
-  table { font-size: 8pt; } th, td { padding: .15rem .35rem; } .scroll { overflow: visible; } thead { display: table-header-group; } tfoot { display: table-row-group; } tr { break-inside: avoid; } h2, h3, caption { break-after: avoid; }
-}
-`;
-
-/** Content security policy, for the header and the page: only the style of the page. */
-export const ledgerHtmlPolicy = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; base-uri 'none'; form-action 'none'`;
 
 /** In chunks, to be read once. */
 export function* ledgerHtml(report: LongLedgerReport, options: LedgerHtmlOptions): Generator<string, void, void> {
@@ -127,8 +88,6 @@ function toneOf({ complete, delivered }: LongLedgerReport): string {
   return delivered ? 'good' : 'warn';
 }
 
-const none = trusted('');
-
 function sourcePart(
   report: LongLedgerReport,
   source: LongLedgerReportSource,
@@ -169,115 +128,6 @@ function serviceText(service: ReportedService | undefined): string {
 
 function lifetimeText({ lifetime }: LongLedgerReportSource): string {
   return `Collected since its ledger started: ${grouped(lifetime.collected)} = ${grouped(lifetime.inWindows)} in windows + ${grouped(lifetime.outside)} outside of them.`;
-}
-
-function sinkTable(source: LongLedgerReportSource): Html {
-  if (source.sinks.length === 0) return none;
-  const rows = source.sinks.map((sink) => [
-    rowHead(sink.id),
-    text(sink.type),
-    text(sink.state),
-    text(sink.since === null ? 'the start' : sink.since),
-    number(`${grouped(sink.complete)} of ${grouped(sink.windows)}${sink.lost === 0 ? '' : ` (${grouped(sink.lost)} lost)`}`),
-    number(sink.records === null ? 'by its filter' : grouped(sink.records)),
-    number(grouped(sink.deadLetters)),
-  ]);
-  return table('Delivery of these windows by sink', ['Sink', 'Type', 'State', 'From', '#Windows', '#Records', '#Dead letters'], rows);
-}
-
-function lateTable(source: LongLedgerReportSource): Html {
-  if (source.late === 0) return none;
-  const entries = Object.entries(source.lateDelays.within).filter(([, count]) => count > 0);
-  const rows = entries.map(([within, count]) => [
-    rowHead(within === 'later' ? 'later than 30d' : `within ${within}`),
-    number(grouped(count)),
-  ]);
-  const foot = [rowHead('Sum'), number(grouped(entries.reduce((sum, [, count]) => sum + count, 0)))];
-  return table('Late records by delay: first seen minus logTimestamp', ['First seen', '#Records'], rows, foot);
-}
-
-function windowTable(
-  source: LongLedgerReportSource,
-  windows: Iterable<LedgerReportWindow>,
-  caption: string,
-  tz: string,
-  /** Of these windows, where they are to be added up. */
-  tally?: LedgerTally,
-): Html {
-  const sinks = source.sinks.map(({ id }) => id);
-  const rows = mapped(windows, (window) => [
-    markup`<th scope="row" class="t">${local(window.from, tz)}</th>`,
-    to(window, tz),
-    stateCell(window.state, window.reason, undefined, window.message),
-    number(window.total === null ? '-' : grouped(window.total)),
-    number(grouped(window.received)),
-    number(grouped(window.records)),
-    number(window.late === 0 ? '0' : `${grouped(window.late)} (${delayText(window.lateLongestSeconds ?? 0)})`),
-    ...sinks.map((id) => text(sinkText(window.sinks[id]))),
-    number(recountText(window)),
-    window.nextRecount === null ? text('-') : time(window.nextRecount, tz),
-  ]);
-  const heads = [
-    ...[`From (${tz})`, 'To', 'State', '#Counted', '#Received', '#Records', '#Late (longest)'],
-    ...sinks,
-    ...['#Recounts (done + due)', 'Next'],
-  ];
-  const foot = tally && [
-    ...[rowHead('Sum'), text(''), text(counted(tally.windows, 'window')), number(''), number(''), number(grouped(source.collected))],
-    number(grouped(source.late)),
-    ...sinks.map(() => text('')),
-    ...[number(grouped(tally.recounts)), text('')],
-  ];
-  return table(caption, heads, rows, foot);
-}
-
-function periodTable(source: LongLedgerReportSource, by: 'day' | 'month', tz: string): Html {
-  const sinks = source.sinks.map(({ id }) => id);
-  const periods = byPeriod(source.windows, by, tz);
-  const rows = periods.map((period) => [
-    rowHead(period.name),
-    time(period.from, tz),
-    to(period, tz),
-    number(grouped(period.windows)),
-    stateCell(
-      period.state,
-      period.reasons.join(', ') || null,
-      period.counts[period.state] === period.windows ? undefined : period.counts[period.state],
-    ),
-    number(grouped(period.records)),
-    number(period.late === 0 ? '0' : `${grouped(period.late)} (${delayText(period.lateLongestSeconds ?? 0)})`),
-    ...sinks.map((id) => text(sinkText(period.sinks[id]))),
-    number(recountText(period)),
-    period.nextRecount === null ? text('-') : time(period.nextRecount, tz),
-  ]);
-  const heads = [
-    ...[by === 'day' ? 'Day' : 'Month', `From (${tz})`, 'To', '#Windows', 'State', '#Records', '#Late (longest)'],
-    ...sinks,
-    ...['#Recounts (done + due)', 'Next'],
-  ];
-  const sum = (of: (period: (typeof periods)[number]) => number): string =>
-    grouped(periods.reduce((total, period) => total + of(period), 0));
-  const foot = [
-    ...[rowHead('Sum'), text(''), text(''), number(sum(({ windows }) => windows)), text(''), number(sum(({ records }) => records))],
-    number(sum(({ late }) => late)),
-    ...sinks.map(() => text('')),
-    ...[number(sum(({ recounts }) => recounts)), text('')],
-  ];
-  const caption = `By ${by}; a window belongs to the ${by} in which it starts`;
-  return table(caption, heads, rows, foot);
-}
-
-function suspensionTable(source: LongLedgerReportSource, tz: string): Html {
-  if (source.suspensions.length === 0) return none;
-  const rows = source.suspensions.map((suspension) => {
-    const [what, reason, known] = suspensionText(suspension);
-    return [
-      markup`<th scope="row" class="t">${local(suspension.at, tz)}</th>`,
-      ...[text(what), text(reason === '' ? '-' : reason)],
-      markup`<td class="words">${known}</td>`,
-    ];
-  });
-  return table('Suspensions of collection', [`At (${tz})`, 'Event', 'Reason', 'Details'], rows);
 }
 
 function operationsPart({ operations }: LongLedgerReport, tz: string): Html {
@@ -328,42 +178,8 @@ function glossaryPart(): Html {
   return markup`<section aria-labelledby="glossary"><h2 id="glossary">Glossary</h2><dl>${items}</dl></section>`;
 }
 
-function recountText({ recounts, recountsDue }: { readonly recounts: number; readonly recountsDue: number | null }): string {
-  return recountsDue === null ? grouped(recounts) : `${grouped(recounts)} + ${grouped(recountsDue)}`;
-}
-
 function capital(message: string): string {
   return message.charAt(0).toUpperCase() + message.slice(1);
-}
-
-function sinkText(has: LedgerReportSinkWindow | undefined): string {
-  if (!has) return 'not owed';
-  const deadLetters = has.deadLetters === 0 ? '' : `, ${counted(has.deadLetters, 'dead letter')}`;
-  return `${has.complete ? 'complete' : has.lost ? 'lost' : 'not yet'}${deadLetters}`;
-}
-
-function stateCell(state: string, reason: string | null, count?: number, message: string | null = null): Html {
-  const tone = state === 'gap' ? 'bad' : state === 'accepted' || reason !== null ? 'warn' : 'good';
-  const known = message === null ? none : markup`<small>${message}</small>`;
-  const number = count === undefined ? '' : `${grouped(count)} `;
-  return markup`<td class="${tone}">${number}${state}${reason === null ? '' : ` (${reason})`}${known}</td>`;
-}
-
-/** A heading that starts with # is of a numeric column. A wide table scrolls, also by keyboard. */
-function table(caption: string, heads: readonly string[], rows: Iterable<readonly Html[]>, foot?: readonly Html[]): Html {
-  const label = caption === '' ? 'Operator actions' : caption;
-  return lines([
-    markup`<div class="scroll" role="region" tabindex="0" aria-label="${label}"><table>`,
-    caption === '' ? none : markup`<caption>${label}</caption>`,
-    markup`<thead><tr>${heads.map(columnHead)}</tr></thead>`,
-    markup`<tbody>${lines(mapped(rows, (row) => markup`<tr>${row}</tr>`))}</tbody>`,
-    foot === undefined ? none : markup`<tfoot><tr>${foot}</tr></tfoot>`,
-    markup`</table></div>`,
-  ]);
-}
-
-function columnHead(name: string): Html {
-  return name.startsWith('#') ? markup`<th scope="col" class="n">${name.slice(1)}</th>` : markup`<th scope="col">${name}</th>`;
 }
 
 function filtered<Item>(items: Iterable<Item>, isRequested: (item: Item) => boolean): Iterable<Item> {
@@ -372,26 +188,4 @@ function filtered<Item>(items: Iterable<Item>, isRequested: (item: Item) => bool
       for (const item of items) if (isRequested(item)) yield item;
     },
   };
-}
-
-function rowHead(value: string): Html {
-  return markup`<th scope="row">${value}</th>`;
-}
-
-function text(value: string): Html {
-  return markup`<td>${value}</td>`;
-}
-
-function number(value: string): Html {
-  return markup`<td class="n">${value}</td>`;
-}
-
-function time(value: string, tz: string): Html {
-  return markup`<td class="t">${local(value, tz)}</td>`;
-}
-
-/** The end, without its date where both ends have the same date. */
-function to({ from, to: end }: { readonly from: string; readonly to: string }, tz: string): Html {
-  const full = local(end, tz);
-  return markup`<td class="t">${full.slice(0, 10) === local(from, tz).slice(0, 10) ? full.slice(11) : full}</td>`;
 }

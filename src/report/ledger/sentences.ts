@@ -9,6 +9,12 @@ export function local(time: string, tz: string): string {
   return `${date} ${clock.endsWith(':00') ? clock.slice(0, 5) : clock}`;
 }
 
+/** The end of a window or period, without its date if that is the date of the start. */
+export function endText({ from, to }: { readonly from: string; readonly to: string }, tz: string): string {
+  const end = local(to, tz);
+  return end.slice(0, 10) === local(from, tz).slice(0, 10) ? end.slice(11) : end;
+}
+
 /** `6 h 12 min`: two units, for a delay that is quoted. */
 export function delayText(seconds: number): string {
   const whole = Math.round(seconds);

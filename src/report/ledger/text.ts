@@ -7,7 +7,7 @@ import { byPeriod } from './periods.ts';
 import type { LedgerPeriod } from './periods.ts';
 import { tallyOf } from './tally.ts';
 import type { LedgerTally } from './tally.ts';
-import { delayText, detailText, holesOf, local, reach, suspensionText } from './sentences.ts';
+import { delayText, detailText, endText, holesOf, local, reach, suspensionText } from './sentences.ts';
 import { joined, mapped } from '../chunks.ts';
 import { printable } from '../../escape.ts';
 import { table, tableLines, type Column } from '../text-table.ts';
@@ -177,10 +177,4 @@ function sinkText(has: LedgerReportSinkWindow | undefined): string {
 
 function heads(names: readonly string[], align: 'left' | 'right'): Column[] {
   return names.map((head) => ({ head, align }));
-}
-
-/** The end without its date where that is the date of the beginning. */
-function endText({ from, to }: { readonly from: string; readonly to: string }, tz: string): string {
-  const end = local(to, tz);
-  return end.slice(0, 10) === local(from, tz).slice(0, 10) ? end.slice(11) : end;
 }

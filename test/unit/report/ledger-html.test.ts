@@ -2,7 +2,8 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { ledgerCsv as csvPieces, reportDigest } from '../../../src/report/ledger/csv.ts';
-import { ledgerHtml as htmlPieces, ledgerHtmlPolicy } from '../../../src/report/ledger/html.ts';
+import { ledgerHtmlPolicy } from '../../../src/report/ledger/html-style.ts';
+import { ledgerHtml as htmlPieces } from '../../../src/report/ledger/html.ts';
 import { delayText } from '../../../src/report/ledger/sentences.ts';
 import { mixed, reportOf, reportSource, window, withLoss } from './reports.ts';
 
