@@ -18,7 +18,7 @@ export const elasticsearch = defineSink('elasticsearch', {
     index === undefined
       ? {
           delivery: 'exactly once',
-          duplicates: '0; one batch at a rollover without the right to read, or if the lost request still travels while we look',
+          duplicates: '0; one batch at a rollover without the right to read, or if a lost request arrives after the lookup',
           losses: '0 with index.translog.durability: request',
         }
       : { delivery: 'exactly once', duplicates: '0', losses: '0 with index.translog.durability: request' },

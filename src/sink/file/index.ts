@@ -36,7 +36,7 @@ export const file = defineSink('file', {
   destination: ({ path }) => resolve(path),
   guarantee: () => ({
     delivery: 'exactly once',
-    duplicates: '0 (one batch in a file that somebody else rotated between the begin of a batch and the start after a kill)',
+    duplicates: '0 (one batch if another program rotates the file between the start of a batch and the restart after a kill)',
     losses: '0',
   }),
   async check({ path, rotate, compression }, { id }) {

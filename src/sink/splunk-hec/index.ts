@@ -36,13 +36,13 @@ export const splunkHec = defineSink('splunk-hec', {
     indexerAcknowledgement
       ? {
           delivery: 'at least once',
-          duplicates: 'one batch per crash, timeout or refused event',
+          duplicates: 'one batch per crash, timeout or rejected event',
           losses: '0 after the acknowledgement',
         }
       : {
           delivery: 'at least once',
           duplicates: 'one batch per failure',
-          losses: 'whatever Splunk loses after its 200, which is for its input queue',
+          losses: 'what Splunk loses after its 200, which acknowledges only its input queue',
         },
   check: async (settings, context, signal) => (await import('./check.ts')).checkCollector(settings, context, signal),
   open: (settings, context, _kept, signal) => SplunkHecSink.open(settings, context, signal),

@@ -40,15 +40,20 @@ export const syslog = defineSink('syslog', {
 });
 
 function guarantees(scheme: Scheme, confirm: SyslogSettings['confirm']): Guarantee {
-  if (scheme === 'udp') return { delivery: 'at most once', duplicates: 'one batch after a crash', losses: 'unknown: nobody answers' };
+  if (scheme === 'udp')
+    return { delivery: 'at most once', duplicates: 'one batch after a crash', losses: 'unknown: UDP has no acknowledgement' };
   if (scheme === 'relp' || scheme === 'relp+tls')
-    return { delivery: 'at least once', duplicates: 'one batch per reconnect', losses: '0 to the receiver; its own queue must be on disk' };
+    return { delivery: 'at least once', duplicates: 'one batch per reconnect', losses: '0 up to the receiver; its queue must be on disk' };
   if (confirm === 'none')
-    return { delivery: 'best effort', duplicates: 'one batch', losses: 'what lies in buffers and on the wire: 240 KB to 4 MB a break' };
+    return {
+      delivery: 'best effort',
+      duplicates: 'one batch',
+      losses: 'what is in buffers and on the wire: 240 KB to 4 MB per broken connection',
+    };
   return {
     delivery: 'at least once',
     duplicates: 'one batch (a connection)',
-    losses: '0 to a receiver that reads to the end; one that closes the connection itself at that moment may lose unread messages',
+    losses: '0 if the receiver reads to the end; a receiver that closes the connection itself at that moment may lose unread messages',
   };
 }
 
