@@ -6,11 +6,11 @@ import type { Clock } from '../model/time.ts';
 export const ended = new WaybillError('aborted', 'the wait ended early');
 
 /**
- * Runs one call. Its signal is aborted after `ms` or with `abandon`. Throws the error of `late` when the call has not returned by then; `goesOn`
+ * Runs one call. Its signal is aborted after `ms` or with `abandon`. Throws the error of `late` when the call has not returned by then; `onProgress`
  * restarts the time.
  */
 export async function within<Result>(
-  call: (signal: AbortSignal, goesOn: () => void) => Promise<Result>,
+  call: (signal: AbortSignal, onProgress: () => void) => Promise<Result>,
   ms: number,
   late: () => WaybillError,
   clock: Pick<Clock, 'sleep' | 'monotonic'>,
@@ -19,7 +19,7 @@ export async function within<Result>(
   const over = new AbortController();
   const signal = abandon === undefined ? over.signal : AbortSignal.any([abandon, over.signal]);
   let since = clock.monotonic();
-  const goesOn = (): void => {
+  const onProgress = (): void => {
     since = clock.monotonic();
   };
   const passed = async (): Promise<never> => {
@@ -28,7 +28,7 @@ export async function within<Result>(
   };
   const timer = passed();
   try {
-    return await Promise.race([call(signal, goesOn), timer]);
+    return await Promise.race([call(signal, onProgress), timer]);
   } finally {
     over.abort(ended);
     timer.catch(() => undefined);

@@ -66,7 +66,7 @@ export class Sender {
   }
 
   /** Runs one call of the sink under its deadline. After the deadline its outcome is unknown. */
-  call<Result>(run: (signal: AbortSignal, goesOn: () => void) => Promise<Result>, abandon: AbortSignal): Promise<Result> {
+  call<Result>(run: (signal: AbortSignal, onProgress: () => void) => Promise<Result>, abandon: AbortSignal): Promise<Result> {
     const { id, deadline, clock } = this.#parts;
     const late = (): WaybillError =>
       new WaybillError('sink_outcome_unknown', `sink "${id}" did not answer within ${deadline / 1000} s`, { isLate: true });
@@ -197,10 +197,10 @@ export class Sender {
       const began = clock.monotonic();
       let certain = 0;
       try {
-        const delivered = await this.call((signal, goesOn) => {
+        const delivered = await this.call((signal, onProgress) => {
           const progress = (count: number): void => {
             certain = count;
-            goesOn();
+            onProgress();
           };
           return sink.send(batch, signal, progress);
         }, abandon);

@@ -3,27 +3,28 @@ import type { AuditRecord } from './record.ts';
 import type { Micros } from './time.ts';
 
 /**
- * A record after normalization: the ECS document (ECS 9.4.0, docs/formats.md), and beside it what an envelope needs without a look inside.
+ * One ECS 9.4.0 document (docs/formats.md), with what an envelope needs without parsing the
+ * document.
  */
 export interface EcsEvent {
   readonly document: EcsDocument;
-  /** What happened in a few constant words, without user or file: `Protected file open denied`. */
+  /** A constant short text without user or file: `Protected file open denied`. */
   readonly name: string;
-  /** `logTimestamp` in µs, or the time of receipt when it cannot be read. */
+  /** `logTimestamp` in µs, or the time of receipt when it is unreadable. */
   readonly time: Micros;
   /** 0-10. */
   readonly severity: number;
-  /** actionAttempted as received, `Unknown` when absent. */
+  /** actionAttempted as received; `Unknown` when absent. */
   readonly action: string;
-  /** payloadId after privacy; undefined when the record has none or it is masked. */
+  /** payloadId after the privacy settings; undefined when absent or masked. */
   readonly key: string | undefined;
-  /** The tags that say what is odd about the record (`missing_field`, …), each once; nearly always empty. */
+  /** Tags for what is unexpected in the record (`missing_field`, …), each once; usually empty. */
   readonly unexpected: readonly string[];
 }
 
 /**
- * What is written. An absent field is undefined (`JSON.stringify` leaves it out), never null, "" or an empty list or object; the order of
- * keys is that of this type.
+ * The document that the formats write. An absent field is undefined, so that `JSON.stringify` omits
+ * it; never null, "" or an empty list or object. The keys are written in the order of this type.
  */
 export interface EcsDocument {
   readonly '@timestamp': string;
@@ -62,7 +63,7 @@ export interface EcsDocument {
       }
     | undefined;
   readonly organization: { readonly id: string } | undefined;
-  /** The same object in every event of one source. */
+  /** One shared object for all events of a source. */
   readonly observer: EcsObserver;
   readonly dpas: EcsDpas;
 }
@@ -106,7 +107,7 @@ export interface EcsObserver {
   readonly hostname: string | undefined;
 }
 
-/** What ECS has no place for, and the record's own words. */
+/** Fields of the record that ECS does not define. */
 export interface EcsDpas {
   readonly uid: string;
   readonly action_attempted: string | undefined;
@@ -138,8 +139,8 @@ export interface EcsDpas {
     | undefined;
 }
 
-/** Pure and total: what is odd about a record becomes a tag, never an exception. */
+/** Pure and total: an unexpected record yields a tag, never an exception. */
 export type Normalize = (record: AuditRecord) => EcsEvent;
 
-/** Pure and total; the text is one line without line break at its end, and well-formed. */
+/** Pure and total. Returns one well-formed line without a line break. */
 export type Encode = (event: EcsEvent) => string;

@@ -7,30 +7,35 @@ export interface Window {
   readonly to: Micros;
 }
 
-/** A sequence number of the journal, with the chain value of the segment that holds it. 0 is the beginning, with 32 zero bytes. */
+/**
+ * A sequence number of the journal, with the chain value of its segment. 0 is the start, with 32
+ * zero bytes.
+ */
 export interface Position {
   readonly seq: number;
   readonly chain: Uint8Array;
 }
 
-/** The numbers that show that a window was read whole (docs/guarantees.md, "The proof"). */
+/** The numbers that show that a window was read completely (docs/guarantees.md, "The proof"). */
 export interface Proof {
-  /** The query that was counted, word for word; a recount asks the very same. */
+  /** The query that was counted, literally. A recount sends the same query. */
   readonly query: WindowQuery;
-  /** What the service counted for that query after the last page; it counts the padding too. */
+  /** The service's count for the query after the last page, padding included. */
   readonly total: number;
-  /** How many of the distinct records received the window itself owns. */
+  /** The number of distinct received records whose time lies in the window. */
   readonly inWindow: number;
-  /** SHA-256 over the uids that the window owns: 16 bytes each, sorted as bytes, one after another. */
+  /**
+   * SHA-256 over the uids of the records in the window: 16 bytes each, sorted bytewise, concatenated.
+   */
   readonly digest: Uint8Array;
   readonly passes: number;
   readonly requests: number;
-  /** Server time of the first and the last answer. */
+  /** Server time of the first and the last response. */
   readonly first: Micros;
   readonly last: Micros;
 }
 
-/** Why a window could not be proven. */
+/** The reason why a window could not be proven. */
 export type GapReason = 'total' | 'count' | 'out_of_range' | 'unreadable' | 'size';
 
 export type Verdict =
@@ -38,7 +43,7 @@ export type Verdict =
   | {
       readonly proven: false;
       readonly reason: GapReason;
-      /** What a person should know: the page that cannot be read, the numbers that never agreed. */
+      /** The details for the operator: the unreadable page, or the numbers that differ. */
       readonly message: string;
       readonly query: WindowQuery;
       readonly total: number | undefined;
@@ -49,53 +54,50 @@ export type Verdict =
       readonly requests: number;
     };
 
-/** A stretch of a source's time that its ledger covers: [from, to), read and closed up to `closedUntil`. */
+/** A range of time that the ledger of a source covers: [from, to), closed up to `closedUntil`. */
 export interface Range {
   readonly from: Micros;
-  /** null: the live range, without an end. */
+  /** Null for the live range, which has no end. */
   readonly to: Micros | null;
   readonly closedUntil: Micros;
-  /** Records dated before it are no longer known by uid, and outside. */
+  /** The uids of records before this time are deleted. Such records count as `outside`. */
   readonly uidsKeptSince: Micros;
 }
 
-/** How a person wants a range of history to be read; kept with the range. */
+/** The options of a backfill, stored with its range. */
 export interface BackfillOrder {
-  /** When it was asked for. */
+  /** When the operator requested it. */
   readonly asked: Micros;
   readonly paused: boolean;
-  /** Requests a second at most for it, within the budget of the source. */
+  /** Maximum requests a second, within the budget of the source. */
   readonly rate?: number | undefined;
-  /** Only these sinks get its records; undefined: every sink. */
+  /** Only these sinks receive the records; undefined: every sink. */
   readonly sinks?: readonly string[] | undefined;
-  /** What the service counted for it when it was asked for. */
+  /** The service's count for the range at the time of the request. */
   readonly expected?: number | undefined;
 }
 
-/** A range of history that a person added to a source's ledger. */
+/** A range of history that an operator added to the ledger of a source. */
 export interface Backfill extends Range {
   readonly to: Micros;
   readonly order: BackfillOrder;
 }
 
-/** How far a backfill is. */
 export interface BackfillProgress {
   readonly from: Micros;
   readonly to: Micros;
   readonly closedUntil: Micros;
-  /** running | paused | done */
   readonly state: 'running' | 'paused' | 'done';
-  /** Windows that are closed or gaps, how many records lie in them, and how many of them are gaps. */
+  /** Proven windows and gaps, the records in them, and the gaps alone. */
   readonly windows: number;
   readonly records: number;
   readonly gaps: number;
   readonly order: BackfillOrder;
-  /** Records a second, and the time left: while it runs, and only from the running daemon. */
+  /** Records a second, and the remaining time. Running daemon only, while the backfill runs. */
   readonly perSecond?: number | undefined;
   readonly secondsLeft?: number | undefined;
 }
 
-/** A window as it stands in the ledger. */
 export interface LedgerWindow extends Window {
   readonly query: WindowQuery;
   readonly state: 'proven' | 'gap' | 'accepted';
@@ -104,67 +106,79 @@ export interface LedgerWindow extends Window {
   readonly late: number;
   readonly received: number;
   readonly recounts: number;
-  /** Server time of its last proof, or of the last try of a gap. */
+  /** Server time of the last proof, or of the last attempt of a gap. */
   readonly closed: Micros;
-  /** Server time at which it is looked at again; undefined: final. */
+  /** Server time of the next recount or attempt; undefined: final. */
   readonly next: Micros | undefined;
   readonly attempts: number;
   readonly reason: string | undefined;
 }
 
-/** How late records were: first seen minus logTimestamp, µs. `within` counts by the bounds of journal/late-delays.ts, the last what is beyond. */
+/**
+ * The delays of late records: first seen minus logTimestamp, in µs. `within` counts by the bounds
+ * of journal/late-delays.ts; the last item counts longer delays.
+ */
 export interface LateDelays {
   readonly longest: Micros;
   readonly within: readonly number[];
 }
 
-/** A part of a gap that is divided, with the query of its own. */
+/** A part of a divided gap, with a separate query. */
 export interface GapPart extends Window {
   readonly query: WindowQuery;
 }
 
-/** What was found about a window, and when it is looked at again. */
+/** The result of reading a window, and when to look at it again. */
 export interface WindowStep {
   readonly verdict: Verdict;
   readonly next: Micros | undefined;
   /** Server time. */
   readonly at: Micros;
-  /** Whether this was a recount of a closed window. */
+  /** True for a recount of a closed window. */
   readonly recount: boolean;
 }
 
 /**
- * Why a source is suspended: the service shows fewer fields or fewer rows than it did, or nothing at all; a page has no readable time, or the clock
- * of the service is more than an hour ahead. Meanwhile nothing is closed (docs/guarantees.md, "Suspension").
+ * The reason for a suspension: the service shows fewer fields or fewer records than before, or
+ * nothing at all; a page has no readable time; or the clock of the service is more than an hour
+ * ahead. During a suspension no window is closed (docs/guarantees.md, "Suspension").
  */
 export type SuspensionReason = 'fields' | 'rows' | 'forbidden' | 'timestamp' | 'clock';
 
 export interface Suspension {
   readonly reason: SuspensionReason;
-  /** What a person should know, in one line. */
+  /** The details for the operator, in one line. */
   readonly message: string;
   /** Server time. */
   readonly since: Micros;
-  /** `fields`: those that are gone. */
+  /** `fields`: the missing fields. */
   readonly fields?: readonly string[];
-  /** When a sound window was last counted whole, server time: what was closed since then may hold less than there is. */
+  /**
+   * The server time at which a sample window was last counted completely. A window closed later may
+   * lack records.
+   */
   readonly lastFullVisibility?: Micros;
-  /** `rows`: where the windows begin that hold less than was proven; the first is the one whose count ends the suspension. */
+  /**
+   * `rows`: starts of the windows whose count is below the proven total. The suspension ends when the
+   * first of them is complete again.
+   */
   readonly windows?: readonly Micros[];
-  /** `rows`: where the others begin that hold less, once they were counted; a person accepts them together. */
+  /**
+   * `rows`: starts of further windows below their total, found by recounts. An operator accepts them
+   * together.
+   */
   readonly shrunk?: readonly Micros[];
 }
 
-/** What is said about a window of the ledger without a new proof. */
+/** A finding about a window without a new proof. */
 export interface Remark {
   readonly reason: 'reread' | 'shrunk' | undefined;
   readonly message: string | undefined;
   readonly next: Micros | undefined;
-  /** Counts below the stored total in a row. */
+  /** Counts below the proven total in a row. */
   readonly attempts: number;
 }
 
-/** Where a source stands. */
 export interface SourceProgress {
   readonly id: string;
   readonly frontier: Micros;
@@ -172,9 +186,9 @@ export interface SourceProgress {
   readonly polledUntil: Micros;
   readonly state: string;
   readonly suspension: Suspension | undefined;
-  /** What is kept about the service itself, JSON. */
+  /** Facts about the service, as JSON. */
   readonly profile: string | undefined;
-  /** Records appended ever, those of them that were late, and the newest readable time among them. */
+  /** Records appended in total, the late ones among them, and the newest readable time. */
   readonly collected: number;
   readonly late: number;
   readonly lastRecord: Micros | undefined;

@@ -2,121 +2,156 @@
 import type { Position } from './ledger.ts';
 import type { Micros } from './time.ts';
 
-/** What a sink gets: enough for an envelope without parsing the text again. */
+/** One encoded event, with what an envelope needs, so that a sink does not parse the text. */
 export interface Message {
   readonly seq: number;
   readonly number: number | undefined;
   readonly uid: string;
   readonly source: string;
-  /** `logTimestamp` (or the time of receipt) in µs. */
+  /** `logTimestamp`, or the time of receipt when it is unreadable, in µs. */
   readonly time: Micros;
   /** 0–10, docs/formats.md. */
   readonly severity: number;
-  /** actionAttempted as received, `Unknown` when absent. */
+  /** actionAttempted as received; `Unknown` when absent. */
   readonly action: string;
-  /** Its record has no readable time: `time` is that of receipt, another one when it is read again by another state. */
+  /**
+   * The record has no readable time, so `time` is the time of receipt. It differs when another state
+   * reads the record.
+   */
   readonly undated?: boolean;
-  /** payloadId, where the record has one. */
+  /** payloadId, if the record has one. */
   readonly key: string | undefined;
-  /** UTF-8, one line without its break; valid until the send of its batch is resolved. */
+  /** UTF-8, one line without a line break; valid until `send` of its batch settles. */
   readonly bytes: Uint8Array;
 }
 
 export interface Batch {
   readonly messages: readonly Message[];
-  /** The position of the last entry that this batch acknowledges (it may lie beyond the last message: entries not for this sink). */
+  /**
+   * The position of the last entry that this batch acknowledges. Entries after the last message are
+   * not for this sink.
+   */
   readonly through: Position;
-  /** An earlier attempt at some of these messages may have been taken. */
+  /** True when the sink may have received some of these messages in an earlier attempt. */
   readonly uncertain: boolean;
   readonly bytes: number;
   /**
-   * Set where a person has the sink get something on demand: a dead letter once more, a range of the journal, or events that are in no journal (their
-   * `seq` only tells them apart). The sink's position stays: `through` is the one that it has, and a sink that keeps it writes it again.
+   * Set when an operator requested the delivery: a dead letter, a range of the journal, or test
+   * events, whose `seq` only distinguishes them. The position of the sink stays: `through` is the
+   * current position, and a sink that stores its position writes it again.
    */
   readonly onDemand?: 'retry' | 'replay' | 'test' | undefined;
 }
 
-/** A message that the sink refused for good, with its own words. */
+/** A message that the sink rejected for good, with the error of the sink. */
 export interface Rejection {
   readonly seq: number;
   readonly code: string;
   readonly message: string;
-  /** How often it was sent; once, where that is not said. */
+  /** Number of attempts; undefined: 1. */
   readonly attempts?: number | undefined;
 }
 
 export interface RetryableRejection {
   readonly seqs: readonly number[];
-  /** `sink_blocked`: a person must act. */
+  /** `sink_blocked`: an operator must act. */
   readonly code: 'sink_unavailable' | 'sink_blocked';
-  /** The sink's own words. */
+  /** The error of the sink. */
   readonly message: string;
   readonly retryAfterMs?: number | undefined;
-  /** A message counts as rejected after so many attempts; undefined: never. */
+  /** A message is rejected after this many attempts; undefined: never. */
   readonly attempts?: number | undefined;
-  /** Attempts count only for these of `seqs`: a later message was accepted, so no outage explains the failure. Undefined: all. */
+  /**
+   * The attempts of these `seqs` alone count: the sink accepted a later message, so an outage does
+   * not explain the failure. Undefined: all count.
+   */
   readonly suspects?: readonly number[] | undefined;
-  /** The rejections to use for single messages that exhaust their attempts; others get `message`. */
+  /**
+   * The rejections for single messages that exhaust their attempts. Others are rejected with
+   * `message`.
+   */
   readonly reasons?: readonly Rejection[] | undefined;
-  /** The server has answered about a single message, and takes: the others are sent at once, and what comes before them is acknowledged. */
+  /**
+   * The server answered about a single message and accepts others. The others are sent without a
+   * pause, and those before the failed message are acknowledged.
+   */
   readonly isAtOnce?: boolean | undefined;
 }
 
-/** `certain`: how many messages, from the first on without a break, the receiver has said to have. They are acknowledged, whatever becomes of the others. */
-export type GoesOn = (certain: number) => void;
+/**
+ * Reports progress. `certain`: the number of messages, from the first without a break, that the
+ * receiver confirmed. They are acknowledged even if the rest of the batch fails.
+ */
+export type OnProgress = (certain: number) => void;
 
 export interface DeliveryResult {
   readonly rejections: readonly Rejection[];
-  /** Messages that were not taken, and may be later; all others of the batch are resolved. */
+  /** Messages that were not accepted and may be later. All others of the batch are resolved. */
   readonly retryable?: RetryableRejection | undefined;
-  /** How many of the messages the sink had already. */
+  /** Messages that the sink already held. */
   readonly duplicates?: number | undefined;
-  /** What the sink wants to find again when it is opened; kept with the acknowledgement. */
+  /** Text that the sink receives when it is opened again, stored with the acknowledgement. */
   readonly resumeNote?: string | undefined;
 }
 
-/** What a sink finds when it is opened: the last position that it took, and its note. */
+/** Input for opening a sink: the last delivered position, and its note. */
 export interface ResumePoint {
   readonly journal: string;
   readonly position: Position;
   readonly resumeNote: string | undefined;
-  /** The chain of the segment that holds `seq`, or undefined when this journal has no such position. */
+  /** The chain of the segment that holds `seq`; undefined when this journal has no such position. */
   chainAt(seq: number): Promise<Uint8Array | undefined>;
-  /** Commits what is acknowledged so far with a new note, before the sink goes on (file: the begin of another file). */
+  /**
+   * Commits the acknowledgements so far with a new note, before the sink continues, for example with
+   * another file.
+   */
   commitResumeNote(resumeNote: string): Promise<void>;
-  /** Reports that delivered records are gone, and commits it with a new note: the ledger no longer counts them as delivered. */
+  /**
+   * Commits a loss of delivered records with a new note. The ledger no longer counts them as
+   * delivered.
+   */
   lost(loss: SinkLoss, resumeNote: string): Promise<void>;
-  /** A person has said that this journal continues what the sink holds: `position` takes the place of whatever position it keeps. */
+  /**
+   * The operator declared that this journal continues the data of the sink: `position` replaces the
+   * position that the sink stores.
+   */
   readonly adopt?: boolean | undefined;
 }
 
 /**
- * Sends. Does not retry, batch, log, measure, or know the journal: the loop around it does. Called by one loop, one batch at a time.
+ * Sends batches. Does not retry, batch, log or measure, and does not know the journal: the loop
+ * around it does. One loop calls it, one batch at a time.
  *
- * `send` resolves when the batch is durably taken, except the rejected and those to be sent again. It throws WaybillError `sink_unavailable` (nothing of these items was
- * taken), `sink_blocked` (the same, and a person must act), `sink_refused` (the server refuses the request without naming an item), or
- * anything else: the outcome is unknown.
+ * `send` resolves when the batch is stored durably, except for rejected and retryable messages. It
+ * throws WaybillError `sink_unavailable` (no message was accepted), `sink_blocked` (no message was
+ * accepted, and an operator must act), `sink_refused` (the server refuses the request without
+ * naming a message), or any other error: the outcome is unknown.
  */
 export interface Sink extends AsyncDisposable {
-  /** @param goesOn  told when the receiver has taken some more of the batch, or answered: the deadline begins anew */
-  send(batch: Batch, signal: AbortSignal, goesOn?: GoesOn): Promise<DeliveryResult>;
-  /** Only sinks that keep our progress on their side: the last position that they find to be true. */
+  /**
+   * @param onProgress  called when the receiver confirmed messages or responded; it restarts the deadline
+   */
+  send(batch: Batch, signal: AbortSignal, onProgress?: OnProgress): Promise<DeliveryResult>;
+  /** For sinks that store the position themselves: the last position that is provably stored. */
   position?(signal: AbortSignal): Promise<ResumePosition | undefined>;
 }
 
-/** Where a sink that keeps our progress is, when it is opened. */
+/** The position of a sink that stores it, when it is opened. */
 export interface ResumePosition {
   readonly position: Position;
   readonly resumeNote: string | undefined;
-  /** The entry of a dead letter that it accepted on demand, last of all: whoever sent it may not know. */
+  /**
+   * The last dead letter that the sink accepted on demand. The daemon may have crashed before it
+   * stored this result.
+   */
   readonly retried?: number | undefined;
 }
 
-/** Delivered records that a sink does not have any more. */
+/** Delivered records that the sink no longer has. */
 export interface SinkLoss {
-  /** The first and the last entry that may be lost; more than those that are is safe. */
+  /** The first and the last entry that may be lost. The range may be too wide, never too narrow. */
   readonly first: number;
   readonly last: number;
-  /** What happened, for a person. */
+  /** The event, as text. */
   readonly message: string;
 }

@@ -5,18 +5,20 @@ import type { ClockMeasurement } from './source.ts';
 import type { DelayMeasure } from './telemetry.ts';
 import type { Micros } from './time.ts';
 
-/** From when on the configuration wants a source collected. */
+/** The start that the configuration requests for a source. */
 export interface RequestedStart {
   readonly from: Micros;
-  /** So much before the begin of the ledger it may lie and mean the same, by two clocks. */
+  /**
+   * Tolerance for the difference between two clocks: a start at most this much before the ledger's
+   * start means the same.
+   */
   readonly apart: Micros;
 }
 
-/** What `start` asks for and the ledger of a source does not have: between these times, before the ledger's begin. */
+/** Time that `start` requests and that lies before the start of the ledger. */
 export interface Unread {
   readonly from: Micros;
   readonly to: Micros;
-  /** Where the ledger begins. */
   readonly startsAt: Micros;
 }
 
@@ -24,7 +26,7 @@ export interface SourceSnapshot {
   readonly id: string;
   /** active | suspended | unconfigured | retired */
   readonly state: string;
-  /** Why it is not ready, in one line; undefined when it is. */
+  /** The reason why it is not ready, in one line. */
   readonly trouble: string | undefined;
   readonly frontier: Micros;
   readonly closedUntil: Micros;
@@ -38,38 +40,46 @@ export interface SourceSnapshot {
   readonly lastSuccess: Micros | undefined;
   readonly lastRecord: Micros | undefined;
   readonly lastError: string | undefined;
-  /** What both clocks have reached, that of the service and ours; while the clock of the service stands still it goes on with ours. */
+  /**
+   * The earlier of server time and local time. While the service's clock stands still, local time
+   * continues it.
+   */
   readonly serverNow: Micros | undefined;
-  /** The clock of the service less that of this machine. */
+  /** Clock of the service minus clock of this machine. */
   readonly clockOffsetSeconds: number | undefined;
-  /** While the clock of the service is being measured; undefined once it is known. Of the running daemon alone. */
+  /** Set while the clock of the service is being measured. Running daemon only. */
   readonly clock?: ClockMeasurement | undefined;
   /**
-   * When the next window of the live range can be proven at the earliest, server time: its end has the age `closeDelay` then, and the clock of the
-   * service is known. Of the running daemon alone.
+   * The earliest server time at which the next window of the live range can be proven: the window is
+   * older than `closeDelay`, and the clock of the service is known. Running daemon only.
    */
   readonly nextProof?: Micros | undefined;
-  /** Ranges of history that are not read to their end. */
+  /** Backfills that are not complete. */
   readonly backfills?: readonly BackfillProgress[] | undefined;
   readonly delays?: DelayMeasure | undefined;
-  /** Where `start` was set to an earlier time than the ledger begins at, and no backfill has been asked for it. */
+  /**
+   * Set when `start` is earlier than the start of the ledger and no backfill covers the difference.
+   */
   readonly unread?: Unread | undefined;
-  /** The suspension, while it lasts: the state knows it also when no daemon runs. */
+  /** The current suspension; also known when no daemon runs. */
   readonly held?: Pick<Suspension, 'reason' | 'message'> | undefined;
-  /** Its answers carry no `Date`: what time it is there at least, by its records; undefined before the first of them. */
+  /**
+   * Set when the responses carry no `Date`. `known`: a lower bound of server time taken from records;
+   * undefined before the first record.
+   */
   readonly undated?: { readonly known: Micros | undefined } | undefined;
-  /** Why the calibration that is due could not be made, while that is so. */
+  /** The error of a calibration that is due and failed. */
   readonly uncalibrated?: string | undefined;
-  /** When it was retired; only of a retired source. */
+  /** Retired sources only. */
   readonly retiredAt?: Micros | undefined;
-  /** Of its whole ledger; only where a verdict was asked for. */
+  /** Coverage of the whole ledger; only when a verdict was requested. */
   readonly coverage?: Coverage | undefined;
 }
 
 export interface SinkSnapshot {
   readonly id: string;
   readonly type: string;
-  /** active | retrying | blocked | unconfigured | retired; stopped, where no daemon runs */
+  /** active | retrying | blocked | unconfigured | retired; stopped when no daemon runs */
   readonly state: string;
   readonly trouble: string | undefined;
   readonly acknowledged: number;
@@ -78,84 +88,92 @@ export interface SinkSnapshot {
   readonly deadLetters: number;
   readonly lastSuccess: Micros | undefined;
   readonly lastError: string | undefined;
-  /** Failed attempts in a row; 0: the last one succeeded. Only from the running daemon. */
+  /** Failed attempts in a row. Running daemon only. */
   readonly attempts?: number | undefined;
-  /** Whether it has accepted a message, in this run or an earlier one of the same state. */
+  /** True once the sink has accepted a message, in any run on this state. */
   readonly hasDelivered: boolean;
-  /** When the first of the failed attempts in a row ended, and when the next one begins, by the wall clock. Only from the running daemon. */
+  /**
+   * When the first failed attempt of the row ended, and when the next attempt starts; wall clock.
+   * Running daemon only.
+   */
   readonly failingSince?: Micros | undefined;
   readonly nextAttempt?: Micros | undefined;
-  /** The one under way, or the last that ended; of the running daemon alone. */
+  /** The replay that runs, or the last one that ended. Running daemon only. */
   readonly replay?: ReplayProgress | undefined;
 }
 
-/** What the ledger of a source has of one period: with the present, all that the verdict follows from. Times in µs. */
+/**
+ * The part of a source's ledger in one period: with server time, the input of the verdict. Times in
+ * µs.
+ */
 export interface Coverage {
-  /** Where the ledger begins, or will begin by `start`; undefined: not known yet. */
+  /** Start of the ledger, planned or existing; undefined when unknown. */
   readonly startsAt: Micros | undefined;
-  /** Where the live range begins; undefined before the first answer. */
+  /** Start of the live range; undefined before the first response. */
   readonly liveFrom: Micros | undefined;
-  /** Ranges of history that were requested, by their begin. */
+  /** Requested backfills, sorted by start. */
   readonly history: readonly (Window & { readonly paused: boolean })[];
-  /** Stretches in which every window is closed, a gap or accepted; by their begin. */
+  /** Ranges whose windows are all proven, gaps or accepted; sorted by start. */
   readonly read: readonly Window[];
   readonly windows: {
     readonly all: number;
     readonly final: number;
     readonly gaps: number;
     readonly accepted: number;
-    /** Proven, but a later count or a suspension disagrees. */
+    /** Proven windows that a later count or a suspension contradicts. */
     readonly inDoubt: number;
   };
   readonly sinks: readonly SinkCoverage[];
 }
 
-/** What one sink has of the windows that it owes: of its sources, those that begin at or after its start. */
+/** The state of one sink for the windows of its sources that begin at or after its start. */
 export interface SinkCoverage {
   readonly id: string;
   readonly windows: number;
-  /** Windows of whose time it has not acknowledged a collected record, or lost a delivered one, and windows that hold a dead letter. */
+  /** Windows with a record that the sink has not acknowledged, has lost or has as a dead letter. */
   readonly lacking: number;
-  /** Of the lacking windows: those of whose time it lost delivered records. */
+  /** The lacking windows with delivered records that the sink lost. */
   readonly lost: number;
-  /** Only with `lost`: what happened last, for a person. */
+  /** Set when `lost` is: the last loss, as text. */
   readonly loss?: string;
-  /** In those windows; 0 where a filter decides what it gets. */
+  /** Dead letters in these windows; 0 for a sink with a filter. */
   readonly deadLetters: number;
-  /** Records without a readable time that it lacks: they wait, or are dead letters. They belong to no window. Left out where it is 0. */
+  /**
+   * Records without a readable time, and so without a window, that are not delivered. Omitted when 0.
+   */
   readonly undated?: number;
-  /** Set where it owes no window yet, and records of the period wait for it. */
+  /** True when the sink has no window yet and records of the period are not delivered. */
   readonly waits?: boolean;
 }
 
-/** The state of the whole daemon at one moment: what status, probes and gauges are made of. */
+/** The state of the whole daemon at one moment. */
 export interface Snapshot {
   readonly version: string;
   readonly created: Micros;
   readonly now: Micros;
   readonly journal: {
-    /** Of `maxSize`: pages that hold something, and what is set aside for the WAL. */
+    /** Used pages, and the reserve for the WAL; compare with `maxSize`. */
     readonly bytes: number;
-    /** The part of `bytes` that the WAL may take and does not take now. */
+    /** The unused part of the WAL reserve that `bytes` includes. */
     readonly setAside?: number;
     readonly maxSize: number;
     readonly head: number;
-    /** `journal_full` or `disk`: which of the two is used up; words may follow. */
+    /** `journal_full` or `disk`; text may follow. */
     readonly paused: string | undefined;
-    /** Where the state lies. */
+    /** The state directory. */
     readonly directory: string;
-    /** Transactions committed since the daemon started. */
+    /** Committed transactions since the daemon started. */
     readonly commits?: number;
   };
   readonly sources: readonly SourceSnapshot[];
   readonly sinks: readonly SinkSnapshot[];
-  /** Of the running daemon alone. */
+  /** Running daemon only. */
   readonly certificates?: readonly CertificateEnd[];
-  /** Set when no daemon runs: `since` is about when one wrote to the state last, by the wall clock. */
+  /** Set when no daemon runs. `since`: about the last write to the state, wall clock. */
   readonly stopped?: { readonly since: Micros } | undefined;
 }
 
-/** When a certificate in use ends; `target` is the setting that it belongs to: `sources.production.auth`. */
+/** When a certificate in use expires; `target` is its setting: `sources.production.auth`. */
 export interface CertificateEnd {
   readonly target: string;
   readonly at: Micros;

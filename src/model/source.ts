@@ -1,91 +1,104 @@
 /** The boundary to the polled service: queries, pages, and its clock. */
 import type { Micros } from './time.ts';
 
-/** The two bounds of a query, exactly as they are sent (specification 4.6), e.g. `2026-11-20T02:00:00.00`. */
+/** The bounds of a query, exactly as sent (specification 4.6), e.g. `2026-11-20T02:00:00.00`. */
 export interface WindowQuery {
   readonly startTime?: string;
   readonly endTime?: string;
 }
 
-/** One request for one page. `page` undefined: asked without the parameter, to learn the number of the first page. */
+/** A request for one page. Without `page` the response shows the number of the first page. */
 export interface PageRequest {
   readonly query: WindowQuery;
   readonly page: number | undefined;
   readonly pageSize: number;
 }
 
-/** One well-formed answer of a logs endpoint. */
+/** A well-formed response of a logs endpoint. */
 export interface Page {
   /** The exact bytes of each item of `data`, in the order received. */
   readonly items: readonly Uint8Array[];
   /** `pagination.page`, when it is an integer (decimal text counts). */
   readonly page: number | undefined;
-  /** `pagination.pageSize`: the size granted. */
+  /** `pagination.pageSize`: the size that the service granted. */
   readonly pageSize: number | undefined;
-  /** `pagination.totalRecords`, when it is usable: a non-negative integer (decimal text counts). */
+  /** `pagination.totalRecords`, when it is a non-negative integer (decimal text counts). */
   readonly total: number | undefined;
   /** The `Date` header, ms since 1970. */
   readonly date: number | undefined;
-  /** The `Age` header in seconds, 0 when there is none. Above 0 the answer is cached and proves nothing. */
+  /**
+   * The `Age` header in seconds, 0 without one. A response with an age above 0 comes from a cache and
+   * proves nothing.
+   */
   readonly age: number;
-  /** When the answer had arrived: wall clock in µs, and the monotonic clock in ms. */
+  /** When the response had arrived: wall clock in µs, and monotonic clock in ms. */
   readonly received: Micros;
   readonly receivedMonotonic: number;
 }
 
 /**
- * Where records come from. One call is one request (a rejected token is renewed once within it); the source keeps no state between windows
- * and repeats nothing by itself: that is for the one who asks.
+ * Fetches pages. One call sends one request; a rejected token is renewed once within the call. A
+ * source keeps no state between windows and never repeats a request: the caller does.
  *
- * Throws WaybillError: `source_unreachable`, `source_busy` (perhaps with `retryAfterMs`), `source_unauthorized`, `source_forbidden`,
- * `tls_untrusted`, `proxy_refused`, `token_refused`, `token_unreachable`, `page_malformed`, `page_refused`, `page_not_found`; or the signal's
- * reason.
+ * Throws WaybillError: `source_unreachable`, `source_busy` (perhaps with `retryAfterMs`),
+ * `source_unauthorized`, `source_forbidden`, `tls_untrusted`, `proxy_refused`, `token_refused`,
+ * `token_unreachable`, `page_malformed`, `page_refused`, `page_not_found`; or the signal's reason.
  */
 export interface Source extends AsyncDisposable {
   page(request: PageRequest, signal: AbortSignal): Promise<Page>;
-  /** The next request carries a fresh token, where there are tokens. */
+  /** Makes the next request obtain a new token, if the source uses tokens. */
   renew?(): void;
 }
 
-/** A lower bound of the service's clock: windows are planned on it, never on ours (docs/guarantees.md, "Server time"). */
+/**
+ * A lower bound of the service's clock. Windows are planned with it, never with the local clock
+ * (docs/guarantees.md, "Server time").
+ */
 export interface ServerClock {
   /**
-   * Takes an answer into account; `newest` is the newest readable `logTimestamp` of the page. `cached`: the answer is older than what was
-   * known, and does not count.
+   * Updates the clock with a response; `newest` is the newest readable `logTimestamp` of the page.
+   * Returns `cached` for a response older than the known time, which is ignored.
    */
   observe(page: Page, newest?: Micros): 'accepted' | 'cached';
-  /** Undefined before the first answer. Never goes back once established. */
+  /** Undefined before the first response. Never goes back once established. */
   now(): Micros | undefined;
   /**
-   * What both clocks have reached: `now()`, or our own clock where that is behind it. Windows are closed and counted again by it, and so forgotten;
-   * it may go back when the clock of the service is set right.
+   * The earlier of `now()` and the local clock. Windows are closed, recounted and forgotten by this
+   * time. It goes back when the clock of the service is corrected.
    */
   agreed(): Micros | undefined;
-  /** As `agreed()`, but it goes on with our own clock while the clock of the service stands still: what is due follows from it. */
+  /**
+   * As `agreed()`, but continues with the local clock while the clock of the service stands still.
+   * Decides when work is due.
+   */
   expected(): Micros | undefined;
-  /** The `Date` that the service repeats for longer than `closeDelay`; undefined while its clock moves on. */
+  /**
+   * The `Date` that the service has repeated for longer than `closeDelay`; undefined while its clock
+   * advances.
+   */
   stoodSince(): Micros | undefined;
-  /** Until then nothing is closed, recounted, tried again or forgotten. */
+  /** Before it is true, no window is closed, recounted, tried again or forgotten. */
   established(): boolean;
   /**
-   * How many answers are missing before it is established and will not come by themselves, one every `everyMs`; they are asked for by counts.
+   * The number of responses that are still needed and that polling every `everyMs` will not deliver
+   * in time. Counting requests obtain them.
    */
   missing(everyMs: number): number;
-  /** The time that it still takes at least to establish it, ms; 0 once it is established. */
+  /** The minimum time until the clock is established, ms; 0 once it is. */
   remainingMs(): number;
-  /** What it still needs; undefined once it is established. */
+  /** Undefined once the clock is established. */
   measuring(): ClockMeasurement | undefined;
   /**
-   * Whether it is more than an hour ahead of our own clock, as far as that ever was: a gateway that sticks to one wrong node cannot be told by `Date`
-   * alone.
+   * True when the clock was ever more than an hour ahead of the local clock. A gateway that always
+   * routes to one wrong node cannot be detected by `Date` alone.
    */
   ahead(): boolean;
 }
 
-/** What is still needed before the clock of a service is known: until then no window is proven. */
+/** What is needed before the clock of a service is known. Until then no window is proven. */
 export interface ClockMeasurement {
-  /** At least so much time from now, ms. */
+  /** Minimum time from now, ms. */
   readonly remainingMs: number;
-  /** At least so many answers. */
+  /** Minimum number of responses. */
   readonly answersMissing: number;
 }

@@ -1,7 +1,7 @@
 /** Syslog by RELP: each message is acknowledged by the receiver. */
 import { quote } from '../../quote.ts';
 import { codeOf, WaybillError, messageOf } from '../../errors.ts';
-import type { Batch, GoesOn, Message, Rejection, Sink, DeliveryResult } from '../../model/sink.ts';
+import type { Batch, OnProgress, Message, Rejection, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { Clock } from '../../model/time.ts';
 import type { SinkContext } from '../define.ts';
 import { frame, Header } from './message.ts';
@@ -58,12 +58,12 @@ export class RelpSink implements Sink {
     this.#session = session;
   }
 
-  async send({ messages }: Batch, signal: AbortSignal, goesOn: GoesOn = () => undefined): Promise<DeliveryResult> {
+  async send({ messages }: Batch, signal: AbortSignal, onProgress: OnProgress = () => undefined): Promise<DeliveryResult> {
     const abort = (): void => hangUp(this.#line);
     signal.addEventListener('abort', abort, { once: true });
     try {
       const frames = messages.map((message) => frame('datagram', this.#header.of(message), message.bytes));
-      const answers = await this.#session.send(frames, goesOn);
+      const answers = await this.#session.send(frames, onProgress);
       return this.#judge(messages, answers);
     } finally {
       signal.removeEventListener('abort', abort);

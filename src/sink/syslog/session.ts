@@ -65,9 +65,9 @@ export class RelpSession {
 
   /**
    * Sends all of them, 128 unanswered at most; resolves with the answers in the order of the messages.
-   * @param goesOn  told with each answer how many messages, from the first on without a break, are taken
+   * @param onProgress  told with each answer how many messages, from the first on without a break, are taken
    */
-  async send(messages: readonly Uint8Array[], goesOn: (certain: number) => void = () => undefined): Promise<Answer[]> {
+  async send(messages: readonly Uint8Array[], onProgress: (certain: number) => void = () => undefined): Promise<Answer[]> {
     const answers: Promise<Answer>[] = [];
     const delivered = new Set<number>();
     let certain = 0;
@@ -75,7 +75,7 @@ export class RelpSession {
       if (code === 200) delivered.add(i);
       // mutant: certain-messages
       while (delivered.delete(certain)) certain += 1;
-      goesOn(certain);
+      onProgress(certain);
     };
     for (const [i, message] of messages.entries()) {
       while (this.#waiting.size >= maxWindow) await new Promise<void>((resolve) => (this.#room = resolve));

@@ -1,6 +1,6 @@
 /** Syslog by TCP and TLS: a batch is a connection that the receiver has read to its end, or, with `confirm: none`, what the kernel took. */
 import { WaybillError } from '../../errors.ts';
-import type { Batch, GoesOn, Sink, DeliveryResult } from '../../model/sink.ts';
+import type { Batch, OnProgress, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { Finding, SinkContext } from '../define.ts';
 import { frame, Header } from './message.ts';
 import { dialerOf, headerOf } from './settings.ts';
@@ -37,11 +37,11 @@ export class StreamSink implements Sink {
     this.#header = new Header(headerOf(settings));
   }
 
-  async send({ messages }: Batch, signal: AbortSignal, goesOn: GoesOn = () => undefined): Promise<DeliveryResult> {
+  async send({ messages }: Batch, signal: AbortSignal, onProgress: OnProgress = () => undefined): Promise<DeliveryResult> {
     const { framing, confirm } = this.#settings;
     const frames = messages.map((message) => frame(framing, this.#header.of(message), message.bytes));
     // Nothing is certain before the end, but the receiver reads.
-    const reads = (): void => goesOn(0);
+    const reads = (): void => onProgress(0);
     if (confirm === 'close') await this.#confirmed(frames, signal, reads);
     else await this.#written(frames, signal, reads);
     return { rejections: [] };

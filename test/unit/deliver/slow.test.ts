@@ -1,7 +1,7 @@
 /** Receivers that are slow: what they have said to have is settled, what goes on has its time, and what was too much is less the next time. */
 import { describe, expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
-import type { Batch, GoesOn, Sink, DeliveryResult } from '../../../src/model/sink.ts';
+import type { Batch, OnProgress, Sink, DeliveryResult } from '../../../src/model/sink.ts';
 import { append, committed, numberOf, range } from '../../support/model-journal.ts';
 import { Rig } from './rig.ts';
 
@@ -22,13 +22,13 @@ class Slow {
   }
 
   readonly open = async (): Promise<Sink> => ({
-    send: async (batch: Batch, signal: AbortSignal, goesOn: GoesOn = () => undefined): Promise<DeliveryResult> => {
+    send: async (batch: Batch, signal: AbortSignal, onProgress: OnProgress = () => undefined): Promise<DeliveryResult> => {
       this.sizes.push(batch.messages.length);
       for (const [i, message] of batch.messages.entries()) {
         if (i === this.breaksAfter) throw new WaybillError('sink_outcome_unknown', 'read ECONNRESET');
         await this.#rig.clock.sleep(this.eachMs, signal);
         this.taken.push(numberOf(message));
-        if (this.#answers) goesOn(i + 1);
+        if (this.#answers) onProgress(i + 1);
       }
       return { rejections: [] };
     },
