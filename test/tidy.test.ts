@@ -1,6 +1,7 @@
 /** Rules about the repository's own files and documents. `dependency-cruiser.config.js` has the rules for imports. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
+import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 import { commands } from '../src/cli/catalog.ts';
 import { sinks } from '../src/sink/index.ts';
@@ -85,6 +86,44 @@ describe('mutants', () => {
   });
 });
 
+describe('the journal boundary', () => {
+  /** Members of src/model/journal.ts that use memory only, so that no store needs to answer them. */
+  const inMemory: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+    CollectJournal: {
+      progress: 'written by the loop of the source and by operations, after their COMMIT',
+      remembers: 'computed from the ranges of `progress`',
+      lastFullVisibility: 'sets a value that is never stored',
+      backfills: 'computed from the ranges of `progress`',
+      laggingPosition: 'computed from the recent segments in memory',
+    },
+    DeliverJournal: {
+      id: 'constant',
+      head: 'follows the COMMIT of each append',
+      sinkProgress: 'written by the loop of the sink and by operations, after their COMMIT',
+      acknowledgeLater: 'keeps an acknowledgement in memory; `flush` stores it',
+    },
+  };
+
+  it('is asynchronous, but for members that use memory only', () => {
+    const path = 'src/model/journal.ts';
+    const source = ts.createSourceFile(path, readFileSync(join(root, path), 'utf8'), ts.ScriptTarget.Latest, true);
+    const boundaries = source.statements.filter(ts.isInterfaceDeclaration).filter(({ name }) => name.text in inMemory);
+    expect(boundaries.map(({ name }) => name.text)).toEqual(Object.keys(inMemory));
+    for (const { name, members } of boundaries) {
+      const synchronous = members.filter((member) => !isAsynchronous(member)).map((member) => member.name?.getText(source));
+      expect(synchronous, name.text).toEqual(Object.keys(inMemory[name.text] ?? {}));
+    }
+  });
+
+  it('is checked for a method that returns its result at once', () => {
+    const text =
+      'interface Boundary { good(): Promise<void>; rows(): AsyncIterable<number>; bad(): number; alsoBad: () => Promise<void> | number }';
+    const [boundary] = ts.createSourceFile('boundary.ts', text, ts.ScriptTarget.Latest, true).statements;
+    if (!boundary || !ts.isInterfaceDeclaration(boundary)) throw new Error('expected an interface');
+    expect(boundary.members.map(isAsynchronous)).toEqual([true, true, false, false]);
+  });
+});
+
 describe('documents', () => {
   const readme = readFileSync(join(root, 'README.md'), 'utf8');
 
@@ -114,6 +153,13 @@ describe('documents', () => {
     expect(faults).toEqual([]);
   });
 });
+
+function isAsynchronous(member: ts.TypeElement): boolean {
+  const returned = ts.isMethodSignature(member) || (ts.isPropertySignature(member) && member.type && ts.isFunctionTypeNode(member.type));
+  if (!returned) return false;
+  const type = ts.isMethodSignature(member) ? member.type : (member as ts.PropertySignature & { type: ts.FunctionTypeNode }).type.type;
+  return type !== undefined && ts.isTypeReferenceNode(type) && ['Promise', 'AsyncIterable'].includes(type.typeName.getText());
+}
 
 function isComment(line: string): boolean {
   return /^\s*(\*|\/\/|\/\*)/.test(line);

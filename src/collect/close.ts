@@ -69,8 +69,8 @@ export class WindowCloser {
   }
 
   /** Takes up what the last windows say of the service: after each of them, and first when the loop begins. */
-  lookBack(): void {
-    const latest = this.#parts.journal.latest(this.#source, maxOutOfRangeWindows);
+  async lookBack(): Promise<void> {
+    const latest = await this.#parts.journal.latest(this.#source, maxOutOfRangeWindows);
     const ignoresTimeFilter =
       latest.length === maxOutOfRangeWindows && latest.every(({ state, reason }) => state !== 'proven' && reason === 'out_of_range');
     if (ignoresTimeFilter && !this.#ignoresTimeFilter)
@@ -251,7 +251,7 @@ export class WindowCloser {
     const at = this.#serverNow();
     const next = /* mutant: next-try */ verdict.proven ? nextRecount(window.to, ages, at) : nextTry(window.to, attempts, ages, at);
     await journal.close(this.#source, window, { verdict, next, at, recount }, this.#lastAge());
-    this.lookBack();
+    await this.lookBack();
     const fields = { source: this.#source, from: microsToIso(window.from), to: microsToIso(window.to) };
     if (!verdict.proven) {
       log.write('window.not_proven', {

@@ -160,7 +160,7 @@ export class Collector {
   async run(signal: AbortSignal): Promise<void> {
     this.#isRunning = true;
     this.#suspensions.open();
-    this.#closer.lookBack();
+    await this.#closer.lookBack();
     for (;;) {
       signal.throwIfAborted();
       try {
@@ -171,7 +171,7 @@ export class Collector {
       } catch (thrown) {
         signal.throwIfAborted();
         if (codeOf(thrown) !== 'journal_full') throw thrown;
-        this.#pauses({ code: 'journal_full', reason: this.#parts.journal.paused(), error: thrown });
+        this.#pauses({ code: 'journal_full', reason: await this.#parts.journal.paused(), error: thrown });
         await this.#parts.clock.sleep(pausedMs, signal);
       }
     }
@@ -420,15 +420,15 @@ export class Collector {
   async #giveWay(): Promise<void> {
     const { journal, clock } = this.#parts;
     for (let turn = 0; turn < giveWayTurns; turn += 1) {
-      const behind = journal.behind();
-      if (behind === undefined || behind === this.#stoodAt) return;
+      const lagging = journal.laggingPosition();
+      if (lagging === undefined || lagging === this.#stoodAt) return;
       await clock.sleep(giveWayMs, unstoppable);
     }
-    this.#stoodAt = journal.behind();
+    this.#stoodAt = journal.laggingPosition();
   }
 
   async #pause(signal: AbortSignal): Promise<boolean> {
-    const reason = this.#parts.journal.paused();
+    const reason = await this.#parts.journal.paused();
     if (reason === undefined) return false;
     this.#pauses({ reason });
     await this.#parts.clock.sleep(pausedMs, signal);

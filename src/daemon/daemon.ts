@@ -184,7 +184,7 @@ async function tend(journal: Journal, sources: readonly string[], clock: Clock, 
   let sayAt = clock.monotonic() + hourMs;
   let pruneAt = clock.monotonic() + pruneMs;
   for (;;) {
-    const isPaused = journal.paused() !== undefined;
+    const isPaused = (await journal.paused()) !== undefined;
     await clock.sleep(isPaused ? lookPausedMs : lookMs, signal);
     journal.assertPresent();
     if (journal.examine(lookMs)) log.write('state.checked', { head: journal.head().seq });

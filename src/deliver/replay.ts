@@ -86,7 +86,7 @@ export class Replay {
   /** Skips entries that were pruned since the replay began. */
   async #read(given: number, limit: Limit): Promise<readonly Entry[]> {
     const { journal, range } = this.#parts;
-    const after = Math.max(given, journal.pruned());
+    const after = Math.max(given, await journal.pruned());
     if (after > given) this.#from = after + 1;
     if (after >= range.last) return [];
     if (!range.times) return journal.read(after, { ...limit, records: Math.min(limit.records, range.last - after) });

@@ -1,6 +1,7 @@
 /**
- * What a person changes in what a source covers: ranges of history are added, paused, cut off; a source that is gone is retired. Each operation is
- * one transaction with its row in `operations`, and that row is a line of the ledger too, so that it is archived like a proof.
+ * Operations that change the coverage of a source: add, pause or cancel a backfill, retire a
+ * source. Each is one transaction with its row in `operations` and a ledger entry, so that the
+ * archive receives it like a proof.
  */
 import type { Database } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
@@ -14,7 +15,7 @@ import type { Sources, SourceState } from './sources.ts';
 import type { Store } from './store.ts';
 import { storedJson } from './damage.ts';
 
-/** Who acts, as he claims, and why. */
+/** The operator as named, not authenticated, and the reason. */
 interface GapOperation {
   readonly actor: string;
   readonly reason: string | undefined;
@@ -39,7 +40,7 @@ export class History {
   readonly #clock: Clock;
   readonly #wake: () => void;
 
-  /** `wake` is called when something was appended to the journal. */
+  /** `wake` is called after an entry was appended to the journal. */
   constructor(store: Store, sources: Sources, operations: Operations, clock: Clock, wake: () => void) {
     this.#store = store;
     this.#sources = sources;
@@ -48,12 +49,15 @@ export class History {
     this.#wake = wake;
   }
 
-  /** The parts of a stretch of time that a source's ledger does not cover yet. */
+  /** The parts of a period that the ledger of a source does not cover. */
   uncovered(id: string, span: Window): Window[] {
     return uncovered(this.#known(id).ranges, span);
   }
 
-  /** Adds what the ledger does not cover of a stretch of time, as ranges of their own. @returns them; none when the ledger has it all */
+  /**
+   * Adds the uncovered parts of a period as backfills. @returns the parts; none when the ledger
+   * covers the period
+   */
   add(id: string, span: Window, order: Omit<BackfillOrder, 'asked' | 'paused'>, operation: GapOperation): Window[] {
     const source = this.#known(id);
     const parts = uncovered(source.ranges, span);
@@ -61,7 +65,7 @@ export class History {
     const whole = parts.reduce((sum, part) => sum + part.to - part.from, 0);
     this.#operation(source, 'backfill', { ...span, parts, ...order }, operation, (at) => {
       for (const part of parts) {
-        // What was counted for the whole is told of each part by its length: an estimate of an estimate.
+        // The expected count is for the whole period, so each part gets a share by its length.
         const expected = order.expected === undefined ? undefined : Math.round((order.expected * (part.to - part.from)) / whole);
         this.#sources.addRange(source, part, { ...order, expected, asked: at, paused: false });
       }
@@ -69,7 +73,10 @@ export class History {
     return parts;
   }
 
-  /** Whether a source's records of a time are not for a sink: they are of a range of history that was asked for others alone. */
+  /**
+   * True if a sink does not receive records of this time because they belong to a backfill for other
+   * sinks.
+   */
   withheld(sink: string, id: string, time: () => Micros | undefined): boolean {
     const ranges = this.#sources.has(id) ? this.#sources.get(id).ranges : [];
     if (!ranges.some(({ order }) => order?.sinks !== undefined && !order.sinks.includes(sink))) return false;
@@ -78,21 +85,23 @@ export class History {
     return range?.order?.sinks !== undefined && !range.order.sinks.includes(sink);
   }
 
-  /** Stops or continues a range of history. */
   pause(id: string, from: Micros, paused: boolean, operation: GapOperation): void {
     const { source, range } = this.#unfinished(id, from);
     if (range.order.paused === paused)
-      throw new WaybillError('usage', `this backfill of "${id}" ${paused ? 'is paused already' : 'is not paused'}`);
+      throw new WaybillError(
+        'usage',
+        `cannot ${paused ? 'pause' : 'resume'} this backfill of "${id}": it ${paused ? 'is already paused' : 'is not paused'}`,
+      );
     this.#operation(source, paused ? 'backfill pause' : 'backfill resume', { from, to: range.to }, operation, () =>
       this.#sources.changeRange(source, range, range.to, { ...range.order, paused }),
     );
   }
 
   /**
-   * Cuts a range of history off. What was collected of it stays in the ledger, so the range ends behind the last record that was collected,
-   * which may belong to a window that is not closed yet: that one is still read.
-   * @param least  the end of the window that is being read at this moment
-   * @returns where it ends now; its begin when nothing of it was collected
+   * Cancels a backfill. Its collected records stay in the ledger, so the range then ends after the
+   * last collected record. The window of that record may not be closed yet and is still read.
+   * @param least  the end of the window that is being read
+   * @returns the new end; the start of the range when nothing was collected
    */
   cancel(id: string, from: Micros, least: Micros | undefined, operation: GapOperation): Micros {
     const { source, range } = this.#unfinished(id, from);
@@ -104,14 +113,14 @@ export class History {
     return to;
   }
 
-  /** A source that is not configured any more is no trouble from now on; its ledger stays. */
+  /** Retires an unconfigured source: it no longer needs attention, and its ledger stays. */
   retire(id: string, operation: GapOperation): void {
     const source = this.#known(id);
-    if (source.row.state === 'retired') throw new WaybillError('usage', `source "${id}" is retired already`);
+    if (source.row.state === 'retired') throw new WaybillError('usage', `cannot retire the source "${id}": it is already retired`);
     if (source.row.state !== 'unconfigured')
       throw new WaybillError(
         'usage',
-        `cannot retire the source "${id}": the daemon that runs was started with it; start it again with a configuration without it`,
+        `cannot retire the source "${id}": the running daemon collects it; remove it from the configuration and restart the daemon`,
       );
     const before = source.row.state;
     this.#operation(source, 'sources retire', { closedUntil: this.#sources.progress(id).live.closedUntil }, operation, () => {
@@ -121,7 +130,7 @@ export class History {
     });
   }
 
-  /** One transaction: what `change` does, its row in `operations`, and the same as a line of the ledger. */
+  /** Runs `change` and writes the row in `operations` and the ledger entry, in one transaction. */
   #operation(source: SourceState, what: string, detail: object, { actor, reason }: GapOperation, change: (at: Micros) => void): void {
     const at = this.#clock.now() * 1000;
     const { id, n } = source.row;
@@ -136,7 +145,7 @@ export class History {
   }
 
   #known(id: string): SourceState {
-    if (!this.#sources.has(id)) throw new WaybillError('usage', `cannot find the source "${id}" in the state: its ledger has not begun`);
+    if (!this.#sources.has(id)) throw new WaybillError('usage', `cannot find the source "${id}" in the state: its ledger has not started`);
     return this.#sources.get(id);
   }
 
@@ -144,20 +153,17 @@ export class History {
     const source = this.#known(id);
     const range = source.ranges.filter(isBackfill).find((each) => each.from === from && each.closedUntil < each.to);
     if (!range)
-      throw new WaybillError(
-        'usage',
-        `cannot find a backfill of "${id}" that begins there and is not done; "waybill backfill list" has them`,
-      );
+      throw new WaybillError('usage', `cannot find an incomplete backfill of "${id}" with this start; see "waybill backfill list"`);
     return { source, range };
   }
 }
 
-/** A whole second behind the newest record of a range that was collected, or where its ledger ends. */
+/** The second after the newest collected record of a range, at least `closedUntil`. */
 function collectedThrough({ closedUntil, collected }: RangeRow): Micros {
   return collected === undefined ? closedUntil : Math.max(closedUntil, (Math.floor(collected / 1e6) + 1) * 1e6);
 }
 
-/** How far a range is, from the file alone. */
+/** The progress of a backfill, read from the file alone. */
 function progressOf(db: Database, source: number, { from, to, closedUntil, order }: Reach): BackfillProgress {
   const sums = db
     .prepare<[number, number, number], { windows: number; records: number | null; gaps: number }>(
@@ -168,9 +174,9 @@ function progressOf(db: Database, source: number, { from, to, closedUntil, order
   return { from, to, closedUntil, state, windows: sums?.windows ?? 0, records: sums?.records ?? 0, gaps: sums?.gaps ?? 0, order };
 }
 
-/** The ranges of history of every source, oldest first; with `all` those that were read to their end as well. */
+/** The backfills of every source, oldest first; completed ones only with `all`. */
 export function backfillsOf(db: Database, all: boolean): (BackfillProgress & { readonly source: string })[] {
-  // A state that no daemon of this release has opened yet has no such column, and no such range.
+  // Column and backfills are missing until a daemon of this release has opened the state.
   if (!db.prepare("SELECT 1 FROM pragma_table_info('ranges') WHERE name = 'backfill'").get()) return [];
   return db
     .prepare<[], { n: number; id: string; from_us: number; to_us: number; closed_until_us: number; backfill: string }>(
@@ -189,7 +195,7 @@ export function backfillsOf(db: Database, all: boolean): (BackfillProgress & { r
     }));
 }
 
-/** The changes that people made, oldest first; times in µs, the end open. */
+/** Operator actions in [from, to), oldest first; times in µs. */
 export function operationsOf(db: Database, from: Micros, to: Micros): OperationRow[] {
   return db
     .prepare<[number, number], { n: number; at_us: number; actor: string | null; operation: string; detail: string | null }>(
@@ -199,7 +205,10 @@ export function operationsOf(db: Database, from: Micros, to: Micros): OperationR
     .map((row) => ({ n: row.n, at: row.at_us, actor: row.actor ?? undefined, operation: row.operation, detail: row.detail ?? undefined }));
 }
 
-/** The parts of a stretch of time that a source's ledger does not cover yet, from the file alone; undefined when the state has no such source. */
+/**
+ * The parts of a period that the ledger of a source does not cover, read from the file; undefined
+ * for an unknown source.
+ */
 export function uncoveredOf(db: Database, id: string, span: Window): Window[] | undefined {
   const source = db.prepare<[string], { n: number }>('SELECT source_no AS n FROM sources WHERE id = ?').get(id);
   if (!source) return undefined;
@@ -212,7 +221,10 @@ export function uncoveredOf(db: Database, id: string, span: Window): Window[] | 
   );
 }
 
-/** What the ledger of a source does not cover from a time on up to its begin, from the file alone; undefined when it covers all of it. */
+/**
+ * The uncovered time between the requested start and the start of the ledger, read from the file;
+ * undefined when none.
+ */
 export function unreadOf(db: Database, id: string, requested: RequestedStart): Unread | undefined {
   const live = db
     .prepare<[string], { from_us: number }>('SELECT from_us FROM ranges JOIN sources ON source_no = source WHERE id = ? AND to_us IS NULL')
@@ -223,7 +235,7 @@ export function unreadOf(db: Database, id: string, requested: RequestedStart): U
   return first && last && { from: first.from, to: last.to, startsAt: live.from_us };
 }
 
-/** By source the windows of a suspension for `rows`, which shrank by the same event: where they begin. */
+/** By source: the starts of windows that one `rows` suspension lists. */
 export function suspendedTogether(db: Database): ReadonlyMap<string, ReadonlySet<Micros>> {
   const rows = db.prepare<[], { id: string; suspension: string }>(
     "SELECT id, json_extract(profile, '$.suspension') AS suspension FROM sources WHERE json_extract(profile, '$.suspension') IS NOT NULL",
@@ -236,18 +248,17 @@ export function suspendedTogether(db: Database): ReadonlyMap<string, ReadonlySet
   );
 }
 
-/** A source as the state knows it, for lists. */
+/** A source in the state, for lists. */
 interface KnownSource {
   readonly id: string;
   readonly state: string;
-  /** Where its ledger begins, is whole up to, and ends. */
+  /** Start, frontier and end of its ledger. */
   readonly startsAt: Micros;
   readonly frontier: Micros;
   readonly closedUntil: Micros;
   readonly records: number;
 }
 
-/** Every source that the state knows, by id. */
 export function sourcesOf(db: Database): KnownSource[] {
   return db
     .prepare<[], { id: string; state: string; from_us: number; frontier_us: number; closed_until_us: number; collected: number }>(

@@ -1,42 +1,42 @@
 /**
- * A connection to the state whose every statement throws what `translate` makes of an error of SQLite: damage is found wherever something is
- * read, and those places are too many for each to expect it.
+ * A connection to the state whose statements translate SQLite errors. Damage may appear in any
+ * read, and no caller has to expect it.
  */
 import Database from 'better-sqlite3';
 import type { Statement } from 'better-sqlite3';
 
-/** Errors of the program, such as a wrong number of parameters, are not SQLite's, and pass as they are. */
+/** Errors of the program, for example a wrong number of parameters, are not translated. */
 export function connect(file: string, options: Database.Options, translate: (thrown: unknown) => unknown): Database.Database {
-  const told = (thrown: unknown): unknown => (thrown instanceof Database.SqliteError ? translate(thrown) : thrown);
-  const telling =
+  const translated = (thrown: unknown): unknown => (thrown instanceof Database.SqliteError ? translate(thrown) : thrown);
+  const translating =
     <Given extends unknown[], Result>(operation: (...given: Given) => Result) =>
     (...given: Given): Result => {
       try {
         return operation(...given);
       } catch (thrown) {
-        throw told(thrown);
+        throw translated(thrown);
       }
     };
   const statement = (given: Statement): Statement => {
     const iterate = given.iterate.bind(given);
     return Object.assign(given, {
-      get: telling(given.get.bind(given)),
-      all: telling(given.all.bind(given)),
-      run: telling(given.run.bind(given)),
+      get: translating(given.get.bind(given)),
+      all: translating(given.all.bind(given)),
+      run: translating(given.run.bind(given)),
       *iterate(...parameters: unknown[]) {
         try {
           yield* iterate(...parameters);
         } catch (thrown) {
-          throw told(thrown);
+          throw translated(thrown);
         }
       },
     });
   };
-  const db = telling(() => new Database(file, options))();
-  const prepare = telling(db.prepare.bind(db));
+  const db = translating(() => new Database(file, options))();
+  const prepare = translating(db.prepare.bind(db));
   return Object.assign(db, {
     prepare: (sql: string) => statement(prepare(sql)),
-    exec: telling(db.exec.bind(db)),
-    pragma: telling(db.pragma.bind(db)),
+    exec: translating(db.exec.bind(db)),
+    pragma: translating(db.pragma.bind(db)),
   });
 }

@@ -1,6 +1,6 @@
 /**
- * Dead letters after they were written (sink-positions.ts does that with the acknowledgement that they belong to): read, sent again, discarded. What a
- * person does to one is in one transaction with its row in `operations`.
+ * Reads, resolves and discards dead letters. sink-positions.ts creates them together with their
+ * acknowledgement. Each operation of an operator is one transaction with its row in `operations`.
  */
 import type { Database, Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
@@ -11,13 +11,13 @@ import type { Operations } from './operations.ts';
 import type { SinkPositions } from './sink-positions.ts';
 import type { Store } from './store.ts';
 
-/** A dead letter as it is kept; `body` is gone when it was discarded. */
+/** A stored dead letter. A discarded one has no `body`. */
 export interface DeadLetterRow {
   readonly sink: string;
   readonly seq: number;
   readonly source: string;
   readonly uid: string;
-  /** `logTimestamp`, where it can be read; when the record was received; when it was refused last. */
+  /** `logTimestamp`, if readable; the time of receipt; the time of the last rejection. */
   readonly time: Micros | undefined;
   readonly received: Micros;
   readonly at: Micros;
@@ -43,7 +43,7 @@ interface Row {
 
 const columns =
   "sink, seq, coalesce(id, '') AS source, uid, time_us, received_us, at_us, code, message, attempts, dead_letters.state AS state";
-/** More than these are not named one by one in `operations`. */
+/** `operations` lists at most this many dead letters by number. */
 const maxNamed = 100;
 const from = 'FROM dead_letters LEFT JOIN sources ON source_no = source';
 
@@ -69,7 +69,10 @@ export class DeadLetters {
     this.#discard = db.prepare("UPDATE dead_letters SET body = NULL, state = 'discarded' WHERE sink = ? AND seq = ? AND state = 'kept'");
   }
 
-  /** One that has its copy of the record, as the entry that it was; `numberOf` says which number a record had, while that is known. */
+  /**
+   * A dead letter as a journal entry; undefined when its copy of the record is gone. `numberOf`
+   * returns the number of a record while the journal stores it.
+   */
   entry(sink: string, seq: number, numberOf: (seq: number) => number | undefined): Entry | undefined {
     const row = this.#one.get(sink, seq);
     if (row?.state !== 'kept' || row.body === null) return undefined;
@@ -83,12 +86,15 @@ export class DeadLetters {
       received: row.received_us,
       time: row.time_us ?? undefined,
       late: false,
-      // Of no position: it is sent without moving one.
+      // It has no position: sending it moves none.
       chain: chainStart,
     };
   }
 
-  /** What came of sending one again: taken, it is gone, and the sink's note is kept with it. One that was discarded meanwhile stays so. */
+  /**
+   * Stores the result of sending a dead letter again, with the sink's note. A delivered one is
+   * removed; one that was discarded meanwhile stays discarded.
+   */
   resolve(sink: string, seq: number, result: DeadLetterResult, operation: Operation): void {
     const detail = { sink, seq, delivered: result.delivered, ...operation.detail };
     this.#change(sink, { ...operation, detail }, () => {
@@ -99,18 +105,21 @@ export class DeadLetters {
     });
   }
 
-  /** Deletes the copies of the records, for good; the rest of each row stays. @throws WaybillError `usage` when one of them is not kept */
+  /**
+   * Deletes the copies of the records; the rows stay. @throws WaybillError `usage` when one of them
+   * has no copy
+   */
   discard(sink: string, seqs: readonly number[], operation: Operation): void {
     const kept = new Set(this.kept(sink));
     const missing = seqs.find((seq) => !kept.has(seq));
     if (missing !== undefined)
-      throw new WaybillError('usage', `cannot discard entry ${missing} of sink "${sink}": it is no dead letter that is kept`);
+      throw new WaybillError('usage', `cannot discard entry ${missing} of sink "${sink}": the state has no copy of this dead letter`);
     const named = seqs.length <= maxNamed ? { seqs } : { first: seqs[0], last: seqs.at(-1) };
     const detail = { sink, count: seqs.length, ...named, ...operation.detail };
     this.#change(sink, { ...operation, detail }, () => seqs.reduce((sum, seq) => sum + this.#discard.run(sink, seq).changes, 0));
   }
 
-  /** Those of one sink that have their copy. */
+  /** The dead letters of a sink that have a copy of the record. */
   kept(sink: string): number[] {
     return this.#store.db
       .prepare<[string], { seq: number }>("SELECT seq FROM dead_letters WHERE sink = ? AND state = 'kept' ORDER BY seq")
@@ -118,13 +127,16 @@ export class DeadLetters {
       .map(({ seq }) => seq);
   }
 
-  /** All that one sink ever refused and did not take later, in any state. */
+  /** All records that a sink rejected and did not accept later, in any state. */
   rejected(sink: string): Set<number> {
     const rows = this.#store.db.prepare<[string], { seq: number }>('SELECT seq FROM dead_letters WHERE sink = ?').all(sink);
     return new Set(rows.map(({ seq }) => seq));
   }
 
-  /** What is changed, and that a person did it, in one transaction. `change` says how many are not kept any more. */
+  /**
+   * Runs `change` and writes the operation in one transaction. `change` returns the number of dead
+   * letters that were resolved.
+   */
   #change(sink: string, operation: Operation, change: () => number): void {
     this.#store.transaction(() => {
       const fewer = change();
@@ -145,12 +157,11 @@ export function deadLettersOf(db: Database, sink?: string): DeadLetterRow[] {
     }));
 }
 
-/** Whether an entry is a dead letter of a sink, in any state: one that was taken at last is none any more. */
 export function isDeadLetter(db: Database, sink: string, seq: number): boolean {
   return db.prepare<[string, number]>('SELECT 1 FROM dead_letters WHERE sink = ? AND seq = ?').get(sink, seq) !== undefined;
 }
 
-/** The record of one dead letter, exactly as it was received; undefined when its copy is gone. */
+/** The record of a dead letter, exactly as received; undefined when its copy is gone. */
 export function recordOfDeadLetter(db: Database, sink: string, seq: number): Buffer | undefined {
   const row = db
     .prepare<[string, number], { body: Buffer | null }>('SELECT body FROM dead_letters WHERE sink = ? AND seq = ?')

@@ -1,6 +1,6 @@
 /**
- * What becomes of each record of a page: known already, outside of what this source collects, or new; and of a new one, whether it is late.
- * Nothing is written here: the page's own uids are kept apart until its transaction is committed.
+ * Classifies the records of a page as known, outside or new, and new records as late or not. Writes
+ * nothing: new uids are returned and become known after the transaction of the page has committed.
  */
 import { WaybillError } from '../errors.ts';
 import type { CollectedPage, CollectedRecord } from '../model/journal.ts';
@@ -12,15 +12,15 @@ import { bucketOf, negativeBucketOf } from './seen-uids.ts';
 import { rangeOf } from './sources.ts';
 import type { SourceState } from './sources.ts';
 
-/** What a page adds: the records, whether each is late, and their uids by bucket. */
+/** The result of a page: new records, which of them are late, and their uids by bucket. */
 export interface Deduplicated {
   readonly fresh: readonly CollectedRecord[];
   readonly late: readonly boolean[];
-  /** How late each late record is that a closed window gets, µs, by its begin. */
+  /** The delays of late records, µs, by the start of their closed window. */
   readonly lateByWindow: ReadonlyMap<Micros, readonly Micros[]>;
-  /** uids to be known from now on, by bucket. */
+  /** Uids to store, by bucket. */
   readonly buckets: ReadonlyMap<number, readonly string[]>;
-  /** Ranges of history of which a record is newer than any that was collected before, with its time. */
+  /** Backfills that received a newer record than before, with its time. */
   readonly newest: ReadonlyMap<RangeRow, Micros>;
   readonly known: number;
   readonly outside: number;
@@ -57,7 +57,7 @@ export class Deduplicator {
     };
     const here = new Set<string>();
     const n = source.row.n;
-    // The set that the last record asked: most records of a page share a bucket.
+    // The uids of the last bucket: most records of a page share one.
     let lastBucket = NaN;
     let lastUids: Known = here;
     for (const record of page.records) {
@@ -70,7 +70,7 @@ export class Deduplicator {
         if (range && page.window && record.time >= page.window.from && record.time < page.window.to) {
           throw new WaybillError(
             'internal_error',
-            `window of "${source.row.id}" at ${page.window.from} is read with proof, but its uids are forgotten`,
+            `window of "${source.row.id}" at ${page.window.from} is read for a proof, but its uids are deleted`,
           );
         }
         deduplicated.outside += 1;
@@ -103,7 +103,10 @@ export class Deduplicator {
     return deduplicated;
   }
 
-  /** A record without a readable time belongs to no window: it is known by the day on which it was received, and asked of all such days. */
+  /**
+   * A record without a readable time belongs to no window. It is stored by day of receipt and looked
+   * up in all such days.
+   */
   #timeless(source: SourceState, page: CollectedPage, record: CollectedRecord, deduplicated: Mutable, here: Set<string>): void {
     const n = source.row.n;
     const closedUntil = source.ranges.reduce((most, range) => Math.max(most, range.closedUntil), 0);
@@ -114,7 +117,8 @@ export class Deduplicator {
       return;
     }
     here.add(record.uid);
-    // Brought again on a later day, it is known by that day too: the earlier day may be forgotten before the service stops bringing it.
+    // A record that arrives again on a later day is stored for that day as well: the earlier day may be
+    // deleted while the service still returns the record.
     addTo(deduplicated.buckets, bucket, record.uid);
     if (this.#seen.negativeBuckets(n).some((other) => this.#seen.bucket(n, other).has(record.uid))) {
       deduplicated.known += 1;
@@ -126,8 +130,10 @@ export class Deduplicator {
 }
 
 /**
- * Whether a range of history has not been read up to a time. Only its own windows collect it: what a poll or a neighbour's padding brings of it
- * comes again when the range is read, with proof; and a range that is cut off before must not leave records behind that no window counts.
+ * True for a time that a backfill has not reached. Only windows of the backfill collect such a
+ * record. A live poll or the padding of another query may return it earlier; it is ignored, because
+ * the backfill reads it again with a proof, and because a cancelled backfill must leave no records
+ * that no window counts.
  */
 function isAhead({ to, closedUntil }: RangeRow, time: Micros, window: Window | undefined): boolean {
   return to !== null && time >= closedUntil && !(window && window.from <= time && time < window.to);

@@ -1,24 +1,25 @@
-/**
- * How `journal.maxSize` is divided: the pages of the file, and what SQLite's WAL beside it may take. Both lie on the same disk, so both are counted.
- */
+/** Divides `journal.maxSize` between the pages of the file and SQLite's WAL, which share a disk. */
 import { statSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 
 export const pageBytes = 4_096;
-/** Collecting pauses above the one share of `maxSize`, and goes on below the other. */
+/** Collection pauses above the first share of `maxSize` and resumes below the second. */
 export const pauseAbove = 0.97;
 export const resumeBelow = 0.9;
-/** A checkpoint for every 32 MiB at most: each costs two syncs. */
+/** At most one checkpoint for every 32 MiB: each costs two syncs. */
 const maxCheckpointPages = 8_000;
-/** Less than this is no state: tests alone ask for so little. */
+/** A smaller file cannot hold a state; only tests configure one. */
 const minFilePages = 64;
 
 export interface DiskBudget {
-  /** Pages of the file, its free ones too. */
+  /** Pages of the file, free pages included. */
   readonly filePages: number;
-  /** Pages in the WAL at which SQLite brings them into the file. */
+  /** WAL size, in pages, at which SQLite starts a checkpoint. */
   readonly checkpointPages: number;
-  /** Set aside for the WAL: as much again, since the transaction that reaches the checkpoint still goes in whole. */
+  /**
+   * Reserve for the WAL: twice the checkpoint size, because the transaction that reaches the limit is
+   * written completely.
+   */
   readonly walBytes: number;
 }
 
@@ -30,20 +31,20 @@ export function diskBudgetOf(maxSize: number): DiskBudget {
   return { filePages: Math.max(minFilePages, pages - walPages), checkpointPages, walBytes: walPages * pageBytes };
 }
 
-/** Bytes that the WAL of a connection takes on disk. */
 export function walBytes(db: Database): number {
   return statSync(`${db.name}-wal`, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 /**
- * Bytes of `maxSize` that are used: pages that hold something, and the WAL, with at least what is set aside for it. It is larger where a page
- * of the service is larger than that, or while somebody reads in one long transaction.
+ * The used part of `maxSize` in bytes: used pages plus the WAL, at least its reserve. The WAL
+ * exceeds the reserve when a single page of the service is larger, or during a long read
+ * transaction.
  */
 export function usedBytes(usedPages: number, db: Database, room: DiskBudget): number {
   return usedPages * pageBytes + Math.max(room.walBytes, walBytes(db));
 }
 
-/** The part of that which the WAL may take and does not take now. */
+/** The unused part of the WAL reserve. */
 export function setAsideBytes(db: Database, room: DiskBudget): number {
   return Math.max(0, room.walBytes - walBytes(db));
 }

@@ -1,6 +1,7 @@
 /**
- * The durable middle: what collect has read and no sink can lose. This file stores what is new of a page in one transaction, and ties the parts
- * together: sources, segments, uids, ledger, progress of the sinks.
+ * The journal: durable storage between the sources and the sinks. This class stores the new records
+ * of a page in one transaction and connects the parts: sources, segments, uids, ledger and
+ * positions of the sinks.
  */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -45,18 +46,18 @@ import { Store } from './store.ts';
 
 export interface JournalOptions extends StateOptions {
   readonly directory: string;
-  /** ms that entries that every sink has acknowledged stay for replay. */
+  /** How long acknowledged entries are kept for replay, ms. */
   readonly retention: number;
 }
 
-/** Segments deleted in one step of pruning: a few, so that no transaction is long. */
+/** Maximum segments per pruning step, which keeps the transaction short. */
 const pruneSegments = 64;
 const dayMs = 86_400_000;
 
 export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable {
   readonly id: string;
   readonly created: Micros;
-  /** True when there was no state before this process. */
+  /** True when this process created the state. */
   readonly fresh: boolean;
   readonly sinkPositions: SinkPositions;
   readonly deadLetters: DeadLetters;
@@ -75,7 +76,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   #changed = Promise.withResolvers<undefined>();
   #paused = false;
 
-  /** Opens the state of one directory as its owner. Throws as `openState` does. */
+  /** Opens the state of a directory as its owner. Throws as `openState` does. */
   static async open(options: JournalOptions, clock: Clock, signal: AbortSignal): Promise<Journal> {
     const state = await openState(options.directory, options, clock, signal);
     try {
@@ -108,13 +109,11 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.deadLetters = new DeadLetters(this.#store, this.sinkPositions, this.#operations);
   }
 
-  // ----------------------------------------------------------------------------------------------------------------- sources
-
   hasSource(id: string): boolean {
     return this.#sources.has(id);
   }
 
-  /** Every source that the state knows, configured or not. */
+  /** Every source in the state, configured or not. */
   sourceIds(): string[] {
     return [...this.#sources.numbers.keys()];
   }
@@ -137,14 +136,15 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.#sources.progress(id);
   }
 
-  // ----------------------------------------------------------------------------------------------------------------- collect
-
   /**
-   * Appends one page of records with their uids, and moves head and polledUntil, in one transaction.
+   * Appends one page of records with their uids and moves the head and `polledUntil`, in one
+   * transaction.
    *
-   * Called by collect, from one source at a time, in page order. Records whose identity is known are counted, not stored; those that no range
-   * of the source owns, or that are older than what is remembered, are outside.
-   * @throws WaybillError `journal_full` when the journal is full: nothing was stored, collecting pauses
+   * The collector calls it for one source at a time, in page order. Records with a known identity are
+   * counted, not stored. Records outside every range of the source, or older than the kept uids,
+   * count as outside.
+   * @throws WaybillError `journal_full` when the journal is full: nothing was stored, collection
+   * pauses
    * @see specification 2.6 (pagination), docs/guarantees.md ("collected once")
    */
   async append(page: CollectedPage): Promise<Appended> {
@@ -161,7 +161,8 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     const lateCount = late.reduce((sum, is) => sum + (is ? 1 : 0), 0);
     const polledUntil = page.polledUntil !== undefined && page.polledUntil !== source.row.polledUntil ? page.polledUntil : undefined;
     if (fresh.length > 0 || deduplicated.buckets.size > 0 || polledUntil !== undefined) {
-      // What is left of maxSize is for acknowledgements: a sink must be able to store its dead letters, or nothing could ever be pruned again.
+      // The rest of maxSize is reserved for acknowledgements: a sink must be able to store dead letters,
+      // or nothing could be pruned.
       const share = fresh.length > 0 ? pauseAbove : undefined;
       // mutant: append-transaction
       const write = (): void => this.#store.transaction(() => this.#write(source, page, deduplicated, lateCount, polledUntil), share);
@@ -169,7 +170,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
         // mutant: append
         write();
       } catch (thrown) {
-        // An append that fails takes no acknowledgement with it: those are written alone.
+        // An append that fails must not drop pending acknowledgements: they are written alone.
         if (thrown instanceof WaybillError && thrown.code === 'journal_full') {
           this.#paused = true;
           this.sinkPositions.flush();
@@ -183,7 +184,6 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return { received, appended: fresh.length, known, outside, late: lateCount, fresh };
   }
 
-  /** Writes what was found about a window; see Ledger.record. */
   async close(sourceId: string, window: Window, revision: WindowStep, lastAge: Micros): Promise<void> {
     const source = this.#sources.get(sourceId);
     this.#ledger.record(source.row, ownerOf(source, window), window, revision, lastAge);
@@ -191,7 +191,6 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#wake();
   }
 
-  /** A recount that found the stored total; see Ledger.confirm. */
   async confirm(sourceId: string, window: Window, next: Micros | undefined, at: Micros, lastAge: Micros): Promise<void> {
     const source = this.#sources.get(sourceId);
     this.#ledger.confirm(source.row, ownerOf(source, window), window, next, at, lastAge);
@@ -199,17 +198,15 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#wake();
   }
 
-  /** The window that is due first, for a recount or another try, at server time `now`. */
   async due(sourceId: string, now: Micros): Promise<LedgerWindow | undefined> {
     return this.#ledger.due(this.#sources.get(sourceId).row.n, now);
   }
 
-  /** The ranges of history that are not read to their end, newest first. */
   backfills(sourceId: string): readonly Backfill[] {
     return this.#sources.backfills(sourceId);
   }
 
-  /** What a person changes in the ledger of a source; each is one transaction with its row in `operations`. */
+  /** Operations on the coverage of a source; each is one transaction with its row in `operations`. */
   get history(): History {
     return this.#history;
   }
@@ -231,7 +228,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.#ledger.richest(this.#sources.get(sourceId).row.n, Math.max(since, live.from), live.closedUntil, most);
   }
 
-  latest(sourceId: string, most: number): readonly LedgerWindow[] {
+  async latest(sourceId: string, most: number): Promise<readonly LedgerWindow[]> {
     const { live } = this.#sources.progress(sourceId);
     return this.#ledger.latest(this.#sources.get(sourceId).row.n, live.from, live.closedUntil, most);
   }
@@ -240,14 +237,12 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.#ledger.closedSince(this.#sources.get(sourceId).row.n, since);
   }
 
-  /** What a recount says without a new proof; see Ledger.remark. */
   async remark(sourceId: string, window: Window, remark: Remark, at: Micros, lastAge: Micros): Promise<void> {
     const source = this.#sources.get(sourceId);
     this.#ledger.remark(source.row, ownerOf(source, window), window, remark, at, lastAge);
     this.#wake();
   }
 
-  /** A gap becomes several; see Ledger.divide. */
   async divide(
     sourceId: string,
     gap: Window,
@@ -260,11 +255,15 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#wake();
   }
 
-  /** A suspension, or with undefined its end: state, profile and the line in the ledger change together. `now` is server time. */
+  /**
+   * Starts or ends a suspension: the state of the source and the ledger entry change together. `now`
+   * is server time.
+   */
   async setSuspension(sourceId: string, suspension: Suspension | undefined, now: Micros): Promise<void> {
     const { row } = this.#sources.get(sourceId);
     const fields = suspension ?? row.suspension;
-    // Server time is known to the second, what a person did to the microsecond: an end must not seem to come before the operation that caused it.
+    // Server time has a resolution of a second, operations of a microsecond. The end of a suspension
+    // must not precede the operation that caused it.
     const at = suspension === undefined && row.suspension ? Math.max(now, this.#operations.last(sourceId, row.suspension.since) ?? 0) : now;
     this.#store.transaction(() => {
       this.#sources.writeSuspension(row, suspension);
@@ -281,9 +280,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#sources.get(sourceId).row.lastFullVisibility = at;
   }
 
-  // -------------------------------------------------------------------------------------------------------- acts of a person
-
-  /** A person accepts a gap; see Ledger.accept. */
+  /** Accepts a gap for an operator; see Ledger.accept. */
   async acceptGap(sourceId: string, from: Micros, chosen: GapOperation): Promise<LedgerWindow> {
     const source = this.#sources.get(sourceId);
     const accepted = this.#ledger.accept(source.row, ownerOf(source, { from, to: from }), from, chosen);
@@ -291,40 +288,41 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return accepted;
   }
 
-  /** A person wants a gap tried again now; see Ledger.retry. */
+  /** Makes a gap due at once for an operator; see Ledger.retry. */
   async retryGap(sourceId: string, from: Micros, chosen: GapOperation): Promise<LedgerWindow> {
     const window = this.#ledger.retry(this.#sources.get(sourceId).row, from, chosen);
     this.#wake();
     return window;
   }
 
-  /** Keeps the settings that a report on this state needs, as text. */
+  /** Stores the settings that a report on this state needs, as JSON. */
   storeSettings(text: string): void {
     if (storedSettings(this.#store.db) !== text) this.#store.transaction(() => storeSettings(this.#store.db, text));
   }
 
-  /** Writes down what a person did, with its line in the ledger. `operation` changes the state in the same transaction; it must not begin one. @returns its number */
-  async operate(operation: Operation, chosen: () => void = () => undefined): Promise<number> {
+  /**
+   * Writes an operation with its ledger entry. `change` changes the state in the same transaction and
+   * must not start one. @returns the operation's number
+   */
+  async operate(operation: Operation, change: () => void = () => undefined): Promise<number> {
     const source = operation.source === undefined ? undefined : this.#sources.get(operation.source).row.n;
     let written = 0;
     this.#store.transaction(() => {
-      chosen();
+      change();
       written = this.#operations.write(operation, source);
     });
     this.#wake();
     return written;
   }
 
-  /** What came of an operation that was written down before it was known. */
+  /** Adds the outcome to an operation that was written before its outcome was known. */
   async writeOutcome(operation: number, outcome: string): Promise<void> {
     this.#store.transaction(() => this.#operations.writeOutcome(operation, outcome));
   }
 
-  behind(): number | undefined {
-    return this.#segments.behind();
+  laggingPosition(): number | undefined {
+    return this.#segments.laggingPosition();
   }
-
-  // ----------------------------------------------------------------------------------------------------------------- deliver
 
   head(): Position {
     const { seq, chain } = this.#segments.head;
@@ -339,7 +337,6 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.#segments.chainAt(seq);
   }
 
-  /** Resolves when something was appended after this call. */
   changed(): Promise<unknown> {
     return this.#changed.promise;
   }
@@ -366,7 +363,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.sinkPositions.commitResumeNote(id, resumeNote);
   }
 
-  /** See Kept.lost. */
+  /** See ResumePoint.lost. */
   async lost(id: string, loss: SinkLoss, resumeNote: string): Promise<void> {
     this.#store.transaction(() => {
       this.sinkPositions.writeResumeNote(id, resumeNote);
@@ -374,7 +371,6 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     });
   }
 
-  /** See DeliverJournal.resent. */
   async resent(id: string, sent: Resent): Promise<void> {
     this.#store.transaction(() => shrinkLosses(this.#store, id, sent));
   }
@@ -388,7 +384,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#wake();
   }
 
-  /** See Letters.discard. */
+  /** See DeadLetters.discard. */
   async discardDeadLetters(id: string, seqs: readonly number[], operation: Operation): Promise<void> {
     this.deadLetters.discard(id, seqs, operation);
     this.#wake();
@@ -398,7 +394,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.sinkPositions.adopted(id);
   }
 
-  pruned(): number {
+  async pruned(): Promise<number> {
     return this.#segments.pruned();
   }
 
@@ -406,40 +402,40 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.#segments.withTimes(after, times);
   }
 
-  /** About how many entries a range of the journal has. */
+  /** The approximate number of entries in a range of the journal. */
   countOf(first: number, last: number, times: Window | undefined): number {
     return this.#segments.countOf(first, last, times);
   }
 
-  /** Where a new sink begins (contract, `from`). */
+  /** The start position of a new sink for its setting `start`. */
   positionFor(from: 'journal' | 'now' | Micros): Position {
     if (from === 'now') return this.head();
     if (from === 'journal') return this.#segments.beginning();
     return this.#segments.before(from) ?? this.head();
   }
 
-  // ------------------------------------------------------------------------------------------------------------------- state
-
-  /** Why collecting pauses, if it does: it begins above 97 % of `maxSize` and ends below 90 %. */
-  paused(): string | undefined {
-    const share = this.#store.usedBytes() / this.#store.maxBytes();
-    // A page that does not fit into the last percents meets the hard stop before the pause: `maxSize` is used up all the same.
-    this.#paused = share > (this.#paused || this.#store.full === 'journal_full' ? resumeBelow : pauseAbove);
-    return this.#paused ? 'journal_full' : undefined;
+  async paused(): Promise<string | undefined> {
+    return this.#pauseReason();
   }
 
-  /** Why the journal does not accept, for people and probes: `journal_full`, or `disk`, as it was when it was last written to. */
+  /** The reason why the journal refuses records, for status and readiness: `journal_full`, or `disk` after a failed write. */
   refuses(): string | undefined {
-    return this.paused() ?? this.#store.full;
+    return this.#pauseReason() ?? this.#store.full;
   }
 
-  /** @throws WaybillError `state_missing` when the file that is open is not the one in the state directory any more */
+  /**
+   * @throws WaybillError `state_missing` when the open file is no longer the one in the state
+   * directory
+   */
   assertPresent(): void {
     const open = this.#state.inode;
     const found = statSync(join(this.#state.directory, 'waybill.db'), { throwIfNoEntry: false })?.ino;
     if (found === open) return;
     const message = found === undefined ? 'it was removed' : 'another file is in its place';
-    throw new WaybillError('state_missing', `cannot go on with the state in "${this.#state.directory}": ${message} while the daemon runs`);
+    throw new WaybillError(
+      'state_missing',
+      `cannot continue with the state in "${this.#state.directory}": ${message} while the daemon runs`,
+    );
   }
 
   usage(): { bytes: number; maxSize: number; commits: number } {
@@ -447,21 +443,22 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   }
 
   /**
-   * Looks at a few segments and windows, round once a day; `everyMs` is how often it is called. True when a round has just ended well.
-   * @throws WaybillError `state_corrupt`, `invariant`: the process must end
+   * Checks a few segments and windows; a round over all of them takes a day. `everyMs` is the
+   * interval between calls. Returns true when a round has ended without a finding. @throws
+   * WaybillError `state_corrupt`, `internal_error`: the process must end
    */
   examine(everyMs: number): boolean {
     return this.#audit.step(everyMs / dayMs);
   }
 
-  /** The same connection, for reports that only read. */
+  /** The daemon's connection, for reports that only read. */
   get db(): Database.Database {
     return this.#store.db;
   }
 
   /**
-   * Removes whole segments that every sink has acknowledged and that are older than the time to keep (any age once half of maxSize is
-   * used), a few at a time. Returns how many entries went.
+   * Deletes a few segments that every sink has acknowledged and that are older than `retention`.
+   * Above half of `maxSize` their age does not matter. Returns the number of deleted entries.
    */
   prune(): number {
     this.#store.trimWal();
@@ -476,10 +473,10 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
 
   async [Symbol.asyncDispose](): Promise<void> {
     try {
-      // After a failure that is final it would be thrown once more, over the first.
+      // After a fatal error a flush would throw again and hide the first error.
       if (!this.#store.isBroken) this.sinkPositions.flush();
     } catch (thrown) {
-      // What waits is then reconciled at the next start, as after a kill.
+      // Pending acknowledgements are reconciled at the next start, as after a kill.
       if (codeOf(thrown) !== 'journal_full') throw thrown;
     } finally {
       this.#store.db.close();
@@ -487,7 +484,13 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     }
   }
 
-  // ------------------------------------------------------------------------------------------------------------------- inside
+  /** Collection pauses above 97 % of `maxSize` and resumes below 90 %. */
+  #pauseReason(): string | undefined {
+    const share = this.#store.usedBytes() / this.#store.maxBytes();
+    // A large page can exceed `maxSize` before the share reaches the upper limit.
+    this.#paused = share > (this.#paused || this.#store.full === 'journal_full' ? resumeBelow : pauseAbove);
+    return this.#paused ? 'journal_full' : undefined;
+  }
 
   #write(source: SourceState, page: CollectedPage, deduplicated: Deduplicated, lateCount: number, polledUntil: Micros | undefined): void {
     const { row } = source;
@@ -505,7 +508,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.sinkPositions.writePending();
   }
 
-  /** Deletes the uids of buckets that lie wholly before what every range remembers. */
+  /** Deletes the buckets of uids that no range needs. */
   #forget(source: SourceState): void {
     for (const range of source.ranges) this.#ledger.forgetWhole(source.row, range);
     const uidsKeptSince = earliestKept(source.ranges);
@@ -515,7 +518,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     for (const bucket of buckets) this.#seen.forget(source.row.n, bucket);
   }
 
-  /** I7: delivered ≤ acknowledged ≤ head. */
+  /** Invariant I7: delivered ≤ acknowledged ≤ head. */
   #assertWithin(id: string, { acknowledged, delivered }: Acknowledgement): void {
     const { seq } = this.#segments.head;
     if (acknowledged <= seq && (delivered === undefined || delivered.position.seq <= acknowledged)) return;

@@ -1,6 +1,6 @@
 /**
- * How late the late records of a window were, kept beside its count for as long as the ledger is: the longest delay, and how many came within
- * each age. Pure; the text is the column `late_delays` of a window.
+ * The delays of the late records of a window: the longest, and the number within each age. Stored
+ * as the column `late_delays` of the window, for the life of the ledger. Pure.
  */
 import type { LateDelays } from '../model/ledger.ts';
 import type { Micros } from '../model/time.ts';
@@ -8,17 +8,19 @@ import { storedJson } from './damage.ts';
 
 const hour: Micros = 3_600_000_000;
 const day = 24 * hour;
-/** Upper bounds, those of the default recounts; the last count of `within` is of what is beyond them. */
+/**
+ * Upper bounds, equal to the default recount ages. The last count of `within` is for longer delays.
+ */
 const lateBounds: readonly Micros[] = [hour, 6 * hour, day, 3 * day, 7 * day, 14 * day, 30 * day];
 
 const none: LateDelays = { longest: 0, within: lateBounds.map(() => 0).concat(0) };
 
-/** @param text  the column as it was; null for a window without late records */
+/** @param text  the stored column; null for a window without late records */
 export function readLate(text: string | null): LateDelays {
   return text === null ? none : (storedJson(text) as LateDelays);
 }
 
-/** The column once more records came. @param delays  first seen minus logTimestamp, µs */
+/** Returns the new column. @param delays  first seen minus logTimestamp, µs */
 export function withLate(text: string | null, delays: readonly Micros[]): string {
   const { longest, within } = readLate(text);
   const counts = [...within];

@@ -1,6 +1,7 @@
 /**
- * The ledger: the windows of each source with their proofs, and the marks that follow from them. Only here is a window opened, closed or
- * left as a gap; every change of a window appends its line to the journal in the same transaction.
+ * The ledger: the windows of each source with their proofs, and the progress that follows from
+ * them. Only this file opens and closes windows. Every change of a window writes a ledger entry in
+ * the same transaction.
  */
 import { WaybillError } from '../errors.ts';
 import type { GapOperation } from '../model/journal.ts';
@@ -23,17 +24,17 @@ export interface SourceRow {
   state: string;
   suspension: Suspension | undefined;
   profile: string | undefined;
-  /** See CollectJournal.sound. */
+  /** See CollectJournal.lastFullVisibility. */
   lastFullVisibility: Micros;
 }
 
-/** A range whose marks move; `order` where a person asked for it. */
+/** A range in memory. `order` is set for a backfill. */
 export interface RangeRow extends Range {
   to: Micros | null;
   closedUntil: Micros;
   uidsKeptSince: Micros;
   order: BackfillOrder | undefined;
-  /** The time of the newest record that was collected of a range of history. */
+  /** The time of the newest record that a backfill collected. */
   collected: Micros | undefined;
 }
 
@@ -50,47 +51,51 @@ export class Ledger {
     this.#rows = new WindowRows(store.db);
   }
 
-  /** The window that a time lies in, if the ledger has one already. */
+  /** The window that contains a time, if the ledger has one. */
   owner(source: number, time: Micros): { from: Micros; state: string } | undefined {
     const row = this.#rows.lastBefore(source, time);
     return row && time < row.to_us ? { from: row.from_us, state: row.state } : undefined;
   }
 
-  /** A window by its begin. */
   window(source: number, from: Micros): LedgerWindow | undefined {
     const row = this.#rows.get(source, from);
     return row && readable(row);
   }
 
-  /** Proven windows with records in [since, to), the most records first; of those in doubt the ones that are tried again. */
+  /**
+   * Proven windows with records in [since, to), the most records first. Of windows in doubt, only
+   * those with a pending recount.
+   */
   richest(source: number, since: Micros, to: Micros, most: number): LedgerWindow[] {
     return this.#rows.richest(source, since, to, most).map(readable);
   }
 
-  /** Closed windows without a remark that were closed at or after `since`. */
   closedSince(source: number, since: Micros): LedgerWindow[] {
     return this.#rows.closedSince(source, since).map(readable);
   }
 
-  /** The last windows in [since, to), newest first. */
   latest(source: number, since: Micros, to: Micros, most: number): LedgerWindow[] {
     return this.#rows.latest(source, since, to, most).map(readable);
   }
 
-  /** Within a transaction: late records of a closed window, by their delays. */
+  /** Within a transaction: adds late records, given by their delays, to a closed window. */
   addLate(source: number, from: Micros, delays: readonly Micros[]): void {
     this.#rows.addLate(source, from, delays.length, withLate(this.#rows.get(source, from)?.late_delays ?? null, delays));
   }
 
-  /** The window that is due first at `now` (server time): recounts, which are one question each, come before further tries. */
+  /**
+   * The window that is due first at `now`, server time. Recounts, one request each, come before
+   * attempts of gaps.
+   */
   due(source: number, now: Micros): LedgerWindow | undefined {
     const row = this.#rows.due(source, now);
     return row && readable(row);
   }
 
   /**
-   * Writes what was found about a window: a new one must begin where its range ends, another must be there with the same end. A proof moves the
-   * frontier when contiguous; a gap holds it. `lastAge` is the last recount age in µs, behind which uids may be forgotten.
+   * Stores the verdict on a window. A new window must start at `closedUntil` of its range; an
+   * existing one must have the same end. A proof moves the frontier when it is contiguous; a gap
+   * stops it. `lastAge` is the last recount age in µs: uids of older records may be deleted.
    */
   record(source: SourceRow, range: RangeRow, window: Window, revision: WindowStep, lastAge: Micros): void {
     this.#store.transaction(() => {
@@ -99,19 +104,16 @@ export class Ledger {
       if (isNew && window.from !== range.closedUntil) {
         throw new WaybillError(
           'internal_error',
-          `window of "${source.id}" begins at ${window.from}, its range is closed until ${range.closedUntil}`,
+          `window of "${source.id}" starts at ${window.from}, but its range is closed until ${range.closedUntil}`,
         );
       }
       if (before && before.to_us !== window.to) {
         throw new WaybillError('internal_error', `window of "${source.id}" at ${window.from} ends at ${before.to_us}, not ${window.to}`);
       }
       if (range.to !== null && window.to > range.to) {
-        throw new WaybillError(
-          'internal_error',
-          `window of "${source.id}" ends at ${window.to}, behind its range, which ends at ${range.to}`,
-        );
+        throw new WaybillError('internal_error', `window of "${source.id}" ends at ${window.to}, after the end of its range ${range.to}`);
       }
-      // A person accepted it while it was being read: that stands for ever, and the frontier has moved over it.
+      // An operator accepted the window while it was read. That is final, and the frontier has passed it.
       if (before?.state === 'accepted') return;
       const row = revisedRow(before, window, revision);
       row.seq = this.#segments.writeLedgerEntry(source.n, source.id, ledgerLine(source.id, row), window.from, window.to, revision.at);
@@ -121,8 +123,8 @@ export class Ledger {
   }
 
   /**
-   * A recount that found the stored total: the window stands, its next recount is later, and what had put it in doubt is resolved. One that was closed
-   * at a time that had not come yet is closed now.
+   * Stores a recount that equals the proven total: schedules the next recount and removes doubt. A
+   * window that was closed with a clock that was ahead gets the present close time.
    */
   confirm(source: SourceRow, range: RangeRow, window: Window, next: Micros | undefined, at: Micros, lastAge: Micros): void {
     if (this.#isAccepted(source, window)) return;
@@ -136,12 +138,14 @@ export class Ledger {
     this.#change(source, range, window.from, stands, at, lastAge);
   }
 
-  /** What a recount says without a new proof: the old one, true at its time, stays. */
+  /**
+   * Stores a recount that differs from the proven total. The proof stays, as it was true at its time.
+   */
   remark(source: SourceRow, range: RangeRow, window: Window, remark: Remark, at: Micros, lastAge: Micros): void {
     if (this.#isAccepted(source, window)) return;
     const remarked = (before: WindowDbRow): WindowDbRow => {
       if (before.state !== 'proven')
-        throw new WaybillError('internal_error', `window of "${source.id}" at ${window.from} is remarked upon and not closed`);
+        throw new WaybillError('internal_error', `window of "${source.id}" at ${window.from} has a remark but is not closed`);
       const { reason = null, message = null, next = null, attempts } = remark;
       return { ...before, reason, message, next_us: next, attempts };
     };
@@ -149,8 +153,8 @@ export class Ledger {
   }
 
   /**
-   * A gap becomes several that tile it, each with a query of its own and due at once. Nothing is known of them yet: what the gap has shown as a whole
-   * says nothing of its parts. Marks stay where they are.
+   * Replaces a gap by adjacent parts that are due at once. The counts of the whole gap do not apply
+   * to its parts, so they start without any. Progress does not change.
    */
   divide(source: SourceRow, range: RangeRow, gap: Window, parts: readonly GapPart[], message: string, at: Micros, lastAge: Micros): void {
     if (this.#isAccepted(source, gap)) return;
@@ -163,7 +167,7 @@ export class Ledger {
       if (before?.state !== 'gap' || before.to_us !== gap.to || !isTiled)
         throw new WaybillError(
           'internal_error',
-          `window of "${source.id}" at ${gap.from} is divided and no gap, or its parts do not tile it`,
+          `window of "${source.id}" at ${gap.from} cannot be divided: it is no gap, or the parts do not cover it exactly`,
         );
       for (const part of parts) {
         const isNew = part.from !== gap.from;
@@ -184,14 +188,14 @@ export class Ledger {
   }
 
   /**
-   * A person accepts that a window will never be proven: it stays listed, and the frontier moves over it. With who, when and why in `operations`
-   * and in the ledger, in the same transaction.
-   * @throws WaybillError `usage` when the ledger has no such window, or nothing is open about it
+   * Accepts a gap for an operator: it stays listed, and the frontier passes it. Writes operator, time
+   * and reason to `operations` and the ledger in the same transaction. @throws WaybillError `usage`
+   * when the ledger has no such window, or it is proven without doubt
    */
   accept(source: SourceRow, range: RangeRow, from: Micros, operation: GapOperation): LedgerWindow {
     const before = this.#shrunk(source, from) ?? this.#open(source, from, 'accept');
     const { at, actor, reason, evidence } = operation;
-    // What is remembered moves with the next close.
+    // `uidsKeptSince` moves at the next close.
     const row = this.#change(source, range, from, () => ({ ...before, state: 'accepted', next_us: null }), at, Infinity, {
       operation: { actor, reason, ...(evidence !== undefined && { evidence }), at },
     }, () => this.#operate(source, before, 'gaps accept', operation)); // prettier-ignore
@@ -199,8 +203,8 @@ export class Ledger {
   }
 
   /**
-   * A person wants a window tried again now. It is due at once, whatever the clock of the service says: its end is long past.
-   * @throws WaybillError `usage` as `accept` does
+   * Makes a window due at once for an operator, without regard to the clock of the service. @throws
+   * WaybillError `usage` as `accept` does
    */
   retry(source: SourceRow, from: Micros, operation: GapOperation): LedgerWindow {
     const before = this.#open(source, from, 'retry');
@@ -212,7 +216,7 @@ export class Ledger {
     return readable(row);
   }
 
-  /** A closed window that a suspension has found to hold less than was proven. */
+  /** A proven window that the current suspension lists as shrunk. */
   #shrunk({ n, suspension }: SourceRow, from: Micros): WindowDbRow | undefined {
     const isListed = suspension?.windows?.includes(from) === true || suspension?.shrunk?.includes(from) === true;
     const row = isListed ? this.#rows.get(n, from) : undefined;
@@ -220,21 +224,18 @@ export class Ledger {
     return { ...row, reason: 'reread', message: 'the service shows fewer records than were proven' };
   }
 
-  /** A person may have accepted a window while it was being asked for: what was found about it then says nothing any more. */
+  /** An operator may accept a window while it is read; the result of that reading is ignored. */
   #isAccepted(source: SourceRow, { from }: Window): boolean {
     return this.#rows.get(source.n, from)?.state === 'accepted';
   }
 
-  /** A window about which something is open: a gap, or one that a later count put in doubt. */
+  /** A gap, or a window that a later count put in doubt. */
   #open(source: SourceRow, from: Micros, operation: string): WindowDbRow {
     const row = this.#rows.get(source.n, from);
-    const name = `the window of "${source.id}" that begins at ${microsToIso(from)}`;
-    if (!row) throw new WaybillError('usage', `cannot ${operation} ${name}: the ledger has none`);
+    const name = `the window of "${source.id}" that starts at ${microsToIso(from)}`;
+    if (!row) throw new WaybillError('usage', `cannot ${operation} ${name}: not found in the ledger`);
     if (row.state === 'gap' || (row.state === 'proven' && row.reason === 'reread')) return row;
-    const state =
-      row.state === 'proven'
-        ? `it is proven${row.reason === null ? '' : `, and its records have ${row.reason}`}`
-        : 'it is accepted already';
+    const state = row.state === 'proven' ? `it is proven${row.reason === null ? '' : ` (${row.reason})`}` : 'it is already accepted';
     throw new WaybillError('usage', `cannot ${operation} ${name}: ${state}`);
   }
 
@@ -250,7 +251,7 @@ export class Ledger {
     this.#operations.write({ at, actor, operation, detail, source: source.id }, source.n);
   }
 
-  /** Rewrites a window that is in the ledger, with its line and the marks that follow. */
+  /** Rewrites a window with its ledger entry and the progress that follows. */
   #change(
     source: SourceRow,
     range: RangeRow,
@@ -273,7 +274,9 @@ export class Ledger {
     });
   }
 
-  /** Within a transaction, once the windows are written: the marks that follow from them. */
+  /**
+   * Within a transaction, after the windows are written: moves the progress that follows from them.
+   */
   #move(source: SourceRow, range: RangeRow, closedUntil: Micros, lastAge: Micros): void {
     const frontier = range.to === null ? this.#frontier(source.n, source.frontier) : source.frontier;
     const uidsKeptSince = this.#uidsKeptSince(source, range, closedUntil, lastAge);
@@ -292,7 +295,7 @@ export class Ledger {
     });
   }
 
-  /** Forgets a range of history that was read to its end, once nothing in it may be read again: its own windows may not change any more. */
+  /** Deletes the uids of a completed backfill once none of its windows may be read again. */
   forgetWhole(source: SourceRow, range: RangeRow): void {
     const { to, closedUntil, uidsKeptSince } = range;
     if (to === null || closedUntil < to || uidsKeptSince >= to || this.#uidsKeptSince(source, range, closedUntil, Infinity) < to) return;
@@ -302,7 +305,7 @@ export class Ledger {
     });
   }
 
-  /** The end of the unbroken run of closed or accepted windows that begins at `from`. */
+  /** The end of the contiguous proven or accepted windows from `from` on. */
   #frontier(source: number, from: Micros): Micros {
     let frontier = from;
     for (const row of this.#rows.since(source, from)) {
@@ -313,12 +316,13 @@ export class Ledger {
   }
 
   /**
-   * Follows `closedUntil` at the distance of the last recount, and stops before the first window that may still be read again: a gap, one with a
-   * recount or another try ahead of it, one that a suspension lists, and one that was closed since everything was last seen to be shown.
+   * Follows `closedUntil` at the distance of the last recount, and stops before the first window that
+   * may be read again: a gap, a window with a pending recount or attempt, a window that a suspension
+   * lists, or a window closed after `lastFullVisibility`.
    */
   #uidsKeptSince({ n, lastFullVisibility }: SourceRow, range: RangeRow, closedUntil: Micros, lastAge: Micros): Micros {
     const first = this.#rows.firstUnresolved(n, range.uidsKeptSince, /* mutant: sound-since */ lastFullVisibility) ?? closedUntil;
-    // A range of history that is read and resolved is forgotten whole.
+    // A completed and resolved backfill keeps no uids.
     if (/* mutant: history-settled */ range.to !== null && closedUntil >= range.to && first >= range.to) return range.to;
     return /* mutant: uids-kept */ Math.max(range.uidsKeptSince, Math.min(closedUntil - lastAge, first));
   }

@@ -1,6 +1,6 @@
 /**
- * Delivered records that a sink lost afterwards, as the sink reports it: by range of entries, and by the time that its records may have, so that the
- * ledger stops counting windows of that time as delivered.
+ * Delivered records that a sink lost and reported: as a range of entries, and as the range of their
+ * times. The ledger does not count windows of these times as delivered.
  */
 import type { Database } from 'better-sqlite3';
 import type { Resent } from '../model/journal.ts';
@@ -9,7 +9,7 @@ import type { Window } from '../model/ledger.ts';
 import type { Micros } from '../model/time.ts';
 import type { Store } from './store.ts';
 
-/** Within a transaction. What was pruned may have had any time up to the newest of its source. */
+/** Within a transaction. A pruned record may have any time up to the newest of its source. */
 export function writeLoss(store: Store, sink: string, { first, last, message }: SinkLoss, at: Micros): void {
   const { db } = store;
   const { pruned } = db.prepare<[], { pruned: number }>('SELECT pruned_seq AS pruned FROM head WHERE one = 1').get() ?? { pruned: 0 };
@@ -35,7 +35,10 @@ export function writeLoss(store: Store, sink: string, { first, last, message }: 
   }
 }
 
-/** Within a transaction: takes what was sent again out of the losses of a sink. What cannot be told apart stays lost. */
+/**
+ * Within a transaction: removes a range that was sent again from the losses of a sink. A loss that
+ * cannot be divided exactly stays.
+ */
 export function shrinkLosses({ db }: Store, sink: string, { first, last, times, began }: Resent): void {
   const rows = db
     .prepare<[string, Micros, number, number], { source: number; first: number; last: number; from: Micros; to: Micros }>(
@@ -64,26 +67,25 @@ interface LossRow {
   readonly message: string;
 }
 
-/** What sinks lost, for a report: read once. */
+/** The losses of all sinks, read once for a report. */
 export class Losses {
   readonly #rows: readonly LossRow[];
 
   constructor(db: Database) {
-    // A state that no daemon of this release has opened has no such table.
+    // The table is missing until a daemon of this release has opened the state.
     const exists = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'sink_losses'").get() !== undefined;
     this.#rows = exists
       ? db.prepare<[], LossRow>('SELECT sink, source, from_us, to_us, message FROM sink_losses ORDER BY at_us, first').all()
       : [];
   }
 
-  /** The stretches of time [from, to) in which a sink may have lost records of a source, oldest loss first, with what happened, for a person. */
+  /** The times [from, to) of lost records of a source, oldest loss first. */
   of(sink: string, source: number): (Window & { readonly message: string })[] {
     return this.#rows
       .filter((row) => row.sink === sink && row.source === source)
       .map((row) => ({ from: row.from_us, to: row.to_us + 1, message: row.message }));
   }
 
-  /** Whether a sink lost records that may lie in [from, to). */
   has(sink: string, source: number, from: Micros, to: Micros): boolean {
     return this.of(sink, source).some((lost) => lost.from < to && lost.to > from);
   }

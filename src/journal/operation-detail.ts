@@ -1,13 +1,13 @@
-/** What stands in the `detail` of an operation, for people and programs: times as RFC 3339 text, which the state keeps in µs. */
+/** The `detail` of an operation for display: times in RFC 3339; the state stores them in µs. */
 import type { Micros } from '../model/time.ts';
 import { storedJson } from './damage.ts';
 
 export type Detail = Readonly<Record<string, unknown>>;
 
-/** Names of times, wherever they stand in a detail. */
+/** Keys whose values are times, at any depth. */
 const times: ReadonlySet<string> = new Set(['from', 'to', 'ends', 'closedUntil']);
 
-/** A detail as the state keeps it: JSON of whoever wrote it; a text that is none stands under `message`. */
+/** Parses a stored detail. Text that is not JSON becomes `message`. */
 export function detailOf(text: string | null | undefined): Detail {
   if (text === null || text === undefined) return {};
   try {
@@ -18,20 +18,23 @@ export function detailOf(text: string | null | undefined): Detail {
   }
 }
 
-/** The same with every time as text, also in what is nested. */
+/** Converts every time to text, also in nested values. */
 export function withTimes(detail: Detail): Detail {
   return Object.fromEntries(
     Object.entries(detail).map(([name, value]) => [name, typeof value === 'number' && times.has(name) ? instant(value) : nested(value)]),
   );
 }
 
-/** The same on one level: stretches of time as `FROM to TO`, anything else that is nested as JSON; what is not there is left out. */
+/**
+ * Flattens a detail to one level: ranges of time as `FROM to TO`, other nested values as JSON, no
+ * undefined values.
+ */
 export function flat(detail: Detail): Record<string, string | number | boolean> {
   const entries = Object.entries(withTimes(detail)).filter(([, value]) => value !== null && value !== undefined);
   return Object.fromEntries(entries.map(([name, value]) => [name, isPlain(value) ? value : textOf(value)]));
 }
 
-/** RFC 3339 in UTC, with milliseconds only where there are some. */
+/** RFC 3339 in UTC, with milliseconds only if they are not zero. */
 export function instant(at: Micros): string {
   return new Date(at / 1000).toISOString().replace('.000Z', 'Z');
 }

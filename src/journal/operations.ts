@@ -1,6 +1,6 @@
 /**
- * What people did to the state: one row each, and a line of the ledger in the same transaction, so that it is archived and signed with
- * everything else. `actor` is what the person claimed.
+ * Operations of operators. Each is a row and a ledger entry in one transaction, so that the archive
+ * sink receives and signs it. `actor` is not authenticated.
  */
 import type { Statement } from 'better-sqlite3';
 import type { Operation } from '../model/journal.ts';
@@ -23,27 +23,34 @@ export class Operations {
     );
   }
 
-  /** When a person last did something about a source, if not before `since`. */
+  /** The time of the last operation on a source at or after `since`. */
   last(source: string, since: Micros): Micros | undefined {
     return this.#last.get(since, source)?.at ?? undefined;
   }
 
-  /** Within a transaction: the row and its line. @returns its number. `source` is the number of the source that it concerns; without one it concerns the daemon. */
+  /**
+   * Within a transaction: writes the row and the ledger entry. `source` is the source's number; 0 for
+   * an operation on the daemon. @returns the operation's number
+   */
   write({ at, actor, operation, detail, source: id = '' }: Operation, source = 0): number {
     const { lastInsertRowid } = this.#insert.run(at, actor, operation, JSON.stringify(detail));
     writeMoment(this.#segments, source, id, at, { ledger: 'operation', number: Number(lastInsertRowid), actor, operation, detail });
     return Number(lastInsertRowid);
   }
 
-  /** Within a transaction: what came of the operation of this number, which was written down before it was known. */
+  /**
+   * Within a transaction: adds the outcome to an operation that was written before its outcome was
+   * known.
+   */
   writeOutcome(operation: number, outcome: string): void {
     this.#outcome.run(outcome, operation);
   }
 }
 
 /**
- * Within a transaction: a line of the ledger about one moment (a suspension, its end, an operation) and not about a window. Its `from` and `to` are
- * that moment; `revision` tells lines of the same microsecond apart.
+ * Within a transaction: writes a ledger entry about a moment (a suspension, its end, an operation)
+ * instead of a window. `from` and `to` are that moment; `revision` distinguishes entries of the
+ * same microsecond.
  */
 export function writeMoment(segments: Segments, source: number, id: string, at: Micros, fields: Readonly<Record<string, unknown>>): number {
   const { ledger, ...more } = fields;

@@ -1,6 +1,7 @@
 /**
- * Which uids a source has delivered already, by bucket of ten minutes of `logTimestamp`: rows in the journal's file, sets in memory for the
- * buckets in use. Memory follows the file: a uid joins its set only after the transaction that stored it was committed.
+ * The uids that a source has delivered, in buckets of ten minutes of `logTimestamp`: rows in the
+ * file, and sets in memory for the buckets in use. A uid enters its set only after its transaction
+ * has committed.
  */
 import type { Database, Statement } from 'better-sqlite3';
 import type { Micros } from '../model/time.ts';
@@ -14,17 +15,16 @@ export function bucketOf(time: Micros): number {
   return Math.floor(time / bucketMicros);
 }
 
-/** The bucket of records without a readable time, by the day on which they were received: below 0. */
+/** The bucket of records without a readable time, by day of receipt: negative. */
 export function negativeBucketOf(received: Micros): number {
   return -Math.floor(received / dayMicros);
 }
 
-/** The end of the day that a negative bucket stands for. */
 function endOfNegativeBucket(bucket: number): Micros {
   return (-bucket + 1) * dayMicros;
 }
 
-/** The uids of one bucket, to be asked only: they change when a transaction was committed, and only here. */
+/** The uids of one bucket, read-only. They change only here, after a COMMIT. */
 export type Known = Pick<UidSet, 'has'>;
 
 export class SeenUids {
@@ -37,7 +37,7 @@ export class SeenUids {
   readonly #older: Statement<[number, number], { bucket: number }>;
   readonly #remove: Statement<[number, number]>;
   readonly #capacity: number;
-  /** Insertion order is the order of use: the first key is the least recently used. */
+  /** In order of use: the first key is the least recently used. */
   readonly #sets = new Map<string, UidSet>();
   #held = 0;
 
@@ -53,7 +53,7 @@ export class SeenUids {
     this.#capacity = capacity;
   }
 
-  /** The uids of one bucket, loaded when they are not in memory. */
+  /** The uids of one bucket, loaded from the file if necessary. */
   bucket(source: number, bucket: number): Known {
     const key = `${source}/${bucket}`;
     const held = this.#sets.get(key);
@@ -69,12 +69,14 @@ export class SeenUids {
     return uids;
   }
 
-  /** The negative buckets that a source has: all of them are asked about a record without a readable time. */
+  /**
+   * The negative buckets of a source. A record without a readable time is looked up in all of them.
+   */
   negativeBuckets(source: number): number[] {
     return this.#negative.all(source).map((row) => row.bucket);
   }
 
-  /** Buckets that lie wholly before a time. Negative ones stay five days longer. */
+  /** Buckets that end before a time. Negative buckets are kept five days longer. */
   bucketsBefore(source: number, time: Micros): number[] {
     const negative = this.negativeBuckets(source).filter(
       (bucket) => /* mutant: forget-unreadable */ endOfNegativeBucket(bucket) + 5 * 86_400_000_000 < time,
@@ -84,25 +86,31 @@ export class SeenUids {
     return [...negative, ...this.#older.all(source, Math.floor(time / bucketMicros)).map(({ bucket }) => bucket)];
   }
 
-  /** Within a transaction: deletes buckets from the file. After COMMIT, `forget` drops them from memory. */
+  /**
+   * Within a transaction: deletes buckets from the file. After COMMIT, `forget` removes them from
+   * memory.
+   */
   remove(source: number, buckets: readonly number[]): void {
     for (const bucket of buckets) this.#remove.run(source, bucket);
   }
 
-  /** How many uids stand in the negative buckets of a source. */
+  /** The number of uids in the negative buckets of a source. */
   timeless(source: number): number {
     return this.#timeless.get(source)?.n ?? 0;
   }
 
-  /** Stores the new uids of one bucket, inside the transaction that stores their segment; `seq` undefined where there is no segment. */
+  /**
+   * Within a transaction: stores new uids of one bucket. `seq` is undefined for uids without a
+   * segment.
+   */
   store(source: number, bucket: number, seq: number | undefined, uids: readonly string[]): void {
     const bytes = Buffer.allocUnsafe(uids.length * 16);
     uids.forEach((uid, i) => bytes.write(uid, i * 16, 16, 'base64url'));
-    // A row is never rewritten: uids that are only known again, without a segment, count down from 0.
+    // Rows are never rewritten. Rows without a segment count down from 0.
     this.#insert.run(source, bucket, seq ?? Math.min(0, this.#least.get(source, bucket)?.seq ?? 0) - 1, bytes);
   }
 
-  /** Called after COMMIT. Evicts the least recently used buckets, never one of those just added to. */
+  /** Called after COMMIT. Evicts the least recently used buckets, except those in `added`. */
   committed(source: number, added: ReadonlyMap<number, readonly string[]>): void {
     for (const [bucket, uids] of added) {
       const key = `${source}/${bucket}`;
@@ -123,7 +131,7 @@ export class SeenUids {
     }
   }
 
-  /** Drops from memory what was deleted from the file. */
+  /** Removes a bucket from memory after it was deleted from the file. */
   forget(source: number, bucket: number): void {
     const key = `${source}/${bucket}`;
     const held = this.#sets.get(key);

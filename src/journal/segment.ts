@@ -1,6 +1,7 @@
 /**
- * A segment: what one page added to the journal, packed into one row. Pure: rows in, entries out, and the chain value that ties each segment
- * to all before it, so that a changed, missing or reordered byte anywhere is found.
+ * Segments: the records that one page added to the journal, packed into one row. The chain value of
+ * a segment depends on all segments before it, so that a changed, missing or reordered byte is
+ * detected. Pure.
  */
 import { createHash } from 'node:crypto';
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
@@ -17,7 +18,10 @@ export const flagLate = 1;
 export const flagNoObject = 2;
 export const flagNoTime = 4;
 
-/** The content of a segment before it is packed. `seq` is that of its first entry, `number` that of its first record. */
+/**
+ * The content of a segment before packing. `seq` and `number` belong to the first entry and the
+ * first record.
+ */
 export interface SegmentContent {
   readonly seq: number;
   readonly n: number;
@@ -25,17 +29,17 @@ export interface SegmentContent {
   readonly number: number | null;
   readonly sourceId: string;
   readonly received: Micros;
-  /** One byte an entry; empty when all are 0. */
+  /** One byte per entry; empty when all are 0. */
   readonly flags: Uint8Array;
-  /** 16 bytes an entry; empty for a ledger entry. */
+  /** 16 bytes per entry; empty for a ledger entry. */
   readonly uids: Uint8Array;
-  /** Where each entry ends in `body`: uint32, little-endian. */
+  /** The end of each entry in `body`: uint32, little-endian. */
   readonly ends: Uint8Array;
-  /** The exact bytes of the entries, one after another. */
+  /** The exact bytes of the entries, concatenated. */
   readonly body: Uint8Array;
 }
 
-/** 32 zero bytes: the chain before the first segment. */
+/** The chain value before the first segment: 32 zero bytes. */
 export const chainStart: Uint8Array = new Uint8Array(32);
 
 /**
@@ -61,7 +65,10 @@ export function chainOf(previous: Uint8Array, content: SegmentContent): Buffer {
   return /* mutant: chain-body */ createHash('sha256').update(head).update(content.body).digest();
 }
 
-/** The uid of a ledger entry, from its text: the parts of a window's turn, hashed as those of a record are (docs/formats.md, "Identity"). */
+/**
+ * The uid of a ledger entry: a hash of the window's source, range and revision, computed as for a
+ * record (docs/formats.md, "Identity").
+ */
 export function ledgerUid(text: string): string {
   const { source, from, to, revision } = JSON.parse(text) as { source: string; from: number; to: number; revision: number };
   const hash = createHash('sha256');
@@ -74,7 +81,10 @@ export function ledgerUid(text: string): string {
   return hash.digest().toString('base64url', 0, 16);
 }
 
-/** Packs a body: zstd level 1 where that is smaller. Returns the value of the `kind` column and the bytes to store. */
+/**
+ * Compresses a body with zstd level 1 if that makes it smaller. Returns the `kind` column and the
+ * bytes to store.
+ */
 export function packBody(kind: number, body: Uint8Array): { kind: number; body: Uint8Array } {
   const packed = zstdCompressSync(body, { params: { [constants.ZSTD_c_compressionLevel]: 1 } });
   return packed.length < body.length ? { kind: kind | (codecZstd << 8), body: packed } : { kind, body };
@@ -85,7 +95,7 @@ export function kindOf(column: number): number {
   return column & 0xff;
 }
 
-/** The bytes of a stored body. Throws when the codec is unknown or the bytes do not unpack. */
+/** Returns the bytes of a stored body. Throws when the codec is unknown or the bytes are damaged. */
 export function unpackBody(column: number, body: Uint8Array): Uint8Array {
   const codec = column >> 8;
   if (codec === codecPlain) return body;
@@ -97,7 +107,10 @@ export function unpackBody(column: number, body: Uint8Array): Uint8Array {
   throw damaged(`segment has codec ${codec}, known are 0 and 1`);
 }
 
-/** Joins entries into a body and the table of where each ends. `space`, where it is large enough, holds the body until it is used again. */
+/**
+ * Concatenates entries and returns the body and the table of ends. A sufficiently large `space`
+ * holds the body until its next use.
+ */
 export function joinBody(parts: readonly Uint8Array[], space?: Buffer): { body: Buffer; ends: Buffer } {
   const length = parts.reduce((sum, part) => sum + part.length, 0);
   const body = space && space.length >= length ? space.subarray(0, length) : Buffer.allocUnsafe(length);

@@ -1,6 +1,8 @@
 /**
- * The segments of the journal: written at the head by collect, read in order by each sink's loop. The last few megabytes stay in memory, so
- * that a sink that keeps up reads nothing back; as bytes, since a text that waits for its sink would be copied by each collection of garbage.
+ * The segments of the journal: the collector appends at the head, and the loop of each sink reads
+ * in order. The last megabytes stay in memory, so that a sink that keeps up reads nothing from the
+ * file. They are kept as bytes, because garbage collection would copy waiting strings again and
+ * again.
  */
 import type { Statement } from 'better-sqlite3';
 import type { WaybillError } from '../errors.ts';
@@ -28,19 +30,22 @@ import type { SegmentContent } from './segment.ts';
 
 import type { Store } from './store.ts';
 
-/** How much text stays in memory for sinks that keep up. */
+/** Size of the recent segments that stay in memory. */
 const handOverBytes = 2 * 1024 * 1024;
-/** A sink that has less than this ahead of it in memory keeps up. */
+/** A sink that has less than this to read from memory keeps up. */
 const keepsUpBytes = 1024 * 1024;
-/** A body of usual size is put together in the same place each time: nearly a megabyte a page would only be garbage. */
+/**
+ * A buffer for bodies of the usual size. A new buffer of a megabyte per page would burden garbage
+ * collection.
+ */
 const spaceBytes = 2 * 1024 * 1024;
 const unpackedHeld = 4;
-/** So many segments can be written within one microsecond, by far. */
+/** Limit for a search among the last segments: far fewer are written within a microsecond. */
 const momentsBack = 256;
 
 interface Head {
   readonly seq: number;
-  /** Counts records alone. */
+  /** Counts records only. */
   readonly number: number;
   readonly chain: Uint8Array;
 }
@@ -59,14 +64,14 @@ export interface SegmentRow {
   chain: Buffer;
 }
 
-/** A segment in memory: its body unpacked, its entries not yet made. */
+/** A segment in memory, with its body unpacked and without entry objects. */
 interface Unpacked extends Pick<SegmentContent, 'seq' | 'n' | 'number' | 'received' | 'flags' | 'uids' | 'ends' | 'body'> {
   readonly kind: number;
   readonly source: string;
   readonly chain: Uint8Array;
 }
 
-/** An entry as a sink's loop gets it; text and time are made when somebody asks. */
+/** An entry of a segment. Text and time are decoded when they are read. */
 class SegmentEntry implements Entry {
   readonly kind: 'record' | 'ledger';
   readonly seq: number;
@@ -123,7 +128,10 @@ export class Segments {
   #recentBytes = 0;
   #unpacked: Unpacked[] = [];
 
-  /** `sourceIds` is the live map of source numbers to ids; `taken` says up to where every sink has read. */
+  /**
+   * `sourceIds` is the live map of source numbers to ids; `delivered` returns the position that every
+   * sink has reached.
+   */
   constructor(store: Store, sourceIds: ReadonlyMap<number, string>, delivered: () => number) {
     this.#store = store;
     this.#sourceIds = sourceIds;
@@ -157,7 +165,10 @@ export class Segments {
     return this.#head;
   }
 
-  /** Within a transaction: one segment of records. `late[i]` says whether record i is late. Returns the seq of the first. */
+  /**
+   * Within a transaction: writes a segment of records and returns the seq of the first. `late[i]`
+   * belongs to `records[i]`.
+   */
   writeRecords(source: number, sourceId: string, records: readonly CollectedRecord[], late: readonly boolean[], received: Micros): number {
     const { body, ends } = joinBody(
       records.map((record) => record.bytes),
@@ -192,13 +203,13 @@ export class Segments {
     };
     const chain = this.#write(source, content, min, max);
     this.#store.after(() => {
-      // The body lies where the next one will be put together.
+      // The next body overwrites the shared buffer, so the segment gets a copy.
       this.#handOver({ ...content, body: Buffer.from(body), source: sourceId, chain });
     });
     return content.seq;
   }
 
-  /** Within a transaction: one line of the ledger, as JSON text. Returns its seq. */
+  /** Within a transaction: writes a ledger entry, JSON text, and returns its seq. */
   writeLedgerEntry(source: number, sourceId: string, line: string, from: Micros, to: Micros, received: Micros): number {
     const { body, ends } = joinBody([Buffer.from(line, 'utf8')]);
     const nothing = new Uint8Array(0);
@@ -218,21 +229,23 @@ export class Segments {
     return content.seq;
   }
 
-  /** How many lines of the ledger say something about exactly this moment: such lines stand near each other, at the end. */
+  /**
+   * The number of ledger entries about this exact moment. They are written close together, at the end
+   * of the journal.
+   */
   ledgerEntriesAt(source: number, at: Micros): number {
     return this.#last
       .all(momentsBack)
       .filter((row) => row.source === source && kindOf(row.kind) === kindLedger && row.min_us === at && row.max_us === at).length;
   }
 
-  /** The entry up to which every sink has taken what there is, while one of them is about to have to read back from the file. */
-  behind(): number | undefined {
+  /** See CollectJournal.laggingPosition. */
+  laggingPosition(): number | undefined {
     const delivered = this.#delivered();
     const ahead = this.#recent.reduce((sum, segment) => (segment.seq + segment.n - 1 > delivered ? sum + segment.body.length : sum), 0);
     return ahead > keepsUpBytes ? delivered : undefined;
   }
 
-  /** The entries behind `after`, in order, until a limit is reached; at least one if there is one. */
   read(after: number, limit: Limit): readonly Entry[] {
     const found: Entry[] = [];
     let bytes = 0;
@@ -251,7 +264,7 @@ export class Segments {
     return found;
   }
 
-  /** The chain of the segment that holds `seq`; undefined when this journal has no such position any more, or never had. */
+  /** The chain of the segment that holds `seq`; undefined when this journal has no such position. */
   chainAt(seq: number): Uint8Array | undefined {
     if (seq === this.#head.seq) return this.#head.chain;
     if (seq === 0) return chainStart;
@@ -271,7 +284,10 @@ export class Segments {
     return { seq: pruned_seq, chain: pruned_chain };
   }
 
-  /** The position before the first segment that may hold a time at or after `time`; undefined without such a segment. */
+  /**
+   * The position before the first segment that may hold a time at or after `time`; undefined without
+   * such a segment.
+   */
   before(time: Micros): Position | undefined {
     const first = this.#store.db
       .prepare<[number], { seq: number | null }>('SELECT min(seq) AS seq FROM segments WHERE max_us >= ?')
@@ -279,7 +295,11 @@ export class Segments {
     return first ? { seq: first - 1, chain: this.chainAt(first - 1) ?? chainStart } : undefined;
   }
 
-  /** Deletes at most `most` segments that end at or before `through` and were received before `before`. @returns the entries deleted */
+  /**
+   * Deletes at most `most` segments that end at or before `through` and were received before
+   * `before`.
+   * @returns the number of deleted entries
+   */
   prune(through: number, before: Micros, most: number): number {
     const { db } = this.#store;
     const rows = db
@@ -297,18 +317,21 @@ export class Segments {
     return rows.reduce((sum, row) => sum + row.n, 0);
   }
 
-  /** Entries up to here are pruned. */
+  /** The last pruned entry. */
   pruned(): number {
     return this.#pruned.get()?.pruned_seq ?? 0;
   }
 
-  /** The first segment of records behind `after` that may hold some of these times, as its first and last entry. */
+  /** See DeliverJournal.segmentOf. */
   withTimes(after: number, { from, to }: Window): { first: number; last: number } | undefined {
     const row = this.#timed.get(after + 1, after, to, from);
     return row && { first: row.seq, last: row.seq + row.n - 1 };
   }
 
-  /** About how many entries lie from `first` through `last`, of these times where they are given: those of whole segments. */
+  /**
+   * The number of entries from `first` through `last`, limited to `times`; approximate, as it counts
+   * whole segments.
+   */
   countOf(first: number, last: number, times: Window | undefined): number {
     const timed = times ? `AND (kind & 255) = ${kindRecords} AND min_us < ? AND max_us >= ?` : '';
     const sql = `SELECT coalesce(sum(min(seq + n - 1, ?) - max(seq, ?) + 1), 0) AS count FROM segments WHERE seq <= ? AND seq + n - 1 >= ? ${timed}`;
@@ -316,7 +339,7 @@ export class Segments {
     return this.#store.db.prepare<number[], { count: number }>(sql).get(...given)?.count ?? 0;
   }
 
-  /** Which number a record has, while it is in the journal. */
+  /** The number of a record that the journal still stores. */
   numberOf(seq: number): number | undefined {
     const row = this.#numbered.get(seq);
     return row && seq < row.seq + row.n && row.number !== null ? row.number + seq - row.seq : undefined;
@@ -335,7 +358,10 @@ export class Segments {
     return chain;
   }
 
-  /** Keeps the newest segments until every sink has them, as far as there is room. What is behind is read back from the file. */
+  /**
+   * Keeps the newest segments in memory until every sink has read them, within the size limit. Older
+   * segments are read from the file.
+   */
   #handOver(segment: Unpacked): void {
     this.#recent.push(segment);
     this.#recentBytes += segment.body.length;
@@ -368,15 +394,18 @@ export class Segments {
     try {
       body = unpackBody(row.kind, row.body);
     } catch (cause) {
-      throw this.#damaged(`journal's segment at entry ${seq} cannot be unpacked`, cause);
+      throw this.#damaged(`segment at entry ${seq} cannot be unpacked`, cause);
     }
     if (ends.length !== n * 4 || beginOf(ends, n) !== body.length)
-      throw this.#damaged(`journal's segment at entry ${seq} does not hold its ${n} entries`);
+      throw this.#damaged(`segment at entry ${seq} does not have its ${n} entries`);
     const source = this.#sourceIds.get(row.source) ?? '';
     return { seq, n, kind: kindOf(row.kind), number, received, flags, uids, ends, body, source, chain };
   }
 
-  /** The last segment must end at the head and carry its chain: a file that was cut or patched is found at once. */
+  /**
+   * Checks that the last segment ends at the head and has its chain value, which detects a truncated
+   * or modified file.
+   */
   #checkHead(): void {
     if (this.#head.seq === 0) return;
     const row = this.#holding.get(this.#head.seq);
@@ -385,7 +414,7 @@ export class Segments {
       if (pruned_seq === this.#head.seq) return;
     }
     if (!row || row.seq + row.n - 1 !== this.#head.seq || Buffer.compare(row.chain, this.#head.chain) !== 0) {
-      throw this.#damaged(`journal's head (entry ${this.#head.seq}) does not fit its last segment`);
+      throw this.#damaged(`head (entry ${this.#head.seq}) differs from the end of the last segment`);
     }
   }
 
@@ -394,14 +423,14 @@ export class Segments {
   }
 }
 
-/** Where entry i begins in a body, from the table of ends (uint32, little-endian). */
+/** The start of entry i in a body, from the table of ends (uint32, little-endian). */
 function beginOf(ends: Uint8Array, i: number): number {
   const at = i * 4 - 4;
   if (at < 0) return 0;
   return ((ends[at] ?? 0) | ((ends[at + 1] ?? 0) << 8) | ((ends[at + 2] ?? 0) << 16) | ((ends[at + 3] ?? 0) << 24)) >>> 0;
 }
 
-/** The same bytes, with the methods of a Buffer. */
+/** A Buffer on the same memory. */
 function bufferOf(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

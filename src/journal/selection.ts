@@ -1,24 +1,28 @@
 /**
- * Which records a sink takes, by its configuration, and since when of each source. Records that an earlier configuration left out never reach the sink
- * (its position is past them), so windows of that time are neither owed nor claimed.
+ * The records that a sink receives by its configuration, and since when for each source. Records
+ * that an earlier configuration excluded never reach the sink, because its position is past them.
+ * The ledger makes no statement on windows of that time.
  */
 import type { Micros } from '../model/time.ts';
 import { storedJson } from './damage.ts';
 
-/** What the configuration says of a sink. */
+/** The selection in the configuration of a sink. */
 export interface Selection {
-  /** Ids of its sources; undefined: all. */
+  /** Source ids; undefined: all. */
   readonly sources?: readonly string[] | undefined;
-  /** Its `where`; undefined: every record. */
+  /** The `filter`; undefined: every record. */
   readonly filter?: unknown;
 }
 
 export interface StoredSelection extends Selection {
-  /** By id of the source: the time from which on the sink takes it as it does now. A source that is not named: since the start of the sink. */
+  /**
+   * By source id: the sink receives records of this time and later. A source without an entry counts
+   * from the start of the sink.
+   */
   readonly since?: Readonly<Record<string, Micros>>;
 }
 
-/** A state that no daemon of this release has opened yet has no such column. */
+/** The column is missing until a daemon of this release has opened the state. */
 export function selectionOf(text: string | null | undefined): StoredSelection | undefined {
   return typeof text === 'string' ? (storedJson(text) as StoredSelection) : undefined;
 }
@@ -31,7 +35,7 @@ export function isSame(one: Selection, other: Selection): boolean {
   return text([...(one.sources ?? [''])].sort()) === text([...(other.sources ?? [''])].sort()) && text(one.filter) === text(other.filter);
 }
 
-/** The sources of which a sink gets records that it did not get before. A filter that only came to be leaves nothing to claim anew. */
+/** The sources of which the sink receives additional records. A new filter alone adds none. */
 export function widened(before: Selection, after: Selection, sources: readonly string[]): string[] {
   const isWider = before.filter !== undefined && text(before.filter) !== text(after.filter);
   return sources.filter((id) => takes(after, id) && (isWider || !takes(before, id)));

@@ -1,6 +1,7 @@
 /**
- * The invariants of the state, looked at while it is in use: a few segments and windows at a time, round once a day. What does not hold ends the
- * process, before anything is built upon it (docs/guarantees.md, "Invariants").
+ * Checks the invariants of the state while it is in use: a few segments and windows at a time, in a
+ * round of one day. A violation ends the process before anything is built on it
+ * (docs/guarantees.md, "Invariants").
  */
 import type { Database, Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
@@ -14,7 +15,7 @@ import { chainOf, flagNoTime, kindLedger, kindOf, kindRecords, unpackBody } from
 
 import type { SegmentRow } from './segments.ts';
 
-/** At most so much of what is stored is unpacked in one step: it must not be long. */
+/** Limit of the stored bytes that one step unpacks, so that a step stays short. */
 const stepBytes = 4 * 1024 * 1024;
 const minStepSegments = 16;
 const stepWindows = 500;
@@ -64,7 +65,7 @@ interface DeadLetterRow {
   readonly body: Buffer | null;
 }
 
-/** Up to where the chain was followed. */
+/** The end of the checked part of the chain. */
 interface Place {
   readonly seq: number;
   readonly chain: Uint8Array;
@@ -86,7 +87,7 @@ export class SelfCheck {
   #ranges: { range: RangeRow; at: Micros }[] = [];
   #isDone = true;
 
-  /** @param rangesOf  the ranges of a source, by its number: their marks say what it may have forgotten */
+  /** @param rangesOf  returns the ranges of a source by its number, for their `uidsKeptSince` */
   constructor(db: Database, clock: Clock, sourceIds: ReadonlyMap<number, string>, rangesOf: (source: number) => readonly OwnedRange[]) {
     this.#db = db;
     this.#clock = clock;
@@ -104,9 +105,11 @@ export class SelfCheck {
   }
 
   /**
-   * One step of the round; between two rounds it does nothing. True when a round has just ended.
-   * @param share  which part of the entries is looked at in this step, so that a round takes its day
-   * @throws WaybillError `state_corrupt` when what is stored is damaged, `invariant` when the program broke its own promises
+   * Runs one step of the round; does nothing between two rounds. Returns true when a round has just
+   * ended.
+   * @param share  the part of the entries to check in this step, so that a round takes a day
+   * @throws WaybillError `state_corrupt` when stored data is damaged, `internal_error` when the
+   * program violated an invariant
    */
   step(share: number): boolean {
     if (this.#isDone) {
@@ -128,11 +131,14 @@ export class SelfCheck {
     this.#sinkIds = this.#sinks().map(({ id }) => id);
   }
 
-  /** I2: segments tile without a hole, and each chain value follows from the one before and from what the segment holds. */
+  /**
+   * I2: segments are contiguous, and each chain value follows from the previous one and the content
+   * of the segment.
+   */
   #followChain(share: number): boolean {
     const head = this.#head();
     let place = this.#chain;
-    // What was pruned meanwhile is gone: its last chain value is kept.
+    // The segment was pruned meanwhile; the head stores the last pruned chain value.
     if (place === undefined || place.seq < head.pruned_seq) place = { seq: head.pruned_seq, chain: head.pruned_chain, number: undefined };
     const through = place.seq + (head.seq - head.pruned_seq) * share;
     let bytes = 0;
@@ -148,7 +154,7 @@ export class SelfCheck {
     this.#chain = place;
     if (isStopped) return false;
     if (place.seq !== head.seq || Buffer.compare(place.chain, head.chain) !== 0 || (place.number ?? head.number) !== head.number) {
-      throw damaged(`its segments end at entry ${place.seq}, its head is at ${head.seq}`);
+      throw damaged(`segments end at entry ${place.seq}, but the head is ${head.seq}`);
     }
     return true;
   }
@@ -156,11 +162,11 @@ export class SelfCheck {
   #segment(before: Place, row: Row): Place {
     const { seq, n, number, flags, uids, ends } = row;
     if (![row.body, row.chain, ends, uids, flags].every((part) => part instanceof Uint8Array))
-      throw damaged(`segment ${seq} has values of another type`);
+      throw damaged(`segment ${seq} has values of the wrong type`);
     const kind = kindOf(row.kind);
     if (seq !== before.seq + 1) throw damaged(`segment ${seq} does not follow entry ${before.seq}`);
     if (number !== null && before.number !== undefined && number !== before.number + 1)
-      throw damaged(`segment ${seq} begins at record ${number}`);
+      throw damaged(`segment ${seq} starts at record ${number}, which does not follow the previous segment`);
     let body: Uint8Array;
     try {
       body = unpackBody(row.kind, row.body);
@@ -172,26 +178,29 @@ export class SelfCheck {
     const received = row.received_us;
     const content = { seq, n, kind: isRecords ? kindRecords : kindLedger, number, sourceId, received, flags, uids, ends, body } as const;
     const chain = chainOf(before.chain, content);
-    if (Buffer.compare(chain, row.chain) !== 0) throw damaged(`segment ${seq} is not what was written: its chain value does not fit`);
+    if (Buffer.compare(chain, row.chain) !== 0) throw damaged(`segment ${seq} was changed after it was written: its chain value is wrong`);
     if (isRecords) this.#checkSeenUids(row);
     this.#checkDeadLetters(row, body);
     return { seq: seq + n - 1, chain, number: number === null ? before.number : number + n - 1 };
   }
 
-  /** I1: what was appended is known by its uid, as long as it is remembered, and what the segment's rows know was appended. */
+  /**
+   * I1: while uids are kept, the uids of a segment's records are stored, and its stored uids belong
+   * to its records.
+   */
   #checkSeenUids({ seq, n, source, min_us: min, max_us: max, uids, flags }: Row): void {
     if (min === null || max === null || flags.some((flag) => (flag & flagNoTime) !== 0)) return;
     const known = this.#seen.all(source, bucketOf(min), bucketOf(max), seq);
     const count = known.reduce((sum, row) => sum + row.uids.length / 16, 0);
     if (count > n || (count < n && !mayBeForgotten(this.#rangesOf(source), min, max)))
-      throw broken(`segment ${seq} holds ${n} records, and ${count} of them are known`);
+      throw broken(`segment ${seq} has ${n} records but ${count} stored uids`);
     const inWindow = new Set(Array.from({ length: n }, (_, i) => uids.toString('latin1', i * 16, i * 16 + 16)));
     for (const row of known)
       for (let at = 0; at < row.uids.length; at += 16)
-        if (!inWindow.has(row.uids.toString('latin1', at, at + 16))) throw broken(`a uid is known of segment ${seq} that it does not hold`);
+        if (!inWindow.has(row.uids.toString('latin1', at, at + 16))) throw broken(`segment ${seq} has a stored uid without a record`);
   }
 
-  /** I10: what a sink refused for good is conserved: each dead letter holds the text of an entry of the journal. */
+  /** I10: each dead letter holds the text of an entry of the journal. */
   #checkDeadLetters({ seq, n, source, received_us: received, uids, ends }: Row, body: Uint8Array): void {
     for (const id of this.#sinkIds) {
       for (const deadLetter of this.#deadLetters.all(id, seq, seq + n - 1)) {
@@ -203,12 +212,15 @@ export class SelfCheck {
           (uids.length === 0 || deadLetter.uid.equals(uids.subarray(at * 16, at * 16 + 16))) &&
           (deadLetter.body === null ||
             deadLetter.body.toString('utf8') === textDecoder.decode(body.subarray(begin, ends.readUInt32LE(at * 4))));
-        if (!isWhole) throw broken(`the dead letter of sink "${id}" for entry ${deadLetter.seq} is not that entry`);
+        if (!isWhole) throw broken(`the dead letter of sink "${id}" for entry ${deadLetter.seq} differs from the entry`);
       }
     }
   }
 
-  /** I3, I4: the windows of each range tile it up to where it is read, and each is closed with a proof or a gap with a reason. */
+  /**
+   * I3, I4: the windows of each range are contiguous up to `closedUntil`, and each has a proof or a
+   * gap reason.
+   */
   #checkWindows(): boolean {
     const current = this.#ranges[0];
     if (!current) return true;
@@ -225,14 +237,15 @@ export class SelfCheck {
     if (rows.length === stepWindows) return false;
     const closedUntil = this.#rangeRows().find((each) => each.source === range.source && each.from_us === range.from_us)?.closed_until_us;
     if (closedUntil !== undefined && current.at !== closedUntil)
-      throw broken(`${name} ends at ${microsToIso(current.at)}, its range is closed until ${microsToIso(closedUntil)}`);
+      throw broken(`${name} ends at ${microsToIso(current.at)}, but its range is closed until ${microsToIso(closedUntil)}`);
     this.#ranges.shift();
     return this.#ranges.length === 0;
   }
 
   /**
-   * I6, I7: pruned ≤ acknowledged ≤ head, delivered ≤ acknowledged; the frontier is the first gap, or where the live range is closed until. I10, as far as the state
-   * can tell: dead letters are of entries that were acknowledged, and what was delivered ends at a position of this journal.
+   * I6, I7: pruned ≤ acknowledged ≤ head, and delivered ≤ acknowledged. The frontier is the first gap
+   * or the end of the closed windows of the live range. I10, as far as the state shows: dead letters
+   * belong to acknowledged entries, and `delivered` is a position of this journal.
    */
   #checkProgress(): void {
     const { seq, pruned_seq: pruned } = this.#head();
@@ -242,14 +255,16 @@ export class SelfCheck {
     const holding = this.#db.prepare<[number], { chain: Buffer }>('SELECT chain FROM segments WHERE seq <= ? ORDER BY seq DESC LIMIT 1');
     for (const { id, from_seq: from, acknowledged, delivered, delivered_chain: chain } of this.#sinks()) {
       if (pruned > acknowledged || acknowledged > seq || delivered > acknowledged)
-        throw broken(`sink "${id}" has acknowledged ${acknowledged} and delivered ${delivered}, of a journal from ${pruned} to ${seq}`);
+        throw broken(
+          `sink "${id}" has acknowledged ${acknowledged} and delivered ${delivered}, outside of the journal from ${pruned} to ${seq}`,
+        );
       const { first, last } = deadLetters.get(id) ?? { first: null, last: null };
       if ((first ?? Infinity) <= from || (last ?? 0) > acknowledged)
         throw broken(
-          `sink "${id}" has dead letters from ${first ?? 0} to ${last ?? 0}, and acknowledged what lies from ${from} to ${acknowledged}`,
+          `sink "${id}" has dead letters from ${first ?? 0} to ${last ?? 0}, but has acknowledged entries from ${from} to ${acknowledged}`,
         );
       if (delivered > pruned && holding.get(delivered)?.chain.equals(chain) === false)
-        throw broken(`sink "${id}" has delivered entry ${delivered} of another journal`);
+        throw broken(`sink "${id}" has delivered entry ${delivered}, which is no position of this journal`);
     }
     const gap = this.#db.prepare<[number, number], { first: number | null }>(
       "SELECT min(from_us) AS first FROM windows WHERE source = ? AND from_us >= ? AND state = 'gap'",
@@ -281,5 +296,5 @@ export class SelfCheck {
 }
 
 function broken(message: string): WaybillError {
-  return new WaybillError('internal_error', `state does not hold what it promises: ${message}`);
+  return new WaybillError('internal_error', `state violates an invariant: ${message}`);
 }

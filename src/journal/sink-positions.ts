@@ -1,6 +1,7 @@
 /**
- * How far each sink is, and what it refused. An acknowledgement never goes back; those of sinks whose outcome can be found out afterwards wait
- * in memory for the next transaction, all others are committed at once.
+ * The position and the dead letters of each sink. An acknowledgement never goes back. Sinks that
+ * can report their position after a crash acknowledge with the next transaction; the others commit
+ * each acknowledgement at once.
  */
 import type { Database, Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
@@ -12,7 +13,7 @@ import { isSame, selectionOf, widened } from './selection.ts';
 import type { Selection, StoredSelection } from './selection.ts';
 import type { Store } from './store.ts';
 
-/** A sink as the state knows it. */
+/** A sink in the state. */
 export interface SinkState extends SinkProgress {
   readonly id: string;
   readonly type: string;
@@ -42,8 +43,9 @@ interface SinkRow {
 }
 
 /**
- * Dead letters fill `maxSize` up to here. What is left is for those of the sink that is furthest behind: else one that refuses much could take
- * the last page, and where another stands nothing could ever be pruned again.
+ * Dead letters may fill `maxSize` up to this share. The rest is reserved for dead letters of the
+ * slowest sink. Otherwise a sink that rejects much could take the last page, and nothing could be
+ * pruned while another sink waits.
  */
 const deadLettersBelow = 0.985;
 
@@ -85,7 +87,7 @@ export class SinkPositions {
     return sink;
   }
 
-  /** Up to where every sink that is delivered to has taken what there is; without a sink, everything. */
+  /** The last entry that every configured sink has acknowledged; infinite without a sink. */
   delivered(): number {
     let least = Number.MAX_SAFE_INTEGER;
     for (const sink of this.#sinks.values()) {
@@ -95,8 +97,9 @@ export class SinkPositions {
   }
 
   /**
-   * A sink of the configuration: a new one begins behind `from`; one that is known goes on, and its destination must be what it was. One that was
-   * retired begins at `from` like a new one, but never before what it had.
+   * Registers a configured sink. A new sink starts after `from`. A known sink continues, and its
+   * destination must be unchanged. A retired sink starts at `from` like a new one, but never before
+   * its last position.
    */
   register(id: string, type: string, destination: string, from: Position, fromTime: Micros | undefined): SinkState {
     const known = this.#sinks.get(id);
@@ -134,10 +137,11 @@ export class SinkPositions {
   }
 
   /**
-   * Keeps which records a sink of the configuration takes. With another selection than last time it takes what lies behind its position: of what is
-   * new to it, it owes nothing from before that. The first selection that is kept counts from the start of the sink.
-   *
-   * @returns whether it is another selection, and the sources of which the sink takes records that it did not take before
+   * Stores the selection of a configured sink. A changed selection applies to entries after the
+   * position of the sink; for newly selected sources the sink receives nothing earlier. The first
+   * stored selection counts from the start of the sink.
+   * @returns whether the selection changed, and the sources of which the sink receives additional
+   * records
    */
   select(id: string, { sources, filter }: Selection): { readonly isChanged: boolean; readonly widened: readonly string[] } {
     const sink = this.sink(id);
@@ -156,8 +160,9 @@ export class SinkPositions {
   }
 
   /**
-   * Within a transaction: one that was retired begins anew. What lay between was not kept for it, and what it wrote since its last acknowledgement is
-   * not ours any more: its note goes. `from_seq` stays, for its dead letters lie behind that.
+   * Within a transaction: restarts a retired sink. Entries since its retirement were not kept for it.
+   * Its resume note is deleted, because data after its last acknowledgement is not from this journal.
+   * `from_seq` stays: the dead letters of the sink lie after it.
    */
   #begin(sink: SinkState, from: Position, fromTime: Micros | undefined): void {
     const isAhead = from.seq > sink.acknowledged;
@@ -170,27 +175,29 @@ export class SinkPositions {
     this.#store.after(() => Object.assign(sink, { acknowledged, delivered, resumeNote: undefined, fromTime, orders: {} }));
   }
 
-  /** Within a transaction: one that is gone from the configuration for good holds back nothing any more. */
+  /** Within a transaction: retires an unconfigured sink, so that it no longer prevents pruning. */
   retire(sink: SinkState): void {
     this.#store.db.prepare("UPDATE sinks SET state = 'retired' WHERE id = ?").run(sink.id);
     this.#store.after(() => (sink.state = 'retired'));
   }
 
-  /** Within a transaction: what a person orders of a sink, kept until it is done. */
+  /** Within a transaction: stores requests of an operator until they are carried out. */
   writeOrders(sink: SinkState, orders: SinkOrders): void {
     const text = JSON.stringify(orders);
     this.#store.db.prepare('UPDATE sinks SET orders = ? WHERE id = ?').run(text === '{}' ? null : text, sink.id);
     this.#store.after(() => (sink.orders = orders));
   }
 
-  /** What was to be adopted is adopted. */
   adopted(id: string): void {
     const sink = this.sink(id);
     const { reconcile } = sink.orders;
     this.#store.transaction(() => this.writeOrders(sink, { reconcile }));
   }
 
-  /** Sinks that are in the state but not in the configuration keep their place, and hold back pruning, until they are retired. */
+  /**
+   * Marks the sinks that the configuration lacks. They keep their position and prevent pruning until
+   * an operator retires them.
+   */
   markUnconfigured(configured: ReadonlySet<string>): SinkState[] {
     const unconfigured = [...this.#sinks.values()].filter((sink) => !configured.has(sink.id) && sink.state !== 'retired');
     if (unconfigured.length === 0) return [];
@@ -202,7 +209,7 @@ export class SinkPositions {
     return unconfigured;
   }
 
-  /** Keeps an acknowledgement for the next transaction. A later one replaces an earlier one. */
+  /** Keeps an acknowledgement for the next transaction; a later one replaces it. */
   later(id: string, acknowledgement: Acknowledgement): void {
     this.#assertForward(this.sink(id), acknowledgement);
     const delivered = acknowledgement.delivered ?? this.#pending.get(id)?.delivered;
@@ -213,7 +220,7 @@ export class SinkPositions {
     return this.#pending.size > 0;
   }
 
-  /** Commits one acknowledgement with its dead letters, and whatever else is waiting. */
+  /** Commits an acknowledgement with its dead letters, and all pending acknowledgements. */
   now(id: string, acknowledgement: Acknowledgement, deadLetters: readonly DeadLetter[], at: Micros): void {
     const before = this.#pending.get(id);
     this.later(id, acknowledgement);
@@ -234,20 +241,20 @@ export class SinkPositions {
     try {
       this.#store.transaction(write, deadLetters.length === 0 || this.#isLast(id) ? undefined : deadLettersBelow);
     } catch (thrown) {
-      // Without its dead letters it must not go with the next transaction: they would be lost.
+      // Without its dead letters the acknowledgement must not go with the next transaction: they would be
+      // lost.
       if (before) this.#pending.set(id, before);
       else this.#pending.delete(id);
       throw thrown;
     }
   }
 
-  /** Commits what waits. */
   flush(): void {
     if (this.#pending.size === 0) return;
     this.#store.transaction(() => this.writePending());
   }
 
-  /** Within a transaction: writes what waits; memory follows after COMMIT. */
+  /** Within a transaction: writes pending acknowledgements. Memory follows after COMMIT. */
   writePending(): void {
     for (const [id, waiting] of this.#pending) {
       const sink = this.sink(id);
@@ -263,12 +270,12 @@ export class SinkPositions {
     }
   }
 
-  /** A new note for the same position (file: the begin of another file), committed before this returns. */
+  /** See DeliverJournal.commitResumeNote. */
   commitResumeNote(id: string, resumeNote: string): void {
     this.#store.transaction(() => this.writeResumeNote(id, resumeNote));
   }
 
-  /** Within a transaction: what waits, and a new note for the position that is taken then. */
+  /** Within a transaction: writes pending acknowledgements and the new note. */
   writeResumeNote(id: string, resumeNote: string): void {
     this.writePending();
     this.#resumeNote.run(resumeNote, id);
@@ -276,8 +283,9 @@ export class SinkPositions {
   }
 
   /**
-   * The time from which on a sink that begins behind `seq` gets every record: 0 when that is the beginning; else when the last entry that it
-   * does not get had arrived (what is dated later came later), or this process began.
+   * The time from which a sink that starts after `seq` receives every record: 0 for the start of the
+   * journal; otherwise the time of receipt of the last entry that it does not receive (later records
+   * arrived later), or the start of this process.
    */
   #begunBehind(seq: number): Micros {
     if (seq === 0) return 0;
@@ -290,7 +298,7 @@ export class SinkPositions {
     return found?.at ?? 0;
   }
 
-  /** Whether no sink is further behind. */
+  /** True if no other sink is slower. */
   #isLast(id: string): boolean {
     const { acknowledged } = this.sink(id);
     return [...this.#sinks.values()].every((other) => other.state === 'retired' || other.acknowledged >= acknowledged);
@@ -323,18 +331,20 @@ function stateOf(row: SinkRow): SinkState {
   };
 }
 
-/** Why a sink of the state cannot go on as it is configured now: what it took lies elsewhere. Undefined: it can. */
+/**
+ * The reason why a known sink cannot continue with this configuration: its destination changed.
+ * Undefined when it can.
+ */
 export function movedMessage(known: Pick<SinkState, 'type' | 'destination'>, type: string, destination: string): string | undefined {
   if (known.type === type && known.destination === destination) return undefined;
   const [before, now] = known.type === type ? ['', ''] : [` by ${known.type}`, ` by ${type}`];
   return `it delivered to "${known.destination}"${before} before and would now deliver to "${destination}"${now}; give the new destination a new id`;
 }
 
-/** A sink as the state knows it, for lists. */
+/** A sink in the state, for lists. */
 export interface KnownSink {
   readonly id: string;
   readonly type: string;
-  /** active | unconfigured | retired */
   readonly state: string;
   readonly destination: string;
   readonly acknowledged: number;
@@ -342,12 +352,12 @@ export interface KnownSink {
   readonly lag: number;
   readonly lagRecords: number;
   readonly deadLetters: number;
-  /** From when on it gets what is collected; 0: everything. */
+  /** The sink receives records collected since this time; 0: all. */
   readonly since: Micros;
   readonly orders: SinkOrders;
 }
 
-/** Every sink that the state knows, also those that are gone from the configuration. */
+/** Every sink in the state, configured or not. */
 export function sinksOf(db: Database): KnownSink[] {
   interface Row extends SinkRow {
     begun_us: number;
@@ -370,7 +380,7 @@ export function sinksOf(db: Database): KnownSink[] {
     }));
 }
 
-/** A state that no daemon of this release has opened yet has no such column. */
+/** The column is missing until a daemon of this release has opened the state. */
 function ordersOf(text: string | null | undefined): SinkOrders {
   return typeof text === 'string' ? (storedJson(text) as SinkOrders) : {};
 }

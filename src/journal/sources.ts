@@ -1,6 +1,6 @@
 /**
- * The sources that the state knows, and where each stands: its ranges and marks in memory, as they stand in the file. Only transactions move
- * them.
+ * The sources in the state: their ranges and progress in memory, equal to the file. Only
+ * transactions change them.
  */
 import type { Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
@@ -25,7 +25,6 @@ export class Sources {
   readonly #setPolledUntil: Statement<[number, number]>;
   readonly #setCounts: Statement<[number, number, number | null, number]>;
   readonly #byId = new Map<string, SourceState>();
-  /** Ids by number, and numbers by id. */
   readonly ids = new Map<number, string>();
   readonly numbers = new Map<string, number>();
 
@@ -42,8 +41,9 @@ export class Sources {
   }
 
   /**
-   * A source of the configuration; `start` (where its ledger begins) is asked only for one that the state does not know yet. A known one goes on from where it was; its destination (path of baseUrl, tenant) must be the same.
-   * @throws WaybillError `config_invalid` when the same id now names another service
+   * Registers a configured source. `start` is the start of the ledger of a new source. A known source
+   * continues where it was, and its destination (path of baseUrl, tenant) must be the same.
+   * @throws WaybillError `config_invalid` when the id was used for another service
    */
   register(id: string, destination: string, start: Micros | undefined): void {
     const known = this.#byId.get(id);
@@ -58,7 +58,7 @@ export class Sources {
           `cannot use sources.${id}: it polled "${stored}" before and would now poll "${destination}"; give it a new id`,
         );
       }
-      // One that was retired and comes back goes on from where it ended, like one that was only gone.
+      // A retired source that returns continues where it ended, like an unconfigured one.
       // mutant: source-returns
       if (known.row.state === 'unconfigured' || known.row.state === 'retired')
         this.setState(id, known.row.suspension === undefined ? 'active' : 'suspended');
@@ -78,17 +78,17 @@ export class Sources {
     this.#load();
   }
 
-  /** The ranges of history that are not read to their end, newest first. */
+  /** Backfills that are not complete, newest first. */
   backfills(id: string): readonly Backfill[] {
     return this.get(id)
       .ranges.filter((range): range is RangeRow & Backfill => isBackfill(range) && range.closedUntil < range.to)
       .toReversed();
   }
 
-  /** Within a transaction: a new range of history. It must not touch what another range covers. */
+  /** Within a transaction: adds a backfill. It must not overlap another range. */
   addRange(source: SourceState, { from, to }: Window, order: BackfillOrder): void {
     if (to <= from || source.ranges.some((range) => from < (range.to ?? Infinity) && to > range.from))
-      throw new WaybillError('internal_error', `range of "${source.row.id}" from ${from} to ${to} covers what another range has`);
+      throw new WaybillError('internal_error', `range of "${source.row.id}" from ${from} to ${to} overlaps another range`);
     this.#store.db
       .prepare('INSERT INTO ranges (source, from_us, to_us, closed_until_us, uids_kept_since_us, backfill) VALUES (?, ?, ?, ?, ?, ?)')
       .run(source.row.n, from, to, from, from, JSON.stringify(order));
@@ -98,7 +98,6 @@ export class Sources {
     });
   }
 
-  /** Within a transaction: counts appended records. */
   writeCounts(source: SourceState, fresh: readonly CollectedRecord[], lateCount: number): void {
     const collected = source.collected + fresh.length;
     const late = source.late + lateCount;
@@ -110,19 +109,23 @@ export class Sources {
     this.#store.after(() => Object.assign(source, { collected, late, lastRecord }));
   }
 
-  /** Within a transaction. */
   writePolledUntil({ row }: SourceState, polledUntil: Micros): void {
     this.#setPolledUntil.run(polledUntil, row.n);
     this.#store.after(() => (row.polledUntil = polledUntil));
   }
 
-  /** Within a transaction: the newest record of a range of history that was collected so far. Its segment may be pruned before the range ends. */
+  /**
+   * Within a transaction: stores the time of the newest collected record of a backfill. Its segment
+   * may be pruned before the backfill ends.
+   */
   writeCollected(source: SourceState, range: RangeRow, time: Micros): void {
     this.#setCollected.run(time, source.row.n, range.from);
     this.#store.after(() => (range.collected = time));
   }
 
-  /** Within a transaction: a range of history with another end, or another order; one that would be empty is gone. */
+  /**
+   * Within a transaction: changes the end or the options of a backfill. An empty backfill is deleted.
+   */
   changeRange(source: SourceState, range: RangeRow, to: Micros, order: BackfillOrder): void {
     const { db } = this.#store;
     if (to === range.from) db.prepare('DELETE FROM ranges WHERE source = ? AND from_us = ?').run(source.row.n, range.from);
@@ -140,7 +143,7 @@ export class Sources {
     });
   }
 
-  /** Sources that are in the state but not in the configuration: their ledger says where it ended. */
+  /** Marks the sources that the configuration lacks. Their ledger stays. @returns their ids */
   markUnconfigured(configured: ReadonlySet<string>): string[] {
     const unconfigured = [...this.#byId.keys()].filter((id) => !configured.has(id));
     for (const id of unconfigured) if (this.get(id).row.state !== 'retired') this.setState(id, 'unconfigured');
@@ -155,13 +158,16 @@ export class Sources {
     });
   }
 
-  /** What is kept about the service itself: calibration, offset of its clock. JSON, the business of who writes it; a suspension stands beside it. */
+  /**
+   * Stores facts about the service (calibration, clock offset) as JSON of the caller. The column also
+   * holds the suspension.
+   */
   setProfile(id: string, profile: string): void {
     const { row } = this.get(id);
     this.#store.transaction(() => this.#writeProfile(row, profile, row.suspension));
   }
 
-  /** Within a transaction: a suspension, or its end. */
+  /** Within a transaction: starts or ends a suspension. */
   writeSuspension(row: SourceRow, suspension: Suspension | undefined): void {
     const state = suspension === undefined ? 'active' : 'suspended';
     this.#store.db.prepare('UPDATE sources SET state = ? WHERE source_no = ?').run(state, row.n);
@@ -255,12 +261,11 @@ export class Sources {
   }
 }
 
-/** Whether a range is one of history, which a person asked for. */
 export function isBackfill(range: RangeRow): range is RangeRow & { to: Micros; order: BackfillOrder } {
   return range.to !== null && range.order !== undefined;
 }
 
-/** The parts of a stretch of time that no range covers, oldest first. */
+/** The parts of a period that no range covers, oldest first. */
 export function uncovered(ranges: readonly Pick<RangeRow, 'from' | 'to'>[], { from, to }: Window): Window[] {
   const parts: Window[] = [];
   let at = from;
@@ -273,20 +278,20 @@ export function uncovered(ranges: readonly Pick<RangeRow, 'from' | 'to'>[], { fr
   return parts;
 }
 
-/** The range of a source that a time lies in. */
+/** The range that contains a time. */
 export function rangeOf(ranges: readonly RangeRow[], time: Micros): RangeRow | undefined {
   for (const range of ranges) if (time >= range.from && (range.to === null || time < range.to)) return range;
   return undefined;
 }
 
-/** The range that a window of the ledger lies in. */
+/** The range that contains a window of the ledger. */
 export function ownerOf(source: SourceState, window: Window): RangeRow {
   const range = rangeOf(source.ranges, window.from);
   if (!range) throw new WaybillError('internal_error', `window of "${source.row.id}" at ${window.from} lies in no range`);
   return range;
 }
 
-/** The profile as it was given, and the suspension that stands beside it in the same column. */
+/** Splits the column into the profile and the suspension. */
 function profileOf(text: string | null): Pick<SourceRow, 'profile' | 'suspension'> {
   if (text === null) return { profile: undefined, suspension: undefined };
   const { suspension, ...profile } = storedJson(text) as { readonly suspension?: Suspension };

@@ -1,6 +1,7 @@
 /**
- * The state directory and the file in it: who may open it, whether this release can read it, and the settings of SQLite on which the promises
- * rest. Everything durable of a daemon lies in `waybill.db`; `lock.db` is held for the life of the process, so that there is one owner.
+ * The state directory and its file: ownership, format and the SQLite settings that the guarantees
+ * depend on. All durable data of a daemon is in `waybill.db`. The process holds `lock.db` for its
+ * lifetime, so that there is one owner.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { accessSync, constants, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
@@ -14,24 +15,32 @@ import { connect } from './connection.ts';
 import { damaged } from './damage.ts';
 import { pageBytes, diskBudgetOf } from './disk-budget.ts';
 
-/** The schema this release writes, and the oldest schema number that a release must know to read it. */
+/**
+ * The schema that this release writes, and the oldest schema that a release must know to read it.
+ */
 const schemaVersion = 1;
 const minReader = 1;
 const readableFrom = '0.1.0';
-/** Stands in `meta` of every state that has these tables. States of builds before the schema was numbered anew (1 to 6) have no such row. */
+/**
+ * The row `format` in `meta` of every state with these tables. States of older builds (schema 1 to
+ * 6) lack it.
+ */
 const format = 'waybill-state-1';
-/** Versions from 3.7.0 to 3.51.2 can corrupt a WAL file when two connections write or checkpoint at once (sqlite.org, "WAL-reset bug"). */
+/**
+ * SQLite 3.7.0 to 3.51.2 can corrupt a WAL file when two connections write or checkpoint at once
+ * (sqlite.org, "WAL-reset bug").
+ */
 const minSqliteVersion = [3, 51, 3];
 
 export interface StateOptions {
-  /** Bytes; the file and the WAL beside it never stay larger than this. */
+  /** Maximum size of the file and its WAL together, bytes. */
   readonly maxSize: number;
-  /** ms to wait for another owner to end. */
+  /** How long to wait for another owner to end, ms. */
   readonly lockWait: number;
-  /** Called once, before the first wait for another owner. */
+  /** Called once before the first wait. */
   readonly waits?: () => void;
   readonly version: string;
-  /** Refuse to begin with an empty directory. */
+  /** Refuse a directory without a state. */
   readonly expectState: boolean;
 }
 
@@ -40,18 +49,22 @@ export interface OpenState {
   readonly lock: Database.Database;
   readonly directory: string;
   readonly epoch: number;
-  /** Of the file as it was opened. */
+  /** Inode of the opened file. */
   readonly inode: number;
-  /** True when there was no state before. */
+  /** True when this call created the state. */
   readonly created: boolean;
 }
 
-/** Opens the state as its only owner. Throws `state_locked`, `state_too_new`, `state_missing`, `state_unusable` or `state_corrupt`. */
+/**
+ * Opens the state as its only owner.
+ * @throws WaybillError `state_locked`, `state_too_new`, `state_missing`, `state_unusable` or
+ * `state_corrupt`
+ */
 export async function openState(directory: string, options: StateOptions, clock: Clock, signal: AbortSignal): Promise<OpenState> {
   requireSqlite();
   const file = join(directory, 'waybill.db');
   const missing = (): WaybillError =>
-    new WaybillError('state_missing', `cannot find a state in "${directory}": --require-state was given; is the volume mounted?`);
+    new WaybillError('state_missing', `cannot find a state in "${directory}": --require-state forbids a new one; is the volume mounted?`);
   if (options.expectState && !existsSync(file)) throw missing();
   makeDirectory(directory);
   const lock = await takeLock(directory, options, clock, signal);
@@ -68,7 +81,7 @@ export async function openState(directory: string, options: StateOptions, clock:
   }
 }
 
-/** Opens the state beside a running daemon, for commands that only read. */
+/** Opens the state read-only, for commands; a daemon may be running. */
 export function openReadOnly(directory: string): Database.Database {
   requireSqlite();
   const file = join(directory, 'waybill.db');
@@ -90,42 +103,51 @@ export function openReadOnly(directory: string): Database.Database {
   }
 }
 
-/** Why there is no state in it, as far as it can be seen. */
+/** The reason why a directory has no state. */
 function lackIn(directory: string): string {
   const found = statOf(directory);
   if (found === undefined) return 'there is no such directory; has the daemon run?';
-  return found.isDirectory() ? 'the directory holds none; has the daemon run?' : 'it is not a directory';
+  return found.isDirectory() ? 'the directory has none; has the daemon run?' : 'it is not a directory';
 }
 
-/** When the state was last written to, µs of the wall clock, by the times of its files: about when its daemon ended, if none runs. */
+/**
+ * The time of the last write to the state by its file times, µs of the wall clock: about when its
+ * daemon ended.
+ */
 export function lastWrite(directory: string): Micros {
-  // A reader makes the file of the WAL anew, empty, with the present as its time.
+  // A reader creates an empty WAL file with the present time.
   const files = ['waybill.db', 'waybill.db-wal'].map((name) => statOf(join(directory, name))).filter((stats) => stats !== undefined);
   return Math.max(0, ...files.filter(({ size }) => size > 0).map(({ mtimeMs }) => Math.floor(mtimeMs * 1000)));
 }
 
-/** The journal's random name, by which sinks tell it from another. */
+/** The random id of the journal, which distinguishes it from another one in a sink. */
 export function journalId(db: Database.Database): string {
   return textOf(db, 'journal');
 }
 
-/** When the state was made, in µs. */
+/** Creation time of the state, µs. */
 export function createdAt(db: Database.Database): number {
   return Number(metaOf(db, 'created_us') ?? 0);
 }
 
-/** What the daemon wrote about its configuration; undefined in a state that no daemon of this release has opened. */
+/**
+ * The settings that the daemon stored; undefined until a daemon of this release has opened the
+ * state.
+ */
 export function storedSettings(db: Database.Database): string | undefined {
   const text = metaOf(db, 'settings');
   return text === undefined ? undefined : String(text);
 }
 
-/** Keeps the settings that a report needs, within a transaction. */
+/** Within a transaction: stores the settings that a report needs. */
 export function storeSettings(db: Database.Database, text: string): void {
   setMeta(db, 'settings', text);
 }
 
-/** Turns what SQLite or the file system throws into one of our codes; our own errors pass. */
+/**
+ * Converts errors of SQLite and the file system to error codes. A WaybillError is returned
+ * unchanged.
+ */
 export function asStateError(thrown: unknown, directory: string): WaybillError {
   if (thrown instanceof WaybillError) return thrown;
   const code = (thrown as { code?: unknown }).code;
@@ -141,7 +163,7 @@ export function asStateError(thrown: unknown, directory: string): WaybillError {
   return new WaybillError('state_unusable', `cannot use the state in "${directory}": ${messageOf(thrown)}`, { cause: thrown });
 }
 
-/** For a command of another user than the owner: the daemon makes the directory with mode 0700. */
+/** The error for a user who may not read the directory, which the daemon creates with mode 0700. */
 export function forbidden(directory: string, cause: unknown): WaybillError {
   const user = process.getuid?.();
   const self = user === undefined ? 'this user' : userName(user);
@@ -158,7 +180,7 @@ function statOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
   } catch {
-    // Closed to this user as well: what it belongs to cannot be found out.
+    // The owner is not readable either.
     return undefined;
   }
 }
@@ -173,7 +195,7 @@ function passwd(): string[] {
   try {
     return readFileSync('/etc/passwd', 'utf8').split('\n');
   } catch {
-    // Images without one have no names: the number says it.
+    // Container images may lack /etc/passwd; the number is shown.
     return [];
   }
 }
@@ -210,8 +232,8 @@ function makeDirectory(directory: string): void {
 }
 
 /**
- * Makes a directory and those above it that are missing. Not with `recursive`: where no directory can be made at all, as below /proc, that
- * never comes back (nodejs/node, mkdirp goes round on ENOENT).
+ * Creates a directory and its missing parents. `recursive` of Node does not return where no
+ * directory can be created, as below /proc (nodejs/node, mkdirp retries on ENOENT).
  */
 function makeBelow(directory: string): void {
   const missing: string[] = [];
@@ -242,7 +264,7 @@ async function takeLock(
   }
 }
 
-/** Who has the lock, as far as the state says: it may be in the middle of its start. */
+/** The owner of the lock as the state names it. The owner may still be starting. */
 function ownerWords(directory: string): string {
   const another = 'another running process owns it';
   let db: Database.Database | undefined;
@@ -254,7 +276,8 @@ function ownerWords(directory: string): string {
     const since = owner?.since_us ? `, since ${new Date(Math.floor(owner.since_us / 1000)).toISOString().slice(0, 19)}Z` : '';
     return `${another}${pid === undefined ? '' : ` (pid ${pid})`}${since}`;
   } catch {
-    // Its first start has not written a row yet, or its file cannot be read beside it: the lock alone is certain.
+    // On its first start the owner has not written a row, or its file is not readable. Only the lock is
+    // certain.
     return another;
   } finally {
     db?.close();
@@ -266,9 +289,10 @@ function openFile(file: string, directory: string, maxSize: number): Database.Da
   const room = diskBudgetOf(maxSize);
   try {
     makePrivate(file);
-    // What is not damage keeps its own name: whoever reads may try again.
+    // Errors other than damage pass unchanged: the caller may try again.
     db = connect(file, { timeout: 0 }, (thrown) => (isDamage(thrown) ? asStateError(thrown, directory) : thrown));
-    // auto_vacuum counts only before the first table; the rest is per connection.
+    // auto_vacuum takes effect only before the first table; the other settings belong to the
+    // connection.
     for (const pragma of [
       `page_size = ${pageBytes}`,
       'auto_vacuum = INCREMENTAL',
@@ -333,7 +357,10 @@ function beginState(db: Database.Database, clock: Clock): void {
   db.prepare('INSERT INTO head (one, seq, number, chain, pruned_seq, pruned_chain) VALUES (1, 0, 0, zeroblob(32), 0, zeroblob(32))').run();
 }
 
-/** Whether there is a state, and not only a file of its name that never held one, or that was emptied. Before the file is opened to be written. */
+/**
+ * True if the file holds a state. Reads without creating or changing the file, which may be empty
+ * or of another program.
+ */
 function holdsState(file: string, directory: string, version: string): boolean {
   if (!existsSync(file)) return false;
   let db: Database.Database | undefined;
@@ -352,11 +379,14 @@ function hasMeta(db: Database.Database): boolean {
   return db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'meta'").get() !== undefined;
 }
 
-/** A state that this release cannot read is refused in one line that says which can (docs/operations.md, `state_too_new`). */
+/**
+ * Refuses a state that this release cannot read, in one line that names a release that can
+ * (docs/operations.md, `state_too_new`).
+ */
 function refuseOther(db: Database.Database, directory: string, version: string): void {
   if (!hasMeta(db)) {
     if (db.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get()) {
-      throw new WaybillError('state_unusable', `cannot use "${directory}/waybill.db": it is a database, but not a state of waybill`);
+      throw new WaybillError('state_unusable', `cannot use "${directory}/waybill.db": it is a database of another program`);
     }
     return;
   }

@@ -1,6 +1,6 @@
 /**
- * One connection, one transaction at a time. Every change of the state goes through `transaction`: it asserts that this process still owns
- * the state, and lets memory follow the file, never the other way round.
+ * One connection and one transaction at a time. Every change of the state uses `transaction`, which
+ * asserts that this process still owns the state and updates memory only after COMMIT.
  */
 import { statfsSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
@@ -20,9 +20,12 @@ export class Store {
   readonly #freePages;
   #after: (() => void)[] = [];
   #undo: (() => void)[] = [];
-  /** What must be known for ever: after a failed write nobody knows what the file holds until it is opened again. */
+  /**
+   * The first fatal error. After a failed write the content of the file is unknown until the state is
+   * opened again.
+   */
   #broken: WaybillError | undefined;
-  /** Which of the two the last transaction found used up. */
+  /** The limit that the last transaction reached. */
   full: 'journal_full' | 'disk' | undefined;
   /** Committed transactions, for the benchmark and the status. */
   commits = 0;
@@ -33,22 +36,23 @@ export class Store {
     this.directory = directory;
     this.epoch = epoch;
     this.#diskBudget = diskBudgetOf(maxSize);
-    // A file that is larger already stays so.
+    // An existing larger file keeps its size.
     this.#filePages = db.pragma('max_page_count', { simple: true }) as number;
     this.#ownerEpoch = db.prepare<[], { epoch: number }>('SELECT epoch FROM owner WHERE one = 1');
     this.#pageCount = db.prepare<[], { page_count: number }>('SELECT page_count FROM pragma_page_count');
     this.#freePages = db.prepare<[], { freelist_count: number }>('SELECT freelist_count FROM pragma_freelist_count');
   }
 
-  /** Whether a failure has been thrown that is final. */
+  /** True after a fatal error. */
   get isBroken(): boolean {
     return this.#broken !== undefined;
   }
 
   /**
-   * Runs `operation` in one immediate transaction. Throws `journal_full` when `maxSize` or disk are used up (nothing was stored; try again later),
-   * anything else is final: this object refuses all further work, and the process must end.
-   * @param share  of `maxSize` that may be used when it is done; the rest is left to others
+   * Runs `operation` in one immediate transaction. Throws `journal_full` when `maxSize` or the disk
+   * is full: nothing was stored, and the call may be repeated. Any other error is fatal: this object
+   * refuses further work, and the process must end.
+   * @param share  the share of `maxSize` that may be used after the operation; the rest is reserved
    */
   transaction<Result>(operation: () => Result, share = Infinity): Result {
     if (this.#broken) throw this.#broken;
@@ -97,8 +101,8 @@ export class Store {
   }
 
   /**
-   * Brings a WAL that is larger than what is set aside for it into the file, and cuts it. Where somebody reads at this moment it stays, is
-   * counted, and is tried again.
+   * Truncates a WAL that exceeds its reserve by a checkpoint. During a concurrent read the WAL stays,
+   * counts as used, and the next call tries again.
    */
   trimWal(): void {
     if (walBytes(this.db) <= this.#diskBudget.walBytes) return;
@@ -106,30 +110,33 @@ export class Store {
       this.db.pragma('wal_checkpoint(TRUNCATE)');
     } catch (thrown) {
       const error = asStateError(thrown, this.directory);
-      // On a full disk all of it stays in the WAL.
+      // On a full disk the data stays in the WAL.
       if (error.code === 'journal_full') return;
       this.#broken = error;
       throw error;
     }
   }
 
-  /** Within a transaction: what is to happen in memory once it is committed. */
+  /** Within a transaction: registers a change in memory to make after COMMIT. */
   after(operation: () => void): void {
     this.#after.push(operation);
   }
 
-  /** Within a transaction: what takes memory back when it is not. */
+  /** Within a transaction: registers the reversal of a change in memory, for ROLLBACK. */
   undo(operation: () => void): void {
     this.#undo.push(operation);
   }
 
-  /** SQLite says of `maxSize` what it says of a full disk: the one that has less left is meant. */
+  /**
+   * SQLite reports `maxSize` and a full disk with the same error. The limit with less space left
+   * caused it.
+   */
   #isQuotaTighter(): boolean {
     const { bavail, bsize } = statfsSync(this.directory);
     return this.maxBytes() - this.usedBytes() <= bavail * bsize;
   }
 
-  /** Bytes in use, of file and WAL. */
+  /** Used bytes of file and WAL. */
   usedBytes(): number {
     const pages = (this.#pageCount.get()?.page_count ?? 0) - (this.#freePages.get()?.freelist_count ?? 0);
     return usedBytes(pages, this.db, this.#diskBudget);

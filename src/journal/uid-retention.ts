@@ -1,8 +1,10 @@
 /**
- * Which uids a source may have forgotten, and which it must still know. Pure: it follows from the marks of the source's ranges alone.
+ * Decides which uids a source may delete. Pure: it depends on `uidsKeptSince` of the source's
+ * ranges alone.
  *
- * A bucket is forgotten when it lies before the mark of every range that still remembers something. That least mark may go back: a person adds
- * an older range. The mark of one range never does, so what was rightly forgotten lies, for ever, before the mark of the range that owns it.
+ * A bucket may be deleted when it lies before `uidsKeptSince` of every range that still keeps uids.
+ * This minimum may go back when an operator adds an older range. The value of a single range never
+ * goes back, so a deleted bucket always lies before the value of the range that owns it.
  */
 import type { Micros } from '../model/time.ts';
 import type { RangeRow } from './ledger.ts';
@@ -10,19 +12,20 @@ import { bucketMicros, bucketOf } from './seen-uids.ts';
 
 type UidRetention = Pick<RangeRow, 'from' | 'to' | 'uidsKeptSince'>;
 
-/** Before which nothing needs to be known any more: a range that is forgotten whole says nothing about the others. */
+/** The minimum of `uidsKeptSince`. A range whose uids are all deleted does not count. */
 export function earliestKept(ranges: readonly UidRetention[]): Micros {
   return ranges
     .filter(({ to, uidsKeptSince }) => to === null || uidsKeptSince < to)
     .reduce((least, { uidsKeptSince }) => Math.min(least, uidsKeptSince), Number.MAX_SAFE_INTEGER);
 }
 
-/** Whether any of the buckets may be gone that hold the uids of records with times in [min, max], µs, both included. */
+/** True if a bucket with uids of records from `min` through `max`, µs, may be deleted. */
 export function mayBeForgotten(ranges: readonly UidRetention[], min: Micros, max: Micros): boolean {
   return ranges.some(({ from, to, uidsKeptSince }) => {
     const first = Math.max(from, min);
     const end = to ?? Infinity;
-    // A range forgets from its begin on, whole buckets at a time, and the last one when all of it is forgotten.
+    // A range deletes whole buckets from its start on, and its last bucket when all its uids are
+    // deleted.
     return first <= max && first < end && Math.min((bucketOf(first) + 1) * bucketMicros, end) <= uidsKeptSince;
   });
 }

@@ -1,9 +1,10 @@
 /**
- * A set of uids that costs 22 to 43 bytes each: open addressing over one typed array. As strings a million of them would cost several times as
- * much, and every collection of garbage would walk over them. Uids are parts of a SHA-256, so their own bits serve as the hash.
+ * A set of uids that uses 22 to 43 bytes for each: open addressing in one typed array. A million
+ * strings would use several times as much and slow down garbage collection. A uid is a part of a
+ * SHA-256, so its own bits are the hash.
  */
 
-/** Words of 32 bits that a uid has. */
+/** 32-bit words per uid. */
 const words = 4;
 const minSlots = 16;
 
@@ -11,9 +12,9 @@ export class UidSet {
   #slots = new Uint32Array(minSlots * words);
   #capacity = minSlots;
   #size = 0;
-  /** Sixteen zero bytes mark an empty slot; should they ever be a uid, it is known by this. */
+  /** Sixteen zero bytes mark an empty slot, so an all-zero uid is recorded here. */
   #hasZero = false;
-  /** The words of the uid that is being looked at. */
+  /** The words of the uid that is looked up. */
   readonly #uid = new Uint32Array(words);
 
   get size(): number {
@@ -31,7 +32,7 @@ export class UidSet {
     this.#put();
   }
 
-  /** Adds the uids that stand in `bytes` one after another, 16 bytes each. */
+  /** Adds the concatenated uids in `bytes`, 16 bytes each. */
   addBytes(bytes: Buffer): void {
     for (let at = 0; at + 16 <= bytes.length; at += 16) {
       for (let i = 0; i < words; i += 1) this.#uid[i] = bytes.readUInt32BE(at + i * 4);
@@ -45,7 +46,7 @@ export class UidSet {
       this.#hasZero = true;
       return;
     }
-    // At most three quarters full, so that runs stay short.
+    // A load of at most three quarters keeps probe sequences short.
     if ((this.#size + 1) * 4 > this.#capacity * 3) this.#grow();
     const slot = this.#find();
     if (!this.#isFree(slot)) return;
@@ -53,7 +54,7 @@ export class UidSet {
     this.#size += 1;
   }
 
-  /** Where the uid stands, or would: the index of its first word. */
+  /** The index of the uid's first word, or of the slot for it. */
   #find(): number {
     const slots = this.#slots;
     const uid = this.#uid;
@@ -78,7 +79,7 @@ export class UidSet {
     return uid[0] === 0 && uid[1] === 0 && uid[2] === 0 && uid[3] === 0;
   }
 
-  /** Doubles while small; half as much again would do for memory, but a power of two keeps the hash a mask. */
+  /** Doubles the capacity: a power of two allows a bit mask as hash function. */
   #grow(): void {
     const old = this.#slots;
     this.#capacity *= 2;
@@ -91,7 +92,7 @@ export class UidSet {
     this.#uid.set(asked);
   }
 
-  /** The 16 bytes behind 22 characters of base64url, as four words. */
+  /** Decodes 22 characters of base64url to four words. */
   #read(uid: string): void {
     let bits = 0;
     let held = 0;
@@ -104,7 +105,7 @@ export class UidSet {
         held += 6;
         continue;
       }
-      // The word is full: what is left of these six bits begins the next one.
+      // The word is full; the remaining bits start the next word.
       held = 6 - missing;
       this.#uid[word] = (bits << missing) | (six >>> held);
       word += 1;
@@ -113,7 +114,7 @@ export class UidSet {
   }
 }
 
-/** The value of each character of base64url (RFC 4648, section 5) by its code. */
+/** The value of each base64url character by its code (RFC 4648, section 5). */
 const sextets = new Uint8Array(128);
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 for (let value = 0; value < alphabet.length; value += 1) sextets[alphabet.charCodeAt(value)] = value;

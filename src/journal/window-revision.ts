@@ -1,9 +1,15 @@
-/** A window's next revision: its row after a verdict, and the line of the ledger that states it. Pure. */
+/**
+ * The next revision of a window: its row after a verdict, and the ledger entry that states it.
+ * Pure.
+ */
 import type { GapReason, Proof, Window, WindowStep } from '../model/ledger.ts';
 import { storedJson } from './damage.ts';
 import type { WindowDbRow } from './window-rows.ts';
 
-/** The window's row once the verdict is in. A closed window whose re-read could not be proven stays closed, and is listed as open. */
+/**
+ * The row after a verdict. A proven window that cannot be proven again stays proven and is marked
+ * as in doubt.
+ */
 export function revisedRow(before: WindowDbRow | undefined, window: Window, revision: WindowStep): WindowDbRow {
   const { verdict } = revision;
   const shared = {
@@ -19,8 +25,8 @@ export function revisedRow(before: WindowDbRow | undefined, window: Window, revi
   };
   if (verdict.proven) {
     const { proof } = verdict;
-    // A window that once showed more than can be proven now has lost records to retention: proven, but never silently. It stays listed, and
-    // its recounts end.
+    // A window that once showed more records than are proven now has lost records to the service's
+    // retention. It is proven but stays marked as shrunk, and its recounts end.
     const shrunk = before?.reason === 'shrunk' || Math.max(before?.received ?? 0, before?.total ?? 0) > proof.total;
     return {
       ...shared,
@@ -71,7 +77,7 @@ function proofText(proof: Proof): string {
   return JSON.stringify({ passes: proof.passes, requests: proof.requests, first: proof.first, last: proof.last });
 }
 
-/** The line of the ledger that goes into the journal: the whole of what is claimed about the window at this revision. */
+/** The ledger entry with everything that the revision states about the window. */
 export function ledgerLine(sourceId: string, row: WindowDbRow, extra: object = {}): string {
   return JSON.stringify({
     ledger: 'window',

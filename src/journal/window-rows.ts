@@ -1,4 +1,7 @@
-/** The SQL of windows and of the marks that follow from them. The rules are in ledger.ts; every write belongs to its transaction. */
+/**
+ * The SQL of windows and of the progress that follows from them. The rules are in ledger.ts. Every
+ * write belongs to a transaction of the ledger.
+ */
 import type { Database, Statement } from 'better-sqlite3';
 import type { LedgerWindow } from '../model/ledger.ts';
 import type { WindowQuery } from '../model/source.ts';
@@ -79,22 +82,21 @@ export class WindowRows {
     );
   }
 
-  /** The window that begins at `from`. */
   get(source: number, from: Micros): WindowDbRow | undefined {
     return this.#get.get(source, from);
   }
 
-  /** The last window that begins at or before a time. */
+  /** The last window that starts at or before a time. */
   lastBefore(source: number, time: Micros): { from_us: Micros; to_us: Micros; state: string } | undefined {
     return this.#owning.get(source, time);
   }
 
-  /** Windows that begin at or after `from`, in order. */
+  /** Windows that start at or after `from`, in order. */
   since(source: number, from: Micros): Iterable<WindowDbRow> {
     return this.#from.iterate(source, from);
   }
 
-  /** The window due first at `now`. Recounts, one request each, come before retries of gaps. */
+  /** The window due first at `now`. Recounts, one request each, come before attempts of gaps. */
   due(source: number, now: Micros): WindowDbRow | undefined {
     return this.#dueRecount.get(source, now) ?? this.#due.get(source, now);
   }
@@ -111,7 +113,10 @@ export class WindowRows {
     return this.#richest.all(source, since, to, most);
   }
 
-  /** Begin of the first window that may be read again: a gap, a due or doubtful window, or one closed at or after `closedSince`. */
+  /**
+   * The start of the first window that may be read again: a gap, a window with a pending recount, a
+   * window in doubt, or one closed at or after `closedSince`.
+   */
   firstUnresolved(source: number, from: Micros, closedSince: Micros): Micros | undefined {
     return this.#unresolved.get(source, from, closedSince)?.first ?? undefined;
   }
@@ -148,7 +153,6 @@ export class WindowRows {
   }
 }
 
-/** A row as the rooms outside read it. */
 export function readable(row: WindowDbRow): LedgerWindow {
   return {
     from: row.from_us,

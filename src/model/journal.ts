@@ -1,15 +1,15 @@
-/** The boundary to the durable journal, as collection and as delivery see it. */
+/** The boundary to the journal, as the collecting and the delivering rooms see it. */
 import type { Backfill, GapPart, Suspension, LedgerWindow, Position, Remark, SourceProgress, WindowStep, Window } from './ledger.ts';
 import type { AuditRecord } from './record.ts';
 import type { Rejection } from './sink.ts';
 import type { Micros } from './time.ts';
 
-/** A record as collect hands it to the journal. */
+/** A record on its way from the collector to the journal. */
 export interface CollectedRecord {
   readonly bytes: Uint8Array;
   readonly text: string;
   readonly uid: string;
-  /** `logTimestamp`, undefined when it cannot be read. */
+  /** `logTimestamp`; undefined when it is unreadable. */
   readonly time: Micros | undefined;
   readonly isObject: boolean;
 }
@@ -18,18 +18,19 @@ export interface CollectedPage {
   readonly source: string;
   readonly records: readonly CollectedRecord[];
   readonly received: Micros;
-  /** Server time, for the bucket of records without a readable time. */
+  /** Server time. Records without a readable time are stored in the uid bucket of this time. */
   readonly serverNow: Micros;
-  /** The new `polledUntil`, in the transaction of the last page of a poll. */
+  /** The new `polledUntil`: set on the last page of a poll and stored in the same transaction. */
   readonly polledUntil?: Micros | undefined;
   /**
-   * The window being read with proof: none of its records may be outside for having been forgotten (asserted). Of a range of history nothing is
-   * appended behind where its ledger ends, unless it lies in this window.
+   * The window that is being read for a proof. The journal asserts that it still knows the uids of
+   * this window, so that no record counts as `outside`. Without it, a backfill appends nothing after
+   * its `closedUntil`.
    */
   readonly window?: Window | undefined;
 }
 
-/** received = appended + known + outside, always. */
+/** Invariant: received = appended + known + outside. */
 export interface Appended {
   readonly received: number;
   readonly appended: number;
@@ -40,93 +41,126 @@ export interface Appended {
   readonly fresh: readonly CollectedRecord[];
 }
 
-/** Something that a person did to the state. */
+/** A change of the state that an operator requested. */
 export interface Operation {
   /** Wall clock. */
   readonly at: Micros;
-  /** What the person claimed to be; null where that is not known any more: a daemon found done what a person had begun. */
+  /**
+   * The name that the operator gave, not authenticated. Null when unknown: after a crash the daemon
+   * found an operation done whose request was lost.
+   */
   readonly actor: string | null;
   /** The command: `gaps accept`. */
   readonly operation: string;
-  /** Plain JSON; `reason` stands in it. */
+  /** Plain JSON, with the operator's `reason`. */
   readonly detail: Readonly<Record<string, unknown>>;
-  /** The id of the source that it concerns; without one it concerns the daemon. */
+  /** The id of the source; undefined for an operation on the daemon or a sink. */
   readonly source?: string;
 }
 
-/** Who does something to a gap, and why. */
+/** An operator's decision on a gap. */
 export interface GapOperation {
   /** Wall clock. */
   readonly at: Micros;
   readonly actor: string;
   readonly reason: string;
-  /** SHA-256 of a file that shows it, in hex. */
+  /** SHA-256 of a file with evidence, in hex. */
   readonly evidence?: string | undefined;
 }
 
 /**
- * The durable middle as collect sees it. Each call is one transaction; on SQLite it is also one turn of the event loop. Callers rely on the
- * transaction alone and on the loop of a source being sequential: so the same boundary can stand on another database later.
+ * The journal as the loop of one source sees it.
  *
- * Any call may throw `journal_full` (nothing was stored, collecting pauses); whatever else they throw ends the process.
+ * Every member that reads or writes the store returns a promise and is one transaction, so that
+ * another database can replace SQLite. The loop of a source is sequential; nothing else may be
+ * assumed about the order of calls.
+ *
+ * The members without a promise (`progress`, `remembers`, `lastFullVisibility`, `backfills`,
+ * `paused`, `readAheadLimit`) read or set values in memory. Only the loop of that source and the
+ * operations of operators change them, after their transaction has committed.
+ *
+ * A call may throw `journal_full`: nothing was stored, and collection pauses. Any other error ends
+ * the process.
  */
 export interface CollectJournal {
   progress(source: string): SourceProgress;
   append(page: CollectedPage): Promise<Appended>;
-  /** A window that is new must begin at `closedUntil`; a proof moves the frontier when contiguous, a gap holds it. `lastAge` in µs. */
+  /**
+   * Stores the result of reading a window. A new window must start at `closedUntil`. A proof moves
+   * the frontier when it is contiguous; a gap stops it. `lastAge` in µs.
+   */
   close(source: string, window: Window, step: WindowStep, lastAge: Micros): Promise<void>;
-  /** A recount that found the stored total. */
+  /** Stores a recount that equals the proven total. */
   confirm(source: string, window: Window, next: Micros | undefined, at: Micros, lastAge: Micros): Promise<void>;
-  /** The window that is due first, for a recount or another try, at server time `now`. */
+  /** The window that is due first at server time `now`, for a recount or another attempt. */
   due(source: string, now: Micros): Promise<LedgerWindow | undefined>;
-  /** How many uids of records without a readable time are remembered. */
+  /** The number of stored uids of records without a readable time. */
   timeless(source: string): Promise<number>;
-  /** Whether the uids of the records in a window are still known: else it cannot be read again. */
+  /**
+   * True while the uids of the records in the window are stored. Without them the window cannot be
+   * read again.
+   */
   remembers(source: string, window: Window): boolean;
-  /** A window of the ledger by its begin. */
+  /** The window that starts at `from`. */
   window(source: string, from: Micros): Promise<LedgerWindow | undefined>;
-  /** Closed windows with records and without a remark that end behind `since`, of the live range: those with the most records first. */
+  /**
+   * Proven windows of the live range with records, without a remark, that end after `since`; those
+   * with the most records first.
+   */
   richest(source: string, since: Micros, most: number): Promise<readonly LedgerWindow[]>;
-  /** Closed windows without a remark that were closed at or after `since`, server time. */
+  /** Proven windows without a remark that were closed at or after `since`, server time. */
   closedSince(source: string, since: Micros): Promise<readonly LedgerWindow[]>;
   /** The last windows of the live range, newest first. */
-  latest(source: string, most: number): readonly LedgerWindow[];
-  /** A recount that says something else than a new proof: its remark and when it is looked at again. `lastAge` in µs. */
+  latest(source: string, most: number): Promise<readonly LedgerWindow[]>;
+  /**
+   * Stores a recount that differs from the proven total: a remark, and when to recount. `lastAge` in
+   * µs.
+   */
   remark(source: string, window: Window, remark: Remark, at: Micros, lastAge: Micros): Promise<void>;
-  /** A gap that is too much for the service to answer in one piece becomes several, which tile it and are due at once. `lastAge` in µs. */
+  /**
+   * Replaces a gap whose query the service cannot answer by adjacent parts that are due at once.
+   * `lastAge` in µs.
+   */
   divide(
     source: string,
     gap: Window,
     parts: readonly GapPart[],
-    said: { readonly message: string; readonly at: Micros },
+    finding: { readonly message: string; readonly at: Micros },
     lastAge: Micros,
   ): Promise<void>;
-  /** Hold, or with undefined its end, with its line in the ledger. `at` is server time. */
+  /**
+   * Starts a suspension, or ends it when undefined, and writes a ledger entry. `at` is server time.
+   */
   setSuspension(source: string, suspension: Suspension | undefined, at: Micros): Promise<void>;
   /**
-   * When everything was last seen to be shown, server time. What was closed since may have been read with less: its uids stay remembered, so that
-   * it can be read again. In memory; until it is called nothing is held for that.
+   * Sets the last server time at which every record was visible. A window closed later may have been
+   * read with restricted rights, so its uids are kept and it can be read again. Kept in memory;
+   * before the first call no uids are kept for this reason.
    */
   lastFullVisibility(source: string, at: Micros): void;
   setProfile(source: string, profile: string): Promise<void>;
-  /** The ranges of history that a person asked for and that are not read to their end, newest first. */
+  /** The backfills that are not complete, newest first. */
   backfills(source: string): readonly Backfill[];
-  /** Why collecting pauses, if it does. */
-  paused(): string | undefined;
-  /** Where the slowest sink is, while it is about to have to read back from the file what is still in memory; undefined when none is. */
-  behind(): number | undefined;
+  /** The reason why collection is paused; undefined when it is not. */
+  paused(): Promise<string | undefined>;
+  /**
+   * The position of the slowest sink while that sink is about to fall out of the memory of recent
+   * segments and would read them from the file; undefined otherwise. The collector may wait for the
+   * sink.
+   */
+  laggingPosition(): number | undefined;
 }
 
-/** One entry of the journal, on its way out: a record, or a line of the ledger. */
+/** An entry of the journal: a record or a ledger entry. */
 export interface Entry extends AuditRecord {
   readonly seq: number;
   readonly kind: 'record' | 'ledger';
-  /** Counts records alone, without holes; undefined for a ledger entry. */
+  /** Counts records only, without holes; undefined for a ledger entry. */
   readonly number: number | undefined;
   readonly source: string;
   readonly time: Micros | undefined;
   readonly late: boolean;
-  /** The position of this entry's segment's chain. */
+  /** The chain value of the segment that holds this entry. */
   readonly chain: Uint8Array;
 }
 
@@ -137,29 +171,35 @@ export interface Limit {
 
 /** How far a sink is. */
 export interface SinkProgress {
-  /** Committed: every entry up to here is taken, a dead letter, or not for this sink. */
+  /** Committed: every entry up to here was delivered, dead-lettered or is not for this sink. */
   readonly acknowledged: number;
-  /** The last position that the sink took itself. */
+  /** The last position that the sink itself accepted. */
   readonly delivered: Position;
   readonly resumeNote: string | undefined;
-  /** Records with a readable time before it are not for this sink. */
+  /** Records with an earlier readable time are not for this sink. */
   readonly fromTime: Micros | undefined;
   readonly deadLetters: number;
   readonly orders: SinkOrders;
 }
 
-/** What a person has ordered of a sink, kept until it is done. */
+/** Requests of an operator to a sink, stored until they are carried out. */
 export interface SinkOrders {
-  /** The present journal is the continuation of what the sink holds, whatever position that keeps. Done once it was opened so. */
+  /**
+   * This journal continues the data of the sink, whatever position the sink stores. Removed once the
+   * sink was opened with it.
+   */
   readonly adopt?: boolean | undefined;
-  /** Batches with a record of this time, or without a readable one, are uncertain: another state may have sent them. Stays. */
+  /**
+   * Batches with a record of this time, or without a readable time, are uncertain: another state may
+   * have sent them. Never removed.
+   */
   readonly reconcile?: Window | undefined;
 }
 
 export interface Acknowledgement {
-  /** Every entry up to here is taken, a dead letter, or not for this sink. */
+  /** Every entry up to here was delivered, dead-lettered or is not for this sink. */
   readonly acknowledged: number;
-  /** The last position that the sink took itself, with its note; undefined when nothing was sent. */
+  /** The last position that the sink itself accepted; undefined when nothing was sent. */
   readonly delivered: { readonly position: Position; readonly resumeNote: string | undefined } | undefined;
 }
 
@@ -169,27 +209,32 @@ export interface DeadLetter {
   readonly attempts: number;
 }
 
-/** What came of sending a dead letter again: taken, with the sink's note, or refused once more. */
+/** The result of sending a dead letter again. */
 export type DeadLetterResult =
   { readonly delivered: true; readonly resumeNote: string | undefined } | { readonly delivered: false; readonly rejection: Rejection };
 
-/** What of the journal a person wants sent again: the entries from `first` through `last`, of `times` where that is given. */
+/**
+ * The entries that an operator wants sent again: from `first` through `last`, limited to `times`
+ * where set.
+ */
 export interface ReplayRange {
   readonly first: number;
   readonly last: number;
-  /** Only records whose own time lies in it; those without a readable one do not. */
+  /** Only records with a readable time in this window. */
   readonly times: Window | undefined;
 }
 
-/** A range of the journal that a sink has taken again; what it refused of it is a dead letter. */
+/**
+ * A range of the journal that a sink accepted again, except for rejected records, which are dead
+ * letters.
+ */
 export interface Resent extends ReplayRange {
-  /** When the sending began: a loss that is found later may be of what was sent. µs, wall clock. */
+  /** When sending began, wall clock in µs. A later loss may concern what was sent. */
   readonly began: Micros;
 }
 
-/** How far a replay is. */
 export interface ReplayProgress extends ReplayRange {
-  /** running | done; `sent` and `refused` count messages, `passed` and `expected` entries. */
+  /** `sent` and `rejected` count messages, `passed` and `expected` count entries. */
   readonly state: 'running' | 'done';
   readonly at: number;
   readonly passed: number;
@@ -201,35 +246,48 @@ export interface ReplayProgress extends ReplayRange {
   readonly ended: number | undefined;
 }
 
-/** The durable middle as the loop of one sink sees it. */
+/**
+ * The journal as the loop of one sink sees it.
+ *
+ * Every member that reads or writes the store returns a promise and is one transaction. The members
+ * without a promise (`head`, `sinkProgress`, `acknowledgeLater`) use values in memory, which follow
+ * each committed transaction. Only the loop of that sink and the operations of operators change the
+ * progress of a sink.
+ */
 export interface DeliverJournal {
   readonly id: string;
   head(): Position;
-  /** The entries behind `after`, in order, until a limit is reached; at least one if there is one. */
+  /** The entries after `after`, in order, up to a limit; at least one if one exists. */
   read(after: number, limit: Limit): Promise<readonly Entry[]>;
-  /** Resolves when something was appended after this call. */
+  /** Resolves when the journal has changed after this call. */
   changed(): Promise<unknown>;
   sinkProgress(sink: string): SinkProgress;
   /** The chain of the segment that holds `seq`; undefined when this journal has no such position. */
   chainAt(seq: number): Promise<Uint8Array | undefined>;
-  /** Commits an acknowledgement with its dead letters. Never backwards. */
+  /** Commits an acknowledgement with its dead letters. An acknowledgement never goes back. */
   acknowledge(sink: string, acknowledgement: Acknowledgement, deadLetters: readonly DeadLetter[]): Promise<void>;
-  /** Keeps an acknowledgement for the next transaction: for sinks whose outcome can be found out afterwards. */
+  /**
+   * Keeps an acknowledgement in memory and writes it with the next transaction. For sinks whose
+   * delivered messages can be determined after a crash.
+   */
   acknowledgeLater(sink: string, acknowledgement: Acknowledgement): void;
-  /** Commits what waits. */
+  /** Commits the acknowledgements that `acknowledgeLater` keeps. */
   flush(): Promise<void>;
-  /** A new note for what is taken (file: the begin of another file), committed before it resolves. */
+  /** Commits a new resume note for the delivered position, for example the start of another file. */
   commitResumeNote(sink: string, resumeNote: string): Promise<void>;
-  /** A dead letter that still has its copy of the record. */
+  /** The entry of a dead letter; undefined when its copy of the record is gone. */
   deadLetter(sink: string, seq: number): Promise<Entry | undefined>;
-  /** What came of sending one again, in one transaction with its row in `operations`: taken, it is gone. */
+  /**
+   * Stores the result of sending a dead letter again, with its row in `operations`. A delivered dead
+   * letter is removed.
+   */
   resolveDeadLetter(sink: string, seq: number, result: DeadLetterResult, operation: Operation): Promise<void>;
-  /** What a sink was asked to adopt is adopted. */
+  /** Removes the request to adopt a sink. */
   adopted(sink: string): Promise<void>;
-  /** Losses of the sink end where it has taken again what it lost. */
+  /** Ends losses of the sink, as far as the lost range was accepted again. */
   resent(sink: string, sent: Resent): Promise<void>;
-  /** Entries up to here are pruned. */
-  pruned(): number;
-  /** The first segment of records behind `after` that may hold some of these times, as its first and last entry. */
+  /** The last pruned entry. */
+  pruned(): Promise<number>;
+  /** The first segment of records after `after` that may hold records of these times. */
   segmentOf(after: number, times: Window): Promise<{ readonly first: number; readonly last: number } | undefined>;
 }

@@ -485,7 +485,7 @@ class Simulation {
 
   #watchQuota(): void {
     if (this.#environment.daemon.quotaPages === undefined) return;
-    const isPaused = this.#life?.journal?.paused() !== undefined;
+    const isPaused = this.#life?.journal?.refuses() === 'journal_full';
     if (this.#wasPaused && !isPaused) this.#sometimes.count('quota reached and left');
     this.#wasPaused = isPaused;
   }

@@ -108,7 +108,7 @@ async function replay(
   const { from, to } = asked;
   const times = from === undefined && to === undefined ? undefined : { from: from ?? 0, to: to ?? Number.MAX_SAFE_INTEGER };
   const range = {
-    first: Math.max(asked.first ?? 1, journal.pruned() + 1),
+    first: Math.max(asked.first ?? 1, (await journal.pruned()) + 1),
     last: Math.min(asked.last ?? acknowledged, acknowledged),
     times,
   };

@@ -1,6 +1,6 @@
 /**
- * What the ledger of a source has of one period, read from the state: the facts on which the verdict rests. The report and `status` both read them
- * here. Only reads.
+ * Reads the coverage of a period from the state: the facts for the verdict of the report and of
+ * `status`. Read-only.
  */
 import type { Database } from 'better-sqlite3';
 import type { BackfillOrder, Window } from '../../model/ledger.ts';
@@ -12,16 +12,19 @@ import { flagNoTime, kindRecords } from '../segment.ts';
 import { selectionOf, takes } from '../selection.ts';
 
 export interface CoverageQuery {
-  /** Windows that begin before `to` and end after `from`. */
+  /** Windows that start before `to` and end after `from`. */
   readonly from?: Micros | undefined;
   readonly to?: Micros | undefined;
-  /** Which sources a sink gets; a sink that is not named gets all. */
+  /** The sources of each sink; a sink without an entry receives all. */
   readonly sinkSources?: ReadonlyMap<string, readonly string[]> | undefined;
-  /** Sinks with a `filter`: how many records they should have is not in the ledger, so their position alone counts. */
+  /**
+   * Sinks with a `filter`. The ledger does not know how many records they should have, so only their
+   * position counts.
+   */
   readonly filteredSinks?: ReadonlySet<string> | undefined;
 }
 
-/** A source as its row has it; `start` is that of the configuration, where it is a time. */
+/** A source as stored. `start` is the setting, if it is a time. */
 interface CoveredSource {
   readonly n: number;
   readonly id: string;
@@ -34,9 +37,9 @@ export interface SinkDbRow {
   readonly state: string;
   readonly acknowledged: number;
   readonly begun_us: number;
-  /** It gets no record dated before this, not of requested history either. */
+  /** The sink receives no earlier record, backfills included. */
   readonly from_us: number | null;
-  /** JSON of StoredSelection; a state that no daemon of this release has opened has none. */
+  /** StoredSelection as JSON; missing until a daemon of this release has opened the state. */
   readonly selection?: string | null;
 }
 
@@ -47,7 +50,7 @@ interface RangeDbRow {
   readonly backfill: string | null;
 }
 
-/** A range of history with its order, parsed once. */
+/** A backfill with its parsed options. */
 interface HistoryRange extends Window {
   readonly closedUntil: Micros;
   readonly order: BackfillOrder | undefined;
@@ -55,12 +58,15 @@ interface HistoryRange extends Window {
 
 const forever = Number.MAX_SAFE_INTEGER;
 
-/** The sinks that owe something: all but those that were retired. */
+/** The sinks that are not retired. */
 export function owingSinks(db: Database): SinkDbRow[] {
   return db.prepare<[], SinkDbRow>("SELECT * FROM sinks WHERE state <> 'retired' ORDER BY id").all();
 }
 
-/** The sink as it is to one source; undefined where it does not take it. What the sink uses counts, and the configuration where that is not known. */
+/**
+ * The sink with its start for one source; undefined if it does not receive the source. The stored
+ * selection counts; without one, the configuration.
+ */
 function asTaking(sink: SinkDbRow, source: string, query: CoverageQuery): SinkDbRow | undefined {
   const selection = selectionOf(sink.selection) ?? { sources: query.sinkSources?.get(sink.id) };
   if (!takes(selection, source)) return undefined;
@@ -72,7 +78,7 @@ export function isFiltered({ id, selection }: SinkDbRow, query: CoverageQuery): 
   return known ? known.filter !== undefined : (query.filteredSinks?.has(id) ?? false);
 }
 
-/** The sinks that take a source, each with its begin there. */
+/** The sinks that receive a source, each with its start for that source. */
 export function takingSinks(sinks: readonly SinkDbRow[], source: string, query: CoverageQuery): SinkDbRow[] {
   return sinks.flatMap((sink) => asTaking(sink, source, query) ?? []);
 }
@@ -89,12 +95,15 @@ export function historyOf(ranges: readonly RangeDbRow[]): HistoryRange[] {
   );
 }
 
-/** Whether a sink gets a range of history: it had begun when the history was requested, and the request is for it. */
+/**
+ * True if a sink receives a backfill: the sink existed at the time of the request, and the request
+ * includes it.
+ */
 function getsHistory(sink: SinkDbRow, order: BackfillOrder): boolean {
   return order.asked >= sink.begun_us && (order.sinks?.includes(sink.id) ?? true);
 }
 
-/** @param suspended  begins of the closed windows that a suspension lists: the service shows fewer records of them now */
+/** @param suspended  starts of the proven windows that a suspension lists as shrunk */
 export function coverageOf(
   db: Database,
   source: CoveredSource,
@@ -107,7 +116,7 @@ export function coverageOf(
   const history = historyOf(ranges);
   const startsAt = beginsOf(db, source.n, query);
   const bounds = [source.n, startsAt.from, startsAt.to] as const;
-  // The index on `next_us` has every begin too: no row is read for a number.
+  // The index on `next_us` also contains every start, so counting reads no rows.
   const { all, resolved } = db
     .prepare<[number, number, number], { all: number; resolved: number }>(
       `SELECT count(*) AS "all", count(*) FILTER (WHERE next_us IS NULL) AS resolved
@@ -148,12 +157,12 @@ export function coverageOf(
   };
 }
 
-/** Where every window is closed, a gap or accepted. */
+/** The ranges whose windows are all proven, gaps or accepted. */
 function readOf(ranges: readonly RangeDbRow[]): Window[] {
   return ranges.map(({ from_us: from, closed_until_us: to }) => ({ from, to })).filter(({ from, to }) => from < to);
 }
 
-/** What of these stretches lies between two edges; those that touch are one. */
+/** Clips ranges to the edges and merges adjacent ones. */
 export function within(stretches: readonly Window[], edges: Window): Window[] {
   const parts: Window[] = [];
   for (const stretch of stretches) {
@@ -166,7 +175,7 @@ export function within(stretches: readonly Window[], edges: Window): Window[] {
   return parts;
 }
 
-/** Where the windows begin that a period touches: one that spans its begin counts. Windows do not overlap. */
+/** The starts of the windows that overlap a period. Windows do not overlap each other. */
 function beginsOf(db: Database, source: number, { from = 0, to = forever }: CoverageQuery): Window {
   const spanning = db
     .prepare<[number, number], { from_us: number; to_us: number }>(
@@ -224,9 +233,10 @@ function sinkCoverage(
 }
 
 /**
- * Where the windows begin that a sink owes: from its start on, but of requested history all or nothing. With `from` as an instant nothing that begins
- * before it, not of history either: the sink gets no record dated before it. The window that spans the instant is not owed, as the sink cannot have
- * all of it. Ascending, disjoint.
+ * The ranges of window starts that a sink must receive: the live range from the sink's start on,
+ * and backfills completely or not at all. If the setting `start` is a time, nothing that starts
+ * before it counts, backfills included, because the sink receives no earlier record. The window
+ * that contains this time does not count: the sink cannot have all of it. Ascending, disjoint.
  */
 export function owedStretches(sink: SinkDbRow, history: readonly HistoryRange[]): Window[] {
   const owed: Window[] = [];
@@ -243,8 +253,9 @@ export function owedStretches(sink: SinkDbRow, history: readonly HistoryRange[])
 }
 
 /**
- * Where the records of a source lie that a sink has not acknowledged: stretches of time, ascending, disjoint. A window that touches none is all
- * there. Lines of the ledger do not count: each recount adds one, and brings no record.
+ * The ranges of time with records of a source that a sink has not acknowledged; ascending,
+ * disjoint. A window that overlaps none is delivered. Ledger entries do not count: each recount
+ * adds one without a record.
  */
 export function unacknowledged(db: Database, source: number, acknowledged: number): Window[] {
   const segments = db
@@ -264,8 +275,8 @@ export function unacknowledged(db: Database, source: number, acknowledged: numbe
 }
 
 /**
- * How many records without a readable time a sink lacks: those that wait for it, and its dead letters. They belong to no window, and to no period that
- * begins after they were received.
+ * The number of records without a readable time that a sink lacks: not acknowledged, or dead
+ * letters. They belong to no window, and to no period that starts after their receipt.
  */
 function undatedLacking(db: Database, source: number, { id, acknowledged }: SinkDbRow, filtered: boolean, from: Micros): number {
   const deadLetters = db
@@ -291,7 +302,7 @@ interface DeadLetterWindow {
   readonly records: number;
 }
 
-/** The windows in which a sink rejected records for good. */
+/** The windows with dead letters of a sink. */
 function deadLettersOf(db: Database, source: number, sink: string): DeadLetterWindow[] {
   const times = db
     .prepare<[string, number], { at: number }>(

@@ -1,4 +1,4 @@
-/** The windows that are not proven, as `gaps list --json` prints them: read from the file alone. */
+/** The windows that are not proven, as `gaps list --json` prints them. Reads the file alone. */
 import type { Database } from 'better-sqlite3';
 import { parseTimestamp } from '../../record/timestamp.ts';
 import { suspendedTogether } from '../backfills.ts';
@@ -11,19 +11,19 @@ export interface Gap {
   readonly to: string;
   readonly state: string;
   readonly reason: string | null;
-  /** The reason for a person: `received 14, the service counted 5`. */
+  /** The reason as text: `received 14, the service counted 5`. */
   readonly message: string | null;
-  /** What the service counted; null where it gave no number. */
+  /** The service's count; null without one. */
   readonly total: number | null;
   readonly inWindow: number;
-  /** Distinct records received for the query, to be held against `total`. */
+  /** Distinct records received for the query; compare with `total`. */
   readonly received: number;
   readonly nextTry: string | null;
-  /** A suspension lists it: it shrank by the same event as the others of its source that have this. */
+  /** True if the current suspension lists the window together with others of its source. */
   readonly together: boolean;
 }
 
-/** Gaps, accepted gaps, and proven windows that a later count put in doubt; by source and begin. */
+/** Gaps, accepted gaps and proven windows in doubt, sorted by source and start. */
 export function gapsOf(db: Database, source?: string): Gap[] {
   const suspended = suspendedTogether(db);
   const isSuspended = (id: string, from: string): boolean => suspended.get(id)?.has(parseTimestamp(from)?.us ?? NaN) ?? false;

@@ -1,6 +1,7 @@
 /**
- * The completeness report, read from the state: for each window what the service counted, what was collected, what each sink has. Only reads;
- * nothing is summed here but what lies in the windows, because a total counts the padding of its query too.
+ * Reads the completeness report from the state: the service's count, the collected records and the
+ * deliveries of each window. Read-only. Sums add the records in the windows, never totals, which
+ * include the padding of their queries.
  */
 import type { Database } from 'better-sqlite3';
 import type { LateDelays, Window } from '../../model/ledger.ts';
@@ -32,15 +33,18 @@ import { storedJson } from '../damage.ts';
 
 export interface ReportQuery extends CoverageQuery {
   readonly source?: string | undefined;
-  /** Wall clock: when the report is made. */
+  /** The time of the report, wall clock. */
   readonly now?: Micros | undefined;
-  /** The sources of the configuration, and where the ledger of each begins when the configuration says a time. */
+  /** The configured sources, with the start of the ledger if the setting is a time. */
   readonly configured?: ReadonlyMap<string, Micros | undefined> | undefined;
-  /** Ages of recount of each source, ms. */
+  /** The recount ages of each source, ms. */
   readonly recountAges?: ReadonlyMap<string, readonly number[]> | undefined;
 }
 
-/** The tables of a report, and by source what the ledger has of the period: the verdict on it needs the present too (src/report/). */
+/**
+ * The tables of a report, and the coverage by source. The verdict also needs the present
+ * (src/report/).
+ */
 interface LedgerReading extends LedgerTables<LedgerReportWindows>, Disposable {
   readonly coverage: ReadonlyMap<string, Coverage>;
 }
@@ -50,20 +54,21 @@ interface SourceDbRow {
   id: string;
   state: string;
   frontier_us: number | null;
-  /** null: not known, its ledger has not begun. */
+  /** Null while the ledger has not started. */
   begins_us: number | null;
 }
 
 const lateNames = ['1h', '6h', '1d', '3d', '7d', '14d', '30d', 'later'];
 
 /**
- * The completeness report of one moment. Its sums are made here, its windows are read from a copy as often as somebody goes through them, so that
- * memory does not grow with their number; the copy ends with the report, of which a connection has one at a time.
+ * Opens the completeness report of one moment. Sums are computed at once. Windows are read from a
+ * copy in each iteration, so that memory does not grow with their number. The copy ends with the
+ * report; a connection has one at a time.
  */
 export function openLedgerReport(db: Database, query: ReportQuery = {}): LedgerReading {
   const copy = new WindowCopy(db);
   try {
-    // One snapshot for all of it, and no longer: while somebody reads, the checkpoints of the daemon beside are held back.
+    // One short snapshot: an open read transaction would delay the checkpoints of the running daemon.
     return db.transaction(() => ({ ...reportOf(db, query, copy), [Symbol.dispose]: () => copy[Symbol.dispose]() }))();
   } catch (thrown) {
     copy[Symbol.dispose]();
@@ -95,7 +100,10 @@ function reportOf(db: Database, query: ReportQuery, copy: WindowCopy): Omit<Ledg
   };
 }
 
-/** The sources that are asked for. One of the configuration that has never answered has no row in the state: it counts all the same. */
+/**
+ * The requested sources. A configured source without a response has no row in the state and still
+ * counts.
+ */
 function sourceRows(db: Database, { source: asked, configured = new Map() }: ReportQuery): SourceDbRow[] {
   const known = db
     .prepare<[], SourceDbRow>(
@@ -105,7 +113,7 @@ function sourceRows(db: Database, { source: asked, configured = new Map() }: Rep
   const ids = new Set(known.map(({ id }) => id));
   const unbegun = [...configured]
     .filter(([id]) => !ids.has(id))
-    // No row of any table has this number.
+    // No row of any table has the source number 0.
     .map(([id, start]) => ({ n: 0, id, state: 'active', frontier_us: null, begins_us: start ?? null }));
   return [...known, ...unbegun].filter(({ id }) => asked === undefined || id === asked).sort((a, b) => (a.id < b.id ? -1 : 1));
 }
@@ -200,18 +208,18 @@ interface SinkSums {
   windows: number;
   complete: number;
   lost: number;
-  /** Of the complete windows, less dead letters. */
+  /** Records of the complete windows minus dead letters. */
   records: number;
   deadLetters: number;
 }
 
-/** What is said of all windows of a source, added up one by one. */
+/** The sums over the windows of a source. */
 class WindowSums {
-  /** From the begin of the first one to the end of the last one. */
+  /** From the start of the first window to the end of the last. */
   edges: Window | undefined;
   inWindow = 0;
   late = 0;
-  /** undefined: no window has late records. */
+  /** Undefined when no window has late records. */
   delays: LateDelays | undefined;
   readonly #sinks = new Map<string, SinkSums>();
 
@@ -255,13 +263,19 @@ function sinkReport(sink: SinkDbRow, filtered: boolean, { windows, complete, los
   };
 }
 
-/** A closed window that a suspension for `rows` lists: the service shows fewer records of it now, and what that means is not known yet. */
+/**
+ * A proven window that a `rows` suspension lists: the service now shows fewer records, for an
+ * unknown reason.
+ */
 function inDoubt(row: WindowDbRow): WindowDbRow {
   if (row.state !== 'proven' || row.reason !== null) return row;
   return { ...row, reason: 'reread', message: 'the service shows fewer records than were proven' };
 }
 
-/** `final`: proven, and its last recount is done. A closed window that a later count put in doubt is `proven` with the reason `reread`, never final. */
+/**
+ * `final`: proven, with the last recount done. A proven window in doubt is `proven` with the reason
+ * `reread`, never final.
+ */
 function stateOf(row: WindowDbRow): LedgerReportState {
   if (row.state !== 'proven') return row.state;
   return row.next_us === null && row.reason !== 'reread' ? 'final' : 'proven';
@@ -282,7 +296,7 @@ function delaysOf(delays: LateDelays | undefined): LedgerReportDelays {
   };
 }
 
-/** What people changed in the period, and what they ever changed about a window of it. */
+/** Operator actions in the period, and all operator actions on its windows. */
 function operations(db: Database, query: ReportQuery): LedgerReportOperation[] {
   const isAsked = (at: unknown): boolean => typeof at === 'number' && at >= (query.from ?? 0) && at < (query.to ?? Number.MAX_SAFE_INTEGER);
   return db
@@ -296,7 +310,7 @@ function operations(db: Database, query: ReportQuery): LedgerReportOperation[] {
     .map(({ at, actor, operation, detail }) => ({ at: instant(at), actor, operation, detail: flat(detail) }));
 }
 
-/** Entries of the ledger that are no window's: a suspension and its end stand at one moment, as lines in the journal. */
+/** Ledger entries about suspensions, which have a single moment instead of a window. */
 function suspensions(db: Database, source: number, query: ReportQuery): LedgerReportSuspension[] {
   const lines = db.prepare<[number, number, number], { kind: number; body: Buffer; min_us: number }>(
     `SELECT kind, body, min_us FROM segments WHERE source = ? AND kind & 255 = ${kindLedger} AND min_us = max_us AND min_us >= ? AND min_us < ?
@@ -311,7 +325,7 @@ function suspensions(db: Database, source: number, query: ReportQuery): LedgerRe
   });
 }
 
-/** How many records of a stretch of time one sink refused for good: times sorted once, then found by halving. */
+/** Counts the dead letters of a sink in a range of time by binary search. */
 class DeadLetterTimes {
   readonly #times = new Map<string, number[]>();
 
@@ -335,7 +349,7 @@ class DeadLetterTimes {
   }
 }
 
-/** How many of the sorted times lie before `at`. */
+/** The number of sorted times before `at`. */
 function before(times: readonly number[], at: number): number {
   let low = 0;
   let high = times.length;

@@ -1,4 +1,4 @@
-/** The changes that people made, as `operations list --json` prints them: read from the file alone. */
+/** Operator actions, as `operations list --json` prints them. Reads the file alone. */
 import type { Database } from 'better-sqlite3';
 import type { Micros } from '../../model/time.ts';
 import { operationsOf } from '../backfills.ts';
@@ -9,7 +9,7 @@ export interface OperationItem {
   readonly n: number;
   /** RFC 3339. */
   readonly at: string;
-  /** What the person claimed; null where nobody was named. */
+  /** The name that the operator gave; null when unknown. */
   readonly actor: string | null;
   readonly operation: string;
   readonly source: unknown;
@@ -18,7 +18,7 @@ export interface OperationItem {
   readonly detail: Detail;
 }
 
-/** Oldest first; `[from, to)`. */
+/** Operator actions in `[from, to)`, oldest first. */
 export function operationList(db: Database, from: Micros, to: Micros): OperationItem[] {
   return operationsOf(db, from, to).map(({ n, at, actor, operation, detail }) => {
     const { source = null, sink = null, reason = null, ...rest } = detailOf(detail);

@@ -1,6 +1,6 @@
 /**
- * What the state says about itself at one moment, for status and metrics: only reads, on the daemon's own connection or on one that was opened
- * beside it. The completeness report is in ledger-report.ts.
+ * Reads the state of the daemon for status and metrics, on the daemon's connection or a read-only
+ * one. The completeness report is in ledger.ts.
  */
 import { dirname, resolve } from 'node:path';
 import type { Database } from 'better-sqlite3';
@@ -38,7 +38,10 @@ interface SinkDbRow {
   from_seq: number;
 }
 
-/** What only the running daemon knows, by id; without it the snapshot is that of a stopped one. */
+/**
+ * Facts that only the running daemon knows, by id. Without them the snapshot is that of a stopped
+ * daemon.
+ */
 export interface LiveFacts {
   readonly source: (id: string) => Partial<SourceSnapshot> | undefined;
   readonly sink: (id: string) => Partial<SinkSnapshot> | undefined;
@@ -49,13 +52,21 @@ export interface LiveFacts {
   readonly commits?: number;
   /** Set when no daemon runs. */
   readonly stopped?: Snapshot['stopped'];
-  /** Ids of sources that are configured, undefined where that is not known: one that has not answered yet has no row, and a row of another one is unconfigured. */
+  /**
+   * Configured source ids; undefined when unknown. A configured source without a response has no row
+   * yet; a row without a configured source is unconfigured.
+   */
   readonly configured: readonly string[] | undefined;
-  /** From when on a source is to be collected, by its `start`, given its profile; undefined where no time is said. */
+  /**
+   * The start of a source that its setting `start` requests, given its profile; undefined unless it
+   * is a time.
+   */
   readonly requested?: (id: string, profile: { readonly earliest?: Micros }, now: Micros) => RequestedStart | undefined;
 }
 
-/** The state of everything at one moment, as far as the file knows it, with what the daemon adds. */
+/**
+ * The state of everything at one moment: the file, combined with the facts of the running daemon.
+ */
 export function snapshotOf(db: Database, version: string, now: Micros, live: LiveFacts): Snapshot {
   const head = db.prepare<[], { seq: number }>('SELECT seq FROM head WHERE one = 1').get()?.seq ?? 0;
   const used = db
@@ -82,7 +93,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
   const sources = sourceRows(db).map((row): SourceSnapshot => {
     const groups = open.all(row.n);
     const view = live.source(row.id);
-    // Recounts are due by the clocks that windows are closed by. Without a Date the records say what time it is.
+    // Recounts are due by the clock that closes windows. Without `Date` the records determine the time.
     const due = view?.undated ? (view.undated.known ?? 0) : (view?.serverNow ?? now);
     const profile =
       row.profile === null
@@ -90,7 +101,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
         : (storedJson(row.profile) as { readonly delays?: DelayMeasure; readonly suspension?: Suspension; readonly earliest?: Micros });
     const of = (state: string): number => groups.filter((group) => group.state === state).reduce((sum, group) => sum + group.n, 0);
     const reread = groups.filter((group) => group.state === 'proven' && group.reason === 'reread').reduce((sum, group) => sum + group.n, 0);
-    // What a suspension has found to hold fewer is in doubt as well, and not marked so itself before the suspension ends.
+    // Windows that a suspension lists are in doubt too; they are marked only when the suspension ends.
     const { windows = [], shrunk = [] } = profile.suspension ?? {};
     const doubted = profile.suspension ? (inSuspension.get(row.n, JSON.stringify([...windows, ...shrunk]))?.n ?? 0) : 0;
     const gap = of('gap');
@@ -98,7 +109,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
     const accepted = of('accepted');
     return {
       id: row.id,
-      // As at the start of the daemon, also where none has run since the configuration changed.
+      // As at the start of the daemon, even if the configuration changed after it last ran.
       state: row.state === 'retired' || (live.configured?.includes(row.id) ?? true) ? row.state : 'unconfigured',
       trouble: undefined,
       frontier: row.frontier_us,
@@ -110,7 +121,8 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       gaps: gap + reread + doubted,
       recountsOverdue: overdue.get(row.n, due - 60_000_000)?.n ?? 0,
       closeDelaySeconds: live.closeDelaySeconds(row.id),
-      // A stopped daemon read up to there: its last response is not older by more than the two clocks differ.
+      // The last response of a stopped daemon is not older than `polledUntil`, except for the difference
+      // of the clocks.
       lastSuccess: live.stopped && row.polled_until_us > 0 ? row.polled_until_us : undefined,
       lastRecord: row.last_record_us ?? undefined,
       lastError: undefined,
@@ -139,7 +151,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       lastSuccess: undefined,
       lastError: undefined,
       ...view,
-      // A sink begins with `delivered` at `from_seq`; an acknowledgement may wait in memory for the next transaction.
+      // A sink starts with `delivered` = `from_seq`. An acknowledgement may still be pending in memory.
       hasDelivered: row.delivered > row.from_seq || view?.lastSuccess !== undefined,
     };
   });
@@ -164,9 +176,8 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
 }
 
 /**
- * The snapshot with what the whole ledger of each source covers, for the verdict.
- *
- * @param query  its `configured` gives a source that is not in the state yet its begin
+ * The snapshot with the coverage of the whole ledger of each source, for the verdict.
+ * @param query  `configured` gives the start of a source that is not in the state yet
  */
 export function withCoverage(db: Database, snapshot: Snapshot, query: Pick<ReportQuery, keyof CoverageQuery | 'configured'>): Snapshot {
   return db.transaction((): Snapshot => {
@@ -175,7 +186,7 @@ export function withCoverage(db: Database, snapshot: Snapshot, query: Pick<Repor
     const numbers = new Map(sourceRows(db).map(({ id, n }) => [id, n]));
     const sources = snapshot.sources.map((source) => {
       const { id } = source;
-      // No row of any table has the number 0.
+      // No row of any table has the source number 0.
       const coverage = coverageOf(db, { n: numbers.get(id) ?? 0, id, start: query.configured?.get(id) }, sinks, suspended.get(id), query);
       return { ...source, coverage };
     });
@@ -183,7 +194,7 @@ export function withCoverage(db: Database, snapshot: Snapshot, query: Pick<Repor
   })();
 }
 
-/** A source whose ledger has not begun: `start: now` awaits its first answer. */
+/** A source without a ledger: `start: now` awaits the first response. */
 function unanswered(id: string, live: LiveFacts): SourceSnapshot {
   return {
     id,
@@ -219,7 +230,10 @@ function sinkRows(db: Database): SinkDbRow[] {
   return db.prepare<[], SinkDbRow>('SELECT id, type, state, acknowledged, delivered, from_seq FROM sinks ORDER BY id').all();
 }
 
-/** How long ago the first record that is not acknowledged was received: it is in the last segment that begins at or before it. */
+/**
+ * The age of the first record that is not acknowledged. It is in the last segment that starts at or
+ * before it.
+ */
 function lagSeconds(db: Database, acknowledged: number, now: Micros): number {
   const next = db
     .prepare<[number], { received_us: number }>(

@@ -15,17 +15,15 @@ export interface StoredSink {
   readonly destination: string;
 }
 
-/** Every source of the state, by id. */
 export function storedSources(db: Database): StoredSource[] {
   return db.prepare<[], StoredSource>('SELECT id, state, destination, profile FROM sources ORDER BY id').all();
 }
 
-/** Every sink of the state. */
 export function storedSinks(db: Database): StoredSink[] {
   return db.prepare<[], StoredSink>('SELECT id, type, destination FROM sinks').all();
 }
 
-/** Bytes that a record occupies in the file, averaged over the last 200 segments; undefined without records. */
+/** Average size of a record in the file, over the last 200 segments; undefined without records. */
 export function bytesPerRecord(db: Database): number | undefined {
   const stored = db
     .prepare<[], { bytes: number | null; records: number | null }>(

@@ -1,7 +1,8 @@
 /**
- * The windows of one completeness report as they were at one moment, in a temporary table of the connection. Whoever writes the report out may take
- * as long as its reader does: what is read is the copy, which holds back no checkpoint of the daemon, and which no recount changes meanwhile. SQLite
- * keeps it in memory up to a few MiB and then in a temporary file (https://sqlite.org/tempfiles.html), which has no name and ends with the process.
+ * The windows of a completeness report at one moment, in a temporary table of the connection. A
+ * slow reader of the report reads the copy, which delays no checkpoint of the daemon and which no
+ * recount changes. SQLite keeps the table in memory up to a few MiB, then in a temporary file
+ * without a name (https://sqlite.org/tempfiles.html).
  */
 import type { Database } from 'better-sqlite3';
 import type { Micros } from '../../model/time.ts';
@@ -12,7 +13,7 @@ const cacheKiB = 2_048;
 
 export class WindowCopy implements Disposable {
   readonly #db: Database;
-  /** Rows so far; they are numbered from 1. */
+  /** The number of rows; they are numbered from 1. */
   #count = 0;
 
   constructor(db: Database) {
@@ -21,7 +22,11 @@ export class WindowCopy implements Disposable {
     db.exec('CREATE TEMP TABLE report_windows AS SELECT * FROM windows LIMIT 0');
   }
 
-  /** Copies the windows of a source that begin before `to` and end behind `from`, within the transaction that makes the snapshot. @returns them */
+  /**
+   * Copies the windows of a source that start before `to` and end after `from`, within the
+   * transaction of the snapshot.
+   * @returns the copies
+   */
   take(source: number, from: Micros = 0, to: Micros = Number.MAX_SAFE_INTEGER): Iterable<WindowDbRow> {
     const first = this.#count;
     this.#count += this.#db
@@ -31,7 +36,7 @@ export class WindowCopy implements Disposable {
     return { [Symbol.iterator]: () => this.#rows(first, last) };
   }
 
-  /** A few at a time: no statement stays open while others are asked. */
+  /** Reads a few rows at a time, so that no statement stays open during other reads. */
   *#rows(first: number, last: number): Generator<WindowDbRow, void, void> {
     const page = this.#db.prepare<[number, number], WindowDbRow>(
       'SELECT * FROM temp.report_windows WHERE rowid > ? AND rowid <= ? ORDER BY rowid',

@@ -177,7 +177,7 @@ test('a directory without a state, and one of another user, are told apart', asy
   writeFileSync(file, '');
   for (const [directory, words] of [
     [join(empty, 'none'), 'there is no such directory; has the daemon run?'],
-    [empty, 'the directory holds none; has the daemon run?'],
+    [empty, 'the directory has none; has the daemon run?'],
     [file, 'it is not a directory'],
   ] as const) {
     expect(await waybill('status', '--data-dir', directory)).toMatchObject({

@@ -697,7 +697,7 @@ test('three windows in a row with records from elsewhere are trouble, and it pas
   // A new life knows it from the ledger, and says it once more.
   const later = it.anotherCloser();
   expect(later.trouble).toBeUndefined();
-  later.lookBack();
+  await later.lookBack();
   expect(later.trouble).toEqual(it.closer.trouble);
   expect(it.log.lines.filter(({ level }) => level === 'error')).toHaveLength(2);
   it.source.switches.noFilter = false;

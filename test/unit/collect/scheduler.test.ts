@@ -230,7 +230,7 @@ function withJournal(it: { readonly journal: CollectJournal }, own: Pick<Collect
     divide: (...args) => it.journal.divide(...args),
     setSuspension: (...args) => it.journal.setSuspension(...args),
     setProfile: (...args) => it.journal.setProfile(...args),
-    behind: () => it.journal.behind(),
+    laggingPosition: () => it.journal.laggingPosition(),
     ...own,
   };
 }
@@ -240,7 +240,7 @@ test('at the quota collecting pauses and asks nothing, and goes on by itself', a
   let full = true;
   let refused = 0;
   const journal = withJournal(it, {
-    paused: () => (full ? 'journal_full' : undefined),
+    paused: async () => (full ? 'journal_full' : undefined),
     append: async (page) => {
       // The hard stop, met by the first page after the pause.
       if (refused === 0 && page.records.length > 0) {
@@ -273,7 +273,7 @@ test('a write that the quota refuses begins a pause, and the log names the reaso
     it,
     {},
     withJournal(it, {
-      paused: () => (full ? 'journal_full' : undefined),
+      paused: async () => (full ? 'journal_full' : undefined),
       append: (page) => {
         full ||= page.records.length > 0;
         return full ? Promise.reject(refused) : it.journal.append(page);
@@ -343,9 +343,9 @@ test('history gives way to a sink that moves, for a bounded time, and only once 
     divide: (...args) => it.journal.divide(...args),
     setSuspension: (...args) => it.journal.setSuspension(...args),
     setProfile: (...args) => it.journal.setProfile(...args),
-    paused: () => undefined,
+    paused: async () => undefined,
     // Moves at first, then stands still.
-    behind: () => {
+    laggingPosition: () => {
       asked.push(it.clock.monotonic());
       position = Math.min(position + 1, 12);
       return position;

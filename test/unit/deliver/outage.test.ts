@@ -74,7 +74,7 @@ class Numbers implements DeliverJournal {
   resolveDeadLetter = async (): Promise<void> => undefined;
   adopted = async (): Promise<void> => undefined;
   resent = async (): Promise<void> => undefined;
-  pruned = (): number => 0;
+  pruned = async (): Promise<number> => 0;
   segmentOf = async (): Promise<undefined> => undefined;
 }
 

@@ -95,7 +95,7 @@ describe('a range of history', () => {
     const { journal } = await opened({ directory: first.directory, clock: first.clock });
     expect(journal.backfills(source)).toEqual(before);
     expect(before[0]?.order).toMatchObject({ rate: 3, sinks: ['a'], paused: true });
-    expect(() => journal.history.pause(source, base - hour, true, operation)).toThrow(/paused already/);
+    expect(() => journal.history.pause(source, base - hour, true, operation)).toThrow(/already paused/);
     journal.history.pause(source, base - hour, false, operation);
     expect(journal.backfills(source)[0]?.order.paused).toBe(false);
   });
@@ -235,11 +235,11 @@ test('history asked for one sink is withheld from the others, and nothing else i
 
 test('a source is retired only when it is gone from the configuration, and goes on when it comes back', async () => {
   const { journal } = await opened();
-  expect(() => journal.history.retire(source, operation)).toThrow(/the daemon that runs was started with it/);
+  expect(() => journal.history.retire(source, operation)).toThrow(/the running daemon collects it/);
   journal.markSourcesUnconfigured(new Set());
   journal.history.retire(source, operation);
   expect(journal.progress(source).state).toBe('retired');
-  expect(() => journal.history.retire(source, operation)).toThrow(/retired already/);
+  expect(() => journal.history.retire(source, operation)).toThrow(/already retired/);
   journal.markSourcesUnconfigured(new Set());
   expect(journal.progress(source).state).toBe('retired');
   journal.registerSource(source, 'tenant', undefined);

@@ -127,7 +127,7 @@ test('30 KB of noise: the words name the directory and what to do', async () => 
   const expected = {
     code: 'state_corrupt',
     message: expect.stringMatching(
-      `^cannot read the state in "${directory}": it is damaged; keep the directory, .* begin a new state`,
+      `^cannot read the state in "${directory}": it is damaged; keep the directory, .* start a new state`,
     ) as string,
   };
   await expect(run(directory)).rejects.toMatchObject(expected);

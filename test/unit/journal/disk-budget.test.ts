@@ -25,7 +25,7 @@ function onDisk({ directory }: Opened, name = '*'): number {
 /** Appends until the journal refuses; `each` sees every step. Returns how many pages went in. */
 async function fill({ journal }: Opened, from: number, each: () => void): Promise<number> {
   for (let i = from; ; i += 1) {
-    if (journal.paused() !== undefined) return i - from;
+    if ((await journal.paused()) !== undefined) return i - from;
     try {
       await journal.append(pageOf([collected(i, base + i, { noise: noise(i) })]));
     } catch (thrown) {
@@ -48,7 +48,7 @@ test('file and WAL together stay within the quota', async () => {
   expect(pages).toBeGreaterThan(70);
   expect(most).toBeGreaterThan(14 * mebi);
   expect(most).toBeLessThanOrEqual(maxSize);
-  expect(state.journal.paused()).toBe('journal_full');
+  expect(await state.journal.paused()).toBe('journal_full');
 });
 
 test('a page that is larger than what is set aside for the WAL does not stay in it', async () => {
@@ -57,7 +57,7 @@ test('a page that is larger than what is set aside for the WAL does not stay in 
   await state.journal.append(pageOf(large));
   expect(onDisk(state, 'waybill.db')).toBeGreaterThan(5 * mebi);
   expect(onDisk(state, 'waybill.db-wal')).toBeLessThanOrEqual(2 * mebi);
-  expect(state.journal.paused()).toBeUndefined();
+  expect(await state.journal.paused()).toBeUndefined();
 });
 
 test('a WAL that a reader holds up is counted: collecting pauses, and goes on when the reader has ended', async () => {
@@ -70,7 +70,7 @@ test('a WAL that a reader holds up is counted: collecting pauses, and goes on wh
   reader.exec('BEGIN');
   reader.prepare('SELECT count(*) FROM segments').get();
   const held = await fill(state, 1, () => undefined);
-  expect(journal.paused()).toBe('journal_full');
+  expect(await journal.paused()).toBe('journal_full');
   expect(onDisk(state)).toBeLessThanOrEqual(maxSize);
   expect(onDisk(state, 'waybill.db-wal')).toBeGreaterThan(6 * mebi);
   expect(journal.usage().bytes).toBeGreaterThan(0.9 * maxSize);
@@ -78,10 +78,10 @@ test('a WAL that a reader holds up is counted: collecting pauses, and goes on wh
   expect(snapshotOf(journal.db, '0.1.0', base, live).journal.bytes).toBe(journal.usage().bytes);
   // Nothing can be brought in yet; and nothing is written meanwhile that would do it by itself later.
   expect(journal.prune()).toBe(0);
-  expect(journal.paused()).toBe('journal_full');
+  expect(await journal.paused()).toBe('journal_full');
   reader.exec('COMMIT');
   journal.prune();
   expect(onDisk(state, 'waybill.db-wal')).toBe(0);
-  expect(journal.paused()).toBeUndefined();
+  expect(await journal.paused()).toBeUndefined();
   expect(await fill(state, held + 1, () => undefined)).toBeGreaterThan(0);
 });

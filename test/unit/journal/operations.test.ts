@@ -118,8 +118,8 @@ test('what is not open can be neither accepted nor tried again, and nothing is w
   const { seq } = journal.head();
   const faults = [
     [base, /proven/],
-    [base + 10 * second, /accepted already/],
-    [base + 15 * second, /has none/],
+    [base + 10 * second, /already accepted/],
+    [base + 15 * second, /not found in the ledger/],
   ] as const;
   for (const [from, words] of faults) {
     await expect(journal.acceptGap(source, from, request)).rejects.toMatchObject({

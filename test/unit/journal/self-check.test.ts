@@ -88,7 +88,7 @@ test.each([false, true])('what was rightly forgotten is not missed when an older
   // But what the older range has collected must be known.
   await clock.sleep(86_400_000, new AbortController().signal);
   journal.db.prepare('DELETE FROM seen WHERE bucket = ?').run(Math.floor((base - 5 * day) / (600 * second)));
-  expect(() => round(it)).toThrow(/holds 1 records, and 0 of them are known/);
+  expect(() => round(it)).toThrow(/has 1 records but 0 stored uids/);
 });
 
 const damages: readonly (readonly [string, string, RegExp, (db: Database) => void])[] = [
@@ -105,11 +105,11 @@ const damages: readonly (readonly [string, string, RegExp, (db: Database) => voi
     /segment \d+ does not follow entry 49/,
     (db) => void db.exec('DELETE FROM segments WHERE seq = 50'),
   ],
-  ['a uid that is not known', 'internal_error', /holds 1 records, and 0/, (db) => void db.exec('DELETE FROM seen WHERE seq = 45')],
+  ['a uid that is not known', 'internal_error', /has 1 records but 0/, (db) => void db.exec('DELETE FROM seen WHERE seq = 45')],
   [
     'a uid that was never appended',
     'internal_error',
-    /does not hold/,
+    /stored uid without a record/,
     (db) => void db.exec('UPDATE seen SET uids = randomblob(16) WHERE seq = 45'),
   ],
   [
@@ -164,13 +164,13 @@ const damages: readonly (readonly [string, string, RegExp, (db: Database) => voi
   [
     'a dead letter from before its sink began',
     'internal_error',
-    /dead letters from 45 to 62, and acknowledged what lies from 45 to 70/,
+    /dead letters from 45 to 62, but has acknowledged entries from 45 to 70/,
     (db) => void db.exec("UPDATE sinks SET from_seq = 45 WHERE id = 'other'"),
   ],
   [
     'a sink that has delivered what this journal never had',
     'internal_error',
-    /delivered entry 60 of another journal/,
+    /delivered entry 60, which is no position/,
     (db) => void db.exec("UPDATE sinks SET delivered_chain = zeroblob(32) WHERE id = 'other'"),
   ],
   ['a sink behind what is pruned', 'internal_error', /sink "siem"/, (db) => void db.exec('UPDATE sinks SET acknowledged = 3')],

@@ -264,7 +264,7 @@ test('at the quota an append stores nothing and memory knows nothing of it; ackn
   await append(journal, 2);
   const page = await fill(journal);
   const head = journal.head();
-  expect(journal.paused()).toBe('journal_full');
+  expect(await journal.paused()).toBe('journal_full');
   expect(faultsOf(beside())).toEqual([]);
   expect(seenFaults(beside())).toEqual([]);
   // Waits for the next append, which fails: then it is written alone.
@@ -284,7 +284,7 @@ test('at the quota an append stores nothing and memory knows nothing of it; ackn
   await journal.acknowledge('siem', { acknowledged: stopped.seq, delivered: undefined }, []);
   clock.wall = base / 1000 + 40 * 86_400_000;
   while (journal.prune() > 0);
-  expect(journal.paused()).toBeUndefined();
+  expect(await journal.paused()).toBeUndefined();
   expect(journal.db.pragma('freelist_count', { simple: true })).toBe(0);
   // The page that failed is new as it ever was, and so is the window.
   expect(await journal.append(page)).toMatchObject({ appended: 1, known: 0 });
@@ -306,7 +306,7 @@ test('an append that fails in its very last statement leaves nothing behind in m
     message: `cannot write the state in "${directory}": journal.maxSize is used up`,
   });
   // Far from full; what was to be written is too large for it.
-  expect([journal.paused(), journal.refuses()]).toEqual([undefined, 'journal_full']);
+  expect([await journal.paused(), journal.refuses()]).toEqual([undefined, 'journal_full']);
   expect(journal.head()).toEqual(head);
   expect(journal.progress(source)).toMatchObject({ collected: 4, polledUntil: 0 });
   expect(journal.sinkProgress('file')).toMatchObject({ acknowledged: 0, resumeNote: undefined });
@@ -367,12 +367,12 @@ test('collecting pauses above 97 % of the quota and goes on below 90 %', async (
   journal.sinkPositions.register('siem', 'kafka', 'x', beginning, undefined);
   const share = (): number => journal.usage().bytes / journal.usage().maxSize;
   await fill(journal);
-  expect(journal.paused()).toBe('journal_full');
+  expect(await journal.paused()).toBe('journal_full');
   // The page that would have passed the mark was not stored: the rest of the quota is for acknowledgements.
   expect(share()).toBeLessThanOrEqual(0.97);
   expect(share()).toBeGreaterThan(0.93);
   clock.wall += 1;
-  for (let acked = 1; journal.paused() !== undefined && acked < journal.head().seq; acked += 1) {
+  for (let acked = 1; (await journal.paused()) !== undefined && acked < journal.head().seq; acked += 1) {
     expect(share()).toBeGreaterThan(0.9);
     await journal.acknowledge('siem', { acknowledged: acked, delivered: undefined }, []);
     journal.prune();
