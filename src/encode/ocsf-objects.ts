@@ -1,13 +1,13 @@
-/** Objects that several classes of OCSF share, and what has no place in a class. */
+/** Objects that several OCSF classes share, and the values without a place in a class. */
 import type { EcsDocument } from '../model/event.ts';
 
-/** `email_t` of the schema; what does not match it is no address there. */
+/** `email_t` of the schema; OCSF does not accept another value as an address. */
 const emailPattern = /^[a-zA-Z0-9!#$%&'*+-/=?^_`{|}~.]+@[a-zA-Z0-9-]+\.[a-zA-Z0-9-.]+$/;
 const emailMax = 320;
 
 const deviceTypes = ['server', 'desktop', 'laptop', 'tablet', 'mobile', 'virtual'];
 
-/** A user needs an id or a name; without both there is at most a full name of somebody unknown. */
+/** OCSF requires an id or a name for a user; with neither, only a full name is possible. */
 export function userOf(uid: string | undefined, email: string | undefined, fullName: string | undefined): object | undefined {
   if (uid === undefined && email === undefined) {
     return fullName === undefined ? undefined : { type_id: 0, name: 'Unknown', full_name: fullName };
@@ -16,7 +16,7 @@ export function userOf(uid: string | undefined, email: string | undefined, fullN
   return { uid, type_id: 1, name: email, email_addr: isAddress ? email : undefined, full_name: fullName };
 }
 
-/** The machine, with its type; undefined when nothing tells it from another one. */
+/** The machine with its type; undefined without an identifying value. */
 export function endpointOf({ source, host, dpas }: EcsDocument): object | undefined {
   if (source?.ip === undefined && host?.hostname === undefined && host?.id === undefined) return undefined;
   return {
@@ -29,7 +29,10 @@ export function endpointOf({ source, host, dpas }: EcsDocument): object | undefi
   };
 }
 
-/** A machine that nothing identifies, where a class requires one: by the schema it must have a name. */
+/**
+ * The machine of a class that requires one, without an identifying value. The schema then requires
+ * a name.
+ */
 export function unknownDevice({ source, host, dpas }: EcsDocument): object {
   return { ...typeOf(dpas.network?.device_type), name: 'Unknown', mac: macOf(source?.mac), domain: host?.domain };
 }
@@ -39,12 +42,15 @@ function typeOf(type: string | undefined): { type_id: number; type: string | und
   return { type_id: deviceTypes.indexOf(type.toLowerCase()) + 1 || 99, type };
 }
 
-/** An address of eight bytes is none to OCSF. */
+/** OCSF has no type for an address of eight bytes. */
 function macOf(mac: string | undefined): string | undefined {
   return mac?.length === 17 ? mac.replaceAll('-', ':') : undefined;
 }
 
-/** What the schema has no place for: `entity` has one for network and provider, `nothing` for nobody and no file either. */
+/**
+ * Values without a place in the class. `entity` has one for network and provider, `nothing` has
+ * none for user and file either.
+ */
 export function unmappedOf(document: EcsDocument, places: 'file' | 'entity' | 'entity without endpoint' | 'nothing'): object | undefined {
   const { event, dpas, user, file, source, host } = document;
   const { network } = dpas;
@@ -60,7 +66,7 @@ export function unmappedOf(document: EcsDocument, places: 'file' | 'entity' | 'e
     userNetwork: present({
       ...(isBare ? { ipAddress: source?.address, machineName: host?.hostname, mac: network?.mac } : {}),
       ...(isBare || places === 'entity without endpoint' ? { domainName: host?.domain, deviceType: network?.device_type } : {}),
-      // Where it names no machine, it has no place.
+      // If it does not identify the machine, it has no other place.
       uuid: isBare || host?.id === undefined ? network?.uuid : undefined,
       networkName: hasEndpoint ? undefined : network?.name,
       networkId: network?.id,
@@ -71,7 +77,10 @@ export function unmappedOf(document: EcsDocument, places: 'file' | 'entity' | 'e
   });
 }
 
-/** What one may look for across classes, by its path. @param endpoint  the attribute that holds the machine */
+/**
+ * The values to search for across classes, by path.
+ * @param endpoint  the attribute of the machine
+ */
 export function observablesOf({ user, file, source }: EcsDocument, endpoint: 'device' | 'src_endpoint'): object[] | undefined {
   const found = [
     { name: 'actor.user.uid', type_id: 31, value: user?.id },
@@ -81,7 +90,7 @@ export function observablesOf({ user, file, source }: EcsDocument, endpoint: 'de
   return found.length === 0 ? undefined : found;
 }
 
-/** The object, or undefined when nothing is in it. */
+/** The object; undefined when it is empty. */
 export function present(object: Readonly<Record<string, unknown>>): object | undefined {
   return Object.values(object).some((value) => value !== undefined) ? object : undefined;
 }

@@ -87,7 +87,7 @@ function metadataOf({ event, dpas, observer, organization }: EcsDocument, { clas
   };
 }
 
-/** What the class has places for, and what is left over. */
+/** The attributes of the class, and the values without one. */
 function objectsOf({ document, severity }: EcsEvent, classUid: number): object {
   const user = userOf(document.user?.id, document.user?.email, document.user?.full_name);
   if (classUid === 1001) {
@@ -127,7 +127,7 @@ function fileOf({ file, dpas }: EcsDocument): object {
   };
 }
 
-/** The policy of a payload, or, where its owner changes, the payload itself. */
+/** The policy of a payload, or the payload itself when its owner changes. */
 function entityOf({ file, dpas }: EcsDocument): object {
   const uid = dpas.payload?.id;
   const data = present({ payloadId: uid, payloadName: file?.name, currentPayloadOwnerId: file?.uid });

@@ -1,6 +1,6 @@
 /**
- * The parts of an ECS document that are made of a record's fields: docs/formats.md, "Fields". Each part is undefined when nothing is in it,
- * so that nothing empty is ever written.
+ * Builds the parts of an ECS document from the fields of a record: docs/formats.md, "Fields". An
+ * empty part is undefined, so that nothing empty is written.
  */
 import type { EcsDocument, EcsDpas, EcsFile, EcsHost, EcsSource, EcsUser } from '../model/event.ts';
 import { ipVersion } from './ip.ts';
@@ -8,7 +8,7 @@ import { masked } from './privacy.ts';
 import type { Fields } from './reading.ts';
 import { emailParts, fileExtension, fullName, macAddress, position } from './values.ts';
 
-/** The parts that depend on the record alone. */
+/** The parts that depend on the record only. */
 type RecordParts = Pick<EcsDocument, 'user' | 'file' | 'source' | 'host' | 'network' | 'related'>;
 
 export function recordParts(fields: Fields, hostIdFromUuid: boolean): RecordParts {
@@ -30,7 +30,7 @@ export function recordParts(fields: Fields, hostIdFromUuid: boolean): RecordPart
   };
 }
 
-/** The record's own words, and what ECS has no place for. */
+/** The record's own values, and values without a field in ECS. */
 export function dpasOf(fields: Fields, uid: string): EcsDpas {
   const { payloadId, payloadName, userId, userLastNameFirstName: names } = fields;
   return {
@@ -46,7 +46,7 @@ export function dpasOf(fields: Fields, uid: string): EcsDpas {
   };
 }
 
-/** The value, unless it is masked: for places where values are compared or read. */
+/** The value unless it is masked, for uses that compare or parse it. */
 export function shown(value: string | undefined): string | undefined {
   return value === masked ? undefined : value;
 }
@@ -106,7 +106,7 @@ function relatedOf(
   };
 }
 
-/** Each value once, and no masked one: all masked values would seem to be related. */
+/** Adds a value once. Masked values are left out: they would all seem related. */
 function add(values: string[], value: string | undefined): void {
   if (value !== undefined && value !== masked && !values.includes(value)) values.push(value);
 }

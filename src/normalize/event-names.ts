@@ -1,4 +1,7 @@
-/** The record's field behind each field of an event (docs/formats.md) that a person may name where a field of the record is meant. */
+/**
+ * Maps fields of an event to fields of the record (docs/formats.md), for hints when a setting names
+ * the wrong one.
+ */
 import type { FieldPath } from '../record/fields.ts';
 
 export const recordFields: ReadonlyMap<string, FieldPath> = new Map<string, FieldPath>([

@@ -1,18 +1,21 @@
 /**
- * Which records a sink wants: its `where`, compiled once to a predicate on the record as received, before privacy. Values are compared
- * exactly, as text; a field that is absent never matches.
+ * The records that a sink selects: its `filter`, compiled once to a predicate on the record as
+ * received, before privacy. Values are compared exactly, as text; an absent field never matches.
  */
 import type { JsonValue } from '../model/record.ts';
 import type { FieldPath } from '../record/fields.ts';
 import { type JsonObject, objectOf, textOf } from '../record/json.ts';
 
-/** Any of the values of every field named; and not `not`; and one of `any`, where they are given. */
+/**
+ * Matches if every named field has one of its values, `not` does not match, and one of `any`
+ * matches.
+ */
 export type Where = { readonly [field in FieldPath]?: readonly string[] | undefined } & {
   readonly not?: Where | undefined;
   readonly any?: readonly Where[] | undefined;
 };
 
-/** Whether a record, as `parseRecord` reads it, is wanted. */
+/** True if the sink selects the record, given as `parseRecord` parses it. */
 type FilterValues = (value: JsonValue) => boolean;
 
 export function compileWhere(filter: Where): FilterValues {

@@ -1,7 +1,11 @@
-/** Tells addresses from other text, by hand and in linear time: what ECS and CEF call an address must be one, or the document is refused. */
+/**
+ * Recognizes IP addresses in linear time. Receivers reject documents whose ECS or CEF address
+ * fields hold other text.
+ */
 
 /**
- * 4 for dotted decimal without leading zeros, 6 for a text form of RFC 4291 section 2.2 without a zone; undefined for anything else.
+ * Returns 4 for dotted decimal without leading zeros, 6 for a text form of RFC 4291 section 2.2
+ * without a zone, otherwise undefined.
  */
 export function ipVersion(text: string): 4 | 6 | undefined {
   if (text.length < 2 || text.length > 45) return undefined;
@@ -36,11 +40,14 @@ function isIpv6(text: string): boolean {
   if (text.indexOf('::', gap + 1) >= 0) return false;
   const head = groupsOf(text.slice(0, gap), false);
   const tail = groupsOf(text.slice(gap + 2), true);
-  // The gap stands for at least one group.
+  // `::` stands for at least one group.
   return head !== undefined && tail !== undefined && head + tail <= 7;
 }
 
-/** How many 16-bit groups the text holds; a dotted address may be the last two. Undefined when it is not made of groups. */
+/**
+ * The number of 16-bit groups in the text; a dotted address may be the last two. Undefined if it
+ * has other parts.
+ */
 function groupsOf(text: string, last: boolean): number | undefined {
   if (text === '') return 0;
   const groups = text.split(':');

@@ -1,11 +1,11 @@
-/** The sentence that a person reads in a list of events. */
+/** The `message` of an event: one sentence for lists of events. */
 import { cut } from '../record/text.ts';
 
 const partMax = 256;
 
 /**
- * `<name>: <who> / <payload name> (<reason>)`; what is absent is left out with its separator. Control characters become blanks; who and
- * payload name are cut to 256 characters each.
+ * `<name>: <user> / <payload name> (<reason>)`; an absent part is omitted with its separator.
+ * Control characters become spaces. User and payload name are cut to 256 characters each.
  */
 export function messageText(name: string, actor: string | undefined, payloadName: string | undefined, reason: string | undefined): string {
   let text = name;

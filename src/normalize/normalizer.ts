@@ -1,6 +1,7 @@
 /**
- * From a record to an event: privacy on the record first, then its fields read as text, its meaning from the table of outcomes, and one ECS
- * document (ECS 9.4.0). Pure and total: the same record, time of receipt and settings give the same event, and no record makes it throw.
+ * Converts a record to an event: applies privacy to the record, reads its fields as text, looks up
+ * the outcome, and builds an ECS 9.4.0 document. Pure and total: the same record, time of receipt
+ * and settings give the same event, and no record makes it throw.
  */
 import { hash } from 'node:crypto';
 import type { EcsObserver, Normalize } from '../model/event.ts';
@@ -14,20 +15,23 @@ import { droppedFields, type Privacy, redactor } from './privacy.ts';
 import { type Fields, readFields } from './reading.ts';
 import { unknownOutcome } from './unknown.ts';
 
-/** What the events of one source are made with. */
+/** The settings for the events of one source. */
 export interface NormalizeSettings {
-  /** `organization.id`; undefined where none is known (`waybill encode`). */
+  /** `organization.id`; undefined when unknown (`waybill encode`). */
   readonly tenantId: string | undefined;
-  /** Of the service; its host becomes `observer.hostname`. */
+  /** Address of the service; its host becomes `observer.hostname`. */
   readonly baseUrl: string | undefined;
   readonly observer: { readonly vendor: string; readonly product: string; readonly version: string };
-  /** Of the data stream: `dpas.audit` and `default`, unless the sink says otherwise. */
+  /**
+   * Dataset and namespace of the data stream: `dpas.audit` and `default` unless the sink overrides
+   * them.
+   */
   readonly dataset: string;
   readonly namespace: string;
   readonly mapping: {
-    /** Overrides the severity of single outcomes, by code. */
+    /** Severities by outcome code that override the table. */
     readonly severity: Readonly<Record<string, number | undefined>>;
-    /** Whether `uuid` names the machine: `host.id` and `related.hosts`. */
+    /** True if `uuid` identifies the machine and becomes `host.id` and `related.hosts`. */
     readonly hostIdFromUuid: boolean;
   };
   readonly privacy: Privacy;
@@ -39,7 +43,7 @@ const regular: readonly string[] = [];
 const noObject: readonly string[] = ['not_an_object'];
 const noFields: JsonObject = {};
 
-/** Binds the settings of a source once; what is constant is made here. */
+/** Prepares the settings of a source once, with all constant parts of an event. */
 export function normalizer(settings: NormalizeSettings): Normalize {
   const { tenantId, dataset, namespace, mapping, privacy } = settings;
   const table = outcomesByCode(mapping.severity);
@@ -126,12 +130,12 @@ function tagsOf(unknown: boolean, fields: Fields, timeless: boolean): readonly s
   return tags;
 }
 
-/** The host of a URL, an IPv6 address without its brackets. */
+/** The host of a URL; an IPv6 address without brackets. */
 function hostOf(url: string): string {
   return new URL(url).hostname.replace(/^\[(.*)\]$/, '$1');
 }
 
-/** All records of a page were received at once: the last time is remembered with its text. */
+/** Caches the last time as text: all records of a page have the same time of receipt. */
 function timeText(): (us: Micros) => string {
   let last: Micros | undefined;
   let text = '';

@@ -1,16 +1,17 @@
 /**
- * What the 17 combinations of specification 2.8 mean in ECS, in one table: category, type, action, outcome, severity and name. A combination
- * that is not in it is mapped by its parts (unknown.ts).
+ * The ECS mapping of the 17 combinations of specification 2.8: category, type, action, outcome,
+ * severity and name. unknown.ts maps other combinations.
  *
- * The severity is a judgement: 7, someone without right or from a barred country tries to open; 5 and 6, other denials and a change of owner.
+ * Severities are our choice: 7 for an attempt to open without permission or from a blocked country;
+ * 5 and 6 for other denials and a change of owner.
  */
 
 export type EventOutcome = 'success' | 'failure' | 'unknown';
 
-/** What a triple of actionAttempted, result and resultReason means. */
+/** The mapping of a triple of actionAttempted, result and resultReason. */
 export interface Outcome {
   readonly code: string;
-  /** Undefined for an action that nobody knows. */
+  /** Undefined for an unknown action. */
   readonly category: readonly string[] | undefined;
   readonly type: readonly string[] | undefined;
   readonly action: string;
@@ -19,7 +20,7 @@ export interface Outcome {
   readonly name: string;
 }
 
-/** A row of the table: an outcome with the triple that leads to it. */
+/** A row of the table: an outcome and its triple. */
 interface OutcomeRow extends Outcome {
   readonly actionAttempted: string;
   readonly result: string;
@@ -61,7 +62,7 @@ export const outcomes: readonly OutcomeRow[] = [
   row('Decrypt', 'AccessDenied', 'GeoValidationFailed', file, 'access', 'file-decrypt', 'failure', 6, 'Protected file open denied'),
   row('Audit', 'AccessWindow', 'Changed', configuration, 'change', 'access-window-changed', 'success', 3, 'Access window changed'),
   row('Audit', 'AccessWindow', 'Created', configuration, 'creation', 'access-window-created', 'success', 2, 'Access window created'),
-  // The record does not say in which direction the flag moved, so this is a change and never a deletion.
+  // The record does not show the new value of the flag, so this is a change and never a deletion.
   row('Audit', 'RevokeAccess', 'Changed', rights, 'change', 'access-revocation-changed', 'success', 4, 'Access revocation changed'),
   row('Audit', 'AuthorisedGroupAccess', 'Changed', rights, 'change', 'group-access-changed', 'success', 4, 'Group authorization changed'),
   row('Audit', 'AuthorisedGroupAccess', 'Created', rights, 'creation', 'group-access-created', 'success', 4, 'Group authorization created'),
@@ -95,7 +96,7 @@ export const outcomes: readonly OutcomeRow[] = [
 /** The 17 codes. */
 export const outcomeCodes: readonly string[] = outcomes.map((outcome) => outcome.code);
 
-/** The table by code, with the severities that the operator overrides. */
+/** The outcomes by code, with the configured severities. */
 export function outcomesByCode(severity: Readonly<Record<string, number | undefined>>): ReadonlyMap<string, Outcome> {
   return new Map(outcomes.map((outcome) => [outcome.code, { ...outcome, severity: severity[outcome.code] ?? outcome.severity }]));
 }

@@ -1,6 +1,7 @@
 /**
- * Privacy rules, applied to the record before it is normalized: an event spreads one value over many fields, and everything derived must
- * come from the redacted record. What a rule names is hidden in whatever shape it arrives, and the text is then written again.
+ * Privacy rules. They apply to the record before normalization, because an event copies one value
+ * to many fields, and every derived value must come from the redacted record. A field that a rule
+ * names is hidden whatever its type, and the text is serialized again.
  */
 import { createHmac } from 'node:crypto';
 import { WaybillError } from '../errors.ts';
@@ -17,11 +18,11 @@ interface PrivacyRule {
 
 export interface Privacy {
   readonly rules: readonly PrivacyRule[];
-  /** Of the keyed hash; needed by `pseudonymize` alone. */
+  /** The HMAC key; only `pseudonymize` needs it. */
   readonly key?: string | undefined;
 }
 
-/** A record as it goes on: unchanged, or redacted and written again. */
+/** A record after privacy: unchanged, or redacted and serialized again. */
 interface Redacted {
   readonly value: JsonValue;
   readonly text: string;
@@ -29,12 +30,13 @@ interface Redacted {
 
 type Redact = (value: JsonValue, text: string) => Redacted;
 
-/** What a masked value becomes. */
+/** The replacement for a masked value. */
 export const masked = '***';
 
 /**
- * Compiles the rules to one function, undefined when there are none. A rule for `userNetwork` holds for everything inside it that has no
- * rule of its own. Of a record that is not an object nothing is passed on: no rule can find its way in it.
+ * Compiles the rules to one function; undefined without rules. A rule for `userNetwork` applies to
+ * everything in it without a rule of its own. A record that is not an object is hidden completely,
+ * because no rule can be applied to its fields.
  * @throws WaybillError `config_invalid` when the key is missing
  */
 export function redactor(privacy: Privacy): Redact | undefined {
@@ -55,7 +57,8 @@ export function redactor(privacy: Privacy): Redact | undefined {
   return (value, text) => {
     const record = objectOf(value);
     if (record === undefined) return { value: masked, text: JSON.stringify(masked) };
-    // A key that is there counts as touched even when its value is null: with a doubled key, the text may hold another one.
+    // A key that is present counts even if its value is null: the text may have the key twice, with
+    // another value.
     const touched = top.filter(([field]) => Object.hasOwn(record, field));
     const touchesNetwork = namesNetwork && Object.hasOwn(record, network);
     if (touched.length === 0 && !touchesNetwork) return { value, text };
@@ -66,19 +69,22 @@ export function redactor(privacy: Privacy): Redact | undefined {
   };
 }
 
-/** Whether a rule pseudonymizes and there is no key for it. */
+/** True if a rule pseudonymizes and the key is missing. */
 export function keyMissing({ rules, key }: Privacy): boolean {
   return key === undefined && rules.some(({ action }) => action === 'pseudonymize');
 }
 
-/** The names of the fields that rules drop: their absence is no irregularity. */
+/** The fields that rules drop; their absence is not unexpected. */
 export function droppedFields(privacy: Privacy): ReadonlySet<string> {
   return new Set(privacy.rules.filter((rule) => rule.action === 'drop').flatMap((rule) => rule.fields));
 }
 
 type Hide = (action: PrivacyAction, value: JsonValue) => JsonValue | undefined;
 
-/** `pn_` and the first 22 characters of the base64url of HMAC-SHA-256(key, value as text): equal values give equal pseudonyms. */
+/**
+ * `pn_` and the first 22 characters of the base64url of HMAC-SHA-256(key, value as text). Equal
+ * values give equal pseudonyms.
+ */
 function hider(key: string | undefined): Hide {
   return (action, value) => {
     if (action === 'drop') return undefined;
@@ -96,7 +102,8 @@ function redactNetwork(
   hide: Hide,
 ): JsonValue | undefined {
   const network = objectOf(value);
-  // Not an object: it may hold anything, so the rule for one of its fields holds for all of it, dropping before the rest.
+  // Without an object the value may hold any of the fields, so their strictest rule applies to all of
+  // it. Dropping is strictest.
   if (network === undefined) return hide(whole ?? strictest(inside), value);
   if (whole === 'drop' && inside.size === 0) return undefined;
   const redacted: Record<string, JsonValue> = { ...network };

@@ -1,20 +1,23 @@
 /**
- * Reads the fields of one record as text, and notes what is odd about them: docs/formats.md, "Unexpected records". Nothing after this looks at
- * the record again.
+ * Reads the fields of a record as text and notes unexpected ones: docs/formats.md, "Unexpected
+ * records". Later steps do not use the record.
  */
 import type { JsonValue } from '../model/record.ts';
 import type { MainField, NetworkField, PersonalField } from '../record/fields.ts';
 import { isAbsent, isRawNumber, type JsonObject, objectOf, textOf } from '../record/json.ts';
 
-/** The fields of a record by name, those of `userNetwork` among them; undefined is what is absent, or no text. */
+/**
+ * The fields of a record by name, including those of `userNetwork`; undefined when absent or not
+ * text.
+ */
 export type Fields = Readonly<Record<MainField | PersonalField | NetworkField, string | undefined>> & {
-  /** One of the nine fields is not there although nobody asked for that. */
+  /** True if one of the nine main fields is absent and no privacy rule dropped it. */
   readonly missing: boolean;
-  /** A value was not of the type that the specification gives it. */
+  /** True if a value has another type than in the specification. */
   readonly unexpected: boolean;
 };
 
-/** @param dropped  fields that a privacy rule took away: their absence is not odd */
+/** @param dropped  fields that a privacy rule removed: their absence is not unexpected */
 export function readFields(record: JsonObject, dropped: ReadonlySet<string>): Fields {
   let missing = false;
   let unexpected = false;
@@ -64,7 +67,7 @@ export function readFields(record: JsonObject, dropped: ReadonlySet<string>): Fi
     missing: false,
     unexpected: false,
   };
-  // The flags are known only now that every field was read.
+  // The flags are known only after every field was read.
   fields.missing = missing;
   fields.unexpected = unexpected;
   return fields;

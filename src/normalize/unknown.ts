@@ -1,6 +1,6 @@
 /**
- * A combination of action, result and reason that the table does not know, mapped by its parts: new values will come, and they must arrive
- * with as much meaning as the known parts give, at a severity that is looked at.
+ * Maps an unknown combination of action, result and reason by its known parts. The service may add
+ * values: they keep as much meaning as possible and get a severity that draws attention.
  */
 import { cut } from '../record/text.ts';
 import type { EventOutcome, Outcome } from './outcomes.ts';
@@ -14,7 +14,7 @@ interface FileAction {
 interface AuditResult {
   readonly stem: string;
   readonly category: readonly string[];
-  /** Undefined where the reason cannot be appended to it. */
+  /** Undefined if the reason cannot be appended to it. */
   readonly name: string | undefined;
 }
 
@@ -36,7 +36,7 @@ const genericName = 'Data protection event';
 const codePartMax = 80;
 const actionPartMax = 60;
 
-/** What a triple means that is not in the table; an absent part is undefined. */
+/** The outcome of a triple that is not in the table; an absent part is undefined. */
 export function unknownOutcome(action: string | undefined, result: string | undefined, reason: string | undefined): Outcome {
   const code = `${codePart(action)}:${codePart(result)}:${codePart(reason)}`;
   const fileAction = action === undefined ? undefined : fileActions.get(action);
@@ -85,7 +85,10 @@ function codePart(part: string | undefined): string {
   return part === undefined ? 'Unknown' : cut(part, codePartMax).replace(/[^A-Za-z0-9._-]/gu, '_');
 }
 
-/** `DeviceNotTrusted` as `device-not-trusted`; what is neither an ASCII letter nor a digit separates words. */
+/**
+ * `DeviceNotTrusted` as `device-not-trusted`. Every character but ASCII letters and digits
+ * separates words.
+ */
 function kebab(part: string | undefined): string {
   const from = part ?? '';
   let text = '';

@@ -1,6 +1,7 @@
 /**
- * Reads what is written inside a value: the parts of an address, a name, a position, a MAC, a file extension. Each gives undefined (or the
- * text as it was) when the value is not of that form; the plain field carries it all the same.
+ * Parses values: the parts of an email address, a name, a position, a MAC address, a file
+ * extension. A value of another form gives undefined or the text itself; the plain field holds it
+ * in any case.
  */
 
 interface Position {
@@ -8,19 +9,25 @@ interface Position {
   readonly lon: number;
 }
 
-/** Local part and domain, when there is exactly one `@` with text on both sides. */
+/** Local part and domain, if there is exactly one `@` with text on both sides. */
 export function emailParts(text: string): { readonly name: string; readonly domain: string } | undefined {
   const parts = halves(text, '@');
   return parts === undefined ? undefined : { name: parts[0], domain: parts[1] };
 }
 
-/** `First Last` out of `Last,First`, when there is exactly one comma with text on both sides; else the text as it is. */
+/**
+ * `First Last` from `Last,First`, if there is exactly one comma with text on both sides; otherwise
+ * the text unchanged.
+ */
 export function fullName(lastNameFirstName: string): string {
   const parts = halves(lastNameFirstName, ',');
   return parts === undefined ? lastNameFirstName : `${parts[1].trim()} ${parts[0].trim()}`;
 }
 
-/** The extension in lower case: 1 to 16 ASCII letters or digits behind a dot, with something before it. */
+/**
+ * The extension in lower case: 1 to 16 ASCII letters or digits after a dot that is not at the
+ * start.
+ */
 export function fileExtension(name: string): string | undefined {
   const dot = name.lastIndexOf('.');
   const length = name.length - dot - 1;
@@ -29,9 +36,12 @@ export function fileExtension(name: string): string | undefined {
   return /^[A-Za-z0-9]+$/.test(extension) ? extension.toLowerCase() : undefined;
 }
 
-/** 12 or 16 hex digits and nothing else but `:` `-` `.` and blank, in upper case with hyphens: `0A-1B-2C-3D-4E-5F`. */
+/**
+ * 12 or 16 hex digits, separated by `:`, `-`, `.` or space, as upper case with hyphens:
+ * `0A-1B-2C-3D-4E-5F`.
+ */
 export function macAddress(text: string): string | undefined {
-  // 16 digits with something between each; longer is something else.
+  // The maximum: 16 digits with separators.
   if (text.length < 12 || text.length > 48 || !/^[0-9A-Fa-f:. -]+$/.test(text)) return undefined;
   const digits = text.replace(/[:. -]/g, '').toUpperCase();
   if (digits.length !== 12 && digits.length !== 16) return undefined;
@@ -40,7 +50,7 @@ export function macAddress(text: string): string | undefined {
   return mac;
 }
 
-/** `latitude,longitude`: two decimal numbers within ±90 and ±180; blanks are allowed. */
+/** `latitude,longitude`: decimal numbers within ±90 and ±180; spaces are allowed. */
 export function position(text: string): Position | undefined {
   const comma = text.indexOf(',');
   if (comma < 0) return undefined;
@@ -54,7 +64,7 @@ function decimal(text: string): number | undefined {
   return /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)$/.test(trimmed) ? Number(trimmed) : undefined;
 }
 
-/** What stands before and behind the only occurrence of a separator, when both hold text. */
+/** The parts before and after the only occurrence of a separator, if both have text. */
 function halves(text: string, separator: string): readonly [string, string] | undefined {
   const at = text.indexOf(separator);
   if (at < 1 || text.indexOf(separator, at + 1) >= 0) return undefined;

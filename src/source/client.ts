@@ -1,6 +1,7 @@
 /**
- * The client of a logs endpoint: one call is one page (specification 4.6, 4.7), or a WaybillError that says what kind of trouble it is. It
- * replaces a rejected token once within a call and repeats nothing else; when to ask, and how often, is the affair of collect.
+ * The client of a logs endpoint. One call returns one page (specification 4.6, 4.7) or throws a
+ * WaybillError with the kind of failure. It replaces a rejected token once within a call and
+ * repeats nothing else. The collector decides when to send a request.
  */
 import { WaybillError, codeOf, messageOf } from '../errors.ts';
 import type { Page, PageRequest, Source } from '../model/source.ts';
@@ -19,7 +20,7 @@ import { TokenStore } from './token.ts';
 import type { AuthSettings } from './token.ts';
 import type { Pem, Secret, TlsSettings } from '../connect/trust.ts';
 
-/** What the client needs of a source's settings. */
+/** The settings of a source that the client needs. */
 export interface ClientSettings {
   readonly id: string;
   /** Ends with the `api` segment. */
@@ -28,9 +29,9 @@ export interface ClientSettings {
   readonly auth: AuthSettings;
   readonly subscriptionKey?: Secret | undefined;
   readonly tls?: TlsSettings | undefined;
-  /** As the configuration resolves it for this source; undefined: direct. */
+  /** The resolved proxy of this source; undefined: direct. */
   readonly proxy?: ProxySettings | undefined;
-  /** `timeout` in ms, for one request as a whole. */
+  /** `timeout` is the limit for a whole request, ms. */
   readonly requests: { readonly timeout: number };
 }
 
@@ -40,21 +41,21 @@ export interface ClientContext {
   readonly meters: Pick<Meters, 'sourceRequest'>;
   /** The top-level `tls.ca`. */
   readonly ca?: Pem | undefined;
-  /** Where a secret that was replaced is reported. */
+  /** Receives the event for a secret that was read again. */
   readonly log?: Log | undefined;
 }
 
-/** A source, and what `check` wants to know about it. */
+/** A source with the methods that `check` needs. */
 export interface ServiceSource extends Source {
-  /** Gets a token, or says why there is none. */
+  /** Obtains a token, or throws the reason. */
   authenticate(signal: AbortSignal): Promise<void>;
-  /** The ways to the service and to its token endpoint. */
+  /** The connections to the service and to its token endpoint. */
   routes(): readonly Route[];
 }
 
-/** The largest body of a page, before and after decompression: 16 MiB. */
+/** The maximum body of a page, before and after decompression: 16 MiB. */
 const pageBytesMax = 16 * 1024 * 1024;
-/** A cached answer is asked for anew after so long. */
+/** How long to wait before a cached response is requested again. */
 const cachedMs = 1_000;
 
 export function createSource(settings: ClientSettings, context: ClientContext): ServiceSource {
@@ -85,15 +86,16 @@ class HttpSource implements ServiceSource {
     const what = `page ${request.page ?? '(first)'} of ${this.#setting}`;
     const refused = await this.#attempt(request, what, signal);
     if ('items' in refused) return refused;
-    // The token, or the subscription key, may have been renewed on their side: both are read again, and the page is asked for once more.
+    // The service may have renewed the token or the subscription key: both are read again, and the page
+    // is requested once more.
     this.#tokens.reject(refused.token);
     this.#settings.subscriptionKey?.refresh();
-    const retry = await this.#attempt(request, what, signal);
-    if ('items' in retry) return retry;
+    const second = await this.#attempt(request, what, signal);
+    if ('items' in second) return second;
     throw new WaybillError(
       'source_unauthorized',
-      `cannot read ${what}: the service does not accept the token or the subscription key; see ${this.#setting}.subscriptionKey and ` +
-        `${this.#setting}.auth: ${retry.message}`,
+      `cannot read ${what}: the service rejects the token or the subscription key; see ${this.#setting}.subscriptionKey and ` +
+        `${this.#setting}.auth: ${second.message}`,
     );
   }
 
@@ -113,7 +115,9 @@ class HttpSource implements ServiceSource {
     await Promise.all([this.#tokens[Symbol.asyncDispose](), this.#service[Symbol.asyncDispose]()]);
   }
 
-  /** One request, counted and timed; a refusal that may be due to the token is for the caller. */
+  /**
+   * Sends one request and measures it. Returns a 401, which the token may have caused, to the caller.
+   */
   async #attempt(request: PageRequest, what: string, signal: AbortSignal): Promise<Page | Unauthorized> {
     const { clock, budget, meters } = this.#context;
     const token = await this.#tokens.get(signal);
@@ -139,7 +143,10 @@ class HttpSource implements ServiceSource {
     const { subscriptionKey, requests } = this.#settings;
     const key = subscriptionKey?.read();
     if (key !== undefined && !headerValue.test(key))
-      throw new WaybillError('secret_missing', `cannot use "${this.#setting}.subscriptionKey": it holds what no header can carry`);
+      throw new WaybillError(
+        'secret_missing',
+        `cannot use "${this.#setting}.subscriptionKey": its value has a character that a header cannot carry`,
+      );
     const question = {
       method: 'GET',
       url: this.#url(request),
@@ -187,13 +194,13 @@ class HttpSource implements ServiceSource {
 
   #url({ query, page, pageSize }: PageRequest): string {
     const { baseUrl, endpoint } = this.#settings;
-    // In this order always: what stands between may key a cache or a limit on the text.
+    // The order is fixed: a cache or rate limit on the way may use the text as a key.
     const parameters = [
       ['startTime', query.startTime],
       ['endTime', query.endTime],
       ['page', page],
       ['pageSize', pageSize],
-      // A bare `+` in a query is a blank.
+      // A literal `+` in a query string means a space.
       ['sort', '+logTimestamp'],
     ] as const;
     const text = parameters.filter(([, value]) => value !== undefined).map(([name, value]) => `${name}=${encodeURIComponent(value ?? '')}`);
@@ -213,9 +220,9 @@ class HttpSource implements ServiceSource {
       return new WaybillError('source_busy', `${begin}: the service is busy: ${message}`, { retryAfterMs });
     }
     if (status === 404) {
-      // It may be from a time when there were fewer pages: what is not fresh ends no pass.
+      // A cached 404 may be older than the page, so it ends no pass.
       if (parseAge(headers['age']) > 0) {
-        return new WaybillError('source_busy', `${begin}: the answer is cached: ${message}`, { retryAfterMs: retryAfterMs ?? cachedMs });
+        return new WaybillError('source_busy', `${begin}: the response is cached: ${message}`, { retryAfterMs: retryAfterMs ?? cachedMs });
       }
       return new WaybillError('page_not_found', `${begin}: no such page, or a wrong ${this.#setting}.baseUrl: ${message}`);
     }
@@ -227,16 +234,19 @@ class HttpSource implements ServiceSource {
   }
 }
 
-/** What a header can hold: printable ASCII (RFC 9110 section 5.5). */
+/** The characters of a header value: printable ASCII (RFC 9110 section 5.5). */
 const headerValue = /^[\x20-\x7e]+$/;
 
-/** A 401: the token that was sent, and the service's words. */
+/** A 401: the rejected token, and the error text of the service. */
 interface Unauthorized {
   readonly token: string;
   readonly message: string;
 }
 
-/** The status with the words of the body: a problem (RFC 9457), what API gateways write, or the begin of a text. Other JSON may hold records: not shown. */
+/**
+ * The status with the error text of the body: a problem (RFC 9457), an error of an API gateway, or
+ * the start of plain text. Other JSON is not shown, as it may hold records.
+ */
 function saidBy(answer: Answer): string {
   const text = new TextDecoder().decode(answer.body);
   let said: unknown;
@@ -257,7 +267,7 @@ function member(value: unknown, key: string): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? (value as Record<string, unknown>)[key] : undefined;
 }
 
-/** An integer that a number holds exactly; decimal text counts. */
+/** A safe integer; decimal text counts. */
 function integer(value: unknown): number | undefined {
   const number = typeof value === 'string' && /^-?\d{1,16}$/.test(value) ? Number(value) : value;
   return typeof number === 'number' && Number.isSafeInteger(number) ? number : undefined;

@@ -1,6 +1,6 @@
 /**
- * One request and its whole answer in memory, with a limit on everything: on time, on bytes received and on bytes after decompression.
- * Redirects are not followed. Both the page client and the token client speak through it.
+ * One request and its complete response in memory, with limits on time, on received bytes and on
+ * decompressed bytes. Redirects are not followed. The page client and the token client use it.
  */
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
@@ -16,27 +16,28 @@ interface Question {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** The most bytes of an answer with status 200, before and after decompression. */
+  /** Maximum bytes of a response with status 200, before and after decompression. */
   readonly bytesMax: number;
-  /** The longest time from here to the last byte, ms. */
+  /** Maximum time until the last byte, ms. */
   readonly timeoutMs: number;
 }
 
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, Header>>;
-  /** Whole when `status` is 200; of other answers the first 64 KiB, as far as they could be read. */
+  /** Complete when `status` is 200; otherwise up to the first 64 KiB. */
   readonly body: Uint8Array;
 }
 
-/** An answer with status 200 whose body is not whole: cut off, too large, or not what its encoding says. */
+/** A response with status 200 whose body is truncated, too large or wrongly encoded. */
 export class BrokenAnswer extends Error {}
 
-/** Why a timer ends early; made once, since an error made for each would record the stack each time. */
+/** The abort reason of a finished timer. Shared, because each new error would record a stack. */
 const ended = new WaybillError('aborted', 'the exchange is over');
 
 /**
- * @throws WaybillError of the connection, `source_unreachable` when the time is over; BrokenAnswer; or the signal's reason
+ * @throws WaybillError of the connection; `source_unreachable` after the timeout; BrokenAnswer; or
+ * the signal's reason
  */
 export async function exchange(connection: Connection, question: Question, clock: Clock, signal: AbortSignal): Promise<Answer> {
   signal.throwIfAborted();
@@ -55,12 +56,12 @@ export async function exchange(connection: Connection, question: Question, clock
       body: question.body ?? null,
       signal: AbortSignal.any([signal, over.signal]),
     });
-    stage = 'no whole answer';
+    stage = 'no complete response';
     const body =
       head.statusCode === 200
         ? await readWhole(head.body, head.headers['content-encoding'], question.bytesMax)
         : await readBegin(head.body, head.headers['content-encoding']);
-    // What ended early for the signal or the time is no answer.
+    // The signal or the timeout ended the exchange early, so this is no response.
     if (signal.aborted || over.signal.aborted) throw new Error(stage);
     return { status: head.statusCode, headers: head.headers, body };
   } catch (thrown) {
@@ -76,7 +77,7 @@ export async function exchange(connection: Connection, question: Question, clock
   }
 }
 
-/** What is kept of an answer that is not 200: enough for its words. */
+/** The kept part of a response other than 200: enough for its error text. */
 const maxQuotedLength = 64 * 1024;
 
 async function readWhole(body: AsyncIterable<Buffer>, encoding: Header, max: number): Promise<Uint8Array> {
@@ -85,7 +86,7 @@ async function readWhole(body: AsyncIterable<Buffer>, encoding: Header, max: num
     await decoded(body, encoding, max, read);
   } catch (thrown) {
     if (thrown instanceof BrokenAnswer) throw thrown;
-    throw new BrokenAnswer(`the answer is cut off after ${read.size} bytes: ${messageOf(thrown)}`, { cause: thrown });
+    throw new BrokenAnswer(`the response is truncated after ${read.size} bytes: ${messageOf(thrown)}`, { cause: thrown });
   }
   return read.bytes();
 }
@@ -95,7 +96,7 @@ async function readBegin(body: AsyncIterable<Buffer>, encoding: Header): Promise
   try {
     await decoded(body, encoding, maxQuotedLength, read);
   } catch {
-    // The status says what is to be done; its words are cut where they could not be read.
+    // The status alone decides what to do; an unreadable error text is cut off.
   }
   return read.bytes();
 }
@@ -103,7 +104,7 @@ async function readBegin(body: AsyncIterable<Buffer>, encoding: Header): Promise
 async function decoded(body: AsyncIterable<Buffer>, encoding: Header, max: number, read: Chunks): Promise<void> {
   const name = typeof encoding === 'string' ? encoding.trim().toLowerCase() : encoding;
   if (name === undefined || name === '' || name === 'identity') return pipeline(body, (chunks) => read.take(chunks));
-  if (name !== 'gzip' && name !== 'x-gzip') throw new BrokenAnswer(`the answer is encoded as "${quote(String(name), 60)}", not gzip`);
+  if (name !== 'gzip' && name !== 'x-gzip') throw new BrokenAnswer(`the response is encoded as "${quote(String(name), 60)}", not gzip`);
   const received = new Chunks(max, false);
   return pipeline(
     body,
@@ -113,7 +114,7 @@ async function decoded(body: AsyncIterable<Buffer>, encoding: Header, max: numbe
   );
 }
 
-/** Counts bytes while they come, and keeps them if wanted. */
+/** Counts the received bytes, and keeps them if requested. */
 class Chunks {
   readonly #max: number;
   readonly #keep: boolean;
@@ -142,7 +143,7 @@ class Chunks {
 
   #add(chunk: Buffer): void {
     this.size += chunk.length;
-    if (this.size > this.#max) throw new BrokenAnswer(`the answer is larger than ${this.#max} bytes`);
+    if (this.size > this.#max) throw new BrokenAnswer(`the response is larger than ${this.#max} bytes`);
     if (this.#keep) this.#chunks.push(chunk);
   }
 }

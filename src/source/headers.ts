@@ -1,18 +1,18 @@
 /**
- * Reads the headers of an answer that the source relies on: `Date`, `Age` and `Retry-After` (RFC 9110 sections 5.6.7, 6.6.1 and 10.2.3,
- * RFC 9111 section 5.1). Pure; whatever does not suit the RFC counts as not sent.
+ * Parses the headers `Date`, `Age` and `Retry-After` (RFC 9110 sections 5.6.7, 6.6.1 and 10.2.3,
+ * RFC 9111 section 5.1). Pure. An invalid header counts as absent.
  */
 
-/** A header as HTTP clients give it: several of one name are a list, of which the first counts. */
+/** A header as HTTP clients return it. Of several with one name the first counts. */
 export type Header = string | readonly string[] | undefined;
 
-/** The shortest and the longest wait that an answer can ask for. */
+/** The limits of the wait that a response can request. */
 export const retryAfterMinMs = 1_000;
 export const retryAfterMaxMs = 15 * 60_000;
 
 /**
- * An HTTP date in any of its three forms, ms since 1970.
- * @param now  ms since 1970: a year of two digits means the one that lies at most 50 years ahead of it
+ * Parses an HTTP date in any of its three forms to ms since 1970.
+ * @param now  ms since 1970; a two-digit year means the year at most 50 years after it
  */
 export function parseHttpDate(header: Header, now: number): number | undefined {
   const text = first(header);
@@ -36,16 +36,17 @@ export function parseHttpDate(header: Header, now: number): number | undefined {
   return new Date(at).getUTCDate() === day ? at : undefined;
 }
 
-/** `Age` in seconds, 0 when there is none or it is no number. */
+/** `Age` in seconds; 0 when it is absent or not a number. */
 export function parseAge(header: Header): number {
   const text = first(header).split(',')[0]?.trim() ?? '';
-  // RFC 9111 section 1.2.2: what is greater than one can hold counts as 2^31.
+  // RFC 9111 section 1.2.2: larger values count as 2^31.
   return /^\d+$/.test(text) ? Math.min(Number(text), 2 ** 31) : 0;
 }
 
 /**
- * How long to wait, in ms, held to 1 s - 15 min.
- * @param now  what a date is compared with: the answer's own `Date`, else the wall clock, ms since 1970
+ * The requested wait in ms, limited to 1 s - 15 min.
+ * @param now  the reference for a date: the `Date` of the response, else the wall clock, ms since
+ * 1970
  */
 export function parseRetryAfter(header: Header, now: number): number | undefined {
   const text = first(header);

@@ -1,19 +1,19 @@
 /**
- * How often a source may be asked: a token bucket on the clock, shared by all the requests of a source, or of a group of sources. Those who
- * wait are served in the order in which they came, and may leave the queue.
+ * Rate limits of sources: a token bucket for all requests of a source, or of a group of sources.
+ * Waiting requests are served in order of arrival and may leave the queue.
  */
 import type { Clock } from '../model/time.ts';
 
 export class Budget {
   readonly #clock: Clock;
   #perSecond: number;
-  /** Requests that may be sent at once; fractions build up between two of them. */
+  /** Requests that may be sent now; fractions accumulate. */
   #tokens: number;
   #filledAt: number;
-  /** Resolves when everyone who asked before is served or gone. */
+  /** Resolves when every earlier request was served or has left the queue. */
   #turn: Promise<unknown> = Promise.resolve();
 
-  /** @param perSecond  greater than 0; also how many may be sent at once after a quiet second, at least one */
+  /** @param perSecond  greater than 0; also the burst after an idle second, at least 1 */
   constructor(clock: Clock, perSecond: number) {
     this.#clock = clock;
     this.#perSecond = perSecond;
@@ -25,14 +25,14 @@ export class Budget {
     return this.#perSecond;
   }
 
-  /** Changes the rate for those who come now and later. */
+  /** Changes the rate for waiting and later requests. */
   set perSecond(rate: number) {
     this.#fill();
     this.#perSecond = rate;
     this.#tokens = Math.min(this.#tokens, Math.max(rate, 1));
   }
 
-  /** Resolves when one request may be sent; rejects with the signal's reason, and then nothing is taken. */
+  /** Resolves when a request may be sent. Rejects with the signal's reason without using a token. */
   async take(signal: AbortSignal): Promise<void> {
     const before = this.#turn;
     const mine = Promise.withResolvers<undefined>();
@@ -46,7 +46,8 @@ export class Budget {
       }
       this.#tokens -= 1;
     } finally {
-      // One who leaves the queue early passes the turn on only after it has come.
+      // A request that leaves the queue early must still wait for its predecessor before its successor
+      // may run.
       void before.then(() => {
         mine.resolve(undefined);
       });
@@ -56,7 +57,7 @@ export class Budget {
   #fill(): void {
     const now = this.#clock.monotonic();
     const built = ((now - this.#filledAt) / 1000) * this.#perSecond;
-    // Sleeping exactly as long as one token takes must yield it, whatever the last bit of the sum says.
+    // Sleeping for the time of one token must yield a token in spite of rounding.
     const tokens = Math.min(this.#tokens + built, Math.max(this.#perSecond, 1));
     this.#tokens = Math.abs(tokens - Math.round(tokens)) < 1e-9 ? Math.round(tokens) : tokens;
     this.#filledAt = now;
@@ -72,7 +73,7 @@ export class Budgets {
     this.#clock = clock;
   }
 
-  /** The budget of a source. Where the sources of a group name different rates, the lowest holds for all of them. */
+  /** The budget of a source. If sources of a group have different rates, the lowest applies to all. */
   of(source: string, perSecond: number, group: string | undefined): Budget {
     const key = group === undefined ? `source ${source}` : `group ${group}`;
     let shared = this.#budgets.get(key);
@@ -87,7 +88,7 @@ export class Budgets {
   }
 }
 
-/** Waits for a promise or for the signal, whichever comes first. */
+/** Waits for a promise or for the signal, whichever settles first. */
 export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
   const aborted = Promise.withResolvers<never>();

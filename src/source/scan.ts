@@ -1,35 +1,42 @@
 /**
- * Finds the items of `data` in the body of a page without parsing them: each is cut out as it was received, byte for byte, and is parsed
- * later by itself, so that an odd item is one odd record and not a lost page.
+ * Finds the items of `data` in the body of a page without parsing them. Each item is cut out byte
+ * for byte and is parsed later on its own, so that a malformed item affects one record and not the
+ * whole page.
  *
- * A few kilobytes can unpack to millions of items or values, and each that is made into an object costs a hundred times its bytes. So they are
- * counted here, before anything is made of them, and a page with more than an honest one can hold is malformed: fewer records are asked for then.
+ * A few kilobytes can decompress to millions of items or values, and each object costs a hundred
+ * times its bytes. Items and values are therefore counted before objects are created. A page that
+ * exceeds the limits is malformed, and the caller requests fewer records.
  *
- * What holds when `scanPage` returns: the body is one JSON object with nothing but white space around it (a byte order mark in front is
- * stepped over); all of it but the items of `data` that are objects or arrays has been parsed; in those, every string ends and holds no raw
- * control character, and every bracket is closed by its own kind. So the body is JSON exactly when every item parses alone. What is not
- * looked at inside such an item is left to that parse: numbers and words, commas and colons, escapes, UTF-8.
+ * When `scanPage` returns, the body is one JSON object surrounded by white space only (a byte order
+ * mark at the start is skipped). Everything except the items of `data` that are objects or arrays
+ * has been parsed. In those items every string ends and has no raw control character, and every
+ * bracket is closed by its own kind. So the body is valid JSON exactly when every item parses on
+ * its own. That later parse checks the rest: numbers, literals, commas, colons, escapes and UTF-8.
  */
 import { WaybillError } from '../errors.ts';
 import { sizeAndType } from '../quote.ts';
 
-/** Items of `data` at most: five times the largest page that can be asked for, since some services ignore what is asked. */
+/**
+ * Maximum items of `data`: five times the largest page size, because some services ignore the
+ * requested size.
+ */
 export const itemsMax = 50_000;
-/** Values of a page at most, nested ones and those beside `data` counted: 25 for each record of the largest page that can be asked for. */
+/** Maximum values of a page, nested ones included: 25 for each record of the largest page size. */
 export const valuesMax = 250_000;
 
 interface ScannedPage {
-  /** The exact bytes of each item, views of the body. */
+  /** The exact bytes of each item, as views of the body. */
   readonly items: readonly Uint8Array[];
-  /** The value of `pagination`; undefined when there is none. */
+  /** The value of `pagination`, if present. */
   readonly pagination: unknown;
 }
 
 /**
  * @param body  UTF-8
- * @param what  what was asked for, as it stands in a message: `page 3 of source "production"`
- * @param type  the header `content-type` of the answer
- * @throws WaybillError `page_malformed`, with size and media type of the body: its text may hold records, or the request with its secrets
+ * @param what  the request, for messages: `page 3 of source "production"`
+ * @param type  the `content-type` header of the response
+ * @throws WaybillError `page_malformed` with the size and media type of the body. Its text is not
+ * shown: it may hold records, or the request with its secrets.
  */
 export function scanPage(body: Uint8Array, what: string, type?: string | readonly string[]): ScannedPage {
   try {
@@ -40,7 +47,7 @@ export function scanPage(body: Uint8Array, what: string, type?: string | readonl
   }
 }
 
-/** Why a body is not a page. */
+/** The reason why a body is not a page. */
 class Flaw extends Error {}
 
 const quotation = 0x22;
@@ -52,7 +59,7 @@ const closeArray = 0x5d;
 const openObject = 0x7b;
 const closeObject = 0x7d;
 
-/** What a byte outside a string means for the structure. */
+/** The classes of bytes outside of strings. */
 const nothing = 0;
 const string = 1;
 const open = 2;
@@ -67,7 +74,7 @@ meaning[comma] = another;
 meaning[colon] = separator;
 for (const space of [0x20, 0x09, 0x0a, 0x0d]) meaning[space] = separator;
 
-/** Bytes that end the plain run of a string: the quotation mark, the backslash, and control characters. */
+/** Bytes that end a plain run of a string: quotation mark, backslash, control characters. */
 const special = new Uint8Array(256);
 special.fill(1, 0, 0x20);
 special[quotation] = special[backslash] = 1;
@@ -77,9 +84,12 @@ const decode = (bytes: Uint8Array): string => decoder.decode(bytes);
 
 class Scanner {
   readonly #body: Uint8Array;
-  /** The bracket that closes each open level, innermost last. It grows with the nesting: no recursion, so no depth exhausts the stack. */
+  /**
+   * The closing bracket of each open level, innermost last. An array instead of recursion, so that
+   * deep nesting cannot exhaust the stack.
+   */
   #closers = new Uint8Array(64);
-  /** Values met so far: an open bracket begins one, a comma another. */
+  /** Values so far. An opening bracket starts one, a comma another. */
   #values = 0;
 
   constructor(body: Uint8Array) {
@@ -104,7 +114,7 @@ class Scanner {
         if (body[at] !== colon) throw this.#unexpected(at);
         at = this.#space(at + 1);
         if (key === 'data') {
-          // As in JSON.parse, the last of two equal keys counts; the one before must be JSON all the same.
+          // As in JSON.parse the last of duplicate keys counts. Earlier ones must be valid JSON too.
           for (const item of items ?? []) parse(item);
           items = undefined;
           if (body[at] === openArray) {
@@ -132,7 +142,7 @@ class Scanner {
     return { items, pagination };
   }
 
-  /** Walks over an array from its bracket on and cuts out its items. */
+  /** Scans an array from its opening bracket and cuts out its items. */
   #items(from: number, items: Uint8Array[]): number {
     const body = this.#body;
     let at = this.#space(from + 1);
@@ -152,14 +162,14 @@ class Scanner {
     }
   }
 
-  /** Walks over a value that is parsed as well. */
+  /** Scans and parses a value. */
   #other(from: number): number {
     const end = this.#value(from);
     this.#parse(from, end);
     return end;
   }
 
-  /** Where a value of any kind ends. */
+  /** Returns the end of a value of any kind. */
   #value(from: number): number {
     const body = this.#body;
     const first = body[from];
@@ -171,7 +181,10 @@ class Scanner {
     return at;
   }
 
-  /** Where an object or an array ends. Nearly all the bytes of a page pass here, so the string's loop stands in it. */
+  /**
+   * Returns the end of an object or array. Most bytes of a page pass here, so the loop for strings is
+   * inlined.
+   */
   #brackets(from: number): number {
     const body = this.#body;
     const length = body.length;
@@ -204,7 +217,7 @@ class Scanner {
           this.#closers.set(closers);
           closers = this.#closers;
         }
-        // `[` and `{` are both two before the bracket that closes them.
+        // The closing bracket has the code of `[` or `{` plus two.
         closers[depth] = byte + 2;
         depth += 1;
       } else if (kind === close) {
@@ -219,7 +232,7 @@ class Scanner {
     throw this.#cut();
   }
 
-  /** Where a string ends, its quotation marks included. */
+  /** Returns the end of a string, after its quotation mark. */
   #string(from: number): number {
     const body = this.#body;
     if (body[from] !== quotation) throw this.#unexpected(from);

@@ -1,19 +1,24 @@
 /**
- * A lower bound of the service's clock, made of the `Date` headers of its answers. One node of the service whose clock is wrong can neither lead
- * it nor, once the bound stands, hold it back. Windows are planned on it, and on our own clock where that is behind it: never on that alone. Pure on the `Clock`:
- * collect shows every answer and reads the bound (docs/guarantees.md, "Server time").
+ * A lower bound of the service's clock, computed from the `Date` headers of its responses. A single
+ * node of the service with a wrong clock can neither advance the bound nor, once it is established,
+ * hold it back. Windows are planned with the bound, or with the local clock if that is earlier.
+ * Depends only on `Clock`; the requester passes every response and reads the bound
+ * (docs/guarantees.md, "Server time").
  */
 import type { ServerClock as Boundary, ClockMeasurement, Page } from '../model/source.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock, Micros } from '../model/time.ts';
 
-/** What is kept of an established bound in the source's profile. */
+/** The part of an established bound that the profile of the source stores. */
 export interface ClockProfile {
-  /** The bound less the wall clock, ms. */
+  /** Bound minus wall clock, ms. */
   readonly offsetMs: number;
-  /** Whether answers carried a `Date`. */
+  /** True if responses carry a `Date`. */
   readonly dated: boolean;
-  /** Without a `Date`: the bound itself. The records that it rests on may not be read again. */
+  /**
+   * Without `Date`: the bound itself, because the records that it was taken from may not be read
+   * again.
+   */
   readonly bound?: Micros;
 }
 
@@ -27,18 +32,18 @@ interface ServerClockOptions {
   readonly profile?: ClockProfile | undefined;
 }
 
-/** Answers that a bound is made of, at least. */
+/** Minimum number of responses for a bound. */
 const answersMin = 20;
 const windowMaxMs = 5 * 60_000;
-/** How much an answer's `Date` may lie before the bound, and how well a restored bound must agree. */
+/** Tolerance for a `Date` before the bound, and for the agreement with a restored bound. */
 const toleranceMs = 5_000;
-/** A `Date` is cut to the second. */
+/** A `Date` is truncated to the second. */
 const marginMs = 1_000;
 const aheadMs = 3_600_000;
-/** Answers that must agree with a restored bound. */
+/** Number of responses that must agree with a restored bound. */
 const agreeing = 3;
 
-/** One answer: its lower bound of the service's clock less our monotonic clock, ms. */
+/** A response: its lower bound of the service's clock minus the local monotonic clock, ms. */
 interface Answer {
   readonly at: number;
   readonly offset: number;
@@ -50,23 +55,26 @@ export class ServerClock implements Boundary {
   readonly #log: Log;
   readonly #windowMs: number;
   readonly #closeDelay: number;
-  /** Until the first answers have confirmed or refuted it. */
+  /** Set until the first responses confirm or refute it. */
   #restored: ClockProfile | undefined;
   #answers: Answer[] = [];
-  /** When the answers too far in the past arrived. */
+  /** Arrival times of the responses that were too old. */
   #refused: number[] = [];
   #first: number | undefined;
   #count = 0;
   #dated = false;
-  /** The most that the wall clock was ever ahead of the monotonic one, ms. */
+  /** The maximum of wall clock minus monotonic clock, ms. */
   #furthest = -Infinity;
-  /** The newest `logTimestamp` less the monotonic clock when it was read, ms: stands for `Date` where there is none. */
+  /** Without `Date`: the newest `logTimestamp` minus the monotonic clock at its receipt, ms. */
   #newest: number | undefined;
-  /** The greatest bound given since it was established, µs; undefined while it is being built. */
+  /** The greatest bound returned since it was established, µs; undefined before. */
   #floor: Micros | undefined;
-  /** The last answers whose `Date` was newer than that of the answer before. */
+  /** The last responses whose `Date` advanced. */
   #moved: Answer[] = [];
-  /** The `Date` that answers have repeated for longer than `closeDelay`, ms; undefined while it moves on. */
+  /**
+   * The `Date` that responses have repeated for longer than `closeDelay`, ms; undefined while it
+   * advances.
+   */
   #stood: number | undefined;
   #lastDate: number | undefined;
 
@@ -77,16 +85,17 @@ export class ServerClock implements Boundary {
     this.#closeDelay = closeDelay;
     this.#windowMs = Math.min(windowMaxMs, closeDelay / 3);
     this.#restored = profile;
-    // The service's clock has not gone back since; how long the process was away only our own could tell, and it may have jumped.
+    // The service's clock has not gone back since. Only the local clock, which may have jumped, knows
+    // how long the process was down.
     if (profile?.dated === false && profile.bound !== undefined) this.#newest = profile.bound / 1000 - clock.monotonic();
-    // Where the clock has stood still since an earlier run its first answer here would look like a clock that is behind.
+    // A clock that stood still since an earlier run would look slow at its first response.
     if (profile?.dated === true) this.#moved = [{ at: clock.monotonic(), offset: profile.offsetMs + clock.now() - clock.monotonic() }];
     this.#local();
   }
 
   /**
-   * Takes an answer into account. One that is `cached` (an `Age` above 0, or a `Date` more than 5 s before the established bound) proves
-   * nothing and must be asked for again.
+   * See ServerClock.observe. A response is `cached` if its `Age` is above 0 or its `Date` is more
+   * than 5 s before the established bound. It proves nothing and must be requested again.
    * @param newest  the newest readable `logTimestamp` of the page
    */
   observe(page: Pick<Page, 'date' | 'age' | 'received' | 'receivedMonotonic'>, newest?: Micros): 'accepted' | 'cached' {
@@ -111,8 +120,7 @@ export class ServerClock implements Boundary {
   }
 
   /**
-   * The bound. It never goes back once it is established; undefined before there was an answer to make it of (without `Date` headers: a
-   * record with a readable time).
+   * See ServerClock.now. Without `Date` it is undefined before the first record with a readable time.
    */
   now(): Micros | undefined {
     const bound = this.#bound();
@@ -122,9 +130,10 @@ export class ServerClock implements Boundary {
   }
 
   /**
-   * What both clocks have reached: the bound, or our own clock where that is behind it. A service whose every node is ahead cannot be told by `Date`;
-   * so long as one of the two clocks is not ahead nothing is closed, counted for the last time or forgotten before its time. A jump of our own clock
-   * while the process lives changes nothing: one ahead is not followed beyond the bound, and one back is not followed at all.
+   * See ServerClock.agreed. If every node of a service is ahead, `Date` cannot show it. As long as
+   * the service's clock or the local clock is not ahead, nothing is closed, recounted for the last
+   * time or forgotten too early. A jump of the local clock while the process runs has no effect: the
+   * bound limits a jump ahead, and a jump back is ignored.
    */
   agreed(): Micros | undefined {
     const bound = this.now();
@@ -132,8 +141,8 @@ export class ServerClock implements Boundary {
   }
 
   /**
-   * What time it is where windows should be closed by now, µs: as `agreed()`, but a clock of the service that stands still does not hold it back.
-   * Only answers whose `Date` moves on say how far the service is behind our own clock; since the last of them our monotonic clock goes on.
+   * See ServerClock.expected. Only responses with an advancing `Date` show the difference to the
+   * local clock; the monotonic clock continues from the last of them.
    */
   expected(): Micros | undefined {
     const agreed = this.agreed();
@@ -142,7 +151,7 @@ export class ServerClock implements Boundary {
     return Math.max(agreed, Math.floor(Math.min(this.#local(), least + this.#clock.monotonic()) * 1000));
   }
 
-  /** The `Date` that the service has repeated for longer than `closeDelay`, µs; undefined while its clock moves on. */
+  /** See ServerClock.stoodSince; µs. */
   stoodSince(): Micros | undefined {
     return this.#stood === undefined ? undefined : this.#stood * 1000;
   }
@@ -162,22 +171,21 @@ export class ServerClock implements Boundary {
     this.#log.write('source.clock_stopped', { source: this.#source, since: new Date(date).toISOString() });
   }
 
-  /** Our own clock: the furthest that it ever was beside the monotonic one, ms. */
+  /** The maximum of the local wall clock, carried on by the monotonic clock, ms. */
   #local(): number {
     const monotonic = this.#clock.monotonic();
     this.#furthest = Math.max(this.#furthest, this.#clock.now() - monotonic);
     return this.#furthest + monotonic;
   }
 
-  /** False while the bound is being built: records flow, but nothing may be closed, recounted, retried or forgotten. */
+  /** See ServerClock.established. */
   established(): boolean {
     return this.now() !== undefined && this.#established();
   }
 
   /**
-   * How many answers the bound still lacks that will not come by themselves in the time that it takes (`remainingMs`); collect asks for them by
-   * counts. Those that confirm or refute a restored bound are wanted at once.
-   * @param everyMs  how often an answer comes by itself; left out: never
+   * See ServerClock.missing. Responses that confirm or refute a restored bound are needed at once.
+   * @param everyMs  the interval of regular responses; undefined: none
    */
   missing(everyMs = Infinity): number {
     if (this.#floor !== undefined) return 0;
@@ -185,7 +193,7 @@ export class ServerClock implements Boundary {
     return Math.max(urgent, answersMin - this.#count - Math.floor(this.remainingMs() / everyMs), 0);
   }
 
-  /** How long the bound must still be built, however many answers there are, ms. */
+  /** See ServerClock.remainingMs. */
   remainingMs(): number {
     if (this.#floor !== undefined) return 0;
     return this.#first === undefined ? this.#windowMs : Math.max(this.#first + this.#windowMs - this.#clock.monotonic(), 0);
@@ -199,30 +207,30 @@ export class ServerClock implements Boundary {
   }
 
   /**
-   * Whether the service claims to be more than an hour ahead of our own clock: a gateway that sticks to one wrong node, or our clock was wrong from
-   * the start. One that is set back while the process lives makes no difference.
+   * See ServerClock.ahead: a gateway that always routes to one wrong node, or a local clock that was
+   * wrong from the start. A local clock that is set back while the process runs has no effect.
    */
   ahead(): boolean {
     const bound = this.now();
     return bound !== undefined && bound / 1000 - this.#local() > aheadMs;
   }
 
-  /** Whether answers carry a `Date`; undefined before there was one. */
+  /** True if responses carry a `Date`; undefined before the first response. */
   dated(): boolean | undefined {
     return this.#first === undefined ? undefined : this.#dated;
   }
 
-  /** The bound less the wall clock in ms; undefined before there is one. */
+  /** Bound minus wall clock, ms. */
   offsetMs(): number | undefined {
     const bound = this.now();
     return bound === undefined ? undefined : bound / 1000 - this.#clock.now();
   }
 
-  /** What a restart should find; undefined while the bound is being built. */
+  /** The data for the next start; undefined until the bound is established. */
   profile(): ClockProfile | undefined {
     const offsetMs = this.offsetMs();
     const bound = this.now();
-    // What was kept before the clock stood still says more than the clock that stands still.
+    // While the clock stands still, the profile stored earlier is more accurate.
     if (offsetMs === undefined || bound === undefined || this.#stood !== undefined || !this.#established()) return undefined;
     return this.#dated ? { offsetMs, dated: true } : { offsetMs, dated: false, bound };
   }
@@ -243,7 +251,7 @@ export class ServerClock implements Boundary {
     return least === Infinity ? undefined : Math.floor((least + monotonic) * 1000);
   }
 
-  /** Keeps the answers of the window, and at least the last twenty. */
+  /** Keeps the responses of the measuring window, at least the last twenty. */
   #forget(now: number): void {
     const spare = this.#answers.length - answersMin;
     if (spare <= 0) return;
@@ -251,7 +259,10 @@ export class ServerClock implements Boundary {
     this.#answers.splice(0, young === -1 ? spare : Math.min(young, spare));
   }
 
-  /** Counts an answer that is too far in the past. True when there are more of them than the bound rests on: then it is built anew. */
+  /**
+   * Counts a response that is too old. Returns true when such responses outnumber those of the bound,
+   * which is then measured again.
+   */
   #refuse(at: number): boolean {
     this.#refused = [...this.#refused.filter((each) => each >= at - windowMaxMs), at];
     if (this.#refused.length <= this.#answers.length) return false;
@@ -265,12 +276,15 @@ export class ServerClock implements Boundary {
     return true;
   }
 
-  /** Whether the first answers after a restart agree with the bound that was kept: then it stands at once. */
+  /**
+   * Compares a restored bound with the first responses after a restart; if they agree, it is
+   * established.
+   */
   #compare(page: Pick<Page, 'date' | 'received' | 'receivedMonotonic'>): void {
     const { offsetMs = 0, dated, bound: closedUntil } = this.#restored ?? {};
     const bound = page.date === undefined ? this.#bound() : (page.date - marginMs) * 1000;
     const kept = page.received / 1000 + offsetMs;
-    // A bound that was kept itself holds as it is: there is no `Date` to compare it with.
+    // A restored bound without `Date` is accepted, as nothing can be compared.
     const agrees =
       bound !== undefined && this.#dated === dated && (closedUntil !== undefined || Math.abs(bound / 1000 - kept) <= toleranceMs);
     if (!agrees) {

@@ -1,7 +1,8 @@
 /**
- * The access token of one source (specification section 5; RFC 6749 sections 4.3, 4.4 and 5). One token serves all requests; it is renewed
- * at 80 % of its life, or when the service does not accept it, once for everyone who waits. The secrets are read again at each renewal, so
- * a changed file takes effect. No error holds a secret, a token, or anything of an answer that may hold one.
+ * The access token of a source (specification section 5; RFC 6749 sections 4.3, 4.4 and 5). All
+ * requests share one token. It is renewed at 80 % of its lifetime, or when the service rejects it,
+ * once for all waiting requests. The secrets are read again at each renewal, so that a changed file
+ * takes effect. No error contains a secret, a token, or a part of a response that may hold one.
  */
 import { decodeJwt } from 'jose';
 import {
@@ -27,7 +28,10 @@ import type { Secret, TlsSettings } from '../connect/trust.ts';
 
 /** `auth` of a source. */
 export interface AuthSettings {
-  /** Without path the address of the identity provider; the token endpoint is `{authUrl}/{tenantId}/oauth2/v2.0/token`. */
+  /**
+   * With no path, the address of the identity provider; the token endpoint is
+   * `{authUrl}/{tenantId}/oauth2/v2.0/token`.
+   */
   readonly authUrl: string;
   readonly tenantId: string;
   readonly clientId: string;
@@ -46,17 +50,17 @@ export class TokenStore implements AsyncDisposable {
   readonly #clock: Clock;
   readonly #timeoutMs: number;
   readonly #log: Log | undefined;
-  /** As they were sent last, by setting. */
+  /** The secrets as last sent, by setting. */
   readonly #sent = new Map<string, string>();
   readonly #stop = new AbortController();
   #current: { readonly token: string; readonly renewAt: number; isAccepted: boolean } | undefined;
-  /** When another token may be asked for in place of one that was never accepted, ms of the monotonic clock. */
+  /** The earliest time to replace a token that was never accepted, ms of the monotonic clock. */
   #replaceAt = -Infinity;
   #renewal: Promise<string> | undefined;
 
   /**
-   * @param setting    where `auth` stands: `sources.production.auth`
-   * @param timeoutMs  the longest time of one request for a token
+   * @param setting    the path of `auth`: `sources.production.auth`
+   * @param timeoutMs  the limit for one token request
    */
   constructor(setting: string, auth: AuthSettings, connection: Connection, clock: Clock, timeoutMs: number, log?: Log) {
     this.#setting = setting;
@@ -68,8 +72,10 @@ export class TokenStore implements AsyncDisposable {
   }
 
   /**
-   * A token that is good for a while. Everyone who asks during a renewal waits for that one; who stops waiting does not stop it.
-   * @throws WaybillError `token_refused`, `token_unreachable`, `tls_untrusted`, `proxy_refused`, `secret_missing`
+   * Returns a valid token. All callers during a renewal wait for the same one; aborting a caller does
+   * not stop the renewal.
+   * @throws WaybillError `token_refused`, `token_unreachable`, `tls_untrusted`, `proxy_refused`,
+   * `secret_missing`
    */
   async get(signal: AbortSignal): Promise<string> {
     if (this.#current !== undefined && this.#clock.monotonic() < this.#current.renewAt) return this.#current.token;
@@ -77,19 +83,20 @@ export class TokenStore implements AsyncDisposable {
     return orAborted(this.#renewal, signal);
   }
 
-  /** The service does not accept this token. A newer one, which somebody else has got meanwhile, stays. */
+  /** Discards a token that the service rejected, unless a newer one has replaced it already. */
   reject(token: string): void {
     if (this.#current?.token === token) this.#current = undefined;
   }
 
-  /** The service has answered with this token: what it refuses from now on, it refuses for another reason. */
+  /** The service accepted this token: a later refusal has another reason. */
   accepted(token: string): void {
     if (this.#current?.token === token) this.#current.isAccepted = true;
   }
 
   /**
-   * Whether a refusal other than 401 may be due to the token: the service has not answered with this one yet. A token can be too long for the headers
-   * that a gateway takes (431, or 400). True at most once a minute.
+   * True if a token may be the reason of a refusal other than 401, because the service has not
+   * accepted it yet. A token can be too long for the headers that a gateway accepts (431, or 400).
+   * True at most once a minute.
    */
   mayBeAtFault(token: string): boolean {
     const now = this.#clock.monotonic();
@@ -98,13 +105,13 @@ export class TokenStore implements AsyncDisposable {
     return true;
   }
 
-  /** The next one who asks gets a fresh token: rights may stand in it. */
+  /** Makes the next call obtain a new token, which may carry other rights. */
   renew(): void {
     this.#current = undefined;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stop.abort(new WaybillError('aborted', `cannot get a token for "${this.#setting}": stopping`));
+    this.#stop.abort(new WaybillError('aborted', `cannot obtain a token for "${this.#setting}": shutting down`));
     await this.#renewal?.catch(() => undefined);
     await this.#connection[Symbol.asyncDispose]();
   }
@@ -116,8 +123,8 @@ export class TokenStore implements AsyncDisposable {
     const endpoint = `${base}/${encodeURIComponent(tenantId)}/oauth2/v2.0/token`;
     const authentication = grantType === 'password' ? None() : ClientSecretPost(secrets.clientSecret);
     const configuration = new Configuration({ issuer: base, token_endpoint: endpoint }, clientId, undefined, authentication);
-    // Plain HTTP is for a loopback address only, which the configuration has checked. The limit on time is ours.
-    // eslint-disable-next-line @typescript-eslint/no-deprecated -- marked so only to stand out
+    // The configuration allows plain HTTP for loopback addresses only. The timeout is enforced here.
+    // eslint-disable-next-line @typescript-eslint/no-deprecated -- deprecated only as a warning
     if (base.startsWith('http:')) allowInsecureRequests(configuration);
     configuration.timeout = 0;
     let failure: Error | undefined;
@@ -138,17 +145,17 @@ export class TokenStore implements AsyncDisposable {
           : await clientCredentialsGrant(configuration, { scope });
       const token = granted.access_token;
       remember(this, token);
-      // A token that cannot stand in a header would otherwise fail at each request, with the token in the message.
-      if (!/^[\x21-\x7e]+$/.test(token)) throw this.#unreachable('the answer holds no usable access_token');
+      // An invalid character would fail every request, with the token in the error message.
+      if (!/^[\x21-\x7e]+$/.test(token)) throw this.#unreachable('the response has no usable access_token');
       const life = lifeMs(granted.expires_in, token, this.#clock.now());
       this.#current = { token, renewAt: this.#clock.monotonic() + life * 0.8, isAccepted: false };
       return token;
     } catch (thrown) {
       if (failure !== undefined) throw failure;
       if (thrown instanceof WaybillError) throw thrown;
-      // Without a cause: the client's errors carry the whole answer.
+      // Without a cause: errors of the client library contain the whole response.
       throw this.#unreachable(
-        'the answer holds no bearer token (RFC 6749 section 5.1): access_token, token_type, expires_in or id_token is missing or malformed',
+        'the response has no bearer token (RFC 6749 section 5.1): access_token, token_type, expires_in or id_token is missing or malformed',
       );
     }
   }
@@ -197,10 +204,10 @@ export class TokenStore implements AsyncDisposable {
   }
 
   #begin(): string {
-    return `cannot get a token from "${this.#auth.authUrl}" for client "${this.#auth.clientId}"`;
+    return `cannot obtain a token from "${this.#auth.authUrl}" for client "${this.#auth.clientId}"`;
   }
 
-  /** The key of `auth` that a person should look at first. */
+  /** The key of `auth` that the operator should check first. */
   #at({ error, description }: { readonly error: string; readonly description: string }): string {
     // AADSTS90002: tenant not found; AADSTS700016: application not found in the directory.
     if (/AADSTS90002\b|tenant/i.test(description)) return 'tenantId';
@@ -213,45 +220,54 @@ export class TokenStore implements AsyncDisposable {
   }
 }
 
-/** The time between two tokens that are asked for because the one before was never accepted, ms. */
+/** Minimum time between two replacements of a token that was never accepted, ms. */
 const replaceMs = 60_000;
 
-/** No token answer is as long as that. */
+/** Maximum size of a token response. */
 const tokenBytesMax = 1024 * 1024;
 
-/** Refusals that pass by themselves (RFC 6749 section 4.1.2.1, OpenID Connect). */
+/** Temporary refusals (RFC 6749 section 4.1.2.1, OpenID Connect). */
 const transient = new Set(['temporarily_unavailable', 'server_error', 'slow_down']);
 
-/** Life of a token that says nothing about it, ms. */
+/** Assumed lifetime of a token that states none, ms. */
 const lifeUnknownMs = 5 * 60_000;
 
-/** The life of a token in ms: what the answer says, else what the token says about itself, else five minutes. */
+/**
+ * The lifetime of a token in ms: as the response states it, else as the token states it, else five
+ * minutes.
+ */
 function lifeMs(expiresIn: number | undefined, token: string, now: number): number {
   if (expiresIn !== undefined && Number.isFinite(expiresIn) && expiresIn > 0) return expiresIn * 1000;
   try {
     const { exp, iat } = decodeJwt(token);
-    // Between two times of the issuer's own clock, where it says both.
+    // With `iat`, both times are of the issuer's clock.
     const life = exp === undefined ? Number.NaN : exp * 1000 - (iat === undefined ? now : iat * 1000);
     if (life > 0) return life;
   } catch {
-    // An opaque token is as good as any.
+    // An opaque token is valid too.
   }
   return lifeUnknownMs;
 }
 
-/** The answer's JSON, with the one word that RFC 6749 requires and the specification does not name: an answer without it means a bearer token. */
+/**
+ * The response as JSON. `token_type` is added if it is missing: RFC 6749 requires it, the
+ * specification does not name it, and its absence means a bearer token.
+ */
 function whole(answer: Answer): string {
   const text = new TextDecoder().decode(answer.body);
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null && !('token_type' in value)) return JSON.stringify({ token_type: 'Bearer', ...value });
   } catch {
-    // The client says what is wrong with it.
+    // The client library reports the error.
   }
   return text;
 }
 
-/** `error` and `error_description` of a refusal (RFC 6749 section 5.2), safe to show; empty when the answer has none. */
+/**
+ * `error` and `error_description` of a refusal (RFC 6749 section 5.2), safe to show; empty when
+ * absent.
+ */
 function readRefusal(answer: Answer): { readonly error: string; readonly description: string } {
   let value: unknown;
   try {

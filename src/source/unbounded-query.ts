@@ -1,7 +1,8 @@
 /**
- * The question for everything, which has no times. A service may refuse it, and a large log may make it fail where questions with times are answered.
- * Then everything is asked for since 1970, and where that fails as well since the day before: what calibration, counts and tests of a suspension want to
- * know is learned from that too, and a total of less than everything only makes more windows look capped (docs/guarantees.md, "The proof").
+ * The unbounded query, which has no times. A service may refuse it, or fail on a large log while it
+ * answers queries with times. Then the start time is 1970, and if that fails too, the previous day.
+ * Calibration, counts and visibility checks work with these results. A total that covers only a
+ * part makes more windows look capped, which is safe (docs/guarantees.md, "The proof").
  */
 import { codeOf, WaybillError } from '../errors.ts';
 import type { Page, PageRequest, Source, WindowQuery } from '../model/source.ts';
@@ -13,16 +14,18 @@ interface UnboundedQueryParts {
   readonly source: Source;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Log;
-  /** What was asked before a restart. */
+  /** The query in use before a restart. */
   readonly query?: WindowQuery | undefined;
-  /** After so many failures in a row another question is tried; 3 unless given. A refusal is told at once from another question that is answered. */
+  /**
+   * Failures in a row before another query is tried; default 3. A refusal is handled at once if
+   * another query succeeds.
+   */
   readonly maxFailures?: number;
 }
 
-/** Nothing that a service keeps is dated before. */
+/** No service has an older record. */
 const epoch: WindowQuery = { startTime: '1970-01-01T00:00:00.00' };
 const dayMs = 86_400_000;
-/** So many failures in a row are no hiccup. */
 const maxFailures = 3;
 
 export class UnboundedQuery implements Source {
@@ -35,17 +38,20 @@ export class UnboundedQuery implements Source {
     this.#query = parts.query ?? {};
   }
 
-  /** What is asked for everything at present. */
+  /** The query in use. */
   get query(): WindowQuery {
     return this.#query;
   }
 
-  /** Whether its answer holds all that there is, and not only what is new. */
+  /** True if the response covers all records, and not only recent ones. */
   get isWhole(): boolean {
     return this.#query.startTime === undefined || this.#query.startTime === epoch.startTime;
   }
 
-  /** One page; a question without times becomes the one that is answered. @throws WaybillError what the source throws */
+  /**
+   * Requests one page; replaces a query without times by the query in use.
+   * @throws WaybillError of the source
+   */
   async page(request: PageRequest, signal: AbortSignal): Promise<Page> {
     if (request.query.startTime !== undefined || request.query.endTime !== undefined) return this.#parts.source.page(request, signal);
     try {
@@ -58,7 +64,7 @@ export class UnboundedQuery implements Source {
     }
   }
 
-  /** Tries the wider questions again, once each, where a narrower one is in use. @throws the signal's reason */
+  /** Tries the wider queries once each while a narrower one is in use. @throws the signal's reason */
   async widen(signal: AbortSignal): Promise<void> {
     for (const query of this.#wider()) {
       if ((await this.#tried({ query, page: undefined, pageSize: 100 }, query, signal)) === undefined) continue;
@@ -79,7 +85,10 @@ export class UnboundedQuery implements Source {
     return this.#parts.source.page({ ...request, query }, signal);
   }
 
-  /** A page further behind may be refused for its depth, and who is asked to come back comes back. */
+  /**
+   * True if the failure concerns the query. A page after the first may be refused for its depth, and
+   * after a `Retry-After` the same request is repeated.
+   */
   #isOfTheQuery({ page }: PageRequest, thrown: unknown): boolean {
     const code = codeOf(thrown);
     if (page !== undefined && page > 1) return false;
@@ -90,15 +99,18 @@ export class UnboundedQuery implements Source {
     return this.#failures % (this.#parts.maxFailures ?? maxFailures) === 0;
   }
 
-  /** The first of the other questions that is answered, unless it is again only now that anything is: then this one is too. */
+  /**
+   * The first other query that succeeds. If the present query now succeeds as well, the outage was
+   * temporary and the query stays.
+   */
   async #other(request: PageRequest, thrown: unknown, signal: AbortSignal): Promise<Page> {
     const others: WindowQuery[] = [{}, epoch, this.#lastDay()].filter(({ startTime }) => startTime !== this.#query.startTime);
     for (const query of others) {
       const answer = await this.#tried(request, query, signal);
       if (!answer) continue;
-      const retry = await this.#tried(request, this.#query, signal);
+      const repeated = await this.#tried(request, this.#query, signal);
       this.#failures = 0;
-      if (retry) return retry;
+      if (repeated) return repeated;
       this.#use(query, thrown);
       return answer;
     }

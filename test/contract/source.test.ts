@@ -161,9 +161,9 @@ describe('an answer that is no page', () => {
       answering(200, { 'content-type': 'text/html; charset=utf-8' }, '<html><head>'),
       /expected a JSON object, got \d+ bytes of text\/html$/,
     ],
-    ['an empty body', answering(200, {}), /cut off after 0 bytes|expected a JSON object/],
-    ['a body cut by the connection', cut, /cut off after 16 bytes/],
-    ['a chunked body that is reset', reset, /cut off after 16 bytes/],
+    ['an empty body', answering(200, {}), /truncated after 0 bytes|expected a JSON object/],
+    ['a body cut by the connection', cut, /truncated after 16 bytes/],
+    ['a chunked body that is reset', reset, /truncated after 16 bytes/],
     ['a whole body of cut JSON', answering(200, {}, '{"data":[{"a":1}'), /which is cut off after 16 bytes/],
     ['an endless body', endless, /larger than 16777216 bytes/],
     [
@@ -179,9 +179,9 @@ describe('an answer that is no page', () => {
     [
       'a gzip stream that is cut',
       (_q, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(randomBytes(1000)).subarray(0, 500)),
-      /cut off after/,
+      /truncated after/,
     ],
-    ['what is not gzip', answering(200, { 'content-encoding': 'gzip' }, '{"data":[]}'), /cut off after 0 bytes: incorrect header check/],
+    ['what is not gzip', answering(200, { 'content-encoding': 'gzip' }, '{"data":[]}'), /truncated after 0 bytes: incorrect header check/],
     ['another encoding', answering(200, { 'content-encoding': 'br' }, 'x'), /encoded as "br", not gzip/],
     ['no content', answering(204), /expected status 200, got 204$/],
     // What is in it are records: they stand in no message.
@@ -299,7 +299,7 @@ describe('no answer', () => {
     service.nextPages.push((_request, response) => void response.writeHead(200).write('{"data":['));
     expect(await errorOf(made.page())).toMatchObject({
       code: 'source_unreachable',
-      message: expect.stringContaining('no whole answer within 250 ms') as string,
+      message: expect.stringContaining('no complete response within 250 ms') as string,
     });
     service.nextPages.push((_request, response) => {
       response.writeHead(200).write('{"data":[');
@@ -414,7 +414,7 @@ describe('a token', () => {
     expect(error).toMatchObject({
       code: 'token_refused',
       message:
-        `cannot get a token from "https://127.0.0.1:${service.port}" for client "client-1": invalid_client: ` +
+        `cannot obtain a token from "https://127.0.0.1:${service.port}" for client "client-1": invalid_client: ` +
         'AADSTS7000215: Invalid client secret provided.; see sources.production.auth.clientSecret',
     });
     expectNoSecret(error);
@@ -437,18 +437,18 @@ describe('a token', () => {
     ['an unknown scope', oauth('invalid_scope'), 'token_refused', /: invalid_scope; see sources\.production\.auth\.scopeAddress$/],
     ['a refusal that repeats the secret', oauth('invalid_client', 'not secret-1'), 'token_refused', /invalid_client: not \[secret\]/],
     ['a refusal that passes', oauth('temporarily_unavailable'), 'token_unreachable', /temporarily_unavailable/],
-    ['HTML', answering(200, {}, '<html>canary'), 'token_unreachable', /holds no bearer token/],
+    ['HTML', answering(200, {}, '<html>canary'), 'token_unreachable', /has no bearer token/],
     [
       'an answer without a token',
       answering(200, {}, '{"token_type":"Bearer","id_token":"canary"}'),
       'token_unreachable',
-      /holds no bearer token/,
+      /has no bearer token/,
     ],
     [
       'a token of another type',
       answering(200, {}, '{"token_type":"mac","access_token":"canary"}'),
       'token_unreachable',
-      /holds no bearer token/,
+      /has no bearer token/,
     ],
     [
       'a token that breaks a header',

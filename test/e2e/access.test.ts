@@ -41,7 +41,7 @@ const wrongSecret = 'not-the-secret-of-anyone';
 const cases: readonly Case[] = [
   {
     id: 'secret',
-    says: [/sources\.secret\.auth\.clientSecret/, /cannot get a token/],
+    says: [/sources\.secret\.auth\.clientSecret/, /cannot obtain a token/],
     change: (source) => (source.auth.clientSecret = inFile('secret', wrongSecret)),
     mend: () => ['secret', service.client('Security Administrator').clientSecret],
   },
@@ -73,7 +73,7 @@ const cases: readonly Case[] = [
   },
   {
     id: 'token-port',
-    says: [/sources\.token-port\.auth\.authUrl/, /cannot get a token/],
+    says: [/sources\.token-port\.auth\.authUrl/, /cannot obtain a token/],
     change: (source) => (source.auth.authUrl = 'https://127.0.0.1:1'),
   },
   { id: 'path', says: [/sources\.path/, /404/], change: (source) => (source.baseUrl = source.baseUrl.replace('/v2/api', '/v2/api/other')) },

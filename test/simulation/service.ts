@@ -98,7 +98,7 @@ export class Service {
     const pages = Math.max(1, Math.ceil(served.length / size));
     let index = (request.page ?? service.firstPage) - service.firstPage;
     if (index >= pages && service.pastEnd === '404') {
-      if (age > 0) throw new WaybillError('source_busy', '404: the answer is cached', { retryAfterMs: 1_000 });
+      if (age > 0) throw new WaybillError('source_busy', '404: the response is cached', { retryAfterMs: 1_000 });
       throw new WaybillError('page_not_found', '404: no such page');
     }
     if (index >= pages && service.pastEnd === 'last') index = pages - 1;

@@ -83,7 +83,7 @@ test('a page of one record that is refused counts refusals; any other failure is
   const cursor = new PageCursor({ first: 1, size: 1 });
   expect(cursor.failed(refused)).toEqual({ kind: 'refused', page: 1, pageSize: 1, refusals: 1 });
   expect(cursor.failed(refused)).toMatchObject({ refusals: 2 });
-  expect(cursor.failed(new WaybillError('token_refused', 'cannot get a token'))).toEqual({ kind: 'fatal' });
+  expect(cursor.failed(new WaybillError('token_refused', 'cannot obtain a token'))).toEqual({ kind: 'fatal' });
 });
 
 test('a service that answers without end is exhausted: places are bounded by its total and by what it brings', () => {

@@ -168,7 +168,7 @@ test('credentials that stay refused are an error that names source and reason; t
   const it = await begun();
   it.source.add(1, base + hour);
   it.source.before = () => {
-    throw new WaybillError('token_refused', 'cannot get a token: invalid_client: the secret has expired');
+    throw new WaybillError('token_refused', 'cannot obtain a token: invalid_client: the secret has expired');
   };
   await it.runUntil(it.source.now() + 5 * minute);
   const lines = it.lines.lines.filter(({ event }) => event.startsWith('source.token_'));
@@ -179,7 +179,7 @@ test('credentials that stay refused are an error that names source and reason; t
   expect(lines[4]?.fields).toMatchObject({
     source: sourceId,
     code: 'token_refused',
-    error: { message: 'cannot get a token: invalid_client: the secret has expired' },
+    error: { message: 'cannot obtain a token: invalid_client: the secret has expired' },
   });
 });
 

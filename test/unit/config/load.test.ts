@@ -230,7 +230,7 @@ sinks:
     'sources[0].auth.authUrl (line 5): "lo…" (5 characters) is not an address such as https://service.example/v2/api',
     'sources[0].auth.tenantId (line 5): "a/b" is not a tenant id: letters, digits, dot, hyphen and underscore',
     'sources[0].auth.clientId (line 5): is missing: expected text in one line',
-    'sources[0].auth.scopeAddress (line 5): "/x" is not the address of a scope, without api:// before it and without a blank',
+    'sources[0].auth.scopeAddress (line 5): "/x" is not the address of a scope, without a leading api:// and without spaces',
     'sources[0].auth.clientSecret (line 5): is missing: grantType client_credentials needs it',
     'sources[1].baseUrl (line 6): is missing: expected an address such as https://service.example/v2/api',
     'sources[1].auth (line 6): is missing: expected a group of settings',
