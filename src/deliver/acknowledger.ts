@@ -1,4 +1,7 @@
-/** Acknowledges entries for one sink: in the journal's next transaction, or in its own one where dead letters are kept or the sink cannot be asked. */
+/**
+ * Acknowledges entries for one sink: with the journal's next transaction, or in a separate one when
+ * there are dead letters or the sink cannot report its position.
+ */
 import { codeOf, WaybillError } from '../errors.ts';
 import type { DeliverJournal, Entry } from '../model/journal.ts';
 import type { Position } from '../model/ledger.ts';
@@ -9,8 +12,8 @@ import type { Pauses } from './pauses.ts';
 import type { RetryPolicy } from './retry-policy.ts';
 
 /**
- * An acknowledgement that may wait is written with the journal's next transaction, or alone after this long: under load it costs no transaction, and an
- * idle ledger is soon up to date.
+ * Maximum wait of an acknowledgement for the journal's next transaction, ms. Under load
+ * acknowledgements cost no transaction, and on an idle journal the ledger is soon up to date.
  */
 const groupedMs = 1_000;
 

@@ -1,6 +1,7 @@
 /**
- * Reusable memory for the UTF-8 bytes of messages. The garbage collector would copy strings that wait for their batch, and a new buffer for each batch
- * would be mostly garbage: two spaces alternate, one for the batch under way and one for the next batch.
+ * Reusable memory for the UTF-8 bytes of messages. The garbage collector would copy waiting
+ * strings, and new buffers would be mostly garbage. Two spaces alternate: for the batch in flight
+ * and for the next one.
  */
 import type { Message } from '../model/sink.ts';
 

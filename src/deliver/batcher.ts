@@ -1,6 +1,6 @@
 /**
- * Makes batches of the entries after a position. A batch is full by count, by bytes, or when it spans `maxUncertain` entries: a sink that selects one
- * record in a thousand reads on until it has some to send.
+ * Groups the entries after a position into batches. A batch is full by count, by bytes, or when it
+ * spans `maxUncertain` entries. A sink that selects few records reads on until it has a message.
  */
 import { messageOf } from '../errors.ts';
 import type { Entry, Limit } from '../model/journal.ts';
@@ -10,7 +10,10 @@ import type { Micros } from '../model/time.ts';
 import { BatchSpace } from './batch-space.ts';
 import type { Pipeline } from './pipeline.ts';
 
-/** Nothing is sent that lies further from the committed `acknowledged`: at a start no more entries than these are uncertain. */
+/**
+ * No entry further than this from the committed `acknowledged` is sent, which limits the uncertain
+ * entries after a restart.
+ */
 export const maxUncertain = 10_000;
 /** Entries per read. */
 const maxRead = 1_000;
@@ -69,7 +72,7 @@ export class Batches {
   async fill(): Promise<void> {
     let requested = 0;
     while (!this.#isFull) {
-      // As many as are missing; twice as many after a read that did not fill the batch.
+      // Reads as many entries as are missing, and twice as many after a read that did not fill the batch.
       requested = Math.min(Math.max(1, 2 * requested, this.#limit.records - this.#messages.length), maxRead, maxUncertain - this.#count);
       const read = await this.#read(this.#cursor, { records: requested, bytes: this.#limit.bytes });
       if (read.length === 0) return;

@@ -6,8 +6,8 @@ import type { Clock } from '../model/time.ts';
 export const ended = new WaybillError('aborted', 'the wait ended early');
 
 /**
- * Runs one call. Its signal is aborted after `ms` or with `abandon`. Throws the error of `late` when the call has not returned by then; `onProgress`
- * restarts the time.
+ * Runs one call. Its signal is aborted after `ms` or with `abandon`. Throws the error of `late` if
+ * the call has not returned by then. `onProgress` restarts the time.
  */
 export async function within<Result>(
   call: (signal: AbortSignal, onProgress: () => void) => Promise<Result>,

@@ -1,5 +1,6 @@
 /**
- * The loop around one sink: reads the journal, makes batches and has them sent. Loops share only the journal: a slow or broken sink delays itself alone.
+ * The delivery loop of one sink: reads the journal, builds batches and sends them. Loops share only
+ * the journal, so a slow or broken sink delays no other.
  */
 import { isFinal, WaybillError } from '../errors.ts';
 import type { DeliverJournal } from '../model/journal.ts';
@@ -199,7 +200,7 @@ export class Delivery {
   async #deliverBatch(open: OpenSink): Promise<void> {
     if (!this.#batches.hasMessages) {
       this.#passOver();
-      // A long stretch of entries for other sinks must not hold up the process.
+      // A long range of entries for other sinks must not block the event loop.
       await this.#parts.clock.sleep(0, open.stop);
       return;
     }

@@ -94,7 +94,8 @@ export class Sender {
     // Rejected messages that follow messages still to be sent.
     let rejected: readonly Rejection[] = [];
     for (let part = parts.shift(); part; part = parts.shift()) {
-      // A start may be uncertain about 10,000 entries only: nothing is sent that lies further from the committed position.
+      // Limits the uncertain entries after a restart: no entry further than this from the committed
+      // position is sent.
       if (part.through.seq > journal.sinkProgress(id).acknowledged + maxUncertain) await acknowledger.flush(stop);
       const { through } = part;
       // Sends on demand move no position.
@@ -135,7 +136,7 @@ export class Sender {
         continue;
       } else if (only) {
         // mutant: dead-letters
-        const dead = [...ready, { seq: only.seq, code: 'refused', message: outcome.refusal }];
+        const dead = [...ready, { seq: only.seq, code: 'rejected', message: outcome.refusal }];
         // mutant: acknowledge-dead-letters
         await acknowledger.acknowledge(entries, acknowledged, undefined, dead, stop);
         count += dead.length;
@@ -155,7 +156,7 @@ export class Sender {
     } catch (thrown) {
       if (codeOf(thrown) !== 'sink_refused') throw thrown;
       const message = messageOf(thrown);
-      if (messages.length <= 1) return { rejected: messages.map(({ seq }) => ({ seq, code: 'refused', message })), resumeNote: undefined };
+      if (messages.length <= 1) return { rejected: messages.map(({ seq }) => ({ seq, code: 'rejected', message })), resumeNote: undefined };
       const middle = Math.ceil(messages.length / 2);
       const lower = await this.sendOnce(open, batchOf(batch, messages.slice(0, middle)));
       const later = messages.slice(middle);
@@ -190,7 +191,8 @@ export class Sender {
     let batch = given;
     const rejections: Rejection[] = [];
     const attempts = new Map<number, number>();
-    // The rest of a batch that was delivered in part is sent within the shutdown timeout: the next start would repeat all of the batch.
+    // The rest of a partly delivered batch is sent within the shutdown timeout. Otherwise the next
+    // start would repeat the whole batch.
     let until = stop;
     let crowded = 0;
     for (;;) {
@@ -259,7 +261,8 @@ export class Sender {
     retryPolicy.recovered();
     this.#lastSuccess = now * 1000;
     meters.eventsDelivered(id, delivered);
-    // One delay a batch, that of its oldest message. A send on demand repeats old messages: their age is no delay.
+    // One delay per batch, of its oldest message. Sends on demand repeat old messages and are not
+    // measured.
     if (onDemand === undefined) meters.deliveryDelay(id, delaySeconds);
   }
 }
@@ -275,6 +278,6 @@ function exhaustedOf(
     const count = (attempts.get(seq) ?? 0) + 1;
     attempts.set(seq, count);
     if (count < maxAttempts) return [];
-    return [{ ...(reasons.find((each) => each.seq === seq) ?? { seq, code: 'again', message }), attempts: count }];
+    return [{ ...(reasons.find((each) => each.seq === seq) ?? { seq, code: 'unavailable', message }), attempts: count }];
   });
 }

@@ -101,7 +101,7 @@ function sum(counts: readonly number[]): number {
 function outcomeOf(group: readonly OperationItem[]): string {
   const outcomes = group.map(({ operation: what, detail: { outcome, delivered } }) => {
     if (typeof outcome === 'string') return outcome;
-    if (what === 'dead-letters retry' && typeof delivered === 'boolean') return delivered ? 'accepted' : 'refused';
+    if (what === 'dead-letters retry' && typeof delivered === 'boolean') return delivered ? 'accepted' : 'rejected';
     if (what === 'sinks test') return 'unknown';
     return what === 'replay' ? 'started' : 'done';
   });

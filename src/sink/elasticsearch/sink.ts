@@ -176,7 +176,7 @@ export class ElasticsearchSink implements Sink {
           `sink "${this.#id}": item ${at} is answered with ${item.status ?? 'nothing'} for another document`,
         );
       if (result === 'duplicate') duplicates += 1;
-      else if (result === 'rejected') rejections.push({ seq, code: item.error?.type ?? 'refused', message: messageOfItem(item) });
+      else if (result === 'rejected') rejections.push({ seq, code: item.error?.type ?? 'rejected', message: messageOfItem(item) });
       else if (result === 'failure_store') {
         const detail = await this.#failureText(this.#targetOf(message), item._id ?? '', signal);
         rejections.push({ seq, code: 'failure_store', message: detail });

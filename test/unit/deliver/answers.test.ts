@@ -257,7 +257,7 @@ describe('again for some messages of a batch', () => {
     loop.run();
     await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 4);
     expect(loop.receiver.has.map(numberOf)).toEqual([1, 3, 4]);
-    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 2, message: 'no, 3', attempts: 3 }]);
+    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 2, code: 'unavailable', message: 'no, 3', attempts: 3 }]);
   });
 
   test('is blocked when a person must act', async () => {
@@ -334,7 +334,7 @@ describe('refused whole', () => {
       expect(loop.receiver.has.map(numberOf)).toEqual(range(1, 16).filter((n) => !poison.includes(n)));
       expect(deadLetters(rig.journal)).toEqual(
         poison.map((n) => ({
-          ...{ sink: 'sink', seq: n, code: 'refused', message: '400: something in it is bad', attempts: 1 },
+          ...{ sink: 'sink', seq: n, code: 'rejected', message: '400: something in it is bad', attempts: 1 },
           body: record(n, { payloadName: `file ${n}` }).text,
         })),
       );

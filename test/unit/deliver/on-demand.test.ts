@@ -92,7 +92,7 @@ describe('a dead letter that is sent again', () => {
     expect(sizes).toEqual([4, 4, 2, 1, 1, 2, 4]);
     expect(left.map(({ seq, code }) => [seq, code])).toEqual([
       [2, 'bad'],
-      [6, 'refused'],
+      [6, 'rejected'],
     ]);
     expect(rig.journal.deadLetters.kept('sink')).toEqual([2, 6]);
     // Busy for one of them: the other is settled, and nobody is told that all is well.
