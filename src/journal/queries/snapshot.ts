@@ -38,6 +38,13 @@ interface SinkDbRow {
   from_seq: number;
 }
 
+/** The parts of a source's profile that the snapshot uses. */
+interface Profile {
+  readonly delays?: DelayMeasure;
+  readonly suspension?: Suspension;
+  readonly earliest?: Micros;
+}
+
 /**
  * Facts that only the running daemon knows, by id. Without them the snapshot is that of a stopped
  * daemon.
@@ -64,49 +71,46 @@ export interface LiveFacts {
   readonly requested?: (id: string, profile: { readonly earliest?: Micros }, now: Micros) => RequestedStart | undefined;
 }
 
-/**
- * The state of everything at one moment: the file, combined with the facts of the running daemon.
- */
+/** The state of everything at one moment: the file, combined with the facts of the running daemon. */
 export function snapshotOf(db: Database, version: string, now: Micros, live: LiveFacts): Snapshot {
   const head = db.prepare<[], { seq: number }>('SELECT seq FROM head WHERE one = 1').get()?.seq ?? 0;
   const used = db
     .prepare<[], { pages: number }>('SELECT page_count - freelist_count AS pages FROM pragma_page_count, pragma_freelist_count')
     .get();
-  const count = db.prepare<[number], { n: number }>('SELECT count(*) AS n FROM windows WHERE source = ?');
-  const open = db.prepare<[number], { state: string; reason: string | null; n: number }>(
-    "SELECT state, reason, count(*) AS n FROM windows WHERE source = ? AND (state <> 'proven' OR reason IS NOT NULL) GROUP BY state, reason",
-  );
-  const inSuspension = db.prepare<[number, string], { n: number }>(
-    `SELECT count(*) AS n FROM windows WHERE source = ? AND state = 'proven' AND reason IS NULL AND from_us IN (SELECT value FROM json_each(?))`,
-  );
+  const sources = sourceSnapshots(db, now, live);
+  for (const id of live.configured ?? []) if (!sources.some((source) => source.id === id)) sources.push(unanswered(id, live));
+  return {
+    version,
+    created: createdAt(db),
+    now,
+    journal: {
+      bytes: usedBytes(used?.pages ?? 0, db, diskBudgetOf(live.maxSize)),
+      setAside: setAsideBytes(db, diskBudgetOf(live.maxSize)),
+      maxSize: live.maxSize,
+      head,
+      paused: live.paused,
+      directory: resolve(dirname(db.name)),
+      ...(live.commits === undefined ? {} : { commits: live.commits }),
+    },
+    sources,
+    sinks: sinkSnapshots(db, head, now, live),
+    ...(live.stopped === undefined ? {} : { stopped: live.stopped }),
+  };
+}
+
+function sourceSnapshots(db: Database, now: Micros, live: LiveFacts): SourceSnapshot[] {
+  const windowCounts = windowCounter(db);
   const overdue = db.prepare<[number, number], { n: number }>('SELECT count(*) AS n FROM windows WHERE source = ? AND next_us < ?');
-  const deadLetters = new Map(
-    db
-      .prepare<[], { sink: string; n: number }>("SELECT sink, count(*) AS n FROM dead_letters WHERE state = 'kept' GROUP BY sink")
-      .all()
-      .map((row) => [row.sink, row.n]),
-  );
   const retired = db.prepare<[string], { at: Micros | null }>(
     "SELECT max(at_us) AS at FROM operations WHERE operation = 'sources retire' AND json_extract(detail, '$.source') = ?",
   );
   const history = backfillsOf(db, false);
-  const sources = sourceRows(db).map((row): SourceSnapshot => {
-    const groups = open.all(row.n);
+  return sourceRows(db).map((row): SourceSnapshot => {
     const view = live.source(row.id);
     // Recounts are due by the clock that closes windows. Without `Date` the records determine the time.
     const due = view?.undated ? (view.undated.known ?? 0) : (view?.serverNow ?? now);
-    const profile =
-      row.profile === null
-        ? {}
-        : (storedJson(row.profile) as { readonly delays?: DelayMeasure; readonly suspension?: Suspension; readonly earliest?: Micros });
-    const of = (state: string): number => groups.filter((group) => group.state === state).reduce((sum, group) => sum + group.n, 0);
-    const reread = groups.filter((group) => group.state === 'proven' && group.reason === 'reread').reduce((sum, group) => sum + group.n, 0);
-    // Windows that a suspension lists are in doubt too; they are marked only when the suspension ends.
-    const { windows = [], shrunk = [] } = profile.suspension ?? {};
-    const doubted = profile.suspension ? (inSuspension.get(row.n, JSON.stringify([...windows, ...shrunk]))?.n ?? 0) : 0;
-    const gap = of('gap');
+    const profile = row.profile === null ? {} : (storedJson(row.profile) as Profile);
     const requested = live.requested?.(row.id, profile, now);
-    const accepted = of('accepted');
     return {
       id: row.id,
       // As at the start of the daemon, even if the configuration changed after it last ran.
@@ -117,8 +121,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       polledUntil: row.polled_until_us,
       collected: row.collected,
       late: row.late,
-      windows: { proven: (count.get(row.n)?.n ?? 0) - gap - accepted, gap, accepted },
-      gaps: gap + reread + doubted,
+      ...windowCounts(row.n, profile.suspension),
       recountsOverdue: overdue.get(row.n, due - 60_000_000)?.n ?? 0,
       closeDelaySeconds: live.closeDelaySeconds(row.id),
       // The last response of a stopped daemon is not older than `polledUntil`, except for the difference
@@ -136,7 +139,41 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       backfills: history.filter(({ source }) => source === row.id).map((range) => ({ ...range, ...live.backfill?.(row.id, range) })),
     };
   });
-  const sinks = sinkRows(db).map((row): SinkSnapshot => {
+}
+
+/** Returns a function that counts the windows of a source. `gaps` includes proven windows in doubt. */
+function windowCounter(db: Database): (source: number, suspension?: Suspension) => Pick<SourceSnapshot, 'windows' | 'gaps'> {
+  const all = db.prepare<[number], { n: number }>('SELECT count(*) AS n FROM windows WHERE source = ?');
+  const open = db.prepare<[number], { state: string; reason: string | null; n: number }>(
+    "SELECT state, reason, count(*) AS n FROM windows WHERE source = ? AND (state <> 'proven' OR reason IS NOT NULL) GROUP BY state, reason",
+  );
+  const listed = db.prepare<[number, string], { n: number }>(
+    `SELECT count(*) AS n FROM windows WHERE source = ? AND state = 'proven' AND reason IS NULL AND from_us IN (SELECT value FROM json_each(?))`,
+  );
+  return (source, suspension) => {
+    const groups = open.all(source);
+    const sumOf = (state: string, reason?: string): number =>
+      groups.reduce((sum, group) => sum + (group.state === state && (reason ?? group.reason) === group.reason ? group.n : 0), 0);
+    const gap = sumOf('gap');
+    const accepted = sumOf('accepted');
+    // Windows that a suspension lists are in doubt too; they are marked only when the suspension ends.
+    const { windows = [], shrunk = [] } = suspension ?? {};
+    const doubted = suspension ? (listed.get(source, JSON.stringify([...windows, ...shrunk]))?.n ?? 0) : 0;
+    return {
+      windows: { proven: (all.get(source)?.n ?? 0) - gap - accepted, gap, accepted },
+      gaps: gap + sumOf('proven', 'reread') + doubted,
+    };
+  };
+}
+
+function sinkSnapshots(db: Database, head: number, now: Micros, live: LiveFacts): SinkSnapshot[] {
+  const deadLetters = new Map(
+    db
+      .prepare<[], { sink: string; n: number }>("SELECT sink, count(*) AS n FROM dead_letters WHERE state = 'kept' GROUP BY sink")
+      .all()
+      .map((row) => [row.sink, row.n]),
+  );
+  return sinkRows(db).map((row): SinkSnapshot => {
     const lag = head - row.acknowledged;
     const view = live.sink(row.id);
     return {
@@ -155,24 +192,6 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       hasDelivered: row.delivered > row.from_seq || view?.lastSuccess !== undefined,
     };
   });
-  for (const id of live.configured ?? []) if (!sources.some((source) => source.id === id)) sources.push(unanswered(id, live));
-  return {
-    version,
-    created: createdAt(db),
-    now,
-    journal: {
-      bytes: usedBytes(used?.pages ?? 0, db, diskBudgetOf(live.maxSize)),
-      setAside: setAsideBytes(db, diskBudgetOf(live.maxSize)),
-      maxSize: live.maxSize,
-      head,
-      paused: live.paused,
-      directory: resolve(dirname(db.name)),
-      ...(live.commits === undefined ? {} : { commits: live.commits }),
-    },
-    sources,
-    sinks,
-    ...(live.stopped === undefined ? {} : { stopped: live.stopped }),
-  };
 }
 
 /**
