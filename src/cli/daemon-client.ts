@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { OperationRequest, OperationResult } from '../daemon/operations/requests.ts';
 import { codeOf, WaybillError, messageOf } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
-import { forbidden } from '../journal/state.ts';
+import { forbidden } from '../journal/state-errors.ts';
 import type { SinkSnapshot, Snapshot } from '../model/snapshot.ts';
 import { exchange, systemCode } from './http-exchange.ts';
 import type { Answer } from './http-exchange.ts';

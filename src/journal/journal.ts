@@ -40,7 +40,8 @@ import { SeenUids } from './seen-uids.ts';
 import { Segments } from './segments.ts';
 import { ownerOf, Sources } from './sources.ts';
 import type { SourceState } from './sources.ts';
-import { createdAt, journalId, openState, storedSettings, storeSettings } from './state.ts';
+import { createdAt, journalId, storedSettings, storeSettings } from './schema.ts';
+import { openState } from './state.ts';
 import type { OpenState, StateOptions } from './state.ts';
 import { Store } from './store.ts';
 

@@ -3,7 +3,7 @@
  * can report their position after a crash acknowledge with the next transaction; the others commit
  * each acknowledgement at once.
  */
-import type { Database, Statement } from 'better-sqlite3';
+import type { Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
 import type { Acknowledgement, DeadLetter, SinkProgress, SinkOrders } from '../model/journal.ts';
 import type { Position } from '../model/ledger.ts';
@@ -28,7 +28,7 @@ export interface SinkState extends SinkProgress {
   selection: StoredSelection | undefined;
 }
 
-interface SinkRow {
+export interface SinkRow {
   id: string;
   type: string;
   destination: string;
@@ -341,46 +341,7 @@ export function movedMessage(known: Pick<SinkState, 'type' | 'destination'>, typ
   return `it delivered to "${known.destination}"${before} before and would now deliver to "${destination}"${now}; give the new destination a new id`;
 }
 
-/** A sink in the state, for lists. */
-export interface KnownSink {
-  readonly id: string;
-  readonly type: string;
-  readonly state: string;
-  readonly destination: string;
-  readonly acknowledged: number;
-  /** Entries after `acknowledged`, and the records among them. */
-  readonly lag: number;
-  readonly lagRecords: number;
-  readonly deadLetters: number;
-  /** The sink receives records collected since this time; 0: all. */
-  readonly since: Micros;
-  readonly orders: SinkOrders;
-}
-
-/** Every sink in the state, configured or not. */
-export function sinksOf(db: Database): KnownSink[] {
-  interface Row extends SinkRow {
-    begun_us: number;
-    head: number;
-    records: number;
-    deadLetters: number;
-  }
-  return db
-    .prepare<[], Row>(
-      `SELECT sinks.*, (SELECT seq FROM head) AS head,
-              (SELECT coalesce(sum(seq + n - 1 - max(seq - 1, acknowledged)), 0) FROM segments WHERE number IS NOT NULL AND seq + n - 1 > acknowledged) AS records,
-              (SELECT count(*) FROM dead_letters WHERE sink = sinks.id AND dead_letters.state = 'kept') AS deadLetters
-       FROM sinks ORDER BY id`,
-    )
-    .all()
-    .map((row) => ({
-      ...{ id: row.id, type: row.type, state: row.state, destination: row.destination, acknowledged: row.acknowledged },
-      ...{ lag: row.head - row.acknowledged, lagRecords: row.records, deadLetters: row.deadLetters, since: row.begun_us },
-      orders: ordersOf(row.orders),
-    }));
-}
-
 /** The column is missing until a daemon of this release has opened the state. */
-function ordersOf(text: string | null | undefined): SinkOrders {
+export function ordersOf(text: string | null | undefined): SinkOrders {
   return typeof text === 'string' ? (storedJson(text) as SinkOrders) : {};
 }

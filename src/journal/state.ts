@@ -3,29 +3,19 @@
  * depend on. All durable data of a daemon is in `waybill.db`. The process holds `lock.db` for its
  * lifetime, so that there is one owner.
  */
-import { randomBytes, randomUUID } from 'node:crypto';
-import { accessSync, constants, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import type { Stats } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
-import { WaybillError, messageOf } from '../errors.ts';
+import { WaybillError } from '../errors.ts';
 import { makePrivate, tryLock } from '../lock.ts';
 import type { Clock, Micros } from '../model/time.ts';
 import { connect } from './connection.ts';
 import { damaged } from './damage.ts';
 import { pageBytes, diskBudgetOf } from './disk-budget.ts';
+import { hasMeta, migrate, refuseOther } from './schema.ts';
+import { asStateError, forbidden, isDamage, statOf } from './state-errors.ts';
 
-/**
- * The schema that this release writes, and the oldest schema that a release must know to read it.
- */
-const schemaVersion = 1;
-const minReader = 1;
-const readableFrom = '0.1.0';
-/**
- * The row `format` in `meta` of every state with these tables. States of older builds (schema 1 to
- * 6) lack it.
- */
-const format = 'waybill-state-1';
 /**
  * SQLite 3.7.0 to 3.51.2 can corrupt a WAL file when two connections write or checkpoint at once
  * (sqlite.org, "WAL-reset bug").
@@ -118,90 +108,6 @@ export function lastWrite(directory: string): Micros {
   // A reader creates an empty WAL file with the present time.
   const files = ['waybill.db', 'waybill.db-wal'].map((name) => statOf(join(directory, name))).filter((stats) => stats !== undefined);
   return Math.max(0, ...files.filter(({ size }) => size > 0).map(({ mtimeMs }) => Math.floor(mtimeMs * 1000)));
-}
-
-/** The random id of the journal, which distinguishes it from another one in a sink. */
-export function journalId(db: Database.Database): string {
-  return textOf(db, 'journal');
-}
-
-/** Creation time of the state, µs. */
-export function createdAt(db: Database.Database): number {
-  return Number(metaOf(db, 'created_us') ?? 0);
-}
-
-/**
- * The settings that the daemon stored; undefined until a daemon of this release has opened the
- * state.
- */
-export function storedSettings(db: Database.Database): string | undefined {
-  const text = metaOf(db, 'settings');
-  return text === undefined ? undefined : String(text);
-}
-
-/** Within a transaction: stores the settings that a report needs. */
-export function storeSettings(db: Database.Database, text: string): void {
-  setMeta(db, 'settings', text);
-}
-
-/**
- * Converts errors of SQLite and the file system to error codes. A WaybillError is returned
- * unchanged.
- */
-export function asStateError(thrown: unknown, directory: string): WaybillError {
-  if (thrown instanceof WaybillError) return thrown;
-  const code = (thrown as { code?: unknown }).code;
-  const text = typeof code === 'string' ? code : '';
-  if (isDamage(thrown)) return damaged(messageOf(thrown), thrown, directory);
-  if (text.startsWith('SQLITE_FULL') || text === 'ENOSPC') {
-    return new WaybillError('journal_full', `cannot write the state in "${directory}": its disk is full`, { cause: thrown });
-  }
-  if (text.startsWith('SQLITE_BUSY')) {
-    const message = 'another program has waybill.db locked: end it, and let programs read only a copy (docs/operations.md, state_unusable)';
-    return new WaybillError('state_unusable', `cannot use the state in "${directory}": ${message}`, { cause: thrown });
-  }
-  return new WaybillError('state_unusable', `cannot use the state in "${directory}": ${messageOf(thrown)}`, { cause: thrown });
-}
-
-/** The error for a user who may not read the directory, which the daemon creates with mode 0700. */
-export function forbidden(directory: string, cause: unknown): WaybillError {
-  const user = process.getuid?.();
-  const self = user === undefined ? 'this user' : userName(user);
-  const found = [join(directory, 'waybill.db'), directory].map(statOf).find((stats) => stats !== undefined);
-  const owner = found && userName(found.uid);
-  const mode = found && (found.mode & 0o777).toString(8).padStart(4, '0');
-  const message =
-    owner === undefined ? `a directory above it is closed to ${self}` : `it belongs to ${owner} (mode ${mode}), this is ${self}`;
-  const advice = `run the command as ${owner ?? 'the owner'}, or ask the running daemon: status, ledger, gaps list and operations list take --admin URL, with the read token in WAYBILL_ADMIN_TOKEN`;
-  return new WaybillError('state_unusable', `cannot read the state in "${directory}": ${message}; ${advice}`, { cause });
-}
-
-function statOf(path: string): Stats | undefined {
-  try {
-    return statSync(path, { throwIfNoEntry: false });
-  } catch {
-    // The owner is not readable either.
-    return undefined;
-  }
-}
-
-function userName(uid: number): string {
-  if (uid === 0) return 'root';
-  const line = passwd().find((each) => each.split(':')[2] === String(uid));
-  return line?.split(':')[0] ?? `uid ${uid}`;
-}
-
-function passwd(): string[] {
-  try {
-    return readFileSync('/etc/passwd', 'utf8').split('\n');
-  } catch {
-    // Container images may lack /etc/passwd; the number is shown.
-    return [];
-  }
-}
-
-function isDamage(thrown: unknown): boolean {
-  return thrown instanceof Database.SqliteError && /^SQLITE_(CORRUPT|NOTADB)/.test(thrown.code);
 }
 
 function requireSqlite(): void {
@@ -324,39 +230,6 @@ function openFile(file: string, directory: string, maxSize: number): Database.Da
   }
 }
 
-function migrate(db: Database.Database, version: string, clock: Clock, directory: string): void {
-  try {
-    refuseOther(db, directory, version);
-    const found = Number(metaOf(db, 'schema') ?? 0);
-    for (const migration of migrations().filter((m) => m.number > found)) {
-      db.exec('BEGIN IMMEDIATE');
-      db.exec(migration.sql);
-      if (migration.number === 1) beginState(db, clock);
-      setMeta(db, 'schema', migration.number);
-      db.exec('COMMIT');
-    }
-    if (metaOf(db, 'written_by') !== version) {
-      db.exec('BEGIN IMMEDIATE');
-      setMeta(db, 'schema', schemaVersion);
-      setMeta(db, 'min_reader', minReader);
-      setMeta(db, 'written_by', version);
-      setMeta(db, 'readable_from', readableFrom);
-      db.exec('COMMIT');
-    }
-  } catch (thrown) {
-    db.close();
-    throw asStateError(thrown, directory);
-  }
-}
-
-function beginState(db: Database.Database, clock: Clock): void {
-  setMeta(db, 'format', format);
-  setMeta(db, 'journal', randomBytes(16).toString('hex'));
-  setMeta(db, 'created_us', clock.now() * 1000);
-  db.prepare('INSERT INTO owner (one, epoch) VALUES (1, 0)').run();
-  db.prepare('INSERT INTO head (one, seq, number, chain, pruned_seq, pruned_chain) VALUES (1, 0, 0, zeroblob(32), 0, zeroblob(32))').run();
-}
-
 /**
  * True if the file holds a state. Reads without creating or changing the file, which may be empty
  * or of another program.
@@ -375,37 +248,6 @@ function holdsState(file: string, directory: string, version: string): boolean {
   }
 }
 
-function hasMeta(db: Database.Database): boolean {
-  return db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'meta'").get() !== undefined;
-}
-
-/**
- * Refuses a state that this release cannot read, in one line that names a release that can
- * (docs/operations.md, `state_too_new`).
- */
-function refuseOther(db: Database.Database, directory: string, version: string): void {
-  if (!hasMeta(db)) {
-    if (db.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get()) {
-      throw new WaybillError('state_unusable', `cannot use "${directory}/waybill.db": it is a database of another program`);
-    }
-    return;
-  }
-  if (metaOf(db, 'format') !== format) {
-    throw new WaybillError(
-      'state_unusable',
-      `cannot use the state in "${directory}": it was written by an older build; start with a new dataDir`,
-    );
-  }
-  const reader = Number(metaOf(db, 'min_reader') ?? 0);
-  if (reader <= schemaVersion) return;
-  const from = textOf(db, 'readable_from');
-  const releaseText = version === '' ? 'this release is older' : `this is ${version}`;
-  throw new WaybillError(
-    'state_too_new',
-    `state was written by ${textOf(db, 'written_by')} (schema ${textOf(db, 'schema')}, readable from ${from} on); ${releaseText}. Start ${from} or later`,
-  );
-}
-
 function newOwner(db: Database.Database, clock: Clock, directory: string): number {
   const row = db
     .prepare('UPDATE owner SET epoch = epoch + 1, instance = ?, since_us = ? WHERE one = 1 RETURNING epoch')
@@ -415,25 +257,4 @@ function newOwner(db: Database.Database, clock: Clock, directory: string): numbe
     throw damaged('it has no row "owner"', undefined, directory);
   }
   return row.epoch;
-}
-
-function migrations(): { number: number; sql: string }[] {
-  const folder = new URL('./migrations/', import.meta.url);
-  return readdirSync(folder)
-    .filter((name) => /^\d{3}\.sql$/.test(name))
-    .sort()
-    .map((name) => ({ number: Number(name.slice(0, 3)), sql: readFileSync(new URL(name, folder), 'utf8') }));
-}
-
-function metaOf(db: Database.Database, key: string): string | number | undefined {
-  if (!hasMeta(db)) return undefined;
-  return (db.prepare('SELECT value FROM meta WHERE key = ?').get(key) as { value: string | number } | undefined)?.value;
-}
-
-function textOf(db: Database.Database, key: string): string {
-  return String(metaOf(db, key) ?? '?');
-}
-
-function setMeta(db: Database.Database, key: string, value: string | number): void {
-  db.prepare('INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value').run(key, value);
 }

@@ -7,7 +7,7 @@ import type { Database } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
 import { pageBytes, diskBudgetOf, usedBytes, walBytes } from './disk-budget.ts';
 import type { DiskBudget } from './disk-budget.ts';
-import { asStateError } from './state.ts';
+import { asStateError } from './state-errors.ts';
 
 export class Store {
   readonly db: Database;

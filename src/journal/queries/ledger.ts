@@ -4,7 +4,7 @@
  * include the padding of their queries.
  */
 import type { Database } from 'better-sqlite3';
-import type { LateDelays, Window } from '../../model/ledger.ts';
+import type { LateDelays } from '../../model/ledger.ts';
 import type {
   LedgerReportDelays,
   LedgerReportSuspension,
@@ -23,13 +23,16 @@ import type { Micros } from '../../model/time.ts';
 import { coverageOf, historyOf, isFiltered, owedStretches, owingSinks, rangesOf, takingSinks, unacknowledged, within } from './coverage.ts';
 import type { CoverageQuery, SinkDbRow } from './coverage.ts';
 import { suspendedTogether } from '../backfills.ts';
-import { readLate, sumLate } from '../late-delays.ts';
+import { readLate } from '../late-delays.ts';
 import type { WindowDbRow } from '../window-rows.ts';
 import { WindowCopy } from './window-copy.ts';
 import { kindLedger, unpackBody } from '../segment.ts';
 import { detailOf, flat, instant } from '../operation-detail.ts';
 import { Losses } from '../losses.ts';
 import { storedJson } from '../damage.ts';
+import { DeadLetterTimes } from './dead-letter-times.ts';
+import { WindowSums } from './window-sums.ts';
+import type { SinkSums } from './window-sums.ts';
 
 export interface ReportQuery extends CoverageQuery {
   readonly source?: string | undefined;
@@ -204,50 +207,6 @@ function windowOf(
   };
 }
 
-interface SinkSums {
-  windows: number;
-  complete: number;
-  lost: number;
-  /** Records of the complete windows minus dead letters. */
-  records: number;
-  deadLetters: number;
-}
-
-/** The sums over the windows of a source. */
-class WindowSums {
-  /** From the start of the first window to the end of the last. */
-  edges: Window | undefined;
-  inWindow = 0;
-  late = 0;
-  /** Undefined when no window has late records. */
-  delays: LateDelays | undefined;
-  readonly #sinks = new Map<string, SinkSums>();
-
-  add(row: WindowDbRow, sinks: readonly [string, LedgerReportSinkWindow][]): void {
-    this.edges = { from: this.edges?.from ?? row.from_us, to: row.to_us };
-    this.inWindow += row.records;
-    this.late += row.late;
-    if (row.late > 0) {
-      const late = readLate(row.late_delays);
-      this.delays = this.delays ? sumLate([this.delays, late]) : late;
-    }
-    for (const [id, { complete, lost, deadLetters }] of sinks) {
-      const sum = this.sink(id);
-      this.#sinks.set(id, sum);
-      sum.windows += 1;
-      sum.deadLetters += deadLetters;
-      if (lost) sum.lost += 1;
-      if (!complete) continue;
-      sum.complete += 1;
-      sum.records += row.records - deadLetters;
-    }
-  }
-
-  sink(id: string): SinkSums {
-    return this.#sinks.get(id) ?? { windows: 0, complete: 0, lost: 0, records: 0, deadLetters: 0 };
-  }
-}
-
 function sinkReport(sink: SinkDbRow, filtered: boolean, { windows, complete, lost, records, deadLetters }: SinkSums): LedgerReportSink {
   return {
     id: sink.id,
@@ -323,42 +282,6 @@ function suspensions(db: Database, source: number, query: ReportQuery): LedgerRe
     if (operation === null || operation === 'operation') return [];
     return [{ at: instant(at), event: text('state') ?? operation, reason: text('reason'), message: text('message') }];
   });
-}
-
-/** Counts the dead letters of a sink in a range of time by binary search. */
-class DeadLetterTimes {
-  readonly #times = new Map<string, number[]>();
-
-  constructor(db: Database) {
-    const rows = db
-      .prepare<[], { sink: string; source: number; time_us: number }>(
-        'SELECT sink, source, time_us FROM dead_letters WHERE time_us IS NOT NULL ORDER BY time_us',
-      )
-      .iterate();
-    for (const { sink, source, time_us: time } of rows) {
-      const key = `${sink} ${source}`;
-      const times = this.#times.get(key);
-      if (times) times.push(time);
-      else this.#times.set(key, [time]);
-    }
-  }
-
-  count(sink: string, source: number, from: Micros, to: Micros): number {
-    const times = this.#times.get(`${sink} ${source}`);
-    return times === undefined ? 0 : before(times, to) - before(times, from);
-  }
-}
-
-/** The number of sorted times before `at`. */
-function before(times: readonly number[], at: number): number {
-  let low = 0;
-  let high = times.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((times[middle] ?? 0) < at) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 function seconds(micros: Micros): number {

@@ -13,7 +13,7 @@ import type { CoverageQuery } from './coverage.ts';
 import { backfillsOf, suspendedTogether, unreadOf } from '../backfills.ts';
 import type { ReportQuery } from './ledger.ts';
 import { diskBudgetOf, setAsideBytes, usedBytes } from '../disk-budget.ts';
-import { createdAt } from '../state.ts';
+import { createdAt } from '../schema.ts';
 import { storedJson } from '../damage.ts';
 
 interface SourceDbRow {

@@ -1,0 +1,45 @@
+/** The sinks in the state, for commands. Reads the file alone. */
+import type { Database } from 'better-sqlite3';
+import type { SinkOrders } from '../../model/journal.ts';
+import type { Micros } from '../../model/time.ts';
+import { ordersOf } from '../sink-positions.ts';
+import type { SinkRow } from '../sink-positions.ts';
+
+/** A sink in the state, for lists. */
+export interface KnownSink {
+  readonly id: string;
+  readonly type: string;
+  readonly state: string;
+  readonly destination: string;
+  readonly acknowledged: number;
+  /** Entries after `acknowledged`, and the records among them. */
+  readonly lag: number;
+  readonly lagRecords: number;
+  readonly deadLetters: number;
+  /** The sink receives records collected since this time; 0: all. */
+  readonly since: Micros;
+  readonly orders: SinkOrders;
+}
+
+/** Every sink in the state, configured or not. */
+export function sinksOf(db: Database): KnownSink[] {
+  interface Row extends SinkRow {
+    begun_us: number;
+    head: number;
+    records: number;
+    deadLetters: number;
+  }
+  return db
+    .prepare<[], Row>(
+      `SELECT sinks.*, (SELECT seq FROM head) AS head,
+              (SELECT coalesce(sum(seq + n - 1 - max(seq - 1, acknowledged)), 0) FROM segments WHERE number IS NOT NULL AND seq + n - 1 > acknowledged) AS records,
+              (SELECT count(*) FROM dead_letters WHERE sink = sinks.id AND dead_letters.state = 'kept') AS deadLetters
+       FROM sinks ORDER BY id`,
+    )
+    .all()
+    .map((row) => ({
+      ...{ id: row.id, type: row.type, state: row.state, destination: row.destination, acknowledged: row.acknowledged },
+      ...{ lag: row.head - row.acknowledged, lagRecords: row.records, deadLetters: row.deadLetters, since: row.begun_us },
+      orders: ordersOf(row.orders),
+    }));
+}

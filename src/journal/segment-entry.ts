@@ -1,0 +1,66 @@
+/** A segment in memory, and the entries that sinks read from it. */
+import type { Entry } from '../model/journal.ts';
+import type { Micros } from '../model/time.ts';
+import { parseRecord } from '../record/json.ts';
+import { timeOfRecord } from '../record/time-of.ts';
+import { flagLate, flagNoTime, kindLedger, ledgerUid } from './segment.ts';
+import type { SegmentContent } from './segment.ts';
+
+/** A segment in memory, with its body unpacked and without entry objects. */
+export interface Unpacked extends Pick<SegmentContent, 'seq' | 'n' | 'number' | 'received' | 'flags' | 'uids' | 'ends' | 'body'> {
+  readonly kind: number;
+  readonly source: string;
+  readonly chain: Uint8Array;
+}
+
+/** An entry of a segment. Text and time are decoded when they are read. */
+export class SegmentEntry implements Entry {
+  readonly kind: 'record' | 'ledger';
+  readonly seq: number;
+  readonly number: number | undefined;
+  readonly source: string;
+  readonly received: Micros;
+  readonly late: boolean;
+  readonly chain: Uint8Array;
+  readonly #segment: Unpacked;
+
+  constructor(segment: Unpacked, i: number) {
+    const flag = segment.flags[i] ?? 0;
+    this.kind = segment.kind === kindLedger ? 'ledger' : 'record';
+    this.seq = segment.seq + i;
+    this.number = segment.number === null ? undefined : segment.number + i;
+    this.source = segment.source;
+    this.received = segment.received;
+    this.late = (flag & flagLate) !== 0;
+    this.chain = segment.chain;
+    this.#segment = segment;
+  }
+
+  get text(): string {
+    const { body, ends } = this.#segment;
+    const i = this.seq - this.#segment.seq;
+    return bufferOf(body).toString('utf8', beginOf(ends, i), beginOf(ends, i + 1));
+  }
+
+  get uid(): string {
+    const at = (this.seq - this.#segment.seq) * 16;
+    return this.kind === 'record' ? bufferOf(this.#segment.uids).toString('base64url', at, at + 16) : ledgerUid(this.text);
+  }
+
+  get time(): Micros | undefined {
+    const flags = this.#segment.flags[this.seq - this.#segment.seq] ?? 0;
+    return this.kind === 'record' && (flags & flagNoTime) === 0 ? timeOfRecord(parseRecord(this.text)) : undefined;
+  }
+}
+
+/** The start of entry i in a body, from the table of ends (uint32, little-endian). */
+export function beginOf(ends: Uint8Array, i: number): number {
+  const at = i * 4 - 4;
+  if (at < 0) return 0;
+  return ((ends[at] ?? 0) | ((ends[at + 1] ?? 0) << 8) | ((ends[at + 2] ?? 0) << 16) | ((ends[at + 3] ?? 0) << 24)) >>> 0;
+}
+
+/** A Buffer on the same memory. */
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
