@@ -3,7 +3,7 @@ import { base, between, collected, day, hour, minute, second, seeded } from '../
 import { beside, gap, lastAge, opened, pageOf, proven, source, span } from './opening.ts';
 import { faultsOf, seenFaults } from './recompute.ts';
 
-test('a page is judged record by record: fresh, known, outside, and received is their sum', async () => {
+test('each record of a page is fresh, known or outside, and received is their sum', async () => {
   const { journal } = await opened();
   const old = collected(1, base + second);
   await journal.append(pageOf([old]));
@@ -24,7 +24,7 @@ test('a page is judged record by record: fresh, known, outside, and received is 
   expect(journal.head().seq).toBe(5);
 });
 
-test('pages in any order and any overlap are counted as an oracle counts them, over many buckets and a restart', async () => {
+test('pages in any order and overlap are counted as an oracle counts them, across buckets and a restart', async () => {
   const random = seeded(7);
   const all = Array.from({ length: 120 }, (_, i) => collected(i, base + between(random, -3, 60) * 10 * minute + i));
   let state = await opened();
@@ -51,7 +51,7 @@ test('pages in any order and any overlap are counted as an oracle counts them, o
   expect(faultsOf(state.beside())).toEqual([]);
 });
 
-test('a page without anything new writes nothing, but polledUntil', async () => {
+test('a page without new records writes polledUntil only', async () => {
   const { journal } = await opened();
   const record = collected(1, base);
   await journal.append(pageOf([record], { polledUntil: base + second }));
@@ -97,7 +97,7 @@ test('a late counter survives the next revision of its window', async () => {
   expect(beside().prepare('SELECT late, total, recounts FROM windows').get()).toEqual({ late: 1, total: 1, recounts: 1 });
 });
 
-test('records without a readable time are known on the day they came and on every later day (C49)', async () => {
+test('records without a readable time are known on the day of receipt and on every later day (C49)', async () => {
   const { journal, beside } = await opened();
   const odd = collected(1, undefined);
   expect(await journal.append(pageOf([odd]))).toMatchObject({ appended: 1, outside: 0 });
@@ -118,7 +118,7 @@ test('the day of a record without a time is that of closedUntil, where that is a
   expect(beside().prepare('SELECT bucket FROM seen').all()).toEqual([{ bucket: -20786 }]);
 });
 
-test('a day of unreadable times is forgotten five days after its end has been passed, and not before', async () => {
+test('the bucket of a day of unreadable times is deleted five days after its end, not earlier', async () => {
   const { journal, beside } = await opened();
   await journal.append(pageOf([collected(1, undefined)]));
   const buckets = (): unknown[] => beside().prepare('SELECT bucket FROM seen').all();
@@ -131,7 +131,7 @@ test('a day of unreadable times is forgotten five days after its end has been pa
   expect(await journal.append(pageOf([collected(1, undefined)], { serverNow: endOfDay + 6 * day }))).toMatchObject({ appended: 1 });
 });
 
-test('a record that comes on each of many days is never forgotten while it comes (C49)', async () => {
+test('the uid of a record that arrives every day is never deleted (C49)', async () => {
   const { journal } = await opened();
   const odd = collected(1, undefined);
   let from = base;

@@ -6,7 +6,7 @@ import { gap, lastAge, opened, pageOf, proven, source } from './opening.ts';
 
 const operation = { actor: 'j.doe', reason: 'ticket 4711' };
 
-describe('what a ledger does not cover', () => {
+describe('uncovered time', () => {
   const live = { from: 1000, to: null };
   test.each([
     ['all of it before the live range', [live], [0, 1000], [[0, 1000]]],
@@ -40,8 +40,8 @@ describe('what a ledger does not cover', () => {
   });
 });
 
-describe('a range of history', () => {
-  test('is added in parts that no range covers, with its row and its line of the ledger in one transaction', async () => {
+describe('a backfill', () => {
+  test('is added in the uncovered parts, with its operation and ledger entry in one transaction', async () => {
     const { journal, beside } = await opened();
     const { history } = journal;
     expect(history.add(source, { from: base - 3 * hour, to: base - 2 * hour }, {}, operation)).toEqual([
@@ -86,7 +86,7 @@ describe('a range of history', () => {
     expect(new Set(entries.map(({ uid }) => uid)).size).toBe(2);
   });
 
-  test('stands over a restart with its order', async () => {
+  test('survives a restart with its options', async () => {
     const first = await opened();
     first.journal.history.add(source, { from: base - hour, to: base }, { rate: 3, sinks: ['a'] }, operation);
     first.journal.history.pause(source, base - hour, true, operation);
@@ -100,7 +100,7 @@ describe('a range of history', () => {
     expect(journal.backfills(source)[0]?.order.paused).toBe(false);
   });
 
-  test('collects what was outside before, closes its own windows and moves no frontier', async () => {
+  test('collects records that were outside before, closes its windows and moves no frontier', async () => {
     const { journal } = await opened();
     const old = collected(1, base - hour);
     expect(await journal.append(pageOf([old]))).toMatchObject({ outside: 1 });
@@ -114,7 +114,7 @@ describe('a range of history', () => {
     });
   });
 
-  test('read to its end and settled it is forgotten whole; with a recount ahead, or a gap, it is not', async () => {
+  test('deletes its uids when it is complete and resolved, not with a pending recount or a gap', async () => {
     const { journal, beside } = await opened();
     const buckets = (): number => (beside().prepare('SELECT count(*) AS n FROM seen').get() as { n: number }).n;
     journal.history.add(source, { from: base - 2 * day, to: base }, {}, operation);
@@ -133,7 +133,7 @@ describe('a range of history', () => {
     expect(backfillsOf(beside(), false)).toEqual([]);
   });
 
-  test('while it is under way nothing of it is forgotten, however far the live range is', async () => {
+  test('keeps its uids while it runs, however far the live range is', async () => {
     const { journal } = await opened();
     journal.history.add(source, { from: base - 40 * day, to: base }, {}, operation);
     const page = pageOf([collected(1, base - 40 * day)], { window: { from: base - 40 * day, to: base - 39 * day } });
@@ -144,7 +144,7 @@ describe('a range of history', () => {
 });
 
 describe('cancelling', () => {
-  test('one of which nothing was collected leaves nothing behind', async () => {
+  test('a backfill without collected records is deleted', async () => {
     const { journal } = await opened();
     journal.history.add(source, { from: base - hour, to: base }, {}, operation);
     // A record of the live range in the bucket that both share.
@@ -154,7 +154,7 @@ describe('cancelling', () => {
     expect(journal.history.uncovered(source, { from: base - hour, to: base })).toHaveLength(1);
   });
 
-  test('it ends behind the last record that was collected, so that nothing is sent twice when it is added again', async () => {
+  test('the range ends after the last collected record, so that adding it again sends nothing twice', async () => {
     const { journal } = await opened();
     journal.history.add(source, { from: base - 4 * hour, to: base }, {}, operation);
     await journal.close(source, { from: base - 4 * hour, to: base - 3 * hour }, proven(), 0);
@@ -169,7 +169,7 @@ describe('cancelling', () => {
     expect(await journal.append(pageOf(begun))).toMatchObject({ appended: 0, outside: 2 });
   });
 
-  test('what a poll or the padding of a newer window brings of its end does not keep it from being cut off', async () => {
+  test('records near its end from a poll or from padding do not prevent the cancellation', async () => {
     const { journal } = await opened();
     const window = { from: base - 4 * hour, to: base - 3 * hour };
     journal.history.add(source, { from: base - 4 * hour, to: base }, {}, operation);
@@ -188,7 +188,7 @@ describe('cancelling', () => {
     expect(await journal.append(pageOf([padding, ...last], { window: again }))).toMatchObject({ appended: 3 });
   });
 
-  test('it ends behind what was collected although that was pruned since, and the daemon started again', async () => {
+  test('the range ends after collected records that were pruned, also after a restart', async () => {
     const it = await opened({ retention: 0 });
     it.journal.history.add(source, { from: base - hour, to: base }, {}, operation);
     // Of the range and of the live one, in the bucket that both share.
@@ -205,7 +205,7 @@ describe('cancelling', () => {
     expect(journal.history.uncovered(source, { from: base - hour, to: base })).toEqual([{ from: base - minute + second, to: base }]);
   });
 
-  test('it does not end within the window that is being read', async () => {
+  test('the range does not end inside the window that is being read', async () => {
     const { journal } = await opened();
     journal.history.add(source, { from: base - 4 * hour, to: base }, {}, operation);
     expect(journal.history.cancel(source, base - 4 * hour, base - 3 * hour, operation)).toBe(base - 3 * hour);
@@ -222,7 +222,7 @@ describe('cancelling', () => {
   });
 });
 
-test('history asked for one sink is withheld from the others, and nothing else is', async () => {
+test('a backfill for one sink is withheld from the others, and nothing else is', async () => {
   const { journal } = await opened();
   journal.history.add(source, { from: base - hour, to: base }, { sinks: ['archive'] }, operation);
   const withheld = (sink: string, time: number | undefined): boolean => journal.history.withheld(sink, source, () => time);
@@ -233,7 +233,7 @@ test('history asked for one sink is withheld from the others, and nothing else i
   expect(journal.history.withheld('siem', 'another', () => base - minute)).toBe(false);
 });
 
-test('a source is retired only when it is gone from the configuration, and goes on when it comes back', async () => {
+test('only an unconfigured source can be retired, and it continues when it returns', async () => {
   const { journal } = await opened();
   expect(() => journal.history.retire(source, operation)).toThrow(/the running daemon collects it/);
   journal.markSourcesUnconfigured(new Set());

@@ -120,7 +120,7 @@ test('overwritten anywhere: a report and a daemon meet no error but ours, and mu
   expect(found.run).toBeGreaterThan(rounds / 2);
 });
 
-test('30 KB of noise: the words name the directory and what to do', async () => {
+test('30 KB of noise: the error names the directory and what to do', async () => {
   const whole = readFileSync(join(await stopped(), 'waybill.db'));
   const random = randomOf(`${seed}/noise`);
   const directory = stateOf(overwritten(whole, 20_000, 30_000, () => Math.floor(random() * 256)));
@@ -134,7 +134,7 @@ test('30 KB of noise: the words name the directory and what to do', async () => 
   expect(await thrownBy(() => read(directory))).toMatchObject(expected);
 });
 
-test('damage that comes while it runs is found by whoever reads there', async () => {
+test('damage at run time is found by the next read of it', async () => {
   const directory = await stopped();
   const { journal } = await opened({ directory });
   const file = openSync(join(directory, 'waybill.db'), 'r+');

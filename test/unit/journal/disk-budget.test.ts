@@ -51,7 +51,7 @@ test('file and WAL together stay within the quota', async () => {
   expect(await state.journal.paused()).toBe('journal_full');
 });
 
-test('a page that is larger than what is set aside for the WAL does not stay in it', async () => {
+test('a page that exceeds the WAL reserve does not stay in the WAL', async () => {
   const state = await opened({ maxSize: maxSize });
   const large = Array.from({ length: 40 }, (_, i) => collected(i, base + i, { noise: noise(i) }));
   await state.journal.append(pageOf(large));
@@ -60,7 +60,7 @@ test('a page that is larger than what is set aside for the WAL does not stay in 
   expect(await state.journal.paused()).toBeUndefined();
 });
 
-test('a WAL that a reader holds up is counted: collecting pauses, and goes on when the reader has ended', async () => {
+test('a WAL that a reader blocks counts as used: collection pauses, and resumes after the reader ends', async () => {
   const state = await opened({ maxSize: maxSize });
   const { journal, directory } = state;
   // It takes nothing, so that nothing can be pruned.

@@ -4,7 +4,7 @@ import { base, between, day, hour, second, seeded } from '../../support/records.
 import { gap, lastAge, opened, proven, source, span } from './opening.ts';
 import { faultsOf, tilingFaults } from './recompute.ts';
 
-test('a gap holds the frontier, reached goes on behind it, and the proof of the gap moves the frontier over both', async () => {
+test('a gap stops the frontier while closedUntil advances, and its proof moves the frontier past both', async () => {
   const { journal } = await opened();
   const seconds = (): number[] =>
     [journal.progress(source).frontier, journal.progress(source).live.closedUntil].map((us) => (us - base) / second);
@@ -26,7 +26,7 @@ test('a gap holds the frontier, reached goes on behind it, and the proof of the 
   expect(seconds()).toEqual([50, 50]);
 });
 
-test('windows tile, and the frontier is that of an oracle, whatever comes in which order, over restarts (I3, I6)', async () => {
+test('windows are contiguous and the frontier is that of an oracle, in any order and across restarts (I3, I6)', async () => {
   const random = seeded(23);
   let state = await opened();
   const states: string[] = [];
@@ -70,7 +70,7 @@ test.each([
   expect(journal.progress(source).live.closedUntil).toBe(base + 10 * second);
 });
 
-test('each revision of a window is a line in the journal: what is claimed, when, and the how-manieth time', async () => {
+test('each revision of a window is a ledger entry with its statement, time and number', async () => {
   const { journal, beside } = await opened();
   await journal.close(source, span(0, 10), gap({ reason: 'unreadable', message: 'page 3' }), lastAge);
   await journal.close(source, span(0, 10), proven(3, base + 2 * day, base + 3 * day), lastAge);
@@ -150,7 +150,7 @@ test('a closed window whose later total cannot be proven keeps its proof and fro
   expect(row()).toMatchObject({ state: 'proven', reason: 'shrunk', total: 10, next_us: null });
 });
 
-test('a window once vanished is never listed as whole again', async () => {
+test('a shrunk window is never listed as complete again', async () => {
   const { journal, beside } = await opened();
   await journal.close(source, span(0, 10), proven(10, base + hour, base + 2 * hour), lastAge);
   await journal.close(source, span(0, 10), gap({ total: 8, seen: 8 }), lastAge);
@@ -159,7 +159,7 @@ test('a window once vanished is never listed as whole again', async () => {
   expect(beside().prepare('SELECT reason, total FROM windows').get()).toEqual({ reason: 'shrunk', total: 8 });
 });
 
-test('what is due first comes first, recounts before further tries, and only when it is due', async () => {
+test('due windows come in order, recounts before attempts, and only when due', async () => {
   const { journal } = await opened();
   await journal.close(source, span(0, 10), proven(1, base, base + 300), lastAge);
   await journal.close(source, span(10, 20), gap({}, base + 200), lastAge);

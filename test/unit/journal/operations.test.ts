@@ -30,7 +30,7 @@ function row(it: Opened, from: number): unknown {
     .get(base + from * second);
 }
 
-test('a try that was under way when a person accepted its window changes nothing any more', async () => {
+test('an attempt in progress changes nothing after an operator accepted its window', async () => {
   const it = await opened();
   const { journal } = it;
   await journal.close(source, span(0, 10), gap(), lastAge);
@@ -109,7 +109,7 @@ test('a window that a later count put in doubt can be accepted: its proof stays'
   expect(row(it, 0)).toEqual({ state: 'accepted', reason: 'reread', total: 10, records: 10, next_us: null, revision: 3 });
 });
 
-test('what is not open can be neither accepted nor tried again, and nothing is written', async () => {
+test('a proven, accepted or unknown window can be neither accepted nor retried, and nothing is written', async () => {
   const it = await opened();
   const { journal } = it;
   await journal.close(source, span(0, 10), proven(), lastAge);
@@ -134,7 +134,7 @@ test('what is not open can be neither accepted nor tried again, and nothing is w
   await journal.close(source, span(20, 30), proven(), lastAge);
 });
 
-test('a gap that is to be tried again is due at once, and the request is written down', async () => {
+test('a retried gap is due at once, and the operation is stored', async () => {
   const it = await opened();
   await it.journal.close(source, span(0, 10), gap({}, base + 20 * day), lastAge);
   expect(await it.journal.due(source, base + day)).toBeUndefined();
@@ -144,7 +144,7 @@ test('a gap that is to be tried again is due at once, and the request is written
   expect((await lines(it)).at(-1)).toMatchObject({ ledger: 'operation', operation: 'gaps retry', source });
 });
 
-test('an operation changes the state and is written down in one transaction, with or without a source', async () => {
+test('an operation and its change of the state are one transaction, with or without a source', async () => {
   const it = await opened();
   const { journal } = it;
   const at = base + day;

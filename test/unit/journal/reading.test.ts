@@ -3,7 +3,7 @@ import type { Entry } from '../../../src/model/journal.ts';
 import { base, between, collected, second, seeded } from '../../support/records.ts';
 import { lastAge, opened, pageOf, proven, source, span } from './opening.ts';
 
-test('what is read is what was appended, byte for byte, over segments and a restart, whatever the limits', async () => {
+test('entries are read as appended, byte for byte, across segments and a restart, with any limit', async () => {
   const random = seeded(31);
   const texts: string[] = [];
   let { journal, directory, close } = await opened();
@@ -74,7 +74,7 @@ test('a reader that waits is woken by an append and by a change of the ledger, n
   expect(woken).toBe(2);
 });
 
-test('a record that is no object is kept, flagged and read back as it came', async () => {
+test('a record that is not an object is stored, flagged and read unchanged', async () => {
   const { journal, directory, close } = await opened();
   const bytes = Buffer.from('[1, 2]');
   await journal.append(pageOf([{ ...collected(1, undefined), bytes, text: '[1, 2]', isObject: false }, collected(2, base + second)]));

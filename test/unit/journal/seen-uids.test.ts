@@ -32,7 +32,7 @@ function isHeld({ db, sets }: ReturnType<typeof seen>, bucket: number, id: numbe
   return held;
 }
 
-test('a uid that was stored and not committed is not known', () => {
+test('a uid is not known before its transaction has committed', () => {
   const { sets, db } = seen(10);
   sets.bucket(1, 5);
   db.exec('BEGIN');
@@ -77,7 +77,7 @@ test('buckets of another source and of other sides of zero are apart', () => {
   expect(db.prepare('SELECT count(*) AS n FROM seen WHERE bucket = -8').get()).toEqual({ n: 2 });
 });
 
-test('a bucket that is deleted is forgotten in memory too', () => {
+test('a deleted bucket leaves memory too', () => {
   const { sets, add, db } = seen(100);
   add({ 7: [1] });
   db.exec('DELETE FROM seen');

@@ -36,7 +36,7 @@ function round(it: Opened): number {
   throw new Error('the round does not end');
 }
 
-test('a state that is whole passes, a few segments at a time, and the next round begins a day later', async () => {
+test('an intact state passes, a few segments at a time, and the next round starts a day later', async () => {
   const it = await used();
   expect(round(it)).toBeGreaterThan(3);
   expect(it.journal.examine(1)).toBe(false);
@@ -64,7 +64,7 @@ test('it goes on while pages are appended, windows closed and the begin is prune
   expect(round(forgotten)).toBeGreaterThan(0);
 });
 
-test.each([false, true])('what was rightly forgotten is not missed when an older range is added (pruned: %s)', async (isPruned) => {
+test.each([false, true])('correctly deleted uids are not reported when an older range is added (pruned: %s)', async (isPruned) => {
   const it = await opened({ retention: 0 });
   const { journal, clock } = it;
   const operation = { actor: 'j.doe', reason: undefined };

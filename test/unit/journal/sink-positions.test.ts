@@ -51,7 +51,7 @@ test('an acknowledgement is committed with its position and note, and found afte
   );
 });
 
-test('an acknowledgement never goes back, not behind one that waits either', async () => {
+test('an acknowledgement never goes back, not before a pending one either', async () => {
   const { journal } = await opened();
   await append(journal, 3);
   journal.sinkPositions.register('siem', 'file', 'x', beginning, undefined);
@@ -68,7 +68,7 @@ test('an acknowledgement never goes back, not behind one that waits either', asy
   expect(journal.sinkProgress('siem').acknowledged).toBe(5);
 });
 
-test('acknowledgements that wait are merged, are not in the file, and go with the next append', async () => {
+test('pending acknowledgements are merged, are not in the file, and are written with the next append', async () => {
   const { journal, beside } = await opened();
   await append(journal, 3);
   journal.sinkPositions.register('a', 'kafka', 'x', beginning, undefined);
@@ -99,7 +99,7 @@ test('acknowledgements that wait are merged, are not in the file, and go with th
   expect(journal.sinkProgress('a').acknowledged).toBe(5);
 });
 
-test('what waits is written when the journal is closed, and before a note', async () => {
+test('pending acknowledgements are written when the journal is closed, and before a note', async () => {
   const { journal, directory, close } = await opened();
   await append(journal, 3);
   journal.sinkPositions.register('archive', 'archive', 'x', beginning, undefined);
@@ -165,7 +165,7 @@ test('pruning goes as far as the slowest sink, blocked and unconfigured ones too
   expect(faultsOf(beside(directory))).toEqual([]);
 });
 
-test('what is younger than the time to keep stays; a journal that was pruned to its head opens again', async () => {
+test('entries within the retention stay; a journal that was pruned to its head opens again', async () => {
   const { journal, clock, directory, close } = await opened({ retention: 1_000 });
   await append(journal, 2);
   clock.wall += 500;
@@ -181,7 +181,7 @@ test('what is younger than the time to keep stays; a journal that was pruned to 
   expect(faultsOf(again.beside())).toEqual([]);
 });
 
-test('a sink that was retired and is put back begins at its `from`, and never before what it had', async () => {
+test('a retired sink that returns starts at its `start`, and never before its last position', async () => {
   const { journal, clock, directory, close } = await opened({ retention: 1_000 });
   const register = (id: string, from: 'journal' | 'now'): unknown =>
     journal.sinkPositions.register(id, 'file', 'there', journal.positionFor(from), undefined);
@@ -318,7 +318,7 @@ test('an append that fails in its very last statement leaves nothing behind in m
   expect(seenFaults(beside())).toEqual([]);
 });
 
-test('an acknowledgement whose dead letters found no room is not written without them', async () => {
+test('an acknowledgement is not written without its dead letters when these do not fit', async () => {
   const { journal, beside } = await opened({ maxSize: 256 * 1024 });
   journal.sinkPositions.register('siem', 'kafka', 'x', beginning, undefined);
   await fill(journal);
@@ -381,7 +381,7 @@ test('collecting pauses above 97 % of the quota and goes on below 90 %', async (
   expect(share()).toBeGreaterThan(0.85);
 });
 
-test('a journal that cannot write the last acknowledgement is closed all the same: the next start settles it', async () => {
+test('a journal that cannot write the last acknowledgement is closed; the next start reconciles it', async () => {
   const { journal, directory, close } = await opened({ maxSize: 256 * 1024 });
   journal.sinkPositions.register('file', 'file', 'x', beginning, undefined);
   await append(journal, 2);

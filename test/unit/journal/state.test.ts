@@ -43,7 +43,7 @@ test('SQLite is set as the promises need it, at the first open and at every late
   }
 });
 
-test('nobody else may read the state: directory 0700, files 0600, whatever the umask says', async () => {
+test('only the owner may read the state: directory 0700, files 0600, with any umask', async () => {
   umask = process.umask(0);
   const directory = join(temporary(), 'a', 'state');
   const { journal } = await opened({ directory });
@@ -53,7 +53,7 @@ test('nobody else may read the state: directory 0700, files 0600, whatever the u
   for (const name of ['waybill.db', 'waybill.db-wal', 'waybill.db-shm', 'lock.db']) expect(`${name} ${mode(name)}`).toBe(`${name} 600`);
 });
 
-test('somebody else who locks the file is named, once: closing does not throw over it', async () => {
+test('a lock of another program is reported once, and closing does not hide the error', async () => {
   const { journal, beside, close } = await opened();
   await journal.append(pageOf([collected(1, base)]));
   journal.sinkPositions.register('siem', 'file', 'x', { seq: 0, chain: new Uint8Array(32) }, undefined);
@@ -68,7 +68,7 @@ test('somebody else who locks the file is named, once: closing does not throw ov
   await close();
 });
 
-test('a second owner is refused at once, and after the time it was told to wait; the first goes on', async () => {
+test('a second owner is refused at once, or after lockWait; the first continues', async () => {
   const { journal, directory, close } = await opened();
   // base is 2026-11-20T02:00:00Z.
   const words = `cannot own the state in "${directory}": another running process owns it (pid ${process.pid}), since 2026-11-20T02:00:00Z`;
@@ -121,7 +121,7 @@ test('every open is a new epoch', async () => {
   expect(epoch()).toEqual({ epoch: 2 });
 });
 
-test('a state of a newer release is refused in words that name the release, and is not touched', async () => {
+test('a state of a newer release is refused by an error that names the release, and is not changed', async () => {
   const { directory, close } = await opened();
   await close();
   const db = beside(directory);
@@ -134,7 +134,7 @@ test('a state of a newer release is refused in words that name the release, and 
   expect(db.prepare('SELECT epoch FROM owner').get()).toEqual({ epoch: 1 });
 });
 
-test('a state that an older build wrote is refused, and is not touched', async () => {
+test('a state of an older build is refused, and is not changed', async () => {
   const { directory, close } = await opened();
   await close();
   const db = beside(directory);
@@ -183,7 +183,7 @@ test.each([
   await expect(act()).rejects.toMatchObject({ code });
 });
 
-test('a state is found again as it was left: the same journal, marks, chain and sources', async () => {
+test('a reopened state has the same journal, progress, chain and sources', async () => {
   const { journal, directory, close } = await opened();
   await journal.append(pageOf([collected(1, base), collected(2, base + second)], { polledUntil: base + second }));
   await journal.close(source, span(0, 10), proven(2), lastAge);
@@ -207,7 +207,7 @@ test('the same source with another destination is refused; one that is gone is u
   expect(journal.progress(source)).toMatchObject({ state: 'active', live: { from: base, closedUntil: base + 10 * second } });
 });
 
-test('a source that is gone while it is on suspension is on suspension when it is back', async () => {
+test('a source that is suspended when it is removed is suspended when it returns', async () => {
   const { journal } = await opened();
   const suspension = { reason: 'rows', message: 'less is shown', since: base } as const;
   await journal.setSuspension(source, suspension, base);
@@ -217,7 +217,7 @@ test('a source that is gone while it is on suspension is on suspension when it i
   expect(journal.progress(source)).toMatchObject({ state: 'suspended', suspension });
 });
 
-test('readers beside the owner see whole transactions and suspension up nobody', async () => {
+test('concurrent readers see complete transactions and block nobody', async () => {
   const { journal, directory } = await opened();
   mkdirSync(join(directory, 'other'), { recursive: true });
   const reader = openReadOnly(directory);

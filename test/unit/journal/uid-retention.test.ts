@@ -6,7 +6,7 @@ import { beside, gap, lastAge, opened, pageOf, proven, source, temporary } from 
 
 const at = (days: number): number => base + days * day;
 
-test('uids are remembered for the last recount age, and no longer (C17)', async () => {
+test('uids are kept for the last recount age, and no longer (C17)', async () => {
   const { journal, beside } = await opened();
   const records = [collected(1, base), collected(2, at(1)), collected(3, at(31) - second)];
   await journal.append(pageOf(records));
@@ -25,7 +25,7 @@ test('uids are remembered for the last recount age, and no longer (C17)', async 
   expect(beside().prepare('SELECT count(*) AS n FROM seen').get()).toEqual({ n: 2 });
 });
 
-test('a window with a recount ahead holds what is remembered (C47)', async () => {
+test('a window with a pending recount keeps its uids (C47)', async () => {
   const { journal } = await opened();
   await journal.close(source, { from: base, to: at(1) }, proven(), lastAge);
   await journal.close(source, { from: at(1), to: at(2) }, proven(0, at(2), at(90)), lastAge);
@@ -35,7 +35,7 @@ test('a window with a recount ahead holds what is remembered (C47)', async () =>
   expect(journal.progress(source).live.uidsKeptSince).toBe(at(50));
 });
 
-test('a gap holds what is remembered until it is proven for good', async () => {
+test('a gap keeps its uids until it is final', async () => {
   const { journal } = await opened();
   const record = collected(1, at(1) + hour);
   await journal.append(pageOf([record]));
@@ -82,7 +82,7 @@ test('a range of history that was read while nothing told that everything is sho
   expect(seen()).toEqual({ n: 0 });
 });
 
-test('what is remembered never goes back, not with a longer last age either', async () => {
+test('uidsKeptSince never goes back, not with a longer last recount age either', async () => {
   const { journal } = await opened();
   await journal.close(source, { from: base, to: at(40) }, proven(), lastAge);
   expect(journal.progress(source).live.uidsKeptSince).toBe(at(10));
@@ -90,7 +90,7 @@ test('what is remembered never goes back, not with a longer last age either', as
   expect(journal.progress(source).live.uidsKeptSince).toBe(at(10));
 });
 
-test('a window that is read with proof never loses a record to forgetting: that is an invariant', async () => {
+test('a window read for a proof never loses a record to deleted uids: an invariant', async () => {
   const { journal } = await opened();
   await journal.close(source, { from: base, to: at(31) }, proven(), lastAge);
   const window = { from: base, to: at(2) };
@@ -140,7 +140,7 @@ test('with two ranges both must have passed a bucket, or a day, before it is for
   expect(buckets()).toEqual([]);
 });
 
-describe('what may be forgotten', () => {
+describe('which uids may be deleted', () => {
   // Times in buckets of ten minutes.
   const range = (from: number, to: number | null, remembered: number): { from: number; to: number | null; uidsKeptSince: number } => ({
     from: from * bucketMicros,

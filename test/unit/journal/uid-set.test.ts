@@ -12,7 +12,7 @@ function uids(count: number, seed: number): Buffer[] {
   });
 }
 
-test.each([1, 2, 3])('it answers as a Set of strings does, however uids were added (seed %i)', (seed) => {
+test.each([1, 2, 3])('it equals a Set of strings, in any order of additions (seed %i)', (seed) => {
   const expected = new Set<string>();
   const set = new UidSet();
   const all = uids(6_000, seed);
@@ -33,7 +33,7 @@ test.each([1, 2, 3])('it answers as a Set of strings does, however uids were add
   for (const bytes of uids(2_000, seed + 100)) expect(set.has(bytes.toString('base64url'))).toBe(expected.has(bytes.toString('base64url')));
 });
 
-test('the uid of sixteen zero bytes is a uid like others', () => {
+test('a uid of sixteen zero bytes works like any other', () => {
   const zero = Buffer.alloc(16).toString('base64url');
   const set = new UidSet();
   expect(set.has(zero)).toBe(false);
