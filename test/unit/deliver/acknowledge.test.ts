@@ -8,7 +8,7 @@ import { quiet } from '../../support/delivery-clock.ts';
 import { Rig } from './rig.ts';
 
 describe('an acknowledgement', () => {
-  test('of a sink that cannot be asked afterwards is committed before the next send', async () => {
+  test('of a sink that cannot report its position is committed before the next send', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2, resolvable: false });
     const atSend: number[] = [];
@@ -23,7 +23,7 @@ describe('an acknowledgement', () => {
     expect(committed(rig.journal, 'sink')).toEqual({ acknowledged: 8, delivered: 8, resumeNote: 'through 8' });
   });
 
-  test('is never committed before the sink has answered', async () => {
+  test('is never committed before the sink has responded', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2 });
     loop.receiver.answer = async (batch, signal) => {
@@ -38,7 +38,7 @@ describe('an acknowledgement', () => {
     expect(committed(rig.journal, 'sink').acknowledged).toBe(2);
   });
 
-  test('of a sink that can be asked waits for others, at most a second after the first of them', async () => {
+  test('of a sink that reports its position waits for others, at most a second', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2, resolvable: true }).run();
     await append(rig.journal, 2);
@@ -54,7 +54,7 @@ describe('an acknowledgement', () => {
     expect(rig.journal.usage().commits).toBe(commits + 1);
   });
 
-  test('is not put off by what is acknowledged after it', async () => {
+  test('is not delayed by later acknowledgements', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2, resolvable: true });
     loop.receiver.answer = async (batch, signal) => {
@@ -89,7 +89,7 @@ describe('an acknowledgement', () => {
     expect(beyond).not.toContain(true);
   });
 
-  test('that cannot be written for want of space is written again, and the batch is not sent again', async () => {
+  test('that does not fit on the disk is written again, and the batch is not sent again', async () => {
     await using rig = await Rig.make();
     let failures = 3;
     const loop = rig.loop({
@@ -131,7 +131,7 @@ describe('an acknowledgement', () => {
     expect(rig.journal.usage().commits - before).toBeLessThanOrEqual(22);
   });
 
-  test('of a message that was not sent blocks the sink instead of being believed', async () => {
+  test('of a message that was not sent blocks the sink', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2 });
     loop.receiver.answer = () => ({ rejections: [{ seq: 77, code: 'bad', message: 'no such thing' }] });
@@ -144,7 +144,7 @@ describe('an acknowledgement', () => {
 });
 
 describe('the first 10,000 entries after a start', () => {
-  test('are uncertain, and nothing behind them', async () => {
+  test('are uncertain, and none after them', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2_500, bytes: 1e9, resolvable: true });
     await append(rig.journal, 20_000);
@@ -200,7 +200,7 @@ describe('the position that a sink keeps', () => {
 });
 
 describe('stopping', () => {
-  test('lets the batch under way end, commits it, and sends no other', async () => {
+  test('finishes the batch in flight, commits it, and sends no other', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2, resolvable: true });
     loop.receiver.answer = async (batch, signal) => {
@@ -220,7 +220,7 @@ describe('stopping', () => {
     expect(loop.receiver.closes).toBe(1);
   });
 
-  test('abandons it when the grace period is over: the next life sends it again, as uncertain', async () => {
+  test('abandons it after the shutdown timeout: the next start sends it again, as uncertain', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2 });
     let reason: unknown;
@@ -243,7 +243,7 @@ describe('stopping', () => {
     expect(next.receiver.attempts.map(({ batch }) => [batch.messages.map(numberOf), batch.uncertain])).toEqual([[[1, 2], true]]);
   });
 
-  test('sends what is left of a batch that was taken in part, within the grace period', async () => {
+  test('sends the rest of a partly delivered batch within the shutdown timeout', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     loop.receiver.answer = (batch, _signal, attempt) => {
@@ -306,7 +306,7 @@ describe('two loops', () => {
 
 describe('a dead letter', () => {
   // The quota is reached at the very moment in which a letter with its copy must be written, and the process is killed then.
-  test('that could not be written is not passed over by any later commit', async () => {
+  test('that could not be written is not skipped by a later commit', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2 });
     loop.receiver.answer = (batch) => loop.receiver.take(batch, { 1: 'x'.repeat(200_000) });

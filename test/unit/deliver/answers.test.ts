@@ -46,7 +46,7 @@ describe('again', () => {
     expect(loop.receiver.attempts.map(({ at }) => at)).toEqual([0, waited]);
   });
 
-  test('waits twice as long each time, up to a minute, and begins anew after a success', async () => {
+  test('doubles the wait each time, up to a minute, and starts again after a success', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ random: () => 0.999999 });
     loop.receiver.answer = (batch, _signal, attempt) => {
@@ -182,7 +182,7 @@ describe('again for some messages of a batch', () => {
     expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, message: 'field seven' }]);
   });
 
-  test('what is left, refused whole, is halved down to the one to blame, and no refusal before it is forgotten', async () => {
+  test('a rest that is refused as a whole is halved down to its cause, and earlier rejections are kept', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 6 });
     loop.receiver.answer = (batch, _signal, attempt) => {
@@ -203,7 +203,7 @@ describe('again for some messages of a batch', () => {
     ]);
   });
 
-  test('so often as the sink says, then they are refused, by what was said of each last; the others are taken', async () => {
+  test('as often as the sink allows, then they are rejected with their last message; the others are delivered', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     loop.receiver.answer = (batch, _signal, attempt) => {
@@ -222,7 +222,7 @@ describe('again for some messages of a batch', () => {
     expect(loop.delivery.view()).toMatchObject({ state: 'active', attempts: 0 });
   });
 
-  test('without end while nothing is taken beside them: a server in trouble makes no dead letter, and has taken nothing', async () => {
+  test('without limit while no other message is accepted: an outage makes no dead letter', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     let isFull = true;
@@ -242,7 +242,7 @@ describe('again for some messages of a batch', () => {
     expect(deadLetters(rig.journal)).toEqual([]);
   });
 
-  test('one that was wanted while others behind it were taken is to blame, alone too; those behind the last that was taken are not', async () => {
+  test('a message that fails while later ones are accepted counts its attempts, also alone; messages after the last accepted one do not', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     loop.receiver.answer = (batch, _signal, attempt) => {
@@ -260,7 +260,7 @@ describe('again for some messages of a batch', () => {
     expect(deadLetters(rig.journal)).toMatchObject([{ seq: 2, code: 'unavailable', message: 'no, 3', attempts: 3 }]);
   });
 
-  test('is blocked when a person must act', async () => {
+  test('is blocked when an operator must act', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2 });
     loop.receiver.answer = (batch, _signal, attempt) => {
@@ -582,7 +582,7 @@ describe('opening', () => {
   });
 });
 
-describe('what nothing can mend', () => {
+describe('a fatal error', () => {
   test('ends the loop', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop();

@@ -124,7 +124,7 @@ describe('entries that are not for this sink', () => {
     expect(loop.receiver.attempts.map(({ batch }) => batch.through.seq)).toEqual([10_000, 20_000, 30_000]);
   });
 
-  test('let everybody else have a turn, however many they are', async () => {
+  test('do not block the event loop, however many they are', async () => {
     await using rig = await Rig.make();
     const turns: number[] = [];
     let looked = 0;

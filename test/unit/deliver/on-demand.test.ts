@@ -107,7 +107,7 @@ describe('a dead letter that is sent again', () => {
     expect(rig.journal.deadLetters.kept('sink')).toEqual([6]);
   });
 
-  test('and refused again stays, with what was said last', async () => {
+  test('that is rejected again stays, with its last message', async () => {
     await using rig = await Rig.make();
     const { loop } = await refused(rig);
     const done = loop.delivery.onDemand.retry([3], operation);
@@ -118,7 +118,7 @@ describe('a dead letter that is sent again', () => {
     expect(rig.journal.sinkProgress('sink').deadLetters).toBe(1);
   });
 
-  test('is kept when nobody knows whether it was taken, and the sink is opened anew', async () => {
+  test('is kept when its outcome is unknown, and the sink is opened again', async () => {
     await using rig = await Rig.make();
     const { loop } = await refused(rig);
     loop.receiver.answer = (batch) => {
@@ -134,7 +134,7 @@ describe('a dead letter that is sent again', () => {
     expect(loop.receiver.opens).toBe(2);
   });
 
-  test('is sent once, however often it was asked for before its turn', async () => {
+  test('is sent once, however often it was requested before its turn', async () => {
     await using rig = await Rig.make();
     const { loop, repaired } = await refused(rig);
     repaired.is = true;
@@ -163,7 +163,7 @@ describe('a dead letter that is sent again', () => {
     expect(loop.receiver.has.map(numberOf).filter((n) => n === 3)).toHaveLength(1);
   });
 
-  test('waits for no sink that is away: the person is told', async () => {
+  test('fails at once while the sink is unavailable', async () => {
     await using rig = await Rig.make();
     const { loop } = await refused(rig);
     const busy = () => {
@@ -240,7 +240,7 @@ describe('a replay', () => {
     expect(loop.counted.delays.length).toBe(5);
   });
 
-  test('lets what is new go in between, and none of it twice', async () => {
+  test('lets new records pass in between, and sends none twice', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 10 });
     loop.receiver.answer = async (batch, signal) => {
@@ -348,7 +348,7 @@ describe('a replay', () => {
   });
 });
 
-describe('events to try a sink out', () => {
+describe('test events', () => {
   test('move nothing and are in no journal; the note of the sink is kept', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4, keepsPosition: true });
@@ -402,7 +402,7 @@ describe('without a daemon', () => {
   });
 });
 
-describe('what a person has ordered', () => {
+describe('requests of an operator', () => {
   test('a blocked sink is opened at once when somebody has changed what it waits for, not only after its minute', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });

@@ -66,7 +66,7 @@ describe('a receiver that never answers within the deadline', () => {
     ).toBe(3);
   });
 
-  test('gets more again when it has become fast', async () => {
+  test('receives larger batches again when it is fast', async () => {
     await using rig = await Rig.make();
     const slow = new Slow(rig, 40_000, false);
     const loop = rig.loop({ records: 16, deadline: 30_000, open: slow.open });

@@ -52,7 +52,7 @@ test('a sink with where has no lag of what is not for it, and that of what it wa
   }
 });
 
-test('a sink that was in trouble is well again when it turns out to have everything', async () => {
+test('a failing sink is active again when it turns out to have everything', async () => {
   await using rig = await Rig.make();
   const loop = rig.loop({ records: 2, keepsPosition: true, failReadinessAfter: 60_000 });
   loop.receiver.answer = (batch) => {
@@ -86,7 +86,7 @@ test('a sink that is open again is well where all that is left is not for it, an
   expect(await asked).toMatchObject({ rejected: [] });
 });
 
-test('a sink that opens but never answers gets into trouble all the same', async () => {
+test('a sink that opens but never responds counts as failing', async () => {
   await using rig = await Rig.make();
   const loop = rig.loop({ records: 2, failReadinessAfter: 300_000 });
   loop.receiver.answer = () => {

@@ -214,7 +214,7 @@ describe('the unexpected', () => {
     expect(original).toContain('newField');
   });
 
-  test('the value that somebody has parsed already is the one that is used', () => {
+  test('a value that is already parsed is used', () => {
     const text = JSON.stringify(fullest);
     expect(normalize({ ...recordOf(text), value: parseRecord(text) })).toEqual(normalize(recordOf(text)));
   });
@@ -333,7 +333,7 @@ describe('settings', () => {
     expect(document.dpas.network?.uuid).toBe(fullest.userNetwork.uuid);
   });
 
-  test('what is not known of the source is left out', () => {
+  test('unknown facts of the source are omitted', () => {
     const document = written(eventOf(fullest, { tenantId: undefined, baseUrl: undefined }));
     expectValid(document);
     expect(document).not.toHaveProperty('organization');

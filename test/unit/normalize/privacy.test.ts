@@ -128,7 +128,7 @@ describe('actions', () => {
     expect(document.source).not.toHaveProperty('ip');
   });
 
-  test('nothing is invented where nothing was', () => {
+  test('an absent field stays absent', () => {
     const { document } = documentOf({ ...fullest, userId: null, userEmailAddress: '', payloadName: undefined }, all('mask'));
     expect(document.user).toEqual({ full_name: '***' });
     expect(document.file).toEqual({ uid: '***', owner: '***' });

@@ -48,7 +48,7 @@ describe('addresses', () => {
     expect(ipVersion(text)).toBe(version);
   });
 
-  test('everything is as node:net sees it, which has zones besides', () => {
+  test('equals node:net, which also accepts zones', () => {
     const pieces = ['0', '1', '25', '255', '256', '01', 'a', 'ffff', 'FFFFF', ':', '::', '.', ':', '.', '192.0.2.1', ' ', '%1'];
     const seed = Number(process.env.SEED ?? 7);
     let state = seed;

@@ -33,17 +33,17 @@ function sourceOf(limits: Partial<ModelLimits>, records: number, silent = false)
   };
 }
 
-test('asks once, without page and times, when the service grants what is asked for', async () => {
+test('sends one request, without page and times, when the service grants the size', async () => {
   const source = sourceOf({}, 3);
   expect(await calibrate(source, 'auto', never)).toEqual({ firstPage: 1, pageSize: 1000, total: 3, dated: true });
   expect(source.asked).toEqual([{ query: {}, page: undefined, pageSize: 1000 }]);
 });
 
-test('believes a smaller size that is granted, and another first page', async () => {
+test('uses a smaller size that is granted, and another first page', async () => {
   expect(await calibrate(sourceOf({ pageSizeMax: 250, firstPage: 0 }, 3), 'auto', never)).toMatchObject({ firstPage: 0, pageSize: 250 });
 });
 
-test('goes down where a size is refused', async () => {
+test('tries smaller sizes when one is refused', async () => {
   const source = sourceOf({ pageSizeMax: 300, refuseGreater: true }, 3);
   expect(await calibrate(source, 'auto', never)).toMatchObject({ pageSize: 200 });
   expect(source.asked.map(({ pageSize }) => pageSize)).toEqual([1000, 500, 200]);
@@ -98,7 +98,7 @@ test.each([
   expect(source.asked.length).toBeLessThan(8);
 });
 
-test('a service of which nothing can be read is not calibrated', async () => {
+test('a service without a readable page is not calibrated', async () => {
   const source = sourceOf({}, 300);
   await expect(calibrate(broken(source, [], 0), 'auto', never)).rejects.toMatchObject({ code: 'page_malformed' });
   expect(source.asked.length).toBeLessThan(30);

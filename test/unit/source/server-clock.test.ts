@@ -182,7 +182,7 @@ describe('established', () => {
   });
 });
 
-test('more than an hour ahead of the wall clock is said', () => {
+test('more than an hour ahead of the wall clock is reported', () => {
   answers(31, hour, 10_000);
   expect(server.ahead()).toBe(false);
   server = make();
@@ -410,7 +410,7 @@ describe('our own clock jumps by hours while the process lives', () => {
     expect(server.now()).toBe(before + 60_000_000);
   });
 
-  test('a clock that was wrong from the start is told, and no more once it is set right', () => {
+  test('a clock that was wrong from the start is reported until it is corrected', () => {
     answers(31, 7 * hour, 10_000);
     expect(server.ahead()).toBe(true);
     clock.jump(7 * hour);

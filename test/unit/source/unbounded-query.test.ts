@@ -37,7 +37,7 @@ function world(query?: { startTime: string }) {
 const isUntimed = ({ query }: PageRequest): boolean => query.startTime === undefined;
 const isBeforeToday = (request: PageRequest): boolean => isUntimed(request) || request.query.startTime === epoch.startTime;
 
-test('asks without times while that is answered, and leaves questions with times alone', async () => {
+test('sends no times while the service answers that, and leaves queries with times alone', async () => {
   const it = world();
   expect((await it.everything.page(all, never)).total).toBe(40);
   expect((await it.everything.page({ ...all, query: lastDay }, never)).total).toBe(10);
@@ -47,7 +47,7 @@ test('asks without times while that is answered, and leaves questions with times
   expect(it.asked()).toEqual([{}, lastDay, lastDay]);
 });
 
-test('a refusal that is of the question is told at once: calibration has the whole log since 1970', async () => {
+test('a refused query is replaced at once: calibration covers the log since 1970', async () => {
   const it = world();
   it.model.fails = refused;
   it.model.isFailing = isUntimed;
@@ -67,7 +67,7 @@ test('a page size that is refused is not the question: calibration goes down, an
   expect(it.everything.query).toEqual({});
 });
 
-test('three failures running are of the question when another is answered: of the last day where the whole log is too much', async () => {
+test('three failures in a row replace the query if another one succeeds: of the last day where the whole log fails', async () => {
   const it = world();
   it.model.isFailing = isBeforeToday;
   await expect(it.everything.page(all, never)).rejects.toBe(busy);
@@ -96,14 +96,14 @@ test('a service that answers nothing, asks to come back, or comes back just then
   expect(it.everything.query).toEqual({});
 });
 
-test('a page that is refused for its depth says nothing of the question', async () => {
+test('a page that is refused for its depth does not replace the query', async () => {
   const it = world();
   it.service.switches.deepest = 10;
   await expect(it.everything.page({ ...all, page: 2, pageSize: 10 }, never)).rejects.toMatchObject({ code: 'page_refused' });
   expect(it.asked()).toHaveLength(1);
 });
 
-test('what was asked before a restart is asked again, until a wider question is answered', async () => {
+test('the query of before a restart is used until a wider one succeeds', async () => {
   const it = world(lastDay);
   it.model.isFailing = isBeforeToday;
   expect((await it.everything.page(all, never)).total).toBe(10);
