@@ -9,10 +9,12 @@ import type { Clock, Micros } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import type { SourceHealth } from './requester.ts';
 import type { WindowCloser } from './close.ts';
+import type { PageStore } from './page-store.ts';
 
 interface BackfillParts {
   readonly source: string;
   readonly closer: WindowCloser;
+  readonly pages: Pick<PageStore, 'windowRecords'>;
   readonly journal: CollectJournal;
   readonly health: Pick<SourceHealth, 'requests'>;
   readonly clock: Clock;
@@ -34,20 +36,16 @@ const maxMarks = 20;
 export class Backfiller {
   readonly #parts: BackfillParts;
   readonly #paces = new Map<Micros, Pace>();
-  #under: Backfill | undefined;
+  /** The window under way. */
+  #current: { readonly range: Backfill; readonly recordsBefore: number } | undefined;
 
   constructor(parts: BackfillParts) {
     this.#parts = parts;
   }
 
-  /** Whether what is appended at this moment is history that was asked for. */
-  get isReading(): boolean {
-    return this.#under !== undefined;
-  }
-
   /** The window that is being read of the range that begins at `from`: one that is cut off must not end before it. */
   reading(from: Micros): Window | undefined {
-    return this.#under?.from === from ? this.#parts.closer.reading : undefined;
+    return this.#current?.range.from === from ? this.#parts.closer.reading : undefined;
   }
 
   /** Records a second, as measured lately; undefined before there is anything to measure. */
@@ -56,17 +54,17 @@ export class Backfiller {
     const [first] = pace?.progress ?? [];
     if (!pace || !first) return undefined;
     const seconds = (this.#parts.clock.monotonic() - first.at) / 1000;
-    return seconds > 0 ? (pace.records - first.records) / seconds : undefined;
+    return seconds > 0 ? (pace.records + this.#newRecords(from) - first.records) / seconds : undefined;
   }
 
-  /** Counts what a page of the window under way added. */
-  appended(records: number): void {
-    if (this.#under) this.#paceOf(this.#under.from).records += records;
+  /** Records that the window under way has added to the range. */
+  #newRecords(from: Micros): number {
+    return this.#current?.range.from === from ? this.#parts.pages.windowRecords - this.#current.recordsBefore : 0;
   }
 
   /** Reads one window of the newest range that may go on. @returns false when none has anything to do now */
   async turn(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
-    const { journal, clock, closer, health, source, log } = this.#parts;
+    const { journal, clock, closer, pages, health, source, log } = this.#parts;
     for (const range of journal.backfills(source)) {
       const pace = this.#paceOf(range.from);
       const began = clock.monotonic();
@@ -79,14 +77,15 @@ export class Backfiller {
       const isFirst = pace.progress.length === 0;
       pace.progress.push({ at: began, records: pace.records });
       if (pace.progress.length > maxMarks) pace.progress.shift();
-      this.#under = range;
+      this.#current = { range, recordsBefore: pages.windowRecords };
       try {
         if (!(await closer.closeNext(serverNow, signal, range))) {
           if (isFirst) pace.progress.pop();
           continue;
         }
       } finally {
-        this.#under = undefined;
+        pace.records += this.#newRecords(range.from);
+        this.#current = undefined;
       }
       if (range.order.rate !== undefined) pace.notBefore = began + ((health.requests - requests) / range.order.rate) * 1000;
       if (isFirst)

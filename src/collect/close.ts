@@ -20,6 +20,7 @@ import { Widths } from './window-width.ts';
 import { lowerHalf, nextRecount, nextTry, nextWindow, queryOf, upperHalf, widestMicros, widthWithin } from './windows.ts';
 
 interface CloserParts {
+  readonly sourceId: string;
   readonly reading: Reading;
   readonly requester: Requester;
   readonly journal: CollectJournal;
@@ -51,13 +52,12 @@ export class WindowCloser {
   readonly #recounter: Recounter;
 
   constructor(parts: CloserParts) {
-    const { reading, requester, journal, suspensions, clock, random, waits, log, meters, closeDelay, ages } = parts;
+    const { sourceId, reading, requester, journal, suspensions, clock, random, waits, log, meters, closeDelay, ages } = parts;
     this.#parts = parts;
-    this.#source = reading.sourceId;
+    this.#source = sourceId;
     this.#recounter = new Recounter({
-      sourceId: reading.sourceId,
       paging: reading.paging,
-      ...{ requester, journal, suspensions, clock, random, waits, log, meters, closeDelay, ages },
+      ...{ sourceId, requester, journal, suspensions, clock, random, waits, log, meters, closeDelay, ages },
       now: () => this.#serverNow(),
       reread: (window, signal) => this.#reread(window, true, signal),
     });
@@ -130,7 +130,7 @@ export class WindowCloser {
   }
 
   /**
-   * The theorem of read-window.ts holds for any answer served after the last page: one that counts now what was received then proves the window
+   * The theorem of window-tally.ts holds for any answer served after the last page: one that counts now what was received then proves the window
    * at this moment. Where it counts otherwise the window is read again.
    */
   async #closeEarly({ window, proof }: EarlyWindow, signal: AbortSignal): Promise<boolean> {
@@ -162,11 +162,11 @@ export class WindowCloser {
       this.reading = to === null ? undefined : window;
       const half = lowerHalf(window);
       const outcome = await this.#read(window, queryOf(window), half === undefined ? 'none' : 'any', signal);
-      if ('held' in outcome) return undefined;
-      if (!('split' in outcome)) {
+      if (!('kind' in outcome)) {
         widths.read(asked, window.to - window.from, outcome.proven ? outcome.proof.total : outcome.seen);
         return { window, verdict: outcome };
       }
+      if (outcome.kind === 'suspended') return undefined;
       if (!half) throw new WaybillError('internal_error', `window of one second of "${this.#source}" at ${window.from} was to be split`);
       if (outcome.records === undefined) {
         widths.refused(window.to - window.from);
@@ -195,9 +195,8 @@ export class WindowCloser {
   /** A window of the ledger keeps its edges, but for a gap that is too much for the service to answer. */
   async #reread(window: LedgerWindow, recount: boolean, signal: AbortSignal): Promise<void> {
     const outcome = await this.#read(window, window.query, (await this.#mayBeDivided(window, signal)) ? 'refused' : 'none', signal);
-    if ('held' in outcome) return;
-    if ('split' in outcome) {
-      await this.#divide(window, outcome.message);
+    if ('kind' in outcome) {
+      if (outcome.kind === 'split') await this.#divide(window, outcome.message);
       return;
     }
     const verdict = await this.#believed(window, outcome, signal);
@@ -236,7 +235,7 @@ export class WindowCloser {
     if (!verdict.proven || verdict.proof.total >= maxTotalOf(window)) return verdict;
     const { query, total, inWindow: own, digest, passes, requests } = verdict.proof;
     const found = await this.#recounter.whereTheyAre(window, total, signal);
-    if (found === 'held') return undefined;
+    if (found === 'suspended') return undefined;
     if (found === 'shrunk') return verdict;
     const message = `the service counts ${total} now and has shown ${maxTotalOf(window)}; whether the others have vanished is not known yet`;
     return { proven: false, reason: 'count', message, query, total, inWindow: own, seen: total, digest, passes, requests };

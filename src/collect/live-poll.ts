@@ -2,23 +2,23 @@
  * The live poll reads what is new, at once and without proof: it gives latency, and close does not rely on it. Its mark is a hint; no safety property
  * uses it.
  */
-import type { CollectedPage, CollectJournal } from '../model/journal.ts';
+import type { CollectJournal } from '../model/journal.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Micros } from '../model/time.ts';
 import type { Requester } from './requester.ts';
 import type { VisibilityCheck } from './visibility.ts';
 import { pass } from './read-pages.ts';
 import type { Paging } from './page-cursor.ts';
-import type { AfterAppend } from './read-window.ts';
+import type { PageStore } from './page-store.ts';
 import { filterSlack, queryFrom, secondMicros, livePollOverlap, wholeSecond } from './windows.ts';
 
 interface LivePollParts {
   readonly sourceId: string;
   readonly requester: Requester;
   readonly paging: Paging;
-  readonly journal: CollectJournal;
-  readonly visibility: VisibilityCheck;
-  readonly afterAppend: AfterAppend;
+  readonly journal: Pick<CollectJournal, 'progress'>;
+  readonly visibility: Pick<VisibilityCheck, 'isPlain' | 'admits'>;
+  readonly pages: Pick<PageStore, 'store'>;
   readonly closeDelay: Micros;
   /** The mark before the first poll. */
   readonly begin: Micros;
@@ -89,25 +89,16 @@ export async function pollLive(
     ended = isLast;
     // The mark stays: what was refused is asked for again with the next poll, and so is what lies behind it.
     if (!(await parts.visibility.admits(answer, signal))) return undefined;
-    const { records, received, serverNow: answered } = answer;
-    await append(parts, {
-      ...{ records, received, serverNow: answered },
-      polledUntil: isLast || pages === maxPages ? markAfter() : undefined,
-    });
+    await parts.pages.store(answer, { polledUntil: isLast || pages === maxPages ? markAfter() : undefined });
   }
   if (half) return half;
   if (ended) return undefined;
   // The pass ended at a page past the end: the mark moves all the same.
-  if (pages < maxPages) await append(parts, { records: [], received: serverNow, serverNow, polledUntil: markAfter() });
+  if (pages < maxPages) await parts.pages.store({ records: [], received: serverNow, serverNow }, { polledUntil: markAfter() });
   if (newest === undefined || (pages < maxPages && unreadable.length === 0)) return undefined;
   const next = wholeSecond(newest - filterSlack);
   if (next > from) return { from: next, skip: 0 };
   // What the service does not show behind these pages is stepped over: close says what is missing.
   if (unreadable.length > 0) return { from: wholeSecond(newest) + secondMicros, skip: 0 };
   return { from, skip: (resume?.skip ?? 0) + pages };
-}
-
-async function append({ sourceId, journal, afterAppend }: LivePollParts, read: Omit<CollectedPage, 'source'>): Promise<void> {
-  const page = { source: sourceId, ...read };
-  await afterAppend(page, await journal.append(page));
 }

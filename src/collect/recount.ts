@@ -216,7 +216,7 @@ export class Recounter {
    * there as well rows are hidden, and the source is suspended.
    * @param total  what the window shows now
    */
-  async whereTheyAre(window: LedgerWindow, total: number, signal: AbortSignal): Promise<'shrunk' | 'held' | 'unknown'> {
+  async whereTheyAre(window: LedgerWindow, total: number, signal: AbortSignal): Promise<'shrunk' | 'suspended' | 'unknown'> {
     const { suspensions } = this.#parts;
     await this.#beginFullVisibility();
     const other = await this.#other(window);
@@ -224,7 +224,7 @@ export class Recounter {
     if (other === undefined || seen === 'whole') {
       // Rows may have come back between the two questions: so the first is asked once more.
       const retry = other === undefined ? total : await this.#count(window, signal, false);
-      if (suspensions.current) return 'held';
+      if (suspensions.current) return 'suspended';
       return retry !== undefined && retry <= total ? 'shrunk' : 'unknown';
     }
     const isFewer = async (): Promise<boolean> => (await this.#compare(other, signal)) === 'fewer';
@@ -238,7 +238,7 @@ export class Recounter {
     const listed = isAlone || window.state === 'gap' ? [other] : [other, window];
     await suspensions.begin({ reason: 'rows', message, windows: listed.map(({ from }) => from) });
     await this.#list(listed);
-    return 'held';
+    return 'suspended';
   }
 
   /**

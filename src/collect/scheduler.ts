@@ -3,7 +3,7 @@
  * requested history. After ten closed windows in a row, one item further down gets a turn.
  */
 import { codeOf } from '../errors.ts';
-import type { Appended, CollectedPage, CollectJournal } from '../model/journal.ts';
+import type { CollectJournal } from '../model/journal.ts';
 import type { Suspension } from '../model/ledger.ts';
 import type { SourceSnapshot } from '../model/snapshot.ts';
 import type { ServerClock } from '../model/source.ts';
@@ -15,6 +15,7 @@ import type { SourceAccess } from './source-access.ts';
 import type { Handoff } from './handoff.ts';
 import { Backfiller } from './backfill.ts';
 import { WindowCloser } from './close.ts';
+import { PageStore } from './page-store.ts';
 import { VisibilityCheck } from './visibility.ts';
 import type { FieldsProfile } from './visibility.ts';
 import type { Suspensions } from './suspension.ts';
@@ -81,16 +82,12 @@ const maxCutInMs = 60_000;
 const pausedMs = 1_000;
 const maxIdleMs = 1_000;
 const growMs = 600_000;
-const giveWayMs = 4;
-const giveWayTurns = 5;
 /**
  * What is settled so long before both clocks is read before the clock of the service is known; less where `closeDelay` is short. It only saves reading
  * twice what still changes: proofs do not rest on it.
  */
 const earlyMost: Micros = 3_600_000_000;
 const earlySettles = 4;
-/** For waits so short that nobody needs to end them. */
-const unstoppable = new AbortController().signal;
 
 export class Collector {
   readonly #parts: CollectorParts;
@@ -98,6 +95,7 @@ export class Collector {
   readonly #handoff: Handoff;
   readonly #suspensions: Suspensions;
   readonly #visibility: VisibilityCheck;
+  readonly #pages: PageStore;
   readonly #closer: WindowCloser;
   readonly backfiller: Backfiller;
   readonly #journal: CollectJournal;
@@ -116,13 +114,8 @@ export class Collector {
   #pausedAt: number | undefined;
   /** What both clocks had reached when it was last looked at. */
   #latest: Micros = Number.MAX_SAFE_INTEGER;
-  #records = false;
-  /** See VisibilityProfile. */
-  #polledFrom: Micros | undefined;
   /** Whether the log says that the clock of the service is being measured. */
   #isMeasuring = false;
-  /** Where the slowest sink stood when it was last waited for in vain. */
-  #stoodAt: number | undefined;
 
   constructor(parts: CollectorParts) {
     this.#parts = parts;
@@ -130,30 +123,35 @@ export class Collector {
     const { requester, suspensions, handoff, waits } = parts.access;
     const sourceId = settings.id;
     this.#closeDelay = settings.closeDelay * 1000;
-    this.#polledFrom = parts.visibility?.polledFrom;
     this.#suspensions = suspensions;
     this.#requester = requester;
     this.#handoff = handoff;
     this.#journal = journal;
     const seeing = { profile: parts.visibility?.fields, learned: parts.learned };
     this.#visibility = new VisibilityCheck({ sourceId, requester, paging, journal, suspensions, log, ...seeing });
+    const { polledFrom } = parts.visibility ?? {};
+    const storing = { sourceId, journal, visibility: this.#visibility, meters, clock, log, closeDelay: this.#closeDelay, polledFrom };
+    this.#pages = new PageStore(storing);
     const reading = {
-      ...{ sourceId, requester, paging, journal, caps, clock, log, visibility: this.#visibility },
+      ...{ requester, paging, pages: this.#pages, caps, clock, log, visibility: this.#visibility },
       // 2 s with the default closeDelay; in proportion where everything is shortened.
       pauseMs: Math.min(2_000, Math.max(50, settings.closeDelay / 30)),
       handoff,
-      afterAppend: (page: CollectedPage, appended: Appended) => this.#afterAppend(page, appended),
     };
     const ages = settings.recountAfter.map((ms) => ms * 1000);
-    const closing = { reading, requester, journal, suspensions, serverClock, clock, random, waits, log, meters };
+    const closing = { sourceId, reading, requester, journal, suspensions, serverClock, clock, random, waits, log, meters };
     this.#closer = new WindowCloser({ ...closing, closeDelay: this.#closeDelay, ages });
     const { health } = requester;
-    this.backfiller = new Backfiller({ source: settings.id, closer: this.#closer, journal, health, clock, log });
+    this.backfiller = new Backfiller({ source: sourceId, closer: this.#closer, pages: this.#pages, journal, health, clock, log });
   }
 
   /** What is to be known again after a restart. */
   visibilityProfile(): VisibilityProfile {
-    return { fields: this.#visibility.profile(), lastFullVisibility: this.#suspensions.lastFullVisibility, polledFrom: this.#polledFrom };
+    return {
+      fields: this.#visibility.profile(),
+      lastFullVisibility: this.#suspensions.lastFullVisibility,
+      polledFrom: this.#pages.polledFrom,
+    };
   }
 
   /** Runs until the signal is aborted. @throws the reason of the signal; any other error is final, and the process must end */
@@ -181,11 +179,7 @@ export class Collector {
   async store(answer: Answer, signal: AbortSignal): Promise<void> {
     const { settings, log } = this.#parts;
     if (!(await this.#visibility.admits(answer, signal))) return;
-    const { records, received, serverNow } = answer;
-    const page = { source: settings.id, records, received, serverNow };
-    const appended = await this.#journal.append(page);
-    await this.#afterAppend(page, appended);
-    const { late } = appended;
+    const { late } = await this.#pages.store(answer);
     if (late > 0) log.write('source.late_records_found', { source: settings.id, records: late });
   }
 
@@ -370,13 +364,13 @@ export class Collector {
       paging,
       journal: this.#journal,
       visibility: this.#visibility,
-      afterAppend: (page: CollectedPage, appended: Appended) => this.#afterAppend(page, appended),
+      pages: this.#pages,
       closeDelay: this.#closeDelay,
       // A clock of the service that is hours ahead would have the first poll ask for a time that has not come.
       begin: Math.min(serverNow, wall),
       log,
     };
-    this.#polledFrom ??= beginOf(livePoll, serverNow);
+    this.#pages.polledFrom ??= beginOf(livePoll, serverNow);
     try {
       this.#resume = await pollLive(livePoll, serverNow, this.#resume, signal);
     } finally {
@@ -384,47 +378,6 @@ export class Collector {
       this.#cutInAt = ended + Math.min(ended - began, maxCutInMs);
     }
     if (this.#resume !== undefined) this.#pollAt = began + Math.min(resumeMs, settings.pollInterval);
-  }
-
-  async #afterAppend(page: CollectedPage, appended: Appended): Promise<void> {
-    this.#count(page, appended);
-    await this.#visibility.appended(page.records, appended);
-    if (page.window !== undefined && appended.appended > 0) await this.#giveWay();
-  }
-
-  /** How late records become visible is measured where that can be told: not while history is read for the first time. */
-  #count(page: CollectedPage, { appended, late, fresh }: Appended): void {
-    const { settings, meters, log } = this.#parts;
-    if (appended === 0) return;
-    meters.recordsCollected(settings.id, appended);
-    if (late > 0) meters.recordsLate(settings.id, late);
-    if (page.window !== undefined) this.backfiller.appended(appended);
-    const { closedUntil } = this.#parts.journal.progress(settings.id).live;
-    const isHistory =
-      page.window !== undefined &&
-      (this.backfiller.isReading ||
-        page.serverNow - closedUntil > this.#closeDelay + 2 * widestMicros(closedUntil, closedUntil, this.#closeDelay));
-    const polledFrom = this.#polledFrom ?? Infinity;
-    if (!isHistory)
-      for (const { time } of fresh)
-        if (time !== undefined && time >= polledFrom) meters.recordDelay(settings.id, Math.max(0, page.received - time) / 1e6);
-    if (this.#records) return;
-    this.#records = true;
-    log.write('source.first_record', { source: settings.id, records: appended });
-  }
-
-  /**
-   * History is read no faster than sinks that move take it from memory: reading it back from the file costs more than waiting a moment. The
-   * wait is bounded, and a sink that stands still is not waited for: it delays itself alone.
-   */
-  async #giveWay(): Promise<void> {
-    const { journal, clock } = this.#parts;
-    for (let turn = 0; turn < giveWayTurns; turn += 1) {
-      const lagging = journal.laggingPosition();
-      if (lagging === undefined || lagging === this.#stoodAt) return;
-      await clock.sleep(giveWayMs, unstoppable);
-    }
-    this.#stoodAt = journal.laggingPosition();
   }
 
   async #pause(signal: AbortSignal): Promise<boolean> {

@@ -60,7 +60,7 @@ export class VisibilityCheck {
   }
 
   /** True while nothing may be closed. */
-  get isHeld(): boolean {
+  get isSuspended(): boolean {
     return this.#parts.suspensions.current !== undefined;
   }
 

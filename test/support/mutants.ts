@@ -93,9 +93,9 @@ export const mutants: readonly Mutant[] = [
     what: 'the total of the first page proves a window',
     suite: simulation,
     changes: {
-      'window-count': 'let mutantTotal: number | undefined; $()',
-      'page-total': '$() mutantTotal ??= $(expression.right);',
-      'window-total': '$(expression.left) = mutantTotal;',
+      'window-count': 'mutantTotal: number | undefined; $()',
+      'page-total': '$() this.mutantTotal ??= $(expression.right);',
+      'window-total': '$(expression.left) = this.mutantTotal;',
     },
   },
   {
@@ -108,7 +108,11 @@ export const mutants: readonly Mutant[] = [
     name: 'items-counted',
     what: 'items are counted in place of identities',
     suite: simulation,
-    changes: { 'window-count': 'let mutantItems = 0; $()', 'count-record': 'mutantItems += 1; $()', proof: '$(left) === mutantItems' },
+    changes: {
+      'window-count': 'mutantItems = 0; $()',
+      'count-record': 'this.mutantItems += 1; $()',
+      proof: '$(left) === this.mutantItems',
+    },
   },
   {
     name: 'pass-ends-at-total',

@@ -7,8 +7,8 @@ import type { World } from './world.ts';
 
 const act = { actor: 'j.doe', reason: undefined };
 
-function backfiller({ closer, journal, requester: asker, clock, log }: World): Backfiller {
-  return new Backfiller({ source: sourceId, closer, journal, health: asker.health, clock, log });
+function backfiller({ closer, pageStore: pages, journal, requester, clock, log }: World): Backfiller {
+  return new Backfiller({ source: sourceId, closer, pages, journal, health: requester.health, clock, log });
 }
 
 async function toItsEnd(it: World, history: Backfiller, most = 200): Promise<number> {
@@ -101,15 +101,15 @@ test('with a rate the requests of its windows are that far apart', async () => {
   expect((it.clock.monotonic() - began) / 1000).toBeGreaterThanOrEqual((requests - last * 3) / 0.5);
 });
 
-test('says which window is being read, and whether what is appended is of it', async () => {
+test('reports the window that is being read', async () => {
   const it = await world({ after: day });
   it.source.add(1, base - minute);
   it.journal.history.add(sourceId, { from: base - hour, to: base }, {}, act);
   const history = backfiller(it);
   const seen: unknown[] = [];
-  it.source.before = () => seen.push([history.isReading, history.reading(base - hour)?.from, history.reading(base)]);
+  it.source.before = () => seen.push([history.reading(base - hour)?.from, history.reading(base)]);
   await history.turn(it.source.now(), it.signal);
   expect(seen.length).toBeGreaterThan(0);
-  expect(seen).toEqual(seen.map(() => [true, base - hour, undefined]));
-  expect([history.isReading, history.reading(base - hour)]).toEqual([false, undefined]);
+  expect(seen).toEqual(seen.map(() => [base - hour, undefined]));
+  expect(history.reading(base - hour)).toBeUndefined();
 });

@@ -9,9 +9,9 @@ import type { World } from './world.ts';
 
 function poll(it: World, resume?: Resume): Promise<Resume | undefined> {
   const { requester, paging, journal, gate, log } = it;
-  const { afterAppend } = it.reading;
+  const { pages } = it.reading;
   return pollLive(
-    { sourceId, requester, paging, journal, afterAppend, visibility: gate, closeDelay: settle, begin: it.source.now(), log },
+    { sourceId, requester, paging, journal, pages, visibility: gate, closeDelay: settle, begin: it.source.now(), log },
     it.source.now(),
     resume,
     it.signal,

@@ -99,10 +99,10 @@ test.each([false, true])(
   async (slow) => {
     const it = await twoDays();
     const { requester, paging, journal, gate, log } = it;
-    const { afterAppend } = it.reading;
+    const { pages } = it.reading;
     const poll = (resume?: Parameters<typeof pollLive>[2]): ReturnType<typeof pollLive> =>
       pollLive(
-        { sourceId, requester, paging, journal, afterAppend, visibility: gate, closeDelay: settle, begin: it.source.now(), log },
+        { sourceId, requester, paging, journal, pages, visibility: gate, closeDelay: settle, begin: it.source.now(), log },
         it.source.now(),
         resume,
         it.signal,

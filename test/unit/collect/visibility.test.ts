@@ -39,9 +39,9 @@ async function watched(): Promise<World> {
 
 function poll(it: World): Promise<unknown> {
   const { requester, paging, journal, gate, log } = it;
-  const { afterAppend } = it.reading;
+  const { pages } = it.reading;
   return pollLive(
-    { sourceId, requester, paging, journal, afterAppend, visibility: gate, closeDelay: settle, begin: it.source.now(), log },
+    { sourceId, requester, paging, journal, pages, visibility: gate, closeDelay: settle, begin: it.source.now(), log },
     it.source.now(),
     undefined,
     it.signal,
@@ -73,7 +73,7 @@ test('a poor page is not appended before its witness has been read; gone: hold, 
   await poll(it);
   expect(it.source.requests).toHaveLength(1);
   const window = { from: it.journal.progress(sourceId).live.closedUntil, to: it.source.now() };
-  expect(await readWindow(it.reading, window, queryOf(window), 'any', it.signal)).toEqual({ held: true });
+  expect(await readWindow(it.reading, window, queryOf(window), 'any', it.signal)).toEqual({ kind: 'suspended' });
   expect(appended(it.beside())).toHaveLength(20);
   // Restored: the test passes, and what was refused comes in full.
   expect(await it.gate.test(it.suspensions.current?.fields ?? [], it.signal)).toBe(false);

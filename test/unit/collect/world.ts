@@ -4,6 +4,7 @@ import type { Database } from 'better-sqlite3';
 import { Handoff } from '../../../src/collect/handoff.ts';
 import { Requester } from '../../../src/collect/requester.ts';
 import { WindowCloser } from '../../../src/collect/close.ts';
+import { PageStore } from '../../../src/collect/page-store.ts';
 import { VisibilityCheck } from '../../../src/collect/visibility.ts';
 import { Suspensions, waitsFor } from '../../../src/collect/suspension.ts';
 import type { Paging } from '../../../src/collect/page-cursor.ts';
@@ -41,6 +42,7 @@ export interface World {
   readonly paging: Paging;
   readonly caps: Caps;
   readonly reading: Reading;
+  readonly pageStore: PageStore;
   readonly suspensions: Suspensions;
   readonly gate: VisibilityCheck;
   readonly closer: WindowCloser;
@@ -96,6 +98,9 @@ export async function world(options: Options = {}): Promise<World> {
   const waits = waitsFor(settle / 1000);
   const reported: { suspensions: string[]; vanished: number } = { suspensions: [], vanished: 0 };
   const meters = {
+    recordsCollected: () => undefined,
+    recordsLate: () => undefined,
+    recordDelay: () => undefined,
     sourceSuspended: (_source: string, reason: string) => void reported.suspensions.push(reason),
     windowShrunk: () => void (reported.vanished += 1),
   };
@@ -113,21 +118,32 @@ export async function world(options: Options = {}): Promise<World> {
     waits,
   });
   const gate = new VisibilityCheck({ sourceId, requester: asker, paging, journal, suspensions: holds, log });
+  const pageStore = new PageStore({ sourceId, journal, visibility: gate, meters, clock, log, closeDelay: settle });
   const reading: Reading = {
-    sourceId,
     requester: asker,
     paging,
-    journal,
+    pages: pageStore,
     caps,
     visibility: gate,
     clock,
     log,
     pauseMs: 2_000,
     handoff: new Handoff(),
-    afterAppend: (page, appended) => gate.appended(page.records, appended),
     ...options.reading,
   };
-  const closing = { reading, requester: asker, journal, suspensions: holds, serverClock, clock, random: () => 0.5, waits, log, meters };
+  const closing = {
+    sourceId,
+    reading,
+    requester: asker,
+    journal,
+    suspensions: holds,
+    serverClock,
+    clock,
+    random: () => 0.5,
+    waits,
+    log,
+    meters,
+  };
   const anotherCloser = (): WindowCloser => new WindowCloser({ ...closing, closeDelay: settle, ages });
   const closer = anotherCloser();
   return {
@@ -139,6 +155,7 @@ export async function world(options: Options = {}): Promise<World> {
     paging,
     caps,
     reading,
+    pageStore,
     suspensions: holds,
     gate,
     closer,

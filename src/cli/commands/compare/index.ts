@@ -173,13 +173,12 @@ async function readPeriod(
   });
   const own = new Map<string, { id: string | undefined; time: Micros }>();
   const reading: Reading = {
-    sourceId: settings.id,
     requester,
     paging: { first: firstPage, size: pageSize },
-    journal: { append: (page) => Promise.resolve(remember(page, own)) },
+    pages: { store: ({ records }, place) => Promise.resolve(remember(records, place?.window, own)) },
     // Nothing is stored, so a less complete copy of a record does no harm.
     visibility: {
-      isHeld: false,
+      isSuspended: false,
       isPlain: () => true,
       admits: () => Promise.resolve(true),
       candidates: nothing,
@@ -190,7 +189,6 @@ async function readPeriod(
     log,
     pauseMs: 2_000,
     handoff: new Handoff(),
-    afterAppend: () => Promise.resolve(),
   };
   const unproven: Unproven[] = [];
   let records = 0;
@@ -227,8 +225,8 @@ async function readWhole(
     own.clear();
     const half = lowerHalf(window);
     const outcome = await readWindow(reading, window, queryOf(window), half === undefined ? 'none' : 'any', signal);
-    if ('held' in outcome) throw new WaybillError('internal_error', `window at ${window.from} was held, but this command holds no window`);
-    if (!('split' in outcome)) return outcome;
+    if (!('kind' in outcome)) return outcome;
+    if (outcome.kind === 'suspended') throw new WaybillError('internal_error', `compare suspends no source: window at ${window.from}`);
     if (!half) throw new WaybillError('internal_error', `cannot split the window of one second at ${window.from}`);
     window = half;
     halved(half);
@@ -237,7 +235,8 @@ async function readWhole(
 
 /** The records in the window being read, by identity: a second pass returns them again. */
 function remember(
-  { records, window }: Pick<CollectedPage, 'records' | 'window'>,
+  records: CollectedPage['records'],
+  window: Window | undefined,
   own: Map<string, { id: string | undefined; time: Micros }>,
 ): Appended {
   const fresh = records.filter(({ uid, time }) => time !== undefined && window !== undefined && owns(window, time) && !own.has(uid));

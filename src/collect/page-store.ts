@@ -1,0 +1,97 @@
+/**
+ * Stores pages in the journal, and does what follows: it counts the records for the metrics, informs the visibility check, and waits for sinks that
+ * fall behind while history is read.
+ */
+import type { Appended, CollectedPage, CollectJournal } from '../model/journal.ts';
+import type { Log, Meters } from '../model/telemetry.ts';
+import type { Clock, Micros } from '../model/time.ts';
+import type { Answer } from './requester.ts';
+import type { VisibilityCheck } from './visibility.ts';
+import { widestMicros } from './windows.ts';
+
+interface PageStoreParts {
+  readonly sourceId: string;
+  readonly journal: Pick<CollectJournal, 'append' | 'progress' | 'behind'>;
+  readonly visibility: Pick<VisibilityCheck, 'appended'>;
+  readonly meters: Pick<Meters, 'recordsCollected' | 'recordsLate' | 'recordDelay'>;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly closeDelay: Micros;
+  /** `VisibilityProfile.polledFrom` from before a restart. */
+  readonly polledFrom?: Micros | undefined;
+}
+
+const sinkPauseMs = 4;
+const maxSinkPauses = 5;
+/** For waits so short that no caller needs to end them. */
+const unstoppable = new AbortController().signal;
+
+export class PageStore {
+  readonly #parts: PageStoreParts;
+  /** Where the first live poll began: no poll waited for a record dated before, so its delay says nothing. */
+  polledFrom: Micros | undefined;
+  #windowRecords = 0;
+  #hasRecords = false;
+  /** Where the slowest sink stood after the last wait in vain. */
+  #stoodAt: number | undefined;
+
+  constructor(parts: PageStoreParts) {
+    this.#parts = parts;
+    this.polledFrom = parts.polledFrom;
+  }
+
+  /** Records appended so far while windows were read. */
+  get windowRecords(): number {
+    return this.#windowRecords;
+  }
+
+  /** The caller has asked the visibility check whether the page may be stored. */
+  async store(
+    { records, received, serverNow }: Pick<Answer, 'records' | 'received' | 'serverNow'>,
+    place: Pick<CollectedPage, 'window' | 'polledUntil'> = {},
+  ): Promise<Appended> {
+    const page = { source: this.#parts.sourceId, records, received, serverNow, ...place };
+    const appended = await this.#parts.journal.append(page);
+    this.#count(page, appended);
+    await this.#parts.visibility.appended(records, appended);
+    if (page.window !== undefined && appended.appended > 0) await this.#waitForSinks();
+    return appended;
+  }
+
+  #count({ window, serverNow, received }: CollectedPage, { appended, late, fresh }: Appended): void {
+    const { sourceId, meters, log } = this.#parts;
+    if (appended === 0) return;
+    meters.recordsCollected(sourceId, appended);
+    if (late > 0) meters.recordsLate(sourceId, late);
+    if (window !== undefined) this.#windowRecords += appended;
+    const polledFrom = this.polledFrom ?? Infinity;
+    if (!this.#isHistory(window, serverNow))
+      for (const { time } of fresh)
+        if (time !== undefined && time >= polledFrom) meters.recordDelay(sourceId, Math.max(0, received - time) / 1e6);
+    if (this.#hasRecords) return;
+    this.#hasRecords = true;
+    log.write('source.first_record', { source: sourceId, records: appended });
+  }
+
+  /** The delay until a record becomes visible cannot be measured while history is read for the first time. */
+  #isHistory(window: CollectedPage['window'], serverNow: Micros): boolean {
+    if (window === undefined) return false;
+    const { sourceId, journal, closeDelay } = this.#parts;
+    const { from, closedUntil } = journal.progress(sourceId).live;
+    return window.to <= from || serverNow - closedUntil > closeDelay + 2 * widestMicros(closedUntil, closedUntil, closeDelay);
+  }
+
+  /**
+   * History is read no faster than sinks take it from memory: reading it back from the file costs more than a short wait. The wait is bounded, and a sink
+   * that makes no progress is not waited for: it delays only itself.
+   */
+  async #waitForSinks(): Promise<void> {
+    const { journal, clock } = this.#parts;
+    for (let pauses = 0; pauses < maxSinkPauses; pauses += 1) {
+      const behind = journal.behind();
+      if (behind === undefined || behind === this.#stoodAt) return;
+      await clock.sleep(sinkPauseMs, unstoppable);
+    }
+    this.#stoodAt = journal.behind();
+  }
+}
