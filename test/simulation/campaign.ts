@@ -1,4 +1,4 @@
-/** Many seeds, one after another: what is counted over all of them, and what makes a campaign fail. */
+/** A campaign of many seeds: what it counts over all of them, and when it fails. */
 import type { Config } from '../../src/config/load.ts';
 import { Place } from './effects.ts';
 import { baseConfig } from './life.ts';
@@ -12,11 +12,11 @@ import type { Sometimes, State } from './sometimes.ts';
 /** One piece of a campaign: a seed, or the fixed scene with a script. */
 export type Task = { readonly seed: number } | { readonly script: Script };
 
-/** What came of it. */
-export interface Said {
+/** The result of a task. */
+export interface Result {
   readonly task: Task;
   readonly faults: readonly string[];
-  /** What a seed that failed had drawn. */
+  /** What a failed seed drew. */
   readonly environment: Environment | undefined;
   readonly sums: Sums;
 }
@@ -40,8 +40,8 @@ export function addTo(sums: Sums, { figures, sometimes, twice }: Sums): void {
   sums.twice += twice;
 }
 
-/** States that so many seeds should have reached more often, one line each. A campaign below 2,000 seeds promises nothing. */
-export function neverReached({ figures, sometimes }: Sums): string[] {
+/** The states that the campaign reached too seldom, one line each. A campaign below 2,000 seeds promises nothing. */
+export function tooSeldom({ figures, sometimes }: Sums): string[] {
   const share = figures.seeds / 2_000;
   if (share < 1) return [];
   return Object.entries(sometimesLeast).flatMap(([state, least]) => {
@@ -50,7 +50,7 @@ export function neverReached({ figures, sometimes }: Sums): string[] {
   });
 }
 
-/** What runs seeds in this process. */
+/** Runs tasks in this process. */
 export class Runner {
   readonly #place: Place;
   readonly #base: Config;
@@ -69,20 +69,20 @@ export class Runner {
     return 'seed' in task ? this.#seed(task.seed, traced) : this.#script(task.script, traced);
   }
 
-  /** One seed; every hundredth twice, whose traces must be equal. */
+  /** Runs a seed; every hundredth seed twice, and then both traces must be equal. */
   async #seed(seed: number, traced: boolean): Promise<{ readonly outcome: Outcome; readonly sums: Sums }> {
     let outcome = await simulate(seed, this.#base, this.#place, traced);
     let twice = 0;
     if (seed % 100 === 0) {
-      const again = await simulate(seed, this.#base, this.#place);
-      if (again.hash !== outcome.hash)
-        outcome = { ...outcome, faults: [...outcome.faults, `the same seed ran otherwise: ${outcome.hash}, ${again.hash}`] };
+      const second = await simulate(seed, this.#base, this.#place);
+      if (second.hash !== outcome.hash)
+        outcome = { ...outcome, faults: [...outcome.faults, `two runs of the seed differ: ${outcome.hash}, ${second.hash}`] };
       else twice = 1;
     }
     return { outcome, sums: { figures: outcome.figures, sometimes: outcome.sometimes, twice } };
   }
 
-  /** The fixed scene, ended where the script says. */
+  /** Runs the fixed scene, and ends the daemon where the script says. */
   async #script(script: Script, traced: boolean): Promise<{ readonly outcome: Outcome; readonly sums: Sums }> {
     const outcome = await play(scene, script, this.#base, this.#place, traced);
     return { outcome, sums: { figures: outcome.figures, sometimes: outcome.sometimes, twice: 0 } };

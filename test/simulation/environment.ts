@@ -242,7 +242,7 @@ export function drawEnvironment(seed: number): Environment {
   });
   // A stream of its own: what it decides leaves all other draws as they were.
   const shrinking = new Chance(seed, 'rights');
-  const rights = shrinking.is(0.12) ? shrinking.pick(['fields', 'rows'] as const) : 'whole';
+  const rights = shrinking.is(0.18) ? shrinking.pick(['fields', 'fields', 'rows'] as const) : 'whole';
   const isWhole = rights === 'whole';
   const returns = rights === 'fields' && shrinking.is(0.3);
   const isFields = rights === 'fields';
@@ -298,7 +298,8 @@ export function drawEnvironment(seed: number): Environment {
       lowerBound: chance.pick(['included', 'excluded']),
       upperBound: chance.pick(['included', 'excluded']),
       cutMicros: chance.pick([1, 1, 10_000, 1_000_000]),
-      total,
+      // Without a total no window is proven, and no reference record is known.
+      total: isFields && total === 'missing' ? 'true' : total,
       totalCap: chance.whole(100, 110),
       // `settle` must outlast it (docs/guarantees.md).
       totalLagMs: chance.whole(1_000, settleMs),

@@ -1,25 +1,30 @@
 /**
- * `npm run simulate -- --seeds N --from S`: runs seeds on all cores, says how far it is, and ends with 1 at the first seed that fails, with what
- * it had drawn and the command that repeats it. `--trace` prints everything that happened in one seed; `--json` ends with one line of figures.
+ * `npm run simulate -- --seeds N --from S`: runs seeds on all cores, prints progress, and exits with 1 at the first seed that fails. It prints what that
+ * seed drew, and the command that repeats it. `--trace` prints each step of one seed; `--json` prints the figures as one line of JSON at the end.
  */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { addTo, neverReached, nothing, Runner } from './campaign.ts';
-import type { Said, Sums, Task } from './campaign.ts';
+import { addTo, nothing, Runner, tooSeldom } from './campaign.ts';
+import type { Result, Sums, Task } from './campaign.ts';
 import type { Environment } from './environment.ts';
 import { commandOf, scripts, undisturbed } from './every-effect.ts';
 import type { Script } from './simulate.ts';
 import { serve, share, workerArgument } from './workers.ts';
 
-const sayMs = 10_000;
+const progressMs = 10_000;
 
 async function work(): Promise<void> {
   const runner = await Runner.make();
   serve(
     async (task) => {
-      const { outcome, sums } = await runner.task(task);
-      const { faults, environment } = outcome;
-      return { task, faults, environment: faults.length > 0 && 'seed' in task ? environment : undefined, sums };
+      try {
+        const { outcome, sums } = await runner.task(task);
+        const { faults, environment } = outcome;
+        return { task, faults, environment: faults.length > 0 && 'seed' in task ? environment : undefined, sums };
+      } catch (thrown) {
+        const fault = `the run ended by an error: ${thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)}`;
+        return { task, faults: [fault], environment: undefined, sums: nothing() };
+      }
     },
     () => runner.leave(),
   );
@@ -36,29 +41,29 @@ async function trace(task: Task): Promise<boolean> {
   return outcome.faults.length === 0;
 }
 
-/** Hands tasks to workers until there are no more, or one has failed. */
+/** Gives tasks to workers until there are no more, or one has failed. */
 async function campaign(
   tasks: Iterator<Task, unknown>,
   many: number,
-  words: string,
+  unit: string,
   workers: number,
   keepGoing: boolean,
-): Promise<{ sums: Sums; failed: Said[]; seconds: number }> {
+): Promise<{ sums: Sums; failed: Result[]; seconds: number }> {
   const sums = nothing();
-  const failed: Said[] = [];
+  const failed: Result[] = [];
   const began = performance.now();
-  let saidAt = began;
+  let printedAt = began;
   const seconds = (): number => (performance.now() - began) / 1_000;
-  await share(import.meta.filename, tasks, workers, (said) => {
-    addTo(sums, said.sums);
-    if (said.faults.length > 0) {
-      failed.push(said);
-      console.error(`${nameOf(said.task)} failed: ${said.faults[0] ?? ''}`);
+  await share(import.meta.filename, tasks, workers, (result) => {
+    addTo(sums, result.sums);
+    if (result.faults.length > 0) {
+      failed.push(result);
+      console.error(`${nameOf(result.task)} failed: ${result.faults[0] ?? ''}`);
     }
-    if (performance.now() - saidAt > sayMs) {
-      saidAt = performance.now();
+    if (performance.now() - printedAt > progressMs) {
+      printedAt = performance.now();
       const { figures } = sums;
-      console.error(`${figures.seeds} of ${many} ${words}, ${(figures.seeds / seconds()).toFixed(1)} a second, ${figures.kills} kills`);
+      console.error(`${figures.seeds} of ${many} ${unit}, ${(figures.seeds / seconds()).toFixed(1)} a second, ${figures.kills} kills`);
     }
     return failed.length === 0 || keepGoing;
   });
@@ -75,7 +80,7 @@ function commandTo(task: Task): string {
   return 'seed' in task ? `npm run simulate -- --from ${task.seed} --trace` : commandOf(task.script);
 }
 
-/** One script ended at every effect. */
+/** Runs the fixed scene once for each effect, and ends the daemon at that effect. */
 async function everyEffect(only: string | undefined, isPowerCut: boolean, every: number, pairs: number, workers: number): Promise<boolean> {
   if (only !== undefined) return trace({ script: { ends: only.split(',').map(Number), isPowerCut } });
   const runner = await Runner.make();
@@ -83,33 +88,33 @@ async function everyEffect(only: string | undefined, isPowerCut: boolean, every:
   runner.leave();
   const all = [...scripts(outcome.effects, pairs, every)];
   const rest = `${outcome.figures.records} records, ${outcome.effects} effects`;
-  if (outcome.faults.length > 0) console.log(`the scene itself fails: ${outcome.faults.join('; ')}`);
+  if (outcome.faults.length > 0) console.log(`the undisturbed scene fails: ${outcome.faults.join('; ')}`);
   if (outcome.faults.length > 0) return false;
   const tasks = all.map((script) => ({ script })).values();
   const { sums, failed, seconds } = await campaign(tasks, all.length, 'ends', workers, false);
-  for (const { task, faults } of failed) sayFailed(task, faults, undefined);
+  for (const { task, faults } of failed) printFailed(task, faults, undefined);
   const count = (isIt: (script: Script) => boolean): number => all.filter(isIt).length;
   const single = `${count((s) => s.ends.length === 1 && !s.isPowerCut)} killed once, ${count((s) => s.ends.length === 1 && s.isPowerCut)} by a power cut`;
   console.log(`${rest}; ${sums.figures.seeds} runs of ${all.length} (${single}, ${count((s) => s.ends.length === 2)} twice)`);
-  sayFigures(sums, seconds, 'runs');
+  printFigures(sums, seconds, 'runs');
   return failed.length === 0;
 }
 
-function sayFailed(task: Task, faults: readonly string[], environment: Environment | undefined): void {
+function printFailed(task: Task, faults: readonly string[], environment: Environment | undefined): void {
   console.log(`${nameOf(task)} failed:`);
   for (const fault of faults) console.log(`  ${fault}`);
   if (environment) console.log(`  ${JSON.stringify(environment)}`);
-  console.log(`  repeat it: ${commandTo(task)}`);
+  console.log(`  repeat with: ${commandTo(task)}`);
 }
 
-/** @returns how many there were a second */
-function sayFigures({ figures, sometimes, twice }: Sums, seconds: number, words: string): number {
+/** @returns the runs a second */
+function printFigures({ figures, sometimes, twice }: Sums, seconds: number, unit: string): number {
   const rate = Math.round((figures.seeds / seconds) * 10) / 10;
   const counts = (of: object): string =>
     Object.entries(of)
       .map(([name, count]) => `${name} ${count}`)
       .join(', ');
-  console.log(`${counts(figures)}; ${twice} run twice; ${rate} ${words}/s`);
+  console.log(`${counts(figures)}; ${twice} run twice; ${rate} ${unit}/s`);
   console.log(counts(sometimes));
   return rate;
 }
@@ -143,10 +148,10 @@ async function main(): Promise<number> {
   }
   if (values.trace) return (await trace({ seed: from })) ? 0 : 1;
   const { sums, failed, seconds } = await campaign(seedsFrom(from, seeds), seeds, 'seeds', workers, values['keep-going']);
-  for (const { task, faults, environment } of failed) sayFailed(task, faults, environment);
-  const rare = failed.length > 0 ? [] : neverReached(sums);
-  for (const words of rare) console.log(`too seldom: ${words}`);
-  const rate = sayFigures(sums, seconds, 'seeds');
+  for (const { task, faults, environment } of failed) printFailed(task, faults, environment);
+  const rare = failed.length > 0 ? [] : tooSeldom(sums);
+  for (const state of rare) console.log(`too seldom: ${state}`);
+  const rate = printFigures(sums, seconds, 'seeds');
   const faults = failed.length + rare.length;
   if (values.json)
     console.log(

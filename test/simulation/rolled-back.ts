@@ -1,8 +1,9 @@
-/** A state that went back in time, opened against a receiver that did not: nothing may be sent to it (docs/guarantees.md, I12). */
+/** Opens a state that was rolled back against a receiver that was not: nothing may be sent to it (docs/guarantees.md, I12). */
 import Database from 'better-sqlite3';
 import { join } from 'node:path';
 import type { Config } from '../../src/config/load.ts';
 import { createDelivery } from '../../src/daemon/sink.ts';
+import { messageOf } from '../../src/errors.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import type { Batch, Sink } from '../../src/model/sink.ts';
 import type { Meters } from '../../src/model/telemetry.ts';
@@ -12,14 +13,11 @@ import type { Receiver } from './receiver.ts';
 import { LifeClock } from './world.ts';
 import type { World } from './world.ts';
 
-/** What becomes of the sink that keeps our position when the older state in `directory` is opened. */
-export async function isRefused(
-  directory: string,
-  receiver: Receiver,
-  config: Config,
-  world: World,
-  place: Place,
-): Promise<'blocked' | 'does not apply' | 'sent' | 'active'> {
+/**
+ * Opens the older state in `directory` against the sink that stores our position.
+ * @returns `blocked` is right; `does not apply` where the state is not older than the position
+ */
+export async function isRefused(directory: string, receiver: Receiver, config: Config, world: World, place: Place): Promise<string> {
   const { kept } = receiver;
   const { id } = receiver.settings;
   try {
@@ -48,12 +46,14 @@ export async function isRefused(
       { config, clock, random: () => 0.5, log: quietLog },
       new Proxy({} as Meters, { get: () => () => undefined }),
     );
-    const running = loop.run(stop.signal, stop.signal);
+    let failure: string | undefined;
+    const running = loop.run(stop.signal, stop.signal).catch((thrown: unknown) => (failure = messageOf(thrown)));
     await world.run(world.ms + 5_000, () => false);
     const { state } = loop.view();
     stop.abort(new Error('stop'));
     await running;
-    return sent.length > 0 ? 'sent' : state === 'blocked' ? 'blocked' : 'active';
+    if (sent.length > 0) return 'sent';
+    return failure === undefined ? state : `ended by an error: ${failure}`;
   } finally {
     place.remove(directory);
   }

@@ -57,7 +57,7 @@ export function drawTruth(environment: Environment): Truth[] {
   if (isCapped && caps.is(0.7)) bursts.fill(Math.floor(caps.between(begin - daemon.historyMs * 500, begin + 10 * second)));
   const truths: Truth[] = [];
   const rights = new Chance(environment.seed, 'fields');
-  const usual = rights.pick([0.97, 0.92]);
+  const usual = rights.pick([1, 0.97, 0.92]);
   const { lead } = environment.service;
   let before: { at: Micros; logId: bigint } | undefined;
   for (let index = 0; index < records.count; index += 1) {

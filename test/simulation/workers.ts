@@ -1,26 +1,38 @@
-/** Work that is shared among processes: each is given the next task as soon as it is done with its last. */
+/** Shares tasks among processes: each process gets the next task when it has finished one. */
 import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import type { Said, Task } from './campaign.ts';
+import { nothing } from './campaign.ts';
+import type { Result, Task } from './campaign.ts';
 
-/** The argument with which a program knows that it is one of those that work. */
+/** Starts a program as a worker. */
 export const workerArgument = '--worker';
 
 /**
- * Runs `file` so many times with `workerArgument`, and gives each the tasks it asks for, until there are no more, or `heard` returns false.
- * What a task comes to is told to `heard`.
+ * Starts `file` so many times with `workerArgument`, and gives each worker tasks until there are no more, or `onResult` returns false. A worker that
+ * exits during a task fails that task.
  */
-export async function share(file: string, tasks: Iterator<Task, unknown>, workers: number, heard: (said: Said) => boolean): Promise<void> {
+export async function share(
+  file: string,
+  tasks: Iterator<Task, unknown>,
+  workers: number,
+  onResult: (result: Result) => boolean,
+): Promise<void> {
   let isOver = false;
-  // Stopped early, it still says what it has seen.
+  // A campaign that is stopped early still prints its results.
   const stop = (): void => void (isOver = true);
   process.once('SIGINT', stop).once('SIGTERM', stop);
   const run = (child: ChildProcess): Promise<void> =>
     new Promise((resolve, reject) => {
-      child.on('message', (message: { readonly said?: Said }) => {
-        if (message.said !== undefined && !heard(message.said)) isOver = true;
+      let current: Task | undefined;
+      const report = (result: Result): void => {
+        current = undefined;
+        if (!onResult(result)) isOver = true;
+      };
+      child.on('message', ({ result }: { readonly result?: Result }) => {
+        if (result !== undefined) report(result);
         const task = isOver ? undefined : tasks.next();
         if (task && task.done !== true) {
+          current = task.value;
           child.send({ task: task.value });
           return;
         }
@@ -28,17 +40,24 @@ export async function share(file: string, tasks: Iterator<Task, unknown>, worker
         resolve();
       });
       child.on('error', reject);
-      child.on('exit', (code) => {
-        if (child.connected || code !== 0) reject(new Error(`a worker ended with ${code ?? 'a signal'}`));
+      child.on('exit', (code, signal) => {
+        const message = `the worker ended with ${code ?? signal ?? 'no code'}`;
+        if (current === undefined) {
+          if (child.connected || code !== 0) reject(new Error(message));
+          return;
+        }
+        report({ task: current, faults: [message], environment: undefined, sums: nothing() });
+        isOver = true;
+        resolve();
       });
     });
   await Promise.all(Array.from({ length: workers }, () => run(fork(file, [workerArgument], { execArgv: ['--max-semi-space-size=32'] }))));
   process.off('SIGINT', stop).off('SIGTERM', stop);
 }
 
-/** The other side: does what it is given, one task after another, until nobody is there any more. */
-export function serve(perform: (task: Task) => Promise<Said>, leave: () => void): void {
-  process.on('message', ({ task }: { readonly task: Task }) => void perform(task).then((said) => process.send?.({ said })));
+/** In a worker: performs one task after another until the parent process disconnects. */
+export function serve(perform: (task: Task) => Promise<Result>, leave: () => void): void {
+  process.on('message', ({ task }: { readonly task: Task }) => void perform(task).then((result) => process.send?.({ result })));
   process.on('disconnect', () => {
     leave();
     process.exit();
