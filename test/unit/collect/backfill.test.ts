@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { Backfiller } from '../../../src/collect/backfill.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';
 import { source as sourceId } from '../journal/opening.ts';
-import { appended, owned, settle, world } from './world.ts';
+import { appended, owned, closeDelay, world } from './world.ts';
 import type { World } from './world.ts';
 
 const act = { actor: 'j.doe', reason: undefined };
@@ -63,7 +63,7 @@ test('waits for what is not settled yet, also within a range', async () => {
   const history = backfiller(it);
   await toItsEnd(it, history);
   const [range] = it.journal.backfills(sourceId);
-  expect(range?.closedUntil).toBeLessThanOrEqual(it.source.now() - settle);
+  expect(range?.closedUntil).toBeLessThanOrEqual(it.source.now() - closeDelay);
   expect(range?.closedUntil).toBeGreaterThan(base - hour);
   it.clock.wall += 60 * 60_000;
   await toItsEnd(it, history);

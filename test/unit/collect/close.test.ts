@@ -6,7 +6,7 @@ import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, day, hour, minute, recordText, second } from '../../support/records.ts';
 import { gap, proven, source as sourceId } from '../journal/opening.ts';
 import { seenFaults, tilingFaults } from '../journal/recompute.ts';
-import { ages, appended, owned, settle, world } from './world.ts';
+import { ages, appended, owned, closeDelay, world } from './world.ts';
 import type { World } from './world.ts';
 
 const everything = { from: 0, to: Number.MAX_SAFE_INTEGER };
@@ -59,7 +59,7 @@ test('windows are closed up to what is settled, and no further; they tile (I3, I
   expect(await closeAll(it)).toBeGreaterThan(5);
   expect(await closeAll(it)).toBe(0);
   for (const { to: until, closed, state } of rows(it)) {
-    expect(closed).toBeGreaterThanOrEqual(until + settle);
+    expect(closed).toBeGreaterThanOrEqual(until + closeDelay);
     expect(state).toBe('proven');
   }
   const { live, frontier } = it.journal.progress(sourceId);
@@ -67,9 +67,9 @@ test('windows are closed up to what is settled, and no further; they tile (I3, I
   expect(live.closedUntil).toBeGreaterThan(base + hour);
   expect(tilingFaults(it.beside())).toEqual([]);
   // Not one second more until it is settled.
-  go(it, live.closedUntil + 2 * settle - second);
+  go(it, live.closedUntil + 2 * closeDelay - second);
   expect(await closeAll(it)).toBe(0);
-  go(it, live.closedUntil + 2 * settle);
+  go(it, live.closedUntil + 2 * closeDelay);
   expect(await closeAll(it)).toBe(1);
 });
 
@@ -96,7 +96,7 @@ test('a crowded stretch is split down to the second, nothing is lost at the cuts
 });
 
 test('a gap is tried after 1, 5 and 15 minutes, at the ages, then daily, and its proof moves the frontier (C22, C23)', async () => {
-  const it = await world({ after: 2 * settle, switches: { total: 'missing' } });
+  const it = await world({ after: 2 * closeDelay, switches: { total: 'missing' } });
   it.source.add(1, base + second);
   await closeAll(it);
   const { from, to: until } = first(it);
@@ -125,7 +125,7 @@ test('a gap is tried after 1, 5 and 15 minutes, at the ages, then daily, and its
 });
 
 test('a closed window is counted at each age, once, by its stored query word for word, until it is final (C2, C18)', async () => {
-  const it = await world({ after: 2 * settle });
+  const it = await world({ after: 2 * closeDelay });
   it.source.add(1, base + second);
   await closeAll(it);
   const { to: until } = first(it);
@@ -148,7 +148,7 @@ test('a closed window is counted at each age, once, by its stored query word for
 });
 
 test('ages that passed while nobody asked are one recount, and the next is ahead', async () => {
-  const it = await world({ after: 2 * settle });
+  const it = await world({ after: 2 * closeDelay });
   await closeAll(it);
   go(it, base + 4 * day);
   expect(await again(it)).toBe(1);
@@ -156,7 +156,7 @@ test('ages that passed while nobody asked are one recount, and the next is ahead
 });
 
 test('what became visible after the window was closed is found at the next age, late, and proven anew', async () => {
-  const it = await world({ after: 2 * settle });
+  const it = await world({ after: 2 * closeDelay });
   it.source.add(1, base + second);
   await closeAll(it);
   const { to: until } = first(it);
@@ -172,7 +172,7 @@ test('what became visible after the window was closed is found at the next age, 
 });
 
 test('a re-read that cannot be proven leaves the old proof, lists the window, and is tried like a gap', async () => {
-  const it = await world({ after: 2 * settle });
+  const it = await world({ after: 2 * closeDelay });
   it.source.add(1, base + second);
   await closeAll(it);
   const { to: until } = first(it);
@@ -192,9 +192,9 @@ test('a re-read that cannot be proven leaves the old proof, lists the window, an
 
 /** Three windows with 3, 2 and 4 records, closed; the first is to be counted again when an hour has passed since its end. */
 async function threeWindows(): Promise<{ it: World; to: number; windows: Row[] }> {
-  const it = await world({ after: 4 * settle });
+  const it = await world({ after: 4 * closeDelay });
   [3, 2, 4].forEach((count, window) => {
-    for (let i = 1; i <= count; i += 1) it.source.add(window * 10 + i, base + window * settle + i * minute);
+    for (let i = 1; i <= count; i += 1) it.source.add(window * 10 + i, base + window * closeDelay + i * minute);
   });
   await closeAll(it);
   const windows = rows(it);
@@ -215,11 +215,11 @@ test('a total that fell is counted again after settle; with another window intac
     total: 3,
     records: 3,
     recounts: 0,
-    next: counted + settle,
+    next: counted + closeDelay,
     attempts: 1,
   });
   expect(it.log.lines.filter(({ level }) => level === 'warn')).toMatchObject([{ fields: { stored: 3, total: 2 } }]);
-  go(it, counted + settle);
+  go(it, counted + closeDelay);
   it.source.requests.length = 0;
   expect(await it.closer.retry(it.source.now(), it.signal)).toBe(true);
   // The proof, true at its time, stays; its recounts end.
@@ -260,10 +260,10 @@ test('with every window shrunk the source is on hold after three fresh tokens; n
   ]);
   // Nobody recounts them now, and yet they are not final.
   expect(ledgerReport(it.beside()).sources[0]?.windows.map(({ state }) => state)).toEqual(['proven', 'proven', 'proven']);
-  const held = (): Suspension => it.suspensions.current ?? { reason: 'rows', message: 'none', since: 0 };
-  expect(await it.closer.recounter.test(held(), it.signal)).toBe(false);
+  const suspension = (): Suspension => it.suspensions.current ?? { reason: 'rows', message: 'none', since: 0 };
+  expect(await it.closer.recounter.test(suspension(), it.signal)).toBe(false);
   it.source.records.splice(0, Infinity, ...all);
-  expect(await it.closer.recounter.test(held(), it.signal)).toBe(true);
+  expect(await it.closer.recounter.test(suspension(), it.signal)).toBe(true);
   await it.suspensions.end('rows');
   expect(it.journal.progress(sourceId)).toMatchObject({ state: 'active', suspension: undefined });
   go(it, it.source.now() + second);
@@ -272,7 +272,7 @@ test('with every window shrunk the source is on hold after three fresh tokens; n
 });
 
 /** All three windows lack a record, the source is on hold for it, and everything that shrank is known. `give`: the rows are back. */
-async function threeHeld(): Promise<{ it: World; held: () => Suspension; all: World['source']['records']; lack: () => void }> {
+async function threeSuspended(): Promise<{ it: World; suspension: () => Suspension; all: World['source']['records']; lack: () => void }> {
   const { it, to: until } = await threeWindows();
   const all = [...it.source.records];
   const lack = (): void => void it.source.records.splice(0, Infinity, ...all.filter((_, i) => ![0, 3, 5].includes(i)));
@@ -281,10 +281,10 @@ async function threeHeld(): Promise<{ it: World; held: () => Suspension; all: Wo
   await again(it);
   go(it, first(it).next ?? 0);
   await it.closer.retry(it.source.now(), it.signal);
-  const held = (): Suspension => it.suspensions.current ?? { reason: 'rows', message: 'none', since: 0 };
-  while (await it.closer.recounter.sampleRecount(held(), it.signal));
-  expect(held()).toMatchObject({ windows: [expect.any(Number), expect.any(Number)], shrunk: [rows(it)[1]?.from] });
-  return { it, held, all, lack };
+  const suspension = (): Suspension => it.suspensions.current ?? { reason: 'rows', message: 'none', since: 0 };
+  while (await it.closer.recounter.sampleRecount(suspension(), it.signal));
+  expect(suspension()).toMatchObject({ windows: [expect.any(Number), expect.any(Number)], shrunk: [rows(it)[1]?.from] });
+  return { it, suspension, all, lack };
 }
 
 /** What status and the report say is open: how many windows, and the reason of each. */
@@ -302,10 +302,10 @@ function doubted(it: World): (number | (string | null)[] | undefined)[] {
 }
 
 test('when a hold ends by itself all that shrank is counted at once, and nobody says that it is proven before that', async () => {
-  const { it, held, all } = await threeHeld();
+  const { it, suspension, all } = await threeSuspended();
   expect(doubted(it)).toEqual([3, ['reread', 'reread', 'reread']]);
   it.source.records.splice(0, Infinity, ...all);
-  expect(await it.closer.recounter.test(held(), it.signal)).toBe(true);
+  expect(await it.closer.recounter.test(suspension(), it.signal)).toBe(true);
   await it.suspensions.end('rows');
   // Also after a kill at this moment: it stands in the ledger.
   expect(doubted(it)).toEqual([3, ['reread', 'reread', 'reread']]);
@@ -320,7 +320,7 @@ test('when a hold ends by itself all that shrank is counted at once, and nobody 
 });
 
 test('rows that go again while what a hold listed is counted are a hold again: what is in doubt is witness for each other', async () => {
-  const { it, all, lack } = await threeHeld();
+  const { it, all, lack } = await threeSuspended();
   it.source.records.splice(0, Infinity, ...all);
   await it.suspensions.end('rows');
   lack();
@@ -360,7 +360,7 @@ test('what was closed since a window was last counted whole is counted again whe
   const { closedUntil: reached } = it.journal.progress(sourceId).live;
   for (let i = 0; i < 4; i += 1) all.push({ time: reached + i * minute, visible: 0, text: recordText(100 + i, reached + i * minute) });
   it.source.records.splice(0, Infinity);
-  go(it, reached + 2 * settle + hour);
+  go(it, reached + 2 * closeDelay + hour);
   await it.closer.closeNext(it.source.now(), it.signal);
   expect(rows(it).at(-1)).toMatchObject({ from: reached, state: 'proven', records: 0 });
   await it.suspensions.begin({ reason: 'forbidden', message: 'the right is missing' });
@@ -389,21 +389,21 @@ test('what was closed since a window was last counted whole is counted again whe
   // Once a window is counted whole after that, it is forgotten like others.
   await closeAll(it);
   expect(it.journal.remembers(sourceId, { from: next, to: next + second })).toBe(true);
-  go(it, it.source.now() + 2 * settle);
+  go(it, it.source.now() + 2 * closeDelay);
   it.suspensions.foundFullVisibility();
   await closeAll(it);
   expect(it.journal.remembers(sourceId, { from: next, to: next + second })).toBe(false);
 });
 
 test('before any count the first window alone is sound: what was closed with less behind it is counted again', async () => {
-  const it = await world({ after: 6 * settle });
+  const it = await world({ after: 6 * closeDelay });
   for (let i = 1; i <= 6; i += 1) it.source.add(i, base + i * minute);
   await it.closer.closeNext(it.source.now(), it.signal);
   go(it, it.source.now() + second);
   // The next three are closed while nothing but one's own is shown, and then counted alike.
   const all = [...it.source.records];
   for (let i = 0; i < 9; i += 1)
-    all.push({ time: base + settle + i * 4 * minute, visible: 0, text: recordText(50 + i, base + settle + i * 4 * minute) });
+    all.push({ time: base + closeDelay + i * 4 * minute, visible: 0, text: recordText(50 + i, base + closeDelay + i * 4 * minute) });
   it.source.records.splice(0, Infinity, ...all.filter((_, i) => i % 5 === 1));
   await closeAll(it);
   it.beside().exec(`UPDATE windows SET next_us = to_us WHERE from_us > ${base}`);
@@ -427,7 +427,7 @@ test('a person who accepts what shrank ends the hold', async () => {
   await again(it);
   go(it, first(it).next ?? 0);
   await it.closer.retry(it.source.now(), it.signal);
-  const held = (): Suspension => it.suspensions.current ?? { reason: 'rows', message: 'none', since: 0 };
+  const suspension = (): Suspension => it.suspensions.current ?? { reason: 'rows', message: 'none', since: 0 };
   const accept = async (froms: readonly Micros[] = []): Promise<void> => {
     for (const from of froms) await it.journal.acceptGap(sourceId, from, { at: accepted, actor: 'j.doe', reason: 'deleted by order' });
   };
@@ -435,14 +435,17 @@ test('a person who accepts what shrank ends the hold', async () => {
   const accepted = it.source.now() + 0.9 * second;
   const others = rows(it)[1]?.from ?? 0;
   await expect(accept([others])).rejects.toThrow('it is proven');
-  await accept(held().windows);
+  await accept(suspension().windows);
   // What else shrank is not known yet.
-  expect(await it.closer.recounter.test(held(), it.signal)).toBe(false);
-  while (await it.closer.recounter.sampleRecount(held(), it.signal));
-  expect(held()).toMatchObject({ shrunk: [others], message: expect.stringContaining('of 1 other windows 1 hold fewer too') as string });
-  expect(await it.closer.recounter.test(held(), it.signal)).toBe(false);
-  await accept(held().shrunk);
-  expect(await it.closer.recounter.test(held(), it.signal)).toBe(true);
+  expect(await it.closer.recounter.test(suspension(), it.signal)).toBe(false);
+  while (await it.closer.recounter.sampleRecount(suspension(), it.signal));
+  expect(suspension()).toMatchObject({
+    shrunk: [others],
+    message: expect.stringContaining('of 1 other windows 1 hold fewer too') as string,
+  });
+  expect(await it.closer.recounter.test(suspension(), it.signal)).toBe(false);
+  await accept(suspension().shrunk);
+  expect(await it.closer.recounter.test(suspension(), it.signal)).toBe(true);
   await it.suspensions.end('rows');
   const report = ledgerReport(it.beside());
   const [end] = report.sources[0]?.suspensions.slice(-1) ?? [];
@@ -459,7 +462,7 @@ test.each([
   ['of the last day tells it by itself', hour, 'rows'],
   ['that is older has vanished', 2 * day, undefined],
 ])('without another window to ask, one %s', async (_what, age, reason) => {
-  const it = await world({ after: 2 * settle });
+  const it = await world({ after: 2 * closeDelay });
   [1, 2].forEach((id) => it.source.add(id, base + id * second));
   await closeAll(it);
   it.source.records.shift();
@@ -480,7 +483,7 @@ test('a window that was closed while less was shown is no witness that all is sh
   // Closed with what is one's own, and the richest by far.
   const { closedUntil: reached } = it.journal.progress(sourceId).live;
   for (let i = 0; i < 9; i += 1) it.source.add(100 + i, reached + i * minute);
-  go(it, reached + 2 * settle + minute);
+  go(it, reached + 2 * closeDelay + minute);
   await closeAll(it);
   expect(rows(it).at(-1)).toMatchObject({ from: reached, records: 9 });
   it.beside().exec('UPDATE windows SET next_us = to_us WHERE total = 4');
@@ -493,11 +496,11 @@ test('a window that was closed while less was shown is no witness that all is sh
 
 /** Two proven windows with 5 and 3 records around one with 4 that is a gap, because the service counted one more; its next try is due. */
 async function gapBetween(): Promise<{ it: World; from: number; gapped: () => Row }> {
-  const it = await world({ after: 4 * settle });
+  const it = await world({ after: 4 * closeDelay });
   [5, 4, 3].forEach((count, window) => {
-    for (let i = 1; i <= count; i += 1) it.source.add(window * 10 + i, base + window * settle + i * minute);
+    for (let i = 1; i <= count; i += 1) it.source.add(window * 10 + i, base + window * closeDelay + i * minute);
   });
-  const from = base + settle;
+  const from = base + closeDelay;
   it.source.before = ({ query }) => {
     it.source.switches.total = query.startTime === '2026-11-20T02:14:59.00' ? 'one more' : 'true';
   };
@@ -526,12 +529,12 @@ test('a gap that shows fewer than it did has vanished with another window intact
   expect(it.suspensions.current?.message).toContain('holds 0 of 5 records');
   expect(gapped()).toMatchObject({ state: 'gap', reason: 'count', total: 5 });
   expect(it.reported).toEqual({ suspensions: ['rows'], vanished: 0 });
-  const held = (): Suspension => it.suspensions.current ?? { reason: 'rows', message: 'none', since: 0 };
-  expect(await it.closer.recounter.test(held(), it.signal)).toBe(false);
+  const suspension = (): Suspension => it.suspensions.current ?? { reason: 'rows', message: 'none', since: 0 };
+  expect(await it.closer.recounter.test(suspension(), it.signal)).toBe(false);
   it.source.records.push(...all);
   // The service had counted one too many: what it has now is less than that, and with all else intact said to have vanished.
   it.source.add(19, from + 9 * minute);
-  expect(await it.closer.recounter.test(held(), it.signal)).toBe(true);
+  expect(await it.closer.recounter.test(suspension(), it.signal)).toBe(true);
   await it.suspensions.end('rows');
   await again(it);
   expect(gapped()).toMatchObject({ state: 'proven', reason: null, total: 5, records: 5 });
@@ -543,15 +546,19 @@ test('a hold does not wait for a gap that lost records as well: with the other w
   // All five of the first window are deleted, and two of the four of the gap; the last window stays as it is.
   it.source.records.splice(0, 7);
   await it.closer.retry(it.source.now(), it.signal);
-  const held = (): Suspension => it.suspensions.current ?? { reason: 'rows', message: 'none', since: 0 };
-  expect(held()).toMatchObject({ reason: 'rows', windows: [base], message: expect.stringContaining('holds 2 of 5 records') as string });
-  while (await it.closer.recounter.sampleRecount(held(), it.signal));
-  expect(held().shrunk).toEqual([]);
-  expect(await it.closer.recounter.test(held(), it.signal)).toBe(false);
+  const suspension = (): Suspension => it.suspensions.current ?? { reason: 'rows', message: 'none', since: 0 };
+  expect(suspension()).toMatchObject({
+    reason: 'rows',
+    windows: [base],
+    message: expect.stringContaining('holds 2 of 5 records') as string,
+  });
+  while (await it.closer.recounter.sampleRecount(suspension(), it.signal));
+  expect(suspension().shrunk).toEqual([]);
+  expect(await it.closer.recounter.test(suspension(), it.signal)).toBe(false);
   await it.journal.acceptGap(sourceId, base, { at: base, actor: 'j.doe', reason: 'deleted by order' });
-  expect(await it.closer.recounter.test(held(), it.signal)).toBe(true);
+  expect(await it.closer.recounter.test(suspension(), it.signal)).toBe(true);
   // Nor does one that lists the gap, as a state of before may.
-  expect(await it.closer.recounter.test({ ...held(), windows: [base, from] }, it.signal)).toBe(true);
+  expect(await it.closer.recounter.test({ ...suspension(), windows: [base, from] }, it.signal)).toBe(true);
   await it.suspensions.end('rows');
   await again(it);
   expect(gapped()).toMatchObject({ state: 'proven', reason: 'shrunk', total: 2, records: 2, next: null });
@@ -600,7 +607,7 @@ test('a window that shows less while it is read again keeps its proof; what is s
 });
 
 test('a replica that lagged for a moment leaves no trace but lines in log and ledger', async () => {
-  const it = await world({ after: 2 * settle });
+  const it = await world({ after: 2 * closeDelay });
   [1, 2, 3].forEach((id) => it.source.add(id, base + id * second));
   await closeAll(it);
   const { to: until } = first(it);
@@ -642,7 +649,7 @@ test('in quiet times one window with records is counted at random, and no more t
   await it.clock.sleep(10_000, it.signal);
   it.source.records.length = 0;
   expect(await recounter.checkSamples(it.source.now(), it.signal)).toBe(true);
-  expect(rows(it).filter(({ attempts: tries }) => tries === 1)).toMatchObject([{ next: it.source.now() + settle, reason: null }]);
+  expect(rows(it).filter(({ attempts: tries }) => tries === 1)).toMatchObject([{ next: it.source.now() + closeDelay, reason: null }]);
 });
 
 test('where history is read its newest windows are counted, though all of them are old', async () => {
@@ -662,7 +669,7 @@ test('a window whose uids are forgotten is never read again, whatever the guard 
   it.suspensions.foundFullVisibility(base + 2 * day);
   await it.journal.close(sourceId, { from: it.journal.progress(sourceId).live.closedUntil, to: base + 60 * day }, proven(), 30 * day);
   expect(it.journal.remembers(sourceId, first(it))).toBe(false);
-  for (let i = 50; i < 60; i += 1) it.source.add(i, base + (i % 3) * settle + i * 2 * second);
+  for (let i = 50; i < 60; i += 1) it.source.add(i, base + (i % 3) * closeDelay + i * 2 * second);
   const due = { ...(await it.journal.window(sourceId, base)), from: base, to: first(it).to } as LedgerWindow;
   await it.closer.recounter.recount(due, it.signal);
   // Listed as open, with its proof as it was.
@@ -671,7 +678,7 @@ test('a window whose uids are forgotten is never read again, whatever the guard 
 });
 
 test('recounts come before gaps, whichever was due first', async () => {
-  const it = await world({ after: 2 * settle });
+  const it = await world({ after: 2 * closeDelay });
   await closeAll(it);
   const { to: until } = first(it);
   await it.journal.close(sourceId, { from: until, to: until + second }, gap({}, until + minute), 30 * day);
@@ -686,8 +693,8 @@ test('recounts come before gaps, whichever was due first', async () => {
 });
 
 test('three windows in a row with records from elsewhere are trouble, and it passes with the next that has none (A4)', async () => {
-  const it = await world({ after: 5 * settle, switches: { noFilter: true } });
-  it.source.add(1, base + 10 * settle, 0);
+  const it = await world({ after: 5 * closeDelay, switches: { noFilter: true } });
+  it.source.add(1, base + 10 * closeDelay, 0);
   for (const trouble of [undefined, undefined, expect.stringContaining('does not filter')]) {
     await it.closer.closeNext(it.source.now(), it.signal);
     expect(rows(it).at(-1)).toMatchObject({ state: 'gap', reason: 'out_of_range' });
@@ -706,8 +713,8 @@ test('three windows in a row with records from elsewhere are trouble, and it pas
 });
 
 test('a window with records from elsewhere that is proven later is trouble no more', async () => {
-  const it = await world({ after: 5 * settle, switches: { noFilter: true } });
-  it.source.add(1, base + 10 * settle, 0);
+  const it = await world({ after: 5 * closeDelay, switches: { noFilter: true } });
+  it.source.add(1, base + 10 * closeDelay, 0);
   for (let i = 0; i < 3; i += 1) await it.closer.closeNext(it.source.now(), it.signal);
   expect(it.closer.trouble).toBeDefined();
   it.source.switches.noFilter = false;
@@ -717,7 +724,7 @@ test('a window with records from elsewhere that is proven later is trouble no mo
 });
 
 test('a recount without a usable total, or with an answer that cannot be read, is not taken for agreement', async () => {
-  const it = await world({ after: 2 * settle });
+  const it = await world({ after: 2 * closeDelay });
   [1, 2].forEach((id) => it.source.add(id, base + id * second));
   await closeAll(it);
   const { to: until } = first(it);

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { earliest } from '../../../src/collect/earliest.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';
-import { settle, world } from './world.ts';
+import { closeDelay, world } from './world.ts';
 import type { World } from './world.ts';
 
 function found(it: World): Promise<{ start: number; message: string }> {
-  return earliest(it.requester, it.paging, it.source.now(), settle, it.signal);
+  return earliest(it.requester, it.paging, it.source.now(), closeDelay, it.signal);
 }
 
 /** What a service that sorts shows first is not read to be found: one page of one record, one count. */
@@ -41,7 +41,7 @@ test('also where times are cut to seconds before they are compared', async () =>
 
 test('a service without a record begins at the settled present: what is made now becomes visible later', async () => {
   const it = await world({ after: day + 250_000 });
-  expect(await found(it)).toEqual({ start: base + day - settle, message: 'the service has no record' });
+  expect(await found(it)).toEqual({ start: base + day - closeDelay, message: 'the service has no record' });
 });
 
 test('a first record without a readable time does not hide the others', async () => {

@@ -4,11 +4,11 @@ import type { PageRequest } from '../../../src/model/source.ts';
 import { base, hour, minute, second } from '../../support/records.ts';
 import { source as sourceId } from '../journal/opening.ts';
 import { seenFaults, tilingFaults } from '../journal/recompute.ts';
-import { begun, isTip, running } from './running.ts';
+import { begun, isLivePoll, running } from './running.ts';
 import type { Running } from './running.ts';
 import { appended, digest, owned, world } from './world.ts';
 
-const settle = 15 * minute;
+const closeDelay = 15 * minute;
 const everything = { from: base, to: Number.MAX_SAFE_INTEGER };
 
 interface Row {
@@ -60,7 +60,7 @@ test('it is collected at once, closed when the clock is known, and asked for onl
   const it = await threeHours();
   const begin = it.source.now();
   await it.runUntil(begin + 5 * second);
-  const early = owned(it.source.records, { from: base, to: begin - hour - settle - 15 * minute });
+  const early = owned(it.source.records, { from: base, to: begin - hour - closeDelay - 15 * minute });
   expect(appended(it.beside())).toEqual(expect.arrayContaining(early));
   expect(early.length).toBeGreaterThan(80);
   expect(it.lines.lines.filter(({ event }) => event === 'source.clock_measuring')).toMatchObject([
@@ -152,8 +152,8 @@ test.each([
   const it = running(place, { pollInterval: 10_000 });
   const least = base + 4 * hour - 40 * minute;
   await it.runUntil(it.source.now() + 4 * minute);
-  const ends = it.source.requests.filter((request) => !isTip(request) && request.query.endTime !== undefined).map(endOf);
+  const ends = it.source.requests.filter((request) => !isLivePoll(request) && request.query.endTime !== undefined).map(endOf);
   expect(ends.length).toBeGreaterThan(0);
-  expect(Math.max(...ends)).toBeLessThanOrEqual(least + 4 * minute - hour - settle);
-  expect(Math.max(...ends)).toBeGreaterThan(least - hour - 2 * settle - 15 * minute);
+  expect(Math.max(...ends)).toBeLessThanOrEqual(least + 4 * minute - hour - closeDelay);
+  expect(Math.max(...ends)).toBeGreaterThan(least - hour - 2 * closeDelay - 15 * minute);
 });

@@ -8,13 +8,13 @@ import { world } from './world.ts';
 import type { Options, World } from './world.ts';
 
 function counted(it: World, total: number, stored: string[] = []): Promise<HandCount | undefined> {
-  const { requester: asker, paging, log, clock, signal } = it;
+  const { requester, paging, log, clock, signal } = it;
   const store = ({ records }: Answer): Promise<void> => {
     stored.push(...records.map(({ uid }) => uid));
     return Promise.resolve();
   };
   const sleep = (ms: number, stop: AbortSignal): Promise<void> => clock.sleep(ms, stop);
-  return handCount({ requester: asker, paging, log, handoff: new Handoff(), store, sleep }, total, signal);
+  return handCount({ requester, paging, log, handoff: new Handoff(), store, sleep }, total, signal);
 }
 
 /** 200 records, one a minute. */

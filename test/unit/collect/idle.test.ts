@@ -11,7 +11,7 @@ import { world } from './world.ts';
 const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 's', scopeAddress: 'a' };
 const {
   pollInterval: poll,
-  closeDelay: settle,
+  closeDelay,
   recountAfter: recount,
 } = sourceSettings.parse({ id: sourceId, baseUrl: 'https://service.example/v2/api', auth });
 
@@ -21,18 +21,18 @@ test(
   async () => {
     const days = 30;
     const measured = 3 * hour;
-    const it = await world({ after: days * 24 * hour + settle * 1000 });
+    const it = await world({ after: days * 24 * hour + closeDelay * 1000 });
     const { journal, source, clock } = it;
     // A month of windows as close left them, each with the recount that is ahead of it.
     const now = source.now();
-    for (let from = base; from < now - settle * 1000; from += settle * 1000) {
-      const until = from + settle * 1000;
+    for (let from = base; from < now - closeDelay * 1000; from += closeDelay * 1000) {
+      const until = from + closeDelay * 1000;
       const age = recount.find((ms) => until + ms * 1000 > now);
-      const turn = proven(0, until + settle * 1000, age === undefined ? undefined : until + age * 1000);
+      const turn = proven(0, until + closeDelay * 1000, age === undefined ? undefined : until + age * 1000);
       await journal.close(sourceId, { from, to: until }, turn, lastAge);
     }
     source.delay = 20;
-    const settings = { id: sourceId, pollInterval: poll, closeDelay: settle, recountAfter: recount };
+    const settings = { id: sourceId, pollInterval: poll, closeDelay, recountAfter: recount };
     const { collector } = running(it, settings);
     const abort = new AbortController();
     const ended = collector.run(abort.signal);

@@ -4,14 +4,14 @@ import type { Resume } from '../../../src/collect/live-poll.ts';
 import type { Micros } from '../../../src/model/time.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';
 import { lastAge, proven, source as sourceId } from '../journal/opening.ts';
-import { appended, owned, settle, world } from './world.ts';
+import { appended, owned, closeDelay, world } from './world.ts';
 import type { World } from './world.ts';
 
 function poll(it: World, resume?: Resume): Promise<Resume | undefined> {
-  const { requester, paging, journal, gate, log } = it;
+  const { requester, paging, journal, visibility, log } = it;
   const { pages } = it.reading;
   return pollLive(
-    { sourceId, requester, paging, journal, pages, visibility: gate, closeDelay: settle, begin: it.source.now(), log },
+    { sourceId, requester, paging, journal, pages, visibility, closeDelay, begin: it.source.now(), log },
     it.source.now(),
     resume,
     it.signal,

@@ -605,12 +605,12 @@ test('a second with more than 500,000 records is a gap (size), read no further',
     measuring: () => undefined,
     ahead: () => false,
   };
-  const asker = new Requester({ source, sourceId: 'production', uidOf, serverClock, clock: it.clock, random: () => 0.5, log: it.log });
+  const requester = new Requester({ source, sourceId: 'production', uidOf, serverClock, clock: it.clock, random: () => 0.5, log: it.log });
   const store: Reading['pages']['store'] = ({ records }) =>
     Promise.resolve({ received: records.length, appended: 0, known: 0, outside: records.length, late: 0, fresh: [] });
   const reading: Reading = {
     ...it.reading,
-    requester: asker,
+    requester,
     paging: { first: 1, size: 10_000 },
     pages: { store },
   };

@@ -6,9 +6,9 @@ import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';
 import { gap, proven, source as sourceId } from '../journal/opening.ts';
-import { begun, isTip } from './running.ts';
+import { begun, isLivePoll } from './running.ts';
 import type { Running } from './running.ts';
-import { settle, span } from './world.ts';
+import { closeDelay, span } from './world.ts';
 
 const act = { actor: 'j.doe', reason: undefined };
 
@@ -61,7 +61,7 @@ test(
     const due = it.beside().prepare<[number], { n: number }>('SELECT count(*) AS n FROM windows WHERE next_us <= ?');
     it.source.before = (request) => {
       const now = it.source.now();
-      if (isTip(request)) polledAt = it.clock.monotonic();
+      if (isLivePoll(request)) polledAt = it.clock.monotonic();
       const { endTime } = request.query;
       if (endTime === undefined || Date.parse(`${endTime}Z`) * 1000 > base + 2 * second || endTime === query) return;
       // Of recounts of history there is one question each: what begins a window is a page.
@@ -71,7 +71,7 @@ test(
       const { live } = it.journal.progress(sourceId);
       // One answer is under way while something becomes due, and the loop goes by a lower bound of the service's clock.
       const before = now - it.source.delay * 1_000 - 2 * second;
-      if (live.closedUntil + 2 * settle <= before) faults.push(`close at ${now}`);
+      if (live.closedUntil + 2 * closeDelay <= before) faults.push(`close at ${now}`);
       if ((due.get(before)?.n ?? 0) > 0) faults.push(`due at ${now}`);
       if (it.clock.monotonic() - polledAt > 30_000 + it.source.delay) faults.push(`tip at ${now}`);
     };
@@ -119,7 +119,7 @@ test('a poll that met an outage holds up the next one within a window for a minu
     if (request.query.endTime === undefined && now > base + 29 * minute && now < base + 45 * minute)
       throw new WaybillError('source_unreachable', 'connect ECONNREFUSED');
     if (request.query.endTime !== undefined) asked.push('window');
-    else if (isTip(request)) asked.push('poll');
+    else if (isLivePoll(request)) asked.push('poll');
   };
   await it.runUntil(base + 50 * minute);
   // 81 pages of two seconds each: a poll behind the 30 pages of the first minute, and then one every half a minute.

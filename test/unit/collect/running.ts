@@ -79,6 +79,6 @@ export async function begun(options: Options & Partial<CollectSettings> = {}): P
   return running(it, options);
 }
 
-export function isTip({ query, pageSize }: PageRequest): boolean {
+export function isLivePoll({ query, pageSize }: PageRequest): boolean {
   return query.endTime === undefined && pageSize > 1;
 }

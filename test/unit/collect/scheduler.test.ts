@@ -6,7 +6,7 @@ import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, between, day, hour, minute, second, seeded } from '../../support/records.ts';
 import { gap, opened, source as sourceId } from '../journal/opening.ts';
 import { faultsOf, seenFaults, tilingFaults } from '../journal/recompute.ts';
-import { begun, isTip, running } from './running.ts';
+import { begun, isLivePoll, running } from './running.ts';
 import { appended, owned, span, world } from './world.ts';
 import type { World } from './world.ts';
 
@@ -45,7 +45,7 @@ test('a record is in the journal one poll after it became visible, while a long 
   for (let id = 1; id <= 3_000; id += 1) it.source.add(id, base + id * 60 * second, 0);
   const times: number[] = [];
   it.source.before = (request) => {
-    if (isTip(request)) times.push(it.clock.monotonic());
+    if (isLivePoll(request)) times.push(it.clock.monotonic());
   };
   it.source.delay = 2_000;
   const visible = it.source.now() + 7 * minute;
@@ -104,7 +104,7 @@ test('a service whose clock is more than an hour ahead is on hold: tip goes on, 
   await it.runUntil(it.source.now() + 15 * minute);
   expect(it.journal.progress(sourceId).live.closedUntil).toBe(base);
   expect(it.collector.view()).toMatchObject({ suspension: true, trouble: expect.stringContaining('clock') as string });
-  expect(it.source.requests.filter(isTip).length).toBeGreaterThan(20);
+  expect(it.source.requests.filter(isLivePoll).length).toBeGreaterThan(20);
   expect(it.lines.lines.filter(({ event }) => event === 'source.suspended')).toHaveLength(1);
 });
 
@@ -412,8 +412,8 @@ test('a service whose clock steps back by ten seconds is believed again within a
 });
 
 test('a service whose clock is 50 minutes ahead and is then set right: nothing is closed early, nothing is lost, however short the recounts', async () => {
-  const settle = 30_000;
-  const it = await begun({ after: hour, closeDelay: settle, recountAfter: [120_000, 300_000], pollInterval: 10_000 });
+  const closeDelay = 30_000;
+  const it = await begun({ after: hour, closeDelay, recountAfter: [120_000, 300_000], pollInterval: 10_000 });
   const page = it.source.page.bind(it.source);
   let ahead = 50 * 60_000;
   it.source.page = async (request, signal) => {
@@ -431,7 +431,7 @@ test('a service whose clock is 50 minutes ahead and is then set right: nothing i
   const db = it.beside();
   expect(appended(db)).toEqual(owned(it.source.records, everything));
   // The times in the ledger are those of a clock that was right.
-  expect(db.prepare('SELECT count(*) AS n FROM windows WHERE closed_us < to_us + ? OR closed_us > ?').get(settle * 1000, it.source.now())).toEqual({ n: 0 }); // prettier-ignore
+  expect(db.prepare('SELECT count(*) AS n FROM windows WHERE closed_us < to_us + ? OR closed_us > ?').get(closeDelay * 1000, it.source.now())).toEqual({ n: 0 }); // prettier-ignore
   expect(seenFaults(db).filter((words) => words.endsWith('twice'))).toEqual([]);
 });
 
@@ -510,11 +510,11 @@ test('answers that polls bring in time for the clock of the service are not aske
   const it = await begun({ after: hour, pollInterval: 10_000 });
   // Five minutes of a poll every ten seconds bring more than twenty.
   await it.runUntil(it.source.now() + 5 * minute - second);
-  expect(it.source.requests.every(isTip)).toBe(true);
+  expect(it.source.requests.every(isLivePoll)).toBe(true);
   expect(it.serverClock.established()).toBe(false);
   await it.runUntil(it.source.now() + 30 * second);
   expect(it.serverClock.established()).toBe(true);
-  expect(it.source.requests.some((request) => !isTip(request))).toBe(true);
+  expect(it.source.requests.some((request) => !isLivePoll(request))).toBe(true);
 });
 
 test('where polls are too far apart the rest is asked for by counts, at once', async () => {
@@ -602,8 +602,8 @@ test('what is read for another purpose is stored like any other record, and late
   await it.runUntil(base + 4 * hour + 20 * minute);
   // It came to be seen after its window was closed, and before the window is counted again.
   it.source.add(2, base + 10 * minute + second, 0);
-  const { requester: asker } = it;
-  const answer = await asker.ask({ query: {}, page: 1, pageSize: 10 }, it.signal);
+  const { requester } = it;
+  const answer = await requester.ask({ query: {}, page: 1, pageSize: 10 }, it.signal);
   await it.collector.store(answer, it.signal);
   await it.collector.store(answer, it.signal);
   expect(appended(it.beside())).toEqual(owned(it.source.records, everything));

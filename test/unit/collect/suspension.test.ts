@@ -4,7 +4,7 @@ import { WaybillError } from '../../../src/errors.ts';
 import { base, hour, minute, second } from '../../support/records.ts';
 import { opened, source as sourceId } from '../journal/opening.ts';
 import { faultsOf, seenFaults, tilingFaults } from '../journal/recompute.ts';
-import { begun, isTip, running } from './running.ts';
+import { begun, isLivePoll, running } from './running.ts';
 import type { Running } from './running.ts';
 import { appended, owned, world } from './world.ts';
 
@@ -233,7 +233,7 @@ test('what is to be asked besides gets its turn before windows are closed, and n
   const closed = it.source.requests.findIndex(({ query, pageSize }) => query.endTime !== undefined && pageSize > 1);
   expect(asked).toBeGreaterThan(0);
   expect(asked).toBeLessThan(closed);
-  expect(it.source.requests.filter(isTip).length).toBeGreaterThan(10);
+  expect(it.source.requests.filter(isLivePoll).length).toBeGreaterThan(10);
   expect(it.source.mostAtOnce).toBe(1);
 });
 

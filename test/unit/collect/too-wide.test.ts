@@ -5,7 +5,7 @@ import { pollLive } from '../../../src/collect/live-poll.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';
 import { source as sourceId } from '../journal/opening.ts';
 import { tilingFaults } from '../journal/recompute.ts';
-import { appended, settle, world } from './world.ts';
+import { appended, closeDelay, world } from './world.ts';
 import type { Options, World } from './world.ts';
 
 /** A record every six minutes for two days. */
@@ -35,7 +35,7 @@ test.each([
   const it = await twoDays({ widest: hour, slow });
   await closeAll(it);
   expect(rows(it).every(({ state, from, to: until }) => state === 'proven' && until - from <= hour)).toBe(true);
-  expect(rows(it).at(-1)?.to).toBeGreaterThan(base + 2 * day - settle - hour);
+  expect(rows(it).at(-1)?.to).toBeGreaterThan(base + 2 * day - closeDelay - hour);
   expect(appended(it.beside())).toHaveLength(470);
   // About 70 windows, two questions each.
   expect(it.source.requests.length).toBeLessThan(most);
@@ -98,11 +98,11 @@ test.each([false, true])(
   'a poll that is refused for its width, or not answered in time, asks for half as much next (slow: %s)',
   async (slow) => {
     const it = await twoDays();
-    const { requester, paging, journal, gate, log } = it;
+    const { requester, paging, journal, visibility, log } = it;
     const { pages } = it.reading;
     const poll = (resume?: Parameters<typeof pollLive>[2]): ReturnType<typeof pollLive> =>
       pollLive(
-        { sourceId, requester, paging, journal, pages, visibility: gate, closeDelay: settle, begin: it.source.now(), log },
+        { sourceId, requester, paging, journal, pages, visibility, closeDelay, begin: it.source.now(), log },
         it.source.now(),
         resume,
         it.signal,

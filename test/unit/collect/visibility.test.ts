@@ -6,7 +6,7 @@ import { readWindow } from '../../../src/collect/read-window.ts';
 import type { Micros } from '../../../src/model/time.ts';
 import { base, day, hour, minute, recordText, second } from '../../support/records.ts';
 import { source as sourceId } from '../journal/opening.ts';
-import { appended, owned, settle, world } from './world.ts';
+import { appended, owned, closeDelay, world } from './world.ts';
 import type { World } from './world.ts';
 
 const rich = { userNetwork: { ipAddress: '192.0.2.7' }, userEmailAddress: 'a@example.com' };
@@ -30,7 +30,7 @@ function hide(it: World): () => void {
 
 /** A source whose first windows are closed: every record showed its fields. */
 async function watched(): Promise<World> {
-  const it = await world({ after: 4 * settle });
+  const it = await world({ after: 4 * closeDelay });
   for (let id = 1; id <= 20; id += 1) it.source.add(id, base + id * minute, 0, rich);
   while (await it.closer.closeNext(it.source.now(), it.signal));
   it.source.requests.length = 0;
@@ -38,10 +38,10 @@ async function watched(): Promise<World> {
 }
 
 function poll(it: World): Promise<unknown> {
-  const { requester, paging, journal, gate, log } = it;
+  const { requester, paging, journal, visibility, log } = it;
   const { pages } = it.reading;
   return pollLive(
-    { sourceId, requester, paging, journal, pages, visibility: gate, closeDelay: settle, begin: it.source.now(), log },
+    { sourceId, requester, paging, journal, pages, visibility, closeDelay, begin: it.source.now(), log },
     it.source.now(),
     undefined,
     it.signal,
@@ -76,9 +76,9 @@ test('a poor page is not appended before its witness has been read; gone: hold, 
   expect(await readWindow(it.reading, window, queryOf(window), 'any', it.signal)).toEqual({ kind: 'suspended' });
   expect(appended(it.beside())).toHaveLength(20);
   // Restored: the test passes, and what was refused comes in full.
-  expect(await it.gate.test(it.suspensions.current?.fields ?? [], it.signal)).toBe(false);
+  expect(await it.visibility.test(it.suspensions.current?.fields ?? [], it.signal)).toBe(false);
   restore();
-  expect(await it.gate.test(it.suspensions.current?.fields ?? [], it.signal)).toBe(true);
+  expect(await it.visibility.test(it.suspensions.current?.fields ?? [], it.signal)).toBe(true);
   await poll(it);
   expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
   const kept = await it.journal.read(it.journal.head().seq - 1, { records: 1, bytes: 1e6 });
@@ -103,11 +103,11 @@ test('records that are poor by themselves are appended: the witness is there, be
   add(it, 50, it.source.now() - second, {});
   await poll(it);
   // The page, its witness, the page once more, and the witness.
-  expect(it.source.requests.map(({ query }) => (query.endTime === undefined ? 'page' : 'witness'))).toEqual([
+  expect(it.source.requests.map(({ query }) => (query.endTime === undefined ? 'page' : 'referenceRecord'))).toEqual([
     'page',
-    'witness',
+    'referenceRecord',
     'page',
-    'witness',
+    'referenceRecord',
   ]);
   expect(appended(it.beside())).toHaveLength(21);
   expect(it.suspensions.current).toBeUndefined();
@@ -147,22 +147,22 @@ test('of a page that is another one when it is asked for again only what was see
 });
 
 test('the first witness of a field is kept at once, those after it are not worth a write', async () => {
-  const { requester: asker, paging, journal, suspensions: holds, log } = await world();
+  const { requester, paging, journal, suspensions, log } = await world();
   let writes = 0;
-  const gate: VisibilityCheck = new VisibilityCheck({ sourceId, requester: asker, paging, journal, suspensions: holds, log, learned: () => {
+  const visibility: VisibilityCheck = new VisibilityCheck({ sourceId, requester, paging, journal, suspensions, log, learned: () => {
     // What is written then has it.
-    expect(Object.keys(gate.profile().referenceRecords)).not.toEqual([]);
+    expect(Object.keys(visibility.profile().referenceRecords)).not.toEqual([]);
     writes += 1;
     return Promise.resolve();
   } }); // prettier-ignore
-  const witness = { uid: 'u', time: base };
-  await gate.proven({});
+  const referenceRecord = { uid: 'u', time: base };
+  await visibility.proven({});
   expect(writes).toBe(0);
-  await gate.proven({ userNetwork: witness });
+  await visibility.proven({ userNetwork: referenceRecord });
   expect(writes).toBe(1);
-  await gate.proven({ userNetwork: { ...witness, time: base + hour } });
+  await visibility.proven({ userNetwork: { ...referenceRecord, time: base + hour } });
   expect(writes).toBe(1);
-  await gate.proven({ userNetwork: { ...witness, time: base + 2 * hour }, userEmailAddress: witness });
+  await visibility.proven({ userNetwork: { ...referenceRecord, time: base + 2 * hour }, userEmailAddress: referenceRecord });
   expect(writes).toBe(2);
 });
 
@@ -180,10 +180,10 @@ test('what a fresh token shows again is no hold, and the poor copy is not kept e
 
 test('a hold lasts over a restart, and so do shares and referenceRecords', async () => {
   const it = await watched();
-  const { recent, referenceRecords } = it.gate.profile();
+  const { recent, referenceRecords } = it.visibility.profile();
   expect(recent).toHaveLength(20);
   expect(referenceRecords).toMatchObject({ userNetwork: { time: base + 15 * minute }, userEmailAddress: { time: base + 15 * minute } });
-  expect(JSON.parse(JSON.stringify(it.gate.profile()))).toEqual(it.gate.profile());
+  expect(JSON.parse(JSON.stringify(it.visibility.profile()))).toEqual(it.visibility.profile());
   hide(it);
   add(it, 50, it.source.now() - second);
   await poll(it);

@@ -14,7 +14,7 @@ import {
 } from '../../../src/collect/windows.ts';
 import type { Window } from '../../../src/model/ledger.ts';
 import { base, between, day, hour, minute, second, seeded } from '../../support/records.ts';
-import { ages, settle, span } from './world.ts';
+import { ages, closeDelay, span } from './world.ts';
 
 const at = (text: string): number => Date.parse(`${text}Z`) * 1000;
 
@@ -143,11 +143,11 @@ test('windows tile whole seconds, end before what is settled, and are never wide
 });
 
 test.each([
-  ['settle, near the present', settle, settle, settle],
+  ['closeDelay, near the present', closeDelay, closeDelay, closeDelay],
   ['not below 10 s', second, second, 10 * second],
   ['not above 1 h', 5 * hour, hour, hour],
-  ['a tenth of what is left of history', settle, 100 * hour, 10 * hour],
-  ['at most a day', settle, 400 * day, day],
+  ['a tenth of what is left of history', closeDelay, 100 * hour, 10 * hour],
+  ['at most a day', closeDelay, 400 * day, day],
 ])('the widest window is %s', (_what, settles, left, widest) => {
   expect(widestMicros(base, base + left, settles)).toBe(widest);
 });
@@ -181,12 +181,12 @@ test('a recount is at the first age still ahead, and after the last there is non
 });
 
 test('a gap is tried after 1, 5 and 15 minutes, then at the ages of recount, then once a day (C23)', () => {
-  let now = base + settle;
+  let now = base + closeDelay;
   const tried: number[] = [];
   for (let tries = 1; tries <= 13; tries += 1) {
     now = nextTry(base, tries, ages, now);
     tried.push(now - base);
   }
-  const first = [1, 6, 21].map((minutes) => settle + minutes * minute);
+  const first = [1, 6, 21].map((minutes) => closeDelay + minutes * minute);
   expect(tried).toEqual([...first, ...ages, 31 * day, 32 * day, 33 * day]);
 });

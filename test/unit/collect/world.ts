@@ -24,7 +24,7 @@ import { VirtualClock } from '../../support/virtual-clock.ts';
 import { opened, source as sourceId } from '../journal/opening.ts';
 
 export const ages: readonly Micros[] = [hour, 6 * hour, day, 3 * day, 7 * day, 14 * day, 30 * day];
-export const settle = 15 * minute;
+export const closeDelay = 15 * minute;
 
 export class Lines implements Log {
   readonly lines: { readonly level: string; readonly event: string; readonly fields: object }[] = [];
@@ -44,7 +44,7 @@ export interface World {
   readonly reading: Reading;
   readonly pageStore: PageStore;
   readonly suspensions: Suspensions;
-  readonly gate: VisibilityCheck;
+  readonly visibility: VisibilityCheck;
   readonly closer: WindowCloser;
   /** As after a restart: what the first one knew by itself is gone. */
   readonly anotherCloser: () => WindowCloser;
@@ -95,7 +95,7 @@ export async function world(options: Options = {}): Promise<World> {
     pages.push(page);
     return append(page);
   };
-  const waits = waitsFor(settle / 1000);
+  const waits = waitsFor(closeDelay / 1000);
   const reported: { suspensions: string[]; vanished: number } = { suspensions: [], vanished: 0 };
   const meters = {
     recordsCollected: () => undefined,
@@ -104,9 +104,9 @@ export async function world(options: Options = {}): Promise<World> {
     sourceSuspended: (_source: string, reason: string) => void reported.suspensions.push(reason),
     windowShrunk: () => void (reported.vanished += 1),
   };
-  const holds = new Suspensions({ sourceId, source, journal, serverClock, clock, waits, log, meters });
-  holds.open();
-  const asker = new Requester({
+  const suspensions = new Suspensions({ sourceId, source, journal, serverClock, clock, waits, log, meters });
+  suspensions.open();
+  const requester = new Requester({
     source,
     sourceId,
     uidOf: (_value, text) => uidOf(undefined, text()),
@@ -114,17 +114,17 @@ export async function world(options: Options = {}): Promise<World> {
     clock,
     random: () => 0.5,
     log,
-    suspensions: holds,
+    suspensions,
     waits,
   });
-  const gate = new VisibilityCheck({ sourceId, requester: asker, paging, journal, suspensions: holds, log });
-  const pageStore = new PageStore({ sourceId, journal, visibility: gate, meters, clock, log, closeDelay: settle });
+  const visibility = new VisibilityCheck({ sourceId, requester, paging, journal, suspensions, log });
+  const pageStore = new PageStore({ sourceId, journal, visibility, meters, clock, log, closeDelay });
   const reading: Reading = {
-    requester: asker,
+    requester,
     paging,
     pages: pageStore,
     caps,
-    visibility: gate,
+    visibility,
     clock,
     log,
     pauseMs: 2_000,
@@ -134,9 +134,9 @@ export async function world(options: Options = {}): Promise<World> {
   const closing = {
     sourceId,
     reading,
-    requester: asker,
+    requester,
     journal,
-    suspensions: holds,
+    suspensions,
     serverClock,
     clock,
     random: () => 0.5,
@@ -144,20 +144,20 @@ export async function world(options: Options = {}): Promise<World> {
     log,
     meters,
   };
-  const anotherCloser = (): WindowCloser => new WindowCloser({ ...closing, closeDelay: settle, ages });
+  const anotherCloser = (): WindowCloser => new WindowCloser({ ...closing, closeDelay, ages });
   const closer = anotherCloser();
   return {
     clock,
     source,
     journal,
     directory,
-    requester: asker,
+    requester,
     paging,
     caps,
     reading,
     pageStore,
-    suspensions: holds,
-    gate,
+    suspensions,
+    visibility,
     closer,
     anotherCloser,
     reported,
